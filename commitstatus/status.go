@@ -1,0 +1,101 @@
+package commitstatus
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+)
+
+// State is what a commit status says. The values are those of GitHub's and
+// Gitea's APIs.
+type State string
+
+const (
+	// Pending says that the outcome is not known yet.
+	Pending State = "pending"
+	// Success says that what the context stands for has happened.
+	Success State = "success"
+	// Failure says that the commit was judged and found bad.
+	Failure State = "failure"
+	// Error says that there is no verdict: the commit could not be judged, or was
+	// overtaken by another one.
+	Error State = "error"
+)
+
+// Terminal tells whether nothing follows the state within the same attempt.
+func (s State) Terminal() bool {
+	return s == Success || s == Failure || s == Error
+}
+
+// Known tells whether the state is one of the four.
+func (s State) Known() bool {
+	return s == Pending || s.Terminal()
+}
+
+// Status is one statement about one commit, as a forge shows it.
+type Status struct {
+	// SHA is the full object name of the commit: 40 or 64 lower-case hex digits.
+	SHA string
+	// Context names what is judged; the newest status of a context counts. See ContextName.
+	Context string
+	// State is the statement.
+	State State
+	// Description is a short text of at most DescriptionLimit characters. See Describe.
+	Description string
+	// TargetURL is where a click on the status leads: http or https, or empty.
+	TargetURL string
+}
+
+// targetURLLimit is what the strictest forge (GitLab) stores.
+const targetURLLimit = 255
+
+// Validate tells why no forge should be bothered with the status. A status whose
+// texts went through Describe and ContextName passes.
+func (s Status) Validate() error {
+	switch {
+	case !isSHA(s.SHA):
+		return errors.New("the commit is not a full lower-case object name")
+	case s.Context == "":
+		return errors.New("the context is empty")
+	case s.Context != clean(s.Context):
+		return errors.New("the context has unprintable characters")
+	case utf8.RuneCountInString(s.Context) > ContextLimit:
+		return fmt.Errorf("the context is longer than %d characters", ContextLimit)
+	case !s.State.Known():
+		return fmt.Errorf("the state %q is unknown", s.State)
+	case s.Description != clean(s.Description):
+		return errors.New("the description has unprintable characters")
+	case utf8.RuneCountInString(s.Description) > DescriptionLimit:
+		return fmt.Errorf("the description is longer than %d characters", DescriptionLimit)
+	}
+	return validateTargetURL(s.TargetURL)
+}
+
+// validateTargetURL accepts only what a browser may safely be sent to: a link with
+// another scheme (javascript:) would run in the forge's page. The URL is not part
+// of the error, as it may carry credentials.
+func validateTargetURL(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	if len(raw) > targetURLLimit {
+		return fmt.Errorf("the target URL is longer than %d bytes", targetURLLimit)
+	}
+	parsed, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return errors.New("the target URL cannot be parsed")
+	case parsed.Scheme != "https" && parsed.Scheme != "http":
+		return errors.New("the target URL is neither http nor https")
+	case parsed.Host == "" || parsed.User != nil:
+		return errors.New("the target URL needs a host and no user information")
+	}
+	return nil
+}
+
+// isSHA tells whether s is a full SHA-1 or SHA-256 object name.
+func isSHA(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}
