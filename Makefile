@@ -1,0 +1,113 @@
+# Everything here needs git, make and Go, and downloads nothing but Go modules;
+# only `race` needs a C compiler besides. Slow things are built once below bin/.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+N             ?= 1000
+TEST_PACKAGES ?= ./...
+TEST_PARALLEL ?= 2
+TEST_TIMEOUT  ?= 20m
+RACE_PACKAGES ?= ./render/... ./rollout/... ./registration/... ./commitstatus/...
+DEMO_CLUSTERS ?=
+DEMO_SPEED    ?=
+DEMO_FLAGS    ?= $(if $(DEMO_CLUSTERS),--clusters=$(DEMO_CLUSTERS)) $(if $(DEMO_SPEED),--speed=$(DEMO_SPEED))
+
+TOOLS := bin/tools
+SAY   := @printf '==> %s\n'
+TALLY := go run ./test/tally
+# hubbin prints the directory of kube-apiserver and etcd, building them if it must.
+HUB_ASSETS = assets="$$(go run ./test/hubbin/cmd/hubbin)"; export KUBEBUILDER_ASSETS="$$assets"
+# One line per file of the tree, to see which of them a generator changed.
+SNAPSHOT   = git ls-files -z --cached --others --exclude-standard | xargs -0 cksum 2>/dev/null || true
+
+export CGO_ENABLED := 0
+# A workspace of the user's must not change what is built.
+export GOWORK := off
+# Two cores and a cold page cache need longer than envtest's 20 seconds.
+export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT ?= 120s
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "; print "usage: make TARGET\n"} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/addonflow
+	$(SAY) 'build: bin/addonflow (a minute or two with an empty Go build cache)'
+	@go build -trimpath -ldflags='-s -w' -o bin/addonflow ./cmd/addonflow
+
+.PHONY: hub
+hub: ## Find or build kube-apiserver and etcd for tests, demo and bench
+	$(SAY) 'hub: kube-apiserver and etcd (about five minutes on two cores if they must be built, once)'
+	@$(HUB_ASSETS); echo "$$KUBEBUILDER_ASSETS"
+
+.PHONY: tools
+tools: ## Build controller-gen and golangci-lint into bin/tools
+	$(SAY) 'tools: controller-gen and golangci-lint (about three minutes on two cores, once)'
+	@test/tools/build.sh $(TOOLS)
+
+.PHONY: generate
+generate: tools ## Write deep copies, CRDs and everything under go:generate
+	$(SAY) 'generate: deep copies and CRDs from api/, then go generate (seconds)'
+	@$(TOOLS)/controller-gen object crd paths=./api/... output:crd:artifacts:config=manifests/crds
+	@go generate ./...
+
+.PHONY: verify
+verify: tools ## Fail when generated files or module files are not current
+	$(SAY) 'verify: generates again and compares, checks the module files (under a minute)'
+	@before="$$($(SNAPSHOT))"; \
+	$(MAKE) --no-print-directory generate; \
+	after="$$($(SNAPSHOT))"; \
+	if ! diff <(echo "$$before") <(echo "$$after"); then \
+	  echo 'verify: the files above are not current; run "make generate" and commit the result' >&2; exit 1; \
+	fi
+	@go mod tidy -diff
+	@cd test/tools && go mod tidy -diff
+	@git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' | while read -r mod; do \
+	  (cd "$$(dirname "$$mod")" && echo "$$mod: $$(go mod verify)"); \
+	done
+
+.PHONY: fmt
+fmt: tools ## Format the Go code (gofumpt, gci)
+	$(SAY) 'fmt: gofumpt and gci over the tree (seconds)'
+	@$(TOOLS)/golangci-lint fmt
+
+.PHONY: lint
+lint: tools ## Run golangci-lint and the checks of the tree's shape
+	$(SAY) 'lint: golangci-lint (two minutes with an empty cache), then test/shape'
+	@$(TOOLS)/golangci-lint config verify --schema "$$(cd test/tools && \
+	  go list -m -f '{{.Dir}}' github.com/golangci/golangci-lint/v2)/jsonschema/golangci.next.jsonschema.json"
+	@$(TOOLS)/golangci-lint run ./...
+	@go test -count=1 -v ./test/shape
+
+.PHONY: test
+test: hub ## Run every test, the envtest suites included
+	$(SAY) 'test: every package of the module (some minutes; the first run compiles the most)'
+	@$(HUB_ASSETS); go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -json $(TEST_PACKAGES) | $(TALLY)
+
+.PHONY: race
+race: export CGO_ENABLED := 1
+race: ## Run the pure packages and commitstatus under the race detector (needs gcc)
+	$(SAY) 'race: render, rollout, registration, commitstatus (compiles them instrumented: a few minutes)'
+	@go test -race -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
+
+.PHONY: demo
+demo: build hub ## Show the whole story on the embedded hub (DEMO_CLUSTERS, DEMO_SPEED)
+	$(SAY) 'demo: a hub, a fleet and a Git repository on this machine (a few minutes)'
+	@$(HUB_ASSETS); bin/addonflow demo $(DEMO_FLAGS)
+
+.PHONY: bench
+bench: hub ## Measure against the floor with N clusters (default 1000)
+	$(SAY) 'bench: planner and renderer alone, then a hub with $(N) clusters (ten minutes or so)'
+	@go test -run '^$$' -bench . -benchmem ./rollout/... ./render/...
+	@$(HUB_ASSETS); go run ./test/bench -clusters $(N)
+
+.PHONY: clean
+clean: ## Remove what the build made, but not the slow hub binaries and tools
+	$(SAY) 'clean: bin/addonflow, logs and the state of the demo'
+	@rm -rf bin/addonflow bin/ci-logs .demo
+
+.PHONY: clean-cache
+clean-cache: clean ## Remove the hub binaries and the tools as well
+	$(SAY) 'clean-cache: everything below bin/ (minutes to build again)'
+	@rm -rf bin

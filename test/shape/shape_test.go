@@ -1,0 +1,177 @@
+package shape
+
+import (
+	"bytes"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	root     = "../.."
+	maxLines = 500
+)
+
+// vague are names that say nothing about what is inside; plurals are caught too.
+var vague = []string{"util", "helper", "common", "base", "manager", "handle", "process", "data", "misc"}
+
+// foreign matches an absolute path below a home or a work directory. It is put
+// together here so that this file does not match itself.
+var foreign = regexp.MustCompile(`(^|[^A-Za-z0-9_.$)}\]/-])/(` + `root/|work/|home/[a-z])`)
+
+// generated is the marker line of https://go.dev/s/generatedcode.
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+// source is one file of the tree; path is slash-separated below the root.
+type source struct {
+	path string
+	text []byte
+}
+
+// tree reads every file that Git tracks or would add.
+func tree(t *testing.T) []source {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("cannot list the files of the repository: %v", err)
+	}
+	var files []source
+	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, but not in the index yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, source{name, text})
+	}
+	return files
+}
+
+// goTree is the part of the tree that is Go written by hand.
+func goTree(t *testing.T) []source {
+	t.Helper()
+	return slices.DeleteFunc(tree(t), func(f source) bool {
+		return path.Ext(f.path) != ".go" || strings.Contains(f.path, "testdata/") || generated.Match(f.text)
+	})
+}
+
+// product tells a file that ships from one that tests.
+func (f source) product() bool {
+	return !strings.HasSuffix(f.path, "_test.go") && !strings.HasPrefix(f.path, "test/")
+}
+
+func (f source) parse(t *testing.T, files *token.FileSet) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(files, f.path, f.text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestFileLength(t *testing.T) {
+	for _, f := range goTree(t) {
+		if !f.product() || strings.HasPrefix(f.path, "api/") {
+			continue
+		}
+		if lines := bytes.Count(f.text, []byte("\n")); lines > maxLines {
+			t.Errorf("%s has %d lines; split it by what its parts answer (limit %d)", f.path, lines, maxLines)
+		}
+	}
+}
+
+func TestPackageComment(t *testing.T) {
+	documented, command := map[string]bool{}, map[string]bool{}
+	for _, f := range goTree(t) {
+		dir, file := path.Split(f.path)
+		parsed := f.parse(t, token.NewFileSet())
+		command[dir] = command[dir] || parsed.Name.Name == "main"
+		documented[dir] = documented[dir] || parsed.Doc != nil && (file == "doc.go" || command[dir])
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s has no package comment (a library keeps it in doc.go)", dir)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, f := range goTree(t) {
+		for part := range strings.SplitSeq(strings.TrimSuffix(f.path, ".go"), "/") {
+			for word := range strings.SplitSeq(part, "_") {
+				if slices.Contains(vague, word) || slices.Contains(vague, strings.TrimSuffix(word, "s")) {
+					t.Errorf("%s: name it after what it answers, not %q", f.path, word)
+				}
+			}
+		}
+	}
+}
+
+func TestBannedCalls(t *testing.T) {
+	files := token.NewFileSet()
+	for _, f := range goTree(t) {
+		ast.Inspect(f.parse(t, files), func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv == nil && n.Name.Name == "init" {
+					t.Errorf("%s: func init hides an order; call it from where it is needed", files.Position(n.Pos()))
+				}
+			case *ast.SelectorExpr:
+				if pkg, ok := n.X.(*ast.Ident); ok && pkg.Name == "context" && n.Sel.Name == "TODO" {
+					t.Errorf("%s: context.TODO: take the caller's context", files.Position(n.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestNoForeignPaths(t *testing.T) {
+	for _, f := range tree(t) {
+		if bytes.IndexByte(f.text, 0) >= 0 {
+			continue // not text
+		}
+		for i, line := range strings.Split(string(f.text), "\n") {
+			if found := foreign.FindString(line); found != "" {
+				t.Errorf("%s:%d: %q is a path of one machine", f.path, i+1, found)
+			}
+		}
+	}
+}
+
+// TestFunctionLength fails on nothing (funlen does); it prints the figures that
+// say whether the code keeps its shape: a median below 12, nine tenths below 40.
+func TestFunctionLength(t *testing.T) {
+	files := token.NewFileSet()
+	var lengths []int
+	for _, f := range goTree(t) {
+		if !f.product() {
+			continue
+		}
+		for _, decl := range f.parse(t, files).Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok {
+				lengths = append(lengths, files.Position(fn.End()).Line-files.Position(fn.Pos()).Line+1)
+			}
+		}
+	}
+	if len(lengths) == 0 {
+		t.Fatal("found no product function")
+	}
+	slices.Sort(lengths)
+	t.Logf("%d functions: median %d, p90 %d, longest %d lines",
+		len(lengths), lengths[len(lengths)/2], lengths[len(lengths)*9/10], lengths[len(lengths)-1])
+}
