@@ -1,0 +1,102 @@
+// Package problem is how AddonFlow says that an input is wrong: one line per
+// problem, with the place it stands at and what to do about it.
+//
+//	path:line: Kind/name: field: problem; hint
+//
+// Packages that read input return a List; the text of a List goes onto the
+// commit it came with, so it never holds a secret.
+package problem
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Reason classifies a problem; its values are those of the documented bad inputs.
+type Reason string
+
+// Shown is how many problems a List prints before it counts the rest.
+const Shown = 20
+
+// Problem is one thing wrong with an input. Empty parts are left out of its text.
+type Problem struct {
+	Reason Reason
+	// Path of the file in the repository and line in it, 1-based; 0: unknown.
+	Path string
+	Line int
+	// Kind and name of the object.
+	Kind, Name string
+	// Field is the path of the field, such as spec.agentSpec.workload.manifests[2].
+	Field string
+	// Message says what is wrong; Hint what would be right.
+	Message, Hint string
+}
+
+// String returns path:line: Kind/name: field: problem; hint.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.Path != "" {
+		b.WriteString(p.Path)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d", p.Line)
+		}
+		b.WriteString(": ")
+	}
+	if p.Kind != "" {
+		b.WriteString(p.Kind)
+		if p.Name != "" {
+			b.WriteString("/" + p.Name)
+		}
+		b.WriteString(": ")
+	}
+	if p.Field != "" {
+		b.WriteString(p.Field + ": ")
+	}
+	b.WriteString(p.Message)
+	if p.Hint != "" {
+		b.WriteString("; " + p.Hint)
+	}
+	return b.String()
+}
+
+// List is every problem of one input. A nil or empty List is no error; use Err.
+type List []Problem
+
+// Err returns the list as an error, or nil when it is empty.
+func (l List) Err() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l.Sorted()
+}
+
+// Error returns the first Shown problems, one a line, and how many more there are.
+func (l List) Error() string {
+	var b strings.Builder
+	for i, p := range l {
+		if i == Shown {
+			fmt.Fprintf(&b, "and %d more", len(l)-Shown)
+			break
+		}
+		b.WriteString(p.String())
+		if i < len(l)-1 {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// Sorted returns a copy ordered by path, line, object, field and message.
+func (l List) Sorted() List {
+	s := slices.Clone(l)
+	slices.SortStableFunc(s, func(a, b Problem) int {
+		return cmp.Or(
+			strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line),
+			strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
+			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message),
+		)
+	})
+	return s
+}

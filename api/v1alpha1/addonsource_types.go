@@ -1,0 +1,212 @@
+package v1alpha1
+
+import (
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AddOnSourceKind is the kind of AddOnSource.
+const AddOnSourceKind = "AddOnSource"
+
+// AddOnSourceSpec says which Git repository add-ons are declared in. Field
+// names and meaning are those of Flux's GitRepository and Kustomization.
+type AddOnSourceSpec struct {
+	// URL of the repository, https:// or http://, without credentials in it.
+	// +kubebuilder:validation:Pattern="^https?://[^@]+$"
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	URL string `json:"url"`
+
+	// Reference says which revision to follow; without it, the branch master.
+	// +optional
+	Reference *GitReference `json:"ref,omitempty"`
+
+	// Interval between two looks at the repository.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
+	// +required
+	Interval metav1.Duration `json:"interval"`
+
+	// Timeout of one Git operation, 60s if absent.
+	// +kubebuilder:default="60s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m))+$"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// Path of the directory in the repository that declares the add-ons; the
+	// root of the repository if absent.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Path string `json:"path,omitempty"`
+
+	// SecretRef names a Secret in the same namespace with credentials: username
+	// and password, or bearerToken; and ca.crt for a private authority.
+	// +optional
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// Ignore lists paths that are not read, in .gitignore syntax.
+	// +optional
+	Ignore *string `json:"ignore,omitempty"`
+
+	// Prune approves removing, within the removal budget, what a commit no
+	// longer declares.
+	// +optional
+	Prune bool `json:"prune,omitempty"`
+
+	// Suspend stops reading the repository; rollouts that run go on.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// AddOns is the allow-list of add-on names this source may declare; empty
+	// allows every name.
+	// +listType=set
+	// +optional
+	AddOns []string `json:"addOns,omitempty"`
+
+	// CommitStatus says where commit statuses go; absent: nowhere.
+	// +optional
+	CommitStatus *CommitStatusSpec `json:"commitStatus,omitempty"`
+}
+
+// GitReference says which revision to follow. Precedence: commit, name, semver,
+// tag, branch.
+type GitReference struct {
+	// Branch to follow, master if nothing else is given.
+	// +optional
+	Branch string `json:"branch,omitempty"`
+	// Tag to follow.
+	// +optional
+	Tag string `json:"tag,omitempty"`
+	// SemVer range of tags; the highest that matches is taken.
+	// +optional
+	SemVer string `json:"semver,omitempty"`
+	// Name is a full reference name such as refs/pull/420/head.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Commit is a full commit sha.
+	// +kubebuilder:validation:Pattern="^[0-9a-f]{40}$"
+	// +optional
+	Commit string `json:"commit,omitempty"`
+}
+
+// CommitStatusSpec says where commit statuses go.
+type CommitStatusSpec struct {
+	// Provider is the forge's API.
+	// +kubebuilder:validation:Enum=gitea;forgejo;github
+	// +required
+	Provider string `json:"provider"`
+	// Address of the repository on the forge, such as https://gitea.example/team/fleet.
+	// +kubebuilder:validation:Pattern="^https?://[^@]+$"
+	// +required
+	Address string `json:"address"`
+	// SecretRef names a Secret in the same namespace with the key token.
+	// +optional
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+	// Context is the prefix of the contexts posted, addonflow/<source> if absent.
+	// +kubebuilder:validation:MaxLength=100
+	// +optional
+	Context string `json:"context,omitempty"`
+	// TargetURL is the link a status carries.
+	// +kubebuilder:validation:Pattern="^https?://.+$"
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	TargetURL string `json:"targetURL,omitempty"`
+}
+
+// AddOnSourceStatus is what AddonFlow knows of a source.
+type AddOnSourceStatus struct {
+	// ObservedGeneration is the generation of spec this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions Ready, Reconciling, Stalled and CommitStatusReported.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// LastAttemptedRevision is the newest revision looked at, <ref>@sha1:<commit>.
+	// +optional
+	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
+	// LastAttemptedSpec fingerprints the spec fields that decide what a commit
+	// builds to, so that a changed path or ignore is not taken for a known commit.
+	// +optional
+	LastAttemptedSpec string `json:"lastAttemptedSpec,omitempty"`
+	// LastAppliedRevision is the newest revision that was applied to the hub.
+	// +optional
+	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
+
+	// AddOns the applied commit declares, sorted by name.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	AddOns []SourcedAddOn `json:"addOns,omitempty"`
+
+	// Inventory of hub objects applied from this source, sorted.
+	// +optional
+	Inventory []ObjectReference `json:"inventory,omitempty"`
+
+	// CommitReports is the memory of what the forge was told and is to be told.
+	// +optional
+	CommitReports []CommitReport `json:"commitReports,omitempty"`
+
+	meta.ReconcileRequestStatus `json:",inline"`
+	meta.ForceRequestStatus     `json:",inline"`
+}
+
+// SourcedAddOn names the content of one add-on in the applied commit.
+type SourcedAddOn struct {
+	// Name of the add-on.
+	Name string `json:"name"`
+	// Revision is the name of its AddOnRevision.
+	Revision string `json:"revision"`
+	// Digest of its content.
+	Digest string `json:"digest"`
+	// Commit that brought this content, <ref>@sha1:<commit>.
+	Commit string `json:"commit"`
+}
+
+// ObjectReference names one hub object.
+type ObjectReference struct {
+	// APIVersion the object was applied at.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Namespace, empty for a cluster-scoped object.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	Name string `json:"name"`
+}
+
+// AddOnSource is a Git repository in which add-ons are declared.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=aosrc,categories=addonflow
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.spec.url`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type AddOnSource struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   AddOnSourceSpec   `json:"spec,omitempty"`
+	Status AddOnSourceStatus `json:"status,omitempty"`
+}
+
+// GetConditions returns the conditions, as fluxcd's runtime reads them.
+func (s *AddOnSource) GetConditions() []metav1.Condition { return s.Status.Conditions }
+
+// SetConditions replaces the conditions, as fluxcd's runtime writes them.
+func (s *AddOnSource) SetConditions(c []metav1.Condition) { s.Status.Conditions = c }
+
+// AddOnSourceList is a list of AddOnSources.
+// +kubebuilder:object:root=true
+type AddOnSourceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AddOnSource `json:"items"`
+}

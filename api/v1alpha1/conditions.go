@@ -1,0 +1,72 @@
+package v1alpha1
+
+// Condition types. Ready, Reconciling and Stalled are those of
+// github.com/fluxcd/pkg/apis/meta and read as kstatus reads them.
+const (
+	// CommitStatusReportedCondition says whether the forge accepted what was to be told.
+	CommitStatusReportedCondition = "CommitStatusReported"
+)
+
+// Reasons of conditions and events. One word per thing.
+const (
+	// FetchFailedReason: the repository or ref could not be read; retried.
+	FetchFailedReason = "FetchFailed"
+	// InvalidURLReason: spec.url cannot be used; the user must change it.
+	InvalidURLReason = "InvalidURL"
+	// InvalidCredentialsReason: the Secret of spec.secretRef is missing a key or malformed.
+	InvalidCredentialsReason = "InvalidCredentials"
+	// RefNotFoundReason: spec.ref matches nothing in the repository.
+	RefNotFoundReason = "RefNotFound"
+	// BuildFailedReason: the tree of the commit could not be built or decoded.
+	BuildFailedReason = "BuildFailed"
+	// ValidationFailedReason: the commit's objects were refused; nothing was applied.
+	ValidationFailedReason = "ValidationFailed"
+	// LimitExceededReason: the commit is larger than a documented limit.
+	LimitExceededReason = "LimitExceeded"
+	// ReferenceNotFoundReason: an object referenced on the hub does not exist yet; retried.
+	ReferenceNotFoundReason = "ReferenceNotFound"
+	// ApplyFailedReason: a hub object could not be written; retried.
+	ApplyFailedReason = "ApplyFailed"
+	// OwnershipConflictReason: another source or a foreign writer owns the object.
+	OwnershipConflictReason = "OwnershipConflict"
+	// TakingOverReason: the add-on is being taken over from OCM's addon-manager.
+	TakingOverReason = "TakingOver"
+	// DeletionGuardReason: a removal waits for its grace period, budget or approval.
+	DeletionGuardReason = "DeletionGuard"
+	// SuspendedReason: suspended by spec or annotation.
+	SuspendedReason = "Suspended"
+	// RevisionMissingReason: an AddOnRevision that clusters run has no body; those clusters are held.
+	RevisionMissingReason = "RevisionMissing"
+	// InvalidRolloutStrategyReason: the rollout's policy cannot be planned.
+	InvalidRolloutStrategyReason = "InvalidRolloutStrategy"
+	// LedgerFullReason: admissions wait because the ledger is at its size limit.
+	LedgerFullReason = "LedgerFull"
+	// RolloutProgressingReason: clusters are being moved to the target revision.
+	RolloutProgressingReason = "RolloutProgressing"
+	// RolloutSucceededReason: every cluster in question runs the target revision.
+	RolloutSucceededReason = "RolloutSucceeded"
+	// RolloutFailedReason: the failure budget is spent; nobody further is admitted.
+	RolloutFailedReason = "RolloutFailed"
+	// RolloutHeldReason: the strategy holds the rest of the fleet back.
+	RolloutHeldReason = "RolloutHeld"
+	// DeliveryFailedReason: the forge did not accept a commit status; retried.
+	DeliveryFailedReason = "DeliveryFailed"
+	// DeliveredReason: the forge accepted every commit status.
+	DeliveredReason = "Delivered"
+)
+
+// Reasons of a ManagedClusterAddOn's Progressing condition (seed lifecycle).
+const (
+	Installing      = "Installing"
+	InstallSucceed  = "InstallSucceed"
+	InstallFailed   = "InstallFailed"
+	Upgrading       = "Upgrading"
+	UpgradeSucceed  = "UpgradeSucceed"
+	UpgradeFailed   = "UpgradeFailed"
+	RollingBack     = "RollingBack"
+	RollbackSucceed = "RollbackSucceed"
+	RollbackFailed  = "RollbackFailed"
+	// NotYetSupported is the reason of RegistrationApplied=False while hub-side
+	// registration (approval, signing, RBAC) is not part of AddonFlow.
+	NotYetSupported = "NotYetSupported"
+)

@@ -1,0 +1,46 @@
+package v1alpha1
+
+// Labels, annotations and finalizers AddonFlow puts on objects. OCM's own
+// objects carry these besides the names OCM gives them, never instead.
+const (
+	// ManagedByLabel marks everything AddonFlow creates; its value is ManagedByValue.
+	ManagedByLabel = "addonflow.io/managed-by"
+	// ManagedByValue is the value of ManagedByLabel.
+	ManagedByValue = "addonflow"
+
+	// SourceAnnotation names the AddOnSource, as namespace/name, that a hub
+	// object or work came from.
+	SourceAnnotation = "addonflow.io/source"
+	// RevisionAnnotation is the digest of the AddOnRevision a work was rendered from.
+	RevisionAnnotation = "addonflow.io/revision"
+	// DigestAnnotation is the digest of one cluster's rendered objects, all parts
+	// together, before AddonFlow's own marks. It stands on works and on every
+	// workload in them, and is what an agent echoes.
+	DigestAnnotation = "addonflow.io/digest"
+	// SucceededAtAnnotation on an AddOnRevision is the RFC 3339 time at which a
+	// rollout of it last ended Succeeded. A revision that carries it was verified before.
+	SucceededAtAnnotation = "addonflow.io/succeeded-at"
+	// ApproveRemovalAnnotation on an AddOnRollout names the commit sha whose
+	// removal of the add-on is approved; it lifts grace period and budget.
+	ApproveRemovalAnnotation = "addonflow.io/approve-removal"
+	// SuspendAnnotation on an AddOnSource or AddOnRollout suspends it from the
+	// command line; a suspend declared in spec wins over its absence.
+	SuspendAnnotation = "addonflow.io/suspend"
+
+	// AddOnLabel names the add-on an AddOnRevision or AddOnRollout belongs to.
+	AddOnLabel = "addonflow.io/add-on"
+
+	// Finalizer holds an AddOnSource until what it declared is dealt with, and an
+	// AddOnRollout while any cluster runs its add-on.
+	Finalizer = "finalizers.addonflow.io"
+
+	// FieldManager owns the fields AddonFlow applies server-side.
+	FieldManager = "addonflow"
+
+	// LifecycleAnnotation is OCM's fence on a ClusterManagementAddOn; any value
+	// other than "addon-manager" keeps OCM's install and configuration
+	// controllers away (OCM behaviour 3.1).
+	LifecycleAnnotation = "addon.open-cluster-management.io/lifecycle"
+	// LifecycleValue is the value AddonFlow sets for LifecycleAnnotation.
+	LifecycleValue = "addonflow"
+)

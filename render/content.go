@@ -1,0 +1,68 @@
+package render
+
+import (
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Content is everything that decides what runs on a cluster for one add-on, and
+// nothing else: pace and install placements are policy and not part of it, apart
+// from which configurations a placement assigns. It is the body of an
+// AddOnRevision; equal Content has an equal digest whoever built it.
+//
+// Invariant: Templates and Configs are sorted by reference, normalised to the
+// hub's storage version with the CRD's structural schema, and stripped of
+// metadata but name and namespace. Placements are in declared order, because of
+// two that select a cluster the later has it (OCM behaviour, row 4).
+type Content struct {
+	// AddOn is the name of the add-on.
+	AddOn string `json:"addOn"`
+	// Supported lists the configuration kinds the add-on declares, sorted.
+	Supported []addonv1alpha1.ConfigGroupResource `json:"supported,omitempty"`
+	// Defaults are the default configurations, sorted by group and resource.
+	Defaults []ConfigReference `json:"defaults,omitempty"`
+	// Placements says which configurations each placement assigns. Placements
+	// that assign none are left out, so that adding one is policy, not content.
+	Placements []PlacementConfigs `json:"placements,omitempty"`
+	// Templates by name.
+	Templates []Template `json:"templates,omitempty"`
+	// Configs are the other configurations: AddOnDeploymentConfigs and any kind
+	// the add-on declares as supported.
+	Configs []Config `json:"configs,omitempty"`
+}
+
+// ConfigReference names one configuration object.
+type ConfigReference struct {
+	Group     string `json:"group"`
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// PlacementConfigs is what one placement assigns to its clusters, in declared order.
+type PlacementConfigs struct {
+	v1alpha1.PlacementReference `json:",inline"`
+	Configs                     []ConfigReference `json:"configs"`
+}
+
+// Template is an AddOnTemplate as the API server stores it.
+type Template struct {
+	Name string `json:"name"`
+	// SpecHash is OCM's hash of the stored object.
+	SpecHash string `json:"specHash"`
+	// Spec is the stored spec, as unstructured JSON.
+	Spec map[string]any `json:"spec"`
+}
+
+// Config is a configuration object as the API server stores it.
+type Config struct {
+	ConfigReference `json:",inline"`
+	// APIVersion and Kind of the stored object.
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// SpecHash is OCM's hash of the stored object.
+	SpecHash string `json:"specHash"`
+	// Body holds every top-level field but apiVersion, kind, metadata and status.
+	Body map[string]any `json:"body"`
+}
