@@ -1,0 +1,108 @@
+package commitstatus
+
+import (
+	"errors"
+	"time"
+)
+
+// The pace of a context. The first pending and every terminal state go out at once
+// and do not count.
+const (
+	// ProgressStep is the least change in percent that is worth a progress post.
+	ProgressStep = 10
+	// ProgressInterval is the least time between two posts about progress.
+	ProgressInterval = 30 * time.Second
+	// ProgressPostLimit is how many progress posts an attempt may make. GitHub stores
+	// at most 1000 statuses per commit and context.
+	ProgressPostLimit = 60
+
+	// firstBackoff and lastBackoff bound the wait after failed deliveries, which
+	// doubles each time: 5 s, 10 s, ... 5 min. The last one is what a forge that is
+	// back again keeps its users waiting at most.
+	firstBackoff = 5 * time.Second
+	lastBackoff  = 5 * time.Minute
+)
+
+// Due tells whether the report may be posted now; it must be the oldest attempt of
+// its context that is not done (see Next). If not, after is how long until time alone
+// makes it due; zero: never, only a new wish or a retry does.
+func Due(r Report, now time.Time) (due bool, after time.Duration) {
+	if r.Stopped || !r.Undelivered() {
+		return false, 0
+	}
+	at := r.NextTry
+	if r.AcceptedState == Pending && r.State == Pending {
+		if r.ProgressPosts >= ProgressPostLimit || distance(r.Progress, r.AcceptedProgress) < ProgressStep {
+			return false, 0
+		}
+		at = max(at, r.PostedAt+int64(ProgressInterval/time.Second))
+	}
+	// Whole seconds are compared, as whole seconds are stored.
+	if wait := at - now.Unix(); wait > 0 {
+		return false, time.Duration(wait) * time.Second
+	}
+	return true, 0
+}
+
+// distance returns how far apart two values are.
+func distance(a, b int) int {
+	return max(a-b, b-a)
+}
+
+// Next returns the reports that may be posted now, in the order of the ledger and at
+// most one per context, and how long until another one is due (zero: none is waiting
+// for time). A controller enqueues the ledger at the Deliverer when due is not empty,
+// and reconciles again after that time.
+func Next(reports []Report, now time.Time) (due []Report, after time.Duration) {
+	for i, r := range reports {
+		if head(reports, r.SHA, r.Context) != i {
+			continue
+		}
+		ready, wait := Due(r, now)
+		switch {
+		case ready:
+			due = append(due, r)
+		case wait > 0 && (after == 0 || wait < after):
+			after = wait
+		}
+	}
+	return due, after
+}
+
+// Accepted returns the report after the forge took its status.
+func Accepted(r Report, now time.Time) Report {
+	if r.AcceptedState == Pending && r.State == Pending {
+		r.ProgressPosts++
+	}
+	r.AcceptedState, r.AcceptedDescription = r.State, r.Status().Description
+	r.AcceptedProgress, r.PostedAt = r.Progress, now.Unix()
+	r.retry()
+	return r
+}
+
+// Rejected returns the report after a delivery failed: waiting for its next try, or
+// stopped for good. The wait doubles with every failure and is never shorter than
+// what the forge asked for. There is no jitter: the ledger is a value that the same
+// inputs must give again, and a hub has one worker per source and forge.
+func Rejected(r Report, err error, now time.Time) Report {
+	failure := asDeliveryError(err)
+	r.FailedTries++
+	r.LastError = cut(clean(failure.Reason), DescriptionLimit)
+	if errors.Is(failure, ErrPermanent) && failure.RetryAfter == 0 {
+		r.Stopped, r.NextTry = true, 0
+		return r
+	}
+	wait := max(backoff(r.FailedTries), failure.RetryAfter)
+	// Rounded up: a try must not come before the second that the forge named.
+	r.NextTry = now.Add(wait + time.Second - time.Nanosecond).Unix()
+	return r
+}
+
+// backoff returns the wait after the given number of failures in a row.
+func backoff(failures int) time.Duration {
+	wait := firstBackoff
+	for ; failures > 1 && wait < lastBackoff; failures-- {
+		wait *= 2
+	}
+	return min(wait, lastBackoff)
+}

@@ -1,0 +1,99 @@
+package commitstatus
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// github speaks GitHub's REST API, on github.com and on Enterprise Server.
+type github struct {
+	client *restClient
+	repo   repository
+}
+
+// githubPage is how many statuses are asked for at once, GitHub's maximum.
+// githubPages bounds the search.
+const (
+	githubPage  = 100
+	githubPages = 10
+)
+
+// githubStatus is a status as GitHub returns it; texts that were not set are null.
+type githubStatus struct {
+	State       State  `json:"state"`
+	TargetURL   string `json:"target_url"`
+	Description string `json:"description"`
+	Context     string `json:"context"`
+}
+
+// newGitHub returns the GitHub behind the address.
+func newGitHub(config Config, client *restClient) (Forge, error) {
+	repo, err := parseAddress(config.Address, githubAPI)
+	if err != nil {
+		return nil, err
+	}
+	client.host, client.scheme = repo.host, "Bearer"
+	return &github{client: client, repo: repo}, nil
+}
+
+// githubAPI returns where the API is: github.com has it on a host of its own,
+// Enterprise Server below /api/v3.
+func githubAPI(root *url.URL) string {
+	switch root.Host {
+	case "github.com", "www.github.com", "api.github.com":
+		return root.Scheme + "://api.github.com"
+	default:
+		return root.String() + "/api/v3"
+	}
+}
+
+// Post implements Forge.
+func (g *github) Post(ctx context.Context, status Status) error {
+	if err := status.Validate(); err != nil {
+		return invalid(err)
+	}
+	var stored githubStatus
+	err := g.client.send(ctx, call{
+		method: http.MethodPost,
+		url:    g.repo.endpoint("statuses", status.SHA),
+		body:   newStatusBody(status),
+		expect: http.StatusCreated,
+	}, &stored)
+	if err != nil {
+		return err
+	}
+	return confirm(stored.State == status.State && strings.EqualFold(stored.Context, status.Context))
+}
+
+// Latest implements Forge. GitHub lists the newest status first, and does not tell
+// upper from lower case in contexts.
+func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	for page := 1; page <= githubPages; page++ {
+		var statuses []githubStatus
+		err := g.client.send(ctx, call{
+			method: http.MethodGet,
+			url:    g.repo.endpoint("commits", sha, "statuses") + fmt.Sprintf("?per_page=%d&page=%d", githubPage, page),
+			expect: http.StatusOK,
+		}, &statuses)
+		if err != nil {
+			return Status{}, false, err
+		}
+		for _, s := range statuses {
+			if strings.EqualFold(s.Context, context) {
+				return s.status(sha), true, nil
+			}
+		}
+		if len(statuses) < githubPage {
+			break
+		}
+	}
+	return Status{}, false, nil
+}
+
+// status returns the status in the package's own form.
+func (s githubStatus) status(sha string) Status {
+	return Status{SHA: sha, Context: s.Context, State: s.State, Description: s.Description, TargetURL: s.TargetURL}
+}

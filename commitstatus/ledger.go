@@ -1,0 +1,157 @@
+package commitstatus
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Want writes into the ledger what a forge shall say: status, and for a pending one
+// how far it is, in percent. It returns the new ledger; the given one is unchanged.
+//
+// Within an attempt a pending text replaces the one before, and a terminal state
+// closes the attempt with its text. A later want of the same terminal state is the
+// same verdict and changes nothing; one of any other state opens the next attempt,
+// whether or not the forge has heard of the first one yet. So callers may repeat
+// their wish on every reconcile, but must not want Pending for a commit that they
+// have judged, unless it is being rolled out again.
+func Want(reports []Report, status Status, progress int) []Report {
+	out := slices.Clone(reports)
+	i := latest(out, status.SHA, status.Context)
+	switch {
+	case i < 0:
+		return append(out, newReport(status, progress, 1))
+	case out[i].State == status.State && out[i].State.Terminal():
+		return out
+	case out[i].State.Terminal():
+		return append(out, newReport(status, progress, out[i].Attempt+1))
+	}
+	r := &out[i]
+	if r.Stopped && r.State != status.State {
+		r.retry()
+	}
+	r.State, r.Description = status.State, status.Description
+	r.TargetURL, r.Progress = status.TargetURL, percent(progress)
+	return out
+}
+
+// newReport returns the first report of an attempt.
+func newReport(status Status, progress, attempt int) Report {
+	return Report{
+		SHA:         status.SHA,
+		Context:     status.Context,
+		Attempt:     attempt,
+		State:       status.State,
+		Description: status.Description,
+		TargetURL:   status.TargetURL,
+		Progress:    percent(progress),
+	}
+}
+
+// percent keeps a progress within its scale.
+func percent(progress int) int {
+	return min(max(progress, 0), 100)
+}
+
+// Supersede ends every context of oldSHA that has no verdict, because newSHA took
+// its place; contexts that have one keep it. The state is Error: the commit never
+// reached the fleet, so a required check must not turn green, and it was not found
+// bad either, so Failure would blame its author. A commit that took nobody's place
+// (both the same) changes nothing.
+func Supersede(reports []Report, oldSHA, newSHA string) []Report {
+	out := slices.Clone(reports)
+	if oldSHA == newSHA {
+		return out
+	}
+	for _, r := range reports {
+		if r.SHA != oldSHA || r.State.Terminal() {
+			continue
+		}
+		out = Want(out, Status{
+			SHA:         r.SHA,
+			Context:     r.Context,
+			State:       Error,
+			Description: "superseded by " + abbreviate(newSHA),
+			TargetURL:   r.TargetURL,
+		}, r.Progress)
+	}
+	return out
+}
+
+// Prune drops what need not be remembered: attempts whose verdict the forge has and
+// that a later attempt follows, everything finished of commits other than the current
+// ones, and verdicts on those that the forge refused for good. What stays is bounded
+// by the contexts of the current commits and by what a forge that is down has not
+// heard yet: an undelivered verdict is never dropped, however many there are.
+//
+// The result is in the order of the ledger.
+func Prune(reports []Report, currentSHAs ...string) []Report {
+	out := make([]Report, 0, len(reports))
+	for i, r := range reports {
+		finished := r.Done() || (r.Stopped && r.State.Terminal())
+		followed := latest(reports, r.SHA, r.Context) != i
+		if finished && (followed || !slices.Contains(currentSHAs, r.SHA)) {
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Retry makes everything that the forge refused due at once. Callers use it when
+// somebody changed what the forge is asked with: the token, the address, or the
+// request to reconcile.
+func Retry(reports []Report) []Report {
+	out := slices.Clone(reports)
+	for i := range out {
+		// An attempt that was given up and has a successor cannot be told any more:
+		// its place in the forge's list is taken.
+		if latest(out, out[i].SHA, out[i].Context) == i || !out[i].Stopped {
+			out[i].retry()
+		}
+	}
+	return out
+}
+
+// retry forgets that deliveries failed.
+func (r *Report) retry() {
+	r.FailedTries, r.NextTry, r.LastError, r.Stopped = 0, 0, "", false
+}
+
+// latest returns the index of the newest attempt of a context, or -1.
+func latest(reports []Report, sha, context string) int {
+	found := -1
+	for i, r := range reports {
+		if r.sameContext(sha, context) && (found < 0 || r.Attempt > reports[found].Attempt) {
+			found = i
+		}
+	}
+	return found
+}
+
+// attempts returns the indexes of a context's attempts, oldest first.
+func attempts(reports []Report, sha, context string) []int {
+	var found []int
+	for i, r := range reports {
+		if r.sameContext(sha, context) {
+			found = append(found, i)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b int) int {
+		return cmp.Compare(reports[a].Attempt, reports[b].Attempt)
+	})
+	return found
+}
+
+// head returns the index of the attempt whose turn it is: the oldest one that is
+// neither done nor given up in favour of a later one. It is -1 when nothing is left
+// to say.
+func head(reports []Report, sha, context string) int {
+	group := attempts(reports, sha, context)
+	for n, i := range group {
+		givenUp := reports[i].Stopped && n < len(group)-1
+		if !reports[i].Done() && !givenUp {
+			return i
+		}
+	}
+	return -1
+}

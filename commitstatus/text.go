@@ -1,0 +1,182 @@
+package commitstatus
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// DescriptionLimit is GitHub's limit in characters; a longer description is
+	// refused there with 422. Forges with a higher limit show 140 as well.
+	DescriptionLimit = 140
+	// ContextLimit keeps a context readable in a list of checks, and within every
+	// forge's column.
+	ContextLimit = 100
+	// shortSHA is how many digits stand for a commit in a text.
+	shortSHA = 10
+
+	ellipsis = "…"
+)
+
+// Text is what a description says, in the order of importance.
+type Text struct {
+	// Head is the statement: "canary 1/2, soaking until 14:32 UTC".
+	Head string
+	// Names are what it is about, for instance the failing clusters, in the order in
+	// which they shall be named. As many as fit are, the others are counted.
+	Names []string
+	// Reason is the cause, and the first thing to be cut.
+	Reason string
+}
+
+// Describe returns the text in at most limit characters: "head: name, name and 3
+// more: reason". Control and other invisible characters become one space each run,
+// text that is not UTF-8 is repaired, and nothing is cut within a character. At
+// least half of the limit is left to a reason that needs it. A text without
+// anything to say, or a limit below one, gives "".
+func Describe(limit int, t Text) string {
+	head, reason := clean(t.Head), clean(t.Reason)
+	names := make([]string, 0, len(t.Names))
+	for _, name := range t.Names {
+		if name = clean(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	tail := min(utf8.RuneCountInString(reason), limit/2)
+	out := joinParts(head, listNames(names, limit-utf8.RuneCountInString(head)-tail-4))
+	return cut(joinParts(out, reason), limit)
+}
+
+// listNames joins as many names as fit into room, and counts the others. The first
+// one is always named: a red commit without a cluster's name helps nobody.
+func listNames(names []string, room int) string {
+	if len(names) == 0 {
+		return ""
+	}
+	shown := names[0]
+	list := withMore(shown, len(names)-1)
+	for i, name := range names[1:] {
+		shown += ", " + name
+		if utf8.RuneCountInString(shown) > room {
+			break
+		}
+		// One name more may fit where its count does not: the last one needs none.
+		if next := withMore(shown, len(names)-2-i); utf8.RuneCountInString(next) <= room {
+			list = next
+		}
+	}
+	return list
+}
+
+// withMore adds how many are not named.
+func withMore(shown string, more int) string {
+	if more == 0 {
+		return shown
+	}
+	return shown + " and " + strconv.Itoa(more) + " more"
+}
+
+// joinParts joins two parts of a text; either may be empty.
+func joinParts(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ": " + b
+}
+
+// ContextName returns the parts as a context, joined by slashes: ContextName("addonflow",
+// "hello", "canary") is "addonflow/hello/canary". Empty parts are left out, spaces and
+// invisible characters become dashes. A context over ContextLimit is cut, and ends in
+// a digest of the whole, so that two long names do not become one.
+func ContextName(parts ...string) string {
+	kept := make([]string, 0, len(parts))
+	for _, part := range parts {
+		part = strings.Trim(strings.ReplaceAll(clean(part), " ", "-"), "/")
+		if part != "" {
+			kept = append(kept, part)
+		}
+	}
+	name := strings.Join(kept, "/")
+	if utf8.RuneCountInString(name) <= ContextLimit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	digest := "-" + hex.EncodeToString(sum[:5])
+	return strings.TrimRight(firstRunes(name, ContextLimit-len(digest)), "/") + digest
+}
+
+// clean returns s as one line of visible text: runs of spaces, control characters
+// and format characters (which hide or reorder what follows them) become one space.
+func clean(s string) string {
+	visible := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
+	return strings.Join(strings.Fields(visible), " ")
+}
+
+// cut shortens s to limit characters; the last one then is an ellipsis.
+func cut(s string, limit int) string {
+	if limit <= 0 {
+		return ""
+	}
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return strings.TrimRight(firstRunes(s, limit-1), " ") + ellipsis
+}
+
+// firstRunes returns the first n characters of s, which has more than n.
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// abbreviate returns the short form of an object name.
+func abbreviate(sha string) string {
+	return sha[:min(len(sha), shortSHA)]
+}
+
+// attemptSuffix is how a description ends from the second attempt on.
+var attemptSuffix = regexp.MustCompile(`(?:^| )\(attempt ([0-9]{1,6})\)$`)
+
+// withAttempt returns the description as it is posted in the given attempt. The
+// number is never cut away, and a description cannot bring one of its own: it is
+// what tells a second verdict on the same commit from the first.
+func withAttempt(description string, attempt int) string {
+	description = clean(description)
+	for attemptSuffix.MatchString(description) {
+		description = attemptSuffix.ReplaceAllString(description, "")
+	}
+	if attempt <= 1 {
+		return cut(description, DescriptionLimit)
+	}
+	suffix := fmt.Sprintf(" (attempt %d)", attempt)
+	return strings.TrimLeft(cut(description, DescriptionLimit-len(suffix))+suffix, " ")
+}
+
+// attemptOf reads the attempt number off a posted description; 1 when it has none.
+func attemptOf(description string) int {
+	match := attemptSuffix.FindStringSubmatch(description)
+	if match == nil {
+		return 1
+	}
+	n, err := strconv.Atoi(match[1])
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
+}
