@@ -75,8 +75,7 @@ fmt: tools ## Format the Go code (gofumpt, gci)
 .PHONY: lint
 lint: tools ## Run golangci-lint and the checks of the tree's shape
 	$(SAY) 'lint: golangci-lint (two minutes with an empty cache), then test/shape'
-	@$(TOOLS)/golangci-lint config verify --schema "$$(cd test/tools && \
-	  go list -m -f '{{.Dir}}' github.com/golangci/golangci-lint/v2)/jsonschema/golangci.next.jsonschema.json"
+	@$(TOOLS)/golangci-lint config verify
 	@$(TOOLS)/golangci-lint run ./...
 	@go test -count=1 -v ./test/shape
 

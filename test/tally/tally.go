@@ -41,8 +41,8 @@ type tally struct {
 
 	// output of tests that have not passed yet.
 	output map[test][]string
-	// inner holds the tests that have subtests: true when one of those failed.
-	inner  map[test]bool
+	// inner holds the tests that have subtests: how many of those failed.
+	inner  map[test]int
 	suites map[test]specs
 	// inPackage counts the tests and the failures of each package.
 	inPackage map[string]specs
@@ -52,7 +52,7 @@ func newTally(w io.Writer) *tally {
 	return &tally{
 		w:         w,
 		output:    map[test][]string{},
-		inner:     map[test]bool{},
+		inner:     map[test]int{},
 		suites:    map[test]specs{},
 		inPackage: map[string]specs{},
 	}
@@ -71,7 +71,7 @@ func (t *tally) line(line []byte) {
 		fmt.Fprint(t.w, e.Output)
 	case "run":
 		for parent, ok := at.parent(); ok; parent, ok = parent.parent() {
-			t.inner[parent] = t.inner[parent] // keeps a failure seen before
+			t.inner[parent] += 0 // known to have subtests
 		}
 	case "output":
 		t.keep(at, e.Output)
@@ -104,9 +104,9 @@ func (t *tally) endTest(at test, action string) {
 	case action == "fail":
 		t.show(at)
 		for parent, ok := at.parent(); ok; parent, ok = parent.parent() {
-			t.inner[parent] = true
+			t.inner[parent]++
 		}
-		if suite.failed == 0 && !innerFailed {
+		if suite.failed == 0 && innerFailed == 0 {
 			suite.failed = 1
 		}
 		t.count(at.Package, suite)
