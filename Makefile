@@ -18,8 +18,9 @@ SAY   := @printf '==> %s\n'
 TALLY := go run ./test/tally
 # hubbin prints the directory of kube-apiserver and etcd, building them if it must.
 HUB_ASSETS = assets="$$(go run ./test/hubbin/cmd/hubbin)"; export KUBEBUILDER_ASSETS="$$assets"
-# One line per file of the tree, to see which of them a generator changed.
-SNAPSHOT   = git ls-files -z --cached --others --exclude-standard | xargs -0 cksum 2>/dev/null || true
+# One line per generated file, to see which of them generating again changes.
+GENERATED  = git grep -lz --untracked -E '^// Code generated .* DO NOT EDIT|controller-gen\.kubebuilder\.io/version:'
+SNAPSHOT   = { $(GENERATED) || true; } | xargs -0 cksum
 
 export CGO_ENABLED := 0
 # A workspace of the user's must not change what is built.
@@ -44,7 +45,7 @@ hub: ## Find or build kube-apiserver and etcd for tests, demo and bench
 .PHONY: tools
 tools: ## Build controller-gen and golangci-lint into bin/tools
 	$(SAY) 'tools: controller-gen and golangci-lint (about three minutes on two cores, once)'
-	@test/tools/build.sh $(TOOLS)
+	@test/tools/build.sh
 
 .PHONY: generate
 generate: tools ## Write deep copies, CRDs and everything under go:generate

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Builds the tools that go.mod beside this script pins into a directory (by
-# default bin/tools of the repository); does nothing when they are there.
+# Builds the tools that go.mod beside this script pins into bin/tools of the
+# repository; does nothing when they are there.
 # The stamp covers everything that decides their content, so that a restored
 # cache is used whatever the file times of a fresh checkout say.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
-out="${1:-../../bin/tools}"
+out=../../bin/tools
 mkdir -p "$out"
-out="$(cd "$out" && pwd)"
 
 want="$({ cat go.mod go.sum; go version; } | git hash-object --stdin)"
 if [[ -f "$out/stamp" && "$(<"$out/stamp")" == "$want" ]]; then
