@@ -1,0 +1,247 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/addonflow/addonflow/test/hubbin"
+)
+
+const (
+	// A first start on a busy two-core machine takes many times the usual
+	// three seconds; envtest's default of 20 is too short there.
+	startTimeout = 2 * time.Minute
+	stopTimeout  = time.Minute
+	pollInterval = 50 * time.Millisecond
+)
+
+// Options say what a hub has besides OCM's CRDs. The zero value is a hub in a
+// temporary directory.
+type Options struct {
+	// DataDir keeps etcd's data; a later Start with the same directory finds
+	// the same objects. Empty: a temporary directory that Stop removes.
+	DataDir string
+	// CRDs are installed besides OCM's. They are not modified.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// CRDYAML is the same as YAML, several documents to a slice allowed.
+	CRDYAML [][]byte
+	// Namespaces are created besides those that an OCM hub always has.
+	Namespaces []string
+	// Collect lists resources whose objects the collector deletes when their
+	// owners are gone, besides DefaultCollected.
+	Collect []schema.GroupVersionResource
+	// WithoutCollector leaves garbage where it is, for a bench that wants no
+	// watches besides its own.
+	WithoutCollector bool
+	// Output is told what takes time. Nil: nobody.
+	Output io.Writer
+	// ServerLog gets what kube-apiserver and etcd print. Nil: nobody.
+	ServerLog io.Writer
+}
+
+// Hub is a running API server. Stop must be called.
+type Hub struct {
+	plane      *envtest.ControlPlane
+	config     *rest.Config
+	kubeconfig []byte
+	stopped    chan struct{}
+	cancel     context.CancelFunc
+}
+
+// Start starts a hub and returns when its CRDs are served and its namespaces
+// exist. ctx bounds the start alone; the hub runs until Stop. On error nothing
+// is left running.
+func Start(ctx context.Context, opts Options) (*Hub, error) {
+	if opts.Output == nil {
+		opts.Output = io.Discard
+	}
+	crds, err := definitions(opts)
+	if err != nil {
+		return nil, err
+	}
+	binaries, err := hubbin.Find(ctx, opts.Output)
+	if err != nil {
+		return nil, err
+	}
+	plane, err := newControlPlane(binaries, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := plane.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start the control plane of %s: %w", binaries.Dir, err)
+	}
+	h := &Hub{plane: plane, stopped: make(chan struct{}), cancel: func() {}}
+	if err := h.furnish(ctx, crds, opts); err != nil {
+		close(h.stopped)
+		return nil, errors.Join(err, h.plane.Stop())
+	}
+	return h, nil
+}
+
+func newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.ControlPlane, error) {
+	etcd := &envtest.Etcd{
+		Path:         binaries.Etcd,
+		Out:          opts.ServerLog,
+		Err:          opts.ServerLog,
+		StartTimeout: startTimeout,
+		StopTimeout:  stopTimeout,
+	}
+	if opts.DataDir != "" {
+		etcd.DataDir = filepath.Join(opts.DataDir, "etcd")
+		if err := os.MkdirAll(etcd.DataDir, 0o700); err != nil {
+			return nil, fmt.Errorf("cannot create the data directory: %w", err)
+		}
+	}
+	// envtest adds --unsafe-no-fsync itself wherever etcd knows it.
+	server := &envtest.APIServer{
+		Path:         binaries.APIServer,
+		Out:          opts.ServerLog,
+		Err:          opts.ServerLog,
+		StartTimeout: startTimeout,
+		StopTimeout:  stopTimeout,
+	}
+	server.Configure().
+		Set("max-requests-inflight", "1600").
+		Set("max-mutating-requests-inflight", "800").
+		Set("enable-priority-and-fairness", "true")
+	return &envtest.ControlPlane{APIServer: server, Etcd: etcd}, nil
+}
+
+// furnish turns a bare API server into a hub.
+func (h *Hub) furnish(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition, opts Options) error {
+	admin, kubeconfig, err := h.User("admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	h.config, h.kubeconfig = admin, kubeconfig
+	if err := waitForNamespace(ctx, admin, metav1.NamespaceDefault); err != nil {
+		return err
+	}
+	install := envtest.CRDInstallOptions{CRDs: crds, MaxTime: startTimeout, PollInterval: pollInterval}
+	if _, err := envtest.InstallCRDs(admin, install); err != nil {
+		return fmt.Errorf("cannot install CRDs: %w", err)
+	}
+	if err := createNamespaces(ctx, admin, opts.Namespaces); err != nil {
+		return err
+	}
+	if opts.WithoutCollector {
+		close(h.stopped)
+		return nil
+	}
+	return h.collect(append(DefaultCollected(), opts.Collect...))
+}
+
+func (h *Hub) collect(resources []schema.GroupVersionResource) error {
+	collector, err := NewCollector(h.config, resources...)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h.cancel = cancel
+	go func() {
+		defer close(h.stopped)
+		// Its only error is that ctx ended, which Stop did.
+		_ = collector.Run(ctx)
+	}()
+	return nil
+}
+
+// Config returns a copy of the admin's client configuration. It has no rate
+// limit: what a test measures must be the server, not the client.
+func (h *Hub) Config() *rest.Config { return rest.CopyConfig(h.config) }
+
+// Kubeconfig returns an admin's kubeconfig, for a child process.
+func (h *Hub) Kubeconfig() []byte { return slices.Clone(h.kubeconfig) }
+
+// WriteKubeconfig writes Kubeconfig to path, readable by the owner alone.
+func (h *Hub) WriteKubeconfig(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("cannot write the kubeconfig: %w", err)
+	}
+	if err := os.WriteFile(path, h.kubeconfig, 0o600); err != nil {
+		return fmt.Errorf("cannot write the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// User returns a client configuration and a kubeconfig for a new identity. It
+// has the rights that RBAC gives to its name and groups, which are none until
+// the caller binds some.
+func (h *Hub) User(name string, groups ...string) (*rest.Config, []byte, error) {
+	user, err := h.plane.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot add user %q: %w", name, err)
+	}
+	kubeconfig, err := user.KubeConfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot write a kubeconfig for user %q: %w", name, err)
+	}
+	return user.Config(), kubeconfig, nil
+}
+
+// Stop ends the collector and both servers. A temporary data directory goes
+// with them, one named in Options stays.
+func (h *Hub) Stop() error {
+	h.cancel()
+	<-h.stopped
+	if err := h.plane.Stop(); err != nil {
+		return fmt.Errorf("cannot stop the control plane: %w", err)
+	}
+	return nil
+}
+
+// alwaysThere are namespaces that every OCM hub has.
+func alwaysThere() []string {
+	return []string{"open-cluster-management", "open-cluster-management-hub"}
+}
+
+func createNamespaces(ctx context.Context, cfg *rest.Config, more []string) error {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("cannot create namespaces: %w", err)
+	}
+	for _, name := range append(alwaysThere(), more...) {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("cannot create namespace %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// waitForNamespace waits for what the API server creates itself, some time
+// after it says that it is healthy.
+func waitForNamespace(ctx context.Context, cfg *rest.Config, name string) error {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("cannot reach the hub: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, startTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot see namespace %q: %w", name, err)
+	}
+	return nil
+}
