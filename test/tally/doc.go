@@ -1,5 +1,6 @@
 // Command tally reads the JSON lines of `go test -json`, prints one line per
-// package and the whole output of what failed, and ends with
+// package and the whole output of what failed, and ends with the names of what
+// failed and the line
 //
 //	N passed, N failed
 //

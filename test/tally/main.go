@@ -37,6 +37,9 @@ func run(r io.Reader, w io.Writer) error {
 		}
 	}
 
+	for _, culprit := range t.culprits {
+		fmt.Fprintln(w, "failed:", culprit)
+	}
 	if t.skipped > 0 {
 		fmt.Fprintf(w, "%d skipped\n", t.skipped)
 	}

@@ -38,6 +38,8 @@ var (
 type tally struct {
 	w                       io.Writer
 	passed, failed, skipped int
+	// culprits names what failed, in the order it did.
+	culprits []string
 
 	// output of tests that have not passed yet.
 	output map[test][]string
@@ -109,6 +111,9 @@ func (t *tally) endTest(at test, action string) {
 		if suite.failed == 0 && innerFailed == 0 {
 			suite.failed = 1
 		}
+		if innerFailed == 0 {
+			t.culprits = append(t.culprits, at.Package+" "+at.Name)
+		}
 		t.count(at.Package, suite)
 	case action == "skip":
 		t.skipped++
@@ -128,6 +133,7 @@ func (t *tally) endPackage(e event) {
 	failed := e.Action == "fail"
 	if failed && t.inPackage[e.Package].failed == 0 {
 		t.count(e.Package, specs{failed: 1})
+		t.culprits = append(t.culprits, e.Package)
 	}
 	for _, at := range t.unfinished(e.Package) {
 		if failed {

@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 				`{"Action":"fail","Package":"p","Test":"TestA"}`,
 				`{"Action":"fail","Package":"p","Elapsed":0.5}`,
 			},
-			want: []string{"boom", "FAIL  p  0.5s  0 passed, 1 failed", "0 passed, 1 failed"},
+			want: []string{"boom", "FAIL  p  0.5s  0 passed, 1 failed", "failed: p TestA/x", "0 passed, 1 failed"},
 			err:  errFailed,
 		},
 		"FailedParent": {
@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 				`{"Action":"fail","Package":"p","Test":"TestA"}`,
 				`{"Action":"fail","Package":"p","Elapsed":0}`,
 			},
-			want: []string{"FAIL  p  0.0s  1 passed, 1 failed", "1 passed, 1 failed"},
+			want: []string{"FAIL  p  0.0s  1 passed, 1 failed", "failed: p TestA", "1 passed, 1 failed"},
 			err:  errFailed,
 		},
 		"Specs": {
@@ -72,7 +72,7 @@ func TestRun(t *testing.T) {
 			},
 			want: []string{
 				"FAIL! -- 3 Passed | 2 Failed | 0 Pending",
-				"FAIL  p  1.0s  3 passed, 2 failed", "3 passed, 2 failed",
+				"FAIL  p  1.0s  3 passed, 2 failed", "failed: p TestSuite", "3 passed, 2 failed",
 			},
 			err: errFailed,
 		},
@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 			},
 			want: []string{
 				"p.go:1: undefined", "FAIL\tp [build failed]",
-				"FAIL  p  0.0s  0 passed, 1 failed", "0 passed, 1 failed",
+				"FAIL  p  0.0s  0 passed, 1 failed", "failed: p", "0 passed, 1 failed",
 			},
 			err: errFailed,
 		},
@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 				`{"Action":"output","Package":"p","Test":"TestA","Output":"waiting\n"}`,
 				`{"Action":"fail","Package":"p","Elapsed":9}`,
 			},
-			want: []string{"waiting", "FAIL  p  9.0s  0 passed, 1 failed", "0 passed, 1 failed"},
+			want: []string{"waiting", "FAIL  p  9.0s  0 passed, 1 failed", "failed: p", "0 passed, 1 failed"},
 			err:  errFailed,
 		},
 		"Nothing": {
