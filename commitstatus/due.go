@@ -75,7 +75,7 @@ func Accepted(r Report, now time.Time) Report {
 		r.ProgressPosts++
 	}
 	r.AcceptedState, r.AcceptedDescription = r.State, r.Status().Description
-	r.AcceptedProgress, r.PostedAt = r.Progress, now.Unix()
+	r.AcceptedProgress, r.PostedAt = r.Progress, fullSeconds(now)
 	r.retry()
 	return r
 }
@@ -93,9 +93,14 @@ func Rejected(r Report, err error, now time.Time) Report {
 		return r
 	}
 	wait := max(backoff(r.FailedTries), failure.RetryAfter)
-	// Rounded up: a try must not come before the second that the forge named.
-	r.NextTry = now.Add(wait + time.Second - time.Nanosecond).Unix()
+	r.NextTry = fullSeconds(now.Add(wait))
 	return r
+}
+
+// fullSeconds returns the time in seconds since 1970, rounded up: a wait that begins
+// or ends there must not be shorter than it was meant to be.
+func fullSeconds(t time.Time) int64 {
+	return t.Add(time.Second - time.Nanosecond).Unix()
 }
 
 // backoff returns the wait after the given number of failures in a row.

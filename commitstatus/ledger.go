@@ -99,7 +99,7 @@ func Prune(reports []Report, currentSHAs ...string) []Report {
 
 // Retry makes everything that the forge refused due at once. Callers use it when
 // somebody changed what the forge is asked with: the token, the address, or the
-// request to reconcile.
+// request to reconcile. Deliverer.Forget then makes the Deliverer forget the failures too.
 func Retry(reports []Report) []Report {
 	out := slices.Clone(reports)
 	for i := range out {

@@ -60,7 +60,9 @@ func explain(code int) string {
 		return "does not let the token write statuses (403)"
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return "does not know the repository or the commit, or hides it from the token (" + strconv.Itoa(code) + ")"
-	case code >= 300 && code < 400:
+	case code < 300:
+		return "did not answer as a forge does (" + strconv.Itoa(code) + ")"
+	case code < 400:
 		return "says that the repository has moved (" + strconv.Itoa(code) + "), the address must be changed"
 	case code >= 500:
 		return "has an internal error (" + strconv.Itoa(code) + ")"

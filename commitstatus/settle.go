@@ -139,8 +139,16 @@ func toldBy(r Report) Told {
 // toldAs returns what a forge was found to hold when it was asked about r. Whatever
 // the ledger does not know of counts as a post made just now: a crash may slow the
 // next progress down, never make it too fast.
+//
+// Somebody else may have written the status, so its texts are bounded before they
+// get into the ledger. A state of the forge's own (Gitea has warning and skipped) is
+// no verdict of ours: Error.
 func toldAs(r Report, found Status, now time.Time) Told {
 	told := toldBy(r)
+	found.Description = cut(clean(found.Description), DescriptionLimit)
+	if !found.State.Known() {
+		found.State = Error
+	}
 	if told.State == found.State && told.Description == found.Description {
 		return told
 	}
@@ -150,7 +158,7 @@ func toldAs(r Report, found Status, now time.Time) Told {
 	if found.Description == r.Status().Description {
 		told.Progress = r.Progress
 	}
-	told.State, told.Description, told.PostedAt = found.State, found.Description, now.Unix()
+	told.State, told.Description, told.PostedAt = found.State, found.Description, fullSeconds(now)
 	return told
 }
 
