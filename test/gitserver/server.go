@@ -1,0 +1,171 @@
+package gitserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say how a Server is reached. The zero value is plain HTTP without
+// credentials in a temporary directory.
+type Options struct {
+	// Dir holds the bare repositories and, in clones/, the working clones. It
+	// is kept by Close. Empty: a temporary directory that Close removes.
+	Dir string
+	// TLS serves HTTPS with a certificate of the server's own CA.
+	TLS bool
+	// User and Password are asked for as basic auth when User is not empty.
+	User, Password string
+	// Token is asked for as bearer auth when it is not empty. With User set
+	// as well, either will do.
+	Token string
+	// Now is the clock of commits. Nil: one that starts with the year 2026
+	// and advances a minute per commit.
+	Now func() time.Time
+}
+
+// Server is a running Git server. Close must be called.
+type Server struct {
+	opts      Options
+	dir       string
+	temporary bool
+	git       git
+	url       string
+	ca        []byte
+	http      *http.Server
+	faults    faults
+	tally     tally
+	served    sync.WaitGroup
+}
+
+// Start starts a server on a free port of 127.0.0.1.
+func Start(opts Options) (*Server, error) {
+	s := &Server{opts: opts, dir: opts.Dir}
+	if err := s.prepareDir(); err != nil {
+		return nil, err
+	}
+	backend, err := s.backend()
+	if err != nil {
+		return nil, errors.Join(err, s.removeDir())
+	}
+	if err := s.listen(s.tally.count(s.authenticate(s.faults.inject(backend)))); err != nil {
+		return nil, errors.Join(err, s.removeDir())
+	}
+	return s, nil
+}
+
+func (s *Server) prepareDir() error {
+	if s.dir == "" {
+		dir, err := os.MkdirTemp("", "gitserver-")
+		if err != nil {
+			return fmt.Errorf("cannot create the repositories' directory: %w", err)
+		}
+		s.dir, s.temporary = dir, true
+	}
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		return fmt.Errorf("cannot create the repositories' directory: %w", err)
+	}
+	s.dir = dir
+	s.git = git{home: filepath.Join(dir, "home")}
+	if err := os.MkdirAll(s.git.home, 0o755); err != nil {
+		return fmt.Errorf("cannot create the repositories' directory: %w", err)
+	}
+	return nil
+}
+
+// backend is git http-backend behind net/http's CGI host.
+func (s *Server) backend() (http.Handler, error) {
+	execPath, err := s.git.run(s.dir, "--exec-path")
+	if err != nil {
+		return nil, err
+	}
+	return &cgi.Handler{
+		Path: filepath.Join(execPath, "git-http-backend"),
+		Dir:  s.dir,
+		Env: append(s.git.isolation(),
+			"GIT_PROJECT_ROOT="+s.dir,
+			"GIT_HTTP_EXPORT_ALL=1",
+		),
+		InheritEnv: []string{"PATH"},
+		// What the backend complains about (a client that hung up, a want it
+		// refuses) is the client's to report.
+		Stderr: io.Discard,
+	}, nil
+}
+
+func (s *Server) listen(handler http.Handler) error {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w", err)
+	}
+	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, ErrorLog: quiet()}
+	s.url = "http://" + listener.Addr().String()
+	serve := func() error { return s.http.Serve(listener) }
+	if s.opts.TLS {
+		authority, err := newAuthority()
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		s.ca, s.http.TLSConfig = authority.pem, authority.serverConfig()
+		s.url = "https://" + listener.Addr().String()
+		serve = func() error { return s.http.ServeTLS(listener, "", "") }
+	}
+	// Its error is always that the server was closed: the listener is open.
+	s.served.Go(func() { _ = serve() })
+	return nil
+}
+
+// URL is the server's base, without a trailing slash and without credentials.
+func (s *Server) URL() string { return s.url }
+
+// CA is the PEM certificate that signed the server's, or nil without TLS.
+func (s *Server) CA() []byte { return append([]byte(nil), s.ca...) }
+
+// Close ends all requests, hanging ones too, and removes what is temporary.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	s.faults.heal()
+	s.served.Wait()
+	return errors.Join(err, s.removeDir())
+}
+
+func (s *Server) removeDir() error {
+	if !s.temporary {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// authenticate answers 401 where credentials are wanted and absent or wrong,
+// with a challenge, because git sends none before it was asked.
+func (s *Server) authenticate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.permitted(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="gitserver"`)
+		http.Error(w, "authentication required", http.StatusUnauthorized)
+	})
+}
+
+func (s *Server) permitted(r *http.Request) bool {
+	if s.opts.User == "" && s.opts.Token == "" {
+		return true
+	}
+	if user, password, ok := r.BasicAuth(); ok && s.opts.User != "" {
+		return user == s.opts.User && password == s.opts.Password
+	}
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && s.opts.Token != "" && token == s.opts.Token
+}
