@@ -40,11 +40,12 @@ func newGitHub(config Config, client *restClient) (Forge, error) {
 }
 
 // githubAPI returns where the API is: github.com has it on a host of its own,
-// Enterprise Server below /api/v3.
+// Enterprise Server below /api/v3. github.com only redirects http, after the token
+// was sent in the clear.
 func githubAPI(root *url.URL) string {
 	switch root.Host {
 	case "github.com", "www.github.com", "api.github.com":
-		return root.Scheme + "://api.github.com"
+		return "https://api.github.com"
 	default:
 		return root.String() + "/api/v3"
 	}

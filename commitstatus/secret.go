@@ -22,5 +22,5 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 // MarshalJSON returns a placeholder.
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
 
-// MarshalText returns a placeholder, for encoders that ask for text and for map keys.
+// MarshalText returns a placeholder, for encoders that ask for text.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }

@@ -1,0 +1,106 @@
+package commitstatus
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// giteaAPI is the base that newGitea uses.
+func giteaAPI(root *url.URL) string { return root.String() + "/api/v1" }
+
+func TestParseAddress(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		in     string
+		base   apiBase
+		want   string
+		err    string
+	}{
+		"GiteaWeb":       {"The page of the repository.", "https://gitea.example/fleet/addons", giteaAPI, "https://gitea.example/api/v1/repos/fleet/addons", ""},
+		"GiteaClone":     {"The clone address.", "https://gitea.example/fleet/addons.git", giteaAPI, "https://gitea.example/api/v1/repos/fleet/addons", ""},
+		"GiteaSubpath":   {"A Gitea below a path.", "https://example.com/git/fleet/addons/", giteaAPI, "https://example.com/git/api/v1/repos/fleet/addons", ""},
+		"GiteaAPI":       {"The API's own address.", "https://gitea.example/api/v1/repos/fleet/addons", giteaAPI, "https://gitea.example/api/v1/repos/fleet/addons", ""},
+		"GiteaPort":      {"A local forge.", "http://127.0.0.1:3000/fleet/addons", giteaAPI, "http://127.0.0.1:3000/api/v1/repos/fleet/addons", ""},
+		"IPv6":           {"An IPv6 address.", "http://[::1]:3000/fleet/addons", giteaAPI, "http://[::1]:3000/api/v1/repos/fleet/addons", ""},
+		"GitHub":         {"github.com has its API elsewhere.", "https://GitHub.com/fleet/addons", githubAPI, "https://api.github.com/repos/fleet/addons", ""},
+		"GitHubAPI":      {"The API's own address.", "https://api.github.com/repos/fleet/addons", githubAPI, "https://api.github.com/repos/fleet/addons", ""},
+		"GitHubPlain":    {"github.com never gets the token in the clear.", "http://github.com/fleet/addons", githubAPI, "https://api.github.com/repos/fleet/addons", ""},
+		"Enterprise":     {"Enterprise Server.", "https://ghe.example/fleet/addons", githubAPI, "https://ghe.example/api/v3/repos/fleet/addons", ""},
+		"EnterpriseAPI":  {"Its API's own address.", "https://ghe.example/api/v3/repos/fleet/addons", githubAPI, "https://ghe.example/api/v3/repos/fleet/addons", ""},
+		"LookalikeHost":  {"Another host is another host.", "https://github.com.evil.example/fleet/addons", githubAPI, "https://github.com.evil.example/api/v3/repos/fleet/addons", ""},
+		"UserInfo":       {"Credentials are refused, and not repeated.", "https://me:hunter2@gitea.example/fleet/addons", giteaAPI, "", "cannot use the address: it contains user information; the token belongs into the Secret"},
+		"UserInfoBroken": {"Nor when the URL cannot be parsed.", "https://me:hunter2@gitea.example:x/fleet/addons", giteaAPI, "", "cannot use the address: it is not a URL"},
+		"SSH":            {"Statuses go over http.", "ssh://git@gitea.example/fleet/addons", giteaAPI, "", "cannot use the address: it is neither https nor http"},
+		"SCP":            {"scp-like addresses are no URLs.", "git@gitea.example:fleet/addons", giteaAPI, "", "cannot use the address: it is not a URL"},
+		"NoScheme":       {"A scheme is needed.", "gitea.example/fleet/addons", giteaAPI, "", "cannot use the address: it is neither https nor http"},
+		"NoHost":         {"A host is needed.", "https:///fleet/addons", giteaAPI, "", "cannot use the address: it names no host"},
+		"NoRepository":   {"Owner and repository are needed.", "https://gitea.example/fleet", giteaAPI, "", "cannot use the address: it names no owner and repository"},
+		"OnlyGit":        {"A suffix is no name.", "https://gitea.example/fleet/.git", giteaAPI, "", "cannot use the address: it names no repository"},
+		"Query":          {"No query.", "https://gitea.example/fleet/addons?token=hunter2", giteaAPI, "", "cannot use the address: it has a query or a fragment"},
+		"EmptyQuery":     {"Not even an empty one.", "https://gitea.example/fleet/addons?", giteaAPI, "", "cannot use the address: it has a query or a fragment"},
+		"Fragment":       {"No fragment.", "https://gitea.example/fleet/addons#x", giteaAPI, "", "cannot use the address: it has a query or a fragment"},
+		"Escaped":        {"No escapes: two readers could read them differently.", "https://gitea.example/fleet%2Fx/addons", giteaAPI, "", "cannot use the address: its path is escaped"},
+		"DotDot":         {"No steps up.", "https://gitea.example/a/../addons", giteaAPI, "", "cannot use the address: its path must be made of letters, digits, '.', '_' and '-' and end in owner and repository"},
+		"DoubleSlash":    {"No empty segments.", "https://gitea.example/fleet//addons", giteaAPI, "", "cannot use the address: its path must be made of letters, digits, '.', '_' and '-' and end in owner and repository"},
+		"PortTooHigh":    {"A port that exists.", "https://gitea.example:70000/fleet/addons", giteaAPI, "", "cannot use the address: its port is out of range"},
+		"EmptyPort":      {"A port, if there is a colon.", "https://gitea.example:/fleet/addons", giteaAPI, "", "cannot use the address: its port is empty"},
+		"BadHost":        {"A host that exists.", "https://gitea;example/fleet/addons", giteaAPI, "", "cannot use the address: it names no host"},
+		"Empty":          {"Nothing is no address.", "", giteaAPI, "", "cannot use the address: it is neither https nor http"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			repo, err := parseAddress(c.in, c.base)
+			if err != nil {
+				if err.Error() != c.err {
+					t.Errorf("%s\ngot error %q, want %q", c.reason, err, c.err)
+				}
+				return
+			}
+			if got := repo.endpoint(); got != c.want || c.err != "" {
+				t.Errorf("%s\ngot %q, want %q, error %q", c.reason, got, c.want, c.err)
+			}
+		})
+	}
+}
+
+func FuzzParseAddress(f *testing.F) {
+	for _, seed := range []string{
+		"https://gitea.example/fleet/addons", "http://127.0.0.1:3000/a/b.git", "https://api.github.com/repos/a/b",
+		"https://me:hunter2@x/a/b", "https://x/a/%2e%2e/b", "https://x/../a/b", "HTTPS://X/A/B", "http://[::1%25eth0]:80/a/b",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		for name, base := range map[string]apiBase{"gitea": giteaAPI, "github": githubAPI} {
+			repo, err := parseAddress(raw, base)
+			if err != nil {
+				if strings.Contains(err.Error(), "hunter2") {
+					t.Errorf("%s: the error repeats the address: %v", name, err)
+				}
+				continue
+			}
+			in, errIn := url.Parse(raw)
+			out, errOut := url.Parse(repo.endpoint("statuses", strings.Repeat("a", 40)))
+			if errIn != nil || errOut != nil {
+				t.Fatalf("%s: %q became %q: %v, %v", name, raw, repo.endpoint(), errIn, errOut)
+			}
+			if !sameForge(in, out) || out.User != nil || out.RawQuery != "" || out.Fragment != "" || strings.Contains(out.Path, "..") && !strings.Contains(raw, "..") {
+				t.Errorf("%s: %q became %q", name, raw, out)
+			}
+			if again, err := parseAddress(repo.endpoint(), base); err != nil || again.endpoint() != repo.endpoint() {
+				t.Errorf("%s: %q parsed twice: %+v, then %+v, %v", name, raw, repo, again, err)
+			}
+		}
+	})
+}
+
+// sameForge tells whether both are on the same host and scheme, github.com's API
+// being on a host of its own.
+func sameForge(in, out *url.URL) bool {
+	host := strings.ToLower(in.Host)
+	if out.Host == "api.github.com" {
+		return host == "github.com" || host == "www.github.com" || host == "api.github.com"
+	}
+	return host == out.Host && in.Scheme == out.Scheme
+}

@@ -1,0 +1,164 @@
+package commitstatus_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+func TestDescribe(t *testing.T) {
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = fmt.Sprintf("eu-%d", i+1)
+	}
+	cases := map[string]struct {
+		reason string
+		limit  int
+		in     commitstatus.Text
+		want   string
+	}{
+		"Head":    {"A statement stands alone.", 140, commitstatus.Text{Head: "canary 1/2, soaking until 14:32 UTC"}, "canary 1/2, soaking until 14:32 UTC"},
+		"Nothing": {"Nothing to say is nothing.", 140, commitstatus.Text{}, ""},
+		"AllParts": {
+			"Statement, names, reason.", 140,
+			commitstatus.Text{Head: "canary failed", Names: []string{"eu-1", "eu-2"}, Reason: "Deployment hello: ImagePullBackOff"},
+			"canary failed: eu-1, eu-2: Deployment hello: ImagePullBackOff",
+		},
+		"ManyNames": {
+			"As many names as fit, the others counted, the reason kept.", 60,
+			commitstatus.Text{Head: "3 failed", Names: many, Reason: "ImagePullBackOff"},
+			"3 failed: eu-1, eu-2, eu-3 and 37 more: ImagePullBackOff",
+		},
+		"LastNameFits": {
+			"The last name is shown where the count of one would not be shorter.", 24,
+			commitstatus.Text{Head: "failed", Names: []string{"a", "b", "c"}}, "failed: a, b, c",
+		},
+		"LongReason": {
+			"The reason is cut first.", 30,
+			commitstatus.Text{Head: "failed", Names: []string{"eu-1"}, Reason: "a very long reason that goes on"},
+			"failed: eu-1: a very long rea…",
+		},
+		"Control": {
+			"One line, nothing that hides or reorders text.", 140,
+			commitstatus.Text{Head: " a\x00\r\n\tb\u202ec\u200b ", Reason: "\x1b[31mred"}, "a b c: [31mred",
+		},
+		"BadUTF8": {"What is not text becomes a mark.", 140, commitstatus.Text{Head: "a\xff\xfeb"}, "a\ufffdb"},
+		"Runes":   {"Characters are counted and never cut.", 4, commitstatus.Text{Head: "äöüßäöü"}, "äöü…"},
+		"NoLimit": {"There is no room.", 0, commitstatus.Text{Head: "a"}, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := commitstatus.Describe(c.limit, c.in); got != c.want {
+				t.Errorf("%s\ngot  %q\nwant %q", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+func TestContextName(t *testing.T) {
+	long := strings.Repeat("x", 120)
+	cases := map[string]struct {
+		reason string
+		parts  []string
+		want   string
+	}{
+		"Parts":     {"Parts are joined.", []string{"addonflow", "hello", "canary"}, "addonflow/hello/canary"},
+		"Empty":     {"Empty parts are left out.", []string{"", "addonflow", " ", "/hello/"}, "addonflow/hello"},
+		"Invisible": {"Spaces and controls become dashes.", []string{"my team\n1"}, "my-team-1"},
+		"Nothing":   {"Nothing is nothing, and refused by Validate.", nil, ""},
+		"Long":      {"A long one is cut, with a digest of the whole.", []string{"a", long}, "a/" + strings.Repeat("x", 87) + "-3e7f9b4db4"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := commitstatus.ContextName(c.parts...)
+			if name == "Long" {
+				// The digest itself is not of interest, its place and length are.
+				if utf8.RuneCountInString(got) != commitstatus.ContextLimit || got[:89] != c.want[:89] || got[89] != '-' {
+					t.Errorf("%s\ngot %q", c.reason, got)
+				}
+				return
+			}
+			if got != c.want {
+				t.Errorf("%s\ngot %q, want %q", c.reason, got, c.want)
+			}
+		})
+	}
+	if commitstatus.ContextName(long+"a") == commitstatus.ContextName(long+"b") {
+		t.Error("two long names became one")
+	}
+}
+
+// printable fails unless s is one line of visible text of at most limit characters.
+func printable(t *testing.T, s string, limit int) {
+	t.Helper()
+	switch {
+	case !utf8.ValidString(s):
+		t.Errorf("%q is cut within a character", s)
+	case utf8.RuneCountInString(s) > max(limit, 0):
+		t.Errorf("%q is longer than %d", s, limit)
+	case strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
+		t.Errorf("%q has invisible characters", s)
+	case s != strings.TrimSpace(s):
+		t.Errorf("%q has spaces at its ends", s)
+	}
+}
+
+func FuzzDescribe(f *testing.F) {
+	f.Add("canary failed", "eu-1\neu-2", "Deployment not available", 140)
+	f.Add("\x00", "\xff", "\u202e", 3)
+	f.Add("a (attempt 9)", "", "(attempt 3)", 140)
+	f.Fuzz(func(t *testing.T, head, names, reason string, limit int) {
+		text := commitstatus.Text{Head: head, Names: strings.Split(names, "\n"), Reason: reason}
+		limit %= 300
+		got := commitstatus.Describe(limit, text)
+		printable(t, got, limit)
+		if again := commitstatus.Describe(limit, commitstatus.Text{Head: got}); again != got {
+			t.Errorf("described twice: %q, then %q", got, again)
+		}
+		whole := commitstatus.Describe(1<<20, text)
+		if utf8.RuneCountInString(whole) <= limit && !slices.Contains([]string{whole}, got) && !strings.Contains(got, " more") {
+			t.Errorf("%q fits into %d, but became %q", whole, limit, got)
+		}
+	})
+}
+
+func FuzzContextName(f *testing.F) {
+	f.Add("addonflow", "hello")
+	f.Add("a/b", "\x7f c")
+	f.Add(strings.Repeat("ä", 200), "/")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		got := commitstatus.ContextName(a, b)
+		printable(t, got, commitstatus.ContextLimit)
+		if again := commitstatus.ContextName(got); again != got {
+			t.Errorf("named twice: %q, then %q", got, again)
+		}
+	})
+}
+
+func FuzzStatusIsPostable(f *testing.F) {
+	f.Add("addonflow/hello", "canary 1/2", 1)
+	f.Add("a b", "x (attempt 7) (attempt 8)", 2)
+	f.Add("\u0085", strings.Repeat("ä", 150), 123456)
+	f.Fuzz(func(t *testing.T, context, description string, attempt int) {
+		r := commitstatus.Report{
+			SHA: strings.Repeat("a", 40), Context: commitstatus.ContextName(context),
+			Attempt: attempt % 1000000, State: commitstatus.Pending, Description: description,
+		}
+		if r.Context == "" {
+			return
+		}
+		status := r.Status()
+		if err := status.Validate(); err != nil {
+			t.Errorf("%+v: %v", status, err)
+		}
+		marked := strings.HasSuffix(status.Description, fmt.Sprintf("(attempt %d)", r.Attempt))
+		if r.Attempt > 1 && !marked {
+			t.Errorf("attempt %d is not in %q", r.Attempt, status.Description)
+		}
+	})
+}
