@@ -51,6 +51,9 @@ type Template struct {
 	Name string `json:"name"`
 	// SpecHash is OCM's hash of the stored object.
 	SpecHash string `json:"specHash"`
+	// Typed are the variables declared with a type, by name, from the annotation
+	// TypedVariablesAnnotation; see ParseTypedVariables.
+	Typed map[string]string `json:"typed,omitempty"`
 	// Spec is the stored spec, as unstructured JSON.
 	Spec map[string]any `json:"spec"`
 }
