@@ -32,6 +32,10 @@ type DelivererConfig struct {
 // reads the forge before posting, so a crash between a post and its record neither
 // repeats the post nor contradicts a verdict. One process at a time posts for a
 // ledger; leader election sees to that.
+//
+// The attempt after a verdict is posted once the ledger that is enqueued has the
+// verdict as accepted: the forge is never more than one attempt ahead of the ledger,
+// so its newest status always tells which verdicts it has heard.
 type Deliverer struct {
 	config DelivererConfig
 
@@ -200,7 +204,7 @@ func (d *Deliverer) take() (string, delivery, bool) {
 		delete(d.boxes, key)
 		return key, delivery{}, true
 	}
-	due, _ := Next(Settle(box.reports, box.results()), d.config.Clock())
+	due := box.due(d.config.Clock())
 	if len(due) == 0 {
 		box.queued = false
 		return key, delivery{}, true

@@ -112,21 +112,36 @@ func (b *outbox) reject(ctx context.Context, report Report, err error, now time.
 	if !failure.Everyone {
 		return
 	}
-	due, _ := Next(Settle(b.reports, b.results()), now)
-	for _, other := range due {
+	for _, other := range b.due(now) {
 		b.remember(contextKey{other.SHA, other.Context}).result.Rejection = rejectionOf(Rejected(other, failure, now))
 	}
+}
+
+// due returns the reports that may be posted now, in the order of the ledger.
+func (b *outbox) due(now time.Time) []Report {
+	reports := Settle(b.reports, b.results())
+	due, _ := Next(reports, now)
+	return slices.DeleteFunc(due, func(r Report) bool {
+		_, ok := b.turnIn(reports, contextKey{r.SHA, r.Context})
+		return !ok
+	})
 }
 
 // turn returns the report of the context whose turn it is, as the ledger has it after
 // all that is known.
 func (b *outbox) turn(id contextKey) (Report, bool) {
-	reports := Settle(b.reports, b.results())
-	i := head(reports, id.sha, id.context)
-	if i < 0 {
+	return b.turnIn(Settle(b.reports, b.results()), id)
+}
+
+// turnIn is turn in a ledger that is settled. There is none while the enqueued ledger
+// has to learn of a verdict first.
+func (b *outbox) turnIn(settled []Report, id contextKey) (Report, bool) {
+	i := head(settled, id.sha, id.context)
+	// Settle keeps the places.
+	if i < 0 || i != head(b.reports, id.sha, id.context) {
 		return Report{}, false
 	}
-	return reports[i], true
+	return settled[i], true
 }
 
 // remember returns the memory of a context, a new one if there is none.

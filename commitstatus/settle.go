@@ -63,6 +63,8 @@ func settleTold(out []Report, result Result) {
 	if i < 0 {
 		return
 	}
+	// The order is that of before: the numbers are about to change.
+	order := attempts(out, result.SHA, result.Context)
 	r, told := &out[i], result.Told
 	attempt := attemptOf(told.Description)
 	switch {
@@ -78,7 +80,11 @@ func settleTold(out []Report, result Result) {
 	default:
 		r.moveTo(attempt + 1)
 	}
-	settleOrder(out, result.SHA, result.Context)
+	last := 0
+	for _, i := range order {
+		out[i].moveTo(last + 1)
+		last = out[i].Attempt
+	}
 }
 
 // accept records that the forge holds told for the given attempt. What is recorded
@@ -103,15 +109,6 @@ func (r *Report) moveTo(attempt int) {
 	r.Attempt = attempt
 	r.AcceptedState, r.AcceptedDescription = "", ""
 	r.AcceptedProgress, r.PostedAt, r.ProgressPosts = 0, 0, 0
-}
-
-// settleOrder moves attempts that follow behind the ones before them.
-func settleOrder(out []Report, sha, context string) {
-	last := 0
-	for _, i := range attempts(out, sha, context) {
-		out[i].moveTo(last + 1)
-		last = out[i].Attempt
-	}
 }
 
 // settleRejection records failed deliveries, unless the wish has changed since.
