@@ -1,0 +1,25 @@
+package forge
+
+import (
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+// ContextName returns the commit status context of a source, of one of its add-ons,
+// or of a stage of an add-on: <prefix>[/<add-on>[/<stage>]]. The prefix is
+// spec.commitStatus.context, else addonflow/<source>.
+func ContextName(source *v1alpha1.AddOnSource, parts ...string) string {
+	prefix := "addonflow/" + source.Name
+	if spec := source.Spec.CommitStatus; spec != nil && spec.Context != "" {
+		prefix = spec.Context
+	}
+	return commitstatus.ContextName(append([]string{prefix}, parts...)...)
+}
+
+// TargetURL returns the link that the statuses of a source carry, "" for none.
+func TargetURL(source *v1alpha1.AddOnSource) string {
+	if source.Spec.CommitStatus == nil {
+		return ""
+	}
+	return source.Spec.CommitStatus.TargetURL
+}

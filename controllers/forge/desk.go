@@ -1,0 +1,119 @@
+package forge
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+// Key names the object whose status keeps a ledger.
+type Key struct {
+	// Kind of the object; Outcomes of the same kind get the requests.
+	Kind string
+	types.NamespacedName
+}
+
+// String returns kind/namespace/name.
+func (k Key) String() string { return k.Kind + "/" + k.Namespace + "/" + k.Name }
+
+// parseKey is the inverse of String. No part has a slash in it.
+func parseKey(s string) (Key, bool) {
+	kind, rest, ok := strings.Cut(s, "/")
+	if !ok {
+		return Key{}, false
+	}
+	namespace, name, ok := strings.Cut(rest, "/")
+	return Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, ok
+}
+
+// Desk delivers the commit statuses of a process. It is safe for concurrent use.
+type Desk struct {
+	secrets   client.Reader
+	http      *http.Client
+	clock     func() time.Time
+	deliverer *commitstatus.Deliverer
+
+	mu       sync.Mutex
+	queues   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]
+	limiters map[string]*rate.Limiter
+	// routes remembers how each ledger's forge was last addressed, as a digest.
+	routes map[Key]string
+}
+
+// NewDesk returns a desk that reads Secrets, by name only, with the given reader:
+// the manager's API reader, so that no Secret is cached. A nil http client is the
+// default one. Nothing is posted until Start; add the desk to the manager.
+func NewDesk(secrets client.Reader, httpClient *http.Client) *Desk {
+	return newDesk(secrets, httpClient, time.Now)
+}
+
+// newDesk lets tests tell the time.
+func newDesk(secrets client.Reader, httpClient *http.Client, clock func() time.Time) *Desk {
+	d := &Desk{
+		secrets:  secrets,
+		http:     httpClient,
+		clock:    clock,
+		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
+		limiters: map[string]*rate.Limiter{},
+		routes:   map[Key]string{},
+	}
+	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: clock, Notify: d.notify})
+	return d
+}
+
+// Start posts until the context ends. It is a manager's Runnable, and as such runs
+// on the leader only: two processes must not post for the same ledger.
+func (d *Desk) Start(ctx context.Context) error { return d.deliverer.Start(ctx) }
+
+// Outcomes is the source of reconcile requests for the objects of a kind about
+// whose ledgers something was learnt. One controller per kind watches it.
+func (d *Desk) Outcomes(kind string) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.queues[kind] = queue
+		return nil
+	})
+}
+
+// notify puts the object that keeps a ledger into its controller's queue. A queue
+// never blocks, which is what a Deliverer asks of it.
+func (d *Desk) notify(s string) {
+	key, ok := parseKey(s)
+	if !ok {
+		return
+	}
+	d.mu.Lock()
+	queue := d.queues[key.Kind]
+	d.mu.Unlock()
+	if queue != nil {
+		queue.Add(reconcile.Request{NamespacedName: key.NamespacedName})
+	}
+}
+
+// Open returns the ledger of an object as its status stores it, with everything
+// written in that this process has learnt from the forge since.
+func (d *Desk) Open(key Key, stored []v1alpha1.CommitReport) *Ledger {
+	reports := commitstatus.Settle(load(stored), d.deliverer.Results(key.String()))
+	return &Ledger{desk: d, key: key, reports: reports}
+}
+
+// Forget drops what is remembered of a ledger whose object is gone.
+func (d *Desk) Forget(key Key) {
+	d.deliverer.Forget(key.String())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.routes, key)
+}

@@ -1,0 +1,287 @@
+package forge
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	testforge "github.com/addonflow/addonflow/test/forge"
+)
+
+const (
+	sha      = "1111111111111111111111111111111111111111"
+	nextSHA  = "2222222222222222222222222222222222222222"
+	goodWord = "correct-horse"
+	badWord  = "battery-staple"
+)
+
+// TestConvert fills every field by reflection, so that a field added to one of the
+// two types and forgotten here fails.
+func TestConvert(t *testing.T) {
+	in := v1alpha1.CommitReport{}
+	v := reflect.ValueOf(&in).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.String:
+			f.SetString(v.Type().Field(i).Name)
+		case reflect.Int, reflect.Int64:
+			f.SetInt(int64(i + 1))
+		case reflect.Bool:
+			f.SetBool(true)
+		default:
+			t.Fatalf("field %s has a kind this test does not know", v.Type().Field(i).Name)
+		}
+	}
+	if diff := cmp.Diff([]v1alpha1.CommitReport{in}, store(load([]v1alpha1.CommitReport{in}))); diff != "" {
+		t.Errorf("store(load(x)) is not x (-want +got):\n%s", diff)
+	}
+	if got, want := reflect.TypeFor[commitstatus.Report]().NumField(), v.NumField(); got != want {
+		t.Errorf("commitstatus.Report has %d fields, v1alpha1.CommitReport %d", got, want)
+	}
+	if store(nil) != nil {
+		t.Error("an empty ledger is not stored as absent")
+	}
+}
+
+func TestKey(t *testing.T) {
+	want := Key{Kind: "AddOnSource", NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "x"}}
+	got, ok := parseKey(want.String())
+	if !ok || got != want {
+		t.Errorf("parseKey(%q) = %v, %v", want, got, ok)
+	}
+	if _, ok := parseKey("nonsense"); ok {
+		t.Error("parseKey accepted nonsense")
+	}
+}
+
+func TestContextName(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   *v1alpha1.CommitStatusSpec
+		parts  []string
+		want   string
+	}{
+		"Source":    {"the source's name is the default", nil, nil, "addonflow/team"},
+		"Stage":     {"parts follow in order", nil, []string{"hello", "canary"}, "addonflow/team/hello/canary"},
+		"OwnPrefix": {"the declared prefix replaces the default", &v1alpha1.CommitStatusSpec{Context: "fleet"}, []string{"hello"}, "fleet/hello"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
+			source.Spec.CommitStatus = c.spec
+			if got := ContextName(source, c.parts...); got != c.want {
+				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+// bench is a desk at work, a forge and the object that keeps the ledger.
+type bench struct {
+	t      *testing.T
+	forge  *testforge.Forge
+	desk   *Desk
+	hub    client.Client
+	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
+	source *v1alpha1.AddOnSource
+	key    Key
+}
+
+func newBench(t *testing.T, token string) *bench {
+	t.Helper()
+	f := testforge.New("team/fleet")
+	f.RequireToken(goodWord)
+	if _, err := f.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "team", Generation: 1}}
+	source.Spec.Interval = metav1.Duration{Duration: time.Minute}
+	source.Spec.CommitStatus = &v1alpha1.CommitStatusSpec{
+		Provider: commitstatus.ProviderGitea, Address: f.Address("team/fleet"),
+		SecretRef: &fluxmeta.LocalObjectReference{Name: "forge"},
+	}
+	b := &bench{t: t, forge: f, source: source, key: Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: client.ObjectKeyFromObject(source)}}
+	b.hub = fake.NewClientBuilder().WithObjects(secret(token)).Build()
+	b.desk = NewDesk(b.hub, &http.Client{Timeout: 10 * time.Second})
+	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	if err := b.desk.Outcomes(v1alpha1.AddOnSourceKind).Start(t.Context(), b.queue); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); _ = b.desk.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-stopped; b.queue.ShutDown() })
+	return b
+}
+
+func secret(token string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "forge"},
+		Data:       map[string][]byte{"token": []byte(token)},
+	}
+}
+
+// reconcile does what a controller does with its ledger, and returns the requeue.
+func (b *bench) reconcile(change func(*Ledger)) time.Duration {
+	b.t.Helper()
+	ledger := b.desk.Open(b.key, b.source.Status.CommitReports)
+	change(ledger)
+	ledger.Address(b.t.Context(), b.source)
+	b.source.Status.CommitReports = ledger.Stored()
+	ledger.Mark(b.source)
+	return ledger.Deliver()
+}
+
+// awaitRequest waits for the request that the outcome of a delivery causes.
+func (b *bench) awaitRequest() {
+	b.t.Helper()
+	request, stop := b.queue.Get()
+	if stop {
+		b.t.Fatal("the queue stopped")
+	}
+	b.queue.Done(request)
+	if request.NamespacedName != b.key.NamespacedName {
+		b.t.Fatalf("request for %s, want %s", request, b.key.NamespacedName)
+	}
+}
+
+func (b *bench) condition() (metav1.ConditionStatus, string) {
+	c := conditions.Get(b.source, v1alpha1.CommitStatusReportedCondition)
+	if c == nil {
+		return "", ""
+	}
+	return c.Status, c.Message
+}
+
+func nothing(*Ledger) {}
+
+func want(state commitstatus.State, text string) func(*Ledger) {
+	return func(l *Ledger) {
+		l.Want(commitstatus.Status{SHA: sha, Context: "addonflow/team", State: state, Description: text}, 0)
+	}
+}
+
+// TestDelivers follows one status from the wish to the condition.
+func TestDelivers(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.reconcile(want(commitstatus.Success, "applied"))
+	if status, _ := b.condition(); status != metav1.ConditionUnknown {
+		t.Errorf("on its way: condition %q, want Unknown", status)
+	}
+	b.awaitRequest()
+	b.reconcile(nothing)
+	if status, message := b.condition(); status != metav1.ConditionTrue {
+		t.Errorf("delivered: condition %q %q, want True", status, message)
+	}
+	if e, ok := b.forge.Latest(sha, "addonflow/team"); !ok || e.State != "success" || e.Description != "applied" {
+		t.Errorf("the forge shows %+v", e)
+	}
+	requests := b.forge.Requests()
+	if after := b.reconcile(nothing); after != 0 || b.forge.Requests() != requests {
+		t.Errorf("at rest: requeue %s, %d requests, want none", after, b.forge.Requests()-requests)
+	}
+}
+
+// TestWrongToken shows that a refused token is said without the token, asks for a
+// reconcile later, and is forgotten with another token.
+func TestWrongToken(t *testing.T) {
+	b := newBench(t, badWord)
+	b.reconcile(want(commitstatus.Failure, "does not build"))
+	b.awaitRequest()
+	after := b.reconcile(nothing)
+	status, message := b.condition()
+	if status != metav1.ConditionFalse || strings.Contains(message, badWord) {
+		t.Errorf("condition %q %q, want False without the token", status, message)
+	}
+	if after <= 0 {
+		t.Errorf("requeue after %s, want some time", after)
+	}
+	if err := b.hub.Update(t.Context(), secret(goodWord)); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcile(nothing)
+	if err := b.forge.WaitFor(t.Context(), func(log []testforge.Entry) bool { return len(log) == 1 }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAddressTrouble(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*v1alpha1.CommitStatusSpec)
+		want   string
+	}{
+		"NoSecretRef": {"a forge wants a token", func(s *v1alpha1.CommitStatusSpec) { s.SecretRef = nil }, "secretRef is not set"},
+		"NoSecret":    {"the Secret is named", func(s *v1alpha1.CommitStatusSpec) { s.SecretRef.Name = "other" }, `secret "other" does not exist`},
+		"BadAddress":  {"the address is judged", func(s *v1alpha1.CommitStatusSpec) { s.Address = "https://forge.example" }, "cannot use the address"},
+		"Provider":    {"the provider is judged", func(s *v1alpha1.CommitStatusSpec) { s.Provider = "sourcehut" }, `provider "sourcehut"`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, goodWord)
+			c.change(b.source.Spec.CommitStatus)
+			after := b.reconcile(want(commitstatus.Success, "applied"))
+			status, message := b.condition()
+			if status != metav1.ConditionFalse || !strings.Contains(message, c.want) {
+				t.Errorf("%s: condition %q %q, want False with %q", c.reason, status, message, c.want)
+			}
+			if after != time.Minute || b.forge.Requests() != 0 {
+				t.Errorf("requeue after %s with %d requests, want the interval and none", after, b.forge.Requests())
+			}
+			if len(b.source.Status.CommitReports) != 1 {
+				t.Errorf("%d reports are remembered, want 1", len(b.source.Status.CommitReports))
+			}
+		})
+	}
+}
+
+// TestSupersedeAndPrune ends what an older commit left open, and drops what both
+// sides know.
+func TestSupersedeAndPrune(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.reconcile(want(commitstatus.Pending, "fetched"))
+	b.awaitRequest()
+	b.reconcile(func(l *Ledger) { l.Supersede(nextSHA); l.Prune(nextSHA) })
+	err := b.forge.WaitFor(t.Context(), func(log []testforge.Entry) bool {
+		return len(log) > 0 && log[len(log)-1].State == "error" && strings.HasPrefix(log[len(log)-1].Description, "superseded by 2222")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(b.source.Status.CommitReports) > 0 {
+		b.awaitRequest()
+		b.reconcile(func(l *Ledger) { l.Prune(nextSHA) })
+	}
+	if violations := testforge.Violations(b.forge.Log()); len(violations) > 0 {
+		t.Error(violations)
+	}
+}
+
+// TestNowhere empties the ledger of a source that reports nowhere.
+func TestNowhere(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.source.Spec.CommitStatus = nil
+	if after := b.reconcile(want(commitstatus.Success, "applied")); after != 0 || b.source.Status.CommitReports != nil {
+		t.Errorf("requeue after %s with %d reports, want nothing", after, len(b.source.Status.CommitReports))
+	}
+	if status, _ := b.condition(); status != "" {
+		t.Errorf("condition %q, want none", status)
+	}
+}

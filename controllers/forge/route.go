@@ -1,0 +1,103 @@
+package forge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+// tokenKey is the key of the token in the Secret of spec.commitStatus.secretRef.
+const tokenKey = "token"
+
+// route is a forge and a digest of how it is addressed, token included.
+type route struct {
+	forge  commitstatus.Forge
+	digest string
+}
+
+// route returns where the commit statuses of a source go. The error is fit for a
+// condition: it names objects and keys, never values.
+func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
+	spec := source.Spec.CommitStatus
+	token, err := d.token(ctx, source)
+	if err != nil {
+		return route{}, err
+	}
+	digest := digestOf(spec.Provider, spec.Address, string(token))
+	forge, err := commitstatus.New(commitstatus.Config{
+		Provider:   spec.Provider,
+		Address:    spec.Address,
+		Token:      token,
+		HTTPClient: d.http,
+		Limiter:    d.limiter(spec.Provider, digestOf(spec.Provider, string(token))),
+		Clock:      d.clock,
+	})
+	if err != nil {
+		return route{}, err
+	}
+	return route{forge: forge, digest: digest}, nil
+}
+
+// token reads the token from the Secret, which is in the source's namespace.
+func (d *Desk) token(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Secret, error) {
+	ref := source.Spec.CommitStatus.SecretRef
+	if ref == nil {
+		return "", errors.New("cannot report commit statuses: spec.commitStatus.secretRef is not set")
+	}
+	secret := &corev1.Secret{}
+	err := d.secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: ref.Name}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("cannot report commit statuses: secret %q does not exist", ref.Name)
+	case err != nil:
+		return "", fmt.Errorf("cannot report commit statuses: cannot read secret %q: %w", ref.Name, err)
+	case len(secret.Data[tokenKey]) == 0:
+		return "", fmt.Errorf("cannot report commit statuses: secret %q has no key %q", ref.Name, tokenKey)
+	}
+	return commitstatus.Secret(secret.Data[tokenKey]), nil
+}
+
+// digestOf tells one way of addressing a forge from another without keeping a token
+// in memory longer than its Forge.
+func digestOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// limiter returns the limiter that every user of a token shares. GitHub allows 80
+// content-creating requests a minute; the others set no limit of their own, and
+// ours only keeps a burst from looking like an attack.
+func (d *Desk) limiter(provider, token string) *rate.Limiter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.limiters[token] == nil {
+		if provider == commitstatus.ProviderGitHub {
+			d.limiters[token] = rate.NewLimiter(rate.Every(time.Second), 20)
+		} else {
+			d.limiters[token] = rate.NewLimiter(20, 100)
+		}
+	}
+	return d.limiters[token]
+}
+
+// readdressed tells whether this process addressed the ledger's forge otherwise
+// before, and remembers how it does now.
+func (d *Desk) readdressed(key Key, digest string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before, known := d.routes[key]
+	d.routes[key] = digest
+	return known && before != digest
+}
