@@ -1,0 +1,361 @@
+package commitstatus_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+const (
+	hello   = "addonflow/hello"
+	otherBy = "abcdef0123456789abcdef0123456789abcdef01"
+)
+
+// report returns a first attempt of hello.
+func report(state commitstatus.State, description string, changes ...func(*commitstatus.Report)) commitstatus.Report {
+	r := commitstatus.Report{SHA: testSHA, Context: hello, Attempt: 1, State: state, Description: description}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+// attempt makes the report one of a later attempt.
+func attempt(n int) func(*commitstatus.Report) {
+	return func(r *commitstatus.Report) { r.Attempt = n }
+}
+
+// accepted makes the forge hold what the report says, since second 1000.
+func accepted(r *commitstatus.Report) { *r = commitstatus.Accepted(*r, time.Unix(1000, 0)) }
+
+// progress sets how far the report is.
+func progress(percent int) func(*commitstatus.Report) {
+	return func(r *commitstatus.Report) { r.Progress = percent }
+}
+
+func TestWant(t *testing.T) {
+	refused := func(r *commitstatus.Report) { r.Stopped, r.LastError, r.FailedTries = true, "no", 1 }
+	waiting := func(r *commitstatus.Report) { r.NextTry, r.LastError, r.FailedTries = 2000, "later", 2 }
+	cases := map[string]struct {
+		reason   string
+		reports  []commitstatus.Report
+		state    commitstatus.State
+		text     string
+		progress int
+		want     []commitstatus.Report
+	}{
+		"First": {
+			"A new context begins with attempt 1.",
+			nil, commitstatus.Pending, "0/2", 0,
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2")},
+		},
+		"Progress": {
+			"A pending text replaces the one before; what the forge has stays known.",
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", accepted)}, commitstatus.Pending, "1/2", 150,
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", accepted, func(r *commitstatus.Report) { r.Description, r.Progress = "1/2", 100 })},
+		},
+		"Verdict": {
+			"A verdict closes the attempt.",
+			[]commitstatus.Report{report(commitstatus.Pending, "1/2")}, commitstatus.Failure, "eu-1", 0,
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1")},
+		},
+		"SameVerdict": {
+			"The text of a verdict is final, delivered or not.",
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1")}, commitstatus.Failure, "eu-1, eu-2", 0,
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1")},
+		},
+		"GreenAfterRed": {
+			"Another state after a verdict is another attempt.",
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted)}, commitstatus.Success, "2/2", 100,
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Success, "2/2", attempt(2), progress(100))},
+		},
+		"GreenAfterUntoldRed": {
+			"A verdict that the forge has not heard is not forgotten.",
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", waiting)}, commitstatus.Pending, "retry", 0,
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", waiting), report(commitstatus.Pending, "retry", attempt(2))},
+		},
+		"RefusedText": {
+			"A refusal for good holds for other texts of the same state.",
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", refused)}, commitstatus.Pending, "1/2", 0,
+			[]commitstatus.Report{report(commitstatus.Pending, "1/2", refused)},
+		},
+		"RefusedState": {
+			"Another state is tried again.",
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", refused)}, commitstatus.Success, "2/2", 0,
+			[]commitstatus.Report{report(commitstatus.Success, "2/2")},
+		},
+		"WaitingState": {
+			"A forge that asked to be left alone is left alone.",
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", waiting)}, commitstatus.Success, "2/2", 0,
+			[]commitstatus.Report{report(commitstatus.Success, "2/2", waiting)},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := slices.Clone(c.reports)
+			status := commitstatus.Status{SHA: testSHA, Context: hello, State: c.state, Description: c.text}
+			got := commitstatus.Want(c.reports, status, c.progress)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
+			}
+			if diff := cmp.Diff(before, c.reports); diff != "" {
+				t.Errorf("the ledger was changed in place:\n%s", diff)
+			}
+			if diff := cmp.Diff(got, commitstatus.Want(got, status, c.progress)); diff != "" {
+				t.Errorf("wanting twice is not wanting once:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSupersede(t *testing.T) {
+	foreign := report(commitstatus.Pending, "1/2", func(r *commitstatus.Report) { r.SHA = otherBy })
+	done := report(commitstatus.Success, "built", func(r *commitstatus.Report) { r.Context = "addonflow" })
+	in := []commitstatus.Report{report(commitstatus.Pending, "1/2", accepted), done, foreign}
+	want := slices.Clone(in)
+	want[0].State, want[0].Description = commitstatus.Error, "superseded by abcdef0123"
+	if diff := cmp.Diff(want, commitstatus.Supersede(in, testSHA, otherBy)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(in, commitstatus.Supersede(in, testSHA, testSHA)); diff != "" {
+		t.Errorf("a commit superseded itself:\n%s", diff)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	stopped := func(r *commitstatus.Report) { r.Stopped = true }
+	cases := map[string]struct {
+		reason  string
+		reports []commitstatus.Report
+		current string
+		want    []commitstatus.Report
+	}{
+		"Current": {
+			"The current commit's verdicts stay, so that they are not told twice.",
+			[]commitstatus.Report{report(commitstatus.Success, "2/2", accepted)}, testSHA,
+			[]commitstatus.Report{report(commitstatus.Success, "2/2", accepted)},
+		},
+		"Followed": {
+			"An attempt that was told and followed is history.",
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Pending, "retry", attempt(2))}, testSHA,
+			[]commitstatus.Report{report(commitstatus.Pending, "retry", attempt(2))},
+		},
+		"OldTold":      {"An old commit's told verdict is history.", []commitstatus.Report{report(commitstatus.Success, "2/2", accepted)}, otherBy, []commitstatus.Report{}},
+		"OldUntold":    {"An untold verdict is never dropped.", []commitstatus.Report{report(commitstatus.Error, "x")}, otherBy, []commitstatus.Report{report(commitstatus.Error, "x")}},
+		"OldPending":   {"Nor a commit without a verdict.", []commitstatus.Report{report(commitstatus.Pending, "x", accepted)}, otherBy, []commitstatus.Report{report(commitstatus.Pending, "x", accepted)}},
+		"OldRefused":   {"What the forge refused for good cannot be told.", []commitstatus.Report{report(commitstatus.Error, "x", stopped)}, otherBy, []commitstatus.Report{}},
+		"RefusedStays": {"But it is shown while the commit is current.", []commitstatus.Report{report(commitstatus.Error, "x", stopped)}, testSHA, []commitstatus.Report{report(commitstatus.Error, "x", stopped)}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, commitstatus.Prune(c.reports, c.current)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRetry(t *testing.T) {
+	stopped := func(r *commitstatus.Report) { r.Stopped, r.FailedTries, r.LastError = true, 1, "no" }
+	got := commitstatus.Retry([]commitstatus.Report{
+		report(commitstatus.Failure, "a", stopped),
+		report(commitstatus.Success, "b", stopped, attempt(2)),
+	})
+	want := []commitstatus.Report{report(commitstatus.Failure, "a", stopped), report(commitstatus.Success, "b", attempt(2))}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("only the last attempt can still be told\n-want +got:\n%s", diff)
+	}
+}
+
+func TestDue(t *testing.T) {
+	moved := func(percent int, text string) func(*commitstatus.Report) {
+		return func(r *commitstatus.Report) { r.Progress, r.Description = percent, text }
+	}
+	cases := map[string]struct {
+		reason string
+		in     commitstatus.Report
+		now    int64
+		due    bool
+		after  time.Duration
+	}{
+		"FirstPending": {"The first pending goes out at once.", report(commitstatus.Pending, "0/9"), 1000, true, 0},
+		"Nothing":      {"What the forge has is not said again.", report(commitstatus.Pending, "0/9", accepted), 2000, false, 0},
+		"SmallStep":    {"Less than 10 % is not worth a post.", report(commitstatus.Pending, "0/20", accepted, moved(9, "1/20")), 2000, false, 0},
+		"Step":         {"10 % is.", report(commitstatus.Pending, "0/20", accepted, moved(10, "2/20")), 1030, true, 0},
+		"StepBack":     {"In either direction.", report(commitstatus.Pending, "9/9", progress(100), accepted, moved(0, "0/9")), 1030, true, 0},
+		"TooSoon":      {"Progress is told twice a minute at most.", report(commitstatus.Pending, "0/2", accepted, moved(50, "1/2")), 1029, false, time.Second},
+		"TooOften":     {"And 60 times per attempt.", report(commitstatus.Pending, "0/2", accepted, moved(50, "1/2"), func(r *commitstatus.Report) { r.ProgressPosts = 60 }), 5000, false, 0},
+		"LastOne":      {"The 60th goes out.", report(commitstatus.Pending, "0/2", accepted, moved(50, "1/2"), func(r *commitstatus.Report) { r.ProgressPosts = 59 }), 5000, true, 0},
+		"Verdict":      {"A verdict goes out at once, whatever was posted before.", report(commitstatus.Pending, "0/2", accepted, func(r *commitstatus.Report) { r.State, r.ProgressPosts = commitstatus.Failure, 60 }), 1000, true, 0},
+		"Told":         {"Once.", report(commitstatus.Failure, "eu-1", accepted), 9000, false, 0},
+		"Waiting":      {"After a failure it waits.", report(commitstatus.Failure, "eu-1", func(r *commitstatus.Report) { r.NextTry = 1300 }), 1000, false, 5 * time.Minute},
+		"WaitedEnough": {"And then tries again.", report(commitstatus.Failure, "eu-1", func(r *commitstatus.Report) { r.NextTry = 1300 }), 1300, true, 0},
+		"Stopped":      {"What was refused for good is not tried.", report(commitstatus.Failure, "eu-1", func(r *commitstatus.Report) { r.Stopped = true }), 9000, false, 0},
+		"LinkOnly":     {"A new link alone is not posted.", report(commitstatus.Pending, "0/2", accepted, func(r *commitstatus.Report) { r.TargetURL, r.Progress = "https://x/", 100 }), 9000, false, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			due, after := commitstatus.Due(c.in, time.Unix(c.now, 0))
+			if due != c.due || after != c.after {
+				t.Errorf("%s\ngot %v after %s, want %v after %s", c.reason, due, after, c.due, c.after)
+			}
+		})
+	}
+}
+
+func TestNextKeepsTheOrderOfAttempts(t *testing.T) {
+	first := report(commitstatus.Failure, "eu-1")
+	second := report(commitstatus.Success, "2/2", attempt(2))
+	waiting := report(commitstatus.Pending, "0/2", func(r *commitstatus.Report) { r.Context, r.NextTry = "addonflow/b", 1040 })
+	due, after := commitstatus.Next([]commitstatus.Report{second, waiting, first}, time.Unix(1000, 0))
+	if diff := cmp.Diff([]commitstatus.Report{first}, due); diff != "" || after != 40*time.Second {
+		t.Errorf("after %s, -want +got:\n%s", after, diff)
+	}
+	accepted(&first)
+	if due, _ = commitstatus.Next([]commitstatus.Report{second, waiting, first}, time.Unix(1000, 0)); len(due) != 1 || due[0].Attempt != 2 {
+		t.Errorf("got %+v", due)
+	}
+	first = report(commitstatus.Failure, "eu-1", func(r *commitstatus.Report) { r.Stopped = true })
+	if due, _ = commitstatus.Next([]commitstatus.Report{first, second}, time.Unix(1000, 0)); len(due) != 1 || due[0].Attempt != 2 {
+		t.Errorf("a verdict that was refused for good holds the next one back: %+v", due)
+	}
+}
+
+func TestRejectedBacksOff(t *testing.T) {
+	r := report(commitstatus.Failure, "eu-1")
+	var waits []time.Duration
+	at := time.Unix(1000, 1)
+	for range 9 {
+		r = commitstatus.Rejected(r, &commitstatus.DeliveryError{Reason: "down"}, at)
+		waits = append(waits, time.Unix(r.NextTry, 0).Sub(at).Truncate(time.Second))
+	}
+	want := []time.Duration{5, 10, 20, 40, 80, 160, 300, 300, 300}
+	for i := range want {
+		want[i] *= time.Second
+	}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if r.FailedTries != 9 || r.LastError != "down" || r.Stopped {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestRejected(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		err    error
+		next   int64
+		text   string
+		stop   bool
+	}{
+		"RetryAfter": {"The forge's wish is honoured.", &commitstatus.DeliveryError{Reason: "slow", RetryAfter: time.Minute}, 1060, "slow", false},
+		"ShortWish":  {"But never below the backoff.", &commitstatus.DeliveryError{Reason: "slow", RetryAfter: time.Second}, 1005, "slow", false},
+		"Permanent":  {"For good is for good.", &commitstatus.DeliveryError{Reason: "no", Permanent: true}, 0, "no", true},
+		"LookAgain":  {"Until somebody acts is not for good.", &commitstatus.DeliveryError{Reason: "no", Permanent: true, RetryAfter: time.Hour}, 4600, "no", false},
+		"Foreign":    {"Any other error is transient, and cleaned.", errors.New("odd\n" + strings.Repeat("x", 200)), 1005, "odd " + strings.Repeat("x", 135) + "…", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := commitstatus.Rejected(report(commitstatus.Success, "2/2"), c.err, time.Unix(1000, 0))
+			if got.NextTry != c.next || got.LastError != c.text || got.Stopped != c.stop || got.FailedTries != 1 {
+				t.Errorf("%s\ngot %+v", c.reason, got)
+			}
+		})
+	}
+}
+
+func TestSettle(t *testing.T) {
+	told := func(state commitstatus.State, text string) []commitstatus.Result {
+		return []commitstatus.Result{{SHA: testSHA, Context: hello, Told: commitstatus.Told{State: state, Description: text, Progress: 40, PostedAt: 1000, ProgressPosts: 3}}}
+	}
+	holds := func(state commitstatus.State, text string) func(*commitstatus.Report) {
+		return func(r *commitstatus.Report) {
+			r.AcceptedState, r.AcceptedDescription, r.AcceptedProgress, r.PostedAt, r.ProgressPosts = state, text, 40, 1000, 3
+		}
+	}
+	failed := func(r *commitstatus.Report) { r.FailedTries, r.NextTry, r.LastError = 2, 2000, "down" }
+	cases := map[string]struct {
+		reason  string
+		reports []commitstatus.Report
+		results []commitstatus.Result
+		want    []commitstatus.Report
+	}{
+		"Accepted": {
+			"The forge has it, and the failures before are over.",
+			[]commitstatus.Report{report(commitstatus.Pending, "2/5", failed)}, told(commitstatus.Pending, "2/5"),
+			[]commitstatus.Report{report(commitstatus.Pending, "2/5", holds(commitstatus.Pending, "2/5"))},
+		},
+		"MovedOn": {
+			"The forge has an earlier text.",
+			[]commitstatus.Report{report(commitstatus.Success, "5/5")}, told(commitstatus.Pending, "2/5"),
+			[]commitstatus.Report{report(commitstatus.Success, "5/5", holds(commitstatus.Pending, "2/5"))},
+		},
+		"SameVerdictOtherText": {
+			"The first text of a verdict is final.",
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1, eu-2")}, told(commitstatus.Failure, "eu-1"),
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1, eu-2", holds(commitstatus.Failure, "eu-1"))},
+		},
+		"UnrecordedVerdict": {
+			"A verdict that the ledger lost moves what waits to the attempt after it.",
+			[]commitstatus.Report{report(commitstatus.Success, "5/5", holds(commitstatus.Pending, "2/5")), report(commitstatus.Pending, "0/5", attempt(2))},
+			told(commitstatus.Failure, "eu-1 (attempt 4)"),
+			[]commitstatus.Report{report(commitstatus.Success, "5/5", attempt(5)), report(commitstatus.Pending, "0/5", attempt(6))},
+		},
+		"OpenAttempt": {
+			"An attempt that the ledger lost is gone on with.",
+			[]commitstatus.Report{report(commitstatus.Pending, "2/5")}, told(commitstatus.Pending, "1/5 (attempt 3)"),
+			[]commitstatus.Report{report(commitstatus.Pending, "2/5", attempt(3), holds(commitstatus.Pending, "1/5 (attempt 3)"))},
+		},
+		"EarlierVerdict": {
+			"The verdict before is where the next attempt begins.",
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-2", attempt(2))}, told(commitstatus.Failure, "eu-1"),
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-2", attempt(2))},
+		},
+		"Failed": {
+			"Failures are remembered.",
+			[]commitstatus.Report{report(commitstatus.Success, "5/5")},
+			[]commitstatus.Result{{SHA: testSHA, Context: hello, Rejection: commitstatus.Rejection{Attempt: 1, State: commitstatus.Success, Tries: 2, NextTry: 2000, LastError: "down"}}},
+			[]commitstatus.Report{report(commitstatus.Success, "5/5", failed)},
+		},
+		"FailedBefore": {
+			"But not those of another wish.",
+			[]commitstatus.Report{report(commitstatus.Success, "5/5")},
+			[]commitstatus.Result{{SHA: testSHA, Context: hello, Rejection: commitstatus.Rejection{Attempt: 1, State: commitstatus.Pending, Tries: 2, NextTry: 2000, LastError: "down"}}},
+			[]commitstatus.Report{report(commitstatus.Success, "5/5")},
+		},
+		"Forgotten": {
+			"What the ledger does not have is not brought back.",
+			nil, told(commitstatus.Success, "5/5"), nil,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := commitstatus.Settle(c.reports, c.results)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
+			}
+			if diff := cmp.Diff(got, commitstatus.Settle(got, c.results)); diff != "" {
+				t.Errorf("settling twice is not settling once:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReportAsJSON(t *testing.T) {
+	encoded, err := json.Marshal(report(commitstatus.Pending, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"sha":"` + testSHA + `","context":"addonflow/hello","attempt":1,"state":"pending"}`
+	if string(encoded) != want {
+		t.Errorf("got  %s\nwant %s", encoded, want)
+	}
+}
