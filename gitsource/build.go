@@ -1,0 +1,239 @@
+package gitsource
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"golang.org/x/text/unicode/norm"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// BuildOptions say which part of a commit is built.
+type BuildOptions struct {
+	// Path of the directory, the whole repository if empty. A leading ./ is fine,
+	// a leading / and .. are not.
+	Path string
+	// Ignore lists paths that are treated as if they were not in the commit, in
+	// .gitignore syntax from the root of the repository.
+	Ignore string
+}
+
+// kustomizationNames are the file names kustomize knows.
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// Build returns the objects the directory declares, or everything that is wrong
+// with it; never both. A directory with a kustomization file is built by kustomize,
+// in memory. Of any other directory every *.yaml and *.yml file in it is taken, and
+// its sub-directories in the same way, so that a nested kustomization is built as
+// one (Flux). Names that start with a dot are skipped.
+//
+// Objects come in the order of their files, or as kustomize orders them. Which
+// kinds are allowed is not checked here.
+func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.List) {
+	b := &builder{
+		tree:     t,
+		ignore:   parseIgnore(o.Ignore),
+		dirs:     map[string][]entry{},
+		contents: map[string][]byte{},
+		parsed:   map[string][]document{},
+	}
+	dir, f := b.start(o.Path)
+	if f != nil {
+		return nil, problem.List{f.at(problem.Problem{Field: "spec.path"})}
+	}
+	objects := b.directory(ctx, dir)
+	b.duplicates(objects)
+	if len(b.problems) > 0 {
+		return nil, b.problems.Sorted()
+	}
+	return objects, nil
+}
+
+// builder is one run of Build: what was read so far, and what is wrong with it.
+type builder struct {
+	tree     *Tree
+	ignore   gitignore.Matcher
+	problems problem.List
+
+	dirs     map[string][]entry
+	contents map[string][]byte
+	parsed   map[string][]document
+	seen     int
+	bytes    int64
+}
+
+func (b *builder) add(p problem.Problem) { b.problems = append(b.problems, p) }
+
+// start returns the directory to build.
+func (b *builder) start(name string) (string, *failure) {
+	if path.IsAbs(name) {
+		return "", &failure{PathDenied, fmt.Sprintf("the path %s is absolute", name),
+			"paths start at the root of the repository: " + strings.TrimLeft(name, "/")}
+	}
+	dir, f := join("", cmp.Or(name, "."))
+	if f != nil {
+		return "", f
+	}
+	dir = path.Join(b.tree.base, dir)
+	e, f := b.find(dir)
+	switch {
+	case f != nil:
+		return "", f
+	case e.kind != directory:
+		return "", &failure{PathNotFound, dir + " is a file", "name the directory it is in"}
+	}
+	return dir, nil
+}
+
+// directory builds one directory.
+func (b *builder) directory(ctx context.Context, dir string) []Object {
+	if err := ctx.Err(); err != nil {
+		b.add(problem.Problem{Reason: FetchFailed, Path: dir, Message: "stopped: " + err.Error()})
+		return nil
+	}
+	list, f := b.list(dir)
+	if f != nil {
+		b.add(f.at(problem.Problem{Path: dir}))
+		return nil
+	}
+	if slices.ContainsFunc(list, func(e entry) bool {
+		return slices.Contains(kustomizationNames, e.name) && !b.ignored(path.Join(dir, e.name), e.kind)
+	}) {
+		return b.kustomize(ctx, dir)
+	}
+	return b.plain(ctx, dir, list)
+}
+
+// plain takes every YAML file below a directory.
+func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object {
+	if depth := strings.Count(dir, "/") + 1; depth > b.tree.limits.Depth {
+		b.add(fail(LimitExceeded, "%d directories deep, at most %d are read", depth, b.tree.limits.Depth).
+			at(problem.Problem{Path: dir}))
+		return nil
+	}
+	var out []Object
+	folded := map[string]string{}
+	for _, e := range list {
+		name := path.Join(dir, e.name)
+		if strings.HasPrefix(e.name, ".") || b.ignored(name, e.kind) {
+			continue
+		}
+		if f := checkName(dir, e, folded); f != nil {
+			b.add(f.at(problem.Problem{Path: printable(name)}))
+			continue
+		}
+		switch {
+		case e.kind == directory:
+			out = append(out, b.directory(ctx, name)...)
+		case e.kind != regular:
+			b.add(fail(PathDenied, "is %s; only regular files are read", e.kind).at(problem.Problem{Path: name}))
+		case isYAML(e.name):
+			out = append(out, b.file(name, e)...)
+		}
+	}
+	return out
+}
+
+// checkName refuses names that are another place, or one file with another, on
+// another machine.
+func checkName(dir string, e entry, folded map[string]string) *failure {
+	if _, f := join(dir, "./"+e.name); f != nil || strings.Contains(e.name, "/") {
+		return fail(PathDenied, "the name %q cannot be used", e.name)
+	}
+	key := strings.ToLower(norm.NFC.String(e.name))
+	if other, ok := folded[key]; ok {
+		return fail(PathDenied, "the name differs from %s only in case or accents, which some file systems ignore",
+			path.Join(dir, other))
+	}
+	folded[key] = e.name
+	return nil
+}
+
+func isYAML(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+}
+
+// file takes the objects of one file as they are.
+func (b *builder) file(name string, e entry) []Object {
+	sources, problems := manifests(name, b.documents(name, e))
+	b.problems = append(b.problems, problems...)
+	var out []Object
+	for _, s := range sources {
+		if local(s.value) {
+			continue
+		}
+		u := &unstructured.Unstructured{Object: s.value}
+		out = append(out, Object{Unstructured: u.DeepCopy(), source: s})
+	}
+	return out
+}
+
+// documents reads and decodes a file once; what is wrong with it is reported once.
+func (b *builder) documents(name string, e entry) []document {
+	if docs, ok := b.parsed[name]; ok {
+		return docs
+	}
+	var docs []document
+	content, f := b.read(name, e)
+	if f != nil {
+		b.add(f.at(problem.Problem{Path: name}))
+	} else {
+		var mistakes []mistake
+		docs, mistakes = decodeYAML(content)
+		for _, m := range mistakes {
+			b.add(m.at(name))
+		}
+		if len(mistakes) > 0 {
+			docs = nil // half a file only leads to problems that are none
+		}
+	}
+	b.parsed[name] = docs
+	return docs
+}
+
+// duplicates reports objects that are declared twice.
+func (b *builder) duplicates(objects []Object) {
+	first := map[identity]Object{}
+	for _, o := range objects {
+		id := source{value: o.Object}.identity()
+		other, twice := first[id]
+		if !twice {
+			first[id] = o
+			continue
+		}
+		b.add(duplicate(o.source, other.source))
+	}
+}
+
+func duplicate(s, first source) problem.Problem {
+	place := first.path
+	if first.node != nil {
+		place = fmt.Sprintf("%s:%d", first.path, first.node.Line)
+	}
+	p := s.problem(DuplicateObject, "already declared in %s", place)
+	p.Hint = "keep one of them"
+	return p
+}
+
+func parseIgnore(text string) gitignore.Matcher {
+	var patterns []gitignore.Pattern
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if line != "" && !strings.HasPrefix(line, "#") {
+			patterns = append(patterns, gitignore.ParsePattern(line, nil))
+		}
+	}
+	return gitignore.NewMatcher(patterns)
+}
+
+// ignored tells whether spec.ignore leaves out a path. Its parents were asked before.
+func (b *builder) ignored(name string, k kind) bool {
+	return b.ignore.Match(strings.Split(name, "/"), k == directory)
+}

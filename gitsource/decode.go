@@ -1,0 +1,226 @@
+package gitsource
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of one file. Aliases are what makes YAML larger than it is: 62 KB can
+// stand for 40 MB with a string of 2 KB and many references to it.
+const (
+	maxDepth     = 100
+	maxAliases   = 100
+	minAllowance = 64 << 10
+	expansion    = 10
+	nodeCost     = 16
+)
+
+// nodeDecoder turns YAML nodes into JSON types. It accepts what has one meaning
+// and collects everything else.
+type nodeDecoder struct {
+	mistakes []mistake
+	// stopped: the file is refused as a whole, looking further could cost too much.
+	stopped bool
+	// typed nodes come from kustomize, whose tags are right where the style is not.
+	typed bool
+
+	allowance       int // bytes that aliases may still add
+	aliases, inside int // aliases met; how many of them we are in
+	open            []*yaml.Node
+}
+
+func (d *nodeDecoder) wrong(n *yaml.Node, format string, args ...any) *mistake {
+	d.mistakes = append(d.mistakes, mistake{line: n.Line, reason: InvalidYAML, message: fmt.Sprintf(format, args...)})
+	return &d.mistakes[len(d.mistakes)-1]
+}
+
+func (d *nodeDecoder) stop(n *yaml.Node, m mistake) {
+	if !d.stopped {
+		m.line = n.Line
+		d.mistakes = append(d.mistakes, m)
+		d.stopped = true
+	}
+}
+
+// decode returns the value of one document.
+func (d *nodeDecoder) decode(n *yaml.Node) any { return d.value(n, 1) }
+
+func (d *nodeDecoder) value(n *yaml.Node, depth int) any {
+	if d.stopped {
+		return nil
+	}
+	if depth > maxDepth {
+		d.stop(n, mistake{reason: LimitExceeded, message: fmt.Sprintf("nested more than %d levels deep", maxDepth)})
+		return nil
+	}
+	if d.inside > 0 {
+		if d.allowance -= len(n.Value) + nodeCost; d.allowance < 0 {
+			d.stop(n, mistake{reason: AliasLimitExceeded, message: fmt.Sprintf(
+				"aliases make the file more than %d times as large", expansion), hint: "write the values out"})
+			return nil
+		}
+	}
+	if !d.standardTag(n) {
+		return nil
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return d.alias(n, depth)
+	case yaml.MappingNode:
+		return d.mapping(n, depth)
+	case yaml.SequenceNode:
+		out := make([]any, 0, len(n.Content))
+		for _, item := range n.Content {
+			out = append(out, d.value(item, depth+1))
+		}
+		return out
+	case yaml.ScalarNode:
+		return d.scalar(n)
+	case yaml.DocumentNode:
+	}
+	return nil
+}
+
+// standardTag refuses tags that only programs knowing them can read. The parser
+// takes any, and gives !!binary another value than the text.
+func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
+	if n.Style&yaml.TaggedStyle == 0 {
+		return true
+	}
+	switch n.ShortTag() {
+	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
+		return true
+	}
+	d.wrong(n, "the tag %s is not allowed", printable(n.Tag))
+	return false
+}
+
+func (d *nodeDecoder) alias(n *yaml.Node, depth int) any {
+	if d.aliases++; d.aliases > maxAliases {
+		d.stop(n, mistake{reason: AliasLimitExceeded, message: fmt.Sprintf("more than %d aliases", maxAliases),
+			hint: "write the values out"})
+		return nil
+	}
+	for _, open := range d.open {
+		if open == n.Alias {
+			d.stop(n, mistake{reason: InvalidYAML, message: fmt.Sprintf("the anchor %s contains itself", printable(n.Value))})
+			return nil
+		}
+	}
+	d.open = append(d.open, n.Alias)
+	d.inside++
+	out := d.value(n.Alias, depth+1)
+	d.inside--
+	d.open = d.open[:len(d.open)-1]
+	return out
+}
+
+func (d *nodeDecoder) mapping(n *yaml.Node, depth int) any {
+	out := make(map[string]any, len(n.Content)/2)
+	lines := make(map[string]int, len(n.Content)/2)
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(n.Content) && !d.stopped; i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if isMerge(key) {
+			merges = append(merges, value)
+			continue
+		}
+		name, ok := d.key(key)
+		if !ok {
+			continue
+		}
+		if line, twice := lines[name]; twice {
+			d.wrong(key, "key %q already set in line %d", name, line)
+			continue
+		}
+		lines[name] = key.Line
+		out[name] = d.value(value, depth+1)
+	}
+	for _, m := range merges {
+		d.merge(out, m, depth+1)
+	}
+	return out
+}
+
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" && (key.Tag == "" || key.ShortTag() == "!!merge")
+}
+
+// merge adds the keys of a mapping, or of each of a list of them, that are not set yet.
+func (d *nodeDecoder) merge(out map[string]any, n *yaml.Node, depth int) {
+	var from []any
+	switch v := d.value(n, depth).(type) {
+	case map[string]any:
+		from = []any{v}
+	case []any:
+		from = v
+	}
+	if len(from) == 0 && !d.stopped {
+		d.wrong(n, "<< wants a mapping or a list of mappings")
+	}
+	for _, f := range from {
+		values, ok := f.(map[string]any)
+		if !ok {
+			d.wrong(n, "<< wants a mapping or a list of mappings")
+			return
+		}
+		for k, v := range values {
+			if _, set := out[k]; !set {
+				out[k] = v
+			}
+		}
+	}
+}
+
+// key returns the name of a field. A key that is no string is taken for its text
+// where that is what the API server would read too (8080), else refused (on, 010).
+func (d *nodeDecoder) key(n *yaml.Node) (string, bool) {
+	if !d.standardTag(n) {
+		return "", false
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		if v, ok := d.alias(n, 1).(string); ok {
+			return v, true
+		}
+		if !d.stopped {
+			d.wrong(n, "a key must be a string")
+		}
+		return "", false
+	case yaml.ScalarNode:
+	default:
+		m := d.wrong(n, "a key must be a string, not a mapping or list")
+		if name, ok := braces(n); ok {
+			m.hint = quoteHint("{{" + name + "}}")
+		}
+		return "", false
+	}
+	v, err := scalarValue(n, d.typed)
+	if s, ok := v.(string); ok && err == nil {
+		return s, true
+	}
+	if err == nil && v != nil && jsonText(v) == n.Value {
+		return n.Value, true
+	}
+	d.wrong(n, "the key %s is read as %s", printable(n.Value), describe(v)).hint = quoteHint(n.Value)
+	return "", false
+}
+
+// braces recognises what an unquoted {{NAME}} is to YAML: a mapping whose key is a
+// mapping whose key is NAME.
+func braces(n *yaml.Node) (string, bool) {
+	if n.Kind != yaml.MappingNode || len(n.Content) < 1 || n.Content[0].Kind != yaml.ScalarNode {
+		return "", false
+	}
+	return strings.TrimSpace(n.Content[0].Value), true
+}
+
+func (d *nodeDecoder) scalar(n *yaml.Node) any {
+	v, err := scalarValue(n, d.typed)
+	if err != nil {
+		d.wrong(n, "%s", err.Error()).hint = quoteHint(n.Value)
+	}
+	return v
+}

@@ -1,0 +1,156 @@
+package gitsource
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// document is one YAML document: its value as JSON types, as the API server would
+// read it, and its nodes, which know their lines.
+type document struct {
+	node  *yaml.Node
+	value any
+}
+
+// mistake is one thing wrong inside a file.
+type mistake struct {
+	line    int
+	reason  problem.Reason
+	message string
+	hint    string
+}
+
+func (m mistake) at(path string) problem.Problem {
+	return problem.Problem{Reason: m.reason, Path: path, Line: m.line, Message: m.message, Hint: m.hint}
+}
+
+const (
+	byteOrderMark = "\xef\xbb\xbf"
+	lfsPointer    = "version https://git-lfs.github.com/spec/"
+)
+
+// decodeYAML reads every document of a file, leaving out empty ones. A byte order
+// mark and CRLF change nothing. After a syntax error the rest of the file is
+// unknown; every other mistake is collected.
+func decodeYAML(content []byte) ([]document, []mistake) {
+	text, wrong := plainText(content)
+	if wrong != nil {
+		return nil, []mistake{*wrong}
+	}
+	d := &nodeDecoder{allowance: max(minAllowance, expansion*len(text))}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var docs []document
+	for {
+		node, err := nextDocument(decoder)
+		if errors.Is(err, io.EOF) {
+			return docs, d.mistakes
+		}
+		if err != nil {
+			return docs, append(d.mistakes, syntaxMistake(text, err))
+		}
+		if isEmpty(node) {
+			continue
+		}
+		value := d.decode(node)
+		if d.stopped {
+			return nil, d.mistakes
+		}
+		docs = append(docs, document{node: node, value: value})
+	}
+}
+
+// nextDocument reads one document; the parser panics on some inputs no one has found yet.
+func nextDocument(decoder *yaml.Decoder) (node *yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: %v", r)
+		}
+	}()
+	var doc yaml.Node
+	if err := decoder.Decode(&doc); err != nil {
+		return nil, err
+	}
+	if doc.Kind == yaml.DocumentNode && len(doc.Content) > 0 {
+		return doc.Content[0], nil
+	}
+	return nil, nil
+}
+
+func isEmpty(n *yaml.Node) bool {
+	return n == nil || n.Kind == 0 || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && n.Style&^yaml.FlowStyle == 0
+}
+
+// plainText returns the content as UTF-8 with LF line ends.
+func plainText(content []byte) ([]byte, *mistake) {
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(content, []byte(mark)) {
+			return nil, &mistake{line: 1, reason: InvalidEncoding, message: "UTF-16 at byte 0", hint: "save it as UTF-8"}
+		}
+	}
+	if bytes.HasPrefix(content, []byte(lfsPointer)) {
+		return nil, &mistake{line: 1, reason: LFSPointer, message: "the file is in Git LFS, the commit holds only a pointer to it",
+			hint: "commit the file itself"}
+	}
+	for i, line := 0, 1; i < len(content); {
+		r, size := utf8.DecodeRune(content[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return nil, &mistake{line: line, reason: InvalidEncoding,
+				message: fmt.Sprintf("not UTF-8 at byte %d", i), hint: "save it as UTF-8"}
+		case r < ' ' && r != '\n' && r != '\r' && r != '\t':
+			return nil, &mistake{line: line, reason: InvalidYAML, message: fmt.Sprintf("control character %U", r)}
+		case r == '\n':
+			line++
+		}
+		i += size
+	}
+	content = bytes.TrimPrefix(content, []byte(byteOrderMark))
+	return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")), nil
+}
+
+var (
+	linePattern = regexp.MustCompile(`line (\d+): *`)
+	// bracePattern finds a template variable that stands where YAML starts a mapping.
+	bracePattern = regexp.MustCompile(`(?:^|[:\-,\[]\s+)(\{\{[^{}]*\}\}[^\s,\]}#]*)`)
+	tabPattern   = regexp.MustCompile(`^ *\t`)
+)
+
+// syntaxMistake gives the parser's error the line it is about and, for the two
+// mistakes people make most, words that help.
+func syntaxMistake(text []byte, err error) mistake {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	m := mistake{reason: InvalidYAML}
+	if found := linePattern.FindStringSubmatch(message); found != nil {
+		m.line, _ = strconv.Atoi(found[1])
+		message = strings.Replace(message, found[0], "", 1)
+	}
+	m.message = printable(message)
+	lines := strings.Split(string(text), "\n")
+	// The parser notices some mistakes a line late, and counts some lines from 0.
+	for _, line := range []int{m.line, m.line - 1, m.line + 1} {
+		if line < 1 || line > len(lines) {
+			continue
+		}
+		if tabPattern.MatchString(lines[line-1]) {
+			m.line, m.message, m.hint = line, "tabs are not allowed for indentation", "use spaces"
+			return m
+		}
+		if found := bracePattern.FindStringSubmatch(lines[line-1]); found != nil {
+			m.line, m.hint = line, quoteHint(found[1])
+			return m
+		}
+	}
+	return m
+}
+
+func quoteHint(text string) string { return fmt.Sprintf(`quote it: "%s"`, printable(text)) }

@@ -1,0 +1,25 @@
+package gitsource
+
+import "errors"
+
+// Errors that callers tell apart with errors.Is. None of them holds a secret.
+var (
+	// ErrInvalidURL: the URL can never work; the user must change it.
+	ErrInvalidURL = errors.New("invalid URL")
+	// ErrInvalidCredentials: the Secret's keys cannot be used; the user must change them.
+	ErrInvalidCredentials = errors.New("invalid credentials")
+	// ErrRefNotFound: the reference names nothing in the repository. It may appear later.
+	ErrRefNotFound = errors.New("reference not found")
+	// ErrAuthentication: the server wants other credentials, or any at all.
+	ErrAuthentication = errors.New("authentication failed")
+	// ErrRepositoryNotFound: the server knows no such repository, or hides it.
+	ErrRepositoryNotFound = errors.New("repository not found")
+	// ErrRedirected: the server sent us to another host, where credentials do not go.
+	ErrRedirected = errors.New("redirected to another host")
+	// ErrLimitExceeded: the repository is larger than a documented limit.
+	ErrLimitExceeded = errors.New("limit exceeded")
+	// ErrCorrupt: what the server sent is not the pack it said it was.
+	ErrCorrupt = errors.New("corrupt answer")
+	// ErrInvalidRevision: a text is no revision string.
+	ErrInvalidRevision = errors.New("invalid revision")
+)

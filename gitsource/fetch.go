@@ -1,0 +1,219 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// deepenings are the depths tried for a commit the server does not hand out by
+// sha. Each is a whole fetch of its own: the byte limit, not the number, is what
+// ends a search in a large repository.
+var deepenings = []int{20, 200, 2000}
+
+// attempts is how often a reference is fetched that moves between two requests:
+// over HTTP the server forgets what it listed.
+const attempts = 3
+
+// Fetch reads the commit a revision's reference names at depth 1. The tree's
+// Revision is the commit the server delivered, which is newer than the argument's
+// when the reference moved meanwhile. Only for a reference that is a commit an
+// exact sha is asked for; where the server refuses, the branch (ref.branch, else
+// HEAD) is deepened in bounded steps until the commit is found.
+//
+// The error is one of Resolve's, or ErrCorrupt for a pack that is not whole.
+// Nothing is returned with an error.
+func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error) {
+	s, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if r.reference.Commit != "" {
+		if err := checkReference(v1alpha1.GitReference{Commit: revision.Commit}); err != nil {
+			return nil, err
+		}
+		return s.fetchCommit(plumbing.NewHash(revision.Commit))
+	}
+	for attempt := 1; ; attempt++ {
+		tree, err := s.fetchRef(revision.Ref)
+		if err == nil || attempt == attempts || !errors.Is(err, errRefused) {
+			return tree, err
+		}
+	}
+}
+
+// fetchRef fetches what ref names now.
+func (s *session) fetchRef(ref string) (*Tree, error) {
+	refs, err := s.references()
+	if err != nil {
+		return nil, err
+	}
+	reference := s.repository.reference
+	if reference.Name == "" && reference.SemVer != "" {
+		// The tag that was resolved, even if a higher one appeared since.
+		reference = v1alpha1.GitReference{Tag: ref}
+	}
+	found, err := selectRef(refs, reference)
+	if err != nil {
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+	}
+	p, err := s.pack(found.want, 1)
+	if err != nil {
+		return nil, err
+	}
+	return s.tree(p, found.want, found.short)
+}
+
+// fetchCommit fetches an exact sha.
+func (s *session) fetchCommit(sha plumbing.Hash) (*Tree, error) {
+	refs, err := s.references()
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.pack(sha, 1)
+	if err == nil {
+		return s.tree(p, sha, "")
+	}
+	if !errors.Is(err, errRefused) {
+		return nil, err
+	}
+	from, err := s.branchOf(refs)
+	if err != nil {
+		return nil, err
+	}
+	for _, depth := range deepenings {
+		if p, err = s.pack(from, depth); err != nil {
+			return nil, err
+		}
+		if p.has(sha) {
+			return s.tree(p, sha, "")
+		}
+	}
+	return nil, fmt.Errorf("cannot fetch %s: %w: the server does not hand out commit %s, and it is not among "+
+		"the newest %d of the branch; set ref.branch to the one it is on",
+		s.repository.url, ErrRefNotFound, sha, deepenings[len(deepenings)-1])
+}
+
+// branchOf is where to look for a commit: ref.branch, else HEAD.
+func (s *session) branchOf(refs *packp.AdvRefs) (plumbing.Hash, error) {
+	if branch := s.repository.reference.Branch; branch != "" {
+		found, err := lookup(refs, branchPrefix+branch, branchPrefix)
+		if err != nil {
+			return plumbing.ZeroHash, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+		}
+		return found.want, nil
+	}
+	if refs.Head == nil {
+		return plumbing.ZeroHash, fmt.Errorf("cannot fetch %s: %w: the repository has no HEAD; set ref.branch",
+			s.repository.url, ErrRefNotFound)
+	}
+	return *refs.Head, nil
+}
+
+// errRefused: the server does not hand out what was asked for.
+var errRefused = errors.New("the server refused the commit")
+
+// pack fetches one object and what it needs, depth commits back.
+func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
+	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
+	request.Wants = []plumbing.Hash{want}
+	if s.advertised.Capabilities.Supports(capability.NoProgress) {
+		if err := request.Capabilities.Set(capability.NoProgress); err != nil {
+			return nil, s.explain("fetch", err)
+		}
+	}
+	if s.advertised.Capabilities.Supports(capability.Shallow) {
+		request.Depth = packp.DepthCommits(depth)
+		if err := request.Capabilities.Set(capability.Shallow); err != nil {
+			return nil, s.explain("fetch", err)
+		}
+	}
+	response, err := s.git.UploadPack(s.ctx, request)
+	if err != nil {
+		return nil, s.refused(err)
+	}
+	defer func() { _ = response.Close() }()
+	content, err := readPack(response, request.Capabilities)
+	if err != nil {
+		return nil, s.explain("fetch", fmt.Errorf("%w: %w", ErrCorrupt, err))
+	}
+	p, err := openPack(content, s.repository.limits.InflatedBytes)
+	if err != nil {
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+	}
+	return p, nil
+}
+
+// refused tells "not that commit" from every other failure. Git servers put it
+// into the answer's text, or end the answer before the pack; a status code is
+// about something else.
+func (s *session) refused(err error) error {
+	explained := s.explain("fetch", err)
+	if s.client.stopped() != nil || s.ctx.Err() != nil || !fromGit(err) {
+		return explained
+	}
+	return fmt.Errorf("%w: %w", errRefused, explained)
+}
+
+func readPack(r io.Reader, caps *capability.List) ([]byte, error) {
+	switch {
+	case caps.Supports(capability.Sideband64k):
+		r = sideband.NewDemuxer(sideband.Sideband64k, r)
+	case caps.Supports(capability.Sideband):
+		r = sideband.NewDemuxer(sideband.Sideband, r)
+	}
+	return io.ReadAll(r)
+}
+
+// tree reads the commit that hash is, or that the tag hash points to.
+func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
+	commit, err := p.commit(hash)
+	if err != nil {
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+	}
+	if err := p.complete(commit.TreeHash); err != nil {
+		return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.url, commit.Hash, err)
+	}
+	return newTree(commit, p, Revision{Ref: ref, Commit: commit.Hash.String()}, s.repository.limits), nil
+}
+
+func newTree(c *object.Commit, p *pack, r Revision, l Limits) *Tree {
+	return &Tree{
+		revision: r,
+		subject:  subjectOf(c.Message),
+		author:   printable(c.Author.Name),
+		files:    &gitFiles{pack: p, root: c.TreeHash, trees: map[plumbing.Hash][]entry{}},
+		limits:   l,
+	}
+}
+
+// unwrapUnexpected looks into go-git's wrappers, which have no Unwrap.
+func unwrapUnexpected(err error) error {
+	var unexpected *plumbing.UnexpectedError
+	if errors.As(err, &unexpected) {
+		return unexpected.Err
+	}
+	return err
+}
+
+// fromGit tells an answer of the Git program behind the server from an answer of
+// the server itself, which go-git wraps or maps to an error of its own.
+func fromGit(err error) bool {
+	var unexpected *plumbing.UnexpectedError
+	var permanent *plumbing.PermanentError
+	return !errors.As(err, &unexpected) && !errors.As(err, &permanent) &&
+		!errors.Is(err, transport.ErrAuthenticationRequired) &&
+		!errors.Is(err, transport.ErrAuthorizationFailed) &&
+		!errors.Is(err, transport.ErrRepositoryNotFound)
+}

@@ -1,0 +1,211 @@
+package gitsource
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+const (
+	originAnnotation = "config.kubernetes.io/origin"
+	// copiedBytes bounds what the copy operations of JSON patches may add to an
+	// object: twenty of them can turn a kilobyte into a gigabyte.
+	copiedBytes = 4 << 20
+	// builtBytes bounds what an object may have grown to when it comes back.
+	builtBytes = 16 << 20
+)
+
+// kustomizeTurn is held while kustomize runs: it keeps its OpenAPI schema in
+// package variables, which one build sets and another would read (kustomize#3659).
+var kustomizeTurn = make(chan struct{}, 1)
+
+// kustomize builds one directory that has a kustomization.
+func (b *builder) kustomize(ctx context.Context, dir string) []Object {
+	w := newWalker(b)
+	before := len(b.problems)
+	if _, f := w.visit(dir); f != nil {
+		b.add(f.at(problem.Problem{Path: display(dir)}))
+	}
+	if len(b.problems) > before {
+		return nil // kustomize only ever sees what was found in order
+	}
+	file := w.kustomizationOf(dir)
+	asked := w.trackOrigins(file)
+	fs := filesys.MakeFsInMemory()
+	for _, name := range w.kept() {
+		if err := fs.WriteFile("/"+name, w.files[name]); err != nil {
+			b.add(problem.Problem{Reason: RenderFailed, Path: name, Message: printable(err.Error())})
+			return nil
+		}
+	}
+	built, err := runKustomize(ctx, fs, "/"+dir)
+	if err != nil {
+		b.add(problem.Problem{Reason: RenderFailed, Path: file, Message: oneLine(err.Error())})
+		return nil
+	}
+	var out []Object
+	for _, r := range built.Resources() {
+		if o, ok := w.object(dir, file, r, asked); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func (w *walker) kustomizationOf(dir string) string {
+	for _, name := range kustomizationNames {
+		if _, ok := w.files[path.Join(dir, name)]; ok {
+			return path.Join(dir, name)
+		}
+	}
+	return dir
+}
+
+// trackOrigins makes kustomize note where each object comes from, and returns
+// whether the user asked for that note, too.
+func (w *walker) trackOrigins(file string) (asked bool) {
+	value, _ := w.parsed[file][0].value.(map[string]any)
+	list, _ := value["buildMetadata"].([]any)
+	asked = slices.Contains(list, any(types.OriginAnnotations))
+	if !asked {
+		value["buildMetadata"] = append(slices.Clone(list), types.OriginAnnotations)
+		w.files[file] = canonical(value)
+		value["buildMetadata"] = list
+	}
+	return asked
+}
+
+type buildResult struct {
+	resources resmap.ResMap
+	err       error
+}
+
+// runKustomize runs one build at a time. When the context ends the caller goes on
+// without it; the turn is given back when kustomize is through.
+func runKustomize(ctx context.Context, fs filesys.FileSystem, dir string) (resmap.ResMap, error) {
+	select {
+	case kustomizeTurn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("stopped while waiting for another build: %w", ctx.Err())
+	}
+	done := make(chan buildResult, 1)
+	go func() {
+		defer func() { <-kustomizeTurn }()
+		r, err := recoverKustomize(fs, dir)
+		done <- buildResult{r, err}
+	}()
+	select {
+	case r := <-done:
+		return r.resources, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("stopped while building: %w", ctx.Err())
+	}
+}
+
+func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("kustomize panicked: %v", r)
+		}
+	}()
+	// Kustomize is the only user of this module and this runs in its turn.
+	jsonpatch.AccumulatedCopySizeLimit = copiedBytes
+	options := krusty.MakeDefaultOptions()
+	options.PluginConfig = types.DisabledPluginConfig()
+	// The file system holds nothing but what the walk allowed, so ../ is safe; the
+	// other restriction would forbid patches next to a base.
+	options.LoadRestrictions = types.LoadRestrictionsNone
+	options.Reorder = krusty.ReorderOptionNone
+	return krusty.MakeKustomizer(options).Run(fs, dir)
+}
+
+// object turns one of kustomize's resources into an Object.
+func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Object, bool) {
+	d := &nodeDecoder{typed: true, allowance: builtBytes}
+	value, ok := d.decode(r.YNode()).(map[string]any)
+	if !ok || len(d.mistakes) > 0 {
+		message := "kustomize made no object"
+		if len(d.mistakes) > 0 {
+			message = "kustomize made an invalid object: " + d.mistakes[0].message
+		}
+		w.add(problem.Problem{Reason: RenderFailed, Path: file, Kind: printable(r.GetKind()),
+			Name: printable(r.GetName()), Message: message})
+		return Object{}, false
+	}
+	origin, err := r.GetOrigin()
+	if err != nil {
+		origin = nil // a user's own annotation of that name
+	}
+	if !asked {
+		dropAnnotation(value, originAnnotation)
+	}
+	s := w.sourceOf(dir, file, origin, value)
+	for _, p := range checkManifest(source{path: s.path, node: s.node, value: value}) {
+		w.add(p)
+	}
+	return Object{Unstructured: &unstructured.Unstructured{Object: value}, source: s}, true
+}
+
+// dropAnnotation takes an annotation away, and the map when that leaves it empty:
+// it was made for the annotation.
+func dropAnnotation(value map[string]any, key string) {
+	meta, _ := value["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	if _, ok := annotations[key]; !ok {
+		return
+	}
+	delete(annotations, key)
+	if len(annotations) == 0 {
+		delete(meta, "annotations")
+	}
+}
+
+// sourceOf finds the document an object was built from. Kustomize notes the file;
+// in the file it is the object of that kind and name, or the only one whose name
+// the built name contains (a prefix or suffix was added).
+func (w *walker) sourceOf(dir, file string, origin *resource.Origin, built map[string]any) source {
+	if origin == nil {
+		return source{path: file}
+	}
+	if origin.Path == "" {
+		return source{path: path.Join(dir, origin.ConfiguredIn)}
+	}
+	name := path.Join(dir, origin.Path)
+	id := source{value: built}.identity()
+	var near []source
+	for _, s := range w.origin[name] {
+		other := s.identity()
+		if other.kind != id.kind || other.group != id.group {
+			continue
+		}
+		if other.name == id.name && (other.namespace == id.namespace || other.namespace == "") {
+			return s
+		}
+		if strings.Contains(id.name, other.name) {
+			near = append(near, s)
+		}
+	}
+	if len(near) == 1 {
+		return near[0]
+	}
+	return source{path: name}
+}
+
+// oneLine makes kustomize's error, which may span lines, one of bounded length.
+func oneLine(text string) string {
+	const most = 1000
+	text = printable(strings.Join(strings.Fields(text), " "))
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}

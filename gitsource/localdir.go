@@ -1,0 +1,119 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// TreeFromDir returns a local directory as a Tree, for looking at add-ons before
+// they are committed. What Build refuses in a commit it refuses here, and paths
+// relative to a repository mean the same: inside a Git work tree the whole work
+// tree is the repository (so that ../base works) and BuildOptions.Path starts at
+// dir; elsewhere dir is the repository. Files are read when Build needs them.
+func TreeFromDir(dir string) (*Tree, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", dir, err)
+	}
+	stat, err := os.Stat(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", dir, errors.Unwrap(err))
+	}
+	if !stat.IsDir() {
+		return nil, fmt.Errorf("cannot read %s: not a directory", dir)
+	}
+	top := workTree(dir)
+	base, err := filepath.Rel(top, dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", dir, err)
+	}
+	if base = filepath.ToSlash(base); base == "." {
+		base = ""
+	}
+	return &Tree{files: localFiles(top), base: base, limits: DefaultLimits()}, nil
+}
+
+// workTree returns the nearest directory at or above dir with a .git in it, dir
+// itself if there is none.
+func workTree(dir string) string {
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return d
+		}
+		if d == filepath.Dir(d) {
+			return dir
+		}
+	}
+}
+
+// localFiles is the top of a repository on disk. os.Root keeps every access inside
+// it, whatever changes while it is read.
+type localFiles string
+
+// entries is part of files.
+func (l localFiles) entries(dir string) (_ []entry, err error) {
+	root, err := os.OpenRoot(string(l))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	found, err := fs.ReadDir(root.FS(), path.Clean("./"+dir))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]entry, 0, len(found))
+	for _, f := range found {
+		if f.Name() == ".git" {
+			continue // never part of a commit
+		}
+		list = append(list, entry{name: f.Name(), kind: localKind(f.Type())})
+	}
+	sortEntries(list)
+	return list, nil
+}
+
+func localKind(m fs.FileMode) kind {
+	switch {
+	case m.IsDir():
+		return directory
+	case m&fs.ModeSymlink != 0:
+		return symlink
+	case m.IsRegular():
+		return regular
+	}
+	return special
+}
+
+// size is part of files.
+func (l localFiles) size(name string, _ entry) (size int64, err error) {
+	root, err := os.OpenRoot(string(l))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	stat, err := root.Lstat(filepath.FromSlash(name))
+	if err != nil {
+		return 0, err
+	}
+	return stat.Size(), nil
+}
+
+// content is part of files.
+func (l localFiles) content(name string, _ entry) (content []byte, err error) {
+	root, err := os.OpenRoot(string(l))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	f, err := root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(f)
+}

@@ -1,0 +1,167 @@
+package gitsource
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// localConfig is kustomize's annotation for objects that are input to it, not output.
+const localConfig = "config.kubernetes.io/local-config"
+
+// identity is what two objects must not share. It has no version: v1alpha1 and
+// v1beta1 of one name are one object on the hub.
+type identity struct{ group, kind, namespace, name string }
+
+func (s source) identity() identity {
+	version, _ := s.value["apiVersion"].(string)
+	kind, _ := s.value["kind"].(string)
+	meta, _ := s.value["metadata"].(map[string]any)
+	namespace, _ := meta["namespace"].(string)
+	name, _ := meta["name"].(string)
+	group := ""
+	if gv, err := schema.ParseGroupVersion(version); err == nil {
+		group = gv.Group
+	}
+	return identity{group: group, kind: kind, namespace: namespace, name: name}
+}
+
+// problem starts a problem about the object.
+func (s source) problem(reason problem.Reason, format string, args ...any) problem.Problem {
+	id := s.identity()
+	p := problem.Problem{Reason: reason, Path: s.path, Kind: printable(id.kind), Name: printable(id.name),
+		Message: fmt.Sprintf(format, args...)}
+	if s.node != nil {
+		p.Line = s.node.Line
+	}
+	return p
+}
+
+// manifests turns the documents of a file into objects: Lists are taken apart,
+// everything that is no object is a problem.
+func manifests(path string, docs []document) ([]source, problem.List) {
+	var out []source
+	var problems problem.List
+	for _, doc := range docs {
+		found, wrong := objects(path, "", doc)
+		out, problems = append(out, found...), append(problems, wrong...)
+	}
+	return out, problems
+}
+
+func objects(path, field string, doc document) ([]source, problem.List) {
+	value, ok := doc.value.(map[string]any)
+	if !ok {
+		reason := InvalidYAML
+		if field != "" {
+			reason = InvalidManifest
+		}
+		return nil, problem.List{{Reason: reason, Path: path, Line: doc.node.Line, Field: field,
+			Message: "expected an object, found " + describe(doc.value)}}
+	}
+	s := source{path: path, node: doc.node, value: value}
+	if items, ok := listItems(s); ok {
+		return expand(s, field, items)
+	}
+	if problems := checkManifest(s); len(problems) > 0 {
+		return nil, problems
+	}
+	return []source{s}, nil
+}
+
+// listItems tells a List of any kind from an object.
+func listItems(s source) ([]any, bool) {
+	kind, _ := s.value["kind"].(string)
+	items, ok := s.value["items"].([]any)
+	return items, ok && strings.HasSuffix(kind, "List")
+}
+
+func expand(list source, field string, items []any) ([]source, problem.List) {
+	var out []source
+	var problems problem.List
+	_, node := child(list.node, "items")
+	for i, item := range items {
+		place := strings.TrimPrefix(fmt.Sprintf("%s.items[%d]", field, i), ".")
+		at := list.node
+		if node != nil {
+			if _, n := child(node, fmt.Sprint(i)); n != nil {
+				at = resolved(n)
+			}
+		}
+		found, wrong := objects(list.path, place, document{node: at, value: item})
+		out, problems = append(out, found...), append(problems, wrong...)
+	}
+	return out, problems
+}
+
+func resolved(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// checkManifest is what every object must have, whatever its kind.
+func checkManifest(s source) problem.List {
+	if _, ok := s.value["sops"].(map[string]any); ok {
+		p := s.problem(EncryptedContent, "the object is encrypted with sops, and nothing here decrypts")
+		p.Hint = "secrets do not belong into add-on content; refer to one that is on the cluster"
+		return problem.List{p}
+	}
+	var problems problem.List
+	require := func(field string, value any, present bool) {
+		switch text, ok := value.(string); {
+		case !present || value == nil:
+			p := s.problem(InvalidManifest, "is missing")
+			p.Field = field
+			problems = append(problems, p)
+		case !ok || text == "":
+			p := s.problem(InvalidManifest, "must be a string, found %s", describe(value))
+			if ok {
+				p.Message = "is empty"
+			}
+			p.Field, p.Line = field, s.line(field)
+			problems = append(problems, p)
+		}
+	}
+	version, ok := s.value["apiVersion"]
+	require("apiVersion", version, ok)
+	kind, ok := s.value["kind"]
+	require("kind", kind, ok)
+	meta, isMap := s.value["metadata"].(map[string]any)
+	if s.value["metadata"] != nil && !isMap {
+		p := s.problem(InvalidManifest, "must be an object, found %s", describe(s.value["metadata"]))
+		p.Field, p.Line = "metadata", s.line("metadata")
+		return append(problems, p)
+	}
+	if _, generated := meta["generateName"]; generated {
+		p := s.problem(InvalidManifest, "is not allowed: the name must be the same every time")
+		p.Field, p.Line, p.Hint = "metadata.generateName", s.line("metadata.generateName"), "set metadata.name"
+		return append(problems, p)
+	}
+	name, ok := meta["name"]
+	require("metadata.name", name, ok)
+	if namespace, ok := meta["namespace"]; ok && namespace != nil {
+		if _, isText := namespace.(string); !isText {
+			require("metadata.namespace", namespace, true)
+		}
+	}
+	return problems
+}
+
+// line returns the line of a field of the source.
+func (s source) line(field string) int {
+	line, _ := s.locate(splitField(field))
+	return line
+}
+
+// local tells an object that is not to be applied.
+func local(value map[string]any) bool {
+	meta, _ := value["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	return annotations[localConfig] == "true"
+}

@@ -1,0 +1,139 @@
+package gitsource
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Object is one object a commit declares. It knows where it was written.
+type Object struct {
+	*unstructured.Unstructured
+	source source
+}
+
+// source is a document, or an item of a List in one, before kustomize.
+type source struct {
+	path  string
+	node  *yaml.Node
+	value map[string]any
+}
+
+// GetUnstructured returns the object itself.
+func (o Object) GetUnstructured() *unstructured.Unstructured { return o.Unstructured }
+
+// Position returns the file an object was written in and the line of a field such
+// as spec.agentSpec.workload.manifests[2].spec.replicas.
+//
+// The line is that of the field, or of the deepest part of it that was written,
+// when the object is what the file says. Where kustomize changed the object it is
+// still that of a field with an unchanged value, else the object's. An empty field
+// is the object. What a generator made has the kustomization's path and line 0;
+// of an object without a known file both are empty.
+func (o Object) Position(field string) (path string, line int) {
+	s := o.source
+	if s.node == nil {
+		return s.path, 0
+	}
+	steps := splitField(field)
+	at, whole := s.locate(steps)
+	unchanged := reflect.DeepEqual(o.Object, s.value) ||
+		whole && reflect.DeepEqual(walk(o.Object, steps), walk(s.value, steps))
+	if !unchanged {
+		at = s.node.Line
+	}
+	return s.path, at
+}
+
+// locate returns the line of the deepest part of a field that was written, and
+// whether that is the whole field.
+func (s source) locate(steps []string) (line int, whole bool) {
+	node, line := s.node, s.node.Line
+	for _, name := range steps {
+		key, next := child(node, name)
+		if next == nil {
+			return line, false
+		}
+		node, line = next, key.Line
+	}
+	return line, len(steps) > 0
+}
+
+// splitField cuts a field path into names and indices: spec.a[2]["x.y"] is
+// spec, a, 2, x.y. An index is a number in brackets.
+func splitField(field string) []string {
+	var steps []string
+	for field != "" {
+		switch {
+		case field[0] == '.':
+			field = field[1:]
+		case field[0] == '[':
+			inside, rest := brackets(field)
+			steps = append(steps, inside)
+			field = rest
+		default:
+			end := strings.IndexAny(field, ".[")
+			if end < 0 {
+				end = len(field)
+			}
+			steps = append(steps, field[:end])
+			field = field[end:]
+		}
+	}
+	return steps
+}
+
+// brackets returns what the bracket at the start of s holds, unquoted, and the rest.
+func brackets(s string) (inside, rest string) {
+	if quoted, err := strconv.QuotedPrefix(s[1:]); err == nil && strings.HasPrefix(s[1+len(quoted):], "]") {
+		text, err := strconv.Unquote(quoted)
+		if err == nil {
+			return text, s[len(quoted)+2:]
+		}
+	}
+	inside, rest, _ = strings.Cut(s[1:], "]")
+	return inside, rest
+}
+
+// child returns the node of a step and the node whose line it starts on.
+func child(n *yaml.Node, s string) (key, value *yaml.Node) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == s && !isMerge(n.Content[i]) {
+				return n.Content[i], n.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i], n.Content[i]
+		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode:
+	}
+	return nil, nil
+}
+
+func step(v any, s string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return v[s]
+	case []any:
+		if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(v) {
+			return v[i]
+		}
+	}
+	return nil
+}
+
+func walk(v any, steps []string) any {
+	for _, s := range steps {
+		v = step(v, s)
+	}
+	return v
+}

@@ -1,0 +1,160 @@
+package gitsource
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// remotePattern is every spelling that kustomize, or a version of it, takes for
+// something to fetch: a scheme, user@host, host:path and the forges it knows by
+// name. Kustomize asks this before it looks for a directory, so a local directory
+// of that name would be cloned from the network.
+var remotePattern = regexp.MustCompile(`(?i)^[^/]*[@:]|^github\.com/|://|\.git/|_git/|\?(ref|version|timeout|submodules)=`)
+
+// remote tells whether a string names something outside the repository.
+func remote(s string) bool { return remotePattern.MatchString(strings.TrimSpace(s)) }
+
+// failure is why a path cannot be read. It becomes a problem once it is known
+// which file asked for the path.
+type failure struct {
+	reason  problem.Reason
+	message string
+	hint    string
+}
+
+func fail(reason problem.Reason, format string, args ...any) *failure {
+	return &failure{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func (f *failure) at(place problem.Problem) problem.Problem {
+	place.Reason, place.Message, place.Hint = f.reason, f.message, f.hint
+	return place
+}
+
+// join returns the path that name means in dir, both below the root of the
+// repository. It refuses what could mean anything but a place in there.
+func join(dir, name string) (string, *failure) {
+	switch {
+	case name == "":
+		return "", fail(PathDenied, "the path is empty")
+	case remote(name):
+		return "", fail(RemoteResourceDenied, "%s is outside of the repository; everything must be in the commit", Redact(name))
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }):
+		return "", fail(PathDenied, "the path %q has characters that cannot be printed", name)
+	case strings.TrimSpace(name) != name:
+		return "", fail(PathDenied, "the path %q starts or ends with a space", name)
+	case strings.Contains(name, `\`):
+		return "", fail(PathDenied, "the path %q has a backslash; write /", name)
+	case path.IsAbs(name):
+		return "", fail(PathDenied, "the path %s is absolute", name)
+	}
+	joined := path.Join(dir, name)
+	if joined == ".." || strings.HasPrefix(joined, "../") {
+		return "", fail(PathDenied, "the path %s leaves the repository", name)
+	}
+	if joined == "." {
+		return "", nil
+	}
+	if slices.ContainsFunc(strings.Split(joined, "/"), func(s string) bool { return strings.EqualFold(s, ".git") }) {
+		return "", fail(PathDenied, "the path %s leads into .git", name)
+	}
+	return joined, nil
+}
+
+// find returns the entry at a joined path. Each segment is looked at, so that a
+// link in the middle is refused like one at the end.
+func (b *builder) find(name string) (entry, *failure) {
+	found := entry{kind: directory}
+	if name == "" {
+		return found, nil
+	}
+	segments := strings.Split(name, "/")
+	if len(segments) > b.tree.limits.Depth {
+		return entry{}, fail(LimitExceeded, "%d directories deep, at most %d are read", len(segments), b.tree.limits.Depth)
+	}
+	for i, segment := range segments {
+		dir, here := strings.Join(segments[:i], "/"), strings.Join(segments[:i+1], "/")
+		list, f := b.list(dir)
+		if f != nil {
+			return entry{}, f
+		}
+		j := slices.IndexFunc(list, func(e entry) bool { return e.name == segment })
+		switch {
+		case j < 0:
+			return entry{}, missing(name, here, list)
+		case list[j].kind != directory && list[j].kind != regular:
+			return entry{}, fail(PathDenied, "%s is %s", here, list[j].kind)
+		case list[j].kind == regular && i < len(segments)-1:
+			return entry{}, fail(PathNotFound, "%s does not exist: %s is a file", name, here)
+		}
+		found = list[j]
+		if b.ignored(here, found.kind) {
+			return entry{}, fail(PathNotFound, "%s is left out by spec.ignore", here)
+		}
+	}
+	return found, nil
+}
+
+func missing(name, here string, list []entry) *failure {
+	f := fail(PathNotFound, "%s does not exist", name)
+	if name != here {
+		f = fail(PathNotFound, "%s does not exist: there is no %s", name, here)
+	}
+	for _, e := range list {
+		if strings.EqualFold(e.name, path.Base(here)) {
+			f.hint = fmt.Sprintf("did you mean %s", path.Join(path.Dir(here), e.name))
+		}
+	}
+	return f
+}
+
+// list returns what is in a directory, once.
+func (b *builder) list(dir string) ([]entry, *failure) {
+	if list, ok := b.dirs[dir]; ok {
+		return list, nil
+	}
+	list, err := b.tree.files.entries(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fail(PathNotFound, "%s does not exist", dir)
+	case err != nil:
+		return nil, fail(FetchFailed, "cannot read directory %s: %s", dir, printable(err.Error()))
+	}
+	if b.seen += len(list); b.seen > b.tree.limits.Files {
+		return nil, fail(LimitExceeded, "more than %d files and directories", b.tree.limits.Files)
+	}
+	b.dirs[dir] = list
+	return list, nil
+}
+
+// read returns a file's bytes, once, within the limits.
+func (b *builder) read(name string, e entry) ([]byte, *failure) {
+	if content, ok := b.contents[name]; ok {
+		return content, nil
+	}
+	size, err := b.tree.files.size(name, e)
+	if err != nil {
+		return nil, fail(FetchFailed, "cannot read it: %s", printable(err.Error()))
+	}
+	if limit := b.tree.limits.FileBytes; size > limit {
+		return nil, fail(LimitExceeded, "the file has %d bytes, at most %d are read", size, limit)
+	}
+	if b.bytes += size; b.bytes > b.tree.limits.TotalBytes {
+		return nil, fail(LimitExceeded, "all files together have more than %d bytes", b.tree.limits.TotalBytes)
+	}
+	content, err := b.tree.files.content(name, e)
+	if err != nil {
+		return nil, fail(FetchFailed, "cannot read it: %s", printable(err.Error()))
+	}
+	b.contents[name] = content
+	return content, nil
+}

@@ -1,0 +1,179 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// DefaultTimeout bounds one Resolve or Fetch when Options has none.
+const DefaultTimeout = 60 * time.Second
+
+// Options say which repository to read and how.
+type Options struct {
+	// URL is https or http, without credentials in it.
+	URL string
+	// Reference to follow; the branch master if it is empty.
+	Reference v1alpha1.GitReference
+	// Credentials of the repository; the zero value is anonymous.
+	Credentials Credentials
+	// Timeout of one Resolve or Fetch, DefaultTimeout if zero.
+	Timeout time.Duration
+	// Limits of what is read; zero fields take their defaults.
+	Limits Limits
+}
+
+// Repository reads one remote repository. It is safe for concurrent use and holds
+// nothing but idle connections; call Close when done with it.
+type Repository struct {
+	url         string
+	endpoint    transport.Endpoint
+	reference   v1alpha1.GitReference
+	credentials Credentials
+	timeout     time.Duration
+	limits      Limits
+}
+
+// Open checks the options; it does not connect. The error is ErrInvalidURL,
+// ErrInvalidCredentials or ErrRefNotFound (for a reference that can name nothing).
+func Open(o Options) (*Repository, error) {
+	endpoint, err := parseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Credentials.validate(); err != nil {
+		return nil, err
+	}
+	if err := checkReference(o.Reference); err != nil {
+		return nil, err
+	}
+	timeout := o.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	return &Repository{
+		url:         Redact(o.URL),
+		endpoint:    *endpoint,
+		reference:   o.Reference,
+		credentials: o.Credentials,
+		timeout:     timeout,
+		limits:      o.Limits.withDefaults(),
+	}, nil
+}
+
+// Resolve returns the revision the reference names now: one ls-remote, and none at
+// all for a reference that is a commit. The error is ErrRefNotFound,
+// ErrAuthentication, ErrRepositoryNotFound, ErrRedirected, ErrLimitExceeded, or
+// one of the connection; the last may be retried.
+func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
+	if r.reference.Commit != "" {
+		return Revision{Commit: r.reference.Commit}, nil
+	}
+	s, err := r.connect(ctx)
+	if err != nil {
+		return Revision{}, err
+	}
+	defer s.close()
+	refs, err := s.references()
+	if err != nil {
+		return Revision{}, err
+	}
+	found, err := selectRef(refs, r.reference)
+	if err != nil {
+		return Revision{}, fmt.Errorf("cannot resolve %s: %w", r.url, err)
+	}
+	return Revision{Ref: found.short, Commit: found.commit.String()}, nil
+}
+
+// session is one conversation with the server, bounded by the timeout.
+type session struct {
+	repository *Repository
+	client     *client
+	git        transport.UploadPackSession
+	advertised *packp.AdvRefs
+	ctx        context.Context //nolint:containedctx // lives exactly as long as the call that made it
+	cancel     context.CancelFunc
+}
+
+func (r *Repository) connect(ctx context.Context) (*session, error) {
+	c, err := newClient(r.credentials, r.limits.PackBytes)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := r.endpoint // a redirect changes the session's copy
+	git, err := githttp.NewClient(c.http).NewUploadPackSession(&endpoint, authorize{r.credentials})
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", r.url, err)
+	}
+	s := &session{repository: r, client: c, git: git}
+	s.ctx, s.cancel = context.WithTimeout(ctx, r.timeout)
+	return s, nil
+}
+
+func (s *session) close() {
+	s.cancel()
+	_ = s.git.Close()
+	s.client.transport.CloseIdleConnections()
+}
+
+// references lists what the server has.
+func (s *session) references() (*packp.AdvRefs, error) {
+	refs, err := s.git.AdvertisedReferencesContext(s.ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return nil, fmt.Errorf("cannot resolve %s: %w: the repository is empty", s.repository.url, ErrRefNotFound)
+	}
+	if err != nil {
+		return nil, s.explain("list the references of", err)
+	}
+	if n, limit := len(refs.References), s.repository.limits.Refs; n > limit {
+		return nil, fmt.Errorf("cannot list the references of %s: %w: %d references, at most %d are read",
+			s.repository.url, ErrLimitExceeded, n, limit)
+	}
+	s.advertised = refs
+	return refs, nil
+}
+
+// explain turns an error of the transport into one of ours. Answers of the server
+// are left out of it: a proxy's error page may repeat the request's headers.
+func (s *session) explain(verb string, err error) error {
+	fail := func(cause error) error { return fmt.Errorf("cannot %s %s: %w", verb, s.repository.url, cause) }
+	var status *githttp.Err
+	switch {
+	case s.client.stopped() != nil:
+		return fail(s.client.stopped())
+	case errors.Is(s.ctx.Err(), context.DeadlineExceeded):
+		return fail(fmt.Errorf("no complete answer within %s: %w", s.repository.timeout, context.DeadlineExceeded))
+	case s.ctx.Err() != nil:
+		return fail(s.ctx.Err())
+	case errors.Is(err, transport.ErrAuthenticationRequired):
+		return fail(fmt.Errorf("%w: the server answered 401", ErrAuthentication))
+	case errors.Is(err, transport.ErrAuthorizationFailed):
+		return fail(fmt.Errorf("%w: the server answered 403", ErrAuthentication))
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return fail(fmt.Errorf("%w: the server answered 404", ErrRepositoryNotFound))
+	case errors.As(unwrapUnexpected(err), &status):
+		return fail(fmt.Errorf("the server answered %d", status.StatusCode()))
+	}
+	return fail(shown{err})
+}
+
+// shown is an error whose text came from outside: one line, of bounded length.
+type shown struct{ error }
+
+// Error returns the text of the error without what could break out of a line.
+func (s shown) Error() string {
+	const most = 300
+	text := printable(s.error.Error())
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
+// Unwrap returns the error itself.
+func (s shown) Unwrap() error { return s.error }

@@ -1,0 +1,131 @@
+package gitsource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+var (
+	// unquoted matches every plain scalar that may be something else than a string.
+	// It errs to the large side; the library decides.
+	unquoted = regexp.MustCompile(`^(?:[-+.]?[0-9][0-9A-Za-z_.+-]*|[-+]?\.[0-9A-Za-z]+|~|[A-Za-z]{1,5})$`)
+	integer  = regexp.MustCompile(`^[-+]?[0-9]+$`)
+)
+
+var (
+	errNotJSON  = errors.New("the number has no JSON form")
+	errTooLarge = errors.New("the number does not fit into 64 bits and would be rounded")
+)
+
+// scalarValue returns a scalar as the API server reads it. That is YAML 1.1 as
+// sigs.k8s.io/yaml has it: an unquoted no is false and 010 is 8. The value keeps
+// that type, so that a schema which wants a string says so with the line;
+// coercing it back would hide the mistake.
+//
+// For typed nodes an explicit tag counts instead: kustomize marks strings it made
+// by tag and leaves the quotes to its encoder.
+func scalarValue(n *yaml.Node, typed bool) (any, error) {
+	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	tagged := n.Style&yaml.TaggedStyle != 0
+	switch {
+	case n.Style&quoted != 0 && !tagged:
+		return n.Value, nil
+	case typed && n.Tag == "!!str", tagged && n.ShortTag() == "!!str":
+		return n.Value, nil
+	}
+	v, err := plainValue(n.Value)
+	if err == nil && tagged && tagOf(v) != n.ShortTag() {
+		return nil, fmt.Errorf("the tag %s does not fit the value %s", printable(n.Tag), printable(n.Value))
+	}
+	return v, err
+}
+
+// plainValue resolves an unquoted scalar.
+func plainValue(text string) (any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if !unquoted.MatchString(text) {
+		return text, nil
+	}
+	encoded, err := sigsyaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, errNotJSON
+	}
+	encoded = []byte(strings.TrimSpace(string(encoded)))
+	if len(encoded) == 0 {
+		return nil, errNotJSON
+	}
+	switch c := encoded[0]; {
+	case c == '"':
+		return text, nil
+	case c == '-' || c >= '0' && c <= '9':
+		return number(text, string(encoded))
+	}
+	var v any
+	if err := json.Unmarshal(encoded, &v); err != nil {
+		return nil, errNotJSON
+	}
+	return v, nil
+}
+
+// number gives an int64 where it is one, else a float64, as apimachinery does.
+func number(text, encoded string) (any, error) {
+	if i, err := strconv.ParseInt(encoded, 10, 64); err == nil {
+		return i, nil
+	}
+	if integer.MatchString(text) {
+		return nil, errTooLarge
+	}
+	f, err := strconv.ParseFloat(encoded, 64)
+	if err != nil {
+		return nil, errNotJSON
+	}
+	return f, nil
+}
+
+func tagOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "!!null"
+	case bool:
+		return "!!bool"
+	case int64:
+		return "!!int"
+	case float64:
+		return "!!float"
+	}
+	return "!!str"
+}
+
+// describe names a value in words a user knows from schemas.
+func describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "the boolean " + strconv.FormatBool(v)
+	case int64, float64:
+		return "the number " + jsonText(v)
+	case string:
+		return "a string"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+func jsonText(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,176 @@
+package gitsource
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+)
+
+// kind is what a directory entry is.
+type kind int
+
+const (
+	regular kind = iota
+	directory
+	symlink
+	submodule
+	special // a device, socket or pipe of a local directory
+)
+
+func (k kind) String() string {
+	switch k {
+	case directory:
+		return "a directory"
+	case symlink:
+		return "a symbolic link"
+	case submodule:
+		return "a submodule"
+	case special:
+		return "no regular file"
+	case regular:
+	}
+	return "a file"
+}
+
+func kindOf(m filemode.FileMode) kind {
+	switch m {
+	case filemode.Dir:
+		return directory
+	case filemode.Symlink:
+		return symlink
+	case filemode.Submodule:
+		return submodule
+	case filemode.Regular, filemode.Deprecated, filemode.Executable:
+		return regular
+	case filemode.Empty:
+	}
+	return special
+}
+
+// entry is one name in a directory. Object is its hash in Git.
+type entry struct {
+	name   string
+	kind   kind
+	object plumbing.Hash
+}
+
+// files is a repository's content, from Git objects or from a local directory.
+// Paths are slash-separated below the root, which is "". Implementations return
+// entries sorted by name and never follow a link.
+type files interface {
+	entries(dir string) ([]entry, error)
+	size(path string, e entry) (int64, error)
+	content(path string, e entry) ([]byte, error)
+}
+
+// Tree is the content of one commit, or of a local directory. It is safe for
+// concurrent use.
+type Tree struct {
+	revision        Revision
+	subject, author string
+	files           files
+	limits          Limits
+	// base is what BuildOptions.Path is relative to: of a local directory inside a
+	// Git work tree, its place in there.
+	base string
+}
+
+// Revision returns which commit this is; zero for a local directory.
+func (t *Tree) Revision() Revision { return t.revision }
+
+// Subject returns the first line of the commit message.
+func (t *Tree) Subject() string { return t.subject }
+
+// Author returns the name of the commit's author.
+func (t *Tree) Author() string { return t.author }
+
+// subjectOf returns the first line of a commit message, cut to what a commit
+// status can show.
+func subjectOf(message string) string {
+	const most = 200
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	line = printable(strings.TrimSpace(line))
+	for len(line) > most {
+		_, size := utf8.DecodeLastRuneInString(line)
+		line = line[:len(line)-size]
+	}
+	return line
+}
+
+// gitFiles reads from the objects of a commit.
+type gitFiles struct {
+	pack  *pack
+	root  plumbing.Hash
+	trees map[plumbing.Hash][]entry
+}
+
+// entries is part of files.
+func (g *gitFiles) entries(dir string) ([]entry, error) {
+	hash := g.root
+	if dir == "" {
+		return g.list(hash)
+	}
+	for segment := range strings.SplitSeq(dir, "/") {
+		list, err := g.list(hash)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(list, func(e entry) bool { return e.name == segment })
+		if i < 0 || list[i].kind != directory {
+			return nil, fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
+		}
+		hash = list[i].object
+	}
+	return g.list(hash)
+}
+
+func (g *gitFiles) list(hash plumbing.Hash) ([]entry, error) {
+	g.pack.mu.Lock()
+	known, ok := g.trees[hash]
+	g.pack.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	t, err := g.pack.tree(hash)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]entry, 0, len(t.Entries))
+	for _, e := range t.Entries {
+		list = append(list, entry{name: e.Name, kind: kindOf(e.Mode), object: e.Hash})
+	}
+	sortEntries(list)
+	g.pack.mu.Lock()
+	defer g.pack.mu.Unlock()
+	g.trees[hash] = list
+	return list, nil
+}
+
+// size is part of files.
+func (g *gitFiles) size(_ string, e entry) (int64, error) { return g.pack.size(e.object) }
+
+// content is part of files.
+func (g *gitFiles) content(_ string, e entry) (content []byte, err error) {
+	o, err := g.pack.object(e.object)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.Reader()
+	if err != nil {
+		return nil, corrupt(err)
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return io.ReadAll(r)
+}
+
+func sortEntries(list []entry) {
+	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+}

@@ -1,0 +1,99 @@
+package gitsource
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+const maxURLLength = 2048
+
+// parseURL accepts https and http URLs that hold an address and nothing else.
+// Errors are ErrInvalidURL and safe to show.
+func parseURL(raw string) (*transport.Endpoint, error) {
+	if len(raw) > maxURLLength {
+		return nil, fmt.Errorf("%w: longer than %d characters", ErrInvalidURL, maxURLLength)
+	}
+	for i := range len(raw) {
+		if raw[i] <= ' ' || raw[i] >= 0x7f {
+			return nil, fmt.Errorf("%w: only printable ASCII is allowed, found another character at position %d; "+
+				"write an international host name in its xn-- form", ErrInvalidURL, i+1)
+		}
+	}
+	scheme, _, found := strings.Cut(raw, "://")
+	if !found {
+		return nil, fmt.Errorf("%w: want https://host/path", ErrInvalidURL)
+	}
+	if s := strings.ToLower(scheme); s != "https" && s != "http" {
+		return nil, fmt.Errorf("%w: scheme %q is not supported; use https or http", ErrInvalidURL, scheme)
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		// The parser's text repeats the URL with everything in it.
+		return nil, fmt.Errorf("%w: cannot be parsed", ErrInvalidURL)
+	}
+	if err := checkURL(u); err != nil {
+		return nil, err
+	}
+	endpoint, err := transport.NewEndpoint(u.String())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s cannot be used", ErrInvalidURL, Redact(raw))
+	}
+	return endpoint, nil
+}
+
+func checkURL(u *url.URL) error {
+	switch {
+	case u.User != nil:
+		return fmt.Errorf("%w: %s has credentials in it; put them in a Secret", ErrInvalidURL, Redact(u.String()))
+	case u.Hostname() == "" || strings.HasPrefix(u.Host, "-"):
+		return fmt.Errorf("%w: %s has no usable host", ErrInvalidURL, Redact(u.String()))
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return fmt.Errorf("%w: %s has a query or fragment", ErrInvalidURL, Redact(u.String()))
+	case strings.Trim(u.Path, "/") == "":
+		return fmt.Errorf("%w: %s names a host but no repository", ErrInvalidURL, Redact(u.String()))
+	case strings.Contains(u.Path+"/", "/../"):
+		return fmt.Errorf("%w: %s has .. in its path", ErrInvalidURL, Redact(u.String()))
+	}
+	return nil
+}
+
+// Redact returns a URL without user, password, query and fragment, for messages.
+// What cannot be parsed is cut down to its scheme.
+func Redact(raw string) string {
+	scheme, rest, found := strings.Cut(raw, "://")
+	if !found {
+		scheme, rest = "", raw
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	rest, _, _ = strings.Cut(rest, "#")
+	host, path, hasPath := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = host[at+1:]
+	}
+	// An @ further on may still end credentials that held a slash.
+	if strings.Contains(path, "@") {
+		path = path[strings.LastIndexByte(path, '@')+1:]
+		host = redacted
+	}
+	out := printable(host)
+	if hasPath {
+		out += "/" + printable(path)
+	}
+	if found {
+		out = printable(scheme) + "://" + out
+	}
+	return out
+}
+
+// printable replaces what could break out of a line of text.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0xfffd || (r >= 0x80 && r < 0xa0) {
+			return '?'
+		}
+		return r
+	}, s)
+}

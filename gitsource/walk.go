@@ -1,0 +1,315 @@
+package gitsource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// Bounds of the graph of kustomizations one build may read.
+const (
+	maxBases  = 32   // how deep bases refer to bases
+	maxBuilds = 1000 // how often a base is built, counting it once per way to it
+)
+
+// walker reads every kustomization that a build would read, and every file these
+// name, before kustomize runs: kustomize fetches URLs, starts git and runs plugins
+// while it reads. What it is given afterwards is a file system that holds just the
+// files found here, with their YAML written out as unambiguous JSON.
+type walker struct {
+	*builder
+	files  map[string][]byte
+	raw    map[string]bool     // read as bytes by a generator: left as it is
+	built  map[string]int      // directory: how many builds it stands for
+	trail  []string            // directories being walked, from the first
+	origin map[string][]source // the objects of a file, for Object.Position
+}
+
+// kustomization is one kustomization file.
+type kustomization struct {
+	types.Kustomization
+	dir, file string
+	source    source
+}
+
+// problem starts a problem about one of its fields.
+func (k kustomization) problem(field string) problem.Problem {
+	return problem.Problem{Path: k.file, Line: k.source.line(field), Field: field}
+}
+
+// visit walks one directory and returns how many builds it stands for.
+func (w *walker) visit(dir string) (builds int, f *failure) {
+	if i := slices.Index(w.trail, dir); i >= 0 {
+		cycle := append(slices.Clone(w.trail[i:]), dir)
+		for j, d := range cycle {
+			cycle[j] = display(d)
+		}
+		return 0, fail(PathDenied, "the bases go round in a circle: %s", strings.Join(cycle, " -> "))
+	}
+	if n, ok := w.built[dir]; ok {
+		return n, nil
+	}
+	if len(w.trail) == maxBases {
+		return 0, fail(LimitExceeded, "more than %d bases refer to each other", maxBases)
+	}
+	k, f := w.load(dir)
+	if f != nil {
+		return 0, f
+	}
+	builds = 1
+	if k != nil {
+		w.trail = append(w.trail, dir)
+		builds += w.follow(*k)
+		w.trail = w.trail[:len(w.trail)-1]
+	}
+	w.built[dir] = builds
+	if builds > maxBuilds {
+		return builds, fail(LimitExceeded, "its bases would be built more than %d times", maxBuilds)
+	}
+	return builds, nil
+}
+
+func display(dir string) string {
+	if dir == "" {
+		return "."
+	}
+	return dir
+}
+
+// load reads the kustomization of a directory. A failure is about the reference to
+// the directory; with nil and none, what is wrong inside was reported.
+func (w *walker) load(dir string) (*kustomization, *failure) {
+	list, f := w.list(dir)
+	if f != nil {
+		return nil, f
+	}
+	var found []entry
+	for _, e := range list {
+		if slices.Contains(kustomizationNames, e.name) && !w.ignored(path.Join(dir, e.name), e.kind) {
+			found = append(found, e)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, fail(RenderFailed, "the directory %s has no %s", display(dir), kustomizationNames[0])
+	case len(found) > 1:
+		w.add(problem.Problem{Reason: RenderFailed, Path: path.Join(dir, found[1].name),
+			Message: "there is also " + path.Join(dir, found[0].name), Hint: "keep one of them"})
+		return nil, nil
+	case found[0].kind != regular:
+		return nil, fail(PathDenied, "%s is %s", path.Join(dir, found[0].name), found[0].kind)
+	}
+	return w.parse(dir, found[0]), nil
+}
+
+// parse decodes a kustomization file strictly.
+func (w *walker) parse(dir string, e entry) *kustomization {
+	name := path.Join(dir, e.name)
+	before := len(w.problems)
+	docs := w.documents(name, e)
+	if len(w.problems) > before {
+		return nil
+	}
+	if len(docs) != 1 {
+		message := "the kustomization is empty"
+		if len(docs) > 1 {
+			message = "a kustomization has one document, this has " + fmt.Sprint(len(docs))
+		}
+		w.add(problem.Problem{Reason: RenderFailed, Path: name, Message: message})
+		return nil
+	}
+	value, ok := docs[0].value.(map[string]any)
+	if !ok {
+		w.add(problem.Problem{Reason: RenderFailed, Path: name, Line: docs[0].node.Line,
+			Message: "expected an object, found " + describe(docs[0].value)})
+		return nil
+	}
+	k := &kustomization{dir: dir, file: name, source: source{path: name, node: docs[0].node, value: value}}
+	if !w.decodeStrictly(k) {
+		return nil
+	}
+	return k
+}
+
+// decodeStrictly fills k.Kustomization. Kustomize itself takes any case of a
+// field's name; here only the right one passes, so that no field is overlooked.
+func (w *walker) decodeStrictly(k *kustomization) bool {
+	unknown, err := kjson.UnmarshalStrict(canonical(k.source.value), &k.Kustomization)
+	for _, e := range unknown {
+		p := problem.Problem{Reason: RenderFailed, Path: k.file, Message: "invalid Kustomization: " + e.Error()}
+		if _, field, ok := strings.Cut(e.Error(), "unknown field "); ok {
+			p.Line = k.source.line(strings.Trim(field, `"`))
+		}
+		w.add(p)
+	}
+	if err == nil {
+		return true
+	}
+	p := problem.Problem{Reason: RenderFailed, Path: k.file, Message: "invalid Kustomization: " + err.Error()}
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		p.Field, p.Line = mismatch.Field, k.source.line(mismatch.Field)
+		p.Message = fmt.Sprintf("invalid Kustomization: must be a %s, found a %s", mismatch.Type, mismatch.Value)
+		if mismatch.Type.String() == "string" {
+			p.Hint = "quote it"
+		}
+	}
+	w.add(p)
+	return false
+}
+
+// follow checks every field of a kustomization, keeps what they name for the build
+// and returns how many further builds they lead to.
+func (w *walker) follow(k kustomization) int {
+	w.refuse(k)
+	builds := 0
+	declared := map[identity]source{}
+	for _, r := range references(k.Kustomization) {
+		p := k.problem(r.field)
+		name, e, f := w.target(k.dir, r)
+		if f != nil {
+			w.add(f.at(p))
+			continue
+		}
+		switch {
+		case e.kind == directory:
+			n, f := w.visit(name)
+			if builds += n; f != nil {
+				w.add(f.at(p))
+			}
+		case r.use == asResource:
+			w.once(declared, w.resources(name, e))
+		default:
+			w.keep(name, e, r.use, p)
+		}
+	}
+	w.inline(k)
+	w.files[k.file] = canonical(k.source.value)
+	return min(builds, maxBuilds+1)
+}
+
+// once reports objects that two files of one kustomization declare; kustomize
+// would name only one of the two.
+func (w *walker) once(declared map[identity]source, sources []source) {
+	for _, s := range sources {
+		id := s.identity()
+		if other, twice := declared[id]; twice {
+			w.add(duplicate(s, other))
+			continue
+		}
+		declared[id] = s
+	}
+}
+
+// target finds what a reference names.
+func (w *walker) target(dir string, r reference) (string, entry, *failure) {
+	name, f := join(dir, r.path)
+	if f != nil {
+		return "", entry{}, f
+	}
+	e, f := w.find(name)
+	switch {
+	case f != nil && f.reason == PathNotFound:
+		return "", entry{}, &failure{RenderFailed, f.message, f.hint}
+	case f != nil:
+		return "", entry{}, f
+	case e.kind == directory && r.use != asResource && r.use != asBase:
+		return "", entry{}, fail(RenderFailed, "%s is a directory; a file is wanted here", name)
+	case e.kind != directory && r.use == asBase:
+		return "", entry{}, fail(RenderFailed, "%s is a file; a directory with a kustomization is wanted here", name)
+	}
+	return name, e, nil
+}
+
+// resources reads a file of objects and keeps it with Lists taken apart.
+func (w *walker) resources(name string, e entry) []source {
+	if known, ok := w.origin[name]; ok {
+		return known
+	}
+	sources, problems := manifests(name, w.documents(name, e))
+	w.problems = append(w.problems, problems...)
+	w.origin[name] = sources
+	if !w.raw[name] {
+		var values []any
+		for _, s := range sources {
+			values = append(values, s.value)
+		}
+		w.files[name] = canonical(values...)
+	}
+	return sources
+}
+
+// keep reads a file that is no resource.
+func (w *walker) keep(name string, e entry, u use, at problem.Problem) {
+	content, f := w.read(name, e)
+	switch {
+	case f != nil:
+		at.Path, at.Line, at.Field = name, 0, ""
+		w.add(f.at(at))
+	case u == asBytes && strings.HasPrefix(string(content), lfsPointer):
+		w.add(problem.Problem{Reason: LFSPointer, Path: name, Line: 1,
+			Message: "the file is in Git LFS, the commit holds only a pointer to it", Hint: "commit the file itself"})
+	case u == asBytes:
+		w.raw[name], w.files[name] = true, content
+	default:
+		docs := w.documents(name, e)
+		if u == asPlugin {
+			w.plugins(name, docs)
+		}
+		if _, kept := w.files[name]; kept {
+			return
+		}
+		var values []any
+		for _, d := range docs {
+			values = append(values, d.value)
+		}
+		w.files[name] = canonical(values...)
+	}
+}
+
+// canonical writes values as YAML documents in JSON: to kustomize, whose YAML is
+// 1.2 in one place and 1.1 in another, they mean the same everywhere.
+func canonical(values ...any) []byte {
+	var out []byte
+	for i, v := range values {
+		if i > 0 {
+			out = append(out, "---\n"...)
+		}
+		text, err := json.Marshal(v)
+		if err != nil {
+			continue // impossible: the values come from decodeYAML
+		}
+		out = append(append(out, escape(text)...), '\n')
+	}
+	return out
+}
+
+// escape replaces characters that JSON strings may hold as they are and YAML may not.
+func escape(text []byte) []byte {
+	var b strings.Builder
+	for _, r := range string(text) {
+		if r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return []byte(b.String())
+}
+
+func newWalker(b *builder) *walker {
+	return &walker{builder: b, files: map[string][]byte{}, raw: map[string]bool{},
+		built: map[string]int{}, origin: map[string][]source{}}
+}
+
+// kept returns the names of the files kustomize is given, sorted.
+func (w *walker) kept() []string { return slices.Sorted(maps.Keys(w.files)) }
