@@ -1,0 +1,221 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// builder renders one assignment, step by step in OCM's order, and collects what
+// is wrong on the way.
+type builder struct {
+	addOn      string
+	assignment *assignment
+	template   *parsedTemplate
+	agent      *agentConfig
+	mirrors    []addonv1alpha1.ImageMirror
+	name       string // of the cluster, or the place holder
+	variables  variables
+	found      findings
+	// alone: something was decided by a text that depends on the cluster, so that
+	// the result is good for this cluster only.
+	alone bool
+
+	manifests []manifest
+}
+
+// manifest is one manifest on its way to an object.
+type manifest struct {
+	at       *field.Path // in the template; nil for an injected one
+	fields   map[string]any
+	kind     kind
+	workload bool
+	declared identity // with variables, before it was relocated
+}
+
+func newBuilder(addOn string, a *assignment, registries, name string) (*builder, error) {
+	b := &builder{addOn: addOn, assignment: a, template: a.template, agent: a.agent, name: name, mirrors: a.agent.registries}
+	if a.mirrors {
+		mirrors, err := parseImageRegistries(registries)
+		if err != nil {
+			return nil, err
+		}
+		b.mirrors = mirrors
+	}
+	b.found.list = slices.Concat(a.found.list, a.agent.found.list)
+	if b.template == nil {
+		return nil, b.found.err(addOn)
+	}
+	b.found.list = append(b.found.list, b.template.found.list...)
+	b.variables = newVariables(b.template, b.agent, name)
+	return b, nil
+}
+
+func (b *builder) build() *rendering {
+	b.substitute()
+	for i := range b.manifests {
+		b.decorate(&b.manifests[i])
+	}
+	for _, fields := range caBundleObjects(b.addOn, b.agent.proxy, b.namespaces()) {
+		b.manifests = append(b.manifests, manifest{fields: fields, declared: identityOf(fields)})
+	}
+	for _, m := range b.manifests {
+		relocate(m.fields, b.agent.namespace)
+	}
+	b.unique()
+	return b.finish()
+}
+
+// substitute parses every manifest into one with its variables replaced.
+func (b *builder) substitute() {
+	s := &substitution{template: b.template.name, values: b.variables.values, typed: b.template.typed, found: &b.found}
+	root := field.NewPath("spec", "agentSpec", "workload", "manifests")
+	for i, raw := range b.template.manifests {
+		at := root.Index(i)
+		if _, ok := raw.(map[string]any); !ok {
+			b.invalid(at, "is no object")
+			continue
+		}
+		fields, ok := s.value(raw, at).(map[string]any)
+		if !ok || !checkManifest(fields, at, b.invalid) {
+			continue
+		}
+		if isPreDeleteHook(fields) {
+			b.found.add(Finding{
+				Template: b.template.name, Field: at.String(), Reason: ReasonNotSupported,
+				Message: "pre-delete hooks are not supported yet", Hint: "remove the manifest, or its annotation to run it at once",
+			})
+		}
+		id := identityOf(fields)
+		k, workload := workloadKind(id.groupKind().Group, id.Kind)
+		b.manifests = append(b.manifests, manifest{at: at, fields: fields, kind: k, workload: workload, declared: id})
+	}
+}
+
+// decorate applies the configuration to a pod template, in OCM's order (row 64).
+func (b *builder) decorate(m *manifest) {
+	if !m.workload {
+		return
+	}
+	p := podOf(m.fields, m.kind, m.at, b.invalid)
+	if p == nil || len(b.found.list) > 0 {
+		return // it will not be delivered; its lists may not be lists
+	}
+	p.name = m.declared.Name
+	b.notice(p)
+	p.inject(b.variables.env)
+	p.mount(b.template.registrations)
+	p.place(b.agent.nodeSelector, b.agent.tolerations)
+	p.redirect(b.mirrors)
+	p.inject(proxyEnvironment(b.agent.proxy))
+	p.mount(proxyVolumes(b.addOn, b.agent.proxy))
+	p.require(b.agent.requirements)
+}
+
+// notice sees texts that decide something and depend on the cluster's name.
+func (b *builder) notice(p *pod) {
+	for _, c := range p.containers {
+		image, _ := c.fields["image"].(string)
+		name, _ := c.fields["name"].(string)
+		b.alone = b.alone || (len(b.mirrors) > 0 && varies(image)) ||
+			(len(b.agent.requirements) > 0 && (varies(p.name) || varies(name)))
+		for _, list := range []struct{ fields, key string }{{"env", "name"}, {"volumeMounts", "mountPath"}} {
+			b.alone = b.alone || slices.ContainsFunc(objectsIn(c.fields, list.fields), func(o map[string]any) bool {
+				text, _ := o[list.key].(string)
+				return varies(text)
+			})
+		}
+	}
+	b.alone = b.alone || slices.ContainsFunc(objectsIn(p.spec, "volumes"), func(o map[string]any) bool {
+		text, _ := o["name"].(string)
+		return varies(text)
+	})
+}
+
+// namespaces that pods run in, or OCM's default.
+func (b *builder) namespaces() []string {
+	names := map[string]bool{}
+	for _, m := range b.manifests {
+		if m.workload && m.declared.Namespace != "" {
+			names[m.declared.Namespace] = true
+		}
+	}
+	if len(names) == 0 || b.agent.namespace != "" { // all come to lie in one
+		return []string{defaultInstallNamespace}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// unique drops manifests that are equal to an earlier one, as OCM does, and
+// refuses two different manifests of one object, of which OCM keeps the last.
+func (b *builder) unique() {
+	seen := map[identity]int{}
+	kept := b.manifests[:0]
+	for _, m := range b.manifests {
+		id := identityOf(m.fields)
+		first, again := seen[id]
+		if !again {
+			seen[id] = len(kept)
+			kept = append(kept, m)
+			continue
+		}
+		if !bytes.Equal(encode(kept[first].fields), encode(m.fields)) {
+			b.invalid(m.at, fmt.Sprintf("is a second, different %s", id))
+		}
+	}
+	b.manifests = kept
+}
+
+func (b *builder) invalid(at *field.Path, message string) {
+	name := "spec.agentSpec.workload.manifests"
+	if at != nil {
+		name = at.String()
+	}
+	b.found.add(Finding{Template: b.template.name, Field: name, Reason: ReasonInvalidManifest, Message: message})
+}
+
+// encode writes an object as the API server does: keys sorted, no spaces, <, >
+// and & escaped. Then what comes back from the hub is equal byte by byte.
+func encode(fields map[string]any) []byte {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		// Unreachable: fields were decoded from JSON and changed by strings and
+		// numbers only.
+		panic(fmt.Sprintf("render: %v", err))
+	}
+	return text
+}
+
+// jsonText is name as the content of a JSON string.
+func jsonText(name string) []byte {
+	text, err := json.Marshal(name)
+	if err != nil {
+		panic(fmt.Sprintf("render: %v", err)) // unreachable: a string
+	}
+	return text[1 : len(text)-1]
+}
+
+// marked returns fields with the annotation that says which content they are;
+// fields are not changed.
+func marked(fields map[string]any) map[string]any {
+	metadata, _ := fields["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return with(fields, "metadata",
+		with(metadata, "annotations",
+			with(annotations, v1alpha1.DigestAnnotation, digestPlaceholder)))
+}
+
+// with returns a shallow copy of fields with one more.
+func with(fields map[string]any, key string, value any) map[string]any {
+	out := make(map[string]any, len(fields)+1)
+	maps.Copy(out, fields)
+	out[key] = value
+	return out
+}

@@ -1,0 +1,83 @@
+package render
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	// probeCluster is the name names and labels are checked with.
+	probeCluster = "cluster1"
+	// longestCluster is how long a cluster's name can be, for sizes.
+	longestCluster = 63
+)
+
+// Check renders every assignment the content can give, for a cluster that is not
+// there, and returns everything wrong, sorted as found: defaults first, then
+// placements in order, each finding once. Two placements together need no check:
+// of each kind of configuration one of them is taken whole. What the annotation
+// of a ManagedCluster does is not checked here; Render says so for that cluster.
+func (r *Renderer) Check() []Finding {
+	var found findings
+	assignments := []*assignment{r.defaults}
+	for _, p := range r.content.Placements {
+		assignments = append(assignments, r.placements[p.PlacementReference])
+	}
+	templated := slices.ContainsFunc(assignments, func(a *assignment) bool { return a.template != nil })
+	for _, a := range assignments {
+		if a == r.defaults && a.template == nil && templated && !r.names(templateResource) {
+			continue // nobody need ever get the defaults
+		}
+		for _, f := range r.check(a) {
+			found.add(f)
+		}
+	}
+	return found.list
+}
+
+// names reports whether the defaults name a configuration of a kind.
+func (r *Renderer) names(resource string) bool {
+	return slices.ContainsFunc(r.content.Defaults, func(c ConfigReference) bool {
+		return c.Group == addonGroup && c.Resource == resource
+	})
+}
+
+// check renders one assignment for the probe.
+func (r *Renderer) check(a *assignment) []Finding {
+	b, err := newBuilder(r.addOn, a, "", probeCluster)
+	if err != nil {
+		var invalid *InvalidError
+		if errors.As(err, &invalid) {
+			return invalid.Findings
+		}
+		return []Finding{{Reason: ReasonInvalidTemplate, Message: err.Error()}}
+	}
+	p := b.build()
+	for i := range b.manifests {
+		m := &b.manifests[i]
+		at := m.at
+		if at == nil {
+			at = field.NewPath("spec", "proxyConfig")
+		}
+		checkNames(m.fields, at, b.invalid)
+		if size := largest(&p.objects[i]); size > WorkLimit {
+			finding := tooLarge(b.template.name, sized{id: p.objects[i].id, size: size})
+			finding.Field = at.String()
+			b.found.add(finding)
+		}
+	}
+	return b.found.list
+}
+
+// largest is the size of an object on the cluster with the longest name. Rendered
+// for the probe, its name stands in it as text, which is good enough: the few
+// bytes a longer name takes are added for every time it stands there.
+func largest(o *object) int {
+	raw := o.delivered.appendTo(nil, fill{digest: []byte(strings.Repeat("0", 74))})
+	longer := strings.Count(string(raw), probeCluster) * (longestCluster - len(probeCluster))
+	return (&runtime.RawExtension{Raw: raw}).Size() + longer
+}

@@ -1,0 +1,17 @@
+package render
+
+// inject appends environment variables to every container (OCM behaviour, row 67).
+func (p *pod) inject(env []variable) {
+	for _, c := range p.containers {
+		for _, v := range env {
+			if c.keep && has(c.fields, "env", "name", v.name) {
+				continue
+			}
+			entry := map[string]any{"name": v.name}
+			if v.value != "" { // as the typed form is encoded
+				entry["value"] = v.value
+			}
+			appendTo(c.fields, "env", entry)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// valuePrefix begins the name of every feedback value AddOnFlow asks for. A name
+// that stands twice makes the hub reject the agent's whole status.
+const valuePrefix = "addonflow."
+
+// Feedback values. Which are asked of a workload tells, later, what to expect.
+const (
+	valueDigest             = valuePrefix + "digest"
+	valueGeneration         = valuePrefix + "generation"
+	valueObservedGeneration = valuePrefix + "observedGeneration"
+	valueDesired            = valuePrefix + "desired"
+	valueTotal              = valuePrefix + "total"
+	valueUpdated            = valuePrefix + "updated"
+	valueReady              = valuePrefix + "ready"
+	valueAvailable          = valuePrefix + "available"
+	valueCurrentRevision    = valuePrefix + "currentRevision"
+	valueUpdateRevision     = valuePrefix + "updateRevision"
+	valueReason             = valuePrefix + "reason"
+	valueMessage            = valuePrefix + "message"
+	valueComplete           = valuePrefix + "complete"
+	valueFailed             = valuePrefix + "failed"
+)
+
+// feedback is what AddOnFlow asks of one workload.
+type feedback struct {
+	kind kind
+	// digest: the workload carries the digest and is to echo it.
+	digest bool
+	// updated: nothing holds an update back, so that all of it is to be updated.
+	updated bool
+}
+
+// reservedValue reports whether a feedback value may only be AddOnFlow's.
+func reservedValue(name string) bool {
+	return strings.HasPrefix(name, valuePrefix)
+}
+
+// rulesFor decides what is asked of a workload.
+func rulesFor(m *manifest, effective workv1.ManifestConfigOption) feedback {
+	return feedback{kind: m.kind, digest: delivered(effective), updated: !heldBack(m.fields)}
+}
+
+// delivered reports whether an update of the manifest reaches the managed cluster:
+// not with a strategy that only creates or reads, and not once a condition rule
+// calls it complete, after which the agent updates it no more.
+func delivered(effective workv1.ManifestConfigOption) bool {
+	if s := effective.UpdateStrategy; s != nil &&
+		(s.Type == workv1.UpdateStrategyTypeCreateOnly || s.Type == workv1.UpdateStrategyTypeReadOnly) {
+		return false
+	}
+	return !slices.ContainsFunc(effective.ConditionRules, func(r workv1.ConditionRule) bool {
+		return r.Condition == workv1.ManifestComplete
+	})
+}
+
+// heldBack reports whether the workload's own strategy keeps old pods: OnDelete,
+// or a StatefulSet's partition.
+func heldBack(fields map[string]any) bool {
+	spec, _ := fields["spec"].(map[string]any)
+	strategy, _ := spec["updateStrategy"].(map[string]any)
+	if strategy["type"] == "OnDelete" {
+		return true
+	}
+	rolling, _ := strategy["rollingUpdate"].(map[string]any)
+	partition, _ := rolling["partition"].(int64)
+	return partition > 0
+}
+
+// paths are the JSON paths asked. The annotation's dot must be escaped: the
+// bracket spellings return nothing.
+func (f feedback) paths() []workv1.JsonPath {
+	var out []workv1.JsonPath
+	add := func(name, path string) { out = append(out, workv1.JsonPath{Name: name, Path: path}) }
+	if f.digest {
+		add(valueDigest, `.metadata.annotations.addonflow\.io/digest`)
+	}
+	add(valueGeneration, ".metadata.generation")
+	status := map[string][][2]string{
+		"Deployment": {
+			{valueObservedGeneration, ".status.observedGeneration"},
+			{valueDesired, ".spec.replicas"},
+			{valueTotal, ".status.replicas"},
+			{valueUpdated, ".status.updatedReplicas"},
+			{valueReady, ".status.readyReplicas"},
+			{valueAvailable, ".status.availableReplicas"},
+			{valueReason, `.status.conditions[?(@.type=="Progressing")].reason`},
+			{valueMessage, `.status.conditions[?(@.type=="Progressing")].message`},
+		},
+		"DaemonSet": {
+			{valueObservedGeneration, ".status.observedGeneration"},
+			{valueDesired, ".status.desiredNumberScheduled"},
+			{valueUpdated, ".status.updatedNumberScheduled"},
+			{valueReady, ".status.numberReady"},
+			{valueAvailable, ".status.numberAvailable"},
+		},
+		"StatefulSet": {
+			{valueObservedGeneration, ".status.observedGeneration"},
+			{valueDesired, ".spec.replicas"},
+			{valueTotal, ".status.replicas"},
+			{valueUpdated, ".status.updatedReplicas"},
+			{valueReady, ".status.readyReplicas"},
+			{valueAvailable, ".status.availableReplicas"},
+			{valueCurrentRevision, ".status.currentRevision"},
+			{valueUpdateRevision, ".status.updateRevision"},
+		},
+		"Job": {
+			{valueComplete, `.status.conditions[?(@.type=="Complete")].status`},
+			{valueFailed, `.status.conditions[?(@.type=="Failed")].status`},
+			{valueReason, `.status.conditions[?(@.type=="Failed")].reason`},
+			{valueMessage, `.status.conditions[?(@.type=="Failed")].message`},
+		},
+	}
+	for _, value := range status[f.kind.name] {
+		if f.updated || !slices.Contains([]string{valueUpdated, valueCurrentRevision, valueUpdateRevision}, value[0]) {
+			add(value[0], value[1])
+		}
+	}
+	return out
+}
+
+// union returns our rules together with those the agent would use without us,
+// since it takes the first entry that has any: OCM's well-known status for the
+// kinds OCM probes, and the template's. Every name stands once.
+func (f feedback) union(effective workv1.ManifestConfigOption) []workv1.FeedbackRule {
+	out := []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: f.paths()}}
+	var paths []workv1.JsonPath
+	asked := false
+	for _, rule := range effective.FeedbackRules {
+		asked = asked || rule.Type == workv1.WellKnownStatusType
+		for _, path := range rule.JsonPaths {
+			if !slices.ContainsFunc(paths, func(p workv1.JsonPath) bool { return p.Name == path.Name }) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	known := f.wellKnown()
+	clash := func(p workv1.JsonPath) bool { return slices.Contains(known, p.Name) }
+	switch {
+	case asked:
+		paths = slices.DeleteFunc(paths, clash)
+	case !f.kind.ocm || slices.ContainsFunc(paths, clash):
+		known = nil // the template's own meaning of that name goes first
+	}
+	if asked || len(known) > 0 {
+		out = append(out, workv1.FeedbackRule{Type: workv1.WellKnownStatusType})
+	}
+	if len(paths) > 0 {
+		out = append(out, workv1.FeedbackRule{Type: workv1.JSONPathsType, JsonPaths: paths})
+	}
+	return out
+}
+
+// wellKnown are the names of the agent's WellKnownStatus values for the kind.
+func (f feedback) wellKnown() []string {
+	return map[string][]string{
+		"Deployment": {"ReadyReplicas", "Replicas", "AvailableReplicas"},
+		"DaemonSet":  {"NumberReady", "DesiredNumberScheduled", "NumberAvailable"},
+		"Job":        {"JobComplete", "JobSucceeded"},
+	}[f.kind.name]
+}

@@ -1,0 +1,85 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// ReasonNotSupported: what a template asks for cannot be delivered yet.
+const ReasonNotSupported problem.Reason = "NotSupported"
+
+// Finding is one thing wrong with a content, found by rendering it. Template or
+// Config names the object it stands in (a Config as namespace/name), Field the
+// path inside that object.
+type Finding struct {
+	Template, Config, Field string
+	Reason                  problem.Reason
+	Message, Hint           string
+}
+
+// String returns object: field: message; hint.
+func (f Finding) String() string {
+	parts := make([]string, 0, 4)
+	switch {
+	case f.Template != "":
+		parts = append(parts, "AddOnTemplate/"+f.Template)
+	case f.Config != "":
+		parts = append(parts, "AddOnDeploymentConfig/"+f.Config)
+	}
+	if f.Field != "" {
+		parts = append(parts, f.Field)
+	}
+	text := strings.Join(append(parts, f.Message), ": ")
+	if f.Hint != "" {
+		text += "; " + f.Hint
+	}
+	return text
+}
+
+// InvalidError says that content cannot be rendered, with everything found
+// wrong. It does not go away by retrying.
+type InvalidError struct {
+	AddOn    string
+	Findings []Finding
+}
+
+// shownFindings is how many findings an InvalidError spells out.
+const shownFindings = 3
+
+// Error names the add-on and the first findings.
+func (e *InvalidError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cannot render add-on %q: ", e.AddOn)
+	for i, f := range e.Findings {
+		if i == shownFindings {
+			fmt.Fprintf(&b, " and %d more", len(e.Findings)-shownFindings)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(f.String())
+	}
+	return b.String()
+}
+
+// findings collects what is wrong; rendering goes on, so that all is said at once.
+type findings struct {
+	list []Finding
+}
+
+func (f *findings) add(finding Finding) {
+	if !slices.Contains(f.list, finding) {
+		f.list = append(f.list, finding)
+	}
+}
+
+func (f *findings) err(addOn string) error {
+	if len(f.list) == 0 {
+		return nil
+	}
+	return &InvalidError{AddOn: addOn, Findings: f.list}
+}

@@ -1,0 +1,59 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+)
+
+// ErrInvalidImageRegistries says that a ManagedCluster's annotation
+// open-cluster-management.io/image-registries cannot be read. Only that cluster
+// cannot be rendered.
+var ErrInvalidImageRegistries = errors.New("annotation image-registries is invalid")
+
+// parseImageRegistries reads the annotation of a ManagedCluster.
+func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error) {
+	if annotation == "" {
+		return nil, nil
+	}
+	var value struct {
+		Registries []addonv1alpha1.ImageMirror `json:"registries"`
+	}
+	if err := json.Unmarshal([]byte(annotation), &value); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidImageRegistries, err)
+	}
+	if c := forbiddenCharacter(annotation); c != "" {
+		return nil, fmt.Errorf("%w: it contains %s", ErrInvalidImageRegistries, c)
+	}
+	return value.Registries, nil
+}
+
+// redirect replaces the registry of every image (OCM behaviour, row 71).
+func (p *pod) redirect(mirrors []addonv1alpha1.ImageMirror) {
+	for _, c := range p.containers {
+		if image, ok := c.fields["image"].(string); ok && image != "" {
+			c.fields["image"] = mirrored(image, mirrors)
+		}
+	}
+}
+
+// mirrored returns image with its registry replaced: a source is a prefix of the
+// text, an empty source matches every image, and of several matches the last one
+// counts. A mirror that is empty is ignored, as its API says and OCM does not.
+func mirrored(image string, mirrors []addonv1alpha1.ImageMirror) string {
+	out := image
+	for _, m := range mirrors {
+		source, mirror := strings.TrimSuffix(m.Source, "/"), strings.TrimSuffix(m.Mirror, "/")
+		switch {
+		case mirror == "":
+		case source == "":
+			out = mirror + "/" + image[strings.LastIndexByte(image, '/')+1:]
+		case strings.HasPrefix(image, source):
+			out = mirror + strings.TrimPrefix(image, source)
+		}
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// identity is what makes a manifest one object on the managed cluster; the hub
+// refuses a work that has two of one identity.
+type identity struct {
+	APIVersion, Kind, Namespace, Name string
+}
+
+func identityOf(obj map[string]any) identity {
+	metadata, _ := obj["metadata"].(map[string]any)
+	text := func(fields map[string]any, name string) string {
+		s, _ := fields[name].(string)
+		return s
+	}
+	return identity{
+		APIVersion: text(obj, "apiVersion"), Kind: text(obj, "kind"),
+		Namespace: text(metadata, "namespace"), Name: text(metadata, "name"),
+	}
+}
+
+func (id identity) groupKind() schema.GroupKind {
+	return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind).GroupKind()
+}
+
+// resource identifies the object as manifestConfigs and orphaning rules do. The
+// plural is guessed, as OCM guesses it.
+func (id identity) resource() workv1.ResourceIdentifier {
+	plural, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(id.APIVersion, id.Kind))
+	return workv1.ResourceIdentifier{Group: plural.Group, Resource: plural.Resource, Namespace: id.Namespace, Name: id.Name}
+}
+
+// varies reports whether the identity depends on the cluster.
+func (id identity) varies() bool {
+	return varies(id.Namespace) || varies(id.Name)
+}
+
+// String returns Kind namespace/name.
+func (id identity) String() string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
+}
+
+// served lists metadata that an API server sets and that a manifest must not:
+// the agent drops some of it and is stopped by the rest.
+func served() []string {
+	return []string{"uid", "resourceVersion", "generateName", "selfLink", "deletionTimestamp", "managedFields", "ownerReferences"}
+}
+
+// checkManifest says what is wrong with one manifest, as the hub's work webhook
+// and the managed cluster would. It reports whether it can be rendered at all.
+func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Path, message string)) bool {
+	id := identityOf(obj)
+	metadata, ok := obj["metadata"].(map[string]any)
+	for name, value := range map[string]string{"apiVersion": id.APIVersion, "kind": id.Kind} {
+		if value == "" {
+			invalid(at.Child(name), "must be set")
+			ok = false
+		}
+	}
+	if id.Name == "" {
+		invalid(at.Child("metadata", "name"), "must be set")
+		return false
+	}
+	for _, name := range served() {
+		if metadata[name] != nil {
+			invalid(at.Child("metadata", name), "is not for a manifest to set")
+		}
+	}
+	for _, name := range []string{"labels", "annotations"} {
+		texts, isMap := metadata[name].(map[string]any)
+		if metadata[name] != nil && !isMap {
+			invalid(at.Child("metadata", name), "is no object")
+			ok = false
+		}
+		for key, value := range texts {
+			if _, isString := value.(string); !isString {
+				invalid(fieldChild(at.Child("metadata", name), key), fmt.Sprintf("must be a string, not %v", value))
+				ok = false
+			}
+		}
+	}
+	if annotated(metadata, v1alpha1.DigestAnnotation) {
+		invalid(at.Child("metadata", "annotations").Key(v1alpha1.DigestAnnotation), "is reserved")
+	}
+	return ok
+}
+
+// checkNames says which names, labels and annotations no API server takes. It is
+// for objects rendered for a cluster, not for a shared rendering.
+func checkNames(obj map[string]any, at *field.Path, invalid func(at *field.Path, message string)) {
+	id := identityOf(obj)
+	metadata, _ := obj["metadata"].(map[string]any)
+	at = at.Child("metadata")
+	for _, message := range path.IsValidPathSegmentName(id.Name) {
+		invalid(at.Child("name"), fmt.Sprintf("%.80q %s", id.Name, message))
+	}
+	if id.Namespace != "" {
+		for _, message := range apivalidation.ValidateNamespaceName(id.Namespace, false) {
+			invalid(at.Child("namespace"), fmt.Sprintf("%.80q: %s", id.Namespace, message))
+		}
+	}
+	problems := append(
+		metav1validation.ValidateLabels(texts(metadata["labels"]), at.Child("labels")),
+		apivalidation.ValidateAnnotations(texts(metadata["annotations"]), at.Child("annotations"))...)
+	for _, p := range problems {
+		invalid(at, p.Field+": "+p.ErrorBody())
+	}
+}
+
+func texts(value any) map[string]string {
+	fields, _ := value.(map[string]any)
+	out := make(map[string]string, len(fields))
+	for key, v := range fields {
+		out[key], _ = v.(string)
+	}
+	return out
+}
+
+func annotated(metadata map[string]any, key string) bool {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	_, ok := annotations[key]
+	return ok
+}
+
+// isPreDeleteHook reports whether OCM would hold the object back until the add-on
+// is removed (OCM behaviour, row 57). Deployed with the rest, it would clean up
+// at once.
+func isPreDeleteHook(obj map[string]any) bool {
+	if !slices.Contains([]any{"Job", "Pod"}, obj["kind"]) {
+		return false
+	}
+	metadata, _ := obj["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	_, label := labels[addonv1alpha1.AddonPreDeleteHookAnnotationKey]
+	_, legacy := labels[addonv1alpha1.AddonPreDeleteHookLabelKey]
+	return label || legacy || annotated(metadata, addonv1alpha1.AddonPreDeleteHookAnnotationKey)
+}

@@ -1,0 +1,56 @@
+package render
+
+import (
+	"cmp"
+)
+
+// defaultInstallNamespace is where OCM installs agents that say nothing else.
+const defaultInstallNamespace = "open-cluster-management-agent-addon"
+
+// relocate moves an object to the install namespace (OCM behaviour, row 73): its
+// own namespace where it names one, the subjects of a binding, and the Namespace
+// itself. A binding without subjects is one, OCM's error notwithstanding.
+func relocate(obj map[string]any, namespace string) {
+	if namespace == "" {
+		return
+	}
+	metadata, _ := obj["metadata"].(map[string]any)
+	if own, _ := metadata["namespace"].(string); own != "" {
+		metadata["namespace"] = namespace
+	}
+	switch obj["kind"] {
+	case "RoleBinding", "ClusterRoleBinding":
+		for _, subject := range objectsIn(obj, "subjects") {
+			subject["namespace"] = namespace
+		}
+	case "Namespace":
+		if metadata != nil {
+			metadata["name"] = namespace
+		}
+	}
+}
+
+// registrationNamespace is where the registration agent keeps credentials (OCM
+// behaviour, row 74): the configuration's namespace, else that of the first
+// Deployment, else of the first DaemonSet before it; and, where OCM would not
+// look, of the first other workload.
+func registrationNamespace(configured string, objects []object) string {
+	var deployment, daemonSet, other string
+	for _, o := range objects {
+		if o.workload == nil {
+			continue
+		}
+		switch o.workload.kind.name {
+		case "Deployment":
+			deployment = o.id.Namespace
+		case "DaemonSet":
+			daemonSet = cmp.Or(daemonSet, o.id.Namespace)
+		default:
+			other = cmp.Or(other, o.id.Namespace)
+		}
+		if o.workload.kind.name == "Deployment" {
+			break
+		}
+	}
+	return cmp.Or(configured, deployment, daemonSet, other, defaultInstallNamespace)
+}

@@ -1,0 +1,134 @@
+package render
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// moved maps resources as the template declares them to where they were
+// relocated, for those that are nowhere else afterwards.
+func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifier {
+	out := map[workv1.ResourceIdentifier]workv1.ResourceIdentifier{}
+	for _, m := range b.manifests {
+		out[m.declared.resource()] = identityOf(m.fields).resource()
+	}
+	for _, m := range b.manifests {
+		delete(out, identityOf(m.fields).resource())
+	}
+	return out
+}
+
+// options are the template's manifestConfigs, for this cluster: variables in
+// resource names replaced, and resources followed to the install namespace. OCM
+// does neither, so that such an entry never matches.
+func (b *builder) options(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier) []workv1.ManifestConfigOption {
+	at := field.NewPath("spec", "agentSpec", "manifestConfigs")
+	out := slices.Clone(b.template.configs)
+	for i := range out {
+		out[i].ResourceIdentifier = b.follow(out[i].ResourceIdentifier, moved, at.Index(i).Child("resourceIdentifier"))
+	}
+	return out
+}
+
+func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, at *field.Path) workv1.ResourceIdentifier {
+	s := &substitution{template: b.template.name, values: b.variables.values, found: &b.found}
+	id.Name = s.text(id.Name, at.Child("name"))
+	id.Namespace = s.text(id.Namespace, at.Child("namespace"))
+	if to, ok := moved[id]; ok {
+		return to
+	}
+	return id
+}
+
+// deleteOption is the template's, with a rule for every object that is annotated
+// to be orphaned (OCM behaviour, row 51).
+func (b *builder) deleteOption(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, objects []object) *workv1.DeleteOption {
+	at := field.NewPath("spec", "agentSpec", "deleteOption", "selectivelyOrphans", "orphaningRules")
+	var rules []workv1.OrphaningRule
+	option := b.template.deleteOption.DeepCopy()
+	if option != nil && option.SelectivelyOrphan != nil {
+		for i, rule := range option.SelectivelyOrphan.OrphaningRules {
+			rules = append(rules, workv1.OrphaningRule(b.follow(workv1.ResourceIdentifier(rule), moved, at.Index(i))))
+		}
+		option.SelectivelyOrphan.OrphaningRules = rules
+	}
+	for i := range objects {
+		rule := workv1.OrphaningRule(objects[i].id.resource())
+		if objects[i].orphan && !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	if len(rules) == 0 || (option != nil && option.PropagationPolicy == workv1.DeletePropagationPolicyTypeOrphan) {
+		return option
+	}
+	return &workv1.DeleteOption{
+		PropagationPolicy: workv1.DeletePropagationPolicyTypeSelectivelyOrphan,
+		SelectivelyOrphan: &workv1.SelectivelyOrphan{OrphaningRules: rules},
+	}
+}
+
+// effective returns what the agent makes of manifestConfigs for a resource: of
+// the entries that match it, the first with rules, the first with a strategy.
+func (b *builder) effective(options []workv1.ManifestConfigOption, id workv1.ResourceIdentifier) workv1.ManifestConfigOption {
+	matching := slices.DeleteFunc(slices.Clone(options), func(o workv1.ManifestConfigOption) bool {
+		return !b.matches(o.ResourceIdentifier, id)
+	})
+	return firstOf(matching)
+}
+
+// firstOf merges entries that match one resource.
+func firstOf(matching []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
+	var out workv1.ManifestConfigOption
+	for _, o := range matching {
+		if len(out.FeedbackRules) == 0 {
+			out.FeedbackRules = o.FeedbackRules
+		}
+		if len(out.ConditionRules) == 0 {
+			out.ConditionRules = o.ConditionRules
+		}
+		if out.UpdateStrategy == nil {
+			out.UpdateStrategy = o.UpdateStrategy
+		}
+	}
+	return out
+}
+
+// matches as the agent does, noting where the cluster's name decides.
+func (b *builder) matches(option, id workv1.ResourceIdentifier) bool {
+	if option.Group != id.Group || option.Resource != id.Resource {
+		return false
+	}
+	for _, pair := range [][2]string{{option.Namespace, id.Namespace}, {option.Name, id.Name}} {
+		pattern, text := pair[0], pair[1]
+		if pattern != text && pattern != "*" && (varies(pattern) || varies(text)) {
+			b.alone = true
+		}
+	}
+	return matchesResource(option, id)
+}
+
+// matchesResource reports whether the agent applies an entry to a resource: *
+// stands for any text in namespace and name.
+func matchesResource(option, id workv1.ResourceIdentifier) bool {
+	return option.Group == id.Group && option.Resource == id.Resource &&
+		matchesWildcard(option.Namespace, id.Namespace) && matchesWildcard(option.Name, id.Name)
+}
+
+func matchesWildcard(pattern, text string) bool {
+	if pattern == text || pattern == "*" {
+		return true
+	}
+	if !strings.Contains(pattern, "*") {
+		return false
+	}
+	parts := strings.Split(pattern, "*")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	ok, err := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", text)
+	return ok && err == nil
+}

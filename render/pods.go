@@ -1,0 +1,136 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// kind is what rendering knows of a kind of workload.
+type kind struct {
+	group, name string
+	resource    string
+	// template is where its pod template stands.
+	template []string
+	// ocm: OCM decorates it, too, so that its containers must come out as OCM's.
+	ocm bool
+}
+
+// workloadKinds are the kinds that run pods. OCM knows the first two (OCM
+// behaviour, row 63); versions do not matter, as for OCM.
+func workloadKinds() []kind {
+	return []kind{
+		{group: "apps", name: "Deployment", resource: "deployments", template: []string{"spec", "template"}, ocm: true},
+		{group: "apps", name: "DaemonSet", resource: "daemonsets", template: []string{"spec", "template"}, ocm: true},
+		{group: "apps", name: "StatefulSet", resource: "statefulsets", template: []string{"spec", "template"}},
+		{group: "batch", name: "Job", resource: "jobs", template: []string{"spec", "template"}},
+		{group: "batch", name: "CronJob", resource: "cronjobs", template: []string{"spec", "jobTemplate", "spec", "template"}},
+	}
+}
+
+// workloadKind returns what is known of a kind of workload.
+func workloadKind(group, name string) (kind, bool) {
+	kinds := workloadKinds()
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.group == group && k.name == name })
+	if i < 0 {
+		return kind{}, false
+	}
+	return kinds[i], true
+}
+
+// pod is the pod template of a workload, to be decorated in place.
+type pod struct {
+	resource, name string
+	spec           map[string]any
+	containers     []container
+}
+
+// container is one container of a pod. One that is kept has what it declares
+// itself left alone: OCM does not decorate it, so whatever it declares was written
+// because of that. In the others what is injected is appended, as OCM does, and wins.
+type container struct {
+	fields map[string]any
+	keep   bool
+}
+
+// podOf returns the pod template of obj, or nil when it has none. Shapes that no
+// API server takes are findings.
+func podOf(obj map[string]any, k kind, at *field.Path, invalid func(at *field.Path, message string)) *pod {
+	var next any = obj
+	for _, name := range append(slices.Clone(k.template), "spec") {
+		at = at.Child(name)
+		fields, ok := next.(map[string]any)
+		if !ok {
+			return nil
+		}
+		next = fields[name]
+		if _, ok := next.(map[string]any); !ok && next != nil {
+			invalid(at, "is no object")
+			return nil
+		}
+	}
+	spec, ok := next.(map[string]any)
+	if !ok {
+		return nil // only metadata, as updateStrategy ReadOnly allows
+	}
+	p := &pod{resource: k.resource, spec: spec}
+	for _, list := range []string{"initContainers", "containers"} {
+		items, ok := spec[list].([]any)
+		if !ok && spec[list] != nil {
+			invalid(at.Child(list), "is no list")
+		}
+		for i, item := range items {
+			fields, ok := item.(map[string]any)
+			if !ok {
+				invalid(at.Child(list).Index(i), "is no object")
+				continue
+			}
+			checkContainer(fields, at.Child(list).Index(i), invalid)
+			p.containers = append(p.containers, container{fields: fields, keep: !k.ocm || list == "initContainers"})
+		}
+	}
+	for _, list := range []string{"volumes", "tolerations"} {
+		if _, ok := spec[list].([]any); !ok && spec[list] != nil {
+			invalid(at.Child(list), "is no list")
+		}
+	}
+	return p
+}
+
+func checkContainer(fields map[string]any, at *field.Path, invalid func(at *field.Path, message string)) {
+	for _, list := range []string{"env", "volumeMounts"} {
+		if _, ok := fields[list].([]any); !ok && fields[list] != nil {
+			invalid(at.Child(list), "is no list")
+		}
+	}
+	if _, ok := fields["image"].(string); !ok && fields["image"] != nil {
+		invalid(at.Child("image"), fmt.Sprintf("is no string but %v", fields["image"]))
+	}
+}
+
+// objectsIn returns the objects of a list field, skipping what is none.
+func objectsIn(fields map[string]any, name string) []map[string]any {
+	items, _ := fields[name].([]any)
+	out := make([]map[string]any, 0, len(items))
+	for _, item := range items {
+		if object, ok := item.(map[string]any); ok {
+			out = append(out, object)
+		}
+	}
+	return out
+}
+
+// has reports whether a list field has an object whose key is value.
+func has(fields map[string]any, name, key, value string) bool {
+	return slices.ContainsFunc(objectsIn(fields, name), func(object map[string]any) bool { return object[key] == value })
+}
+
+// appendTo appends to a list field.
+func appendTo(fields map[string]any, name string, items ...any) {
+	if len(items) == 0 {
+		return
+	}
+	existing, _ := fields[name].([]any)
+	fields[name] = append(slices.Clip(existing), items...)
+}

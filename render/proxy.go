@@ -1,0 +1,65 @@
+package render
+
+import (
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+)
+
+// Where a proxy's CA bundle is found in a container (OCM behaviour, row 69).
+const (
+	caBundlePath     = "/managed/proxy-ca"
+	caBundleFile     = "ca-bundle.crt"
+	caBundleVolume   = "proxy-ca-bundle"
+	caBundleVariable = "CA_BUNDLE_FILE_PATH"
+)
+
+// proxyEnvironment is what a proxy configuration injects, in OCM's order. OCM
+// leaves the CA bundle's variable out when no proxy is given; a bundle alone is
+// delivered and must be found as well.
+func proxyEnvironment(proxy addonv1alpha1.ProxyConfig) []variable {
+	var env []variable
+	for _, v := range []struct{ upper, lower, value string }{
+		{"HTTP_PROXY", "http_proxy", proxy.HTTPProxy},
+		{"HTTPS_PROXY", "https_proxy", proxy.HTTPSProxy},
+		{"NO_PROXY", "no_proxy", proxy.NoProxy},
+	} {
+		if v.value != "" {
+			env = append(env, variable{v.upper, v.value}, variable{v.lower, v.value})
+		}
+	}
+	if len(proxy.CABundle) > 0 {
+		env = append(env, variable{caBundleVariable, caBundlePath + "/" + caBundleFile})
+	}
+	return env
+}
+
+func proxyVolumes(addOn string, proxy addonv1alpha1.ProxyConfig) []volume {
+	if len(proxy.CABundle) == 0 {
+		return nil
+	}
+	return []volume{{name: caBundleVolume, path: caBundlePath, source: map[string]any{
+		"configMap": map[string]any{"name": caBundleConfigMap(addOn)},
+	}}}
+}
+
+func caBundleConfigMap(addOn string) string {
+	return addOn + "-proxy-ca"
+}
+
+// caBundleObjects are the ConfigMaps with the CA bundle, one in each namespace
+// that has a pod to mount it. OCM ships one, in the default namespace whatever
+// namespace the template names, where no pod of another namespace can mount it.
+func caBundleObjects(addOn string, proxy addonv1alpha1.ProxyConfig, namespaces []string) []map[string]any {
+	if len(proxy.CABundle) == 0 {
+		return nil
+	}
+	out := make([]map[string]any, 0, len(namespaces))
+	for _, namespace := range namespaces {
+		out = append(out, map[string]any{
+			"apiVersion": "v1",
+			"kind":       "ConfigMap",
+			"metadata":   map[string]any{"name": caBundleConfigMap(addOn), "namespace": namespace},
+			"data":       map[string]any{caBundleFile: string(proxy.CABundle)},
+		})
+	}
+	return out
+}

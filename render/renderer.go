@@ -1,0 +1,152 @@
+package render
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// ErrNoClusterName says that a Cluster has no name; nothing can be rendered for it.
+var ErrNoClusterName = errors.New("cluster has no name")
+
+// Renderer renders one add-on's content for any number of clusters. What clusters
+// share is rendered once: the second cluster with equal inputs costs no more than
+// writing its name into the result. It is safe for concurrent use.
+//
+// Objects equal OCM's, except where OCM is wrong or stops short:
+//
+//   - Variables replace string scalars of the parsed manifest; OCM replaces text,
+//     so that a value with a quote adds fields. Names of fields are not replaced.
+//   - {{NAME}} without a value is an error, other text in braces is kept, an
+//     unclosed brace is text; OCM blanks the first two and crashes on the third.
+//   - A string that is one variable can be a number or boolean (TypedVariablesAnnotation).
+//   - StatefulSets, Jobs, CronJobs and init containers are decorated like the
+//     containers of Deployments and DaemonSets. What they declare themselves stays,
+//     since so far it was written because nothing was injected.
+//   - A volume or mount that the template brings itself is not injected again.
+//   - Tolerations are replaced when they are given, without a node selector, too.
+//   - A CA bundle without a proxy is mounted, not only shipped, and it is shipped
+//     to the namespaces of the pods that mount it.
+//   - A mirror that is empty is ignored; a|b in a part of a containerID is an
+//     alternative of that part; a bad pattern is an error.
+//   - manifestConfigs, deleteOption and executor are those of the cluster's own
+//     template, apply variables in resource names, and follow the install
+//     namespace; OCM takes manifestConfigs of the default template and drops the rest.
+//   - Typed decoding adds no empty structs and drops no unknown field. Works that
+//     OCM wrote compare equal all the same (Compare).
+//   - A Job or Pod annotated as a pre-delete hook is refused for now.
+type Renderer struct {
+	addOn      string
+	content    Content
+	defaults   *assignment
+	placements map[v1alpha1.PlacementReference]*assignment
+
+	templates map[string]*parsedTemplate
+	agents    map[ConfigReference]*agentConfig
+
+	mu     sync.Mutex
+	shared map[sharedKey]*sharedRendering
+}
+
+// sharedKey tells apart what clusters of one name would get.
+type sharedKey struct {
+	assignment *assignment
+	registries string
+}
+
+// sharedRendering is rendered by the first cluster that needs it.
+type sharedRendering struct {
+	once      sync.Once
+	rendering *rendering
+	err       error
+}
+
+// maxShared bounds what is kept for annotation values that clusters make up.
+const maxShared = 1024
+
+// NewRenderer reads content. It fails only for content that names no add-on;
+// what is wrong with templates and configurations is said by Check, and by Render
+// for the clusters it concerns.
+func NewRenderer(c Content) (*Renderer, error) {
+	if c.AddOn == "" {
+		return nil, errors.New("cannot render content: it names no add-on")
+	}
+	r := &Renderer{
+		addOn: c.AddOn, content: c,
+		placements: make(map[v1alpha1.PlacementReference]*assignment, len(c.Placements)),
+		templates:  make(map[string]*parsedTemplate, len(c.Templates)),
+		agents:     map[ConfigReference]*agentConfig{},
+		shared:     map[sharedKey]*sharedRendering{},
+	}
+	r.defaults = r.assign("", nil)
+	for _, p := range c.Placements {
+		r.placements[p.PlacementReference] = r.assign(p.Namespace+"/"+p.Name, p.Configs)
+	}
+	return r, nil
+}
+
+func (r *Renderer) template(t Template) *parsedTemplate {
+	if r.templates[t.Name] == nil {
+		r.templates[t.Name] = parseTemplate(r.addOn, t)
+	}
+	return r.templates[t.Name]
+}
+
+func (r *Renderer) agentConfig(c Config) *agentConfig {
+	if r.agents[c.ConfigReference] == nil {
+		r.agents[c.ConfigReference] = parseAgentConfig(c)
+	}
+	return r.agents[c.ConfigReference]
+}
+
+// Render returns what the cluster gets. The error is an *InvalidError for content
+// that cannot be rendered for it, or ErrInvalidImageRegistries for its annotation.
+func (r *Renderer) Render(c Cluster) (Rendered, error) {
+	if c.Name == "" {
+		return Rendered{}, ErrNoClusterName
+	}
+	a := r.assignmentOf(c.Placements)
+	p, err := r.sharedFor(a, c.ImageRegistries)
+	if err != nil {
+		return Rendered{}, err
+	}
+	name := jsonText(c.Name)
+	if p.alone || p.collides(c.Name) {
+		if p, err = r.renderAlone(a, c.ImageRegistries, c.Name); err != nil {
+			return Rendered{}, err
+		}
+	}
+	return p.rendered(c.Name, name), nil
+}
+
+// sharedFor returns what all clusters of an assignment share.
+func (r *Renderer) sharedFor(a *assignment, registries string) (*rendering, error) {
+	if !a.mirrors {
+		registries = ""
+	}
+	key := sharedKey{a, registries}
+	r.mu.Lock()
+	s, ok := r.shared[key]
+	if !ok {
+		if len(r.shared) >= maxShared {
+			clear(r.shared)
+		}
+		s = &sharedRendering{}
+		r.shared[key] = s
+	}
+	r.mu.Unlock()
+	s.once.Do(func() { s.rendering, s.err = r.renderAlone(a, registries, namePlaceholder) })
+	return s.rendering, s.err
+}
+
+// renderAlone renders an assignment for one cluster name, or for all of them with
+// the place holder as the name.
+func (r *Renderer) renderAlone(a *assignment, registries, name string) (*rendering, error) {
+	b, err := newBuilder(r.addOn, a, registries, name)
+	if err != nil {
+		return nil, err
+	}
+	p := b.build()
+	return p, b.found.err(r.addOn)
+}

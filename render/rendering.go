@@ -1,0 +1,243 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// rendering is what the clusters of one assignment share: encoded objects with
+// holes where a cluster's name and digest go. Nothing of it changes once built.
+type rendering struct {
+	addOn   string
+	objects []object
+	// options are the template's manifestConfigs for this rendering; asks are ours.
+	options []workv1.ManifestConfigOption
+	// optionsVary: a resource name in options or deleteOption depends on the cluster.
+	optionsVary  bool
+	deleteOption *workv1.DeleteOption
+	executor     *workv1.ManifestWorkExecutor
+	// settings is everything above but the objects, as the digest covers it.
+	settings segments
+
+	template     string
+	configs      []ConfigHash
+	specHashes   string // the config-spec-hash annotation
+	registration []addonv1alpha1.RegistrationSpec
+	namespace    string
+
+	// alone: good for the cluster it was rendered for only.
+	alone bool
+	// varying are the objects whose identity depends on the cluster.
+	varying []int
+	// digest of every cluster, when nothing depends on the cluster.
+	digest string
+}
+
+// object is one rendered object.
+type object struct {
+	id identity
+	// plain is the object, delivered the object with our mark.
+	plain, delivered segments
+	sum              [sha256.Size]byte // of plain, when it is the same everywhere
+	workload         *workload         // nil for what runs nothing
+	orphan           bool
+}
+
+// workload is an object whose health is asked for.
+type workload struct {
+	kind kind
+	ask  workv1.ManifestConfigOption
+}
+
+// digestVersionRendered begins what is hashed for a cluster's digest. See
+// rendering.sum before changing it: every cluster would count as changed.
+const digestVersionRendered = "v1"
+
+// sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of
+// its objects, in the template's order, and of what else the works of the cluster
+// are told (manifestConfigs, deleteOption, executor), before our marks. Summing
+// the objects apart lets the large ones, which seldom hold the cluster's name, be
+// summed once.
+func (p *rendering) sum(f fill) string {
+	if p.digest != "" {
+		return p.digest
+	}
+	scratch, all := sha256.New(), sha256.New()
+	all.Write([]byte(digestVersionRendered + "\x00"))
+	for i := range p.objects {
+		o := &p.objects[i]
+		sum := o.sum
+		if !o.plain.same() {
+			sum = o.plain.sum(scratch, f)
+		}
+		all.Write(sum[:])
+	}
+	settings := p.settings.sum(scratch, f)
+	all.Write(settings[:])
+	return digestVersionRendered + ":sha256:" + hex.EncodeToString(all.Sum(nil))
+}
+
+// seal completes a rendering once its objects stand.
+func (p *rendering) seal() {
+	settings, err := json.Marshal([]any{p.options, p.deleteOption, p.executor})
+	if err != nil {
+		panic(fmt.Sprintf("render: %v", err)) // unreachable: typed values read from JSON
+	}
+	p.settings = cut(settings)
+	p.optionsVary = !p.settings.same()
+	scratch, same := sha256.New(), p.settings.same()
+	for i := range p.objects {
+		o := &p.objects[i]
+		if o.plain.same() {
+			o.sum = o.plain.sum(scratch, fill{})
+		} else {
+			same = false
+		}
+		if o.id.varies() {
+			p.varying = append(p.varying, i)
+		}
+	}
+	if same {
+		p.digest = p.sum(fill{})
+	}
+}
+
+// collides reports whether, for this cluster, an object whose name depends on the
+// cluster is the same as another one.
+func (p *rendering) collides(cluster string) bool {
+	if len(p.varying) == 0 {
+		return false
+	}
+	seen := make(map[identity]bool, len(p.objects))
+	for i := range p.objects {
+		id := p.objects[i].id.of(cluster)
+		if seen[id] {
+			return true
+		}
+		seen[id] = true
+	}
+	return false
+}
+
+// of returns the identity on a cluster.
+func (id identity) of(cluster string) identity {
+	id.Namespace, id.Name = named(id.Namespace, cluster), named(id.Name, cluster)
+	return id
+}
+
+// named puts the name of the cluster into text.
+func named(text, cluster string) string {
+	return strings.ReplaceAll(text, namePlaceholder, cluster)
+}
+
+// Rendered is what one cluster gets. Its fields are shared between clusters and
+// must not be changed.
+type Rendered struct {
+	// Digest is the value of addonflow.io/digest: equal for equal objects,
+	// manifestConfigs, deleteOption and executor, whatever they were rendered from.
+	Digest string
+	// Template is the name of the AddOnTemplate.
+	Template string
+	// ConfigReferences are the configurations with their hashes, as
+	// MCA.status.configReferences lists them.
+	ConfigReferences []ConfigHash
+	// Registration blocks of the template.
+	Registration []addonv1alpha1.RegistrationSpec
+	// Namespace is where the registration agent keeps the add-on's credentials
+	// (MCA.status.namespace).
+	Namespace string
+
+	cluster string
+	fill    fill
+	shared  *rendering
+}
+
+func (p *rendering) rendered(cluster string, name []byte) Rendered {
+	digest := p.sum(fill{name: name})
+	return Rendered{
+		Digest: digest, Template: p.template, ConfigReferences: p.configs,
+		Registration: p.registration, Namespace: named(p.namespace, cluster),
+		cluster: cluster, fill: fill{name: name, digest: []byte(digest)}, shared: p,
+	}
+}
+
+// Objects returns copies of the cluster's objects, in the template's order and
+// without AddOnFlow's marks.
+func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {
+	if r.shared == nil {
+		return nil, nil
+	}
+	out := make([]*unstructured.Unstructured, 0, len(r.shared.objects))
+	for i := range r.shared.objects {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(r.shared.objects[i].plain.appendTo(nil, r.fill)); err != nil {
+			return nil, fmt.Errorf("cannot read rendered %s: %w", r.shared.objects[i].id, err)
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// specHashAnnotation is the value of open-cluster-management.io/config-spec-hash
+// in OCM's exact JSON (OCM behaviour, row 48), "" without configurations.
+func specHashAnnotation(configs []ConfigHash) string {
+	if len(configs) == 0 {
+		return ""
+	}
+	hashes := make(map[string]string, len(configs))
+	for _, c := range configs {
+		resource := c.Resource
+		if c.Group != "" {
+			resource += "." + c.Group
+		}
+		hashes[resource+"/"+c.Namespace+"/"+c.Name] = c.SpecHash
+	}
+	text, _ := json.Marshal(hashes) //nolint:errchkjson // strings only
+	return string(text)
+}
+
+// finish encodes the manifests.
+func (b *builder) finish() *rendering {
+	p := &rendering{
+		addOn: b.addOn, template: b.template.name, configs: slices.Clip(b.assignment.configs),
+		specHashes:   specHashAnnotation(b.assignment.configs),
+		registration: b.template.registration, executor: b.template.executor,
+	}
+	moved := b.moved()
+	p.options = b.options(moved)
+	for i := range b.manifests {
+		p.objects = append(p.objects, b.object(&b.manifests[i], p.options))
+	}
+	p.deleteOption = b.deleteOption(moved, p.objects)
+	p.namespace = registrationNamespace(b.agent.namespace, p.objects)
+	p.alone = b.alone
+	p.seal()
+	return p
+}
+
+func (b *builder) object(m *manifest, options []workv1.ManifestConfigOption) object {
+	id := identityOf(m.fields)
+	metadata, _ := m.fields["metadata"].(map[string]any)
+	o := object{id: id, plain: cut(encode(m.fields)), orphan: annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)}
+	o.delivered = o.plain
+	if !m.workload {
+		return o
+	}
+	effective := b.effective(options, id.resource())
+	rules := rulesFor(m, effective)
+	if rules.digest {
+		o.delivered = cut(encode(marked(m.fields)))
+	}
+	o.workload = &workload{kind: m.kind, ask: workv1.ManifestConfigOption{
+		ResourceIdentifier: id.resource(), FeedbackRules: rules.union(effective),
+	}}
+	return o
+}

@@ -1,0 +1,78 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// maxContainerID bounds the pattern of a containerID, which is compiled.
+const maxContainerID = 256
+
+// requirement is what the containers matching a pattern require.
+type requirement struct {
+	container *regexp.Regexp
+	resources map[string]any
+}
+
+// parseRequirements compiles "<resource>:<name>:<container>", each part a pattern
+// or * for anything (OCM behaviour, row 72). OCM skips a pattern that does not
+// compile; here it is an error. Each part stands for itself: OCM reads a|b as an
+// alternative of the whole text, which nobody can mean.
+func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements, add func(field string, reason problem.Reason, message, hint string)) []requirement {
+	var out []requirement
+	for i, item := range list {
+		at := fmt.Sprintf("spec.resourceRequirements[%d]", i)
+		pattern, err := containerPattern(item.ContainerID)
+		if err != nil {
+			add(at+".containerID", ReasonInvalidConfig, err.Error(), "use <resource>:<name>:<container>, * for any")
+			continue
+		}
+		// Through the typed form, as OCM does: quantities come out canonical.
+		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&item.Resources)
+		if err != nil {
+			add(at+".resources", ReasonInvalidConfig, err.Error(), "")
+			continue
+		}
+		out = append(out, requirement{container: pattern, resources: resources})
+	}
+	return out
+}
+
+func containerPattern(id string) (*regexp.Regexp, error) {
+	parts := strings.Split(id, ":")
+	if len(parts) != 3 || len(id) > maxContainerID {
+		return nil, fmt.Errorf("%.80q is no container", id)
+	}
+	for i, part := range parts {
+		if part == "*" {
+			parts[i] = ".+"
+		}
+	}
+	pattern, err := regexp.Compile(fmt.Sprintf("^(?:%s):(?:%s):(?:%s)$", parts[0], parts[1], parts[2]))
+	if err != nil {
+		return nil, fmt.Errorf("%.80q is no pattern: %w", id, err)
+	}
+	return pattern, nil
+}
+
+// require sets the resources of every container that a requirement matches; of
+// several the last one counts.
+func (p *pod) require(requirements []requirement) {
+	for _, c := range p.containers {
+		name, _ := c.fields["name"].(string)
+		id := p.resource + ":" + p.name + ":" + name
+		for i := len(requirements) - 1; i >= 0; i-- {
+			if requirements[i].container.MatchString(id) {
+				c.fields["resources"] = runtime.DeepCopyJSON(requirements[i].resources)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package render
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	// WorkLimit is how many bytes of manifests the hub takes in one ManifestWork.
+	WorkLimit = 500 * 1024
+	// workRoom is how far OCM fills a work with new manifests: 80 %, so that
+	// those in it have room to grow.
+	workRoom = WorkLimit * 8 / 10
+)
+
+// sized is an object to be placed.
+type sized struct {
+	id   identity
+	size int
+}
+
+// split places objects into works and returns their indexes per work: first the
+// works there are, in their order, then new ones. present says what each existing
+// work holds. It places as OCM does (OCM behaviour, row 50):
+//
+//   - an object stays in the work it is in, at its place: moving it would let the
+//     managed cluster delete it and create it again;
+//   - new ones go, largest first, into the existing work with the most room below
+//     80 % of the limit, else into new works, filled one after the other. Ties are
+//     broken by identity, where OCM leaves them to chance;
+//   - unlike in OCM, objects that grew beyond the limit of their work leave it,
+//     last first, since the hub would refuse the work.
+func split(objects []sized, present [][]identity) [][]int {
+	index := make(map[identity]int, len(objects))
+	for i, o := range objects {
+		index[o.id] = i
+	}
+	parts := make([][]int, len(present))
+	placed := make([]bool, len(objects))
+	for p, ids := range present {
+		for _, id := range ids {
+			if i, ok := index[id]; ok && !placed[i] {
+				parts[p], placed[i] = append(parts[p], i), true
+			}
+		}
+		for len(parts[p]) > 1 && total(objects, parts[p]) > WorkLimit {
+			last := len(parts[p]) - 1
+			placed[parts[p][last]] = false
+			parts[p] = parts[p][:last]
+		}
+	}
+	return placeNew(objects, placed, parts)
+}
+
+// placeNew places what no existing work holds.
+func placeNew(objects []sized, placed []bool, parts [][]int) [][]int {
+	var rest []int
+	for i := range objects {
+		if !placed[i] {
+			rest = append(rest, i)
+		}
+	}
+	slices.SortFunc(rest, func(a, b int) int {
+		return cmp.Or(cmp.Compare(objects[b].size, objects[a].size), compareIdentity(objects[a].id, objects[b].id))
+	})
+	room := make([]int, len(parts))
+	for p := range parts {
+		room[p] = workRoom - total(objects, parts[p])
+	}
+	added, filled := [][]int(nil), 0
+	for _, i := range rest {
+		size := objects[i].size
+		if p := roomiest(room); p >= 0 && size < room[p] {
+			parts[p] = append(parts[p], i)
+			room[p] -= size
+			continue
+		}
+		if len(added) == 0 || filled+size >= workRoom {
+			added, filled = append(added, nil), 0
+		}
+		added[len(added)-1] = append(added[len(added)-1], i)
+		filled += size
+	}
+	return append(parts, added...)
+}
+
+// roomiest returns the index of the largest room, the first of several, -1 for none.
+func roomiest(room []int) int {
+	best := -1
+	for p := range room {
+		if best < 0 || room[p] > room[best] {
+			best = p
+		}
+	}
+	return best
+}
+
+func total(objects []sized, part []int) int {
+	n := 0
+	for _, i := range part {
+		n += objects[i].size
+	}
+	return n
+}
+
+func compareIdentity(a, b identity) int {
+	return cmp.Or(
+		cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,224 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// plainKey is a map key that reads well after a dot in a field path.
+var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+// numberText is a number as JSON writes it.
+var numberText = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// substitution replaces variables in the string scalars of a parsed document.
+// A value lands inside one string and nowhere else, so it cannot change the
+// document's shape; map keys are not touched for the same reason, and a variable
+// in one is refused rather than silently kept.
+type substitution struct {
+	template string
+	values   map[string]string
+	typed    map[string]string
+	found    *findings
+}
+
+// value returns a copy of v with its strings substituted; v is not changed.
+func (s *substitution) value(v any, at *field.Path) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			below := fieldChild(at, key)
+			s.key(key, below)
+			out[key] = s.value(v[key], below)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = s.value(v[i], at.Index(i))
+		}
+		return out
+	case string:
+		return s.scalar(v, at)
+	default:
+		return v
+	}
+}
+
+func (s *substitution) key(key string, at *field.Path) {
+	s.characters(key, at)
+	for name := range references(key) {
+		s.found.add(Finding{
+			Template: s.template, Field: at.String(), Reason: ReasonInvalidTemplate,
+			Message: fmt.Sprintf("variable %q in the name of a field is not substituted", name),
+			Hint:    "use variables in values only",
+		})
+	}
+}
+
+// scalar substitutes one string. A string that is exactly one variable declared
+// with a type becomes a value of that type.
+func (s *substitution) scalar(text string, at *field.Path) any {
+	s.characters(text, at)
+	if name, ok := wholeReference(text); ok && s.typed[name] != "" {
+		if value, ok := s.values[name]; ok {
+			return s.convert(name, value, at)
+		}
+	}
+	return s.text(text, at)
+}
+
+// text substitutes one string to a string.
+func (s *substitution) text(text string, at *field.Path) string {
+	out, missing := expand(text, s.values)
+	if len(missing) > 0 {
+		s.found.add(Finding{
+			Template: s.template, Field: at.String(), Reason: ReasonUnresolvedVariable,
+			Message: "no value for " + strings.Join(missing, ", "),
+			Hint:    "set it in customizedVariables of the AddOnDeploymentConfig",
+		})
+	}
+	return out
+}
+
+func (s *substitution) characters(text string, at *field.Path) {
+	if c := forbiddenCharacter(text); c != "" {
+		s.found.add(Finding{
+			Template: s.template, Field: at.String(), Reason: ReasonInvalidTemplate,
+			Message: "character " + c + " cannot be used",
+		})
+	}
+}
+
+func (s *substitution) convert(name, value string, at *field.Path) any {
+	switch s.typed[name] {
+	case TypeInteger:
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value {
+			return n
+		}
+	case TypeBoolean:
+		if value == "true" || value == "false" {
+			return value == "true"
+		}
+	case TypeNumber:
+		if number, ok := parseNumber(value); ok {
+			return number
+		}
+	}
+	s.found.add(Finding{
+		Template: s.template, Field: at.String(), Reason: ReasonInvalidVariable,
+		Message: fmt.Sprintf("the value of %q is no %s", name, s.typed[name]),
+		Hint:    "change the value, or its type in the annotation " + TypedVariablesAnnotation,
+	})
+	return value
+}
+
+// parseNumber reads a number the way a stored object holds it: an integer where
+// it is one, so that it is written back without an exponent.
+func parseNumber(value string) (any, bool) {
+	if !numberText.MatchString(value) {
+		return nil, false
+	}
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return n, true
+	}
+	var f float64
+	if err := json.Unmarshal([]byte(value), &f); err != nil {
+		return nil, false
+	}
+	return f, true
+}
+
+// expand replaces every {{NAME}} of text, in one pass: what a value brings in is
+// not looked at again. Anything else between braces is text and kept.
+func expand(text string, values map[string]string) (out string, missing []string) {
+	if !strings.Contains(text, "{{") {
+		return text, nil
+	}
+	var b strings.Builder
+	for text != "" {
+		name, length := referenceAt(text)
+		if length == 0 {
+			next := strings.Index(text[1:], "{{") + 1
+			if next == 0 {
+				next = len(text)
+			}
+			b.WriteString(text[:next])
+			text = text[next:]
+			continue
+		}
+		value, ok := values[name]
+		switch {
+		case ok:
+			b.WriteString(value)
+		case !slices.Contains(missing, name):
+			missing = append(missing, name)
+		}
+		text = text[length:]
+	}
+	return b.String(), missing
+}
+
+// references yields the names of the variables in text.
+func references(text string) map[string]bool {
+	names := map[string]bool{}
+	for i := strings.Index(text, "{{"); i >= 0 && i < len(text); i++ {
+		if name, length := referenceAt(text[i:]); length > 0 {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// wholeReference returns the variable that text is, exactly.
+func wholeReference(text string) (string, bool) {
+	name, length := referenceAt(text)
+	return name, length > 0 && length == len(text)
+}
+
+// referenceAt returns the variable text begins with and how long its reference
+// is, or a length of 0.
+func referenceAt(text string) (name string, length int) {
+	if !strings.HasPrefix(text, "{{") {
+		return "", 0
+	}
+	end := 2
+	for end < len(text) && identifierByte(text[end], end == 2) {
+		end++
+	}
+	if end == 2 || !strings.HasPrefix(text[end:], "}}") {
+		return "", 0
+	}
+	return text[2:end], end + 2
+}
+
+func identifierByte(c byte, first bool) bool {
+	letter := c == '_' || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z')
+	return letter || (!first && '0' <= c && c <= '9')
+}
+
+// forbiddenCharacter names the first character of text that no manifest may hold.
+func forbiddenCharacter(text string) string {
+	switch {
+	case strings.Contains(text, "\x00"):
+		return "NUL"
+	case strings.Contains(text, namePlaceholder), strings.Contains(text, digestPlaceholder):
+		return "U+FDD0 or U+FDD1 (noncharacters)"
+	}
+	return ""
+}
+
+func fieldChild(at *field.Path, key string) *field.Path {
+	if plainKey.MatchString(key) {
+		return at.Child(key)
+	}
+	return at.Key(key)
+}

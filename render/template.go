@@ -1,0 +1,102 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// parsedTemplate is an AddOnTemplate, read once for every cluster that gets it.
+type parsedTemplate struct {
+	name  string
+	typed map[string]string
+	sum   string // of everything of it that rendering reads
+
+	manifests     []any
+	configs       []workv1.ManifestConfigOption
+	deleteOption  *workv1.DeleteOption
+	executor      *workv1.ManifestWorkExecutor
+	registration  []addonv1alpha1.RegistrationSpec
+	registers     bool // a registration block is there, if only an empty one
+	registrations []volume
+
+	found findings
+}
+
+// parseTemplate reads a template. What is wrong with it is in found.
+func parseTemplate(addOn string, t Template) *parsedTemplate {
+	p := &parsedTemplate{name: t.Name, typed: t.Typed}
+	add := func(field string, reason problem.Reason, message, hint string) {
+		p.found.add(Finding{Template: t.Name, Field: field, Reason: reason, Message: message, Hint: hint})
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		add("spec", ReasonInvalidTemplate, err.Error(), "")
+		return p
+	}
+	sum := sha256.Sum256(text)
+	p.sum = hex.EncodeToString(sum[:])
+
+	// Decoded anew, so that numbers are int64 or float64 whoever built the
+	// content, and so that nothing is shared with it.
+	var raw struct {
+		Spec struct {
+			AgentSpec struct {
+				Workload struct {
+					Manifests []any `json:"manifests"`
+				} `json:"workload"`
+			} `json:"agentSpec"`
+			Registration any `json:"registration"`
+		} `json:"spec"`
+	}
+	var typed struct {
+		Spec addonv1alpha1.AddOnTemplateSpec `json:"spec"`
+	}
+	if err := utiljson.Unmarshal(text, &raw); err != nil {
+		add("spec", ReasonInvalidTemplate, err.Error(), "")
+		return p
+	}
+	if err := json.Unmarshal(text, &typed); err != nil {
+		add("spec", ReasonInvalidTemplate, err.Error(), "")
+		return p
+	}
+	p.manifests = raw.Spec.AgentSpec.Workload.Manifests
+	p.registers = raw.Spec.Registration != nil
+	p.registration = typed.Spec.Registration
+	p.configs = typed.Spec.AgentSpec.ManifestConfigs
+	p.deleteOption = typed.Spec.AgentSpec.DeleteOption
+	p.executor = typed.Spec.AgentSpec.Executor
+	if p.registrations, err = registrationVolumes(addOn, p.registration); err != nil {
+		add("spec.registration", ReasonInvalidRegistration, err.Error(), "")
+	}
+	p.check(add)
+	return p
+}
+
+// check says what is wrong with a template whatever the configuration.
+func (p *parsedTemplate) check(add func(field string, reason problem.Reason, message, hint string)) {
+	if len(p.manifests) == 0 {
+		add("spec.agentSpec.workload.manifests", ReasonInvalidManifest, "is empty", "the hub takes no work without manifests")
+	}
+	if p.deleteOption != nil && p.deleteOption.TTLSecondsAfterFinished != nil {
+		add("spec.agentSpec.deleteOption.ttlSecondsAfterFinished", ReasonNotSupported,
+			"would delete a work that is kept for as long as the add-on is installed", "remove it")
+	}
+	for i, c := range p.configs {
+		for _, rule := range c.FeedbackRules {
+			for _, path := range rule.JsonPaths {
+				if reservedValue(path.Name) {
+					add(fmt.Sprintf("spec.agentSpec.manifestConfigs[%d].feedbackRules", i), ReasonInvalidTemplate,
+						fmt.Sprintf("name %q is reserved", path.Name), "choose a name that does not begin with "+valuePrefix)
+				}
+			}
+		}
+	}
+}

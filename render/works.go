@@ -1,0 +1,313 @@
+package render
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// PartsAnnotation on a work says how many works the add-on has on the cluster, so
+// that a part that is gone, or not written yet, is missed.
+const PartsAnnotation = "addonflow.io/parts"
+
+// Owner is whom works belong to and where they come from.
+type Owner struct {
+	// Name, Namespace and UID of the ManagedClusterAddOn.
+	Name, Namespace string
+	UID             types.UID
+	// Source is the AddOnSource, as namespace/name.
+	Source string
+	// Revision is the digest of the AddOnRevision.
+	Revision string
+}
+
+// workPart is one work that is, or is to be.
+type workPart struct {
+	index    int
+	existing *workv1.ManifestWork
+	objects  []int
+	gains    bool
+}
+
+// Works returns the works that make the cluster run what was rendered, in the
+// order to write them (a work that receives objects before the one that loses
+// them), and the names of works to delete after that. existing are the works of
+// the cluster's namespace, whichever there are; those that are not deploy works of
+// this add-on are left alone. A work that exists keeps its metadata and the order
+// of its objects; use Compare to see whether it needs writing at all.
+//
+// The error is an *InvalidError when an object exceeds what the hub takes; then
+// nothing must be written.
+func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired []*workv1.ManifestWork, remove []string, err error) {
+	if r.shared == nil {
+		return nil, nil, ErrNoClusterName
+	}
+	raw := r.deliver()
+	objects := make([]sized, len(raw))
+	var found findings
+	for i := range raw {
+		objects[i] = sized{
+			id:   r.shared.objects[i].id.of(r.cluster),
+			size: (&runtime.RawExtension{Raw: raw[i]}).Size(), // what the hub counts
+		}
+		if objects[i].size > WorkLimit {
+			found.add(tooLarge(r.shared.template, objects[i]))
+		}
+	}
+	if err := found.err(r.shared.addOn); err != nil {
+		return nil, nil, err
+	}
+	parts := r.partition(owner, objects, existing)
+	count := 0
+	for _, part := range parts {
+		if len(part.objects) > 0 {
+			count++
+		}
+	}
+	for _, part := range parts {
+		if len(part.objects) == 0 {
+			remove = append(remove, part.existing.Name)
+			continue
+		}
+		work := r.work(owner, part, raw)
+		work.Annotations[PartsAnnotation] = strconv.Itoa(count)
+		desired = append(desired, work)
+	}
+	return desired, remove, nil
+}
+
+func tooLarge(template string, o sized) Finding {
+	return Finding{
+		Template: template, Field: "spec.agentSpec.workload.manifests", Reason: ReasonManifestTooLarge,
+		Message: fmt.Sprintf("%s has %d bytes, the hub takes %d", o.id, o.size, WorkLimit),
+		Hint:    "split it, or drop descriptions",
+	}
+}
+
+// deliver returns the objects as they go into works. Objects that are the same on
+// every cluster share their bytes; nobody may write to them.
+func (r Rendered) deliver() [][]byte {
+	out, size := make([][]byte, len(r.shared.objects)), 0
+	for i := range r.shared.objects {
+		if s := &r.shared.objects[i].delivered; !s.same() {
+			size += s.length(r.fill)
+		}
+	}
+	buffer := make([]byte, 0, size)
+	for i := range r.shared.objects {
+		s := &r.shared.objects[i].delivered
+		if s.same() {
+			out[i] = s.fixed[0]
+			continue
+		}
+		start := len(buffer)
+		buffer = s.appendTo(buffer, r.fill)
+		out[i] = buffer[start:len(buffer):len(buffer)]
+	}
+	return out
+}
+
+// partition spreads the objects over works.
+func (r Rendered) partition(owner Owner, objects []sized, existing []*workv1.ManifestWork) []workPart {
+	parts, taken := deployWorks(owner, existing)
+	present := make([][]identity, len(parts))
+	for i := range parts {
+		present[i] = identitiesOf(parts[i].existing)
+	}
+	for i, placed := range split(objects, present) {
+		if i >= len(parts) {
+			parts = append(parts, workPart{index: freeIndex(taken)})
+		}
+		parts[i].objects = placed
+		parts[i].gains = i >= len(present) || slices.ContainsFunc(placed, func(o int) bool {
+			return !slices.Contains(present[i], objects[o].id)
+		})
+	}
+	rank := func(p workPart) int {
+		switch {
+		case p.existing == nil:
+			return 0
+		case p.gains:
+			return 1
+		}
+		return 2
+	}
+	slices.SortFunc(parts, func(a, b workPart) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.index, b.index))
+	})
+	return parts
+}
+
+// deployWorks are the add-on's works among existing, by index, and every index
+// that a work holds, be it one that is being deleted.
+func deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts []workPart, taken map[int]bool) {
+	taken = map[int]bool{}
+	for _, work := range existing {
+		index, ok := deployIndex(work, owner.Name)
+		if !ok || work.Namespace != owner.Namespace {
+			continue
+		}
+		taken[index] = true
+		if work.DeletionTimestamp.IsZero() {
+			parts = append(parts, workPart{index: index, existing: work})
+		}
+	}
+	slices.SortFunc(parts, func(a, b workPart) int { return cmp.Compare(a.index, b.index) })
+	return parts, taken
+}
+
+// WorkName returns the name of the add-on's deploy work of an index (OCM
+// behaviour, row 49).
+func WorkName(addOn string, index int) string {
+	return fmt.Sprintf("addon-%s-deploy-%d", addOn, index)
+}
+
+// deployIndex returns the index of a deploy work of the add-on. The label tells
+// add-ons apart whose names end alike.
+func deployIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
+	suffix, ok := strings.CutPrefix(work.Name, "addon-"+addOn+"-deploy-")
+	if !ok || work.Labels[addonv1alpha1.AddonLabelKey] != addOn {
+		return 0, false
+	}
+	index, err := strconv.Atoi(suffix)
+	return index, err == nil && index >= 0 && WorkName(addOn, index) == work.Name
+}
+
+func freeIndex(taken map[int]bool) int {
+	index := 0
+	for taken[index] {
+		index++
+	}
+	taken[index] = true
+	return index
+}
+
+// identitiesOf reads which objects a work holds, in order. One that cannot be
+// read is none that could stay.
+func identitiesOf(work *workv1.ManifestWork) []identity {
+	ids := make([]identity, 0, len(work.Spec.Workload.Manifests))
+	for i := range work.Spec.Workload.Manifests {
+		var head struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			Metadata   struct {
+				Namespace string `json:"namespace"`
+				Name      string `json:"name"`
+			} `json:"metadata"`
+		}
+		if err := json.Unmarshal(work.Spec.Workload.Manifests[i].Raw, &head); err != nil {
+			continue
+		}
+		ids = append(ids, identity{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name})
+	}
+	return ids
+}
+
+// work builds one part.
+func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.ManifestWork {
+	work := &workv1.ManifestWork{
+		TypeMeta: metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
+	}
+	if part.existing != nil {
+		work.ObjectMeta = *part.existing.ObjectMeta.DeepCopy()
+		work.ManagedFields = nil
+	} else {
+		work.Name, work.Namespace = WorkName(owner.Name, part.index), owner.Namespace
+	}
+	work.Labels = merged(work.Labels, map[string]string{
+		addonv1alpha1.AddonLabelKey: owner.Name,
+		v1alpha1.ManagedByLabel:     v1alpha1.ManagedByValue,
+	})
+	work.Annotations = merged(work.Annotations, map[string]string{
+		v1alpha1.SourceAnnotation:                  owner.Source,
+		v1alpha1.RevisionAnnotation:                owner.Revision,
+		v1alpha1.DigestAnnotation:                  r.Digest,
+		workv1.ManifestConfigSpecHashAnnotationKey: r.shared.specHashes,
+	})
+	work.OwnerReferences = owned(work.OwnerReferences, owner)
+
+	work.Spec.Workload.Manifests = make([]workv1.Manifest, 0, len(part.objects))
+	for _, i := range part.objects {
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
+			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw[i]}})
+		if w := r.shared.objects[i].workload; w != nil {
+			ask := w.ask
+			ask.ResourceIdentifier = r.resource(ask.ResourceIdentifier)
+			work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, ask)
+		}
+	}
+	work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, r.options()...)
+	work.Spec.DeleteOption = r.deleteOption()
+	work.Spec.Executor = r.shared.executor
+	return work
+}
+
+func (r Rendered) resource(id workv1.ResourceIdentifier) workv1.ResourceIdentifier {
+	id.Namespace, id.Name = named(id.Namespace, r.cluster), named(id.Name, r.cluster)
+	return id
+}
+
+func (r Rendered) options() []workv1.ManifestConfigOption {
+	if !r.shared.optionsVary {
+		return r.shared.options
+	}
+	out := slices.Clone(r.shared.options)
+	for i := range out {
+		out[i].ResourceIdentifier = r.resource(out[i].ResourceIdentifier)
+	}
+	return out
+}
+
+func (r Rendered) deleteOption() *workv1.DeleteOption {
+	if !r.shared.optionsVary || r.shared.deleteOption == nil || r.shared.deleteOption.SelectivelyOrphan == nil {
+		return r.shared.deleteOption
+	}
+	option := r.shared.deleteOption.DeepCopy()
+	for i, rule := range option.SelectivelyOrphan.OrphaningRules {
+		option.SelectivelyOrphan.OrphaningRules[i] = workv1.OrphaningRule(r.resource(workv1.ResourceIdentifier(rule)))
+	}
+	return option
+}
+
+// merged returns a copy of existing with ours; one of ours that is empty is removed.
+func merged(existing, ours map[string]string) map[string]string {
+	out := make(map[string]string, len(existing)+len(ours)+1)
+	maps.Copy(out, existing)
+	for key, value := range ours {
+		out[key] = value
+		if value == "" {
+			delete(out, key)
+		}
+	}
+	return out
+}
+
+// owned returns references with one to the ManagedClusterAddOn. One that is there
+// already stays as it is, whatever version it names; one to a former
+// ManagedClusterAddOn of the same name goes.
+func owned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerReference {
+	const kind = "ManagedClusterAddOn"
+	if slices.ContainsFunc(references, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+		return references
+	}
+	out := slices.DeleteFunc(slices.Clone(references), func(o metav1.OwnerReference) bool {
+		return o.Kind == kind && o.Name == owner.Name
+	})
+	yes := true
+	return append(out, metav1.OwnerReference{
+		APIVersion: addonv1alpha1.GroupVersion.String(), Kind: kind, Name: owner.Name, UID: owner.UID,
+		Controller: &yes, BlockOwnerDeletion: &yes,
+	})
+}
