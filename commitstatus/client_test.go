@@ -1,6 +1,7 @@
 package commitstatus_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/time/rate"
 
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/test/forge"
@@ -378,6 +380,31 @@ func TestNewRefuses(t *testing.T) {
 				t.Errorf("%s\ngot  %v\nwant %s", c.reason, err, c.want)
 			}
 		})
+	}
+}
+
+func TestLimiterPacesRequests(t *testing.T) {
+	served := &recorded{code: http.StatusCreated, body: giteaCreated}
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	client, err := commitstatus.New(commitstatus.Config{
+		Provider: commitstatus.ProviderGitea, Address: server.URL + "/fleet/addons", Token: testToken,
+		Limiter: rate.NewLimiter(rate.Every(time.Hour), 1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Post(t.Context(), testStatus()); err != nil {
+		t.Fatal(err)
+	}
+	// The second one would have to wait for longer than its request may take.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	served.request = nil
+	err = client.Post(ctx, testStatus())
+	var got *commitstatus.DeliveryError
+	if !errors.As(err, &got) || got.Permanent || got.Uncertain || !got.Everyone || served.request != nil {
+		t.Errorf("got %#v", err)
 	}
 }
 

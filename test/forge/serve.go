@@ -82,22 +82,30 @@ func (f *Forge) serveAPI(w http.ResponseWriter, r *http.Request, api dialect, pa
 		reply(w, http.StatusNotFound, problem{Message: "Not Found"})
 		return
 	}
-	target := resource{repository: parts[0] + "/" + parts[1], base: baseURL(r, path)}
-	switch rest := parts[2:]; {
-	case r.Method == http.MethodPost && len(rest) == 2 && rest[0] == "statuses":
-		target.sha = rest[1]
+	kind, sha := route(parts[2:])
+	target := resource{repository: parts[0] + "/" + parts[1], sha: sha, base: baseURL(r, path)}
+	switch r.Method + " " + kind {
+	case "POST statuses":
 		f.create(w, r, api, target, fault)
-	case r.Method == http.MethodGet && len(rest) == 2 && rest[0] == "statuses":
-		target.sha = rest[1]
+	case "GET statuses", "GET commits/statuses":
 		f.list(w, r, api, target)
-	case r.Method == http.MethodGet && len(rest) == 3 && rest[0] == "commits" && rest[2] == "statuses":
-		target.sha = rest[1]
-		f.list(w, r, api, target)
-	case r.Method == http.MethodGet && len(rest) == 3 && rest[0] == "commits" && rest[2] == "status":
-		target.sha = rest[1]
+	case "GET commits/status":
 		f.combine(w, r, api, target)
 	default:
 		reply(w, http.StatusNotFound, problem{Message: "Not Found"})
+	}
+}
+
+// route takes the commit out of a path: statuses/{sha}, commits/{sha}/status and
+// commits/{sha}/statuses.
+func route(parts []string) (kind, sha string) {
+	switch len(parts) {
+	case 2:
+		return parts[0], parts[1]
+	case 3:
+		return parts[0] + "/" + parts[2], parts[1]
+	default:
+		return "", ""
 	}
 }
 
