@@ -126,10 +126,10 @@ func states(f *forge.Forge, context string) []string {
 	return out
 }
 
-// same fails unless the forge was told exactly this.
-func same(t *testing.T, f *forge.Forge, context string, want ...string) {
+// same fails unless the forge was told exactly this about hello.
+func same(t *testing.T, f *forge.Forge, want ...string) {
 	t.Helper()
-	if got := states(f, context); !slices.Equal(got, want) {
+	if got := states(f, hello); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	keepsPromises(t, f)
@@ -154,7 +154,7 @@ func TestDeliverAStory(t *testing.T) {
 	c.until("verdict", c.told("k"))
 	c.want("k", say(commitstatus.Success, "2 of 2"), 100)
 	c.until("second verdict", c.told("k"))
-	same(t, f, hello, "pending canary 0/2", "pending canary 1/2", "failure canary failed: eu-1", "success 2 of 2 (attempt 2)")
+	same(t, f, "pending canary 0/2", "pending canary 1/2", "failure canary failed: eu-1", "success 2 of 2 (attempt 2)")
 }
 
 func TestOutageLosesNothing(t *testing.T) {
@@ -175,7 +175,7 @@ func TestOutageLosesNothing(t *testing.T) {
 	c.clock.step(10 * time.Second)
 	c.reconcile("k", slices.Clone)
 	c.until("both verdicts", c.told("k"))
-	same(t, f, hello, "failure canary failed: eu-1", "success 2 of 2 (attempt 2)")
+	same(t, f, "failure canary failed: eu-1", "success 2 of 2 (attempt 2)")
 }
 
 func TestLostAnswersAreNotRepeated(t *testing.T) {
@@ -189,7 +189,7 @@ func TestLostAnswersAreNotRepeated(t *testing.T) {
 			c.clock.step(10 * time.Second)
 			c.reconcile("k", slices.Clone)
 			c.until("the verdict", c.told("k"))
-			same(t, f, hello, "success 2 of 2")
+			same(t, f, "success 2 of 2")
 		})
 	}
 }
@@ -209,7 +209,7 @@ func TestRestartReadsBeforeItPosts(t *testing.T) {
 	after.until("the ledger knows", after.told("k"))
 	after.want("k", say(commitstatus.Pending, "again"), 0)
 	after.until("the next attempt", after.told("k"))
-	same(t, f, hello, "success 2 of 2", "pending again (attempt 2)")
+	same(t, f, "success 2 of 2", "pending again (attempt 2)")
 }
 
 func TestRateLimitIsForEveryone(t *testing.T) {
@@ -251,7 +251,7 @@ func TestPermanentRefusalStops(t *testing.T) {
 	c.deliverer.Forget("k")
 	c.reconcile("k", commitstatus.Retry)
 	c.until("told", c.told("k"))
-	same(t, f, hello, "success 2 of 2")
+	same(t, f, "success 2 of 2")
 }
 
 func TestHangingForgeHoldsNobodyBack(t *testing.T) {

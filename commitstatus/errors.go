@@ -46,8 +46,7 @@ func (e *DeliveryError) Is(target error) bool {
 // asDeliveryError returns err as a DeliveryError. An error that a Forge gave without
 // facts is transient, and its text is not trusted.
 func asDeliveryError(err error) *DeliveryError {
-	var delivery *DeliveryError
-	if errors.As(err, &delivery) {
+	if delivery, ok := errors.AsType[*DeliveryError](err); ok {
 		return delivery
 	}
 	return &DeliveryError{Reason: Describe(DescriptionLimit, Text{Head: err.Error()}), Uncertain: true, cause: err}

@@ -58,42 +58,50 @@ func TestWant(t *testing.T) {
 		},
 		"Progress": {
 			"A pending text replaces the one before; what the forge has stays known.",
-			[]commitstatus.Report{report(commitstatus.Pending, "0/2", accepted)}, commitstatus.Pending, "1/2", 150,
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", accepted)},
+			commitstatus.Pending, "1/2", 150,
 			[]commitstatus.Report{report(commitstatus.Pending, "0/2", accepted, func(r *commitstatus.Report) { r.Description, r.Progress = "1/2", 100 })},
 		},
 		"Verdict": {
 			"A verdict closes the attempt.",
-			[]commitstatus.Report{report(commitstatus.Pending, "1/2")}, commitstatus.Failure, "eu-1", 0,
+			[]commitstatus.Report{report(commitstatus.Pending, "1/2")},
+			commitstatus.Failure, "eu-1", 0,
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1")},
 		},
 		"SameVerdict": {
 			"The text of a verdict is final, delivered or not.",
-			[]commitstatus.Report{report(commitstatus.Failure, "eu-1")}, commitstatus.Failure, "eu-1, eu-2", 0,
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1")},
+			commitstatus.Failure, "eu-1, eu-2", 0,
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1")},
 		},
 		"GreenAfterRed": {
 			"Another state after a verdict is another attempt.",
-			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted)}, commitstatus.Success, "2/2", 100,
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted)},
+			commitstatus.Success, "2/2", 100,
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Success, "2/2", attempt(2), progress(100))},
 		},
 		"GreenAfterUntoldRed": {
 			"A verdict that the forge has not heard is not forgotten.",
-			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", waiting)}, commitstatus.Pending, "retry", 0,
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", waiting)},
+			commitstatus.Pending, "retry", 0,
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", waiting), report(commitstatus.Pending, "retry", attempt(2))},
 		},
 		"RefusedText": {
 			"A refusal for good holds for other texts of the same state.",
-			[]commitstatus.Report{report(commitstatus.Pending, "0/2", refused)}, commitstatus.Pending, "1/2", 0,
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", refused)},
+			commitstatus.Pending, "1/2", 0,
 			[]commitstatus.Report{report(commitstatus.Pending, "1/2", refused)},
 		},
 		"RefusedState": {
 			"Another state is tried again.",
-			[]commitstatus.Report{report(commitstatus.Pending, "0/2", refused)}, commitstatus.Success, "2/2", 0,
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", refused)},
+			commitstatus.Success, "2/2", 0,
 			[]commitstatus.Report{report(commitstatus.Success, "2/2")},
 		},
 		"WaitingState": {
 			"A forge that asked to be left alone is left alone.",
-			[]commitstatus.Report{report(commitstatus.Pending, "0/2", waiting)}, commitstatus.Success, "2/2", 0,
+			[]commitstatus.Report{report(commitstatus.Pending, "0/2", waiting)},
+			commitstatus.Success, "2/2", 0,
 			[]commitstatus.Report{report(commitstatus.Success, "2/2", waiting)},
 		},
 	}
@@ -139,12 +147,14 @@ func TestPrune(t *testing.T) {
 	}{
 		"Current": {
 			"The current commit's verdicts stay, so that they are not told twice.",
-			[]commitstatus.Report{report(commitstatus.Success, "2/2", accepted)}, testSHA,
+			[]commitstatus.Report{report(commitstatus.Success, "2/2", accepted)},
+			testSHA,
 			[]commitstatus.Report{report(commitstatus.Success, "2/2", accepted)},
 		},
 		"Followed": {
 			"An attempt that was told and followed is history.",
-			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Pending, "retry", attempt(2))}, testSHA,
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Pending, "retry", attempt(2))},
+			testSHA,
 			[]commitstatus.Report{report(commitstatus.Pending, "retry", attempt(2))},
 		},
 		"OldTold":      {"An old commit's told verdict is history.", []commitstatus.Report{report(commitstatus.Success, "2/2", accepted)}, otherBy, []commitstatus.Report{}},
@@ -290,17 +300,20 @@ func TestSettle(t *testing.T) {
 	}{
 		"Accepted": {
 			"The forge has it, and the failures before are over.",
-			[]commitstatus.Report{report(commitstatus.Pending, "2/5", failed)}, told(commitstatus.Pending, "2/5"),
+			[]commitstatus.Report{report(commitstatus.Pending, "2/5", failed)},
+			told(commitstatus.Pending, "2/5"),
 			[]commitstatus.Report{report(commitstatus.Pending, "2/5", holds(commitstatus.Pending, "2/5"))},
 		},
 		"MovedOn": {
 			"The forge has an earlier text.",
-			[]commitstatus.Report{report(commitstatus.Success, "5/5")}, told(commitstatus.Pending, "2/5"),
+			[]commitstatus.Report{report(commitstatus.Success, "5/5")},
+			told(commitstatus.Pending, "2/5"),
 			[]commitstatus.Report{report(commitstatus.Success, "5/5", holds(commitstatus.Pending, "2/5"))},
 		},
 		"SameVerdictOtherText": {
 			"The first text of a verdict is final.",
-			[]commitstatus.Report{report(commitstatus.Failure, "eu-1, eu-2")}, told(commitstatus.Failure, "eu-1"),
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1, eu-2")},
+			told(commitstatus.Failure, "eu-1"),
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1, eu-2", holds(commitstatus.Failure, "eu-1"))},
 		},
 		"UnrecordedVerdict": {
@@ -311,12 +324,14 @@ func TestSettle(t *testing.T) {
 		},
 		"OpenAttempt": {
 			"An attempt that the ledger lost is gone on with.",
-			[]commitstatus.Report{report(commitstatus.Pending, "2/5")}, told(commitstatus.Pending, "1/5 (attempt 3)"),
+			[]commitstatus.Report{report(commitstatus.Pending, "2/5")},
+			told(commitstatus.Pending, "1/5 (attempt 3)"),
 			[]commitstatus.Report{report(commitstatus.Pending, "2/5", attempt(3), holds(commitstatus.Pending, "1/5 (attempt 3)"))},
 		},
 		"EarlierVerdict": {
 			"The verdict before is where the next attempt begins.",
-			[]commitstatus.Report{report(commitstatus.Failure, "eu-2", attempt(2))}, told(commitstatus.Failure, "eu-1"),
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-2", attempt(2))},
+			told(commitstatus.Failure, "eu-1"),
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-2", attempt(2))},
 		},
 		"Failed": {

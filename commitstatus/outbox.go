@@ -3,6 +3,7 @@ package commitstatus
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -104,7 +105,7 @@ func (b *outbox) reject(ctx context.Context, report Report, err error, now time.
 	if failure.Uncertain {
 		known.certain = false
 	}
-	if context.Cause(ctx) == context.Canceled {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
 		// The process ends. That says nothing about the forge.
 		return
 	}

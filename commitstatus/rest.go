@@ -51,11 +51,11 @@ func newStatusBody(s Status) statusBody {
 
 // endpoint returns the URL of something in the repository.
 func (r repository) endpoint(parts ...string) string {
-	path := r.api + "/repos/" + r.owner + "/" + r.name
+	segments := []string{r.api, "repos", r.owner, r.name}
 	for _, part := range parts {
-		path += "/" + url.PathEscape(part)
+		segments = append(segments, url.PathEscape(part))
 	}
-	return path
+	return strings.Join(segments, "/")
 }
 
 // send makes the call and decodes the answer into out. An empty body leaves out as

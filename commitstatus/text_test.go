@@ -36,7 +36,8 @@ func TestDescribe(t *testing.T) {
 		},
 		"LastNameFits": {
 			"The last name is shown where the count of one would not be shorter.", 24,
-			commitstatus.Text{Head: "failed", Names: []string{"a", "b", "c"}}, "failed: a, b, c",
+			commitstatus.Text{Head: "failed", Names: []string{"a", "b", "c"}},
+			"failed: a, b, c",
 		},
 		"LongReason": {
 			"The reason is cut first.", 30,
@@ -45,7 +46,8 @@ func TestDescribe(t *testing.T) {
 		},
 		"Control": {
 			"One line, nothing that hides or reorders text.", 140,
-			commitstatus.Text{Head: " a\x00\r\n\tb\u202ec\u200b ", Reason: "\x1b[31mred"}, "a b c: [31mred",
+			commitstatus.Text{Head: " a\x00\r\n\tb\u202ec\u200b ", Reason: "\x1b[31mred"},
+			"a b c: [31mred",
 		},
 		"BadUTF8": {"What is not text becomes a mark.", 140, commitstatus.Text{Head: "a\xff\xfeb"}, "a\ufffdb"},
 		"Runes":   {"Characters are counted and never cut.", 4, commitstatus.Text{Head: "äöüßäöü"}, "äöü…"},

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -147,7 +148,8 @@ func (f *Forge) Close() error {
 
 // listen serves on the address.
 func (f *Forge) listen(address string) error {
-	listener, err := net.Listen("tcp", address)
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return fmt.Errorf("cannot start the forge: %w", err)
 	}

@@ -27,7 +27,7 @@ func fixed(repositories ...string) *forge.Forge {
 
 // ask sends one request to the handler and returns code and body.
 func ask(f http.Handler, method, path, body string, headers ...string) (int, string) {
-	r := httptest.NewRequest(method, "http://forge.test"+path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), method, "http://forge.test"+path, strings.NewReader(body))
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 			f := fixed()
 			c.fault.Times = 1
 			f.Set(c.fault)
-			r := httptest.NewRequest(http.MethodPost, "/repos/fleet/addons/statuses/"+sha, strings.NewReader(`{"state":"pending","context":"a"}`))
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/repos/fleet/addons/statuses/"+sha, strings.NewReader(`{"state":"pending","context":"a"}`))
 			w := httptest.NewRecorder()
 			f.ServeHTTP(w, r)
 			if w.Code != c.code || w.Header().Get(c.header) != c.value {
@@ -313,8 +313,10 @@ func TestViolations(t *testing.T) {
 		"Good": {
 			reason: "Pending, progress, failure, and green in a later attempt.",
 			log: []forge.Entry{
-				{Time: at(0), State: "pending", Description: "0/2"}, {Time: at(30), State: "pending", Description: "1/2"},
-				{Time: at(31), State: "failure", Description: "eu-1"}, {Time: at(31), State: "success", Description: "ok (attempt 2)"},
+				{Time: at(0), State: "pending", Description: "0/2"},
+				{Time: at(30), State: "pending", Description: "1/2"},
+				{Time: at(31), State: "failure", Description: "eu-1"},
+				{Time: at(31), State: "success", Description: "ok (attempt 2)"},
 			},
 		},
 		"EqualNeighbours": {

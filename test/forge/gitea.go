@@ -46,7 +46,7 @@ func (giteaDialect) unknownCommit(w http.ResponseWriter, _ string) {
 
 func (giteaDialect) check(p post, _ int) *refusal {
 	switch {
-	case !slices.Contains([]string{"pending", "success", "failure", "error", "warning"}, p.State):
+	case !slices.Contains(append(states(), "warning"), p.State):
 		return &refusal{http.StatusUnprocessableEntity, problem{Message: "[]: unknown state", URL: "/api/swagger"}}
 	case p.Context == "":
 		// Stricter than Gitea, which would store a status that nobody can name.

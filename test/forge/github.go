@@ -56,7 +56,7 @@ func (githubDialect) unknownCommit(w http.ResponseWriter, sha string) {
 func (githubDialect) check(p post, earlier int) *refusal {
 	var complaint string
 	switch {
-	case !slices.Contains([]string{"pending", "success", "failure", "error"}, p.State):
+	case !slices.Contains(states(), p.State):
 		complaint = "State is not included in the list"
 	case p.Context == "":
 		complaint = "Context can't be blank"
@@ -82,7 +82,7 @@ func (githubDialect) list(w http.ResponseWriter, base string, entries []Entry) {
 
 func (githubDialect) combined(w http.ResponseWriter, base, sha string, entries []Entry) {
 	reply(w, http.StatusOK, map[string]any{
-		"state": "pending", "sha": sha, "total_count": len(entries), "statuses": githubAnswers(base, entries),
+		"state": pending, "sha": sha, "total_count": len(entries), "statuses": githubAnswers(base, entries),
 		"commit_url": base + "/commits/" + sha, "url": base + "/commits/" + sha + "/status",
 	})
 }

@@ -26,6 +26,12 @@ type post struct {
 	Context     string `json:"context"`
 }
 
+// pending is the one state that is no verdict.
+const pending = "pending"
+
+// states returns the states that both APIs know.
+func states() []string { return []string{pending, "success", "failure", "error"} }
+
 // dialect is what differs between the APIs.
 type dialect interface {
 	// name is how entries say where they came in.

@@ -51,7 +51,7 @@ func compare(last, next Entry) []string {
 	if attempt(next) < attempt(last) {
 		out = append(out, fmt.Sprintf("attempt %d after attempt %d", attempt(next), attempt(last)))
 	}
-	if last.State != "pending" && attempt(next) <= attempt(last) {
+	if last.State != pending && attempt(next) <= attempt(last) {
 		out = append(out, fmt.Sprintf("%s after %s within attempt %d", next.State, last.State, attempt(last)))
 	}
 	if isProgress(last, next) && next.Time.Sub(last.Time) < 30*time.Second {
@@ -62,7 +62,7 @@ func compare(last, next Entry) []string {
 
 // isProgress tells whether next only says more about what last was about.
 func isProgress(last, next Entry) bool {
-	return last.State == "pending" && next.State == "pending" && attempt(last) == attempt(next)
+	return last.State == pending && next.State == pending && attempt(last) == attempt(next)
 }
 
 // attempt returns the number in the description; 1 without one.
