@@ -1,0 +1,269 @@
+package spoke
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// Cluster is one managed cluster: its objects and which works own them.
+type Cluster struct {
+	world   *World
+	objects map[identity]*object
+}
+
+// identity is what makes two manifests the same object. The version is not
+// part of it.
+type identity struct{ Group, Resource, Namespace, Name string }
+
+func identityOf(m workv1.ManifestResourceMeta) identity {
+	return identity{Group: m.Group, Resource: m.Resource, Namespace: m.Namespace, Name: m.Name}
+}
+
+// object is one live object. Its workload is nil where no controller of
+// interest acts on it.
+type object struct {
+	live       *unstructured.Unstructured
+	owners     map[string]bool // works
+	generation int64
+	workload   workload
+}
+
+// workload is what a controller makes of a spec over time.
+type workload interface {
+	// want takes up a spec, as a change of the object does at once. Nothing
+	// else changes before the next step.
+	want(live *unstructured.Unstructured, generation int64) error
+	// step lets the controller act once and says whether anything changed.
+	step() bool
+	// complete says whether the rollout is over and good.
+	complete() bool
+	// giveUp is the passing of the progress deadline.
+	giveUp()
+	// dropUnready deletes the pods that are not ready, as a human would.
+	dropUnready()
+	// status is the object's status field; nil while there is none.
+	status() (map[string]any, error)
+	// summary is what is true, whether reported or not.
+	summary() Workload
+}
+
+// Workload is what runs of one Deployment, DaemonSet, StatefulSet, Job or Pod.
+type Workload struct {
+	// Images are those the spec wants, init containers last.
+	Images []string
+	// ReadyImages are those of the pods that are ready, sorted.
+	ReadyImages []string
+	// Digest is the live object's addonflow.io/digest annotation.
+	Digest string
+	// Generation is the live object's.
+	Generation int64
+	// Desired, Pods, Updated and Ready are counts of pods.
+	Desired, Pods, Updated, Ready int
+}
+
+// Result is what became of one manifest.
+type Result struct {
+	Meta workv1.ManifestResourceMeta
+	Err  error
+}
+
+// Apply makes the cluster's objects what the work says, in the agent's order,
+// and deletes those the work no longer lists. It returns one result per
+// manifest, in the work's order.
+func (c *Cluster) Apply(work *workv1.ManifestWork) []Result {
+	manifests := work.Spec.Workload.Manifests
+	parsed := make([]*unstructured.Unstructured, len(manifests))
+	results := make([]Result, len(manifests))
+	order := make([]int, len(manifests))
+	for i, manifest := range manifests {
+		order[i] = i
+		parsed[i] = &unstructured.Unstructured{}
+		if err := parsed[i].UnmarshalJSON(manifest.Raw); err != nil {
+			results[i] = Result{Meta: workv1.ManifestResourceMeta{Ordinal: int32(i)}, Err: err}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(parsed[a].GetKind()) - rank(parsed[b].GetKind()) })
+	listed := map[identity]bool{}
+	for _, i := range order {
+		if results[i].Err != nil {
+			continue
+		}
+		results[i].Meta, results[i].Err = c.identify(i, parsed[i])
+		if results[i].Err != nil {
+			continue
+		}
+		listed[identityOf(results[i].Meta)] = true
+		results[i].Err = c.applyOne(work, results[i].Meta, parsed[i])
+	}
+	c.disown(work.Name, listed)
+	return results
+}
+
+// Delete takes a work's objects away. Those another work lists stay.
+func (c *Cluster) Delete(work string) { c.disown(work, nil) }
+
+func (c *Cluster) disown(work string, keep map[identity]bool) {
+	for id, o := range c.objects {
+		if !o.owners[work] || keep[id] {
+			continue
+		}
+		delete(o.owners, work)
+		if len(o.owners) == 0 {
+			delete(c.objects, id)
+		}
+	}
+}
+
+// updateType is the work's strategy for one object, OCM's default otherwise.
+func updateType(work *workv1.ManifestWork, m workv1.ManifestResourceMeta) workv1.UpdateStrategyType {
+	option := configOf(m, work.Spec.ManifestConfigs)
+	if option.UpdateStrategy == nil || option.UpdateStrategy.Type == "" {
+		return workv1.UpdateStrategyTypeUpdate
+	}
+	return option.UpdateStrategy.Type
+}
+
+func (c *Cluster) applyOne(work *workv1.ManifestWork, m workv1.ManifestResourceMeta, required *unstructured.Unstructured) error {
+	id := identityOf(m)
+	strategy := updateType(work, m)
+	existing := c.objects[id]
+	if strategy == workv1.UpdateStrategyTypeReadOnly {
+		return nil
+	}
+	if existing == nil {
+		return c.create(id, work.Name, required)
+	}
+	existing.owners[work.Name] = true
+	if strategy == workv1.UpdateStrategyTypeCreateOnly {
+		return nil
+	}
+	if strategy == workv1.UpdateStrategyTypeUpdate {
+		required.SetLabels(merged(existing.live.GetLabels(), required.GetLabels()))
+		required.SetAnnotations(merged(existing.live.GetAnnotations(), required.GetAnnotations()))
+	}
+	return existing.update(required)
+}
+
+func (c *Cluster) create(id identity, work string, required *unstructured.Unstructured) error {
+	if err := c.checkNamespace(id.Namespace); err != nil {
+		return err
+	}
+	required.SetLabels(merged(nil, required.GetLabels()))
+	required.SetAnnotations(merged(nil, required.GetAnnotations()))
+	o := &object{owners: map[string]bool{work: true}, workload: c.world.workloadFor(required)}
+	if err := o.update(required); err != nil {
+		return err
+	}
+	c.objects[id] = o
+	return nil
+}
+
+func (c *Cluster) checkNamespace(name string) error {
+	if name == "" || c.world.hasNamespace(name) {
+		return nil
+	}
+	if _, found := c.objects[identity{Resource: "namespaces", Name: name}]; found {
+		return nil
+	}
+	return fmt.Errorf("namespaces %q not found", name)
+}
+
+// merged lays b over a, as the agent does with labels and annotations: what is
+// no longer wanted stays, unless a key with a trailing dash takes it away.
+func merged(a, b map[string]string) map[string]string {
+	result := maps.Clone(a)
+	if result == nil {
+		result = map[string]string{}
+	}
+	for key, value := range b {
+		if removed, found := strings.CutSuffix(key, "-"); found {
+			delete(result, removed)
+			continue
+		}
+		result[key] = value
+	}
+	if len(result) == 0 {
+		return nil
+	}
+	return result
+}
+
+// errImmutable is wrapped by every refusal of a change to a fixed field.
+var errImmutable = errors.New("field is immutable")
+
+// update replaces the live object. Generation rises with the spec alone.
+func (o *object) update(required *unstructured.Unstructured) error {
+	next := required.DeepCopy()
+	unstructured.RemoveNestedField(next.Object, "status")
+	generation := o.generation
+	if o.live == nil {
+		generation = 1
+	} else {
+		if err := immutable(o.live, next); err != nil {
+			return err
+		}
+		if !equality.Semantic.DeepEqual(o.live.Object["spec"], next.Object["spec"]) {
+			generation++
+		}
+	}
+	if o.workload != nil && (o.live == nil || generation != o.generation) {
+		if err := o.workload.want(next, generation); err != nil {
+			return err
+		}
+	}
+	if _, hasSpec := next.Object["spec"]; hasSpec && next.GroupVersionKind().Group != "" {
+		next.SetGeneration(generation)
+	}
+	o.live, o.generation = next, generation
+	return nil
+}
+
+// immutable knows the few fields an add-on is likely to change in vain.
+func immutable(before, after *unstructured.Unstructured) error {
+	var fields [][]string
+	switch after.GetKind() {
+	case "Deployment", "DaemonSet":
+		fields = [][]string{{"spec", "selector"}}
+	case "StatefulSet":
+		fields = [][]string{{"spec", "selector"}, {"spec", "serviceName"}, {"spec", "volumeClaimTemplates"}}
+	case "Job":
+		fields = [][]string{{"spec", "selector"}, {"spec", "template"}, {"spec", "completions"}}
+	}
+	for _, path := range fields {
+		old, _, _ := unstructured.NestedFieldNoCopy(before.Object, path...)
+		now, _, _ := unstructured.NestedFieldNoCopy(after.Object, path...)
+		if equality.Semantic.DeepEqual(old, now) {
+			continue
+		}
+		value, err := json.Marshal(now)
+		if err != nil {
+			return err
+		}
+		gvk := after.GroupVersionKind()
+		return fmt.Errorf("%s.%s %q is invalid: %s: Invalid value: %s: %w",
+			gvk.Kind, gvk.Group, after.GetName(), strings.Join(path, "."), value, errImmutable)
+	}
+	return nil
+}
+
+// snapshot is the live object with its current status, for feedback.
+func (o *object) snapshot() (*unstructured.Unstructured, error) {
+	live := o.live.DeepCopy()
+	if o.workload == nil {
+		return live, nil
+	}
+	status, err := o.workload.status()
+	if err != nil || status == nil {
+		return live, err
+	}
+	live.Object["status"] = status
+	return live, nil
+}
