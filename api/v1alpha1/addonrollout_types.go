@@ -260,7 +260,7 @@ type AddOnRolloutStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 }
 
-// Counts of clusters. Total is the sum of the others but Unstaged, Ignored and Joining.
+// Counts of clusters. Total is the sum of Updated, InFlight, Failed, Parked and Waiting.
 type Counts struct {
 	// Total clusters the rollout is about.
 	Total int32 `json:"total"`
@@ -270,7 +270,8 @@ type Counts struct {
 	InFlight int32 `json:"inFlight"`
 	// Failed clusters failed or are past the deadline.
 	Failed int32 `json:"failed"`
-	// Parked clusters were lost after admission.
+	// Parked clusters are not available: lost after admission, or not there when
+	// their turn came. They are caught up on return.
 	Parked int32 `json:"parked"`
 	// Waiting clusters are not admitted yet.
 	Waiting int32 `json:"waiting"`
@@ -287,8 +288,9 @@ type Counts struct {
 
 // StageStatus is where one stage stands.
 type StageStatus struct {
-	// Name of the stage: a declared stage, "group <name>", "canary" of a
-	// placement, or the placement itself.
+	// Name of the stage: a declared stage; a decision group, as in group-canary; rest
+	// after the groups, or all without any; with a pace per placement those names
+	// after the placement's, or its name alone.
 	Name string `json:"name"`
 	// Phase is Waiting, Progressing, Soaking, Complete, Failed, Held or NothingToDo.
 	Phase string `json:"phase"`
@@ -333,10 +335,14 @@ type Wave struct {
 	Stage string `json:"stage,omitempty"`
 	// AdmittedAt starts the progress deadline.
 	AdmittedAt metav1.Time `json:"admittedAt"`
-	// All reserves every cluster of the add-on that stands nowhere else in the
+	// All reserves every cluster of the stage that stands nowhere else in the
 	// ledger; then Clusters is empty.
 	// +optional
 	All bool `json:"all,omitempty"`
+	// Joining says that the clusters ran nothing when they were admitted, to the
+	// revision that was stable; they are moved on to the target last.
+	// +optional
+	Joining bool `json:"joining,omitempty"`
 	// Clusters admitted, by name. Empty where ClustersGzip is set.
 	// +optional
 	Clusters []string `json:"clusters,omitempty"`

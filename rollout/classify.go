@@ -1,0 +1,259 @@
+package rollout
+
+import "time"
+
+// settle derives the state of every member from its entry and what was observed of
+// it, and brings the entry up to date. Nothing is taken over from an earlier state:
+//
+//	parked, not reachable                        Parked
+//	parked, reachable                            in flight again, from now
+//	reported failed at the revision              Failed
+//	not reachable, within deadline or park time  Lost        keeps its slot
+//	not reachable past it                        Parked
+//	works not at the revision                    Admitted    TimedOut past the deadline
+//	at the revision, not verified                Progressing TimedOut past the deadline
+//	verified, soak running                       Soaking
+//	verified and soaked                          no entry: it runs the revision
+//
+// Feedback counts only while the works are at the revision of the entry: what was
+// reported for other content says nothing about this one.
+func (p *planner) settle() {
+	p.keepWaves()
+	for i := range p.units {
+		u := &p.units[i]
+		if !u.member {
+			continue
+		}
+		u.joins = u.c.Running == "" && p.stable != ""
+		u.cover(p)
+		if u.entry != nil {
+			p.settleEntry(u)
+		}
+		if u.entry == nil {
+			p.settleWithout(u)
+		}
+	}
+	p.count()
+}
+
+// count tallies every step.
+func (p *planner) count() {
+	for _, t := range p.tracks {
+		for _, s := range t.steps {
+			s.count()
+		}
+	}
+}
+
+// at tells whether the cluster's works are what the revision asks for now.
+func (p *planner) at(c *Cluster, revision string) bool {
+	switch revision {
+	case p.target:
+		return c.UpToDate
+	case p.stable:
+		return c.UpToDateStable
+	default:
+		return c.Running == revision
+	}
+}
+
+// paceOf is the step whose soak and deadline a cluster has; unstaged ones have none.
+func (p *planner) paceOf(u *unit) *step {
+	if u.step != nil {
+		return u.step
+	}
+	return &p.nowhere
+}
+
+// soakOf is how long the cluster soaks. Content that proved itself in a rollout
+// before, the stable one or the target of a revert, waits for nothing.
+func (p *planner) soakOf(u *unit) time.Duration {
+	r := u.entry.revision
+	if r == p.stable || r == p.target && p.in.TargetVerifiedBefore {
+		return 0
+	}
+	return p.paceOf(u).soak
+}
+
+// deadlineOf is when the cluster is past its progress deadline; zero: never. In a
+// reservation of a whole step the clock of a cluster starts no sooner than it came.
+func (p *planner) deadlineOf(u *unit) time.Time {
+	d := p.paceOf(u).deadline
+	if d == 0 {
+		return time.Time{}
+	}
+	return u.entry.admittedAt.Add(d)
+}
+
+// settleWithout is the state of a member that has no entry.
+func (p *planner) settleWithout(u *unit) {
+	switch {
+	case u.step == nil && p.spec.Removal == nil:
+		u.state, u.reason = Unstaged, "in no stage: it keeps what it has"
+	case u.c.UpToDate && u.c.Running == p.target:
+		u.state, u.reason = Succeeded, "runs the target"
+	case u.c.UpToDate:
+		u.state, u.reason = Unchanged, "the target changes nothing here"
+	case !u.c.Reachable:
+		u.state, u.reason = Unreachable, "not available: admitted on return"
+	default:
+		u.state, u.reason = Waiting, "waits to be admitted"
+	}
+}
+
+func (p *planner) settleEntry(u *unit) {
+	e := u.entry
+	if e.parked {
+		if !u.c.Reachable {
+			p.setTarget(u)
+			u.state, u.reason = Parked, "not available since it was admitted: in flight again on return"
+			return
+		}
+		e.parked, e.joining, e.admittedAt, e.verifiedAt = false, false, p.second, time.Time{}
+	}
+	at := p.at(u.c, e.revision)
+	if !at && !e.verifiedAt.IsZero() {
+		// Its own inputs changed under the same revision: new content, new clocks.
+		e.admittedAt, e.verifiedAt = p.second, time.Time{}
+	}
+	p.setTarget(u)
+	u.deadline = p.deadlineOf(u)
+	switch {
+	case at && u.c.Health.State == HealthFailed:
+		e.verifiedAt = time.Time{}
+		u.state, u.reason = Failed, orElse(u.c.Health.Reason, "it reported a failure")
+	case e.covered && at && u.c.Health.State == HealthVerified:
+		p.finish(u)
+	case !u.c.Reachable:
+		p.settleLost(u, at)
+	case !at:
+		p.progressing(u, Admitted, "admitted, its works are being written")
+	default:
+		p.settleFeedback(u)
+	}
+}
+
+// setTarget notes whether the entry's content is the target's for this cluster.
+func (p *planner) setTarget(u *unit) {
+	r := u.entry.revision
+	u.forTarget = r == p.target || u.c.UpToDate && u.c.Running == r
+}
+
+// settleFeedback is the state of a reachable cluster whose works are at the revision.
+func (p *planner) settleFeedback(u *unit) {
+	e := u.entry
+	switch u.c.Health.State {
+	case HealthVerified:
+		p.soak(u)
+	case HealthUnknown:
+		if e.verifiedAt.IsZero() {
+			p.progressing(u, Progressing, orElse(u.c.Health.Reason, "no feedback yet"))
+			return
+		}
+		p.soakUnseen(u)
+	case HealthProgressing, HealthFailed:
+		e.verifiedAt = time.Time{} // health was lost: the soak starts over once it is back
+		p.progressing(u, Progressing, orElse(u.c.Health.Reason, "not verified yet"))
+	}
+}
+
+// progressing puts the cluster into the state, or TimedOut past its deadline.
+func (p *planner) progressing(u *unit, state State, why string) {
+	u.state, u.reason = state, why
+	if u.deadline.IsZero() {
+		return
+	}
+	if p.now.Before(u.deadline) {
+		p.look(u.deadline)
+		return
+	}
+	u.state, u.reason = TimedOut, "past its progress deadline: "+why
+}
+
+// soak notes a verified cluster, and lets go of it once it has soaked.
+func (p *planner) soak(u *unit) {
+	soak := p.soakOf(u)
+	if soak == 0 {
+		p.finish(u)
+		return
+	}
+	if u.entry.verifiedAt.IsZero() {
+		u.entry.verifiedAt = p.second
+	}
+	u.until = u.entry.verifiedAt.Add(soak)
+	if !p.now.Before(u.until) {
+		p.finish(u)
+		return
+	}
+	p.look(u.until)
+	u.state, u.reason = Soaking, p.words.soakingUntil(u.until, p.now)
+}
+
+// soakUnseen is a verified cluster without current feedback: its soak is neither
+// over nor lost, until it has been silent for a deadline longer than the soak.
+func (p *planner) soakUnseen(u *unit) {
+	u.until = u.entry.verifiedAt.Add(p.soakOf(u))
+	if d := p.paceOf(u).deadline; d > 0 {
+		u.deadline = u.until.Add(d)
+	} else {
+		u.deadline = time.Time{}
+	}
+	p.progressing(u, Soaking, "verified, waits for current feedback")
+}
+
+// settleLost is the state of a cluster that is not available. One that was silent past
+// its deadline before it was lost stays timed out: vanishing mends no failure.
+func (p *planner) settleLost(u *unit, at bool) {
+	e := u.entry
+	if e.covered && !at {
+		u.entry = nil // never written to: it is admitted on return
+		return
+	}
+	if late := !u.deadline.IsZero() && !u.c.LostSince.Before(u.deadline); late && e.verifiedAt.IsZero() {
+		u.state, u.reason = TimedOut, "past its progress deadline when it was lost"
+		return
+	}
+	until := p.keepsSlotUntil(u)
+	if p.now.Before(until) {
+		p.look(until)
+		u.state, u.reason = Lost, p.words.keepsSlot(until, p.now)
+		return
+	}
+	e.parked, e.covered, e.verifiedAt = true, false, time.Time{}
+	u.state, u.reason = Parked, "not available since it was admitted: in flight again on return"
+}
+
+// keepsSlotUntil is the progress deadline, and without one ParkAfter from when the
+// cluster was lost. A verified one had met its deadline, so that being lost after it
+// costs the slot no sooner than ParkAfter either.
+func (p *planner) keepsSlotUntil(u *unit) time.Time {
+	park := later(u.entry.admittedAt, u.c.LostSince).Add(p.in.ParkAfter)
+	switch {
+	case u.deadline.IsZero():
+		return park
+	case u.entry.verifiedAt.IsZero():
+		return u.deadline
+	default:
+		return later(u.deadline, park)
+	}
+}
+
+// finish lets go of a cluster that did what its entry asked for.
+func (p *planner) finish(u *unit) {
+	u.entry, u.forTarget = nil, false
+	u.until, u.deadline = time.Time{}, time.Time{}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return bounded(text)
+}

@@ -1,0 +1,137 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// ValidateDeclared checks a rolloutStrategy, strategy or stage as it was decoded from
+// its file, before it becomes a typed value: there a literal 0 can still be told from
+// a field that was left out, and a value of the wrong type still be named. Field is
+// where the object stands; errors have paths below it.
+//
+// It looks only at the values that types lose or refuse. Validate does the rest, and
+// a caller uses both; a value that both refuse has the same Field in both.
+func ValidateDeclared(field string, object map[string]any) []FieldError {
+	var f findings
+	f.declared(field, object, isStage(object))
+	return f
+}
+
+// isStage tells a stage from a strategy: in a stage, 0 is a way to hold.
+func isStage(object map[string]any) zeroRule {
+	if _, ok := object["placement"]; ok {
+		return zeroHolds
+	}
+	return zeroRefused
+}
+
+// zeroRule says what a concurrency of 0 means.
+type zeroRule int
+
+const (
+	zeroRefused zeroRule = iota
+	zeroHolds
+)
+
+func (f *findings) declared(field string, object map[string]any, zero zeroRule) {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		value, path := object[name], field+"."+name
+		switch name {
+		case "maxConcurrency", "maxConcurrentlyUpdating":
+			f.declaredQuantity(path, value, zero)
+		case "maxFailures":
+			f.declaredQuantity(path, value, zeroHolds)
+		case "minSuccessTime":
+			f.declaredSoak(path, value)
+		case "progressDeadline":
+			if text, ok := value.(string); ok {
+				f.deadline(path, text)
+			} else {
+				f.add(path, fmt.Sprintf("%v: %s", value, errDeadline), hintDeadline)
+			}
+		case "all", "progressive", "progressivePerGroup", "rollingUpdateWithPlacement":
+			if block, ok := value.(map[string]any); ok {
+				f.declared(path, block, zero)
+			}
+		}
+	}
+}
+
+func (f *findings) declaredQuantity(field string, value any, zero zeroRule) {
+	hint := hintConcurrency
+	if zero == zeroHolds {
+		hint = hintQuantity
+	}
+	v, shown, ok := quantityFrom(value)
+	if !ok {
+		f.add(field, shown+": "+errQuantity.Error(), hint)
+		return
+	}
+	q, err := parseQuantity(v)
+	switch {
+	case err != nil:
+		f.add(field, shown+": "+err.Error(), hint)
+	case q.n == 0 && zero == zeroRefused:
+		f.add(field, shown+": must be at least 1", hint)
+	}
+}
+
+// quantityFrom reads what a decoder made of a number or string, and how to show it.
+func quantityFrom(value any) (v intstr.IntOrString, shown string, ok bool) {
+	switch n := value.(type) {
+	case string:
+		return intstr.FromString(n), n, true
+	case int:
+		return whole(int64(n))
+	case int64:
+		return whole(n)
+	case float64:
+		if n != math.Trunc(n) {
+			return v, strconv.FormatFloat(n, 'g', -1, 64), false
+		}
+		return whole(int64(n))
+	case json.Number:
+		i, err := n.Int64()
+		if err != nil {
+			return v, n.String(), false
+		}
+		return whole(i)
+	default:
+		return v, fmt.Sprint(value), false
+	}
+}
+
+// whole refuses what no fleet has, so that it is named and not cut to 32 bits.
+func whole(n int64) (intstr.IntOrString, string, bool) {
+	shown := strconv.FormatInt(n, 10)
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		return intstr.IntOrString{}, shown, false
+	}
+	return intstr.FromInt32(int32(n)), shown, true
+}
+
+func (f *findings) declaredSoak(field string, value any) {
+	problem := ""
+	if text, ok := value.(string); !ok {
+		problem = fmt.Sprintf("%v: must be a duration", value)
+	} else if d, err := time.ParseDuration(text); err != nil {
+		problem = fmt.Sprintf("%q: must be a duration", text)
+	} else if d < 0 {
+		problem = fmt.Sprintf("%q: %s", text, errNegative)
+	}
+	if problem != "" {
+		*f = append(*f, FieldError{Field: field, Reason: InvalidDuration, Message: problem, Hint: "such as 10m or 1h30m; 5d is 120h"})
+	}
+}

@@ -1,0 +1,145 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// installPlacements is the Install.Type under which placements say who has the add-on.
+const installPlacements = "Placements"
+
+// unit is one cluster on its way through a plan.
+type unit struct {
+	c *Cluster
+
+	// member of the install set; leaving it, where nothing selects it any more.
+	member, leaving bool
+	// placement is the position of the last install placement that selects it; -1: none.
+	placement int
+	// named by a stage or strategy.
+	named bool
+
+	step  *step
+	entry *entry
+	// joins: it runs nothing while there is a stable revision to start at.
+	joins bool
+	// forTarget: what it was admitted to is, for this cluster, the target's content.
+	forTarget bool
+
+	state           State
+	reason          string
+	until, deadline time.Time
+	// grant is the position, from 1, of its new admission in this plan; 0: none.
+	grant int
+}
+
+// fleet is the clusters of an input, by name and in order of name.
+type fleet struct {
+	units  []unit
+	byName map[string]*unit
+}
+
+func newFleet(clusters []Cluster) fleet {
+	sorted := make([]*Cluster, len(clusters))
+	for i := range clusters {
+		sorted[i] = &clusters[i]
+	}
+	byName := func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(sorted, byName) {
+		slices.SortStableFunc(sorted, byName)
+	}
+	f := fleet{units: make([]unit, 0, len(sorted)), byName: make(map[string]*unit, len(sorted))}
+	for i, c := range sorted {
+		if i > 0 && sorted[i-1].Name == c.Name {
+			continue
+		}
+		f.units = append(f.units, unit{c: c, placement: -1})
+		f.byName[c.Name] = &f.units[len(f.units)-1]
+	}
+	return f
+}
+
+// assignRoles says who is in the install set and who is leaving it.
+func (p *planner) assignRoles() {
+	p.markSelected()
+	leavable := p.leavable()
+	for i := range p.units {
+		u := &p.units[i]
+		switch {
+		case u.c.Gone:
+			u.state, u.reason = Gone, "its ManagedCluster is terminating or absent"
+		case u.c.Installed == Deleting:
+			u.state, u.reason = Removing, "its ManagedClusterAddOn is being deleted"
+		case u.c.Installed == HandMade:
+			u.member = true
+		case u.c.Installed == Ours:
+			u.member = true
+			u.leaving = leavable && u.placement < 0
+		default:
+			u.member = u.placement >= 0 && p.spec.Removal == nil
+			u.state, u.reason = Ignored, "outside the install set: no install placement selects it"
+		}
+	}
+}
+
+// markSelected notes the last install placement of each cluster: of two that select
+// a cluster the later has it, as in OCM.
+func (p *planner) markSelected() {
+	for i := range p.install {
+		for _, g := range p.install[i].Groups {
+			for _, name := range g.Clusters {
+				if u := p.byName[name]; u != nil {
+					u.placement = i
+				}
+			}
+		}
+	}
+}
+
+// leavable tells whether a cluster of ours that nothing selects is leaving. Where one
+// install placement is missing or unsettled nobody is: the cluster may be its own.
+func (p *planner) leavable() bool {
+	if p.spec.Removal != nil {
+		return true
+	}
+	return p.byPlacements() && p.untrusted(p.install) == ""
+}
+
+// byPlacements tells whether placements say who has the add-on.
+func (p *planner) byPlacements() bool {
+	return p.spec.Install != nil && p.spec.Install.Type == installPlacements
+}
+
+// untrusted says which of the placements cannot be relied upon, and why; "" for none.
+func (p *planner) untrusted(placements []Placement) string {
+	for _, pl := range placements {
+		if why := pl.untrusted(); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (pl Placement) untrusted() string {
+	switch {
+	case pl.Existence != Exists:
+		return "Placement " + pl.Namespace + "/" + pl.Name + " does not exist"
+	case pl.Settlement != Settled:
+		return "the decisions of Placement " + pl.Namespace + "/" + pl.Name + " are not settled"
+	}
+	return ""
+}
+
+// placementOf returns the observed placement of a reference; one that was not
+// observed is missing.
+func (p *planner) placementOf(ref v1alpha1.PlacementReference) Placement {
+	for _, pl := range p.in.Placements {
+		if pl.Namespace == ref.Namespace && pl.Name == ref.Name {
+			return pl
+		}
+	}
+	return Placement{Namespace: ref.Namespace, Name: ref.Name, Existence: Missing}
+}

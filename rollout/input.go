@@ -1,0 +1,158 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Values of Cluster.Running that name no revision. They never equal one.
+const (
+	// Mixed: the works are ours, but their parts disagree about the revision.
+	Mixed = "mixed"
+	// Foreign: there are works of the add-on that AddonFlow did not write.
+	Foreign = "foreign"
+)
+
+// Input is everything a plan depends on. New never changes it.
+type Input struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// AddOn is the name of the add-on; it appears in texts only.
+	AddOn string
+	// Spec is the policy with target, install and removal filled.
+	Spec v1alpha1.AddOnRolloutSpec
+	// Suspended by annotation; Spec.Suspend suspends as well.
+	Suspended bool
+	// Stable is the digest of the stable revision, "" before any rollout succeeded.
+	Stable string
+	// TargetVerifiedBefore: a rollout of the target's content ended Succeeded here
+	// before it became the target again (AddOnRollout.status.reverting).
+	TargetVerifiedBefore bool
+	// Previous is what the stored status says the ledger is about.
+	Previous Previous
+	// Ledger as stored, from an uncached read where budget is to be spent.
+	Ledger v1alpha1.Ledger
+	// Placements holds every placement that install, stages or strategy name, also
+	// those that do not exist. A missing entry counts as not existing.
+	Placements []Placement
+	// Clusters holds one entry per cluster that has the add-on, is to have it, or is
+	// selected by a placement, in any order.
+	Clusters []Cluster
+	// ParkAfter is how long a lost cluster keeps its slot where no progress deadline
+	// says so. RemovalGrace is the grace period and budget window of removals.
+	ParkAfter, RemovalGrace time.Duration
+	// ApprovedRemoval is the value of the annotation addonflow.io/approve-removal.
+	ApprovedRemoval string
+	// LedgerLimit is the most bytes the encoded ledger may have; 0: DefaultLedgerLimit.
+	LedgerLimit int
+}
+
+// Previous is what the stored status says of itself.
+type Previous struct {
+	// Target is the digest of status.target; "" means that the status is empty, and
+	// the ledger is rebuilt from what runs.
+	Target string
+	// Phase is status.phase. It is read for one thing only: a rollout that ended
+	// Succeeded stays so while joiners and returners of the same target catch up.
+	Phase v1alpha1.Phase
+}
+
+// Existence says whether a placement was found on the hub.
+type Existence string
+
+// Settlement says whether a placement's decisions can be relied upon.
+type Settlement string
+
+const (
+	// Missing: the placement was looked for and is not there.
+	Missing Existence = "Missing"
+	// Exists: the placement was read.
+	Exists Existence = "Exists"
+
+	// Unsettled: the decisions are incomplete or still changing. Nobody is removed
+	// and nobody is admitted on the word of such a placement.
+	Unsettled Settlement = "Unsettled"
+	// Settled: as many clusters as the placement's status counts, twice in a row.
+	Settled Settlement = "Settled"
+)
+
+// Placement is a Placement and its decisions as observed. The zero values of
+// Existence and Settlement are read as Missing and Unsettled.
+type Placement struct {
+	Namespace, Name string
+	Existence       Existence
+	Settlement      Settlement
+	// Groups are the decision groups, in any order; a cluster in none of them is not
+	// selected. A placement without group strategy has one group, index 0, no name.
+	Groups []Group
+	// ClustersPerDecisionGroup is spec.decisionStrategy.groupStrategy's; zero: none.
+	ClustersPerDecisionGroup intstr.IntOrString
+}
+
+// Group is one decision group of a placement.
+type Group struct {
+	Name     string
+	Index    int
+	Clusters []string
+}
+
+// Installation says whose ManagedClusterAddOn a cluster has.
+type Installation string
+
+const (
+	// NotInstalled: there is no ManagedClusterAddOn. Also the zero value.
+	NotInstalled Installation = "None"
+	// Ours: AddonFlow created it.
+	Ours Installation = "Ours"
+	// HandMade: somebody else did; it is rolled out to and never deleted.
+	HandMade Installation = "HandMade"
+	// Deleting: it carries a deletion timestamp.
+	Deleting Installation = "Deleting"
+)
+
+// Cluster is what was observed of one cluster.
+type Cluster struct {
+	Name string
+	// Installed says whether and whose the ManagedClusterAddOn is.
+	Installed Installation
+	// JoinedAt is when it was created.
+	JoinedAt time.Time
+	// Gone: the ManagedCluster is terminating or absent; it is left alone.
+	Gone bool
+	// Reachable: the ManagedCluster's Available condition is True.
+	Reachable bool
+	// LostSince is when Available left True, ReachableSince when it became True.
+	// Zero: unknown.
+	LostSince, ReachableSince time.Time
+	// Running is the digest of the revision on its works; "" with no work, or Mixed,
+	// or Foreign.
+	Running string
+	// UpToDate: its works already are what the target renders for it now, whichever
+	// revision they name. UpToDateStable is the same for the stable revision.
+	UpToDate, UpToDateStable bool
+	// Health of what its works ask for now.
+	Health Health
+}
+
+// HealthState is what the feedback of a cluster's works adds up to.
+type HealthState string
+
+const (
+	// HealthUnknown: there is no current feedback. Also the zero value.
+	HealthUnknown HealthState = ""
+	// HealthProgressing: current feedback says that it is not there yet, or no longer.
+	HealthProgressing HealthState = "Progressing"
+	// HealthVerified: verified, as the works' feedback proves it.
+	HealthVerified HealthState = "Verified"
+	// HealthFailed: the cluster reported that it will not get there.
+	HealthFailed HealthState = "Failed"
+)
+
+// Health is a HealthState and its reason in words.
+type Health struct {
+	State  HealthState
+	Reason string
+}

@@ -1,0 +1,193 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// planner is one call of New: the input, what is made of it, and the plan so far.
+type planner struct {
+	in   *Input
+	spec v1alpha1.AddOnRolloutSpec
+	fleet
+
+	// now decides what has passed; second, now rounded up, is what the ledger notes.
+	now, second    time.Time
+	target, stable string
+	// install placements as observed, in declared order.
+	install []Placement
+
+	tracks []*track
+	// stored are the reservations of whole steps in the ledger.
+	stored []allWave
+	// nowhere has the clusters that are in no step; their entries are settled there.
+	nowhere step
+	removal *v1alpha1.RemovalBudget
+
+	grants  []grant
+	moved   int // retargets and removals, which no limit cuts
+	actions []Action
+	recheck time.Time
+	guard   string
+	words   phrases
+}
+
+// New plans for the input. The plan is the same whatever order the input comes in,
+// and planning again after it was carried out plans nothing.
+//
+// The error is ErrInvalidStrategy, ErrUnknownDecisionGroup or ErrCorruptLedger: the
+// user, or for the last an operator, must change something. The plan returned with it
+// is to be carried out and reported all the same: it admits nobody and removes
+// nobody, and says so for every cluster.
+func New(in Input) (Plan, error) {
+	p := newPlanner(&in)
+	stored, err := decode(in.Ledger)
+	if err == nil {
+		p.attach(stored)
+		err = validPolicy(in.Spec)
+	}
+	p.assignRoles()
+	if err != nil {
+		return p.frozen(err), err
+	}
+	groupErr := p.buildTracks()
+	p.dropStrangers()
+	p.rebuild()
+	p.settle()
+	p.admit()
+	if groupErr == nil {
+		p.remove()
+	}
+	ledger := p.fit()
+	p.act()
+	plan := p.report(groupErr)
+	plan.Ledger, plan.LedgerChanged = ledger, !equality.Semantic.DeepEqual(ledger, in.Ledger)
+	if !plan.LedgerChanged {
+		plan.Ledger = in.Ledger
+	}
+	return plan, groupErr
+}
+
+func newPlanner(in *Input) *planner {
+	p := &planner{
+		in: in, spec: in.Spec, fleet: newFleet(in.Clusters),
+		now: in.Now, second: roundUp(in.Now, time.Second), stable: in.Stable,
+		removal: in.Ledger.Removal.DeepCopy(),
+	}
+	if in.Spec.Target != nil {
+		p.target = in.Spec.Target.Digest
+	}
+	if p.byPlacements() && p.spec.Removal == nil {
+		for _, ip := range p.spec.Install.Placements {
+			p.install = append(p.install, p.placementOf(ip.PlacementReference))
+		}
+	}
+	return p
+}
+
+// validPolicy is every problem Validate finds as one error.
+func validPolicy(spec v1alpha1.AddOnRolloutSpec) error {
+	problems := Validate(spec)
+	if len(problems) == 0 {
+		return nil
+	}
+	texts := make([]string, len(problems))
+	for i, f := range problems {
+		texts[i] = f.Error()
+	}
+	return fmt.Errorf("%w: %s", ErrInvalidStrategy, strings.Join(texts, "; "))
+}
+
+// attach gives the clusters their entries. An entry of a cluster that is no longer
+// there goes: a removed cluster leaves no reserved slot.
+func (p *planner) attach(stored record) {
+	for name, e := range stored.entries {
+		if u := p.byName[name]; u != nil && !u.c.Gone && u.c.Installed != Deleting {
+			own := *e
+			u.entry = &own
+		}
+	}
+	p.stored = stored.all
+}
+
+// rebuild makes a ledger for an empty status from what runs: whoever differs from the
+// stable revision, or has works at all before there is one, is in flight from now.
+// Never started over: those clusters hold slots and soak like anybody admitted now.
+func (p *planner) rebuild() {
+	if p.in.Previous.Target != "" || len(p.in.Ledger.Waves)+len(p.in.Ledger.Parked) > 0 {
+		return
+	}
+	for i := range p.units {
+		u := &p.units[i]
+		running := u.c.Running
+		if !u.member || running == "" || running == Foreign || p.stable != "" && u.c.UpToDateStable {
+			continue
+		}
+		if running == Mixed {
+			running = p.target
+		}
+		if running != "" {
+			u.entry = &entry{revision: running, stage: u.step.title(), admittedAt: p.second}
+		}
+	}
+}
+
+// title is the name of the step; a nil step has none.
+func (s *step) title() string {
+	if s == nil {
+		return ""
+	}
+	return s.name
+}
+
+// dropStrangers drops the entries of clusters that are no longer in the install set.
+func (p *planner) dropStrangers() {
+	for i := range p.units {
+		if u := &p.units[i]; !u.member {
+			u.entry = nil
+		}
+	}
+}
+
+// look notes that the plan changes at t, if t is still to come.
+func (p *planner) look(t time.Time) {
+	if t.After(p.now) && (p.recheck.IsZero() || t.Before(p.recheck)) {
+		p.recheck = t
+	}
+}
+
+// suspended says whether nobody is to be admitted or removed by the user's word.
+func (p *planner) suspended() bool { return p.spec.Suspend || p.in.Suspended }
+
+// frozen is the plan when there is no telling what may be done: everything stays.
+func (p *planner) frozen(cause error) Plan {
+	why := "held: " + bounded(cause.Error())
+	for i := range p.units {
+		u := &p.units[i]
+		if !u.member {
+			continue
+		}
+		u.state, u.reason = Waiting, why
+		if u.entry != nil {
+			u.state = Admitted
+			if u.entry.parked {
+				u.state = Parked
+			}
+		}
+	}
+	p.nowhere.name = everybody
+	plan := Plan{
+		Ledger: p.in.Ledger, Phase: v1alpha1.PhaseHeld, Message: why, Outcome: Pending,
+		Clusters: p.clusterPlans(), Counts: p.counts(),
+	}
+	if errors.Is(cause, ErrCorruptLedger) {
+		plan.Message = why + "; nobody is admitted until status.ledger is repaired or emptied"
+	}
+	return plan
+}

@@ -1,0 +1,198 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Names of steps that no stage or placement gives a name to.
+const (
+	everybody = "all"      // the one step of a strategy without groups
+	theRest   = "rest"     // clusters outside the groups that come first
+	unplaced  = "unplaced" // installed clusters that no install placement selects
+	heldShare = "share"    // the share that RollingUpdateWithPlacement moves
+)
+
+// buildTracks brings the policy, whatever its form, into tracks of steps and gives
+// each member its step. Members that get none are unstaged. The error is an unknown
+// decision group; the tracks are usable all the same, and hold.
+func (p *planner) buildTracks() error {
+	var err error
+	switch {
+	case p.spec.Removal != nil:
+		// Nothing is rolled out while the add-on is to go.
+	case len(p.spec.Stages) > 0:
+		p.tracks = []*track{p.stages()}
+	case p.spec.Strategy != nil:
+		err = p.strategy(*p.spec.Strategy)
+	case p.byPlacements():
+		err = p.perPlacement()
+	default: // Manual with no pace of its own
+		t := &track{steps: []*step{p.allAtOnce(everybody, p.members(nil), clusterv1alpha1.RolloutAll{})}}
+		p.tracks = []*track{t}
+	}
+	return err
+}
+
+// members returns the members that satisfy in (nil: all) and have no step yet.
+func (p *planner) members(in func(*unit) bool) []*unit {
+	var found []*unit
+	for i := range p.units {
+		u := &p.units[i]
+		if u.member && u.step == nil && (in == nil || in(u)) {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// selected returns the members among the groups' clusters that satisfy in (nil: all)
+// and have no step yet, in order of name, and marks everybody in the groups as
+// selected by the policy.
+func (p *planner) selected(in func(*unit) bool, groups ...Group) []*unit {
+	var found []*unit
+	for _, g := range groups {
+		for _, name := range g.Clusters {
+			u := p.byName[name]
+			if u == nil {
+				continue
+			}
+			u.named = true
+			if u.member && u.step == nil && (in == nil || in(u)) {
+				found = append(found, u)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *unit) int { return strings.Compare(a.c.Name, b.c.Name) })
+	return slices.Compact(found)
+}
+
+// own makes s the step of its members and returns it.
+func (s *step) own() *step {
+	for _, u := range s.members {
+		u.step = s
+	}
+	return s
+}
+
+// stages: the first stage that selects a cluster has it; percentages are of the whole
+// membership, done or not.
+func (p *planner) stages() *track {
+	t := &track{}
+	for _, st := range p.spec.Stages {
+		pl := p.placementOf(st.Placement)
+		s := &step{name: st.Name, members: p.selected(nil, pl.Groups...)}
+		n := len(s.members)
+		limit := quantity{n: 100, percent: true}
+		if declared(pl.ClustersPerDecisionGroup) {
+			limit = quantityOf(pl.ClustersPerDecisionGroup)
+		}
+		if st.MaxConcurrency != nil {
+			limit = quantityOf(*st.MaxConcurrency)
+			if limit.n == 0 {
+				s.hold = "held: maxConcurrency of stage " + st.Name + " is 0"
+			}
+		}
+		s.limit = limit.of(n)
+		if st.MaxFailures != nil {
+			s.maxFailures = quantityOf(*st.MaxFailures).of(n)
+		}
+		s.soak, s.deadline = st.MinSuccessTime.Duration, deadlineOf(st.ProgressDeadline)
+		s.distrust(pl.untrusted())
+		t.steps = append(t.steps, s.own())
+	}
+	return t
+}
+
+// distrust holds a step whose membership cannot be told, for the reason given.
+func (s *step) distrust(why string) {
+	if why != "" {
+		s.hold, s.unknown = "held: "+why, true
+	}
+}
+
+// strategy is one pace over the groups of all install placements.
+func (p *planner) strategy(st v1alpha1.RolloutStrategy) error {
+	if st.Type == v1alpha1.StrategyRollingUpdateWithPlacement {
+		p.tracks = []*track{p.rollingUpdate(*st.RollingUpdateWithPlacement)}
+		return nil
+	}
+	t, err := p.ocmTrack(scope{
+		alone:      everybody,
+		members:    p.members(nil),
+		groups:     p.groups(p.install, len(p.install) > 1),
+		perGroup:   defaultConcurrency(p.install),
+		distrusted: p.untrusted(p.install),
+	}, ocmStrategy(st))
+	p.tracks = []*track{t}
+	return err
+}
+
+// ocmStrategy is the part of a strategy that OCM knows too; UpdateAll is All.
+func ocmStrategy(st v1alpha1.RolloutStrategy) clusterv1alpha1.RolloutStrategy {
+	kind := clusterv1alpha1.RolloutType(st.Type)
+	if st.Type == v1alpha1.StrategyUpdateAll {
+		kind = clusterv1alpha1.All
+	}
+	return clusterv1alpha1.RolloutStrategy{
+		Type: kind, All: st.All, Progressive: st.Progressive, ProgressivePerGroup: st.ProgressivePerGroup,
+	}
+}
+
+// perPlacement is the pace of the ClusterManagementAddOn: a track per install
+// placement, in parallel; a cluster belongs to the last one that selects it. Clusters
+// that none selects have no pace in OCM and move at once.
+//
+// A placement that cannot be read may be the one that has a cluster, so that it holds
+// its own track, those before it and the clusters that no other selects.
+func (p *planner) perPlacement() error {
+	var failed error
+	for i, pl := range p.install {
+		name := pl.Name
+		if p.ambiguous(name) {
+			name = pl.Namespace + "." + pl.Name
+		}
+		t, err := p.ocmTrack(scope{
+			alone: name, prefix: name + "/",
+			members:    p.members(func(u *unit) bool { return u.placement == i }),
+			in:         func(u *unit) bool { return u.placement == i },
+			groups:     p.groups(p.install[i:i+1], false),
+			perGroup:   defaultConcurrency(p.install[i : i+1]),
+			distrusted: p.untrusted(p.install[i:]),
+		}, p.spec.Install.Placements[i].RolloutStrategy)
+		if failed == nil {
+			failed = err
+		}
+		p.tracks = append(p.tracks, t)
+	}
+	if others := p.members(nil); len(others) > 0 {
+		s := p.allAtOnce(unplaced, others, clusterv1alpha1.RolloutAll{})
+		s.distrust(p.untrusted(p.install))
+		p.tracks = append(p.tracks, &track{steps: []*step{s}})
+	}
+	return failed
+}
+
+// ambiguous tells whether install placements of several namespaces share the name.
+func (p *planner) ambiguous(name string) bool {
+	n := 0
+	for _, pl := range p.install {
+		if pl.Name == name {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// allAtOnce is strategy All: no slots, no soak, no failure that stops it.
+func (p *planner) allAtOnce(name string, members []*unit, all clusterv1alpha1.RolloutAll) *step {
+	s := &step{
+		name: name, members: members, all: true,
+		limit: len(members), maxFailures: len(members), deadline: deadlineOf(all.ProgressDeadline),
+	}
+	return s.own()
+}

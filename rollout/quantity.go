@@ -1,0 +1,98 @@
+package rollout
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// quantity is a number of clusters or a percentage of some.
+type quantity struct {
+	n       int
+	percent bool
+}
+
+// of resolves the quantity against total clusters, rounding up, and never beyond
+// them: 25% of 10 is 3, 1% of 10 is 1, 12 of 10 is 10.
+func (q quantity) of(total int) int {
+	n := q.n
+	if q.percent {
+		n = (q.n*total + 99) / 100
+	}
+	return min(n, total)
+}
+
+var (
+	wholeNumber  = regexp.MustCompile(`^[0-9]{1,9}$`)
+	wholePercent = regexp.MustCompile(`^(100|[0-9]{1,2})%$`)
+
+	errQuantity = errors.New("must be a whole number of clusters or a percentage from 0% to 100%")
+	errNegative = errors.New("must not be negative")
+	errDeadline = errors.New("must be a positive duration, or None")
+)
+
+// parseQuantity reads a number or a percentage. The string "10" is 10: OCM's schema
+// admits it and OCM's rollout library then fails on it.
+func parseQuantity(v intstr.IntOrString) (quantity, error) {
+	if v.Type == intstr.Int {
+		if v.IntVal < 0 {
+			return quantity{}, errNegative
+		}
+		return quantity{n: int(v.IntVal)}, nil
+	}
+	text := v.StrVal
+	switch {
+	case wholePercent.MatchString(text):
+		n, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
+		return quantity{n: n, percent: true}, err
+	case wholeNumber.MatchString(text):
+		n, err := strconv.Atoi(text)
+		return quantity{n: n}, err
+	case strings.HasPrefix(text, "-"):
+		return quantity{}, errNegative
+	default:
+		return quantity{}, errQuantity
+	}
+}
+
+// quantityOf is parseQuantity for values that Validate has passed.
+func quantityOf(v intstr.IntOrString) quantity {
+	q, err := parseQuantity(v)
+	if err != nil {
+		return quantity{}
+	}
+	return q
+}
+
+// declared tells whether OCM's non-pointer field was given a value. A literal 0 looks
+// like an absent one here; ValidateDeclared is what refuses it.
+func declared(v intstr.IntOrString) bool {
+	return v != intstr.IntOrString{}
+}
+
+// parseDeadline reads a progressDeadline: None and "" are 0, which is no deadline.
+// Any positive Go duration will do, also 1h30m; OCM's own pattern is anchored wrongly
+// and lets 5mX and xNone through.
+func parseDeadline(text string) (time.Duration, error) {
+	if text == "" || text == "None" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || strings.HasPrefix(text, "+") {
+		return 0, errDeadline
+	}
+	return d, nil
+}
+
+// deadlineOf is parseDeadline for values that Validate has passed.
+func deadlineOf(text string) time.Duration {
+	d, err := parseDeadline(text)
+	if err != nil {
+		return 0
+	}
+	return d
+}

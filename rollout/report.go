@@ -1,0 +1,190 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// act turns what was decided into actions; removals stand there already.
+func (p *planner) act() {
+	for i := range p.units {
+		u := &p.units[i]
+		if !u.member || u.leaving {
+			continue
+		}
+		if (u.c.Installed == NotInstalled || u.c.Installed == "") && !p.suspended() {
+			p.actions = append(p.actions, Action{
+				Cluster: u.c.Name, Kind: Install, Reason: "an install placement selects it",
+			})
+		}
+		if u.entry != nil && !p.at(u.c, u.entry.revision) {
+			p.actions = append(p.actions, Action{
+				Cluster: u.c.Name, Kind: Move, Revision: u.entry.revision, Reason: u.reason,
+			})
+		}
+	}
+	slices.SortStableFunc(p.actions, func(a, b Action) int { return strings.Compare(a.Cluster, b.Cluster) })
+}
+
+// report is the plan but for the ledger. A group error turns it into a hold.
+func (p *planner) report(groupErr error) Plan {
+	p.count()
+	plan := Plan{
+		Admitted: p.moved + len(p.grants), Actions: p.actions,
+		Clusters: p.clusterPlans(), Stages: p.stageStatuses(), Counts: p.counts(),
+		Guard: p.guard, RecheckAt: p.recheck,
+	}
+	for _, u := range p.failing() {
+		plan.Failing = append(plan.Failing, v1alpha1.ClusterReason{Cluster: u.c.Name, Reason: u.reason})
+	}
+	v := p.judge(plan.Counts)
+	plan.Phase, plan.Message, plan.Outcome = v.phase, v.message, v.outcome
+	if groupErr != nil {
+		plan.Phase, plan.Message, plan.Outcome = v1alpha1.PhaseHeld, "held: "+bounded(groupErr.Error()), Pending
+		return plan
+	}
+	earned := v.phase == v1alpha1.PhaseSucceeded && v.complete && plan.Counts.Updated > 0
+	plan.Succeeded = earned &&
+		(p.in.Previous.Phase != v1alpha1.PhaseSucceeded || p.in.Previous.Target != p.target)
+	return plan
+}
+
+// clusterPlans tells of every cluster, by name.
+func (p *planner) clusterPlans() []ClusterPlan {
+	plans := make([]ClusterPlan, len(p.units))
+	for i := range p.units {
+		u := &p.units[i]
+		cp := ClusterPlan{
+			Name: u.c.Name, Stage: u.step.title(), State: u.state, Reason: u.reason,
+			Revision: u.c.Running, SoakingUntil: u.until,
+		}
+		if u.entry != nil && !u.leaving {
+			cp.Revision = u.entry.revision
+		}
+		if u.state.InFlight() {
+			cp.Deadline = u.deadline
+		}
+		if u.leaving {
+			cp.State = Removing
+		}
+		plans[i] = cp
+	}
+	return plans
+}
+
+// counts are over everybody, each cluster in one of them.
+func (p *planner) counts() v1alpha1.Counts {
+	var c v1alpha1.Counts
+	for i := range p.units {
+		u := &p.units[i]
+		switch {
+		case u.leaving || u.state == Removing:
+			c.Removing++
+		case !u.member:
+			if u.named && u.state == Ignored {
+				c.Ignored++
+			}
+		case u.state == Unstaged || u.step == nil && p.spec.Removal == nil && len(p.tracks) > 0:
+			c.Unstaged++
+		default:
+			u.countIn(&c)
+		}
+	}
+	return c
+}
+
+func (u *unit) countIn(c *v1alpha1.Counts) {
+	c.Total++
+	switch {
+	case u.state.InFlight():
+		c.InFlight++
+	case u.failedBefore() && u.c.Reachable:
+		c.Waiting++
+	case u.failedBefore():
+		c.Parked++
+	case u.state == Failed || u.state == TimedOut:
+		c.Failed++
+	case u.state == Parked || u.state == Unreachable:
+		c.Parked++
+	case u.state == Succeeded || u.state == Unchanged:
+		c.Updated++
+	default:
+		c.Waiting++
+	}
+}
+
+// Phases of a stage.
+const (
+	// StageWaiting: the stage before it is not complete, or nobody was admitted yet.
+	StageWaiting = "Waiting"
+	// StageProgressing: clusters are in flight.
+	StageProgressing = "Progressing"
+	// StageSoaking: everybody in flight is verified and soaks.
+	StageSoaking = "Soaking"
+	// StageComplete: verified and soaked, failed within the budget, or parked.
+	StageComplete = "Complete"
+	// StageFailed: the failure budget is spent.
+	StageFailed = "Failed"
+	// StageHeld: something other than the stage before it holds it.
+	StageHeld = "Held"
+	// StageNothingToDo: the target changes nothing for its clusters.
+	StageNothingToDo = "NothingToDo"
+)
+
+func (p *planner) stageStatuses() []v1alpha1.StageStatus {
+	var all []v1alpha1.StageStatus
+	for _, t := range p.tracks {
+		for i, s := range t.steps {
+			c := s.tally
+			st := v1alpha1.StageStatus{
+				Name: s.name, Phase: t.phase(i), Message: p.detail(s),
+				Counts: v1alpha1.Counts{
+					Total: int32(c.total), Updated: int32(c.updated), InFlight: int32(c.flying),
+					Failed: int32(c.failed), Parked: int32(c.parked), Waiting: int32(c.waiting), Removing: int32(c.leaving),
+				},
+			}
+			if !c.until.IsZero() {
+				until := metav1.NewTime(c.until)
+				st.SoakingUntil = &until
+			}
+			all = append(all, st)
+		}
+	}
+	return all
+}
+
+func (t *track) phase(i int) string {
+	s := t.steps[i]
+	c := s.tally
+	switch {
+	case t.breached(i):
+		return StageFailed
+	case t.complete(i) && c.changed == 0 && c.failed == 0:
+		return StageNothingToDo
+	case t.complete(i):
+		return StageComplete
+	case c.flying > 0 && c.flying == c.soaking:
+		return StageSoaking
+	case c.flying > 0:
+		return StageProgressing
+	case s.hold != "":
+		return StageHeld
+	default:
+		return StageWaiting
+	}
+}
+
+// Why returns what the plan says of one cluster; false when it does not know it.
+func (p Plan) Why(cluster string) (ClusterPlan, bool) {
+	i, ok := slices.BinarySearchFunc(p.Clusters, cluster, func(c ClusterPlan, name string) int {
+		return strings.Compare(c.Name, name)
+	})
+	if !ok {
+		return ClusterPlan{}, false
+	}
+	return p.Clusters[i], true
+}

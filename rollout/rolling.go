@@ -1,0 +1,65 @@
+package rollout
+
+import (
+	"fmt"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// rollingShare is the share that moves when RollingUpdateWithPlacement names none.
+const rollingShare = 25
+
+// rollingUpdate is the seed's RollingUpdateWithPlacement: a share of the clusters both
+// selected by the placement and installed is moved, and the rest is held.
+//
+//	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
+//
+// The share is filled with clusters that have the target already or are on the way,
+// then by name. There is nothing to take a share of on a first install, and nothing
+// to hold back on the way to the stable revision: then everybody is moved.
+func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
+	if p.stable == "" {
+		s := &step{name: everybody, members: p.members(nil), all: true}
+		s.limit, s.maxFailures = len(s.members), len(s.members)
+		return &track{steps: []*step{s.own()}}
+	}
+	pl := p.placementOf(ru.PlacementReference)
+	chosen := p.selected(nil, pl.Groups...)
+	size := percentOrNumber(ru.MaxConcurrentlyUpdating, quantity{n: rollingShare, percent: true}).of(len(chosen))
+	share := &step{name: heldShare, limit: max(1, size)}
+	rest := &step{name: theRest, limit: max(1, size), byStrategy: true, hold: "held by strategy"}
+	if p.target == p.stable {
+		share.members = p.members(nil)
+		return &track{steps: []*step{share.own()}}
+	}
+	share.members = p.fillShare(chosen, size)
+	share.own()
+	rest.members = p.members(nil)
+	share.distrust(pl.untrusted())
+	return &track{steps: []*step{share, rest.own()}}
+}
+
+// fillShare chooses size clusters: first those at the target or admitted to it, then
+// those that can be moved now, then those that cannot, each in order of name. A
+// cluster for which the target changes nothing takes no part.
+func (p *planner) fillShare(chosen []*unit, size int) []*unit {
+	ranks := make([][]*unit, 3)
+	for _, u := range chosen {
+		switch {
+		case u.c.Running == p.target || u.entry != nil && u.entry.revision == p.target:
+			ranks[0] = append(ranks[0], u)
+		case u.c.UpToDate:
+		case u.c.Reachable && u.c.Running != "":
+			ranks[1] = append(ranks[1], u)
+		default:
+			ranks[2] = append(ranks[2], u)
+		}
+	}
+	all := append(append(ranks[0], ranks[1]...), ranks[2]...)
+	return all[:min(len(all), max(size, len(ranks[0])))]
+}
+
+// heldText is "12 of 40, rest held by strategy".
+func heldText(updated, total int) string {
+	return fmt.Sprintf("%d of %d, rest held by strategy", updated, total)
+}

@@ -1,0 +1,165 @@
+package rollout
+
+import "time"
+
+// track is a sequence of steps; a step starts when the one before it is complete.
+// Tracks of one plan run in parallel.
+type track struct {
+	steps []*step
+	// shared: the failure budget of the steps that are not mandatory is one over the
+	// whole track, and every failure of the track counts against it (Progressive).
+	shared bool
+}
+
+// step is a set of clusters and the pace at which they are moved.
+type step struct {
+	name    string
+	members []*unit
+
+	// limit is how many members may be in flight; 0 holds everybody.
+	limit int
+	// soak starts when a cluster is verified; deadline when it is admitted, 0: none.
+	soak, deadline time.Duration
+	// maxFailures is how many members may fail; of a mandatory group none.
+	maxFailures int
+	mandatory   bool
+	// all reserves the whole step at once, and no failure stops it.
+	all bool
+
+	// hold says why nobody is moved to the target, however many slots are free;
+	// joiners may still be installed at the stable revision.
+	hold string
+	// byStrategy: hold is the strategy's own doing, and an end the user asked for.
+	byStrategy bool
+	// unknown: who the members are cannot be told now, so the step is never complete.
+	unknown bool
+
+	// wave is the reservation of the whole step, where there is one.
+	wave *allWave
+	// Tallied after the entries were settled, and again after admission.
+	tally tally
+}
+
+// tally counts the members of a step by what they mean for it.
+type tally struct {
+	total   int // members but those that are leaving
+	updated int // at the target, or nothing to change
+	changed int // of those, the ones that run the target's own revision
+	flying  int // hold a slot
+	soaking int // of those, the ones whose soak is running
+	stale   int // of those, the ones at another content than the target's
+	failed  int // failed or timed out at the target's content
+	parked  int // not available: parked, or not admitted for that
+	waiting int // to be admitted yet
+	leaving int
+
+	until    time.Time // when the last soak of those running ends
+	failures []*unit   // the first few failed
+	lost     int
+}
+
+// shownFailures is how many failing clusters are named.
+const shownFailures = 10
+
+// count tallies the members by the states they are in now.
+func (s *step) count() {
+	t := tally{}
+	for _, u := range s.members {
+		u.addTo(&t)
+	}
+	s.tally = t
+}
+
+func (u *unit) addTo(t *tally) {
+	if u.leaving {
+		t.leaving++
+		if u.entry == nil {
+			return
+		}
+	} else {
+		t.total++
+	}
+	switch u.state {
+	case Succeeded:
+		t.updated++
+		t.changed++
+	case Unchanged:
+		t.updated++
+	case Admitted, Progressing, Soaking, Lost:
+		u.addFlying(t)
+	case Failed, TimedOut:
+		u.addFailed(t)
+	case Parked, Unreachable:
+		t.parked++
+	case Waiting:
+		t.waiting++
+	case Unstaged, Removing, Ignored, Gone:
+		// Never the state of a member of a step.
+	}
+}
+
+func (u *unit) addFlying(t *tally) {
+	t.flying++
+	if !u.forTarget {
+		t.stale++
+	}
+	if u.state == Lost {
+		t.lost++
+	}
+	if u.state == Soaking {
+		t.soaking++
+		if u.until.After(t.until) {
+			t.until = u.until
+		}
+	}
+}
+
+func (u *unit) addFailed(t *tally) {
+	switch {
+	case u.forTarget:
+		t.failed++
+		if len(t.failures) < shownFailures {
+			t.failures = append(t.failures, u)
+		}
+	case u.c.Reachable:
+		t.waiting++ // failed at what came before; the target is its next chance
+	default:
+		t.parked++
+	}
+}
+
+// failures of the target's content that count against the budget of step i.
+func (t *track) failures(i int) int {
+	if !t.shared || t.steps[i].mandatory {
+		return t.steps[i].tally.failed
+	}
+	n := 0
+	for _, s := range t.steps {
+		n += s.tally.failed
+	}
+	return n
+}
+
+// breached tells whether step i may admit nobody further for its failures. A step
+// in which everybody failed is at an end too, whatever its budget: nobody verified
+// the content.
+func (t *track) breached(i int) bool {
+	s := t.steps[i]
+	n, c := t.failures(i), s.tally
+	if s.all {
+		return n > 0 && c.flying == 0 && c.waiting == 0
+	}
+	return n > s.maxFailures || c.failed > 0 && c.updated+c.flying+c.waiting == 0
+}
+
+// complete tells whether the step after step i may start: every member is verified
+// and soaked, failed within the budget, or parked, and at least one is verified. A
+// step without members, or with nothing to change, is complete.
+func (t *track) complete(i int) bool {
+	s := t.steps[i]
+	c := s.tally
+	if s.unknown || c.flying > 0 || c.waiting > 0 || t.breached(i) {
+		return false
+	}
+	return c.updated > 0 || c.total == 0
+}

@@ -1,0 +1,71 @@
+package rollout
+
+import "github.com/addonflow/addonflow/api/v1alpha1"
+
+// Outcome is what a commit is told: the state of a commit status.
+type Outcome string
+
+const (
+	// Pending: the outcome is not known yet.
+	Pending Outcome = "pending"
+	// Success: what was to be moved is moved, failures within the budget.
+	Success Outcome = "success"
+	// Failure: the failure budget is spent.
+	Failure Outcome = "failure"
+)
+
+// Summary is the text of one commit status, without a running clock, so that it
+// changes only when something happened.
+type Summary struct {
+	// Context is "" for the add-on, else the name of the stage.
+	Context     string
+	State       Outcome
+	Description string
+	// Percent of the clusters that are where they shall be; posts are paced by it.
+	Percent int
+}
+
+// Summarise says what the commit is told: first the add-on, then each stage. A
+// strategy's only step says no more than the add-on and is left out.
+//
+// Once the rollout as a whole has an outcome, every stage has one: those that a
+// failure elsewhere keeps from starting fail with it.
+func Summarise(p Plan) []Summary {
+	said := []Summary{{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}}
+	failed := ""
+	for _, st := range p.Stages {
+		if st.Phase == StageFailed {
+			failed = st.Name
+			break
+		}
+	}
+	for _, st := range p.Stages {
+		if len(p.Stages) == 1 && st.Name == everybody {
+			continue
+		}
+		said = append(said, summariseStage(st, p.Outcome, failed))
+	}
+	return said
+}
+
+func summariseStage(st v1alpha1.StageStatus, whole Outcome, failed string) Summary {
+	s := Summary{Context: st.Name, State: Pending, Description: st.Message, Percent: percent(st.Counts)}
+	switch {
+	case st.Phase == StageFailed && whole == Failure:
+		s.State = Failure
+	case whole == Success || st.Phase == StageComplete:
+		s.State = Success
+	case st.Phase == StageNothingToDo:
+		s.State, s.Description = Success, "nothing to change"
+	case st.Phase == StageWaiting && whole == Failure && st.Counts.InFlight == 0:
+		s.State, s.Description = Failure, "not started: "+failed+" failed"
+	}
+	return s
+}
+
+func percent(c v1alpha1.Counts) int {
+	if c.Total == 0 {
+		return 100
+	}
+	return int(c.Updated) * 100 / int(c.Total)
+}

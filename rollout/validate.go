@@ -1,0 +1,245 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Reasons of a FieldError.
+const (
+	// InvalidRolloutStrategy: a strategy or stage that cannot be planned.
+	InvalidRolloutStrategy = v1alpha1.InvalidRolloutStrategyReason
+	// InvalidDuration: a value that is no duration.
+	InvalidDuration = "InvalidDuration"
+	// DuplicatePlacement: a placement that is listed twice.
+	DuplicatePlacement = "DuplicatePlacement"
+	// DuplicateStage: two stages of one name.
+	DuplicateStage = "DuplicateStage"
+)
+
+// FieldError is one thing wrong with a policy. Field is relative to the spec of the
+// AddOnRollout, or begins with installStrategy, relative to the spec of the
+// ClusterManagementAddOn.
+type FieldError struct {
+	Field, Reason, Message, Hint string
+}
+
+// Error returns field: message; hint.
+func (e FieldError) Error() string {
+	text := e.Field + ": " + e.Message
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return text
+}
+
+// Hints, in one place because several fields share them.
+const (
+	hintConcurrency = "give a number from 1 or a percentage from 1% to 100%, or omit it for the default"
+	hintQuantity    = "give a whole number such as 5, or a percentage such as 25%"
+	hintDeadline    = "such as 30m or 1h30m, or None"
+	hintAll         = "use type Progressive, which has a failure budget to stop at"
+)
+
+// findings collects what is wrong.
+type findings []FieldError
+
+func (f *findings) add(field, message, hint string) {
+	*f = append(*f, FieldError{Field: field, Reason: InvalidRolloutStrategy, Message: message, Hint: hint})
+}
+
+// Validate returns everything that is wrong with a policy by itself, in order of the
+// fields; nil means that New can plan for it. Whether placements and mandatory groups
+// exist cannot be told here.
+//
+// Typed values have lost some of what a user wrote, above all whether a 0 was
+// written at all in OCM's strategies: ValidateDeclared sees those.
+func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
+	var f findings
+	if spec.Strategy != nil && len(spec.Stages) > 0 {
+		f.add("strategy", "strategy and stages exclude each other", "keep one of them")
+	}
+	if spec.Strategy != nil {
+		f.strategy("strategy", *spec.Strategy)
+	}
+	f.stages(spec.Stages)
+	if spec.Install != nil {
+		f.install(*spec.Install)
+	}
+	return f
+}
+
+func (f *findings) stages(stages []v1alpha1.Stage) {
+	seen := map[string]bool{}
+	for i, st := range stages {
+		field := fmt.Sprintf("stages[%d]", i)
+		if seen[st.Name] {
+			*f = append(*f, FieldError{
+				Field: field + ".name", Reason: DuplicateStage, Message: fmt.Sprintf("stage %q stands here twice", st.Name),
+				Hint: "a stage's name is the name of its commit status",
+			})
+		}
+		seen[st.Name] = true
+		if st.Name == "" {
+			f.add(field+".name", "a stage needs a name", "")
+		}
+		if st.Placement.Name == "" || st.Placement.Namespace == "" {
+			f.add(field+".placement", "a stage needs a placement with namespace and name", "")
+		}
+		if st.MaxConcurrency != nil {
+			f.quantity(field+".maxConcurrency", *st.MaxConcurrency)
+		}
+		if st.MaxFailures != nil {
+			f.quantity(field+".maxFailures", *st.MaxFailures)
+		}
+		f.soak(field+".minSuccessTime", st.MinSuccessTime.Duration)
+		f.deadline(field+".progressDeadline", st.ProgressDeadline)
+	}
+}
+
+func (f *findings) install(in v1alpha1.Install) {
+	switch in.Type {
+	case "", "Manual", installPlacements:
+	default:
+		f.add("installStrategy.type", fmt.Sprintf("unknown type %q", in.Type), "Manual or Placements")
+	}
+	seen := map[v1alpha1.PlacementReference]bool{}
+	for i, ip := range in.Placements {
+		field := fmt.Sprintf("installStrategy.placements[%d]", i)
+		if seen[ip.PlacementReference] {
+			*f = append(*f, FieldError{
+				Field: field, Reason: DuplicatePlacement, Hint: "keep one; of two placements the later has a cluster",
+				Message: fmt.Sprintf("placement %s/%s stands here twice", ip.Namespace, ip.Name),
+			})
+		}
+		seen[ip.PlacementReference] = true
+		f.strategy(field+".rolloutStrategy", fromOCM(ip.RolloutStrategy))
+	}
+}
+
+func fromOCM(s clusterv1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
+	return v1alpha1.RolloutStrategy{
+		Type: v1alpha1.StrategyType(s.Type), All: s.All, Progressive: s.Progressive, ProgressivePerGroup: s.ProgressivePerGroup,
+	}
+}
+
+// strategy checks the type, that no other type's block stands beside it, and the block.
+func (f *findings) strategy(field string, s v1alpha1.RolloutStrategy) {
+	blocks := []struct {
+		name  string
+		types []v1alpha1.StrategyType
+		set   bool
+	}{
+		{"all", []v1alpha1.StrategyType{v1alpha1.StrategyAll, v1alpha1.StrategyUpdateAll, ""}, s.All != nil},
+		{"progressive", []v1alpha1.StrategyType{v1alpha1.StrategyProgressive}, s.Progressive != nil},
+		{"progressivePerGroup", []v1alpha1.StrategyType{v1alpha1.StrategyProgressivePerGroup}, s.ProgressivePerGroup != nil},
+		{"rollingUpdateWithPlacement", []v1alpha1.StrategyType{v1alpha1.StrategyRollingUpdateWithPlacement}, s.RollingUpdateWithPlacement != nil},
+	}
+	known := s.Type == ""
+	for _, b := range blocks {
+		for _, t := range b.types {
+			if t == s.Type {
+				known, b.set = true, false
+			}
+		}
+		if b.set {
+			f.wrongBlock(field, b.name, s.Type)
+		}
+	}
+	if !known {
+		f.add(field+".type", fmt.Sprintf("unknown type %q", s.Type),
+			"All, UpdateAll, Progressive, ProgressivePerGroup or RollingUpdateWithPlacement")
+	}
+	f.blocks(field, s)
+}
+
+func (f *findings) wrongBlock(field, block string, t v1alpha1.StrategyType) {
+	used := "type is " + string(t)
+	if t == "" {
+		used = "type is not set, so that strategy All is used"
+	}
+	f.add(field+"."+block, used+" and "+block+" would be ignored", "set type, or remove "+block)
+}
+
+// blocks checks what stands in the blocks, also of a type that is not used.
+func (f *findings) blocks(field string, s v1alpha1.RolloutStrategy) {
+	if s.All != nil {
+		f.all(field+".all", s.All.RolloutConfig)
+	}
+	if p := s.Progressive; p != nil {
+		f.pace(field+".progressive", p.RolloutConfig)
+		f.concurrency(field+".progressive.maxConcurrency", p.MaxConcurrency)
+	}
+	if p := s.ProgressivePerGroup; p != nil {
+		f.pace(field+".progressivePerGroup", p.RolloutConfig)
+	}
+	switch ru := s.RollingUpdateWithPlacement; {
+	case ru != nil:
+		field += ".rollingUpdateWithPlacement"
+		if ru.Name == "" || ru.Namespace == "" {
+			f.add(field, "it needs a placement with namespace and name", "")
+		}
+		if v := ru.MaxConcurrentlyUpdating; v != nil {
+			f.concurrency(field+".maxConcurrentlyUpdating", *v)
+			if *v == (intstr.IntOrString{}) {
+				f.add(field+".maxConcurrentlyUpdating", "must be at least 1", hintConcurrency)
+			}
+		}
+	case s.Type == v1alpha1.StrategyRollingUpdateWithPlacement:
+		f.add(field+".rollingUpdateWithPlacement", "missing", "name the placement to take the share from")
+	}
+}
+
+// all has no budget to stop at, and nothing comes after it that a soak could delay.
+func (f *findings) all(field string, c clusterv1alpha1.RolloutConfig) {
+	if c.MinSuccessTime.Duration != 0 {
+		f.add(field+".minSuccessTime", "strategy All has no soak", hintAll)
+	}
+	if q, err := parseQuantity(c.MaxFailures); err != nil || q.n != 0 {
+		f.add(field+".maxFailures", "strategy All has no failure budget: every cluster is moved at once", hintAll)
+	}
+	f.deadline(field+".progressDeadline", c.ProgressDeadline)
+}
+
+func (f *findings) pace(field string, c clusterv1alpha1.RolloutConfig) {
+	f.soak(field+".minSuccessTime", c.MinSuccessTime.Duration)
+	f.deadline(field+".progressDeadline", c.ProgressDeadline)
+	f.quantity(field+".maxFailures", c.MaxFailures)
+}
+
+func (f *findings) quantity(field string, v intstr.IntOrString) {
+	if _, err := parseQuantity(v); err != nil {
+		f.add(field, fmt.Sprintf("%s: %s", v.String(), err), hintQuantity)
+	}
+}
+
+// concurrency of a strategy: 0 would hold the rollout for ever, and in OCM it means
+// everybody at once. Neither can be what was meant.
+func (f *findings) concurrency(field string, v intstr.IntOrString) {
+	q, err := parseQuantity(v)
+	switch {
+	case err != nil:
+		f.add(field, fmt.Sprintf("%s: %s", v.String(), err), hintConcurrency)
+	case q.n == 0 && declared(v):
+		f.add(field, v.String()+": must be at least 1", hintConcurrency)
+	}
+}
+
+func (f *findings) soak(field string, d time.Duration) {
+	if d < 0 {
+		*f = append(*f, FieldError{
+			Field: field, Reason: InvalidDuration, Message: d.String() + ": " + errNegative.Error(), Hint: "such as 10m",
+		})
+	}
+}
+
+func (f *findings) deadline(field, text string) {
+	if _, err := parseDeadline(text); err != nil {
+		f.add(field, fmt.Sprintf("%q: %s", text, err), hintDeadline)
+	}
+}

@@ -1,0 +1,229 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// verdict is where the rollout as a whole stands.
+type verdict struct {
+	phase   v1alpha1.Phase
+	message string
+	outcome Outcome
+	// complete: every step of every track is.
+	complete bool
+}
+
+// judge reads the tallies. A breach makes it Failed at once, also while others are
+// still in flight; a rollout that ended Succeeded stays so while joiners and
+// returners of the same target catch up.
+func (p *planner) judge(counts v1alpha1.Counts) verdict {
+	if p.spec.Removal != nil {
+		return p.judgeRemoval()
+	}
+	if p.target == "" {
+		return verdict{phase: v1alpha1.PhaseProgressing, message: "there is no revision to roll out yet"}
+	}
+	v := verdict{complete: p.complete()}
+	before := p.in.Previous.Target == p.target && p.in.Previous.Phase == v1alpha1.PhaseSucceeded
+	t, i := p.firstBreach()
+	switch {
+	case before:
+		v.phase, v.message = v1alpha1.PhaseSucceeded, p.caughtUpText(counts)
+	case t != nil:
+		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts.Waiting)
+	case v.complete:
+		v.phase, v.message = v1alpha1.PhaseSucceeded, p.successText(counts)
+	case p.suspended():
+		v.phase, v.message = v1alpha1.PhaseSuspended, "suspended; "+p.openText()
+	case p.heldByStrategy():
+		v.phase, v.message = v1alpha1.PhaseHeld, heldText(int(counts.Updated), int(counts.Total))
+		v.outcome = Success
+	case p.held():
+		v.phase, v.message = v1alpha1.PhaseHeld, p.openText()
+	default:
+		v.phase, v.message = v1alpha1.PhaseProgressing, p.openText()
+	}
+	switch v.phase {
+	case v1alpha1.PhaseSucceeded:
+		v.outcome = Success
+	case v1alpha1.PhaseFailed:
+		v.outcome = Failure
+	default:
+		v.outcome = orPending(v.outcome)
+	}
+	return v
+}
+
+func orPending(o Outcome) Outcome {
+	if o == "" {
+		return Pending
+	}
+	return o
+}
+
+// complete tells whether every step is, and, where a placement cannot be read,
+// whether there is nothing to do for anybody.
+func (p *planner) complete() bool {
+	for _, t := range p.tracks {
+		for i, s := range t.steps {
+			idle := s.unknown && s.tally.updated == s.tally.total
+			if !idle && !t.complete(i) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p *planner) firstBreach() (*track, int) {
+	for _, t := range p.tracks {
+		for i := range t.steps {
+			if t.breached(i) {
+				return t, i
+			}
+		}
+	}
+	return nil, 0
+}
+
+// current is the first step of a track that is not complete; nil: all are.
+func (t *track) current() *step {
+	for i, s := range t.steps {
+		if !t.complete(i) {
+			return s
+		}
+	}
+	return nil
+}
+
+// heldByStrategy tells whether the share the strategy moves is moved.
+func (p *planner) heldByStrategy() bool {
+	if len(p.tracks) != 1 {
+		return false
+	}
+	s := p.tracks[0].current()
+	return s != nil && s.byStrategy && s.tally.flying == 0
+}
+
+// held tells whether nothing moves any more because every open step is held.
+func (p *planner) held() bool {
+	for _, t := range p.tracks {
+		for _, s := range t.steps {
+			if s.tally.flying > 0 {
+				return false
+			}
+		}
+		if s := t.current(); s != nil && s.hold == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// openText says where each track stands that is not complete.
+func (p *planner) openText() string {
+	var parts []string
+	for _, t := range p.tracks {
+		if s := t.current(); s != nil {
+			parts = append(parts, p.standing(s))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (p *planner) successText(c v1alpha1.Counts) string {
+	if c.Total == 0 {
+		return "no cluster to roll out to" + unstagedText(c)
+	}
+	text := fmt.Sprintf("%d/%d updated", c.Updated, c.Total)
+	if first := p.failing(); c.Failed > 0 {
+		text += ", within the budget: " + failedText(int(c.Failed), first)
+	}
+	if c.Parked > 0 {
+		text += fmt.Sprintf(", %d not available, caught up on return", c.Parked)
+	}
+	return text + unstagedText(c)
+}
+
+func unstagedText(c v1alpha1.Counts) string {
+	if c.Unstaged == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d in no stage", c.Unstaged)
+}
+
+// caughtUpText is successText with what came after the success.
+func (p *planner) caughtUpText(c v1alpha1.Counts) string {
+	text := p.successText(c)
+	if behind := c.InFlight + c.Waiting; behind > 0 {
+		text += fmt.Sprintf(", %d catching up", behind)
+	}
+	return text
+}
+
+// failing are the first clusters, by name, that failed at the target.
+func (p *planner) failing() []*unit {
+	var found []*unit
+	for i := range p.units {
+		u := &p.units[i]
+		if u.step != nil && u.forTarget && (u.state == Failed || u.state == TimedOut) {
+			if found = append(found, u); len(found) == shownFailures {
+				break
+			}
+		}
+	}
+	return found
+}
+
+// judgeRemoval is where the removal of the whole add-on stands. The
+// ClusterManagementAddOn goes last, when no ManagedClusterAddOn is left.
+func (p *planner) judgeRemoval() verdict {
+	ours, deleting, left := 0, 0, 0
+	var handMade []string
+	for i := range p.units {
+		switch c := p.units[i].c; {
+		case c.Installed == NotInstalled || c.Installed == "":
+		case c.Installed == HandMade && !c.Gone:
+			handMade = append(handMade, c.Name)
+		case p.units[i].leaving:
+			ours++
+		case c.Gone:
+			left++
+		default:
+			deleting++
+		}
+	}
+	v := verdict{phase: v1alpha1.PhaseRemoving, outcome: Pending}
+	switch {
+	case ours+deleting+left+len(handMade) == 0:
+		v.phase, v.outcome, v.message = v1alpha1.PhaseRemoved, Success, "removed from every cluster"
+	case p.guard != "" && deleting == 0 && !p.removalApproved():
+		v.phase, v.message = v1alpha1.PhaseHeld, p.guard
+	default:
+		v.message = removalText(ours, deleting+left, handMade)
+	}
+	return v
+}
+
+func (p *planner) removalApproved() bool { return p.spec.Removal.Approved || p.removalLifted() }
+
+func removalText(ours, going int, handMade []string) string {
+	var parts []string
+	if ours > 0 {
+		parts = append(parts, fmt.Sprintf("%d still to be removed", ours))
+	}
+	if going > 0 {
+		parts = append(parts, fmt.Sprintf("%d being deleted", going))
+	}
+	if n := len(handMade); n > 0 {
+		shown := strings.Join(handMade[:min(n, shownFailures)], ", ")
+		if n > shownFailures {
+			shown += fmt.Sprintf(" and %d more", n-shownFailures)
+		}
+		parts = append(parts, "hand-made ones stay until their owner removes them: "+shown)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,109 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// reasonLimit is how many characters of a reason are kept.
+const reasonLimit = 200
+
+// phrases are texts that many clusters share, written once per time they name.
+type phrases struct {
+	soaking, keeping map[int64]string
+}
+
+func (w *phrases) soakingUntil(t, now time.Time) string {
+	return phrase(&w.soaking, t, func() string { return "soaking until " + clock(t, now) })
+}
+
+func (w *phrases) keepsSlot(t, now time.Time) string {
+	return phrase(&w.keeping, t, func() string { return "not available: keeps its slot until " + clock(t, now) })
+}
+
+func phrase(known *map[int64]string, t time.Time, write func() string) string {
+	if *known == nil {
+		*known = map[int64]string{}
+	}
+	text, ok := (*known)[t.Unix()]
+	if !ok {
+		text = write()
+		(*known)[t.Unix()] = text
+	}
+	return text
+}
+
+// bounded is a text of somebody else's as ours show it: one line, cut to length.
+func bounded(text string) string {
+	if strings.ContainsAny(text, "\r\n\t") {
+		text = strings.Join(strings.Fields(text), " ")
+	}
+	if utf8.RuneCountInString(text) <= reasonLimit {
+		return text
+	}
+	return string([]rune(text)[:reasonLimit-3]) + "..."
+}
+
+// standing is "canary 1/2, soaking until 14:32 UTC".
+func (p *planner) standing(s *step) string {
+	return s.name + " " + p.detail(s)
+}
+
+// detail is standing without the name of the step.
+func (p *planner) detail(s *step) string {
+	c := s.tally
+	text := fmt.Sprintf("%d/%d", c.updated, c.total)
+	moving := c.flying - c.soaking - c.lost
+	switch {
+	case moving > 0:
+		text += fmt.Sprintf(", %d in flight", moving)
+	case c.soaking > 0:
+		text += ", soaking until " + clock(c.until, p.now)
+	case c.lost > 0:
+		text += fmt.Sprintf(", waits for %d that are not available", c.lost)
+	case c.waiting == 0 && c.updated == 0 && c.parked > 0:
+		text += ", waits for a cluster that is available"
+	case c.waiting > 0 && s.hold != "":
+		text += ", " + s.hold
+	}
+	if c.failed > 0 {
+		text += ", " + failedText(c.failed, c.failures)
+	}
+	if c.parked > 0 {
+		text += fmt.Sprintf(", %d not available", c.parked)
+	}
+	return text
+}
+
+// failedText is "2 failed (c1: reason; c2: reason)", naming the first few.
+func failedText(n int, first []*unit) string {
+	const named = 3
+	names := make([]string, 0, named)
+	for _, u := range first[:min(named, len(first))] {
+		names = append(names, u.c.Name+": "+u.reason)
+	}
+	text := fmt.Sprintf("%d failed (%s", n, strings.Join(names, "; "))
+	if n > named {
+		text += fmt.Sprintf("; and %d more", n-named)
+	}
+	return text + ")"
+}
+
+// haltedText is "halted in canary: 1 failed (c1: reason), 22 untouched".
+func (p *planner) haltedText(t *track, i int, untouched int32) string {
+	s := t.steps[i]
+	failures := s.tally.failures
+	if t.shared {
+		failures = nil
+		for _, other := range t.steps {
+			failures = append(failures, other.tally.failures...)
+		}
+	}
+	verb := "halted"
+	if s.all {
+		verb = "failed"
+	}
+	return fmt.Sprintf("%s in %s: %s, %d untouched", verb, s.name, failedText(t.failures(i), failures), untouched)
+}
