@@ -35,7 +35,7 @@ type builder struct {
 type manifest struct {
 	at       *field.Path // in the template; nil for an injected one
 	fields   map[string]any
-	kind     kind
+	kind     workloadType
 	workload bool
 	declared identity // with variables, before it was relocated
 }

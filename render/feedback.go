@@ -25,13 +25,14 @@ const (
 	valueUpdateRevision     = valuePrefix + "updateRevision"
 	valueReason             = valuePrefix + "reason"
 	valueMessage            = valuePrefix + "message"
+	valueSince              = valuePrefix + "since"
 	valueComplete           = valuePrefix + "complete"
 	valueFailed             = valuePrefix + "failed"
 )
 
 // feedback is what AddOnFlow asks of one workload.
 type feedback struct {
-	kind kind
+	kind workloadType
 	// digest: the workload carries the digest and is to echo it.
 	digest bool
 	// updated: nothing holds an update back, so that all of it is to be updated.
@@ -93,6 +94,7 @@ func (f feedback) paths() []workv1.JsonPath {
 			{valueAvailable, ".status.availableReplicas"},
 			{valueReason, `.status.conditions[?(@.type=="Progressing")].reason`},
 			{valueMessage, `.status.conditions[?(@.type=="Progressing")].message`},
+			{valueSince, `.status.conditions[?(@.type=="Progressing")].lastUpdateTime`},
 		},
 		"DaemonSet": {
 			{valueObservedGeneration, ".status.observedGeneration"},

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// kind is what rendering knows of a kind of workload.
-type kind struct {
+// workloadType is what rendering knows of a kind of workload.
+type workloadType struct {
 	group, name string
 	resource    string
 	// template is where its pod template stands.
@@ -19,8 +19,8 @@ type kind struct {
 
 // workloadKinds are the kinds that run pods. OCM knows the first two (OCM
 // behaviour, row 63); versions do not matter, as for OCM.
-func workloadKinds() []kind {
-	return []kind{
+func workloadKinds() []workloadType {
+	return []workloadType{
 		{group: "apps", name: "Deployment", resource: "deployments", template: []string{"spec", "template"}, ocm: true},
 		{group: "apps", name: "DaemonSet", resource: "daemonsets", template: []string{"spec", "template"}, ocm: true},
 		{group: "apps", name: "StatefulSet", resource: "statefulsets", template: []string{"spec", "template"}},
@@ -30,11 +30,11 @@ func workloadKinds() []kind {
 }
 
 // workloadKind returns what is known of a kind of workload.
-func workloadKind(group, name string) (kind, bool) {
+func workloadKind(group, name string) (workloadType, bool) {
 	kinds := workloadKinds()
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.group == group && k.name == name })
+	i := slices.IndexFunc(kinds, func(k workloadType) bool { return k.group == group && k.name == name })
 	if i < 0 {
-		return kind{}, false
+		return workloadType{}, false
 	}
 	return kinds[i], true
 }
@@ -56,7 +56,7 @@ type container struct {
 
 // podOf returns the pod template of obj, or nil when it has none. Shapes that no
 // API server takes are findings.
-func podOf(obj map[string]any, k kind, at *field.Path, invalid func(at *field.Path, message string)) *pod {
+func podOf(obj map[string]any, k workloadType, at *field.Path, invalid func(at *field.Path, message string)) *pod {
 	var next any = obj
 	for _, name := range append(slices.Clone(k.template), "spec") {
 		at = at.Child(name)

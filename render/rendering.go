@@ -53,7 +53,7 @@ type object struct {
 
 // workload is an object whose health is asked for.
 type workload struct {
-	kind kind
+	kind workloadType
 	ask  workv1.ManifestConfigOption
 }
 

@@ -22,6 +22,12 @@ import (
 // that a part that is gone, or not written yet, is missed.
 const PartsAnnotation = "addonflow.io/parts"
 
+// DisregardAnnotation on a work names the failures its Deployments reported before
+// the work got its present content, as namespace/name=time of the condition. A
+// Deployment that goes back to a ReplicaSet it had keeps its old condition for a
+// while, under its new generation; such a failure is none of the new content.
+const DisregardAnnotation = "addonflow.io/disregard"
+
 // Owner is whom works belong to and where they come from.
 type Owner struct {
 	// Name, Namespace and UID of the ManagedClusterAddOn.
@@ -76,6 +82,7 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired [
 			count++
 		}
 	}
+	failures := reportedFailures(parts)
 	for _, part := range parts {
 		if len(part.objects) == 0 {
 			remove = append(remove, part.existing.Name)
@@ -83,6 +90,9 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired [
 		}
 		work := r.work(owner, part, raw)
 		work.Annotations[PartsAnnotation] = strconv.Itoa(count)
+		if failures != "" && (part.existing == nil || part.existing.Annotations[v1alpha1.DigestAnnotation] != r.Digest) {
+			work.Annotations[DisregardAnnotation] = failures
+		}
 		desired = append(desired, work)
 	}
 	return desired, remove, nil
@@ -230,6 +240,9 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 		addonv1alpha1.AddonLabelKey: owner.Name,
 		v1alpha1.ManagedByLabel:     v1alpha1.ManagedByValue,
 	})
+	if work.Annotations[v1alpha1.DigestAnnotation] != r.Digest {
+		delete(work.Annotations, DisregardAnnotation)
+	}
 	work.Annotations = merged(work.Annotations, map[string]string{
 		v1alpha1.SourceAnnotation:                  owner.Source,
 		v1alpha1.RevisionAnnotation:                owner.Revision,

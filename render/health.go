@@ -1,0 +1,247 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// maxWords bounds what a managed cluster may say in a reason, in runes.
+const maxWords = 200
+
+// maxFailures bounds how many failures a work remembers.
+const maxFailures = 20
+
+// ask is what AddOnFlow asked of one workload.
+type ask struct {
+	id    workv1.ResourceIdentifier
+	names []string
+}
+
+// askedOf returns what an entry of manifestConfigs asks for AddOnFlow, if it is ours.
+func askedOf(option *workv1.ManifestConfigOption) (ask, bool) {
+	for _, rule := range option.FeedbackRules {
+		if len(rule.JsonPaths) == 0 || !reservedValue(rule.JsonPaths[0].Name) {
+			continue
+		}
+		a := ask{id: option.ResourceIdentifier}
+		for _, path := range rule.JsonPaths {
+			a.names = append(a.names, path.Name)
+		}
+		return a, true
+	}
+	return ask{}, false
+}
+
+func (a ask) asks(name string) bool {
+	return slices.Contains(a.names, name)
+}
+
+// health reads the values that the agent returned for the workload.
+func (a ask) health(work *workv1.ManifestWork) health {
+	v, ok := valuesOf(work, a.id)
+	if !ok {
+		return a.waiting("has not been reported")
+	}
+	if a.asks(valueDigest) {
+		switch v.text(valueDigest) {
+		case work.Annotations[v1alpha1.DigestAnnotation]:
+		case "":
+			return a.waiting("has not been reported with its content")
+		default:
+			return a.waiting("has not got the new content")
+		}
+	}
+	if h, ok := a.observed(v); !ok {
+		return h
+	}
+	h := health{current: true}
+	// Without the digest nothing tells whether it gave up on this content.
+	if words := a.gaveUp(v); words != "" && !a.disregarded(v, work.Annotations[DisregardAnnotation]) {
+		h.failed, h.reason = a.asks(valueDigest), a.name()+": "+words
+		return h
+	}
+	h.reason = a.missing(v)
+	h.verified = h.reason == ""
+	if h.reason != "" {
+		h.reason = a.name() + ": " + h.reason
+	}
+	return h
+}
+
+func (a ask) name() string {
+	kinds := workloadKinds()
+	kind := a.id.Resource
+	if i := slices.IndexFunc(kinds, func(k workloadType) bool { return k.group == a.id.Group && k.resource == a.id.Resource }); i >= 0 {
+		kind = kinds[i].name
+	}
+	return kind + " " + a.id.Name
+}
+
+func (a ask) waiting(reason string) health {
+	return health{reason: a.name() + " " + reason}
+}
+
+// observed reports whether the workload's controller has seen it as it is; what
+// it says before that is about something older.
+func (a ask) observed(v values) (health, bool) {
+	generation, known := v.number(valueGeneration)
+	if !known {
+		return a.waiting("has not been reported"), false
+	}
+	if a.asks(valueObservedGeneration) {
+		if observed, _ := v.number(valueObservedGeneration); observed < generation {
+			return a.waiting("has not been seen by its controller"), false
+		}
+	}
+	return health{}, true
+}
+
+// gaveUp returns the workload's own words for having given up, if it has.
+func (a ask) gaveUp(v values) string {
+	switch a.id.Resource {
+	case "deployments":
+		if v.text(valueReason) != "ProgressDeadlineExceeded" {
+			return ""
+		}
+	case "jobs":
+		if v.text(valueFailed) != "True" {
+			return ""
+		}
+	default:
+		return ""
+	}
+	return words(strings.TrimSuffix(v.text(valueReason)+": "+v.text(valueMessage), ": "))
+}
+
+// failure is how a reported failure of a Deployment is remembered.
+func (a ask) failure(v values) string {
+	since := v.text(valueSince)
+	if since == "" || a.gaveUp(v) == "" || len(since) > len(metav1.RFC3339Micro) || strings.ContainsAny(since, ",=") {
+		return ""
+	}
+	return a.id.Namespace + "/" + a.id.Name + "=" + since
+}
+
+// disregarded reports whether the failure is from before the present content.
+func (a ask) disregarded(v values, known string) bool {
+	failure := a.failure(v)
+	return failure != "" && slices.Contains(strings.Split(known, ","), failure)
+}
+
+// reportedFailures are the failures that Deployments of the works report.
+func reportedFailures(parts []workPart) string {
+	var out []string
+	for _, part := range parts {
+		if part.existing == nil {
+			continue
+		}
+		for i := range part.existing.Spec.ManifestConfigs {
+			a, ok := askedOf(&part.existing.Spec.ManifestConfigs[i])
+			if !ok {
+				continue
+			}
+			v, _ := valuesOf(part.existing, a.id)
+			if failure := a.failure(v); failure != "" && len(out) < maxFailures {
+				out = append(out, failure)
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+// missing says what of the workload does not run yet, "" when all of it does.
+// Counts that the workload omits are 0, except for how many it wants.
+func (a ask) missing(v values) string {
+	switch a.id.Resource {
+	case "jobs":
+		if v.text(valueComplete) != "True" {
+			return "not complete"
+		}
+		return ""
+	case "cronjobs":
+		return "" // that it is there is all it promises
+	}
+	desired, known := v.number(valueDesired)
+	if !known {
+		return "replicas have not been reported"
+	}
+	for _, c := range []struct{ name, words string }{
+		{valueUpdated, "updated"}, {valueTotal, "there"}, {valueReady, "ready"}, {valueAvailable, "available"},
+	} {
+		if count, _ := v.number(c.name); a.asks(c.name) && count != desired {
+			return fmt.Sprintf("%d of %d replicas %s", count, desired, c.words)
+		}
+	}
+	if a.asks(valueUpdateRevision) && v.text(valueCurrentRevision) != v.text(valueUpdateRevision) {
+		return "its revisions differ"
+	}
+	return ""
+}
+
+// values are what the agent returned for one workload.
+type values []workv1.FeedbackValue
+
+func valuesOf(work *workv1.ManifestWork, id workv1.ResourceIdentifier) (values, bool) {
+	for i := range work.Status.ResourceStatus.Manifests {
+		m := &work.Status.ResourceStatus.Manifests[i]
+		r := m.ResourceMeta
+		if r.Group == id.Group && r.Resource == id.Resource && r.Namespace == id.Namespace && r.Name == id.Name {
+			return m.StatusFeedbacks.Values, true
+		}
+	}
+	return nil, false
+}
+
+func (v values) find(name string) workv1.FieldValue {
+	for i := range v {
+		if v[i].Name == name {
+			return v[i].Value
+		}
+	}
+	return workv1.FieldValue{}
+}
+
+// text returns a value that is a string, "" for anything else.
+func (v values) text(name string) string {
+	value := v.find(name)
+	if value.Type != workv1.String || value.String == nil {
+		return ""
+	}
+	return *value.String
+}
+
+// number returns a value that is an integer; ok is false for anything else.
+func (v values) number(name string) (n int64, ok bool) {
+	value := v.find(name)
+	if value.Type != workv1.Integer || value.Integer == nil {
+		return 0, false
+	}
+	return *value.Integer, true
+}
+
+// words makes text that a managed cluster wrote fit to be shown: one line, no
+// control or invisible characters, bounded.
+func words(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == unicode.ReplacementChar || !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, text[:min(len(text), 8*maxWords)])
+	clean = strings.Join(strings.Fields(clean), " ")
+	if runes := []rune(clean); len(runes) > maxWords {
+		return strings.TrimRight(string(runes[:maxWords-1]), " ") + "…"
+	}
+	return clean
+}

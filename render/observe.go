@@ -1,0 +1,164 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Observation is what the works of one cluster say.
+type Observation struct {
+	// Revision and Digest are those of the annotations, "" if there is no work or
+	// the works disagree: a cluster between two contents runs neither.
+	Revision, Digest string
+	// Applied: every part is there and the agent applied it as it is now.
+	Applied bool
+	// Current: what the agent reports is about the works as they are now, and
+	// every workload that carries the digest echoed it.
+	Current bool
+	// Verified: all of the content runs, and nothing of any other.
+	Verified bool
+	// Failed: a workload reports, about this content, that it gave up. A work that
+	// cannot be applied is not failed: the agent goes on trying, and what it lacks
+	// (a namespace, a CRD, a permission) may come. It fails by the deadline.
+	Failed bool
+	// Reason says in words what is not there yet, or why it failed; "" when verified.
+	// Parts of it were written by the managed cluster; they are bounded and
+	// stripped of control characters.
+	Reason string
+}
+
+// Observe reads the health of an add-on on one cluster from its works. Works of
+// other add-ons, hooks, and works that are being deleted are skipped.
+//
+// Verified is earned: Available only says that objects exist. It takes all parts of
+// one digest, Applied and Available true for each part as it is now, and of every
+// workload what AddOnFlow's feedback rules ask for: that it echoes the digest,
+// that its controller has seen it, and that no pod of an older content is left.
+// What a rule does not ask (an update that OnDelete holds back) is not expected; a
+// workload that is not updated by its work counts with its health only.
+func Observe(works []*workv1.ManifestWork, addOn string) Observation {
+	parts := deployParts(works, addOn)
+	if len(parts) == 0 {
+		return Observation{Reason: "no work yet"}
+	}
+	o := Observation{
+		Revision: agreed(parts, v1alpha1.RevisionAnnotation),
+		Digest:   agreed(parts, v1alpha1.DigestAnnotation),
+		Applied:  true, Current: true, Verified: true,
+	}
+	if o.Digest == "" {
+		return Observation{Revision: o.Revision, Reason: "works carry no or different content"}
+	}
+	if wanted := agreed(parts, PartsAnnotation); wanted != strconv.Itoa(len(parts)) {
+		o.Applied, o.Current, o.Verified = false, false, false
+		o.Reason = fmt.Sprintf("%d of %s works written", len(parts), cmp.Or(wanted, "?"))
+	}
+	for _, work := range parts {
+		o.add(workHealth(work))
+	}
+	return o
+}
+
+// add joins the health of one part. A failure's words go before any others.
+func (o *Observation) add(h health) {
+	o.Applied = o.Applied && h.applied
+	o.Current = o.Current && h.current
+	o.Verified = o.Verified && h.verified
+	if h.failed && !o.Failed {
+		o.Failed, o.Reason = true, h.reason
+	}
+	o.Reason = cmp.Or(o.Reason, h.reason)
+}
+
+// deployParts are the add-on's deploy works, by index.
+func deployParts(works []*workv1.ManifestWork, addOn string) []*workv1.ManifestWork {
+	index := map[*workv1.ManifestWork]int{}
+	var parts []*workv1.ManifestWork
+	for _, work := range works {
+		i, ok := deployIndex(work, addOn)
+		if ok && work.DeletionTimestamp.IsZero() {
+			index[work], parts = i, append(parts, work)
+		}
+	}
+	slices.SortFunc(parts, func(a, b *workv1.ManifestWork) int { return cmp.Compare(index[a], index[b]) })
+	return parts
+}
+
+// agreed returns the value all works have for an annotation, else "".
+func agreed(works []*workv1.ManifestWork, key string) string {
+	value := works[0].Annotations[key]
+	for _, work := range works[1:] {
+		if work.Annotations[key] != value {
+			return ""
+		}
+	}
+	return value
+}
+
+// health is what one work, or one workload of it, says.
+type health struct {
+	applied, current, verified, failed bool
+	reason                             string
+}
+
+func workHealth(work *workv1.ManifestWork) health {
+	applied := currentCondition(work, workv1.WorkApplied)
+	switch {
+	case applied == nil:
+		return health{reason: "waiting for the agent to apply"}
+	case applied.Status != metav1.ConditionTrue:
+		return health{reason: "not applied: " + notApplied(work, applied)}
+	}
+	h := health{applied: true, current: true, verified: true}
+	available := currentCondition(work, workv1.WorkAvailable)
+	switch {
+	case available == nil:
+		h.current, h.verified, h.reason = false, false, "waiting for the agent to report"
+	case available.Status != metav1.ConditionTrue:
+		h.verified, h.reason = false, "not available: "+words(available.Message)
+	}
+	for i := range work.Spec.ManifestConfigs {
+		if ask, ok := askedOf(&work.Spec.ManifestConfigs[i]); ok {
+			h.add(ask.health(work))
+		}
+	}
+	return h
+}
+
+func (h *health) add(w health) {
+	h.current = h.current && w.current
+	h.verified = h.verified && w.verified
+	if w.failed && !h.failed {
+		h.failed, h.reason = true, w.reason
+	}
+	h.reason = cmp.Or(h.reason, w.reason)
+}
+
+// currentCondition returns a condition of the work if it is about its present spec.
+func currentCondition(work *workv1.ManifestWork, name string) *metav1.Condition {
+	c := meta.FindStatusCondition(work.Status.Conditions, name)
+	if c == nil || c.ObservedGeneration != work.Generation {
+		return nil
+	}
+	return c
+}
+
+// notApplied returns the words of the first manifest that could not be applied.
+func notApplied(work *workv1.ManifestWork, whole *metav1.Condition) string {
+	for i := range work.Status.ResourceStatus.Manifests {
+		m := &work.Status.ResourceStatus.Manifests[i]
+		c := meta.FindStatusCondition(m.Conditions, workv1.ManifestApplied)
+		if c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == work.Generation {
+			return words(m.ResourceMeta.Kind + " " + m.ResourceMeta.Name + ": " + c.Message)
+		}
+	}
+	return words(whole.Message)
+}
