@@ -1,0 +1,63 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// The version of the canonical form. It is part of the digest and of what is
+// hashed. Whoever changes the form (a field of Content renamed, a default of an
+// embedded CRD changed, another order) makes every digest differ, so:
+//
+//   - the version becomes v2, and docs/decisions says why;
+//   - Decode keeps reading v1 bodies for as long as any cluster may run one;
+//   - an add-on whose v1 and v2 content is the same is not a rollout, because
+//     clusters are compared by their rendered inputs, not by the digest alone.
+//
+// A field added to Content with omitempty, absent in existing content, changes no
+// digest and needs no new version.
+const digestVersion = "v1"
+
+// maxNameLength is what the API server allows for the name of most objects.
+const maxNameLength = 253
+
+// Digest returns v1:sha256:<hex>, the identity of the content: equal for equal
+// content, whatever order, file layout or API version it was declared in.
+//
+// What is hashed is the version, a zero byte and the canonical JSON of the
+// content. JSON delimits every string and list, so two contents cannot run
+// together into one text.
+func (c Content) Digest() (string, error) {
+	body, err := c.canonical()
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	hash.Write([]byte(digestVersion + "\x00"))
+	hash.Write(body)
+	return digestVersion + ":sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// canonical is the one text of this content: fields in the order of their types,
+// map keys sorted, no spaces. Lists are in the order Content's invariant gives.
+func (c Content) canonical() ([]byte, error) {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the content of add-on %q: %w", c.AddOn, err)
+	}
+	return body, nil
+}
+
+// RevisionName returns the name of the AddOnRevision of an add-on's digest:
+// <add-on>-<10 hex of the digest>. A name that would be too long loses the end of
+// its add-on part; whoever finds an AddOnRevision of that name compares its digest.
+func RevisionName(addOn, digest string) string {
+	const shown = 10
+	short := digest[strings.LastIndexByte(digest, ':')+1:]
+	short = short[:min(shown, len(short))]
+	addOn = addOn[:min(len(addOn), maxNameLength-1-len(short))]
+	return strings.TrimRight(addOn, "-.") + "-" + short
+}

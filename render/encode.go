@@ -1,0 +1,109 @@
+package render
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// MaxContent is the largest canonical content, in bytes before compression. It
+// bounds what Decode takes into memory for an AddOnRevision of 1 MiB, which gzip
+// could blow up to a gigabyte.
+const MaxContent = 16 << 20
+
+var (
+	// ErrTooLarge says that content exceeds MaxContent, or v1alpha1.MaxRevisionBody
+	// when compressed. The user must split the add-on.
+	ErrTooLarge = errors.New("content is too large for an AddOnRevision")
+	// ErrInvalidBody says that a body is not what Encode wrote, or that a newer
+	// version wrote it. Its clusters are to be held, never re-rendered from elsewhere.
+	ErrInvalidBody = errors.New("body of an AddOnRevision cannot be read")
+)
+
+// Encode returns the content as the body of an AddOnRevision: its canonical JSON,
+// gzip'd without name or time, so that equal content gives equal bytes. Another
+// version of Go may compress differently; therefore revisions are compared by
+// digest, never by body. It returns ErrTooLarge, with the sizes, beyond the limits.
+func (c Content) Encode() ([]byte, error) {
+	text, err := c.canonical()
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MaxContent {
+		return nil, fmt.Errorf("cannot encode add-on %q: %w: %d bytes, at most %d", c.AddOn, ErrTooLarge, len(text), MaxContent)
+	}
+	body, err := compress(text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode add-on %q: %w", c.AddOn, err)
+	}
+	if len(body) > v1alpha1.MaxRevisionBody {
+		return nil, fmt.Errorf("cannot encode add-on %q: %w: %d bytes compressed, at most %d",
+			c.AddOn, ErrTooLarge, len(body), v1alpha1.MaxRevisionBody)
+	}
+	return body, nil
+}
+
+func compress(text []byte) ([]byte, error) {
+	var body bytes.Buffer
+	w, err := gzip.NewWriterLevel(&body, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
+}
+
+// Decode reads the body of an AddOnRevision. It returns ErrInvalidBody for
+// anything but one gzip stream of one JSON object whose fields it all knows: a
+// field it does not know was written by a newer version and may change what the
+// content means. The caller compares the digest of the result with the one the
+// AddOnRevision claims before it uses either.
+func Decode(body []byte) (Content, error) {
+	text, err := decompress(body)
+	if err != nil {
+		return Content{}, fmt.Errorf("%w: %w", ErrInvalidBody, err)
+	}
+	var c Content
+	unknown, err := kjson.UnmarshalStrict(text, &c)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return Content{}, fmt.Errorf("%w: %w", ErrInvalidBody, err)
+	}
+	if c.AddOn == "" {
+		return Content{}, fmt.Errorf("%w: it names no add-on", ErrInvalidBody)
+	}
+	return c, nil
+}
+
+func decompress(body []byte) ([]byte, error) {
+	if len(body) > v1alpha1.MaxRevisionBody {
+		return nil, fmt.Errorf("%d bytes compressed, at most %d", len(body), v1alpha1.MaxRevisionBody)
+	}
+	source := bytes.NewReader(body)
+	r, err := gzip.NewReader(source)
+	if err != nil {
+		return nil, err
+	}
+	r.Multistream(false) // what follows is not ours; see below
+	text, err := io.ReadAll(io.LimitReader(r, MaxContent+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MaxContent {
+		return nil, fmt.Errorf("more than %d bytes uncompressed", MaxContent)
+	}
+	if source.Len() > 0 {
+		return nil, errors.New("something follows the compressed content")
+	}
+	return text, nil
+}

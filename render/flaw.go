@@ -1,0 +1,47 @@
+package render
+
+import (
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// flaw is one thing wrong with one object: a problem that does not know yet which
+// object it is about.
+type flaw struct {
+	field   fieldPath
+	reason  problem.Reason
+	message string
+	hint    string
+}
+
+// about makes a flaw a problem of an object and looks up its line.
+func (f flaw) about(object Located) problem.Problem {
+	declared := object.GetUnstructured()
+	if declared.GetKind() == addOnKind && declared.GroupVersionKind().Version == betaVersion {
+		f.field = asDeclaredBeta(f.field)
+	}
+	path, line := object.Position(string(f.field))
+	return problem.Problem{
+		Reason: f.reason, Path: path, Line: line,
+		Kind: declared.GetKind(), Name: declared.GetName(), Field: string(f.field),
+		Message: f.message, Hint: f.hint,
+	}
+}
+
+// firstPerField drops flaws of a field that already has one. The checks run from
+// the most to the least specific, so the first has the better words.
+func firstPerField(flaws []flaw) []flaw {
+	seen := make(map[fieldPath]bool, len(flaws))
+	var kept []flaw
+	for _, f := range flaws {
+		if !seen[f.field] {
+			seen[f.field] = true
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// notAString is the flaw of a number, boolean or null where a string belongs.
+func notAString(at fieldPath, reason problem.Reason) flaw {
+	return flaw{field: at, reason: reason, message: "must be a string", hint: "quote it"}
+}

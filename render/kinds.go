@@ -1,0 +1,126 @@
+package render
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+const (
+	storageVersion = "v1alpha1"
+	betaVersion    = "v1beta1"
+
+	placementGroup = "cluster.open-cluster-management.io"
+	rolloutGroup   = "addonflow.io"
+
+	hubConfigsResource = "addonhubconfigs"
+	configMapsResource = "configmaps"
+	secretsResource    = "secrets"
+
+	addOnKind     = "ClusterManagementAddOn"
+	templateKind  = "AddOnTemplate"
+	configKind    = "AddOnDeploymentConfig"
+	placementKind = "Placement"
+	namespaceKind = "Namespace"
+	configMapKind = "ConfigMap"
+)
+
+// role is what an object is to a commit.
+type role int
+
+const (
+	roleUnsupported role = iota
+	roleNamespace
+	rolePlacement
+	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration
+	// and whose schema only the hub knows.
+	roleOther
+	roleConfigMap
+	roleConfig
+	roleTemplate
+	roleAddOn
+	roleRollout
+)
+
+// supportedKinds is what the message about an unsupported kind lists.
+const supportedKinds = "supported are ClusterManagementAddOn, AddOnTemplate and AddOnDeploymentConfig " +
+	"(addon.open-cluster-management.io/v1alpha1 or v1beta1), AddOnRollout (addonflow.io/v1alpha1), " +
+	"Placement (cluster.open-cluster-management.io/v1beta1), Namespace (v1), " +
+	"and the kinds a ClusterManagementAddOn of the commit lists in supportedConfigs, except Secret"
+
+// roleOf classifies a kind; listed are the configuration resources that the
+// commit's add-ons list.
+func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) role {
+	served := kind.Version == storageVersion || kind.Version == betaVersion
+	switch kind.GroupKind() {
+	case schema.GroupKind{Group: addonGroup, Kind: addOnKind}:
+		return when(served, roleAddOn)
+	case schema.GroupKind{Group: addonGroup, Kind: templateKind}:
+		return when(served, roleTemplate)
+	case schema.GroupKind{Group: addonGroup, Kind: configKind}:
+		return when(served, roleConfig)
+	case schema.GroupKind{Group: placementGroup, Kind: placementKind}:
+		return when(kind.Version == betaVersion, rolePlacement)
+	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnRolloutKind}:
+		return when(kind.Version == storageVersion, roleRollout)
+	case schema.GroupKind{Kind: namespaceKind}:
+		return when(kind.Version == "v1", roleNamespace)
+	}
+	resource := resourceOf(kind)
+	switch {
+	case !listed[resource] || refusedConfiguration(resource) != "":
+		return roleUnsupported
+	case resource == schema.GroupResource{Resource: configMapsResource}:
+		return when(kind.Version == "v1", roleConfigMap)
+	default:
+		return roleOther
+	}
+}
+
+func when(ok bool, r role) role {
+	if !ok {
+		return roleUnsupported
+	}
+	return r
+}
+
+// refusedConfiguration says why a resource cannot be a configuration of an add-on;
+// "" if it can.
+func refusedConfiguration(resource schema.GroupResource) string {
+	switch resource {
+	case schema.GroupResource{Resource: secretsResource}:
+		return "a Secret cannot be a configuration: it would be copied into every AddOnRevision"
+	case schema.GroupResource{Group: addonGroup, Resource: hubConfigsResource}:
+		return "AddOnHubConfig is not supported"
+	default:
+		return ""
+	}
+}
+
+// resourceOf guesses the resource of a kind as OCM does: without asking a hub.
+func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural.GroupResource()
+}
+
+// knownKind is the kind of a configuration resource, "" where only the hub knows.
+func knownKind(resource schema.GroupResource) string {
+	switch resource {
+	case schema.GroupResource{Group: addonGroup, Resource: templateResource}:
+		return templateKind
+	case schema.GroupResource{Group: addonGroup, Resource: agentConfigResource}:
+		return configKind
+	case schema.GroupResource{Resource: configMapsResource}:
+		return configMapKind
+	default:
+		return ""
+	}
+}
+
+// resourceName is how a message names a configuration resource.
+func resourceName(group, resource string) string {
+	return strings.TrimSuffix(resource+"."+group, ".")
+}

@@ -1,0 +1,110 @@
+package render
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Located is an object of a commit and where it stands in it.
+type Located interface {
+	// GetUnstructured returns the object as declared; Load does not change it.
+	GetUnstructured() *unstructured.Unstructured
+	// Position returns file and 1-based line of a field such as
+	// spec.customizedVariables[0].value or metadata.labels[example.com/team];
+	// "" asks for the object itself. Line 0: unknown.
+	Position(field string) (path string, line int)
+}
+
+// Reference names a configuration object that a ClusterManagementAddOn refers to.
+type Reference struct {
+	Group    string
+	Resource string
+	// Kind of the object where render knows it; it takes no part in a lookup.
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+// Lookup holds objects that live only on the hub, as read there. A nil value says
+// that the hub was asked and has none.
+type Lookup map[Reference]*unstructured.Unstructured
+
+// LoadOptions say what a source may declare.
+type LoadOptions struct {
+	// AllowedAddOns are the names of the add-ons it may declare; empty: any.
+	AllowedAddOns []string
+	// Namespace of the AddOnSource. An AddOnRollout may name no other. Empty, as
+	// offline: not checked.
+	Namespace string
+}
+
+// Commit is what the objects of one commit ask for.
+type Commit struct {
+	// AddOns sorted by name.
+	AddOns []AddOn
+	// Objects to apply to the hub, normalised to the storage version and sorted,
+	// Namespaces first and ClusterManagementAddOns, as declared, last. AddOnRollouts
+	// are not among them; see AddOn.Rollout.
+	Objects []*unstructured.Unstructured
+	// Missing are references found neither in the commit nor in the Lookup, or
+	// known to be absent, sorted. The caller reads them from the hub and loads
+	// again; what then remains missing is waited for (Reconciling), not an error.
+	Missing []Reference
+}
+
+// AddOn is what a commit declares for one add-on.
+type AddOn struct {
+	Name string
+	// Content and Digest are zero while the add-on has Missing references.
+	Content Content
+	Digest  string
+	// Missing are the references of this add-on in Commit.Missing.
+	Missing []Reference
+	// Install is the declared installStrategy. It is policy: not in the Digest.
+	// Its numbers and durations have the right type; rollout.Validate judges them.
+	Install v1alpha1.Install
+	// Rollout is the spec of the commit's AddOnRollout for this add-on, nil if none.
+	Rollout *v1alpha1.AddOnRolloutSpec
+	// ClusterManagementAddOn is normalised and otherwise as declared.
+	ClusterManagementAddOn *addonv1alpha1.ClusterManagementAddOn
+	// Position returns where a field of the add-on's ClusterManagementAddOn or
+	// AddOnRollout (the kind) stands; "" and 0 for another kind.
+	Position func(kind, field string) (path string, line int)
+}
+
+// Load checks the objects of a commit as one unit and returns what they ask for.
+// With any problem the commit must not be applied, and only Commit.Missing may be
+// used. All problems are returned, sorted; what depends on a Missing object is
+// checked when it is there. The order of objects changes nothing.
+//
+// Standard OCM objects are accepted in v1alpha1 and v1beta1. Strict means: an
+// unknown field, a value of another type, or metadata that only the API server
+// may set is a problem. Dropped as the API server itself drops them on a write:
+// status, null fields, metadata.creationTimestamp, generation and selfLink, and the
+// namespace of a cluster-scoped object.
+//
+// The pace in rolloutStrategy, strategy and stages is left to rollout.Validate
+// wherever it has the right type.
+func Load(objects []Located, hub Lookup, o LoadOptions) (Commit, problem.List) {
+	l := loader{options: o, hub: hub.byReference()}
+	l.schemas = compiledSchemas()
+	l.read(objects)
+	l.buildAddOns()
+	l.checkAddOns()
+	return l.commit(), slices.Compact(l.problems.Sorted())
+}
+
+// byReference is the lookup without the kinds, which do not identify anything.
+func (h Lookup) byReference() Lookup {
+	plain := make(Lookup, len(h))
+	for reference, object := range h {
+		reference.Kind = ""
+		plain[reference] = object
+	}
+	return plain
+}

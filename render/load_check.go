@@ -1,0 +1,164 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// checkAddOns digests and renders every complete add-on, and reports what its
+// rendering finds.
+func (l *loader) checkAddOns() {
+	claims := claims{}
+	for _, d := range l.addOns {
+		if d.Content.AddOn == "" {
+			continue // something it refers to is missing or has problems of its own
+		}
+		if err := d.seal(); err != nil {
+			l.report(d.addOn, flaw{reason: ReasonLimitExceeded, message: err.Error(), hint: "split the add-on"})
+			continue
+		}
+		renderer, err := NewRenderer(d.Content)
+		if err != nil {
+			l.report(d.addOn, flaw{reason: ReasonInvalidTemplate, message: err.Error()})
+			continue
+		}
+		found := d.check(renderer)
+		for _, f := range found {
+			l.reportFinding(d, f)
+		}
+		if len(found) == 0 {
+			l.checkConflicts(claims, d, renderer)
+		}
+	}
+}
+
+// check renders what the declared install strategy gives to clusters. The defaults
+// are left out where every placement has its own configurations: they are for
+// hand-made ManagedClusterAddOns then, and whoever makes one sees what it lacks.
+// Renderer.Check, which knows no install strategy, would refuse the commit.
+func (d *draft) check(r *Renderer) []Finding {
+	assignments := []*assignment{r.defaults}
+	if d.Install.Type == addonv1alpha1.AddonInstallStrategyPlacements && len(d.Install.Placements) > 0 {
+		assignments = nil
+		for _, p := range d.Install.Placements {
+			assignments = append(assignments, r.assignmentOf([]v1alpha1.PlacementReference{p.PlacementReference}))
+		}
+	}
+	var found findings
+	for _, a := range assignments {
+		for _, f := range r.check(a) {
+			found.add(f)
+		}
+	}
+	return found.list
+}
+
+// seal gives an add-on its digest, if its content fits into an AddOnRevision.
+func (d *draft) seal() error {
+	digest, err := d.Content.Digest()
+	if err != nil {
+		return err
+	}
+	if _, err := d.Content.Encode(); err != nil {
+		return err
+	}
+	d.Digest = digest
+	return nil
+}
+
+// reportFinding reports what rendering found where it stands: in the template or
+// configuration, if the commit declares it, else at the add-on that refers to it.
+func (l *loader) reportFinding(d *draft, f Finding) {
+	var reference Reference
+	switch {
+	case f.Template != "":
+		reference = Reference{Group: addonGroup, Resource: templateResource, Name: f.Template}
+	case f.Config != "":
+		namespace, name, _ := strings.Cut(f.Config, "/")
+		reference = Reference{Group: addonGroup, Resource: agentConfigResource, Namespace: namespace, Name: name}
+	}
+	if o, declared := l.configs[reference]; declared {
+		l.report(o, flawOfFinding(f))
+		return
+	}
+	about := flaw{reason: f.Reason, message: f.Message, hint: f.Hint}
+	if reference.Name != "" {
+		about.message = fmt.Sprintf("%s %q on the hub: %s: %s", reference.Resource, reference.Name, f.Field, f.Message)
+	}
+	l.report(d.addOn, about)
+}
+
+// claim is an object that an add-on brings to the clusters of a placement.
+type claim struct {
+	addOn  string
+	object *unstructured.Unstructured
+}
+
+// claims are the first claims on the objects of each placement's clusters.
+type claims map[v1alpha1.PlacementReference]map[identity]claim
+
+// checkConflicts finds objects that two add-ons bring to the clusters of one
+// placement (bad input, row 42): their works would overwrite each other for ever.
+// A Namespace that both describe alike is no conflict. Clusters that two
+// placements of different names share are not known here and not compared.
+func (l *loader) checkConflicts(all claims, d *draft, r *Renderer) {
+	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
+		return
+	}
+	for _, p := range d.Install.Placements {
+		cluster := Cluster{Name: probeCluster, Placements: []v1alpha1.PlacementReference{p.PlacementReference}}
+		rendered, err := r.Render(cluster)
+		if err != nil {
+			continue // Check found nothing, so it is about the probe
+		}
+		objects, err := rendered.Objects()
+		if err != nil {
+			continue
+		}
+		if all[p.PlacementReference] == nil {
+			all[p.PlacementReference] = map[identity]claim{}
+		}
+		for i, object := range objects {
+			if f, conflict := all.take(p.PlacementReference, d.Name, object); conflict {
+				f.field = manifestsAt.index(i) // objects are in the template's order
+				l.reportConflict(d, rendered.Template, f)
+			}
+		}
+	}
+}
+
+// take claims an object for an add-on. It returns a flaw if another one has it.
+func (c claims) take(p v1alpha1.PlacementReference, addOn string, object *unstructured.Unstructured) (flaw, bool) {
+	id := identityOf(object.Object)
+	first, claimed := c[p][id]
+	if !claimed {
+		c[p][id] = claim{addOn: addOn, object: object}
+		return flaw{}, false
+	}
+	if first.addOn == addOn || id.Kind == namespaceKind && equality.Semantic.DeepEqual(first.object.Object, object.Object) {
+		return flaw{}, false
+	}
+	return flaw{
+		reason:  ReasonObjectConflict,
+		message: fmt.Sprintf("add-ons %q and %q both deploy %s to the clusters of placement %s/%s", first.addOn, addOn, id, p.Namespace, p.Name),
+		hint:    "rename it in one of them, or move it into one",
+	}, true
+}
+
+// reportConflict reports at the manifest, if the commit declares the template and
+// has a manifest there; objects that rendering added have none.
+func (l *loader) reportConflict(d *draft, template string, f flaw) {
+	o, declared := l.configs[Reference{Group: addonGroup, Resource: templateResource, Name: template}]
+	if !declared {
+		o, f.field = d.addOn, ""
+	} else if manifests, _ := manifestsOf(o.object.Object); f.field.position() >= len(manifests) {
+		f.field = manifestsAt
+	}
+	l.report(o, f)
+}

@@ -1,0 +1,168 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// referring is a reference and the field of the ClusterManagementAddOn it stands in.
+type referring struct {
+	ConfigReference
+	at fieldPath
+}
+
+// resolve builds the content of an add-on from its ClusterManagementAddOn and the
+// objects it refers to, or notes which of them are missing.
+func (l *loader) resolve(d *draft) {
+	spec := d.ClusterManagementAddOn.Spec
+	c := Content{AddOn: d.Name}
+	var all []referring
+	for i, supported := range spec.SupportedConfigs {
+		c.Supported = append(c.Supported, supported.ConfigGroupResource)
+		if supported.DefaultConfig == nil {
+			continue
+		}
+		r := referring{at: fieldPath("spec.supportedConfigs").index(i).child("defaultConfig")}
+		r.ConfigReference = configReference(supported.ConfigGroupResource, *supported.DefaultConfig)
+		all = append(all, r)
+		c.Defaults = append(c.Defaults, r.ConfigReference)
+	}
+	for i, p := range spec.InstallStrategy.Placements {
+		refs := placementReferences(i, p)
+		all = append(all, refs...)
+		if assigned := unique(refs); len(assigned) > 0 {
+			c.Placements = append(c.Placements, PlacementConfigs{
+				PlacementReference: v1alpha1.PlacementReference{Namespace: p.Namespace, Name: p.Name}, Configs: assigned,
+			})
+		}
+	}
+	for _, r := range all {
+		l.take(d, &c, r)
+	}
+	c.sort()
+	if d.broken || len(d.Missing) > 0 {
+		return
+	}
+	d.Content = c
+}
+
+func placementReferences(i int, p addonv1alpha1.PlacementStrategy) []referring {
+	at := fieldPath("spec.installStrategy.placements").index(i).child("configs")
+	var refs []referring
+	for j, config := range p.Configs {
+		refs = append(refs, referring{at: at.index(j), ConfigReference: configReference(config.ConfigGroupResource, config.ConfigReferent)})
+	}
+	return refs
+}
+
+func configReference(resource addonv1alpha1.ConfigGroupResource, referent addonv1alpha1.ConfigReferent) ConfigReference {
+	return ConfigReference{Group: resource.Group, Resource: resource.Resource, Namespace: referent.Namespace, Name: referent.Name}
+}
+
+// unique drops repeated references, as OCM does; the order stays.
+func unique(refs []referring) []ConfigReference {
+	var kept []ConfigReference
+	for _, r := range refs {
+		if !slices.Contains(kept, r.ConfigReference) {
+			kept = append(kept, r.ConfigReference)
+		}
+	}
+	return kept
+}
+
+// take adds the object of one reference to the content, unless it is there already.
+func (l *loader) take(d *draft, c *Content, r referring) {
+	object, known := l.find(d, r)
+	if !known {
+		return
+	}
+	if r.Group == addonGroup && r.Resource == templateResource {
+		l.takeTemplate(d, c, r, object)
+		return
+	}
+	if slices.ContainsFunc(c.Configs, func(config Config) bool { return config.ConfigReference == r.ConfigReference }) {
+		return
+	}
+	hash, err := SpecHash(object)
+	if err != nil {
+		l.report(d.addOn, flaw{field: r.at, reason: ReasonInvalidReference, message: err.Error()})
+		d.broken = true
+		return
+	}
+	c.Configs = append(c.Configs, Config{
+		ConfigReference: r.ConfigReference,
+		APIVersion:      object.GetAPIVersion(), Kind: object.GetKind(),
+		SpecHash: hash, Body: hashedFields(object.Object),
+	})
+}
+
+func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstructured.Unstructured) {
+	if addOn := valueAt(object.Object, "spec", "addonName"); addOn != d.Name {
+		l.report(d.addOn, flaw{
+			field: r.at, reason: ReasonInvalidReference,
+			message: fmt.Sprintf("AddOnTemplate %q belongs to add-on %q", r.Name, addOn),
+			hint:    "set its spec.addonName, or refer to a template of this add-on",
+		})
+		d.broken = true
+		return
+	}
+	if slices.ContainsFunc(c.Templates, func(t Template) bool { return t.Name == r.Name }) {
+		return
+	}
+	hash, err := SpecHash(object)
+	if err != nil {
+		l.report(d.addOn, flaw{field: r.at, reason: ReasonInvalidReference, message: err.Error()})
+		d.broken = true
+		return
+	}
+	typed, err := ParseTypedVariables(object.GetAnnotations()[TypedVariablesAnnotation])
+	if err != nil {
+		return // templateFlaws reported it
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	c.Templates = append(c.Templates, Template{Name: r.Name, SpecHash: hash, Typed: typed, Spec: spec})
+}
+
+// find returns the object of a reference, from the commit or else from the hub.
+// known is false when it is missing, noted in d.Missing, or has problems.
+func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured, known bool) {
+	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
+	reference := Reference{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
+	if o, declared := l.configs[reference]; declared {
+		d.broken = d.broken || o.object == nil
+		return o.object, o.object != nil
+	}
+	if live := l.hub[reference]; live != nil {
+		return l.fromHub(d, r, live)
+	}
+	reference.Kind = knownKind(resource)
+	d.Missing = append(d.Missing, reference)
+	return nil, false
+}
+
+// fromHub normalises and validates an object that lives on the hub. What is wrong
+// with it is a problem of the commit that refers to it.
+func (l *loader) fromHub(d *draft, r referring, live *unstructured.Unstructured) (object *unstructured.Unstructured, known bool) {
+	role := roleOf(live.GroupVersionKind(), l.listed)
+	object, err := l.schemas.stored(live, role)
+	flaws := []flaw{}
+	if err != nil {
+		flaws = append(flaws, flaw{message: err.Error(), reason: ReasonInvalidReference})
+	} else {
+		flaws = append(flaws, valueFlaws(object, role)...)
+	}
+	for _, f := range flaws {
+		l.report(d.addOn, flaw{
+			field: r.at, reason: f.reason, hint: f.hint,
+			message: fmt.Sprintf("%s %q on the hub: %s: %s", live.GetKind(), live.GetName(), f.field, f.message),
+		})
+	}
+	d.broken = d.broken || len(flaws) > 0
+	return object, len(flaws) == 0
+}

@@ -1,0 +1,170 @@
+package render
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// scope says whether objects of a kind live in a namespace.
+type scope int
+
+const (
+	// scopeUnknown: only the hub knows.
+	scopeUnknown scope = iota
+	scopeCluster
+	scopeNamespaced
+	// scopeNamespace is that of Namespace itself: cluster-scoped, shorter names.
+	scopeNamespace
+)
+
+// ownKeys is the prefix of labels and annotations that are AddonFlow's to write.
+const ownKeys = "addonflow.io/"
+
+// reduceMetadata returns name, namespace, labels and annotations of a declared
+// object and what is wrong with its metadata. What the API server drops or
+// overwrites on a write is dropped; what it would refuse, or what would make the
+// object depend on others, is refused (bad input, row 39).
+func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw) {
+	declared, isObject := object["metadata"].(map[string]any)
+	if !isObject {
+		return nil, []flaw{{field: "metadata", reason: ReasonInvalidManifest, message: "is required", hint: "give the object a metadata.name"}}
+	}
+	reduced := map[string]any{}
+	var flaws []flaw
+	for _, key := range slices.Sorted(maps.Keys(declared)) {
+		value, found := reduceField(key, declared[key])
+		flaws = append(flaws, found...)
+		if value != nil {
+			reduced[key] = value
+		}
+	}
+	if s == scopeCluster || s == scopeNamespace {
+		delete(reduced, "namespace")
+	}
+	if len(flaws) > 0 {
+		return reduced, flaws
+	}
+	return reduced, metadataFlaws(reduced, s)
+}
+
+// reduceField returns what is kept of one metadata field, nil for nothing.
+func reduceField(key string, value any) (any, []flaw) {
+	at := fieldPath("metadata").child(key)
+	switch {
+	case value == nil:
+		return nil, nil
+	case key == "name" || key == "namespace":
+		text, isString := value.(string)
+		if !isString {
+			return nil, []flaw{notAString(at, ReasonInvalidManifest)}
+		}
+		return text, nil
+	case key == "labels" || key == "annotations":
+		return reduceStrings(at, value)
+	case key == "creationTimestamp" || key == "generation" || key == "selfLink":
+		return nil, nil
+	}
+	if f, refused := refusedMetadata(at, key); refused {
+		return nil, []flaw{f}
+	}
+	return nil, []flaw{unknownField("metadata", key, []string{"name", "namespace", "labels", "annotations"})}
+}
+
+// reduceStrings returns labels or annotations, nil when there are none.
+func reduceStrings(at fieldPath, value any) (any, []flaw) {
+	flaws := stringMapFlaws(at, value)
+	entries, _ := value.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if strings.HasPrefix(key, ownKeys) && key != TypedVariablesAnnotation {
+			flaws = append(flaws, flaw{
+				field: at.child(key), reason: ReasonInvalidManifest,
+				message: "is written by AddonFlow or set on the hub", hint: "remove it",
+			})
+		}
+	}
+	if len(flaws) > 0 || len(entries) == 0 {
+		return nil, flaws
+	}
+	return maps.Clone(entries), nil
+}
+
+// stringMapFlaws refuses labels or annotations whose values are no strings.
+func stringMapFlaws(at fieldPath, value any) []flaw {
+	entries, isMap := value.(map[string]any)
+	if !isMap {
+		return []flaw{{field: at, reason: ReasonInvalidManifest, message: "must be a map of strings"}}
+	}
+	var flaws []flaw
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if _, isString := entries[key].(string); !isString {
+			flaws = append(flaws, notAString(at.child(key), ReasonInvalidManifest))
+		}
+	}
+	return flaws
+}
+
+// refusedMetadata is the flaw of a metadata field that Git must not set, neither
+// on a hub object nor on a manifest of a template.
+func refusedMetadata(at fieldPath, key string) (flaw, bool) {
+	f := flaw{field: at, reason: ReasonInvalidManifest, hint: "remove it"}
+	switch key {
+	case "generateName":
+		f.message, f.hint = "an object of a commit needs a fixed name", "set metadata.name"
+	case "uid", "resourceVersion", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds":
+		f.message = "is set by the API server"
+	case "ownerReferences":
+		f.message = "owners cannot be declared: they are known by a uid of one cluster"
+	case "finalizers":
+		f.message = "finalizers cannot be declared: nobody would remove them"
+	default:
+		return flaw{}, false
+	}
+	return f, true
+}
+
+// metadataFlaws validates reduced metadata as the API server would.
+func metadataFlaws(reduced map[string]any, s scope) []flaw {
+	meta := objectMeta(reduced)
+	name := apivalidation.ValidateNameFunc(apivalidation.NameIsDNSSubdomain)
+	if s == scopeNamespace {
+		name = apivalidation.ValidateNamespaceName
+	}
+	namespaced := s == scopeNamespaced || s == scopeUnknown && meta.Namespace != ""
+	var flaws []flaw
+	for _, err := range apivalidation.ValidateObjectMeta(&meta, namespaced, name, field.NewPath("metadata")) {
+		f := flaw{field: fieldPath(err.Field), reason: ReasonInvalidManifest, message: err.ErrorBody()}
+		if err.Type == field.ErrorTypeRequired {
+			f.message = "is required"
+		}
+		flaws = append(flaws, f)
+	}
+	return flaws
+}
+
+// objectMeta is the typed form of reduced metadata.
+func objectMeta(reduced map[string]any) metav1.ObjectMeta {
+	name, _ := reduced["name"].(string)
+	namespace, _ := reduced["namespace"].(string)
+	return metav1.ObjectMeta{
+		Name: name, Namespace: namespace,
+		Labels: stringMap(reduced["labels"]), Annotations: stringMap(reduced["annotations"]),
+	}
+}
+
+func stringMap(value any) map[string]string {
+	entries, _ := value.(map[string]any)
+	if len(entries) == 0 {
+		return nil
+	}
+	typed := make(map[string]string, len(entries))
+	for key, value := range entries {
+		text, _ := value.(string)
+		typed[key] = text
+	}
+	return typed
+}

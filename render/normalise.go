@@ -1,0 +1,156 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// normalise returns a declared object as the hub stores it: in the storage version,
+// defaults filled in, metadata reduced. With any flaw the object is of no use.
+func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unstructured.Unstructured, []flaw) {
+	object, err := plainJSON(declared.Object)
+	if err != nil {
+		return nil, []flaw{{reason: ReasonInvalidManifest, message: err.Error()}}
+	}
+	delete(object, "status")
+	metadata, flaws := reduceMetadata(object, s.scopeOf(declared, r))
+	var found []flaw
+	switch r {
+	case roleNamespace:
+		object, found = normaliseNamespace(object)
+	case roleConfigMap:
+		found = strictTopLevel(object, reflect.TypeFor[corev1.ConfigMap]())
+	case roleRollout:
+		found = append(strictTopLevel(object, reflect.TypeFor[v1alpha1.AddOnRollout]()), paceFlaws("spec", object["spec"])...)
+	case roleOther:
+		// Whatever schema it has, only the hub knows it.
+	default:
+		object, found = s.normaliseBySchema(object, declared, r)
+	}
+	object["metadata"] = metadata
+	return &unstructured.Unstructured{Object: object}, firstPerField(append(flaws, found...))
+}
+
+// normaliseBySchema does it for the kinds whose CRD is embedded.
+func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructured.Unstructured, r role) (map[string]any, []flaw) {
+	k, known := s[declared.GroupVersionKind()]
+	if !known {
+		return object, []flaw{{reason: ReasonUnsupportedKind, message: "has no known schema"}}
+	}
+	flaws := unknownFields(object, k.structural)
+	if r == roleAddOn {
+		flaws = append(flaws, paceFlaws("spec.installStrategy", valueAt(object, "spec", "installStrategy"))...)
+	}
+	var manifests []flaw
+	if r == roleTemplate {
+		manifests = manifestFlaws(object)
+		flaws = append(flaws, manifests...)
+	}
+	k.complete(object)
+	for _, f := range schemaFlaws(object, k, r) {
+		// The schema's view of a manifest is coarser, and stops at the first flaw.
+		if len(manifests) == 0 || !f.field.under(manifestsAt) {
+			flaws = append(flaws, f)
+		}
+	}
+	object = toStorage(object, r, k)
+	s.storageSchema(declared, k).complete(object)
+	return object, flaws
+}
+
+// storageSchema is the schema of the version the hub stores an object in; what is
+// converted gets that version's defaults when the hub reads it back.
+func (s schemaSet) storageSchema(object *unstructured.Unstructured, k kindSchema) kindSchema {
+	kind := object.GroupVersionKind()
+	kind.Version = k.storage
+	return s[kind]
+}
+
+// stored returns an object read from the hub in the same form, trusting the hub to
+// have validated it. It may be served in another version than the hub stores.
+func (s schemaSet) stored(live *unstructured.Unstructured, r role) (*unstructured.Unstructured, error) {
+	object, err := plainJSON(live.Object)
+	if err != nil {
+		return nil, err
+	}
+	delete(object, "status")
+	metadata, _ := reduceMetadata(object, scopeUnknown)
+	if k, known := s[live.GroupVersionKind()]; known {
+		k.complete(object)
+		object = toStorage(object, r, k)
+		s.storageSchema(live, k).complete(object)
+	}
+	object["metadata"] = metadata
+	return &unstructured.Unstructured{Object: object}, nil
+}
+
+// scopeOf says where objects of a kind live.
+func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
+	switch r {
+	case roleNamespace:
+		return scopeNamespace
+	case roleConfigMap:
+		return scopeNamespaced
+	case roleRollout, roleOther:
+		return scopeUnknown // an AddOnRollout takes its source's namespace
+	}
+	if s[object.GroupVersionKind()].namespaced {
+		return scopeNamespaced
+	}
+	return scopeCluster
+}
+
+// normaliseNamespace keeps nothing of a Namespace but its metadata: its spec is
+// for finalizers, and those belong to the hub.
+func normaliseNamespace(object map[string]any) (map[string]any, []flaw) {
+	flaws := strictTopLevel(object, reflect.TypeFor[corev1.Namespace]())
+	if finalizers := valueAt(object, "spec", "finalizers"); finalizers != nil {
+		flaws = append(flaws, flaw{field: "spec.finalizers", reason: ReasonInvalidManifest, message: "finalizers cannot be declared: nobody would remove them", hint: "remove it"})
+	}
+	return map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"]}, flaws
+}
+
+// strictTopLevel is strictFlaws of every field but the metadata, which reduceMetadata checks.
+func strictTopLevel(object map[string]any, want reflect.Type) []flaw {
+	body := make(map[string]any, len(object))
+	for key, value := range object {
+		if key != "metadata" {
+			body[key] = value
+		}
+	}
+	return strictFlaws("", body, want)
+}
+
+// plainJSON is a deep copy with the value types that decoding JSON gives: int64,
+// float64, []any and map[string]any. A whole number is an int64 whoever wrote it.
+func plainJSON(object map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
+	}
+	copied := map[string]any{}
+	if err := utiljson.Unmarshal(text, &copied); err != nil {
+		return nil, fmt.Errorf("cannot be read as JSON: %w", err)
+	}
+	return copied, nil
+}
+
+// valueAt returns a nested value, nil where there is none.
+func valueAt(object map[string]any, keys ...string) any {
+	value := any(object)
+	for _, key := range keys {
+		parent, isObject := value.(map[string]any)
+		if !isObject {
+			return nil
+		}
+		value = parent[key]
+	}
+	return value
+}

@@ -1,0 +1,113 @@
+package render
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// wrongType finds the types in kube-openapi's words.
+var wrongType = regexp.MustCompile(`must be of type ([a-z,]+): "([a-z]+)"`)
+
+// spokenPath finds the path that kube-openapi says before its message.
+var spokenPath = regexp.MustCompile(`^\S+ in body `)
+
+// schemaFlaws returns what the API server would refuse in a completed object: its
+// types, bounds and patterns, duplicates in lists with keys, and the metadata of
+// embedded resources. Each flaw has the reason of the object's kind and field.
+// It may drop metadata fields of embedded resources that the API server drops.
+func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw {
+	var errs field.ErrorList
+	errs = append(errs, validation.ValidateCustomResource(nil, object, k.validator)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, object)...)
+	if err := objectmeta.Coerce(nil, object, k.structural, false, false); err != nil {
+		errs = append(errs, err)
+	} else {
+		errs = append(errs, objectmeta.Validate(nil, object, k.structural, false)...)
+	}
+	var flaws []flaw
+	for _, err := range errs {
+		if f := flawOf(err, r); !leftToRollout(f, err.Type) {
+			flaws = append(flaws, f)
+		}
+	}
+	slices.SortStableFunc(flaws, func(a, b flaw) int { return strings.Compare(string(a.field), string(b.field)) })
+	return flaws
+}
+
+func flawOf(err *field.Error, r role) flaw {
+	at := fieldPath(strings.TrimPrefix(err.Field, "<nil>"))
+	f := flaw{field: at, reason: reasonOf(r, at, err.Type)}
+	switch err.Type {
+	case field.ErrorTypeTypeInvalid:
+		f.reason = ReasonInvalidType
+		f.message, f.hint = typeMessage(err.Detail)
+	case field.ErrorTypeRequired:
+		f.message = "is required"
+	case field.ErrorTypeDuplicate:
+		f.message = "is there twice"
+	case field.ErrorTypeNotSupported:
+		f.message = err.ErrorBody()
+	default:
+		f.message = spokenPath.ReplaceAllString(err.Detail, "")
+		if f.message == "" {
+			f.message = err.ErrorBody()
+		}
+	}
+	return f
+}
+
+// typeMessage says which type a value must have, and how to give it if it was
+// meant as a string: YAML reads an unquoted no, 1.10 or 010 as something else.
+func typeMessage(detail string) (message, hint string) {
+	types := wrongType.FindStringSubmatch(detail)
+	if types == nil {
+		return spokenPath.ReplaceAllString(detail, ""), ""
+	}
+	return mustBe(types[1], types[2])
+}
+
+func mustBe(want, got string) (message, hint string) {
+	article := "a "
+	if strings.HasPrefix(want, "array") || strings.HasPrefix(want, "object") || strings.HasPrefix(want, "integer") {
+		article = "an "
+	}
+	if want == "string" && (got == "boolean" || got == "integer" || got == "number") {
+		return "must be a string", "quote it"
+	}
+	return "must be " + article + strings.ReplaceAll(want, ",", " or ") + ", not " + got, ""
+}
+
+// reasonOf is the documented reason of a value that a field of a kind refuses.
+func reasonOf(r role, at fieldPath, kind field.ErrorType) problem.Reason {
+	duplicate := kind == field.ErrorTypeDuplicate
+	switch {
+	case at.under("metadata"):
+		return ReasonInvalidManifest
+	case r == roleConfig && at.under("spec.customizedVariables") && duplicate:
+		return ReasonDuplicateVariable
+	case r == roleConfig && at.under("spec.customizedVariables"):
+		return ReasonInvalidVariable
+	case r == roleConfig && at.under("spec.agentInstallNamespace"):
+		return ReasonInvalidRegistration
+	case r == roleConfig:
+		return ReasonInvalidConfig
+	case r == roleTemplate && at.under("spec.registration") && strings.Contains(string(at), ".customSigner"):
+		return ReasonInvalidSigner
+	case r == roleTemplate && at.under("spec.registration"):
+		return ReasonInvalidRegistration
+	case r == roleTemplate && !at.under("spec.agentSpec.workload"):
+		return ReasonInvalidTemplate
+	case r == roleAddOn && duplicate && at.under("spec.installStrategy.placements"):
+		return ReasonDuplicatePlacement
+	default:
+		return ReasonInvalidManifest
+	}
+}

@@ -1,0 +1,59 @@
+package render
+
+import (
+	"maps"
+	"slices"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// unknownFields returns a flaw for every field the schema does not know, where
+// the API server would prune it. Names are compared by case, as the API server
+// does. The metadata of the object and of embedded resources is checked elsewhere.
+func unknownFields(object map[string]any, root *structuralschema.Structural) []flaw {
+	embedded := *root
+	embedded.XEmbeddedResource = true // the root has apiVersion, kind and metadata, too
+	return unknownIn("", object, &embedded)
+}
+
+func unknownIn(at fieldPath, value any, s *structuralschema.Structural) []flaw {
+	if s == nil {
+		return nil
+	}
+	var flaws []flaw
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			flaws = append(flaws, unknownKey(at, key, value[key], s)...)
+		}
+	case []any:
+		for i, item := range value {
+			flaws = append(flaws, unknownIn(at.index(i), item, s.Items)...)
+		}
+	}
+	return flaws
+}
+
+func unknownKey(at fieldPath, key string, value any, s *structuralschema.Structural) []flaw {
+	if s.XEmbeddedResource && (key == "apiVersion" || key == "kind" || key == "metadata") {
+		return nil
+	}
+	if property, known := s.Properties[key]; known {
+		return unknownIn(at.child(key), value, &property)
+	}
+	switch {
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil:
+		return unknownIn(at.child(key), value, s.AdditionalProperties.Structural)
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Bool, s.XPreserveUnknownFields:
+		return nil
+	}
+	return []flaw{unknownField(at, key, slices.Collect(maps.Keys(s.Properties)))}
+}
+
+// unknownField is the flaw of a field whose parent knows the given ones.
+func unknownField(parent fieldPath, key string, known []string) flaw {
+	return flaw{
+		field: parent.child(key), reason: ReasonUnknownField,
+		message: "unknown field", hint: didYouMean(key, known),
+	}
+}

@@ -1,0 +1,53 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ErrNothingToHash says that an object consists of metadata and status only.
+var ErrNothingToHash = errors.New("object has no field besides apiVersion, kind, metadata and status")
+
+// SpecHash returns OCM's hash of a configuration object: the lower-case hex
+// SHA-256 of the JSON of every top-level field but apiVersion, kind, metadata and
+// status (OCM behaviour, row 14). It equals the specHash OCM writes only for the
+// object as the API server stores it: Load's objects are, objects read from the
+// hub are, a file's are not.
+//
+// It returns ErrNothingToHash, as OCM fails, when no such field is left.
+func SpecHash(object *unstructured.Unstructured) (string, error) {
+	body := hashedFields(object.Object)
+	if len(body) == 0 {
+		return "", fmt.Errorf("cannot hash %s %q: %w", object.GetKind(), object.GetName(), ErrNothingToHash)
+	}
+	return hashBody(body)
+}
+
+// hashedFields is a shallow copy of an object without the fields that are not hashed.
+func hashedFields(object map[string]any) map[string]any {
+	body := make(map[string]any, len(object))
+	for field, value := range object {
+		switch field {
+		case "apiVersion", "kind", "metadata", "status":
+		default:
+			body[field] = value
+		}
+	}
+	return body
+}
+
+// hashBody relies on encoding/json: sorted keys, no spaces, <, > and & escaped.
+// Those are OCM's bytes, too.
+func hashBody(body map[string]any) (string, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return "", fmt.Errorf("cannot hash object: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,60 @@
+package render
+
+import (
+	"slices"
+	"strings"
+)
+
+// didYouMean returns a hint for a word that is none of the known ones: the closest
+// if it is close, else the known ones if they are few.
+func didYouMean(word string, known []string) string {
+	if match := closest(word, known); match != "" {
+		return "did you mean " + match + "?"
+	}
+	const few = 12
+	if len(known) == 0 || len(known) > few {
+		return ""
+	}
+	known = slices.Sorted(slices.Values(known))
+	return "known fields: " + strings.Join(known, ", ")
+}
+
+// closest returns the known word that differs from word in case only, else the
+// one with the smallest edit distance, if that is at most a third of its length.
+// Of equals it is the first in alphabetical order.
+func closest(word string, known []string) string {
+	best, distance := "", len(word)+1
+	for _, candidate := range slices.Sorted(slices.Values(known)) {
+		if strings.EqualFold(word, candidate) {
+			return candidate
+		}
+		if d := editDistance(word, candidate); d < distance {
+			best, distance = candidate, d
+		}
+	}
+	if distance > max(1, len(best)/3) {
+		return ""
+	}
+	return best
+}
+
+// editDistance counts the bytes to insert, delete or replace to get from a to b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1) // distances from a[:i] to every b[:j]
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,174 @@
+package render
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// maxAddOnName is the longest name that fits the label value by which works are
+// found (open-cluster-management.io/addon-name).
+const maxAddOnName = 63
+
+// addOnFlaws judges a normalised ClusterManagementAddOn by itself.
+func addOnFlaws(object *unstructured.Unstructured) []flaw {
+	var cma addonv1alpha1.ClusterManagementAddOn
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &cma); err != nil {
+		return []flaw{{reason: ReasonInvalidManifest, message: fmt.Sprintf("cannot be decoded: %v", err)}}
+	}
+	var flaws []flaw
+	if len(cma.Name) > maxAddOnName {
+		flaws = append(flaws, flaw{
+			field: "metadata.name", reason: ReasonInvalidManifest,
+			message: fmt.Sprintf("has %d characters, an add-on's name at most %d", len(cma.Name), maxAddOnName),
+		})
+	}
+	flaws = append(flaws, supportedFlaws(cma.Spec.SupportedConfigs)...)
+	if len(flaws) > 0 {
+		return flaws // what follows would repeat them in other words
+	}
+	listed := map[addonv1alpha1.ConfigGroupResource]bool{}
+	for _, s := range cma.Spec.SupportedConfigs {
+		listed[s.ConfigGroupResource] = true
+	}
+	for i, p := range cma.Spec.InstallStrategy.Placements {
+		flaws = append(flaws, placementFlaws(i, p, listed)...)
+	}
+	return append(flaws, coverageFlaws(cma.Spec)...)
+}
+
+// supportedFlaws judges the kinds an add-on lists and its default configurations.
+func supportedFlaws(supported []addonv1alpha1.ConfigMeta) []flaw {
+	const list fieldPath = "spec.supportedConfigs"
+	if len(supported) > MaxSupportedConfigs {
+		return []flaw{{
+			field: list, reason: ReasonLimitExceeded,
+			message: fmt.Sprintf("lists %d kinds, at most %d are allowed", len(supported), MaxSupportedConfigs),
+		}}
+	}
+	var flaws []flaw
+	templates := false
+	for i, s := range supported {
+		at := list.index(i)
+		templates = templates || s.ConfigGroupResource == templateGroupResource()
+		if why := refusedConfiguration(schema.GroupResource{Group: s.Group, Resource: s.Resource}); why != "" {
+			flaws = append(flaws, flaw{field: at.child("resource"), reason: ReasonUnsupportedKind, message: why})
+		}
+		if s.DefaultConfig != nil {
+			flaws = append(flaws, referentFlaws(at.child("defaultConfig"), s.ConfigGroupResource, *s.DefaultConfig)...)
+		}
+	}
+	if !templates {
+		flaws = append(flaws, flaw{
+			field: list, reason: ReasonConfigurationUnsupported,
+			message: "lists no addontemplates.addon.open-cluster-management.io: the add-on has no template to roll out",
+			hint:    "add-ons with an add-on manager of their own are not declared to AddonFlow",
+		})
+	}
+	return flaws
+}
+
+func templateGroupResource() addonv1alpha1.ConfigGroupResource {
+	return addonv1alpha1.ConfigGroupResource{Group: addonGroup, Resource: templateResource}
+}
+
+// placementFlaws judges the configurations one placement assigns.
+func placementFlaws(i int, p addonv1alpha1.PlacementStrategy, listed map[addonv1alpha1.ConfigGroupResource]bool) []flaw {
+	at := fieldPath("spec.installStrategy.placements").index(i).child("configs")
+	first := map[addonv1alpha1.ConfigGroupResource]addonv1alpha1.ConfigReferent{}
+	var flaws []flaw
+	for j, config := range p.Configs {
+		kind := config.ConfigGroupResource
+		if !listed[kind] {
+			flaws = append(flaws, flaw{
+				field: at.index(j), reason: ReasonConfigurationUnsupported,
+				message: fmt.Sprintf("%s is not supported for this add-on", resourceName(kind.Group, kind.Resource)),
+				hint:    "list it in spec.supportedConfigs",
+			})
+			continue
+		}
+		flaws = append(flaws, referentFlaws(at.index(j), kind, config.ConfigReferent)...)
+		before, again := first[kind]
+		if again && before != config.ConfigReferent && kind.Group == addonGroup {
+			flaws = append(flaws, flaw{
+				field: at.index(j), reason: ReasonInvalidReference,
+				message: fmt.Sprintf("the placement has %s %q already; OCM would ignore this one", resourceName(kind.Group, kind.Resource), before.Name),
+				hint:    "assign one of them, or use a placement for each",
+			})
+		}
+		if !again {
+			first[kind] = config.ConfigReferent
+		}
+	}
+	return flaws
+}
+
+// referentFlaws judges the name of one configuration object.
+func referentFlaws(at fieldPath, kind addonv1alpha1.ConfigGroupResource, referent addonv1alpha1.ConfigReferent) []flaw {
+	invalid := func(field, message, hint string) []flaw {
+		return []flaw{{field: at.child(field), reason: ReasonInvalidReference, message: message, hint: hint}}
+	}
+	switch {
+	case referent.Name == addonv1beta1.ReservedNoDefaultConfigName:
+		return invalid("name", fmt.Sprintf("%q is reserved by OCM and names no object", referent.Name), "leave the default out")
+	case kind == templateGroupResource() && referent.Namespace != "":
+		return invalid("namespace", "an AddOnTemplate is cluster-scoped", "remove the namespace")
+	case kind.Group == addonGroup && kind.Resource == agentConfigResource && referent.Namespace == "":
+		return invalid("namespace", "is required: an AddOnDeploymentConfig lives in a namespace", "")
+	case kind.Group == "" && kind.Resource == configMapsResource && referent.Namespace == "":
+		return invalid("namespace", "is required: a ConfigMap lives in a namespace", "")
+	default:
+		return nil
+	}
+}
+
+// coverageFlaws finds clusters that would be given the add-on but no template. With
+// a default template there are none; without one, every placement must name its
+// own, and with type Manual nobody would.
+func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
+	for _, s := range spec.SupportedConfigs {
+		if s.ConfigGroupResource == templateGroupResource() && s.DefaultConfig != nil {
+			return nil
+		}
+	}
+	const hint = "set defaultConfig of addontemplates in spec.supportedConfigs"
+	var reason problem.Reason = ReasonReferenceNotFound
+	if spec.InstallStrategy.Type != addonv1alpha1.AddonInstallStrategyPlacements || len(spec.InstallStrategy.Placements) == 0 {
+		return []flaw{{field: "spec.supportedConfigs", reason: reason, message: "no AddOnTemplate is named: no cluster would run anything", hint: hint}}
+	}
+	var flaws []flaw
+	for i, p := range spec.InstallStrategy.Placements {
+		names := false
+		for _, config := range p.Configs {
+			names = names || config.ConfigGroupResource == templateGroupResource()
+		}
+		if !names {
+			flaws = append(flaws, flaw{
+				field: fieldPath("spec.installStrategy.placements").index(i), reason: reason,
+				message: fmt.Sprintf("placement %s/%s names no AddOnTemplate and there is no default: its clusters would run nothing", p.Namespace, p.Name),
+				hint:    "name one in its configs, or " + hint,
+			})
+		}
+	}
+	return flaws
+}
+
+// rolloutFlaws refuses the parts of an AddOnRollout that AddonFlow writes.
+func rolloutFlaws(object *unstructured.Unstructured) []flaw {
+	var flaws []flaw
+	for _, name := range []string{"install", "removal", "target"} {
+		if valueAt(object.Object, "spec", name) != nil {
+			flaws = append(flaws, flaw{
+				field: fieldPath("spec").child(name), reason: ReasonInvalidManifest,
+				message: "is written by AddonFlow", hint: "remove it",
+			})
+		}
+	}
+	return flaws
+}

@@ -1,0 +1,141 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// manifestsAt is where an AddOnTemplate has what it deploys.
+const manifestsAt fieldPath = "spec.agentSpec.workload.manifests"
+
+// manifestFlaws checks the manifests of a declared AddOnTemplate before variables
+// are put in: that each is one object the work agent could apply. Names and values
+// with a variable in them are checked when rendered.
+func manifestFlaws(object map[string]any) []flaw {
+	manifests, present := manifestsOf(object)
+	if !present {
+		return nil // the schema says which of the parents is missing or wrong
+	}
+	if len(manifests) == 0 {
+		return []flaw{{
+			field: manifestsAt, reason: ReasonInvalidManifest,
+			message: "is empty", hint: "a template deploys at least one object",
+		}}
+	}
+	var flaws []flaw
+	seen := map[identity]int{}
+	for i, manifest := range manifests {
+		at := manifestsAt.index(i)
+		content, isObject := manifest.(map[string]any)
+		if !isObject {
+			flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d must be an object", i)})
+			continue
+		}
+		found := oneManifestFlaws(at, i, content)
+		flaws = append(flaws, found...)
+		if len(found) > 0 {
+			continue
+		}
+		id := identityOf(content)
+		if first, twice := seen[id]; twice {
+			flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("%s is manifest %d already", id, first)})
+			continue
+		}
+		seen[id] = i
+	}
+	return flaws
+}
+
+// manifestsOf returns the list of manifests; present is false where something
+// above it is absent or no object. An absent list is an empty one.
+func manifestsOf(object map[string]any) (manifests []any, present bool) {
+	value := any(object)
+	for _, key := range []string{"spec", "agentSpec"} {
+		parent, isObject := value.(map[string]any)
+		if !isObject {
+			return nil, false
+		}
+		value = parent[key]
+	}
+	agent, isObject := value.(map[string]any)
+	if !isObject {
+		return nil, false
+	}
+	workload, isObject := agent["workload"].(map[string]any)
+	if !isObject {
+		return nil, agent["workload"] == nil
+	}
+	manifests, isList := workload["manifests"].([]any)
+	return manifests, isList || workload["manifests"] == nil
+}
+
+func oneManifestFlaws(at fieldPath, i int, manifest map[string]any) []flaw {
+	var flaws []flaw
+	for _, key := range []string{"apiVersion", "kind"} {
+		if text, isString := manifest[key].(string); !isString || text == "" {
+			flaws = append(flaws, flaw{field: at.child(key), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no %s", i, key)})
+		}
+	}
+	if len(flaws) > 0 {
+		return flaws
+	}
+	if manifest["kind"] == "List" {
+		return []flaw{{field: at, reason: ReasonInvalidManifest, message: "a List cannot be deployed", hint: "write its items as manifests of their own"}}
+	}
+	metadata, isObject := manifest["metadata"].(map[string]any)
+	if !isObject {
+		return []flaw{{field: at.child("metadata"), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no metadata.name", i)}}
+	}
+	return append(flaws, manifestMetadataFlaws(at.child("metadata"), i, manifest, metadata)...)
+}
+
+func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]any) []flaw {
+	var flaws []flaw
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		value := metadata[key]
+		if f, refused := refusedMetadata(at.child(key), key); refused && value != nil {
+			flaws = append(flaws, f)
+		}
+		if (key == "labels" || key == "annotations") && value != nil {
+			flaws = append(flaws, stringMapFlaws(at.child(key), value)...)
+		}
+	}
+	if metadata["generateName"] != nil {
+		return flaws
+	}
+	name, isString := metadata["name"].(string)
+	switch {
+	case metadata["name"] == nil || isString && name == "":
+		flaws = append(flaws, flaw{field: at.child("name"), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no name", i)})
+	case !isString:
+		flaws = append(flaws, notAString(at.child("name"), ReasonInvalidManifest))
+	default:
+		flaws = append(flaws, manifestNameFlaws(at.child("name"), manifest, name)...)
+	}
+	return flaws
+}
+
+// manifestNameFlaws checks a name against the rule of its kind where that is
+// known: built-in kinds take DNS subdomains, RBAC and custom kinds more.
+func manifestNameFlaws(at fieldPath, manifest map[string]any, name string) []flaw {
+	apiVersion, _ := manifest["apiVersion"].(string)
+	group, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || strings.Contains(name, "{{") {
+		return nil // the schema's check of embedded resources has the words for a bad apiVersion
+	}
+	switch group.Group {
+	case "", "apps", "batch", "autoscaling", "networking.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io":
+	default:
+		return nil
+	}
+	var flaws []flaw
+	for _, message := range validation.IsDNS1123Subdomain(name) {
+		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("%q cannot be a name", name), hint: message})
+	}
+	return flaws
+}

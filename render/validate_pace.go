@@ -1,0 +1,122 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The fields of a pace whose values rollout.Validate judges, wherever they stand.
+const (
+	maxConcurrencyField          = "maxConcurrency"
+	maxConcurrentlyUpdatingField = "maxConcurrentlyUpdating"
+	maxFailuresField             = "maxFailures"
+	minSuccessTimeField          = "minSuccessTime"
+	progressDeadlineField        = "progressDeadline"
+)
+
+// leftToRollout reports whether a flaw found by the CRD's schema is about a pace.
+// The schema would refuse 101% with a regular expression and accept 5mX; so its
+// verdict is dropped, paceFlaws makes sure that the value has a type that can be
+// decoded, and rollout.Validate says what is wrong in words.
+func leftToRollout(f flaw, kind field.ErrorType) bool {
+	if !strings.Contains(string(f.field), ".rolloutStrategy") {
+		return false
+	}
+	switch f.field.last() {
+	case maxConcurrencyField, maxFailuresField, minSuccessTimeField, progressDeadlineField:
+		return true
+	case "type":
+		return kind == field.ErrorTypeNotSupported
+	default:
+		return false
+	}
+}
+
+// paceFlaws walks a strategy, a list of stages or anything that holds them, and
+// returns what cannot be decoded at all: numbers that are no whole numbers,
+// durations that are no durations. Every value without a flaw survives decoding.
+func paceFlaws(at fieldPath, value any) []flaw {
+	var flaws []flaw
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			flaws = append(flaws, paceFieldFlaws(at.child(key), key, value[key])...)
+		}
+	case []any:
+		for i, item := range value {
+			flaws = append(flaws, paceFlaws(at.index(i), item)...)
+		}
+	}
+	return flaws
+}
+
+func paceFieldFlaws(at fieldPath, key string, value any) []flaw {
+	switch {
+	case value == nil:
+		return nil
+	case key == maxConcurrencyField || key == maxFailuresField || key == maxConcurrentlyUpdatingField:
+		return countFlaws(at, value)
+	case key == minSuccessTimeField:
+		return durationFlaws(at, value)
+	case key == progressDeadlineField:
+		if _, isString := value.(string); !isString {
+			return []flaw{{field: at, reason: ReasonInvalidRolloutStrategy, message: shown(value) + " is no duration", hint: "write a string such as 10m, or None"}}
+		}
+		return nil
+	default:
+		return paceFlaws(at, value)
+	}
+}
+
+// countFlaws accepts what an IntOrString can hold: a string, or a whole 32-bit number.
+func countFlaws(at fieldPath, value any) []flaw {
+	number, isNumber := 0.0, true
+	switch value := value.(type) {
+	case string:
+		return nil
+	case int64:
+		number = float64(value)
+	case float64:
+		number = value
+	default:
+		isNumber = false
+	}
+	if isNumber && number == math.Trunc(number) && math.Abs(number) <= math.MaxInt32 {
+		return nil
+	}
+	return []flaw{{
+		field: at, reason: ReasonInvalidRolloutStrategy,
+		message: shown(value) + " is neither a number of clusters nor a percentage",
+		hint:    "write a whole number such as 3, or a percentage such as 10%",
+	}}
+}
+
+func durationFlaws(at fieldPath, value any) []flaw {
+	text, isString := value.(string)
+	if isString {
+		if _, err := time.ParseDuration(text); err == nil {
+			return nil
+		}
+	}
+	return []flaw{{
+		field: at, reason: ReasonInvalidDuration,
+		message: shown(value) + " is no duration",
+		hint:    "write a string with units, such as 90s, 10m or 1h30m",
+	}}
+}
+
+// shown is a value as a message quotes it.
+func shown(value any) string {
+	const most = 40
+	text := fmt.Sprint(value)
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
