@@ -74,8 +74,10 @@ func (b *builder) add(p problem.Problem) { b.problems = append(b.problems, p) }
 // start returns the directory to build.
 func (b *builder) start(name string) (string, *failure) {
 	if path.IsAbs(name) {
-		return "", &failure{PathDenied, fmt.Sprintf("the path %s is absolute", name),
-			"paths start at the root of the repository: " + strings.TrimLeft(name, "/")}
+		return "", &failure{
+			PathDenied, fmt.Sprintf("the path %s is absolute", name),
+			"paths start at the root of the repository: " + strings.TrimLeft(name, "/"),
+		}
 	}
 	dir, f := join("", cmp.Or(name, "."))
 	if f != nil {

@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -99,15 +100,15 @@ func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 
 func (d *nodeDecoder) alias(n *yaml.Node, depth int) any {
 	if d.aliases++; d.aliases > maxAliases {
-		d.stop(n, mistake{reason: AliasLimitExceeded, message: fmt.Sprintf("more than %d aliases", maxAliases),
-			hint: "write the values out"})
+		d.stop(n, mistake{
+			reason: AliasLimitExceeded, message: fmt.Sprintf("more than %d aliases", maxAliases),
+			hint: "write the values out",
+		})
 		return nil
 	}
-	for _, open := range d.open {
-		if open == n.Alias {
-			d.stop(n, mistake{reason: InvalidYAML, message: fmt.Sprintf("the anchor %s contains itself", printable(n.Value))})
-			return nil
-		}
+	if slices.Contains(d.open, n.Alias) {
+		d.stop(n, mistake{reason: InvalidYAML, message: fmt.Sprintf("the anchor %s contains itself", printable(n.Value))})
+		return nil
 	}
 	d.open = append(d.open, n.Alias)
 	d.inside++

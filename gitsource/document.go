@@ -98,15 +98,19 @@ func plainText(content []byte) ([]byte, *mistake) {
 		}
 	}
 	if bytes.HasPrefix(content, []byte(lfsPointer)) {
-		return nil, &mistake{line: 1, reason: LFSPointer, message: "the file is in Git LFS, the commit holds only a pointer to it",
-			hint: "commit the file itself"}
+		return nil, &mistake{
+			line: 1, reason: LFSPointer, message: "the file is in Git LFS, the commit holds only a pointer to it",
+			hint: "commit the file itself",
+		}
 	}
 	for i, line := 0, 1; i < len(content); {
 		r, size := utf8.DecodeRune(content[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
-			return nil, &mistake{line: line, reason: InvalidEncoding,
-				message: fmt.Sprintf("not UTF-8 at byte %d", i), hint: "save it as UTF-8"}
+			return nil, &mistake{
+				line: line, reason: InvalidEncoding,
+				message: fmt.Sprintf("not UTF-8 at byte %d", i), hint: "save it as UTF-8",
+			}
 		case r < ' ' && r != '\n' && r != '\r' && r != '\t':
 			return nil, &mistake{line: line, reason: InvalidYAML, message: fmt.Sprintf("control character %U", r)}
 		case r == '\n':

@@ -159,11 +159,10 @@ func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
 // into the answer's text, or end the answer before the pack; a status code is
 // about something else.
 func (s *session) refused(err error) error {
-	explained := s.explain("fetch", err)
-	if s.client.stopped() != nil || s.ctx.Err() != nil || !fromGit(err) {
-		return explained
+	if s.client.stopped() == nil && s.ctx.Err() == nil && fromGit(err) {
+		err = fmt.Errorf("%w: %w", errRefused, err)
 	}
-	return fmt.Errorf("%w: %w", errRefused, explained)
+	return s.explain("fetch", err)
 }
 
 func readPack(r io.Reader, caps *capability.List) ([]byte, error) {
@@ -200,8 +199,7 @@ func newTree(c *object.Commit, p *pack, r Revision, l Limits) *Tree {
 
 // unwrapUnexpected looks into go-git's wrappers, which have no Unwrap.
 func unwrapUnexpected(err error) error {
-	var unexpected *plumbing.UnexpectedError
-	if errors.As(err, &unexpected) {
+	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
 		return unexpected.Err
 	}
 	return err

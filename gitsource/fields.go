@@ -46,6 +46,7 @@ func references(k types.Kustomization) []reference {
 	add(asYAML, "configurations", k.Configurations...)
 	add(asYAML, "crds", k.Crds...)
 	one(asYAML, "openapi.path", k.OpenAPI["path"])
+	//nolint:staticcheck // deprecated, and kustomize reads it all the same
 	for i, p := range k.PatchesStrategicMerge {
 		if !isInline(string(p)) {
 			one(asYAML, fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p))
@@ -54,6 +55,7 @@ func references(k types.Kustomization) []reference {
 	for i, p := range k.Patches {
 		one(asYAML, fmt.Sprintf("patches[%d].path", i), p.Path)
 	}
+	//nolint:staticcheck // deprecated, and kustomize reads it all the same
 	for i, p := range k.PatchesJson6902 {
 		one(asYAML, fmt.Sprintf("patchesJson6902[%d].path", i), p.Path)
 	}
@@ -141,15 +143,16 @@ func (w *walker) refuse(k kustomization) {
 	if len(k.HelmChartInflationGenerator) > 0 {
 		denied(PluginDenied, "helmChartInflationGenerator", helm, helmHint)
 	}
-	if k.Bases != nil {
-		for i, b := range k.Bases {
+	bases, vars := k.Bases, k.Vars //nolint:staticcheck // deprecated, which is why they are refused
+	if bases != nil {
+		for i, b := range bases {
 			if _, f := join(k.dir, b); f != nil {
 				w.add(f.at(k.problem(fmt.Sprintf("bases[%d]", i))))
 			}
 		}
 		denied(RenderFailed, "bases", "'bases' is deprecated", "use 'resources' instead")
 	}
-	if k.Vars != nil {
+	if vars != nil {
 		denied(RenderFailed, "vars", "'vars' is deprecated", "use 'replacements' instead")
 	}
 	for _, list := range pluginFields(k.Kustomization) {

@@ -140,8 +140,10 @@ func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Obj
 		if len(d.mistakes) > 0 {
 			message = "kustomize made an invalid object: " + d.mistakes[0].message
 		}
-		w.add(problem.Problem{Reason: RenderFailed, Path: file, Kind: printable(r.GetKind()),
-			Name: printable(r.GetName()), Message: message})
+		w.add(problem.Problem{
+			Reason: RenderFailed, Path: file, Kind: printable(r.GetKind()),
+			Name: printable(r.GetName()), Message: message,
+		})
 		return Object{}, false
 	}
 	origin, err := r.GetOrigin()

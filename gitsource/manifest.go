@@ -33,8 +33,10 @@ func (s source) identity() identity {
 // problem starts a problem about the object.
 func (s source) problem(reason problem.Reason, format string, args ...any) problem.Problem {
 	id := s.identity()
-	p := problem.Problem{Reason: reason, Path: s.path, Kind: printable(id.kind), Name: printable(id.name),
-		Message: fmt.Sprintf(format, args...)}
+	p := problem.Problem{
+		Reason: reason, Path: s.path, Kind: printable(id.kind), Name: printable(id.name),
+		Message: fmt.Sprintf(format, args...),
+	}
 	if s.node != nil {
 		p.Line = s.node.Line
 	}
@@ -60,8 +62,10 @@ func objects(path, field string, doc document) ([]source, problem.List) {
 		if field != "" {
 			reason = InvalidManifest
 		}
-		return nil, problem.List{{Reason: reason, Path: path, Line: doc.node.Line, Field: field,
-			Message: "expected an object, found " + describe(doc.value)}}
+		return nil, problem.List{{
+			Reason: reason, Path: path, Line: doc.node.Line, Field: field,
+			Message: "expected an object, found " + describe(doc.value),
+		}}
 	}
 	s := source{path: path, node: doc.node, value: value}
 	if items, ok := listItems(s); ok {

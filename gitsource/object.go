@@ -67,10 +67,10 @@ func (s source) locate(steps []string) (line int, whole bool) {
 func splitField(field string) []string {
 	var steps []string
 	for field != "" {
-		switch {
-		case field[0] == '.':
+		switch field[0] {
+		case '.':
 			field = field[1:]
-		case field[0] == '[':
+		case '[':
 			inside, rest := brackets(field)
 			steps = append(steps, inside)
 			field = rest

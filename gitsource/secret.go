@@ -21,5 +21,6 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 // MarshalJSON returns a placeholder.
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
 
-// MarshalText returns a placeholder, for encoders that ask for text and for map keys.
+// MarshalText returns a placeholder, for encoders that ask for text. (A map key is
+// never asked: encoding/json writes keys of string types as they are.)
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }

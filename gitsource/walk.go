@@ -102,8 +102,10 @@ func (w *walker) load(dir string) (*kustomization, *failure) {
 	case len(found) == 0:
 		return nil, fail(RenderFailed, "the directory %s has no %s", display(dir), kustomizationNames[0])
 	case len(found) > 1:
-		w.add(problem.Problem{Reason: RenderFailed, Path: path.Join(dir, found[1].name),
-			Message: "there is also " + path.Join(dir, found[0].name), Hint: "keep one of them"})
+		w.add(problem.Problem{
+			Reason: RenderFailed, Path: path.Join(dir, found[1].name),
+			Message: "there is also " + path.Join(dir, found[0].name), Hint: "keep one of them",
+		})
 		return nil, nil
 	case found[0].kind != regular:
 		return nil, fail(PathDenied, "%s is %s", path.Join(dir, found[0].name), found[0].kind)
@@ -129,8 +131,10 @@ func (w *walker) parse(dir string, e entry) *kustomization {
 	}
 	value, ok := docs[0].value.(map[string]any)
 	if !ok {
-		w.add(problem.Problem{Reason: RenderFailed, Path: name, Line: docs[0].node.Line,
-			Message: "expected an object, found " + describe(docs[0].value)})
+		w.add(problem.Problem{
+			Reason: RenderFailed, Path: name, Line: docs[0].node.Line,
+			Message: "expected an object, found " + describe(docs[0].value),
+		})
 		return nil
 	}
 	k := &kustomization{dir: dir, file: name, source: source{path: name, node: docs[0].node, value: value}}
@@ -155,8 +159,7 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 		return true
 	}
 	p := problem.Problem{Reason: RenderFailed, Path: k.file, Message: "invalid Kustomization: " + err.Error()}
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		p.Field, p.Line = mismatch.Field, k.source.line(mismatch.Field)
 		p.Message = fmt.Sprintf("invalid Kustomization: must be a %s, found a %s", mismatch.Type, mismatch.Value)
 		if mismatch.Type.String() == "string" {
@@ -256,8 +259,10 @@ func (w *walker) keep(name string, e entry, u use, at problem.Problem) {
 		at.Path, at.Line, at.Field = name, 0, ""
 		w.add(f.at(at))
 	case u == asBytes && strings.HasPrefix(string(content), lfsPointer):
-		w.add(problem.Problem{Reason: LFSPointer, Path: name, Line: 1,
-			Message: "the file is in Git LFS, the commit holds only a pointer to it", Hint: "commit the file itself"})
+		w.add(problem.Problem{
+			Reason: LFSPointer, Path: name, Line: 1,
+			Message: "the file is in Git LFS, the commit holds only a pointer to it", Hint: "commit the file itself",
+		})
 	case u == asBytes:
 		w.raw[name], w.files[name] = true, content
 	default:
@@ -307,8 +312,10 @@ func escape(text []byte) []byte {
 }
 
 func newWalker(b *builder) *walker {
-	return &walker{builder: b, files: map[string][]byte{}, raw: map[string]bool{},
-		built: map[string]int{}, origin: map[string][]source{}}
+	return &walker{
+		builder: b, files: map[string][]byte{}, raw: map[string]bool{},
+		built: map[string]int{}, origin: map[string][]source{},
+	}
 }
 
 // kept returns the names of the files kustomize is given, sorted.

@@ -1,0 +1,136 @@
+package gitsource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/addonflow/addonflow/test/gitserver"
+)
+
+const canary = "canary-7f3a"
+
+func TestParseCredentials(t *testing.T) {
+	keys := func(pairs ...string) map[string][]byte {
+		out := map[string][]byte{}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i]] = []byte(pairs[i+1])
+		}
+		return out
+	}
+	s := serve(t, gitserver.Options{TLS: true})
+	for name, c := range map[string]struct {
+		reason string
+		in     map[string][]byte
+		want   Credentials
+		err    string
+	}{
+		"none":   {"no key is anonymous", nil, Credentials{}, ""},
+		"basic":  {"user and password", keys("username", "u", "password", "p"), Credentials{Username: "u", Password: "p"}, ""},
+		"bearer": {"a token", keys("bearerToken", "t"), Credentials{BearerToken: "t"}, ""},
+		"ca":     {"an authority alone", keys("ca.crt", string(s.CA())), Credentials{CAFile: s.CA()}, ""},
+		"other":  {"keys of other programs do not matter", keys("note", "x"), Credentials{}, ""},
+
+		"both":        {"two ways", keys("username", "u", "password", canary, "bearerToken", canary), Credentials{}, "keys bearerToken and username exclude each other"},
+		"no password": {"half a way", keys("username", canary), Credentials{}, "key password is missing"},
+		"no user":     {"the other half", keys("password", canary), Credentials{}, "key username is missing"},
+		"line break":  {"echo adds one", keys("bearerToken", canary+"\n"), Credentials{}, "key bearerToken holds a line break"},
+		"no PEM":      {"not a certificate", keys("ca.crt", canary), Credentials{}, "key ca.crt holds no PEM certificate"},
+		"ssh":         {"another protocol", keys("identity", canary), Credentials{}, "key identity is not supported"},
+		"client cert": {"not yet", keys("tls.key", canary, "tls.crt", canary), Credentials{}, "key tls.crt is not supported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseCredentials(c.in)
+			if c.err != "" {
+				if !errors.Is(err, ErrInvalidCredentials) || !strings.Contains(err.Error(), c.err) {
+					t.Fatalf("%s: got %v, want invalid credentials with %q", c.reason, err, c.err)
+				}
+				if strings.Contains(err.Error(), canary) {
+					t.Errorf("%s: the error shows a value: %v", c.reason, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", c.reason, err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestSecretsDoNotShow(t *testing.T) {
+	c := Credentials{Username: canary, Password: canary, BearerToken: canary}
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{string(encoded), authorize{c}.String(), authorize{c}.Name()}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		texts = append(texts, fmt.Sprintf(verb, c), fmt.Sprintf(verb, c.Password), fmt.Sprintf(verb, &c))
+	}
+	for _, text := range texts {
+		if strings.Contains(text, canary) || strings.Contains(text, fmt.Sprintf("%x", canary)) {
+			t.Errorf("a secret shows in %s", text)
+		}
+	}
+}
+
+func TestAuthentication(t *testing.T) {
+	s := serve(t, gitserver.Options{User: "ana", Password: canary, Token: "token-" + canary})
+	h := newHistory(t, s)
+	h.commit("one")
+	for name, c := range map[string]struct {
+		credentials Credentials
+		want        error
+	}{
+		"basic":          {Credentials{Username: "ana", Password: canary}, nil},
+		"bearer":         {Credentials{BearerToken: "token-" + canary}, nil},
+		"none":           {Credentials{}, ErrAuthentication},
+		"wrong password": {Credentials{Username: "ana", Password: canary + "x"}, ErrAuthentication},
+		"wrong token":    {Credentials{BearerToken: "x-" + canary}, ErrAuthentication},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t, h.URL(), branch("main"), func(o *Options) { o.Credentials = c.credentials })
+			rev, err := r.Resolve(t.Context())
+			if !errors.Is(err, c.want) {
+				t.Fatalf("got %v, want %v", err, c.want)
+			}
+			if err != nil {
+				if strings.Contains(err.Error(), canary) {
+					t.Errorf("the error shows a secret: %v", err)
+				}
+				return
+			}
+			if _, err := r.Fetch(t.Context(), rev); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAuthority(t *testing.T) {
+	s := serve(t, gitserver.Options{TLS: true})
+	h := newHistory(t, s)
+	sha := h.commit("one")
+	r := open(t, h.URL(), branch("main"), func(o *Options) { o.Credentials.CAFile = s.CA() })
+	rev, err := r.Resolve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree, err := r.Fetch(t.Context(), rev); err != nil || tree.Revision().Commit != sha {
+		t.Errorf("got %v and %v", tree, err)
+	}
+	other := serve(t, gitserver.Options{TLS: true})
+	for name, ca := range map[string][]byte{"the system's authorities": nil, "another authority": other.CA()} {
+		_, err := open(t, h.URL(), branch("main"), func(o *Options) { o.Credentials.CAFile = ca }).Resolve(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("with %s: got %v, want a certificate that is not trusted", name, err)
+		}
+	}
+}
