@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// exitInterrupted is the exit code of a command ended by Ctrl-C, as shells have it.
+const exitInterrupted = 130
+
+// exitCodesHelp stands in the help of every command.
+const exitCodesHelp = `
+Exit codes:
+  0    done, or succeeded
+  1    failed: the rollout failed or is stalled, or the input is refused
+  2    wrong usage
+  3    still progressing, at the timeout or when asked
+  4    suspended, or held for a decision
+  5    not found
+  6    the hub cannot be reached, or refuses to answer
+  130  interrupted`
+
+// cli is what the commands for people share: where they read and where they write.
+// Data goes to Out; progress and hints go to ErrOut.
+type cli struct {
+	genericiooptions.IOStreams
+	flags *genericclioptions.ConfigFlags
+	// Below, what tests replace.
+	connect  func() (client.WithWatch, error)
+	explain  func(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error)
+	now      func() time.Time
+	terminal func() terminal
+}
+
+// newCLI returns the commands' surroundings for a real hub and the real terminal.
+func newCLI() *cli {
+	c := &cli{
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		flags:     genericclioptions.NewConfigFlags(true),
+		explain:   explainRollout,
+		now:       time.Now,
+		terminal:  func() terminal { return terminalOf(os.Stdout, os.Getenv) },
+	}
+	c.connect = c.dial
+	return c
+}
+
+// dial connects with the user's kubeconfig and the flags of kubectl.
+func (c *cli) dial() (client.WithWatch, error) {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return nil, &exitError{code: exitUnreachable, err: fmt.Errorf("cannot load a kubeconfig: %w", err)}
+	}
+	// One command asks for a few lists; waiting for tokens would only slow it down.
+	config.QPS = -1
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	hub, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, &exitError{code: exitUnreachable, err: fmt.Errorf("cannot reach the hub: %w", err)}
+	}
+	return hub, nil
+}
+
+// namespace is the one of the flag or of the kubeconfig's context.
+func (c *cli) namespace() (string, error) {
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", &exitError{code: exitUnreachable, err: fmt.Errorf("cannot load a kubeconfig: %w", err)}
+	}
+	return namespace, nil
+}
+
+// open connects and says which object of the namespace is meant.
+func (c *cli) open(name string) (client.WithWatch, types.NamespacedName, error) {
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil, types.NamespacedName{}, err
+	}
+	hub, err := c.connect()
+	return hub, types.NamespacedName{Namespace: namespace, Name: name}, err
+}
+
+// hint tells a person what to do next; it is no data.
+func (c *cli) hint(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.ErrOut, format+"\n", args...)
+}
+
+// command gives a command of ours its exit codes in the help, the flags of kubectl,
+// and completion that offers nothing unless the command says otherwise.
+func (c *cli) command(cmd *cobra.Command) *cobra.Command {
+	offline(cmd)
+	c.flags.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// offline is command for those that need no hub.
+func offline(cmd *cobra.Command) *cobra.Command {
+	if cmd.Long == "" {
+		cmd.Long = cmd.Short + "."
+	}
+	cmd.Long += "\n" + exitCodesHelp
+	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	return cmd
+}
+
+// hubError gives an error of the hub its exit code, and a text for a person.
+func hubError(doing string, err error) error {
+	var status apierrors.APIStatus
+	var network net.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return &exitError{code: exitInterrupted}
+	case apimeta.IsNoMatchError(err):
+		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: AddonFlow's kinds are not installed on this hub: %w", doing, err)}
+	case apierrors.IsNotFound(err):
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: %w", doing, err)}
+	case errors.As(err, &status), errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF):
+		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: %w", doing, err)}
+	}
+	return &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: %w", doing, err)}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
+)
+
+// clusterFormats are what `get clusters -o` understands: a cluster of a rollout is no
+// object of the API, so the formats that take one apart have nothing to work on.
+const clusterFormats = "wide, json, yaml, name"
+
+// newGetClustersCommand is `get clusters`: the operator's own plan, cluster by cluster.
+func newGetClustersCommand(c *cli) *cobra.Command {
+	o := &getOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:     "clusters [ROLLOUT...]",
+		Aliases: []string{"cluster"},
+		Short:   "List the clusters of rollouts: stage, state, revision and what each waits for",
+		Long: `List the clusters of rollouts: stage, state, revision and what each waits for.
+
+Observes and plans as the operator does, with your own credentials and without
+writing anything.`,
+		Example: `  # Every cluster of one rollout
+  addonflow get clusters hello
+  # Who is not done, in any rollout of the hub
+  addonflow get clusters -A -o json | jq '.[] | select(.state != "Succeeded")'`,
+		RunE: func(cmd *cobra.Command, names []string) error { return o.runClusters(cmd.Context(), names) },
+	}
+	o.bind(cmd)
+	output := cmd.Flags().Lookup("output")
+	output.Usage = "Output format. One of: (" + clusterFormats + ")."
+	for _, name := range []string{"template", "allow-missing-template-keys", "show-managed-fields"} {
+		_ = cmd.Flags().MarkHidden(name)
+	}
+	cmd.ValidArgsFunction = c.completeNames(&v1alpha1.AddOnRolloutList{})
+	return c.command(cmd)
+}
+
+// runClusters plans every rollout asked for, and with --watch again at each change of one.
+func (o *getOptions) runClusters(ctx context.Context, names []string) error {
+	if !slices.Contains([]string{"", "wide", "json", "yaml", "name"}, *o.print.OutputFormat) {
+		return &exitError{code: exitUsage, err: fmt.Errorf("cannot print clusters as %q: one of %s", *o.print.OutputFormat, clusterFormats)}
+	}
+	options, err := o.options()
+	if err != nil {
+		return err
+	}
+	hub, err := o.connect()
+	if err != nil {
+		return err
+	}
+	w := clusterWriter{getOptions: o}
+	if o.table() {
+		if w.printer, err = o.printer(); err != nil {
+			return err
+		}
+	}
+	if !o.watch {
+		return w.once(ctx, hub, names, options)
+	}
+	f := follower{hub: hub, list: &v1alpha1.AddOnRolloutList{}, options: options, see: func(changes []change) error {
+		return w.changed(ctx, hub, names, changes)
+	}}
+	return hubError("watch clusters", f.run(ctx))
+}
+
+// clusterWriter prints clusters, and with --watch only those that changed.
+type clusterWriter struct {
+	*getOptions
+	printer printers.ResourcePrinter
+	told    map[string]show.Cluster
+}
+
+// once prints the clusters of every rollout asked for.
+func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []string, options []client.ListOption) error {
+	var list v1alpha1.AddOnRolloutList
+	if err := hub.List(ctx, &list, options...); err != nil {
+		return hubError("list rollouts", err)
+	}
+	clusters := []show.Cluster{}
+	var objects []client.Object
+	for i := range list.Items {
+		r := &list.Items[i]
+		if !wanted(r, names) {
+			continue
+		}
+		objects = append(objects, r)
+		planned, err := w.planned(ctx, hub, r)
+		if err != nil {
+			return err
+		}
+		clusters = append(clusters, planned...)
+	}
+	if missing := absent(objects, names); len(missing) > 0 {
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find rollouts %s", strings.Join(missing, ", "))}
+	}
+	if len(clusters) == 0 {
+		w.hint("No clusters found.")
+	}
+	return w.writeClusters(clusters)
+}
+
+// changed prints the clusters of the changed rollouts whose line is new.
+func (w *clusterWriter) changed(ctx context.Context, hub client.Client, names []string, changes []change) error {
+	if w.told == nil {
+		w.told = map[string]show.Cluster{}
+	}
+	var fresh []show.Cluster
+	for _, ch := range changes {
+		r, ok := ch.object.(*v1alpha1.AddOnRollout)
+		if !ok || !wanted(r, names) || r.DeletionTimestamp != nil {
+			continue
+		}
+		clusters, err := w.planned(ctx, hub, r)
+		if err != nil {
+			return err
+		}
+		for _, c := range clusters {
+			key := c.Namespace + "/" + c.Rollout + "/" + c.Cluster
+			if before, ok := w.told[key]; !ok || before.State != c.State || before.Revision != c.Revision || before.Reason != c.Reason {
+				fresh = append(fresh, c)
+			}
+			w.told[key] = c
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	return w.writeClusters(fresh)
+}
+
+// planned are the clusters of one rollout. One that has no target yet has none.
+func (w *clusterWriter) planned(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout) ([]show.Cluster, error) {
+	if r.Spec.Target == nil {
+		return nil, nil
+	}
+	plan, err := w.explain(ctx, hub, client.ObjectKeyFromObject(r))
+	if err != nil {
+		return nil, hubError("plan "+rolloutKey(client.ObjectKeyFromObject(r)), err)
+	}
+	return show.Clusters(r, plan), nil
+}
+
+// writeClusters prints in the format of -o.
+func (w *clusterWriter) writeClusters(clusters []show.Cluster) error {
+	var text []byte
+	var err error
+	switch *w.print.OutputFormat {
+	case "json":
+		text, err = json.MarshalIndent(clusters, "", "    ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(clusters)
+	case "name":
+		for _, c := range clusters {
+			text = append(text, "managedcluster.cluster.open-cluster-management.io/"+c.Cluster+"\n"...)
+		}
+	default:
+		if len(clusters) == 0 {
+			return nil
+		}
+		return w.printer.PrintObj(show.ClustersTable(clusters...), w.Out)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot print clusters: %w", err)
+	}
+	_, err = w.Out.Write(text)
+	return err
+}

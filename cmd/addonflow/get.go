@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
+)
+
+// outputWide is the table with more columns; the other formats are cli-runtime's.
+const outputWide = "wide"
+
+// getOptions are the flags of `get`.
+type getOptions struct {
+	*cli
+	print         *genericclioptions.PrintFlags
+	allNamespaces bool
+	watch         bool
+	noHeaders     bool
+	selector      string
+}
+
+// listed is a kind that `get` lists straight from the API server.
+type listed struct {
+	name    string
+	aliases []string
+	short   string
+	example string
+	list    client.ObjectList
+	table   func(now time.Time, objects []client.Object) *metav1.Table
+}
+
+// listedKinds are the kinds and their tables.
+func listedKinds() []listed {
+	return []listed{
+		{
+			name: "sources", aliases: []string{"source", "addonsources", "aosrc"}, short: "List AddOnSources: which commit is applied, and what is wrong with the newest",
+			example: `  # Sources of the current namespace, and why one is not ready
+  addonflow get sources
+  # Every source, as it changes
+  addonflow get sources -A -w`,
+			list: &v1alpha1.AddOnSourceList{},
+			table: func(now time.Time, objects []client.Object) *metav1.Table {
+				return show.SourcesTable(now, typed[v1alpha1.AddOnSource](objects)...)
+			},
+		}, {
+			name: "rollouts", aliases: []string{"rollout", "addonrollouts", "aoroll"}, short: "List AddOnRollouts: phase, commit, clusters updated and failed, stage",
+			example: `  # Every rollout of the hub
+  addonflow get rollouts -A
+  # The phases alone, for a script
+  addonflow get rollouts -o jsonpath='{range .items[*]}{.metadata.name} {.status.phase}{"\n"}{end}'`,
+			list: &v1alpha1.AddOnRolloutList{},
+			table: func(now time.Time, objects []client.Object) *metav1.Table {
+				return show.RolloutsTable(now, typed[v1alpha1.AddOnRollout](objects)...)
+			},
+		}, {
+			name: "revisions", aliases: []string{"revision", "addonrevisions", "aorev"}, short: "List AddOnRevisions: the contents kept, and which succeeded here",
+			example: `  # Revisions of one add-on
+  addonflow get revisions -l addonflow.io/add-on=hello
+  # With full digests
+  addonflow get revisions -o wide`,
+			list: &v1alpha1.AddOnRevisionList{},
+			table: func(now time.Time, objects []client.Object) *metav1.Table {
+				return show.RevisionsTable(now, typed[v1alpha1.AddOnRevision](objects)...)
+			},
+		},
+	}
+}
+
+// typed turns objects into values of their kind; others are left out.
+func typed[T any](objects []client.Object) []T {
+	out := make([]T, 0, len(objects))
+	for _, o := range objects {
+		if value, ok := any(o).(*T); ok {
+			out = append(out, *value)
+		}
+	}
+	return out
+}
+
+// newGetCommand is `get` with a subcommand per kind.
+func newGetCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get",
+		Short: "List sources, rollouts, revisions or clusters",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, kind := range listedKinds() {
+		cmd.AddCommand(newListCommand(c, kind))
+	}
+	cmd.AddCommand(newGetClustersCommand(c))
+	return cmd
+}
+
+// newListCommand is `get` for one kind.
+func newListCommand(c *cli, kind listed) *cobra.Command {
+	o := &getOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:     kind.name + " [NAME...]",
+		Aliases: kind.aliases,
+		Short:   kind.short,
+		Example: kind.example,
+		RunE:    func(cmd *cobra.Command, names []string) error { return o.run(cmd.Context(), kind, names) },
+	}
+	o.bind(cmd)
+	cmd.ValidArgsFunction = c.completeNames(kind.list)
+	return c.command(cmd)
+}
+
+// bind declares the flags.
+func (o *getOptions) bind(cmd *cobra.Command) {
+	o.print = genericclioptions.NewPrintFlags("")
+	o.print.AddFlags(cmd)
+	output := cmd.Flags().Lookup("output")
+	output.Usage = strings.Replace(output.Usage, "(", "("+outputWide+", ", 1)
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List across all namespaces.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "After listing, go on with every change.")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave the table's header away.")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Label selector, such as addonflow.io/add-on=hello.")
+}
+
+// table tells whether the output is a table.
+func (o *getOptions) table() bool {
+	return *o.print.OutputFormat == outputWide || *o.print.OutputFormat == "" && !o.print.OutputFlagSpecified()
+}
+
+// printer writes tables, or what -o asks for.
+func (o *getOptions) printer() (printers.ResourcePrinter, error) {
+	if o.table() {
+		return printers.NewTablePrinter(printers.PrintOptions{
+			NoHeaders: o.noHeaders, WithNamespace: o.allNamespaces, Wide: *o.print.OutputFormat == outputWide,
+		}), nil
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	printer, err := o.print.WithTypeSetter(scheme).ToPrinter()
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	return printer, nil
+}
+
+// options are what the API server is asked for.
+func (o *getOptions) options() ([]client.ListOption, error) {
+	selector, err := metav1.ParseToLabelSelector(o.selector)
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot read the selector: %w", err)}
+	}
+	match, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot read the selector: %w", err)}
+	}
+	options := []client.ListOption{client.MatchingLabelsSelector{Selector: match}}
+	if o.allNamespaces {
+		return options, nil
+	}
+	namespace, err := o.namespace()
+	return append(options, client.InNamespace(namespace)), err
+}
+
+// run lists the objects, and with --watch goes on.
+func (o *getOptions) run(ctx context.Context, kind listed, names []string) error {
+	printer, err := o.printer()
+	if err != nil {
+		return err
+	}
+	options, err := o.options()
+	if err != nil {
+		return err
+	}
+	hub, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if !o.watch {
+		return o.listOnce(ctx, hub, kind, names, printer, options)
+	}
+	f := follower{hub: hub, list: kind.list, options: options, see: func(changes []change) error {
+		var objects []client.Object
+		for _, ch := range changes {
+			if wanted(ch.object, names) {
+				objects = append(objects, ch.object)
+			}
+		}
+		return o.write(printer, kind, objects)
+	}}
+	return hubError("watch "+kind.name, f.run(ctx))
+}
+
+// listOnce prints the objects; a name that is not there is an error.
+func (o *getOptions) listOnce(ctx context.Context, hub client.Reader, kind listed, names []string, printer printers.ResourcePrinter, options []client.ListOption) error {
+	list, ok := kind.list.DeepCopyObject().(client.ObjectList)
+	if !ok {
+		return fmt.Errorf("cannot list into a %T", kind.list)
+	}
+	if err := hub.List(ctx, list, options...); err != nil {
+		return hubError("list "+kind.name, err)
+	}
+	items, err := apimeta.ExtractList(list)
+	if err != nil {
+		return fmt.Errorf("cannot read a list: %w", err)
+	}
+	objects := make([]client.Object, 0, len(items))
+	for _, item := range items {
+		if object, ok := item.(client.Object); ok && wanted(object, names) {
+			objects = append(objects, object)
+		}
+	}
+	if missing := absent(objects, names); len(missing) > 0 {
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find %s %s", kind.name, strings.Join(missing, ", "))}
+	}
+	if len(objects) == 0 {
+		o.hint("No %s found.", kind.name)
+	}
+	if o.table() || len(names) == 1 {
+		return o.write(printer, kind, objects)
+	}
+	return o.writeList(printer, list, objects)
+}
+
+// write prints the objects as one table, or one after another.
+func (o *getOptions) write(printer printers.ResourcePrinter, kind listed, objects []client.Object) error {
+	if o.table() {
+		if len(objects) == 0 {
+			return nil
+		}
+		return printer.PrintObj(kind.table(o.now(), objects), o.Out)
+	}
+	for _, object := range objects {
+		if err := printer.PrintObj(object, o.Out); err != nil {
+			return fmt.Errorf("cannot print %s: %w", object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// writeList prints the objects as the list they came in.
+func (o *getOptions) writeList(printer printers.ResourcePrinter, list client.ObjectList, objects []client.Object) error {
+	items := make([]runtime.Object, 0, len(objects))
+	for _, object := range objects {
+		items = append(items, object)
+	}
+	if err := apimeta.SetList(list, items); err != nil {
+		return fmt.Errorf("cannot print the list: %w", err)
+	}
+	if err := printer.PrintObj(list, o.Out); err != nil {
+		return fmt.Errorf("cannot print the list: %w", err)
+	}
+	return nil
+}
+
+// wanted tells whether an object is among the names, or none is given.
+func wanted(o client.Object, names []string) bool {
+	return len(names) == 0 || slices.Contains(names, o.GetName())
+}
+
+// absent are the names that no object has.
+func absent(objects []client.Object, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == name })
+	})
+}
+
+// completeNames offers the names of a kind to the shell. An unreachable hub offers
+// nothing.
+func (c *cli) completeNames(kind client.ObjectList) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		hub, key, err := c.open("")
+		list, ok := kind.DeepCopyObject().(client.ObjectList)
+		if err != nil || !ok {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		if err := hub.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []cobra.Completion
+		_ = apimeta.EachListItem(list, func(item runtime.Object) error {
+			if object, ok := item.(client.Object); ok {
+				names = append(names, object.GetName())
+			}
+			return nil
+		})
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// only completes the first argument alone.
+func only(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, word)
+	}
+}
+
+// rolloutKey is a rollout's name in words.
+func rolloutKey(key types.NamespacedName) string { return "rollout " + key.String() }

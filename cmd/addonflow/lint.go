@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// newLintCommand is `lint`.
+func newLintCommand(c *cli) *cobra.Command {
+	return offline(&cobra.Command{
+		Use:   "lint PATH",
+		Short: "Check a directory as the operator checks a commit, without a cluster",
+		Long: `Check a directory as the operator checks a commit, without a cluster.
+
+Every problem is one line, path:line: Kind/name: field: problem; hint. Objects that
+are referenced and not in the directory are warnings: the hub may have them. What the
+hub alone can refuse, such as a name that another source owns, is not seen here.`,
+		Example: `  # Before a commit
+  addonflow lint addons/hello
+  # In a pipeline
+  addonflow lint . || exit 1`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: directories,
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.lint(cmd.Context(), args[0]) },
+	})
+}
+
+// lint prints what is wrong with a directory.
+func (c *cli) lint(ctx context.Context, dir string) error {
+	result, err := compileDir(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for _, p := range result.problems {
+		if _, err := fmt.Fprintln(c.Out, p); err != nil {
+			return err
+		}
+	}
+	c.warnMissing(result.commit.Missing)
+	if n := len(result.problems); n > 0 {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", dir, counted(n, "problem"))}
+	}
+	c.hint("✔ %s: %s, %s", dir, counted(result.objects, "object"), counted(len(result.commit.AddOns), "add-on"))
+	return nil
+}
+
+// directories completes directory names.
+func directories(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render"
+)
+
+// compiled is what a local directory would be as a commit.
+type compiled struct {
+	objects  int
+	commit   render.Commit
+	problems problem.List
+}
+
+// compileDir reads a directory and compiles it as the operator compiles a commit,
+// without a hub: what is referenced and not in it is missing, not wrong.
+func compileDir(ctx context.Context, dir string) (compiled, error) {
+	tree, err := gitsource.TreeFromDir(dir)
+	if err != nil {
+		return compiled{}, &exitError{code: exitNotFound, err: err}
+	}
+	objects, problems := tree.Build(ctx, gitsource.BuildOptions{})
+	if len(problems) > 0 {
+		return compiled{problems: problems.Sorted()}, nil
+	}
+	commit, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{})
+	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
+}
+
+// warnMissing names what only a hub can know.
+func (c *cli) warnMissing(missing []render.Reference) {
+	for _, m := range missing {
+		c.hint("warning: %s is not in the directory; the hub must have it", referenceName(m))
+	}
+}
+
+// referenceName is Kind/namespace/name, with the resource where render knows no kind.
+func referenceName(r render.Reference) string {
+	kind := r.Kind
+	if kind == "" {
+		kind = r.Resource + "." + r.Group
+	}
+	parts := []string{kind, r.Namespace, r.Name}
+	if r.Namespace == "" {
+		parts = []string{kind, r.Name}
+	}
+	return strings.Join(parts, "/")
+}
+
+// counted is a number and its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// What `render -o` prints.
+const (
+	outputObjects = "objects"
+	outputWorks   = "works"
+)
+
+// renderOptions are the flags of `render`.
+type renderOptions struct {
+	*cli
+	cluster    string
+	placements []string
+	addOn      string
+	registries string
+	output     string
+}
+
+// newRenderCommand is `render`.
+func newRenderCommand(c *cli) *cobra.Command {
+	o := &renderOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "render PATH",
+		Short: "Print what a directory would run on a cluster, without a cluster",
+		Long: `Print what a directory would run on a cluster, without a cluster.
+
+The directory is read, checked and rendered by the code the operator runs. Which
+placements select the cluster is not known offline: without --placement it gets the
+add-on's default configuration.`,
+		Example: `  # The objects of every add-on in the directory
+  addonflow render addons/hello
+  # What a change does to a cluster of the canary placement
+  diff <(git stash -q; addonflow render . --placement default/canary; git stash pop -q) \
+       <(addonflow render . --placement default/canary)
+  # The ManifestWorks the hub would hold
+  addonflow render addons/hello --cluster eu-west-7 -o works`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: directories,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().StringVar(&o.cluster, "cluster", "cluster1", "Name of the cluster to render for.")
+	cmd.Flags().StringSliceVar(&o.placements, "placement", nil, "Install placement, namespace/name, that selects the cluster; may be repeated.")
+	cmd.Flags().StringVar(&o.addOn, "add-on", "", "Render this add-on alone.")
+	cmd.Flags().StringVar(&o.registries, "image-registries", "", "Value of the ManagedCluster's image-registries annotation.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", outputObjects, "What to print: "+outputObjects+" or "+outputWorks+".")
+	return offline(cmd)
+}
+
+func (o *renderOptions) run(ctx context.Context, dir string) error {
+	if o.output != outputObjects && o.output != outputWorks {
+		return &exitError{code: exitUsage, err: fmt.Errorf("cannot print %q: one of %s, %s", o.output, outputObjects, outputWorks)}
+	}
+	placements, err := parsePlacements(o.placements)
+	if err != nil {
+		return err
+	}
+	result, err := compileDir(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := result.problems.Err(); err != nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot render %s:\n%w", dir, err)}
+	}
+	o.warnMissing(result.commit.Missing)
+	addOns := slices.DeleteFunc(slices.Clone(result.commit.AddOns), func(a render.AddOn) bool {
+		return o.addOn != "" && a.Name != o.addOn
+	})
+	if len(addOns) == 0 {
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find an add-on to render in %s", dir)}
+	}
+	for _, addOn := range addOns {
+		if err := o.render(addOn, placements); err != nil {
+			if names := installedBy(addOn); len(placements) == 0 && len(names) > 0 {
+				o.hint("%s is installed by placements %s; say which select the cluster with --placement", addOn.Name, strings.Join(names, ", "))
+			}
+			return &exitError{code: exitFailed, err: err}
+		}
+	}
+	return nil
+}
+
+// parsePlacements reads namespace/name.
+func parsePlacements(names []string) ([]v1alpha1.PlacementReference, error) {
+	out := make([]v1alpha1.PlacementReference, 0, len(names))
+	for _, name := range names {
+		namespace, short, ok := strings.Cut(name, "/")
+		if !ok || namespace == "" || short == "" || strings.Contains(short, "/") {
+			return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot use --placement=%q: want namespace/name", name)}
+		}
+		out = append(out, v1alpha1.PlacementReference{Namespace: namespace, Name: short})
+	}
+	return out, nil
+}
+
+// render prints one add-on.
+func (o *renderOptions) render(addOn render.AddOn, placements []v1alpha1.PlacementReference) error {
+	if len(addOn.Missing) > 0 {
+		return fmt.Errorf("cannot render add-on %q: it refers to %s, which is not in the directory", addOn.Name, referenceName(addOn.Missing[0]))
+	}
+	selecting, err := inOrder(addOn, placements)
+	if err != nil {
+		return err
+	}
+	renderer, err := render.NewRenderer(addOn.Content)
+	if err != nil {
+		return err
+	}
+	rendered, err := renderer.Render(render.Cluster{Name: o.cluster, Placements: selecting, ImageRegistries: o.registries})
+	if err != nil {
+		return err
+	}
+	objects, err := rendered.Objects()
+	if err == nil && o.output == outputWorks {
+		objects, err = worksOf(rendered, addOn, o.cluster)
+	}
+	if err != nil {
+		return err
+	}
+	return o.print(objects)
+}
+
+// inOrder sorts the placements as the add-on declares them, because the last one that
+// selects a cluster has it. One that the add-on does not install by is an error.
+func inOrder(addOn render.AddOn, placements []v1alpha1.PlacementReference) ([]v1alpha1.PlacementReference, error) {
+	var out []v1alpha1.PlacementReference
+	for _, p := range addOn.Install.Placements {
+		if slices.Contains(placements, p.PlacementReference) {
+			out = append(out, p.PlacementReference)
+		}
+	}
+	for _, p := range placements {
+		if !slices.Contains(out, p) {
+			return nil, fmt.Errorf("cannot render add-on %q: placement %s/%s does not install it; those that do: %s",
+				addOn.Name, p.Namespace, p.Name, strings.Join(installedBy(addOn), ", "))
+		}
+	}
+	return out, nil
+}
+
+// installedBy names the placements that install an add-on, in declared order.
+func installedBy(addOn render.AddOn) []string {
+	names := make([]string, 0, len(addOn.Install.Placements))
+	for _, p := range addOn.Install.Placements {
+		names = append(names, p.Namespace+"/"+p.Name)
+	}
+	return names
+}
+
+// worksOf are the works as the hub would hold them. The UID of their owner is the
+// hub's to give, so the owner is left out.
+func worksOf(rendered render.Rendered, addOn render.AddOn, cluster string) ([]*unstructured.Unstructured, error) {
+	works, _, err := rendered.Works(render.Owner{Name: addOn.Name, Namespace: cluster, Revision: addOn.Digest}, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*unstructured.Unstructured, 0, len(works))
+	for _, work := range works {
+		work.SetOwnerReferences(nil)
+		work.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWork"))
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(work)
+		if err != nil {
+			return nil, fmt.Errorf("cannot print work %s: %w", work.Name, err)
+		}
+		delete(content, "status")
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		out = append(out, &unstructured.Unstructured{Object: content})
+	}
+	return out, nil
+}
+
+// print writes the objects as YAML documents.
+func (o *renderOptions) print(objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return fmt.Errorf("cannot print %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if _, err := fmt.Fprintf(o.Out, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package show
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Cluster is one cluster of one rollout, as the operator's own plan has it. Its JSON
+// is the output of `get clusters -o json`.
+type Cluster struct {
+	// Namespace and Rollout name the AddOnRollout.
+	Namespace string `json:"namespace"`
+	Rollout   string `json:"rollout"`
+	// Cluster is the name of the ManagedCluster.
+	Cluster string `json:"cluster"`
+	// Stage it belongs to, empty for none.
+	Stage string `json:"stage,omitempty"`
+	// State it is in, such as Waiting, Soaking or Failed.
+	State string `json:"state"`
+	// Revision is the name of the AddOnRevision its works are to be at.
+	Revision string `json:"revision,omitempty"`
+	// Reason says in words what it waits for, or why it is where it is.
+	Reason string `json:"reason,omitempty"`
+	// SoakingUntil and Deadline are absent where they do not apply.
+	SoakingUntil *time.Time `json:"soakingUntil,omitempty"`
+	Deadline     *time.Time `json:"deadline,omitempty"`
+}
+
+// Clusters returns the clusters of a plan that concern the rollout, sorted by name.
+// Those that are merely selected by a stage or strategy are not among them.
+func Clusters(r *v1alpha1.AddOnRollout, plan rollout.Plan) []Cluster {
+	out := make([]Cluster, 0, len(plan.Clusters))
+	for _, c := range plan.Clusters {
+		if c.State != rollout.Ignored {
+			out = append(out, ClusterOf(r, c))
+		}
+	}
+	return out
+}
+
+// ClusterOf returns one cluster of a plan.
+func ClusterOf(r *v1alpha1.AddOnRollout, c rollout.ClusterPlan) Cluster {
+	return Cluster{
+		Namespace: r.Namespace, Rollout: r.Name,
+		Cluster: c.Name, Stage: c.Stage, State: string(c.State), Revision: revisionOf(r.Name, c.Revision), Reason: c.Reason,
+		SoakingUntil: moment(c.SoakingUntil), Deadline: moment(c.Deadline),
+	}
+}
+
+// revisionOf is the name of the AddOnRevision of a digest; what is no digest, such as
+// works that AddonFlow did not write, is said as it is.
+func revisionOf(addOn, digest string) string {
+	switch digest {
+	case "", rollout.Mixed, rollout.Foreign:
+		return digest
+	}
+	return render.RevisionName(addOn, digest)
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	utc := t.UTC()
+	return &utc
+}
+
+// ClustersTable is what `get clusters` prints.
+func ClustersTable(clusters ...Cluster) *metav1.Table {
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		column("Cluster"), column("Rollout"), column("Stage"), column("State"), column("Revision"), column("Reason"),
+		wide("Soaking until"), wide("Deadline"),
+	}}
+	for _, c := range clusters {
+		// cli-runtime prints the namespace of a row from its object.
+		owner := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Rollout}}
+		t.Rows = append(t.Rows, row(owner, c.Cluster, c.Rollout, orNone(c.Stage), c.State, orNone(c.Revision), orNone(c.Reason),
+			clock(c.SoakingUntil), clock(c.Deadline)))
+	}
+	return t
+}
+
+// clock is a time of day as commit statuses have it.
+func clock(t *time.Time) string {
+	if t == nil {
+		return none
+	}
+	return t.Format("15:04:05 MST")
+}

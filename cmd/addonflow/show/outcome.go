@@ -1,0 +1,99 @@
+package show
+
+import (
+	"fmt"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Outcome is how a rollout stands, as far as a script needs to know.
+type Outcome string
+
+const (
+	// Running: it moves on by itself.
+	Running Outcome = "Running"
+	// Succeeded: the target is where it shall be, or the add-on is removed as asked.
+	Succeeded Outcome = "Succeeded"
+	// Failed: it stopped, and will not move on before somebody changes something.
+	Failed Outcome = "Failed"
+	// Waiting: it is suspended, or held for somebody's decision.
+	Waiting Outcome = "Waiting"
+)
+
+// OutcomeOf reads the outcome of a rollout's current target. A status that is about an
+// older spec or target says nothing about this one: Running.
+func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
+	if !current(r) {
+		return Running
+	}
+	if apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
+		return Failed
+	}
+	switch r.Status.Phase {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseRemoved:
+		return Succeeded
+	case v1alpha1.PhaseFailed:
+		return Failed
+	case v1alpha1.PhaseHeld, v1alpha1.PhaseSuspended:
+		return Waiting
+	case v1alpha1.PhaseProgressing, v1alpha1.PhaseRemoving:
+	}
+	return Running
+}
+
+// current tells whether the status is about the spec as it stands.
+func current(r *v1alpha1.AddOnRollout) bool {
+	if r.Status.ObservedGeneration != r.Generation {
+		return false
+	}
+	want, have := r.Spec.Target, r.Status.Target
+	return want == nil || have != nil && want.Digest == have.Digest
+}
+
+// Line says in one line where a rollout stands:
+//
+//	⟳ hello main@9f3c2ab Progressing 11/24: stage everyone, 6 in flight
+func (s Style) Line(r *v1alpha1.AddOnRollout) string {
+	target := r.Spec.Target
+	if target == nil {
+		target = r.Status.Target
+	}
+	phase, m := headline(r)
+	text := fmt.Sprintf("%s %s %s %s", s.paint(m.colour, m.icon), r.Name, commitOf(target), s.paint(m.colour, phase))
+	if !current(r) {
+		return text
+	}
+	text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
+	if message := message(r); message != "" {
+		text += ": " + message
+	}
+	return text
+}
+
+// headline is the word a rollout is shown with, and its mark.
+func headline(r *v1alpha1.AddOnRollout) (string, mark) {
+	switch {
+	case !current(r):
+		return "Pending", mark{"○", dim}
+	case r.Status.Phase == v1alpha1.PhaseFailed:
+		return string(r.Status.Phase), phaseMark(r.Status.Phase)
+	case apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition):
+		return "Stalled", mark{"✗", red}
+	case r.Status.Phase == "":
+		return "Pending", mark{"○", dim}
+	}
+	return string(r.Status.Phase), phaseMark(r.Status.Phase)
+}
+
+// message is the first line of the most telling text of a rollout: why it is stalled,
+// else what its phase means right now.
+func message(r *v1alpha1.AddOnRollout) string {
+	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
+		return FirstLine(c.Message)
+	}
+	return FirstLine(r.Status.Message)
+}

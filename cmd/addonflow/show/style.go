@@ -1,0 +1,118 @@
+package show
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Style is what the terminal can show. The zero value is plain text of any width, as
+// for a file or a pipe.
+type Style struct {
+	// Colour allows ANSI colours.
+	Colour bool
+	// Width cuts lines, with an ellipsis; 0 cuts none.
+	Width int
+	// Height cuts what is drawn; 0 cuts none.
+	Height int
+}
+
+// colour is an ANSI code.
+type colour string
+
+const (
+	plain  colour = ""
+	dim    colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+	blue   colour = "34"
+	bold   colour = "1"
+)
+
+// paint colours a text. Pad it before: the codes have no width.
+func (s Style) paint(c colour, text string) string {
+	if !s.Colour || c == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+// Cut shortens every line of a text to the width, and the text to the height less the
+// line where the cursor stands. Colours do not count.
+func (s Style) Cut(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if s.Height > 1 && len(lines) > s.Height-1 {
+		lines = append(lines[:s.Height-2], "…")
+	}
+	for i, line := range lines {
+		lines[i] = cutLine(line, s.Width)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// cutLine keeps the first width-1 visible runes of a line that is too long.
+func cutLine(line string, width int) string {
+	if width <= 1 || visible(line) <= width {
+		return line
+	}
+	var b strings.Builder
+	seen, escaped, coloured := 0, false, false
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escaped, coloured = true, true
+		case escaped:
+			escaped = r != 'm'
+		case seen == width-1:
+			b.WriteRune('…')
+			if coloured {
+				b.WriteString("\x1b[0m")
+			}
+			return b.String()
+		default:
+			seen++
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// visible counts the runes of a line that take a column.
+func visible(line string) int {
+	n, escaped := 0, false
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escaped = true
+		case escaped:
+			escaped = r != 'm'
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// pad fills a text with spaces up to the width.
+func pad(text string, width int) string {
+	if n := utf8.RuneCountInString(text); n < width {
+		return text + strings.Repeat(" ", width-n)
+	}
+	return text
+}
+
+// barWidth is how many cells a progress bar has.
+const barWidth = 20
+
+// Bar draws done of total as a progress bar; nothing to do is a full bar. It is full
+// only when everything is done, and empty only when nothing is.
+func Bar(done, total int32) string {
+	filled := barWidth
+	if total > 0 {
+		filled = int(int64(min(max(done, 0), total)) * barWidth / int64(total))
+		if filled == 0 && done > 0 {
+			filled = 1
+		}
+	}
+	return strings.Repeat("█", filled) + strings.Repeat("░", barWidth-filled)
+}

@@ -1,0 +1,103 @@
+package show
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// column is a table column that is always shown; wide ones only with -o wide.
+func column(name string) metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: name, Type: "string"}
+}
+
+func wide(name string) metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1}
+}
+
+// row is a table row; object is where cli-runtime takes namespace and labels from.
+func row(object runtime.Object, cells ...any) metav1.TableRow {
+	return metav1.TableRow{Cells: cells, Object: runtime.RawExtension{Object: object}}
+}
+
+// SourcesTable is what `get sources` prints.
+func SourcesTable(now time.Time, sources ...v1alpha1.AddOnSource) *metav1.Table {
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		column("Name"), column("Ready"), column("Revision"), column("Add-ons"), column("Age"), column("Message"), wide("URL"), wide("Path"),
+	}}
+	for i := range sources {
+		s := &sources[i]
+		ready, message := readiness(s.Status.Conditions)
+		if s.Status.ObservedGeneration != s.Generation {
+			ready = string(metav1.ConditionUnknown)
+		}
+		t.Rows = append(t.Rows, row(s, s.Name, ready, orNone(ShortCommit(s.Status.LastAppliedRevision)),
+			strconv.Itoa(len(s.Status.AddOns)), age(now, &s.CreationTimestamp), message, s.Spec.URL, orNone(s.Spec.Path)))
+	}
+	return t
+}
+
+// RolloutsTable is what `get rollouts` prints.
+func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Table {
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		column("Name"), column("Ready"), column("Phase"), column("Revision"), column("Updated"), column("Failed"),
+		column("Stage"), column("Age"), wide("Stable"), wide("Message"),
+	}}
+	for i := range rollouts {
+		r := &rollouts[i]
+		ready, _ := readiness(r.Status.Conditions)
+		phase, _ := headline(r)
+		target := r.Spec.Target
+		if target == nil {
+			target = r.Status.Target
+		}
+		t.Rows = append(t.Rows, row(r, r.Name, ready, phase, commitOf(target),
+			fmt.Sprintf("%d/%d", r.Status.Counts.Updated, r.Status.Counts.Total), strconv.Itoa(int(r.Status.Counts.Failed)),
+			stagePosition(r.Status.Stages), age(now, &r.CreationTimestamp), commitOf(r.Status.Stable), orNone(message(r))))
+	}
+	return t
+}
+
+// RevisionsTable is what `get revisions` prints.
+func RevisionsTable(now time.Time, revisions ...v1alpha1.AddOnRevision) *metav1.Table {
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		column("Name"), column("Add-on"), column("Succeeded"), column("Age"), wide("Digest"),
+	}}
+	for i := range revisions {
+		r := &revisions[i]
+		t.Rows = append(t.Rows, row(r, r.Name, r.Spec.AddOn, succeeded(now, r), age(now, &r.CreationTimestamp), r.Spec.Digest))
+	}
+	return t
+}
+
+// succeeded is how long ago a rollout of the revision last ended Succeeded.
+func succeeded(now time.Time, r *v1alpha1.AddOnRevision) string {
+	at, err := time.Parse(time.RFC3339, r.Annotations[v1alpha1.SucceededAtAnnotation])
+	if err != nil {
+		return none
+	}
+	return age(now, &metav1.Time{Time: at}) + " ago"
+}
+
+// readiness is the Ready condition and the first line of what it says.
+func readiness(conditions []metav1.Condition) (status, message string) {
+	c := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
+	if c == nil {
+		return string(metav1.ConditionUnknown), none
+	}
+	return string(c.Status), orNone(FirstLine(c.Message))
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}

@@ -1,0 +1,193 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// branch is one line of the tree, in columns.
+type branch struct {
+	twig     string // what connects it to its parent
+	mark     mark
+	name     string
+	status   string
+	clusters string
+	bar      string
+	// remark takes the place of clusters and bar, to the end of the line.
+	remark string
+}
+
+// label is the first column.
+func (b branch) label() string { return b.twig + b.mark.icon + " " + b.name }
+
+// Tree draws a rollout: what it moves to, its stages with bars, and the clusters that
+// fail with their reason.
+//
+//	Rollout   default/hello   ⟳ Progressing   stage 2/2 everyone
+//	Commit    main@9f3c2ab (4m ago)   stable main@51d07e9   commit status reported ✔
+//	Message   everyone 9/22, 6 in flight
+//
+//	NAME              STATUS         CLUSTERS             PROGRESS
+//	⟳ hello           Progressing    11/24  6 in flight   █████████░░░░░░░░░░░
+//	├─ ✔ canary       Complete       2/2                  ████████████████████
+//	└─ ⟳ everyone     Progressing    9/22  6 in flight    ████████░░░░░░░░░░░░
+func (s Style) Tree(r *v1alpha1.AddOnRollout, now time.Time) string {
+	var b strings.Builder
+	s.head(&b, r, now)
+	b.WriteString("\n")
+	s.table(&b, branches(r))
+	if s.Width == 0 && s.Height == 0 {
+		return b.String()
+	}
+	return s.Cut(b.String())
+}
+
+// head writes the lines above the tree.
+func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time) {
+	word, m := headline(r)
+	fmt.Fprintf(b, "Rollout   %s   %s", s.paint(bold, r.Namespace+"/"+r.Name), s.paint(m.colour, m.icon+" "+word))
+	if len(r.Status.Stages) > 0 {
+		b.WriteString("   stage " + stagePosition(r.Status.Stages))
+	}
+	target := r.Spec.Target
+	if target == nil {
+		target = r.Status.Target
+	}
+	fmt.Fprintf(b, "\nCommit    %s", s.paint(bold, commitOf(target)))
+	if current(r) && r.Status.TargetSince != nil {
+		fmt.Fprintf(b, " (%s ago)", age(now, r.Status.TargetSince))
+	}
+	fmt.Fprintf(b, "   stable %s", commitOf(r.Status.Stable))
+	if r.Status.Reverting {
+		b.WriteString("   verified here before")
+	}
+	b.WriteString(s.reported(r) + "\n")
+	if text := message(r); text != "" {
+		fmt.Fprintf(b, "Message   %s\n", text)
+	}
+}
+
+// reported says whether the forge knows all there is to know.
+func (s Style) reported(r *v1alpha1.AddOnRollout) string {
+	c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.CommitStatusReportedCondition)
+	switch {
+	case c == nil:
+		return ""
+	case c.Status == metav1.ConditionTrue:
+		return "   commit status reported " + s.paint(green, "✔")
+	case c.Reason == v1alpha1.DeliveryFailedReason:
+		return "   commit status " + s.paint(red, "✗ not delivered")
+	}
+	return "   commit status " + s.paint(dim, "… being delivered")
+}
+
+// branches are the lines of the tree: the rollout, its stages, who fails.
+func branches(r *v1alpha1.AddOnRollout) []branch {
+	status := r.Status
+	word, m := headline(r)
+	out := []branch{{
+		mark: m, name: r.Name, status: word,
+		clusters: share(status.Counts), bar: Bar(status.Counts.Updated, status.Counts.Total),
+	}}
+	culprit := failingStage(status)
+	for i, stage := range status.Stages {
+		last := i == len(status.Stages)-1 && (culprit >= 0 || len(status.Failing) == 0)
+		out = append(out, stageBranch(stage, last))
+		if i == culprit {
+			out = append(out, failingBranches(status, trunk(last))...)
+		}
+	}
+	if culprit < 0 {
+		out = append(out, failingBranches(status, "")...)
+	}
+	return out
+}
+
+// failingStage is the index of the stage that the failing clusters belong to, or -1
+// where more than one has some: the status does not say which is whose.
+func failingStage(status v1alpha1.AddOnRolloutStatus) int {
+	found := -1
+	for i, stage := range status.Stages {
+		if stage.Counts.Failed == 0 {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}
+
+func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
+	b := branch{
+		twig: fork(last), mark: stageMark(stage.Phase), name: stage.Name, status: stage.Phase,
+		clusters: share(stage.Counts), bar: Bar(stage.Counts.Updated, stage.Counts.Total),
+	}
+	if stage.Message != "" && !finished(stage.Phase) {
+		b.bar += "  " + FirstLine(stage.Message)
+	}
+	return b
+}
+
+// failingBranches are the clusters that fail, below the given trunk, and how many
+// more there are than the status names.
+func failingBranches(status v1alpha1.AddOnRolloutStatus, trunk string) []branch {
+	var out []branch
+	more := int(status.Counts.Failed) - len(status.Failing)
+	for i, f := range status.Failing {
+		last := i == len(status.Failing)-1 && more <= 0
+		out = append(out, branch{
+			twig: trunk + fork(last), mark: mark{"✗", red}, name: f.Cluster, status: "Failed", remark: FirstLine(f.Reason),
+		})
+	}
+	if more > 0 && len(status.Failing) > 0 {
+		out = append(out, branch{twig: trunk + fork(true), mark: mark{"✗", red}, name: fmt.Sprintf("and %d more", more)})
+	}
+	return out
+}
+
+func fork(last bool) string {
+	if last {
+		return "└─ "
+	}
+	return "├─ "
+}
+
+func trunk(last bool) string {
+	if last {
+		return "   "
+	}
+	return "│  "
+}
+
+// table writes the branches in aligned columns.
+func (s Style) table(b *strings.Builder, rows []branch) {
+	head := branch{name: "NAME", status: "STATUS", clusters: "CLUSTERS", bar: "PROGRESS"}
+	first, second, third := visible(head.name), visible(head.status), visible(head.clusters)
+	for _, row := range rows {
+		first, second = max(first, visible(row.label())), max(second, visible(row.status))
+		third = max(third, visible(row.clusters))
+	}
+	fmt.Fprintf(b, "%s   %s   %s   %s\n", pad(head.name, first), pad(head.status, second), pad(head.clusters, third), head.bar)
+	for _, row := range rows {
+		rest := row.remark
+		if rest == "" && row.bar != "" {
+			rest = pad(row.clusters, third) + "   " + row.bar
+		}
+		line := fmt.Sprintf("%s   %s   %s", s.painted(row, first), s.paint(row.mark.colour, pad(row.status, second)), rest)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+// painted is the first column with the colour on the icon.
+func (s Style) painted(row branch, width int) string {
+	name := pad(row.label(), width)
+	return row.twig + s.paint(row.mark.colour, row.mark.icon) + strings.TrimPrefix(name, row.twig+row.mark.icon)
+}

@@ -1,0 +1,96 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// none stands in a cell that has nothing to say.
+const none = "–"
+
+// ShortCommit returns main@9f3c2ab for main@sha1:9f3c2ab...; what is no revision
+// string is returned as it is.
+func ShortCommit(commit string) string {
+	const short = 7
+	ref, sum := "", commit
+	if i := strings.LastIndex(commit, "@"); i >= 0 {
+		ref, sum = commit[:i+1], commit[i+1:]
+	}
+	sha, ok := strings.CutPrefix(sum, "sha1:")
+	if !ok || len(sha) < short {
+		return commit
+	}
+	return ref + sha[:short]
+}
+
+// commitOf is the short commit of a target, or the mark for none.
+func commitOf(t *v1alpha1.Target) string {
+	if t == nil {
+		return none
+	}
+	return ShortCommit(t.Commit)
+}
+
+// age is how long ago something was, as kubectl prints it.
+func age(now time.Time, at *metav1.Time) string {
+	if at == nil || at.IsZero() {
+		return none
+	}
+	return duration.HumanDuration(now.Sub(at.Time))
+}
+
+// counted lists the counts that are not zero, in words.
+func counted(c v1alpha1.Counts) string {
+	var parts []string
+	for _, p := range []struct {
+		count int32
+		word  string
+	}{
+		{c.InFlight, "in flight"},
+		{c.Failed, "failed"},
+		{c.Parked, "parked"},
+		{c.Unstaged, "unstaged"},
+		{c.Ignored, "ignored"},
+		{c.Removing, "removing"},
+	} {
+		if p.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// share is updated/total and what else is counted.
+func share(c v1alpha1.Counts) string {
+	text := fmt.Sprintf("%d/%d", c.Updated, c.Total)
+	if more := counted(c); more != "" {
+		text += "  " + more
+	}
+	return text
+}
+
+// stagePosition is the first stage that is not finished and how many there are, such
+// as "2/3 everyone"; of a rollout whose stages are all finished, "3/3".
+func stagePosition(stages []v1alpha1.StageStatus) string {
+	if len(stages) == 0 {
+		return none
+	}
+	for i, s := range stages {
+		if !finished(s.Phase) {
+			return fmt.Sprintf("%d/%d %s", i+1, len(stages), s.Name)
+		}
+	}
+	return fmt.Sprintf("%d/%d", len(stages), len(stages))
+}
+
+// FirstLine returns the first line of a text; conditions of a refused commit have many.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

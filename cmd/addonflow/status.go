@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
+)
+
+// statusOptions are the flags of `status`.
+type statusOptions struct {
+	*cli
+	watch   bool
+	timeout time.Duration
+}
+
+// newStatusCommand is `status`.
+func newStatusCommand(c *cli) *cobra.Command {
+	o := &statusOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "status ROLLOUT",
+		Short: "Say how a rollout stands; the exit code tells a script the outcome",
+		Long: `Say how a rollout stands; the exit code tells a script the outcome.
+
+With --watch, one line per change until the rollout has an outcome: succeeded,
+failed, or waiting for somebody.`,
+		Example: `  # In a pipeline, after a push
+  addonflow reconcile source fleet --wait && addonflow status hello --watch --timeout 30m
+  # Is it done?
+  addonflow status hello`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on with every change until there is an outcome.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "Give up watching after this long; 0: never.")
+	return c.command(cmd)
+}
+
+func (o *statusOptions) run(ctx context.Context, name string) error {
+	if o.timeout != 0 && !o.watch {
+		return &exitError{code: exitUsage, err: errors.New("cannot use --timeout without --watch")}
+	}
+	hub, key, err := o.open(name)
+	if err != nil {
+		return err
+	}
+	lines := lineWriter{out: o.Out, style: o.terminal().style}
+	if o.watch {
+		return o.await(ctx, hub, key, &lines)
+	}
+	var r v1alpha1.AddOnRollout
+	if err := hub.Get(ctx, key, &r); err != nil {
+		return hubError("read "+rolloutKey(key), err)
+	}
+	if err := lines.write(&r); err != nil {
+		return err
+	}
+	return o.verdict(&r)
+}
+
+// await prints every change until there is an outcome.
+func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key types.NamespacedName, lines *lineWriter) error {
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	var last *v1alpha1.AddOnRollout
+	err := followRollout(ctx, hub, key, func(r *v1alpha1.AddOnRollout) error {
+		if r == nil {
+			return errSeenEnough
+		}
+		last = r
+		if err := lines.write(r); err != nil {
+			return err
+		}
+		if show.OutcomeOf(r) != show.Running {
+			return errSeenEnough
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && o.timeout > 0:
+		return &exitError{code: exitTimeout, err: fmt.Errorf("%s still progressing after %s", key.Name, o.timeout)}
+	case err != nil:
+		return hubError("watch "+rolloutKey(key), err)
+	}
+	if show.OutcomeOf(last) == show.Running {
+		if last.Status.Phase == v1alpha1.PhaseRemoving {
+			return nil // its last step is that it goes itself
+		}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("%s is gone", rolloutKey(key))}
+	}
+	return o.verdict(last)
+}
+
+// verdict is the exit code of an outcome, and what a person might do next.
+func (o *statusOptions) verdict(r *v1alpha1.AddOnRollout) error {
+	switch show.OutcomeOf(r) {
+	case show.Succeeded:
+		return nil
+	case show.Failed:
+		o.hint("Next: addonflow tree %s -n %s, then fix it in Git or revert the commit", r.Name, r.Namespace)
+		return &exitError{code: exitFailed}
+	case show.Waiting:
+		o.hint("Next: addonflow tree %s -n %s; a suspended rollout goes on with: addonflow resume rollout %s -n %s",
+			r.Name, r.Namespace, r.Name, r.Namespace)
+		return &exitError{code: exitSuspended}
+	case show.Running:
+	}
+	return &exitError{code: exitTimeout}
+}
+
+// lineWriter writes one line per change of a rollout.
+type lineWriter struct {
+	out   io.Writer
+	style show.Style
+	last  string
+}
+
+// write writes the line of a rollout, unless it is the one before.
+func (w *lineWriter) write(r *v1alpha1.AddOnRollout) error {
+	line := w.style.Line(r)
+	if line == w.last {
+		return nil
+	}
+	w.last = line
+	_, err := fmt.Fprintln(w.out, line)
+	return err
+}

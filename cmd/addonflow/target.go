@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// target is a kind that people suspend, resume and reconcile by annotation.
+type target struct {
+	kind   string // as in `suspend KIND NAME`
+	list   client.ObjectList
+	create func() client.Object
+	// declared tells whether spec suspends the object.
+	declared func(client.Object) bool
+	// handled is the value of the reconcile request that was last worked on.
+	handled func(client.Object) string
+	// conditions of the object.
+	conditions func(client.Object) []metav1.Condition
+	// undo says where a declared suspend is taken back.
+	undo string
+}
+
+// targets are both kinds.
+func targets() []target {
+	return []target{
+		{
+			kind: "source", list: &v1alpha1.AddOnSourceList{},
+			create:     func() client.Object { return &v1alpha1.AddOnSource{} },
+			declared:   onKind(func(s *v1alpha1.AddOnSource) bool { return s.Spec.Suspend }),
+			handled:    onKind(func(s *v1alpha1.AddOnSource) string { return s.Status.GetLastHandledReconcileRequest() }),
+			conditions: onKind(func(s *v1alpha1.AddOnSource) []metav1.Condition { return s.Status.Conditions }),
+			undo:       "spec.suspend of the AddOnSource says true: set it to false where the source is declared",
+		}, {
+			kind: "rollout", list: &v1alpha1.AddOnRolloutList{},
+			create:     func() client.Object { return &v1alpha1.AddOnRollout{} },
+			declared:   onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
+			handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
+			conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
+			undo:       "the add-on's AddOnRollout in Git says suspend: true: change it there and push",
+		},
+	}
+}
+
+// onKind reads a value of one kind; of another, its zero.
+func onKind[K, T any](read func(*K) T) func(client.Object) T {
+	return func(o client.Object) T {
+		if value, ok := any(o).(*K); ok {
+			return read(value)
+		}
+		var none T
+		return none
+	}
+}
+
+// eachTarget adds a subcommand per kind to cmd.
+func (c *cli) eachTarget(cmd *cobra.Command, add func(target) *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	for _, t := range targets() {
+		sub := add(t)
+		sub.Use = t.kind + " NAME"
+		sub.Aliases = []string{t.kind + "s"}
+		sub.Args = cobra.ExactArgs(1)
+		sub.ValidArgsFunction = only(c.completeNames(t.list))
+		cmd.AddCommand(c.command(sub))
+	}
+	return cmd
+}
+
+// newSuspendCommand is `suspend`.
+func newSuspendCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "suspend",
+		Short: "Stop a source from being read, or a rollout from admitting clusters",
+	}
+	return c.eachTarget(cmd, func(t target) *cobra.Command {
+		return &cobra.Command{
+			Short: "Suspend a " + t.kind + " with the annotation " + v1alpha1.SuspendAnnotation,
+			Example: fmt.Sprintf(`  # Until resumed; what runs goes on
+  addonflow suspend %[1]s hello
+  # The same with kubectl
+  kubectl annotate addon%[1]s hello %[2]s=true`, t.kind, v1alpha1.SuspendAnnotation),
+			RunE: func(cmd *cobra.Command, args []string) error { return c.suspend(cmd.Context(), t, args[0]) },
+		}
+	})
+}
+
+// suspend sets the annotation.
+func (c *cli) suspend(ctx context.Context, t target, name string) error {
+	hub, key, err := c.open(name)
+	if err != nil {
+		return err
+	}
+	if _, err := annotate(ctx, hub, t, key, v1alpha1.SuspendAnnotation, "true"); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.Out, "%s %s suspended\n", t.kind, key)
+	c.hint("Next: addonflow resume %s %s -n %s", t.kind, name, key.Namespace)
+	return err
+}
+
+// newResumeCommand is `resume`.
+func newResumeCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "resume", Short: "Let a suspended source or rollout go on"}
+	return c.eachTarget(cmd, func(t target) *cobra.Command {
+		return &cobra.Command{
+			Short: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away",
+			Long: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away.\n\n" +
+				"A suspend that spec declares wins: then the " + t.kind + " stays suspended, and the\nexit code is 4.",
+			Example: fmt.Sprintf(`  addonflow resume %[1]s hello
+  # The same with kubectl
+  kubectl annotate addon%[1]s hello %[2]s-`, t.kind, v1alpha1.SuspendAnnotation),
+			RunE: func(cmd *cobra.Command, args []string) error { return c.resume(cmd.Context(), t, args[0]) },
+		}
+	})
+}
+
+// resume removes the annotation; a declared suspend is stronger.
+func (c *cli) resume(ctx context.Context, t target, name string) error {
+	hub, key, err := c.open(name)
+	if err != nil {
+		return err
+	}
+	object, err := annotate(ctx, hub, t, key, v1alpha1.SuspendAnnotation, "")
+	if err != nil {
+		return err
+	}
+	if t.declared(object) {
+		return &exitError{code: exitSuspended, err: fmt.Errorf("%s %s stays suspended: %s", t.kind, key, t.undo)}
+	}
+	_, err = fmt.Fprintf(c.Out, "%s %s resumed\n", t.kind, key)
+	return err
+}
+
+// annotate sets one annotation, or takes it away for an empty value, and returns the
+// object as it stands then. Other writers' fields are not touched.
+func annotate(ctx context.Context, hub client.Client, t target, key types.NamespacedName, annotation, value string) (client.Object, error) {
+	object := t.create()
+	if err := hub.Get(ctx, key, object); err != nil {
+		return nil, hubError("read "+t.kind+" "+key.String(), err)
+	}
+	base, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("cannot copy a %T", object)
+	}
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[annotation] = value
+	if value == "" {
+		delete(annotations, annotation)
+	}
+	object.SetAnnotations(annotations)
+	if err := hub.Patch(ctx, object, client.MergeFrom(base), client.FieldOwner("kubectl-addonflow")); err != nil {
+		return nil, hubError("annotate "+t.kind+" "+key.String(), err)
+	}
+	return object, nil
+}
+
+// readyLine is the Ready condition of an object in words.
+func readyLine(conditions []metav1.Condition) (ready metav1.ConditionStatus, message string) {
+	for _, c := range conditions {
+		if c.Type == meta.ReadyCondition {
+			return c.Status, strings.TrimSpace(c.Message)
+		}
+	}
+	return metav1.ConditionUnknown, "nothing reported yet"
+}

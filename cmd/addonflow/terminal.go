@@ -1,0 +1,54 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
+)
+
+// terminal is what the output can do.
+type terminal struct {
+	// interactive allows redrawing in place.
+	interactive bool
+	style       show.Style
+}
+
+// terminalOf looks at a file and the environment: without a terminal, or with one
+// that is dumb, there is no colour and no redraw; NO_COLOR takes the colour alone.
+func terminalOf(file *os.File, getenv func(string) string) terminal {
+	descriptor := int(file.Fd()) //nolint:gosec // a file descriptor is a small number
+	if !term.IsTerminal(descriptor) || getenv("TERM") == "dumb" {
+		return terminal{}
+	}
+	t := terminal{interactive: true, style: show.Style{Colour: getenv("NO_COLOR") == ""}}
+	if width, height, err := term.GetSize(descriptor); err == nil {
+		t.style.Width, t.style.Height = width, height
+	}
+	return t
+}
+
+// screen draws a picture in place of the one before, without flicker.
+type screen struct {
+	out   io.Writer
+	drawn bool
+}
+
+// draw shows a picture whose lines fit the terminal.
+func (s *screen) draw(picture string) error {
+	var b strings.Builder
+	if !s.drawn {
+		b.WriteString("\x1b[2J")
+		s.drawn = true
+	}
+	b.WriteString("\x1b[H")
+	for line := range strings.Lines(picture) {
+		b.WriteString(strings.TrimSuffix(line, "\n") + "\x1b[K\n")
+	}
+	b.WriteString("\x1b[J")
+	_, err := io.WriteString(s.out, b.String())
+	return err
+}

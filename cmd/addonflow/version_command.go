@@ -1,0 +1,23 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// newVersionCommand is `version`.
+func newVersionCommand(c *cli) *cobra.Command {
+	return offline(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this binary",
+		Example: `  addonflow version
+  kubectl addonflow version`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(c.Out, "addonflow %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			return err
+		},
+	})
+}

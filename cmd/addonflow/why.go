@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
+	"github.com/addonflow/addonflow/controllers/addonrollout"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// The operator's defaults of --park-after and --removal-grace-period. Where the hub's
+// operator runs with others, the times in reasons differ from its own.
+const (
+	usualParkAfter    = 10 * time.Minute
+	usualRemovalGrace = 5 * time.Minute
+)
+
+// explainRollout is the plan the operator would make now.
+func explainRollout(ctx context.Context, hub client.Client, key types.NamespacedName) (rollout.Plan, error) {
+	return addonrollout.Explain(ctx, hub, key, usualParkAfter, usualRemovalGrace)
+}
+
+// newWhyCommand is `why`.
+func newWhyCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "why ROLLOUT CLUSTER",
+		Short: "Name the single thing a cluster waits for, or why it is where it is",
+		Long: `Name the single thing a cluster waits for, or why it is where it is.
+
+Observes and plans as the operator does, with your own credentials and without
+writing anything.`,
+		Example: `  # Why has cluster eu-west-7 not got the new version yet?
+  addonflow why hello eu-west-7
+  # As a kubectl plugin, in another namespace
+  kubectl addonflow why hello eu-west-7 -n fleet-system`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.why(cmd.Context(), args[0], args[1]) },
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 1 {
+			return c.completeClusters(cmd.Context(), args[0])
+		}
+		return only(c.completeNames(&v1alpha1.AddOnRolloutList{}))(cmd, args, word)
+	}
+	return c.command(cmd)
+}
+
+// why prints where the cluster is and why.
+func (c *cli) why(ctx context.Context, name, cluster string) error {
+	hub, key, err := c.open(name)
+	if err != nil {
+		return err
+	}
+	var r v1alpha1.AddOnRollout
+	if err := hub.Get(ctx, key, &r); err != nil {
+		return hubError("read "+rolloutKey(key), err)
+	}
+	plan, err := c.explain(ctx, hub, key)
+	if err != nil {
+		return hubError("plan "+rolloutKey(key), err)
+	}
+	found, ok := plan.Why(cluster)
+	if !ok {
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find cluster %q in %s: neither its install strategy nor a stage selects it", cluster, rolloutKey(key))}
+	}
+	_, err = fmt.Fprintln(c.Out, reasonLine(show.ClusterOf(&r, found)))
+	return err
+}
+
+// reasonLine says where a cluster is and why, such as
+//
+//	c07: Waiting in stage everyone: stage canary is not complete (1/2)
+func reasonLine(c show.Cluster) string {
+	var b strings.Builder
+	b.WriteString(c.Cluster + ": " + c.State)
+	if c.Stage != "" {
+		b.WriteString(" in stage " + c.Stage)
+	}
+	if c.Revision != "" {
+		b.WriteString(" at " + c.Revision)
+	}
+	if c.Reason != "" {
+		b.WriteString(": " + c.Reason)
+	}
+	if c.SoakingUntil != nil {
+		b.WriteString(", soaking until " + c.SoakingUntil.Format("15:04:05 MST"))
+	}
+	if c.Deadline != nil {
+		b.WriteString(", deadline " + c.Deadline.Format("15:04:05 MST"))
+	}
+	return b.String()
+}
+
+// completeClusters offers the clusters of a rollout to the shell.
+func (c *cli) completeClusters(ctx context.Context, name string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	hub, key, err := c.open(name)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	plan, err := c.explain(ctx, hub, key)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := make([]cobra.Completion, 0, len(plan.Clusters))
+	for _, cluster := range plan.Clusters {
+		names = append(names, cluster.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

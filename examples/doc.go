@@ -1,0 +1,16 @@
+// Package examples holds Git trees a user can copy, and embeds them so that tests
+// render every one of them and the demo commits the same files a user would.
+//
+//	source.yaml          the AddOnSource: which repository, where commit statuses go
+//	hello/               an add-on with a canary stage and a stage for everyone else
+//	overlay/             a kustomize base and an overlay for production
+//	progressive/         no AddOnRollout: the pace is OCM's own rolloutStrategy, one
+//	                     decision group after another, the canary group mandatory
+package examples
+
+import "embed"
+
+// Files are the examples, as they stand in this directory.
+//
+//go:embed source.yaml hello overlay progressive
+var Files embed.FS
