@@ -8,5 +8,5 @@ import "embed"
 // CRDs holds the CustomResourceDefinitions of addonflow.io, one YAML file each,
 // under crds/.
 //
-//go:embed crds/*.yaml
+//go:embed crds/addonflow.io_*.yaml
 var CRDs embed.FS

@@ -39,6 +39,8 @@ const (
 	RevisionMissingReason = "RevisionMissing"
 	// InvalidRolloutStrategyReason: the rollout's policy cannot be planned.
 	InvalidRolloutStrategyReason = "InvalidRolloutStrategy"
+	// InvalidLedgerReason: the stored ledger breaks its own rules; everything is held.
+	InvalidLedgerReason = "InvalidLedger"
 	// LedgerFullReason: admissions wait because the ledger is at its size limit.
 	LedgerFullReason = "LedgerFull"
 	// RolloutProgressingReason: clusters are being moved to the target revision.

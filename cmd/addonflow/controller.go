@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/client"
+	"github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/jitter"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/addonflow/addonflow/controllers/addonsource"
+)
+
+// controllerOptions are the flags of `addonflow controller`, named as Flux's
+// controllers name them.
+type controllerOptions struct {
+	metricsAddr    string
+	healthAddr     string
+	eventsAddr     string
+	concurrent     int
+	namespace      string
+	addonManager   string
+	parkAfter      time.Duration
+	removalGrace   time.Duration
+	client         client.Options
+	logger         logger.Options
+	leaderElection leaderelection.Options
+	rateLimiter    controller.RateLimiterOptions
+	jitter         jitter.IntervalOptions
+}
+
+// newControllerCommand is the operator itself.
+func newControllerCommand() *cobra.Command {
+	o := &controllerOptions{}
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the operator against the hub of the current kubeconfig",
+		Example: `  # On a hub, as the deployment runs it
+  addonflow controller --enable-leader-election
+
+  # Against the hub of a kubeconfig, on a hub without OCM's addon-manager
+  KUBECONFIG=hub.kubeconfig addonflow controller --addon-manager=replace`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.bind(cmd.Flags())
+	return cmd
+}
+
+// bind declares the flags.
+func (o *controllerOptions) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to; 0 turns it off.")
+	fs.StringVar(&o.healthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
+	fs.StringVar(&o.eventsAddr, "events-addr", "", "The address of an events receiver, such as Flux's notification-controller.")
+	fs.IntVar(&o.concurrent, "concurrent", 4, "The number of sources, and of rollouts, reconciled at once.")
+	fs.StringVar(&o.namespace, "watch-namespace", "", "The namespace whose AddOnSources and AddOnRollouts are reconciled; all if empty.")
+	fs.StringVar(&o.addonManager, "addon-manager", string(addonsource.Coexist),
+		"Whether OCM's addon-manager runs beside this operator (coexist) or not (replace).")
+	fs.DurationVar(&o.parkAfter, "park-after", 10*time.Minute,
+		"How long a cluster lost after admission keeps its slot where no progressDeadline is set.")
+	fs.DurationVar(&o.removalGrace, "removal-grace-period", 5*time.Minute,
+		"How long a removal beyond the budget waits, and the period of the budget.")
+	o.client.BindFlags(fs)
+	o.logger.BindFlags(fs)
+	o.leaderElection.BindFlags(fs)
+	o.rateLimiter.BindFlags(fs)
+	o.jitter.BindFlags(fs)
+}
+
+// run starts the manager and returns when ctx ends.
+func (o *controllerOptions) run(ctx context.Context) error {
+	mode, err := addonsource.ParseMode(o.addonManager)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	log := logger.NewLogger(o.logger)
+	logger.SetLogger(log)
+	if err := o.jitter.SetGlobalJitter(nil); err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot load a kubeconfig: %w", err)}
+	}
+	mgr, err := o.newManager(ctx, config, mode)
+	if err != nil {
+		return &exitError{code: exitUnreachable, err: err}
+	}
+	log.Info("Starting the operator", "version", version(), "addonManager", mode)
+	if err := mgr.Start(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot run the operator: %w", err)}
+	}
+	return nil
+}
+
+// leaderNamespace is where the Lease of the leader stands: that of the pod.
+func leaderNamespace() string {
+	if ns := os.Getenv("RUNTIME_NAMESPACE"); ns != "" {
+		return ns
+	}
+	return "addonflow-system"
+}

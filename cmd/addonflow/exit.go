@@ -1,0 +1,28 @@
+package main
+
+// Exit codes, the same for every command and listed in its help.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitTimeout     = 3
+	exitSuspended   = 4
+	exitNotFound    = 5
+	exitUnreachable = 6
+)
+
+// exitError is an error that carries the process's exit code.
+type exitError struct {
+	code int
+	err  error
+}
+
+// Error returns the text of the cause; an exitError without one prints nothing.
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *exitError) Unwrap() error { return e.err }

@@ -1,0 +1,30 @@
+// Command addonflow is the operator and its user's tool in one binary; as
+// kubectl-addonflow on the PATH it is a kubectl plugin.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newRootCommand().ExecuteContext(ctx)
+	stop()
+	if err == nil {
+		return
+	}
+	code := exitUsage
+	var exit *exitError
+	if errors.As(err, &exit) {
+		code = exit.code
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(os.Stderr, "✗ "+text)
+	}
+	os.Exit(code)
+}

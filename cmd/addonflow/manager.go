@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	runtimecontroller "github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/events"
+	"github.com/fluxcd/pkg/runtime/leaderelection"
+	"github.com/fluxcd/pkg/runtime/metrics"
+	"github.com/fluxcd/pkg/runtime/pprof"
+	"github.com/fluxcd/pkg/runtime/probes"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	addonapi "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	crtmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout"
+	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/controllers/forge"
+)
+
+// controllerName is the field manager, event source and lease name.
+const controllerName = "addonflow"
+
+// newScheme knows every kind the operator and the commands read or write.
+func newScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, addonapi.Install,
+		clusterv1.Install, clusterv1beta1.Install, workv1.Install,
+	} {
+		if err := add(s); err != nil {
+			return nil, fmt.Errorf("cannot assemble the scheme: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// newManager wires cache, metrics, probes and the controllers.
+func (o *controllerOptions) newManager(ctx context.Context, config *rest.Config, mode addonsource.Mode) (ctrl.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(o.throttled(ctx, config), ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         o.cacheOptions(),
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddr, ExtraHandlers: pprof.GetHandlers()},
+		HealthProbeBindAddress:        o.healthAddr,
+		LeaderElection:                o.leaderElection.Enable,
+		LeaderElectionReleaseOnCancel: o.leaderElection.ReleaseOnCancel,
+		LeaseDuration:                 &o.leaderElection.LeaseDuration,
+		RenewDeadline:                 &o.leaderElection.RenewDeadline,
+		RetryPeriod:                   &o.leaderElection.RetryPeriod,
+		LeaderElectionID:              leaderelection.GenerateID(controllerName, o.namespace),
+		LeaderElectionNamespace:       leaderNamespace(),
+		GracefulShutdownTimeout:       new(10 * time.Second),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach the hub: %w", err)
+	}
+	probes.SetupChecks(mgr, ctrl.Log.WithName("setup"))
+	return mgr, o.setupControllers(ctx, mgr, mode)
+}
+
+// cacheOptions keeps out of memory what nobody reads.
+func (o *controllerOptions) cacheOptions() cache.Options {
+	own := map[string]cache.Config(nil)
+	if o.namespace != "" {
+		own = map[string]cache.Config{o.namespace: {}}
+	}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.AddOnSource{}:     {Namespaces: own},
+			&v1alpha1.AddOnRollout{}:    {Namespaces: own},
+			&workv1.ManifestWork{}:      {Label: addonrollout.WorkSelector()},
+			&clusterv1.ManagedCluster{}: {Transform: addonrollout.TrimManagedCluster},
+			// The managed fields of these name a foreign writer.
+			&addonapi.ManagedClusterAddOn{}: {Transform: addonrollout.KeepWhole},
+		},
+	}
+}
+
+// setupControllers registers both controllers and what they share.
+func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manager, mode addonsource.Mode) error {
+	recorder, err := events.NewRecorder(mgr, ctrl.Log, o.eventsAddr, controllerName)
+	if err != nil {
+		return fmt.Errorf("cannot set up events: %w", err)
+	}
+	gotk := metrics.NewRecorder()
+	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
+	desk := forge.NewDesk(mgr.GetAPIReader(), &http.Client{Timeout: 15 * time.Second})
+	if err := mgr.Add(desk); err != nil {
+		return fmt.Errorf("cannot set up commit statuses: %w", err)
+	}
+	parts := shared{
+		mgr: mgr, recorder: recorder, desk: desk, mode: mode,
+		metrics: runtimecontroller.NewMetrics(mgr, gotk, v1alpha1.Finalizer),
+	}
+	if err := o.setupRollouts(ctx, parts); err != nil {
+		return fmt.Errorf("cannot set up rollouts: %w", err)
+	}
+	if err := o.setupSources(ctx, parts); err != nil {
+		return fmt.Errorf("cannot set up sources: %w", err)
+	}
+	return nil
+}
+
+// shared is what both controllers are made with.
+type shared struct {
+	mgr      ctrl.Manager
+	recorder *events.Recorder
+	desk     *forge.Desk
+	mode     addonsource.Mode
+	metrics  runtimecontroller.Metrics
+}
+
+// setupRollouts registers the controller of AddOnRollouts.
+func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
+	r := addonrollout.New(addonrollout.Options{
+		Client:            client.WithFieldOwner(s.mgr.GetClient(), v1alpha1.FieldManager),
+		Live:              s.mgr.GetAPIReader(),
+		Recorder:          s.recorder,
+		Metrics:           s.metrics,
+		Desk:              s.desk,
+		Clock:             clock.RealClock{},
+		ParkAfter:         o.parkAfter,
+		RemovalGrace:      o.removalGrace,
+		HidesTemplateHash: s.mode == addonsource.Coexist,
+	})
+	return r.SetupWithManager(ctx, s.mgr, controller.Options{
+		MaxConcurrentReconciles: o.concurrent,
+		RateLimiter:             runtimecontroller.GetRateLimiter(o.rateLimiter),
+	}, crtmetrics.Registry)
+}
+
+// throttled limits requests by the flags where the hub has no priority and
+// fairness, and leaves it to the hub where it has, as Flux's controllers do.
+func (o *controllerOptions) throttled(ctx context.Context, config *rest.Config) *rest.Config {
+	limited := rest.CopyConfig(config)
+	limited.QPS, limited.Burst = o.client.QPS, o.client.Burst
+	if enabled, err := flowcontrol.IsEnabled(ctx, config); err == nil && enabled {
+		limited.QPS, limited.Burst = -1, -1
+	}
+	return limited
+}

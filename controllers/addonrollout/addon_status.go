@@ -1,0 +1,235 @@
+package addonrollout
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// Conditions OCM's tools read on a ManagedClusterAddOn, with OCM's reasons and
+// messages to the letter (OCM behaviour, rows 11, 55, 78, 81).
+const (
+	conditionConfigured          = "Configured"
+	conditionProgressing         = "Progressing"
+	conditionRegistrationApplied = "RegistrationApplied"
+)
+
+// moveState is how far one cluster is with the revision it is to have.
+type moveState int
+
+const (
+	// moveStarted: the works of the revision are being written or not verified yet.
+	moveStarted moveState = iota
+	// moveDone: the works of the revision are verified.
+	moveDone
+	// moveFailed: the revision failed there, by report or by deadline.
+	moveFailed
+)
+
+// move is everything the status of one ManagedClusterAddOn is derived from.
+type move struct {
+	state moveState
+	// reverting says that the revision had succeeded here before.
+	reverting bool
+	// reason in words, for a failure.
+	reason string
+	// rendered is what the cluster is to run.
+	rendered render.Rendered
+	// registrations are the credentials the klusterlet is to ask for.
+	registrations []addonv1alpha1.RegistrationConfig
+	// available is what the works say about health now.
+	available availability
+	// hidesTemplateHash says that OCM's template manager may be running beside us.
+	hidesTemplateHash bool
+}
+
+// availability is the add-on's Available condition in the making.
+type availability struct {
+	status  metav1.ConditionStatus
+	reason  string
+	message string
+	// unknownCluster says that the hub marked the cluster itself Unknown; then
+	// Available is the hub's to write.
+	unknownCluster bool
+}
+
+// nextStatus returns the status the ManagedClusterAddOn is to have and whether it
+// differs from the one it has. Both writes of a move, started and done, come out
+// of it; a third call with the same facts changes nothing (Cost-1).
+func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.Time) (addonv1alpha1.ManagedClusterAddOnStatus, bool) {
+	next := *current.Status.DeepCopy()
+	fresh := neverApplied(current.Status.ConfigReferences)
+	settled := m.state == moveDone && appliedAlready(current.Status.ConfigReferences, m)
+
+	next.ConfigReferences = configReferences(current.Status.ConfigReferences, m)
+	next.Registrations = m.registrations
+	next.Namespace = m.rendered.Namespace
+	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: addonv1alpha1.HealthCheckModeCustomized}
+
+	for _, c := range addOnConditions(current, m, fresh, settled) {
+		c.LastTransitionTime = now
+		meta.SetStatusCondition(&next.Conditions, c)
+	}
+	return next, !equality.Semantic.DeepEqual(current.Status, next)
+}
+
+// addOnConditions are the conditions this move writes. Available is left alone while
+// the works are being replaced, because their feedback is about the content before.
+func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, settled bool) []metav1.Condition {
+	cs := []metav1.Condition{
+		{Type: conditionConfigured, Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured", Message: "Configurations configured"},
+		registrationCondition(m.registrations),
+		{
+			Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
+			Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",
+		},
+	}
+	if p := progressingCondition(m, fresh); !settled || !keepsProgressing(current.Status.Conditions) {
+		cs = append(cs, p)
+	}
+	if m.state != moveStarted && !m.available.unknownCluster {
+		cs = append(cs, metav1.Condition{
+			Type: addonv1alpha1.ManagedClusterAddOnConditionAvailable, Status: m.available.status,
+			Reason: m.available.reason, Message: m.available.message,
+		})
+	}
+	return cs
+}
+
+// keepsProgressing reports whether Progressing already says that a move succeeded;
+// rewording InstallSucceed to UpgradeSucceed at rest would be a lie and a write.
+func keepsProgressing(cs []metav1.Condition) bool {
+	c := meta.FindStatusCondition(cs, conditionProgressing)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return false
+	}
+	return slices.Contains([]string{v1alpha1.InstallSucceed, v1alpha1.UpgradeSucceed, v1alpha1.RollbackSucceed}, c.Reason)
+}
+
+// progressing words by kind of move: started, succeeded, failed.
+var progressingReasons = map[string][3]string{
+	"install":  {v1alpha1.Installing, v1alpha1.InstallSucceed, v1alpha1.InstallFailed},
+	"upgrade":  {v1alpha1.Upgrading, v1alpha1.UpgradeSucceed, v1alpha1.UpgradeFailed},
+	"rollback": {v1alpha1.RollingBack, v1alpha1.RollbackSucceed, v1alpha1.RollbackFailed},
+}
+
+// progressingCondition speaks the seed's words (seed lifecycle, "New condition").
+func progressingCondition(m move, fresh bool) metav1.Condition {
+	kind := "upgrade"
+	switch {
+	case fresh:
+		kind = "install"
+	case m.reverting:
+		kind = "rollback"
+	}
+	reasons := progressingReasons[kind]
+	c := metav1.Condition{Type: conditionProgressing, Status: metav1.ConditionFalse}
+	switch m.state {
+	case moveStarted:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasons[0], kind+" in progress."
+	case moveDone:
+		c.Reason, c.Message = reasons[1], kind+" completed with no errors."
+	case moveFailed:
+		c.Reason, c.Message = reasons[2], kind+" failed: "+m.reason
+	}
+	return c
+}
+
+// registrationCondition says whether the agent's way to the hub is set up.
+func registrationCondition(registrations []addonv1alpha1.RegistrationConfig) metav1.Condition {
+	if len(registrations) == 0 {
+		return metav1.Condition{
+			Type: conditionRegistrationApplied, Status: metav1.ConditionTrue,
+			Reason: "NilRegistration", Message: "Registration of the addon agent is configured",
+		}
+	}
+	return metav1.Condition{
+		Type: conditionRegistrationApplied, Status: metav1.ConditionFalse, Reason: v1alpha1.NotYetSupported,
+		Message: "Approval, signing and permissions of the addon agent are not supported yet",
+	}
+}
+
+// configReferences lists what the cluster is configured with, in OCM's form. The
+// applied side follows the desired one only when the move is done.
+func configReferences(current []addonv1alpha1.ConfigReference, m move) []addonv1alpha1.ConfigReference {
+	next := make([]addonv1alpha1.ConfigReference, 0, len(m.rendered.ConfigReferences))
+	for _, want := range m.rendered.ConfigReferences {
+		ref := addonv1alpha1.ConfigReference{
+			ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: want.Group, Resource: want.Resource},
+			ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},
+			DesiredConfig:       desiredConfig(want, m),
+		}
+		if old := findReference(current, want.Group, want.Resource); old != nil {
+			ref.LastAppliedConfig = old.LastAppliedConfig.DeepCopy()
+			if old.Name == want.Name && old.Namespace == want.Namespace {
+				// OCM's config controller keeps this up to date, no filter stops it.
+				ref.LastObservedGeneration = old.LastObservedGeneration
+			}
+		}
+		if m.state == moveDone {
+			ref.LastAppliedConfig = ref.DesiredConfig.DeepCopy()
+		}
+		next = append(next, ref)
+	}
+	return next
+}
+
+// desiredConfig is the hash OCM would show. The template's stays empty beside a
+// running OCM addon-manager: with a hash its template manager would pick the
+// ManagedClusterAddOn up and deploy it at once (OCM behaviour 3.1).
+func desiredConfig(want render.ConfigHash, m move) *addonv1alpha1.ConfigSpecHash {
+	c := &addonv1alpha1.ConfigSpecHash{
+		ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},
+		SpecHash:       want.SpecHash,
+	}
+	if m.hidesTemplateHash && isTemplate(want.Group, want.Resource) {
+		c.SpecHash = ""
+	}
+	return c
+}
+
+// isTemplate reports whether the group and resource are those of AddOnTemplates.
+func isTemplate(group, resource string) bool {
+	return group == addonv1alpha1.GroupName && resource == "addontemplates"
+}
+
+// findReference returns the reference of that kind, or nil. Of several of one kind
+// the first counts, as in OCM.
+func findReference(refs []addonv1alpha1.ConfigReference, group, resource string) *addonv1alpha1.ConfigReference {
+	i := slices.IndexFunc(refs, func(r addonv1alpha1.ConfigReference) bool {
+		return r.Group == group && r.Resource == resource
+	})
+	if i < 0 {
+		return nil
+	}
+	return &refs[i]
+}
+
+// neverApplied reports whether no configuration was ever applied: a fresh install.
+func neverApplied(refs []addonv1alpha1.ConfigReference) bool {
+	return !slices.ContainsFunc(refs, func(r addonv1alpha1.ConfigReference) bool { return r.LastAppliedConfig != nil })
+}
+
+// appliedAlready reports whether the references already say that this very move is done.
+func appliedAlready(refs []addonv1alpha1.ConfigReference, m move) bool {
+	return equality.Semantic.DeepEqual(refs, configReferences(refs, m))
+}
+
+// availableFrom turns what the works say into OCM's words (OCM behaviour, row 78).
+func availableFrom(addOn string, o render.Observation, clusterReachable corev1.ConditionStatus) availability {
+	a := availability{unknownCluster: clusterReachable == corev1.ConditionUnknown}
+	switch {
+	case o.Verified:
+		a.status, a.reason, a.message = metav1.ConditionTrue, "ProbeAvailable", addOn+" add-on is available."
+	default:
+		a.status, a.reason, a.message = metav1.ConditionFalse, "ProbeUnavailable", "Probe addon unavailable with err "+o.Reason
+	}
+	return a
+}

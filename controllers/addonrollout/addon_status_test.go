@@ -1,0 +1,118 @@
+package addonrollout
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// contentOf is what a cluster is configured with: a template and a configuration.
+func contentOf(templateHash, configHash string) render.Rendered {
+	group := addonv1alpha1.GroupName
+	return render.Rendered{
+		Digest: templateHash + configHash,
+		ConfigReferences: []render.ConfigHash{
+			{ConfigReference: render.ConfigReference{Group: group, Resource: "addondeploymentconfigs", Namespace: "default", Name: "config"}, SpecHash: configHash},
+			{ConfigReference: render.ConfigReference{Group: group, Resource: "addontemplates", Name: "template"}, SpecHash: templateHash},
+		},
+	}
+}
+
+var healthy = availability{status: metav1.ConditionTrue, reason: "ProbeAvailable", message: "hello add-on is available."}
+
+// written applies moves one after another and returns how many of them wrote.
+func written(t *testing.T, addOn *addonv1alpha1.ManagedClusterAddOn, moves ...move) int {
+	t.Helper()
+	writes, now := 0, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, m := range moves {
+		now = now.Add(time.Minute)
+		next, changed := nextStatus(addOn, m, metav1.NewTime(now))
+		if changed {
+			writes++
+			addOn.Status = next
+		}
+	}
+	return writes
+}
+
+func TestNextStatusWords(t *testing.T) {
+	v1, v2 := contentOf("t1", "c1"), contentOf("t2", "c1")
+	install := []move{{rendered: v1}, {rendered: v1, state: moveDone, available: healthy}}
+	cases := map[string]struct {
+		reason string
+		before []move
+		last   move
+		want   string
+	}{
+		"Installing":       {reason: "nothing was ever applied", last: move{rendered: v1}, want: v1alpha1.Installing},
+		"InstallSucceed":   {reason: "verified for the first time", before: install[:1], last: install[1], want: v1alpha1.InstallSucceed},
+		"InstallFailed":    {reason: "never verified", before: install[:1], last: move{rendered: v1, state: moveFailed, reason: "boom"}, want: v1alpha1.InstallFailed},
+		"AtRest":           {reason: "looking again must not reword an install into an upgrade", before: install, last: install[1], want: v1alpha1.InstallSucceed},
+		"Upgrading":        {reason: "something was applied before", before: install, last: move{rendered: v2}, want: v1alpha1.Upgrading},
+		"UpgradeSucceed":   {reason: "verified again", before: append(install, move{rendered: v2}), last: move{rendered: v2, state: moveDone, available: healthy}, want: v1alpha1.UpgradeSucceed},
+		"UpgradeFailed":    {reason: "the new content gave up", before: append(install, move{rendered: v2}), last: move{rendered: v2, state: moveFailed, reason: "boom"}, want: v1alpha1.UpgradeFailed},
+		"RollingBack":      {reason: "the target succeeded here before", before: install, last: move{rendered: v2, reverting: true}, want: v1alpha1.RollingBack},
+		"RollbackSucceed":  {reason: "and is verified again", before: append(install, move{rendered: v2, reverting: true}), last: move{rendered: v2, reverting: true, state: moveDone, available: healthy}, want: v1alpha1.RollbackSucceed},
+		"RollbackFailed":   {reason: "or gave up", before: append(install, move{rendered: v2, reverting: true}), last: move{rendered: v2, reverting: true, state: moveFailed, reason: "boom"}, want: v1alpha1.RollbackFailed},
+		"InstallRecovered": {reason: "a failure is not for ever", before: []move{{rendered: v1}, {rendered: v1, state: moveFailed}}, last: install[1], want: v1alpha1.InstallSucceed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			addOn := &addonv1alpha1.ManagedClusterAddOn{}
+			written(t, addOn, append(tc.before, tc.last)...)
+			c := meta.FindStatusCondition(addOn.Status.Conditions, conditionProgressing)
+			if c == nil || c.Reason != tc.want {
+				t.Errorf("%s: got %+v, want %s", tc.reason, c, tc.want)
+			}
+		})
+	}
+}
+
+func TestNextStatusCostsTwoWrites(t *testing.T) {
+	v1 := contentOf("t1", "c1")
+	started, done := move{rendered: v1}, move{rendered: v1, state: moveDone, available: healthy}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	if got := written(t, addOn, started, started, done, done, done); got != 2 {
+		t.Errorf("a move is two writes however often it is looked at, got %d", got)
+	}
+}
+
+func TestNextStatusHidesTemplateHash(t *testing.T) {
+	v1 := contentOf("t1", "c1")
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	written(t, addOn, move{rendered: v1, hidesTemplateHash: true}, move{rendered: v1, hidesTemplateHash: true, state: moveDone, available: healthy})
+	refs := addOn.Status.ConfigReferences
+	if len(refs) != 2 || refs[0].DesiredConfig.SpecHash != "c1" || refs[0].LastAppliedConfig.SpecHash != "c1" {
+		t.Fatalf("a configuration's hash is shown on both sides once applied: %+v", refs)
+	}
+	if refs[1].DesiredConfig.SpecHash != "" || refs[1].LastAppliedConfig == nil || refs[1].LastAppliedConfig.SpecHash != "" {
+		t.Errorf("with the template's hash OCM's template manager would deploy at once: %+v", refs[1])
+	}
+}
+
+func TestNextStatusLeavesAvailableToTheHub(t *testing.T) {
+	v1 := contentOf("t1", "c1")
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	unknown := healthy
+	unknown.unknownCluster = true
+	written(t, addOn, move{rendered: v1}, move{rendered: v1, state: moveDone, available: unknown})
+	if c := meta.FindStatusCondition(addOn.Status.Conditions, "Available"); c != nil {
+		t.Errorf("the hub writes Available while the cluster is Unknown, we wrote %+v", c)
+	}
+}
+
+func TestNextStatusKeepsForeignConditions(t *testing.T) {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	foreign := metav1.Condition{Type: "ClusterCertificateRotated", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now()}
+	addOn.Status.Conditions = []metav1.Condition{foreign}
+	written(t, addOn, move{rendered: contentOf("t1", "c1")})
+	if meta.FindStatusCondition(addOn.Status.Conditions, foreign.Type) == nil {
+		t.Error("conditions of other controllers stay")
+	}
+}

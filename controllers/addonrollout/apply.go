@@ -1,0 +1,358 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// applyFor bounds one round of writes, so that a suspend or a new commit is heard
+// while thousands of clusters are being written. What is left is left to the next
+// round: it is all derived again from what is there.
+const applyFor = 5 * time.Second
+
+// applied says how a round of writes went.
+type applied struct {
+	// unfinished says that the round ended before everything was written.
+	unfinished bool
+	// failed names the clusters that could not be written, by name, and why.
+	failed []v1alpha1.ClusterReason
+}
+
+// round is one round of writes for one rollout.
+type round struct {
+	*Reconciler
+	o    *observation
+	plan rollout.Plan
+	now  metav1.Time
+	stop time.Time
+
+	mu     sync.Mutex
+	result applied
+}
+
+// apply writes what the plan says, cluster by cluster, and repairs what drifted. The
+// ledger was written before. One cluster that cannot be written never stops another.
+func (r *Reconciler) apply(ctx context.Context, o *observation, plan rollout.Plan, now time.Time) (applied, error) {
+	d := &round{Reconciler: r, o: o, plan: plan, now: metav1.NewTime(now), stop: r.Clock.Now().Add(applyFor)}
+	kinds := map[string]map[rollout.ActionKind]bool{}
+	for _, a := range plan.Actions {
+		if kinds[a.Cluster] == nil {
+			kinds[a.Cluster] = map[rollout.ActionKind]bool{}
+		}
+		kinds[a.Cluster][a.Kind] = true
+	}
+	members := map[string]*member{}
+	for _, m := range o.members {
+		members[m.name] = m
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(r.Workers)
+	for i := range plan.Clusters {
+		if m := members[plan.Clusters[i].Name]; m != nil {
+			g.Go(func() error { return d.cluster(ctx, m, &plan.Clusters[i], kinds[m.name]) })
+		}
+	}
+	return d.result, g.Wait()
+}
+
+// cluster writes one cluster. Only the end of the context is an error of the round.
+func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, kinds map[rollout.ActionKind]bool) error {
+	if d.Clock.Now().After(d.stop) {
+		d.leave()
+		return nil
+	}
+	err := d.write(ctx, m, p, kinds)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil:
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+		// Somebody was faster, or the cluster is going: look again.
+		d.leave()
+	default:
+		d.fail(m.name, err)
+	}
+	return nil
+}
+
+// leave says that something is left for the next round.
+func (d *round) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.result.unfinished = true
+}
+
+// fail remembers that a cluster could not be written.
+func (d *round) fail(cluster string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.result.failed = append(d.result.failed, v1alpha1.ClusterReason{Cluster: cluster, Reason: err.Error()})
+}
+
+// write brings one cluster to what its plan says.
+func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, kinds map[rollout.ActionKind]bool) error {
+	if kinds[rollout.Remove] {
+		return d.remove(ctx, m)
+	}
+	addOn := m.addOn
+	if addOn == nil && kinds[rollout.Install] {
+		var err error
+		if addOn, err = d.install(ctx, m); err != nil {
+			return err
+		}
+	}
+	if addOn == nil || addOn.DeletionTimestamp != nil || !movable(p) {
+		return nil
+	}
+	return d.sync(ctx, m, p, addOn)
+}
+
+// movable reports whether the plan names a revision for the cluster's works.
+func movable(p *rollout.ClusterPlan) bool {
+	return p.Revision != "" && p.Revision != rollout.Mixed && p.Revision != rollout.Foreign && p.State != rollout.Gone
+}
+
+// install creates the ManagedClusterAddOn, as OCM's addon-manager would, with the
+// cluster's add-on annotations (OCM behaviour, row 21) and our label.
+func (d *round) install(ctx context.Context, m *member) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	if d.o.owner == nil {
+		return nil, errOwnerMissing
+	}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: d.o.rollout.Name, Namespace: m.name,
+		Labels:      map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
+		Annotations: addOnAnnotations(m),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.o.owner,
+			addonv1alpha1.SchemeGroupVersion.WithKind("ClusterManagementAddOn"))},
+	}}
+	if err := d.Client.Create(ctx, addOn); err != nil {
+		return nil, fmt.Errorf("cannot install: %w", err)
+	}
+	d.addOns.put(addOn)
+	return addOn, nil
+}
+
+// errOwnerMissing says that the ClusterManagementAddOn is not there yet.
+var errOwnerMissing = errors.New("cannot install: the ClusterManagementAddOn does not exist")
+
+// addOnAnnotations are the annotations of the ManagedCluster that OCM copies.
+func addOnAnnotations(m *member) map[string]string {
+	var out map[string]string
+	if m.cluster == nil {
+		return nil
+	}
+	for k, v := range m.cluster.Annotations {
+		if strings.HasPrefix(k, "addon.open-cluster-management.io/") {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// remove deletes our ManagedClusterAddOn; its works go with it by owner reference.
+// A hand-made one is never deleted (Safe-4), whatever the plan says.
+func (d *round) remove(ctx context.Context, m *member) error {
+	if installation(m.addOn) != rollout.Ours {
+		return nil
+	}
+	err := d.Client.Delete(ctx, m.addOn, client.Preconditions{UID: &m.addOn.UID, ResourceVersion: &m.addOn.ResourceVersion})
+	if err != nil {
+		return fmt.Errorf("cannot remove: %w", err)
+	}
+	return nil
+}
+
+// sync writes the add-on's status and then its works, each only where it differs.
+func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	key := syncKey{rollout: client.ObjectKeyFromObject(d.o.rollout), cluster: m.name}
+	mark := markOf(m, p, addOn)
+	if d.synced.is(key, mark) {
+		return nil
+	}
+	renderer, err := d.renderers.get(ctx, d.o.rollout.Namespace, d.o.rollout.Name, p.Revision)
+	if err != nil {
+		return err
+	}
+	rendered, err := renderer.Render(m.renderInput())
+	if err != nil {
+		return fmt.Errorf("cannot render: %w", err)
+	}
+	if !admitted(p) && m.health.Digest != "" && rendered.Digest != m.health.Digest {
+		// What it renders from changed on the hub, such as the placement it is
+		// in. That is a move like any other: it waits for its admission.
+		return nil
+	}
+	mv, err := d.moveOf(m, p, addOn, rendered)
+	if err != nil {
+		return err
+	}
+	if err := d.writeStatus(ctx, addOn, mv); err != nil {
+		return err
+	}
+	wrote, err := d.writeWorks(ctx, m, addOn, p, rendered)
+	if err == nil && !wrote {
+		d.synced.set(key, mark)
+	}
+	return err
+}
+
+// admitted reports whether the ledger holds the cluster at the plan's revision.
+func admitted(p *rollout.ClusterPlan) bool {
+	switch p.State {
+	case rollout.Admitted, rollout.Progressing, rollout.Soaking, rollout.Lost, rollout.Failed, rollout.TimedOut:
+		return true
+	}
+	return false
+}
+
+// moveOf derives the facts for the add-on's status.
+func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (move, error) {
+	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, m.name, addOn.Status.Registrations)
+	if err != nil {
+		return move{}, fmt.Errorf("cannot register: %w", err)
+	}
+	mv := move{
+		rendered:          rendered,
+		registrations:     registrations,
+		reverting:         d.o.rollout.Status.Reverting && d.isTarget(p.Revision),
+		reason:            p.Reason,
+		hidesTemplateHash: d.HidesTemplateHash,
+		available:         availableFrom(d.o.rollout.Name, m.health, clusterCondition(m)),
+	}
+	current := m.health.Digest == rendered.Digest
+	switch {
+	case p.State == rollout.Failed || p.State == rollout.TimedOut:
+		mv.state = moveFailed
+	case current && (m.health.Verified || !admitted(p)):
+		mv.state = moveDone
+	}
+	return mv, nil
+}
+
+// isTarget reports whether a digest is that of the rollout's target.
+func (d *round) isTarget(digest string) bool {
+	t := d.o.rollout.Spec.Target
+	return t != nil && t.Digest == digest
+}
+
+// clusterCondition is the hub's word on the cluster.
+func clusterCondition(m *member) corev1.ConditionStatus {
+	if m.cluster != nil {
+		for i := range m.cluster.Status.Conditions {
+			if m.cluster.Status.Conditions[i].Type == clusterv1.ManagedClusterConditionAvailable {
+				return corev1.ConditionStatus(m.cluster.Status.Conditions[i].Status)
+			}
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+// writeStatus writes the add-on's status where it differs, preconditioned on the
+// version it was read at.
+func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, m move) error {
+	next, changed := nextStatus(addOn, m, d.now)
+	if !changed {
+		return nil
+	}
+	updated := addOn.DeepCopy()
+	updated.Status = next
+	patch := client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})
+	if err := d.Client.Status().Patch(ctx, updated, patch); err != nil {
+		return fmt.Errorf("cannot write the add-on's status: %w", err)
+	}
+	d.addOns.put(updated)
+	return nil
+}
+
+// writeWorks creates, updates and removes works until they are what was rendered.
+func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn, p *rollout.ClusterPlan, rendered render.Rendered) (bool, error) {
+	owner := render.Owner{
+		Name: addOn.Name, Namespace: addOn.Namespace, UID: addOn.UID,
+		Source: d.sourceName(), Revision: p.Revision,
+	}
+	desired, gone, err := rendered.Works(owner, m.works)
+	if err != nil {
+		return false, fmt.Errorf("cannot render works: %w", err)
+	}
+	wrote := false
+	for _, w := range desired {
+		did, err := d.writeWork(ctx, m, w)
+		wrote = wrote || did
+		if err != nil {
+			return wrote, err
+		}
+	}
+	return d.removeWorks(ctx, m, gone, wrote)
+}
+
+// sourceName is the namespace/name of the source, as works carry it.
+func (d *round) sourceName() string {
+	return d.o.rollout.Namespace + "/" + d.o.rollout.Spec.Target.Source
+}
+
+// writeWork creates or updates one work where it differs. One that OCM wrote with
+// the same content is left alone: our marks come with the next content.
+func (d *round) writeWork(ctx context.Context, m *member, desired *workv1.ManifestWork) (bool, error) {
+	existing := m.work(desired.Name)
+	if existing == nil {
+		if err := d.Client.Create(ctx, desired); err != nil {
+			return true, fmt.Errorf("cannot create work %s: %w", desired.Name, err)
+		}
+		d.works.put(desired)
+		return true, nil
+	}
+	if render.Compare(desired, existing) != render.Different {
+		return false, nil
+	}
+	if err := d.Client.Update(ctx, desired); err != nil {
+		return true, fmt.Errorf("cannot update work %s: %w", desired.Name, err)
+	}
+	d.works.put(desired)
+	return true, nil
+}
+
+// removeWorks deletes works that hold nothing any more.
+func (d *round) removeWorks(ctx context.Context, m *member, names []string, wrote bool) (bool, error) {
+	for _, name := range names {
+		w := m.work(name)
+		if w == nil {
+			continue
+		}
+		wrote = true
+		if err := d.Client.Delete(ctx, w, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}); err != nil {
+			return wrote, fmt.Errorf("cannot delete work %s: %w", name, err)
+		}
+	}
+	return wrote, nil
+}
+
+// work returns the member's work of that name, or nil.
+func (m *member) work(name string) *workv1.ManifestWork {
+	for _, w := range m.works {
+		if w.Name == name {
+			return w
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package addonrollout
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// syncKey is one cluster of one rollout.
+type syncKey struct {
+	rollout client.ObjectKey
+	cluster string
+}
+
+// synced remembers which clusters were found to need no write, so that a fleet at
+// rest costs no rendering. Losing it costs one comparison per cluster.
+type synced struct {
+	mu   sync.Mutex
+	seen map[syncKey]string
+}
+
+// newSynced returns an empty memory.
+func newSynced() *synced { return &synced{seen: map[syncKey]string{}} }
+
+// is reports whether the cluster needed no write when it looked like this.
+func (s *synced) is(key syncKey, mark string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[key] == mark
+}
+
+// set remembers that the cluster needs no write while it looks like this.
+func (s *synced) set(key syncKey, mark string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[key] = mark
+}
+
+// forget drops every cluster of a rollout that is gone.
+func (s *synced) forget(rollout client.ObjectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.seen {
+		if k.rollout == rollout {
+			delete(s.seen, k)
+		}
+	}
+}
+
+// markOf names everything the writes of one cluster depend on: an object's version
+// stands for its content.
+func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	parts := make([]string, 0, 8+len(m.works)+2*len(m.selectedBy))
+	parts = append(parts, p.Revision, string(p.State), p.Reason, string(addOn.UID), addOn.ResourceVersion)
+	for _, w := range m.works {
+		parts = append(parts, w.ResourceVersion)
+	}
+	for _, s := range m.selectedBy {
+		parts = append(parts, s.Namespace, s.Name)
+	}
+	if m.cluster != nil {
+		parts = append(parts, m.cluster.Annotations[imageRegistriesAnnotation], string(clusterCondition(m)))
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// pace keeps the reconciles of one rollout apart, so that a fleet that reports all
+// at once causes one ledger write a second, not one per report.
+type pace struct {
+	every time.Duration
+
+	mu   sync.Mutex
+	last map[client.ObjectKey]time.Time
+}
+
+// newPace returns a pace of one reconcile per every.
+func newPace(every time.Duration) *pace {
+	return &pace{every: every, last: map[client.ObjectKey]time.Time{}}
+}
+
+// wait returns how long the rollout still has to wait; 0 takes the turn.
+func (p *pace) wait(key client.ObjectKey, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := p.every - now.Sub(p.last[key]); left > 0 && left <= p.every {
+		return left
+	}
+	p.last[key] = now
+	return 0
+}
+
+// forget drops a rollout that is gone.
+func (p *pace) forget(key client.ObjectKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.last, key)
+}

@@ -1,0 +1,55 @@
+package addonrollout
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// gauges are the metrics of rollouts. Labels name the rollout, never a cluster:
+// ten thousand of those would break a metrics server.
+type gauges struct {
+	clusters *prometheus.GaugeVec
+	phase    *prometheus.GaugeVec
+}
+
+// newGauges returns unregistered metrics.
+func newGauges() *gauges {
+	labels := []string{"namespace", "name"}
+	return &gauges{
+		clusters: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "addonflow_rollout_clusters",
+			Help: "Clusters of a rollout by state: updated, in_flight, failed, parked, waiting, removing.",
+		}, append(labels, "state")),
+		phase: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "addonflow_rollout_phase",
+			Help: "1 for the phase a rollout is in.",
+		}, append(labels, "phase")),
+	}
+}
+
+// Collectors returns the metrics to register.
+func (g *gauges) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{g.clusters, g.phase}
+}
+
+// set takes over what a rollout's status says.
+func (g *gauges) set(ro *v1alpha1.AddOnRollout) {
+	c := ro.Status.Counts
+	for state, n := range map[string]int32{
+		"updated": c.Updated, "in_flight": c.InFlight, "failed": c.Failed,
+		"parked": c.Parked, "waiting": c.Waiting, "removing": c.Removing,
+	} {
+		g.clusters.WithLabelValues(ro.Namespace, ro.Name, state).Set(float64(n))
+	}
+	g.phase.DeletePartialMatch(prometheus.Labels{"namespace": ro.Namespace, "name": ro.Name})
+	g.phase.WithLabelValues(ro.Namespace, ro.Name, string(ro.Status.Phase)).Set(1)
+}
+
+// forget drops a rollout that is gone.
+func (g *gauges) forget(key client.ObjectKey) {
+	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
+	g.clusters.DeletePartialMatch(labels)
+	g.phase.DeletePartialMatch(labels)
+}

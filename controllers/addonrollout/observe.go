@@ -1,0 +1,206 @@
+package addonrollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// indexName is the field that names an object. The API server selects by it, and
+// the watch cache has an index of that name, so that both readers take the same reads.
+const indexName = "metadata.name"
+
+// observation is the world as far as one rollout is concerned. Reads only; nothing
+// in it is written to.
+type observation struct {
+	rollout *v1alpha1.AddOnRollout
+	// source that declares the add-on; nil when it is gone.
+	source *v1alpha1.AddOnSource
+	// owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
+	owner      *metav1.PartialObjectMetadata
+	succeeded  succeeded
+	placements []rollout.Placement
+	// members are every cluster that has the add-on or is selected, by name.
+	members []*member
+}
+
+// member is one cluster as far as the add-on is concerned.
+type member struct {
+	name string
+	// cluster is nil when no ManagedCluster of that name exists.
+	cluster *clusterv1.ManagedCluster
+	// addOn is nil when the add-on is not installed.
+	addOn *addonv1alpha1.ManagedClusterAddOn
+	// works that deploy the add-on, sorted by name; also those being deleted, whose
+	// names are not free yet.
+	works []*workv1.ManifestWork
+	// selectedBy are the install placements that select the cluster, in declared order.
+	selectedBy []v1alpha1.PlacementReference
+	// health is what the works say about what they ask for now.
+	health render.Observation
+}
+
+// observe reads everything a plan needs. The rollout itself was read uncached by
+// the caller, because the ledger in it is what budget is spent on.
+func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout) (*observation, error) {
+	o := &observation{rollout: ro}
+	var err error
+	if o.source, err = r.readSource(ctx, ro); err != nil {
+		return nil, err
+	}
+	if o.owner, err = readOwner(ctx, r.Client, ro.Name); err != nil {
+		return nil, err
+	}
+	if o.succeeded, err = readSucceeded(ctx, r.Client, ro.Namespace, ro.Name); err != nil {
+		return nil, err
+	}
+	if o.placements, err = readPlacements(ctx, r.Client, placementRefs(ro.Spec)); err != nil {
+		return nil, err
+	}
+	if o.members, err = r.readMembers(ctx, o); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// readSource reads the source the target names; nil when it is gone.
+func (r *Reconciler) readSource(ctx context.Context, ro *v1alpha1.AddOnRollout) (*v1alpha1.AddOnSource, error) {
+	if ro.Spec.Target == nil {
+		return nil, nil
+	}
+	var s v1alpha1.AddOnSource
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: ro.Namespace, Name: ro.Spec.Target.Source}, &s)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read source %s: %w", ro.Spec.Target.Source, err)
+	}
+	return &s, nil
+}
+
+// readOwner reads the metadata of the add-on's ClusterManagementAddOn; nil when absent.
+func readOwner(ctx context.Context, c client.Reader, addOn string) (*metav1.PartialObjectMetadata, error) {
+	owner := &metav1.PartialObjectMetadata{}
+	owner.SetGroupVersionKind(addonv1alpha1.SchemeGroupVersion.WithKind("ClusterManagementAddOn"))
+	err := c.Get(ctx, client.ObjectKey{Name: addOn}, owner)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read ClusterManagementAddOn %s: %w", addOn, err)
+	}
+	return owner, nil
+}
+
+// readMembers joins placements, ManagedClusterAddOns, works and clusters by name.
+func (r *Reconciler) readMembers(ctx context.Context, o *observation) ([]*member, error) {
+	byName := map[string]*member{}
+	get := func(name string) *member {
+		if byName[name] == nil {
+			byName[name] = &member{name: name}
+		}
+		return byName[name]
+	}
+	selectMembers(o, get)
+	if err := r.joinAddOns(ctx, o.rollout.Name, get); err != nil {
+		return nil, err
+	}
+	if err := r.joinWorks(ctx, o.rollout.Name, byName); err != nil {
+		return nil, err
+	}
+	if err := r.joinClusters(ctx, byName); err != nil {
+		return nil, err
+	}
+	members := make([]*member, 0, len(byName))
+	for _, m := range byName {
+		m.health = render.Observe(m.works, o.rollout.Name)
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b *member) int { return strings.Compare(a.name, b.name) })
+	return members, nil
+}
+
+// selectMembers enters every cluster that any placement selects, and which install
+// placements do.
+func selectMembers(o *observation, get func(string) *member) {
+	install := map[v1alpha1.PlacementReference]bool{}
+	if o.rollout.Spec.Install != nil {
+		for _, p := range o.rollout.Spec.Install.Placements {
+			install[p.PlacementReference] = true
+		}
+	}
+	for _, p := range o.placements {
+		ref := v1alpha1.PlacementReference{Namespace: p.Namespace, Name: p.Name}
+		for _, g := range p.Groups {
+			for _, name := range g.Clusters {
+				m := get(name)
+				if install[ref] && !slices.Contains(m.selectedBy, ref) {
+					m.selectedBy = append(m.selectedBy, ref)
+				}
+			}
+		}
+	}
+}
+
+// joinAddOns enters every ManagedClusterAddOn of the add-on.
+func (r *Reconciler) joinAddOns(ctx context.Context, addOn string, get func(string) *member) error {
+	var list addonv1alpha1.ManagedClusterAddOnList
+	err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
+	}
+	for i := range list.Items {
+		get(list.Items[i].Namespace).addOn = r.addOns.newest(&list.Items[i])
+	}
+	return nil
+}
+
+// joinWorks enters the works that deploy the add-on on the clusters known so far.
+// Works of another shape, such as hooks, are not ours to compare.
+func (r *Reconciler) joinWorks(ctx context.Context, addOn string, byName map[string]*member) error {
+	var list workv1.ManifestWorkList
+	err := r.Client.List(ctx, &list, client.MatchingLabels{addOnNameLabel: addOn}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("cannot list works of %s: %w", addOn, err)
+	}
+	prefix := strings.TrimSuffix(render.WorkName(addOn, 0), "0")
+	for i := range list.Items {
+		w := r.works.newest(&list.Items[i])
+		m := byName[w.Namespace]
+		if m == nil || !strings.HasPrefix(w.Name, prefix) {
+			continue
+		}
+		m.works = append(m.works, w)
+	}
+	for _, m := range byName {
+		slices.SortFunc(m.works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return nil
+}
+
+// joinClusters enters the ManagedClusters of the members.
+func (r *Reconciler) joinClusters(ctx context.Context, byName map[string]*member) error {
+	var list clusterv1.ManagedClusterList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("cannot list managed clusters: %w", err)
+	}
+	for i := range list.Items {
+		if m := byName[list.Items[i].Name]; m != nil {
+			m.cluster = &list.Items[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package addonrollout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// placementRefs lists every placement a rollout's policy names, once, in the
+// order install, stages, strategy.
+func placementRefs(spec v1alpha1.AddOnRolloutSpec) []v1alpha1.PlacementReference {
+	var refs []v1alpha1.PlacementReference
+	add := func(r v1alpha1.PlacementReference) {
+		if !slices.Contains(refs, r) {
+			refs = append(refs, r)
+		}
+	}
+	if spec.Install != nil {
+		for _, p := range spec.Install.Placements {
+			add(p.PlacementReference)
+		}
+	}
+	for _, s := range spec.Stages {
+		add(s.Placement)
+	}
+	if spec.Strategy != nil && spec.Strategy.RollingUpdateWithPlacement != nil {
+		add(spec.Strategy.RollingUpdateWithPlacement.PlacementReference)
+	}
+	return refs
+}
+
+// readPlacements reads each placement and its decisions.
+func readPlacements(ctx context.Context, c client.Reader, refs []v1alpha1.PlacementReference) ([]rollout.Placement, error) {
+	placements := make([]rollout.Placement, 0, len(refs))
+	for _, ref := range refs {
+		p, err := readPlacement(ctx, c, ref)
+		if err != nil {
+			return nil, err
+		}
+		placements = append(placements, p)
+	}
+	return placements, nil
+}
+
+// readPlacement reads one placement. One that does not exist selects nobody and
+// removes nobody; its left-over decisions are not read.
+func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementReference) (rollout.Placement, error) {
+	out := rollout.Placement{Namespace: ref.Namespace, Name: ref.Name, Existence: rollout.Missing}
+	var p clusterv1beta1.Placement
+	if err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &p); err != nil {
+		if apierrors.IsNotFound(err) {
+			return out, nil
+		}
+		return out, fmt.Errorf("cannot read placement %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	if p.DeletionTimestamp != nil {
+		return out, nil
+	}
+	var decisions clusterv1beta1.PlacementDecisionList
+	err := c.List(ctx, &decisions, client.InNamespace(ref.Namespace),
+		client.MatchingLabels{clusterv1beta1.PlacementLabel: ref.Name})
+	if err != nil {
+		return out, fmt.Errorf("cannot list decisions of placement %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	out.Existence, out.Settlement = rollout.Exists, rollout.Unsettled
+	if settled(&p, decisions.Items) {
+		out.Settlement = rollout.Settled
+	}
+	out.Groups = decisionGroups(decisions.Items)
+	out.ClustersPerDecisionGroup = p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup
+	return out, nil
+}
+
+// decisionGroups gathers the clusters of a placement by decision group, groups by
+// index, clusters by name and once. Decisions without labels form group 0.
+func decisionGroups(decisions []clusterv1beta1.PlacementDecision) []rollout.Group {
+	type key struct {
+		index int
+		name  string
+	}
+	groups := map[key]*rollout.Group{}
+	for i := range decisions {
+		index, _ := strconv.Atoi(decisions[i].Labels[clusterv1beta1.DecisionGroupIndexLabel])
+		k := key{index, decisions[i].Labels[clusterv1beta1.DecisionGroupNameLabel]}
+		if groups[k] == nil {
+			groups[k] = &rollout.Group{Name: k.name, Index: k.index}
+		}
+		for _, d := range decisions[i].Status.Decisions {
+			groups[k].Clusters = append(groups[k].Clusters, d.ClusterName)
+		}
+	}
+	out := make([]rollout.Group, 0, len(groups))
+	for _, g := range groups {
+		slices.Sort(g.Clusters)
+		g.Clusters = slices.Compact(g.Clusters)
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b rollout.Group) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// settled reports whether the decisions are all there. OCM's placement controller
+// writes them one by one, a hundred clusters each, and the status last, so a view
+// in between misses clusters that are still selected (reliability, rule 5).
+func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
+	names := map[string]struct{}{}
+	present := map[string]int{}
+	for i := range decisions {
+		present[decisions[i].Name] = len(decisions[i].Status.Decisions)
+		for _, d := range decisions[i].Status.Decisions {
+			names[d.ClusterName] = struct{}{}
+		}
+	}
+	if len(names) != int(p.Status.NumberOfSelectedClusters) {
+		return false
+	}
+	for _, g := range p.Status.DecisionGroups {
+		total := 0
+		for _, d := range g.Decisions {
+			count, ok := present[d]
+			if !ok {
+				return false
+			}
+			total += count
+		}
+		if total != int(g.ClustersCount) {
+			return false
+		}
+	}
+	return true
+}

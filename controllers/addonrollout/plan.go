@@ -1,0 +1,161 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// imageRegistriesAnnotation on a ManagedCluster redirects images (OCM behaviour, row 71).
+const imageRegistriesAnnotation = clusterv1.ClusterImageRegistriesAnnotationKey
+
+// input turns an observation into what the planner reads. previous is the status
+// the ledger belongs to, after a change of target was entered into it.
+func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alpha1.AddOnRolloutStatus, now time.Time) (rollout.Input, error) {
+	ro := o.rollout
+	target, err := r.renderers.get(ctx, ro.Namespace, ro.Name, ro.Spec.Target.Digest)
+	if err != nil {
+		return rollout.Input{}, err
+	}
+	in := rollout.Input{
+		Now:                  now,
+		AddOn:                ro.Name,
+		Spec:                 ro.Spec,
+		Suspended:            suspended(ro),
+		TargetVerifiedBefore: previous.Reverting,
+		Previous:             rollout.Previous{Phase: previous.Phase},
+		Ledger:               previous.Ledger,
+		Placements:           o.placements,
+		ParkAfter:            r.ParkAfter,
+		RemovalGrace:         r.RemovalGrace,
+		ApprovedRemoval:      ro.Annotations[v1alpha1.ApproveRemovalAnnotation],
+	}
+	if previous.Target != nil {
+		in.Previous.Target = previous.Target.Digest
+	}
+	var stable *render.Renderer
+	if previous.Stable != nil {
+		in.Stable = previous.Stable.Digest
+		if stable, err = r.renderers.get(ctx, ro.Namespace, ro.Name, in.Stable); err != nil && !errors.Is(err, errRevisionMissing) {
+			return rollout.Input{}, err
+		}
+	}
+	in.Clusters = make([]rollout.Cluster, 0, len(o.members))
+	for _, m := range o.members {
+		in.Clusters = append(in.Clusters, plannedCluster(m, target, stable))
+	}
+	return in, nil
+}
+
+// plannedCluster is what the planner is told of one member. stable may be nil.
+func plannedCluster(m *member, target, stable *render.Renderer) rollout.Cluster {
+	c := rollout.Cluster{
+		Name:      m.name,
+		Installed: installation(m.addOn),
+		Gone:      m.cluster == nil || m.cluster.DeletionTimestamp != nil,
+		Running:   running(m),
+		Health:    health(m),
+	}
+	if m.addOn != nil {
+		c.JoinedAt = m.addOn.CreationTimestamp.Time
+	}
+	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.cluster)
+	c.UpToDate = upToDate(m, target)
+	c.UpToDateStable = stable != nil && upToDate(m, stable)
+	return c
+}
+
+// installation says whose the ManagedClusterAddOn is.
+func installation(addOn *addonv1alpha1.ManagedClusterAddOn) rollout.Installation {
+	switch {
+	case addOn == nil:
+		return rollout.NotInstalled
+	case addOn.DeletionTimestamp != nil:
+		return rollout.Deleting
+	case addOn.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue:
+		return rollout.Ours
+	}
+	return rollout.HandMade
+}
+
+// reachable reads the hub's word on a cluster, and since when.
+func reachable(c *clusterv1.ManagedCluster) (is bool, lost, back time.Time) {
+	if c == nil {
+		return false, lost, back
+	}
+	for i := range c.Status.Conditions {
+		cond := &c.Status.Conditions[i]
+		if cond.Type != clusterv1.ManagedClusterConditionAvailable {
+			continue
+		}
+		if cond.Status == metav1.ConditionTrue && c.Spec.HubAcceptsClient {
+			return true, lost, cond.LastTransitionTime.Time
+		}
+		return false, cond.LastTransitionTime.Time, back
+	}
+	return false, lost, back
+}
+
+// running is the digest of the revision on a member's works.
+func running(m *member) string {
+	if m.health.Revision != "" {
+		return m.health.Revision
+	}
+	found := ""
+	for _, w := range m.works {
+		switch {
+		case w.DeletionTimestamp != nil:
+		case w.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue:
+			return rollout.Mixed
+		default:
+			found = rollout.Foreign
+		}
+	}
+	return found
+}
+
+// health hands the works' word to the planner.
+func health(m *member) rollout.Health {
+	h := rollout.Health{Reason: m.health.Reason}
+	switch {
+	case m.health.Failed:
+		h.State = rollout.HealthFailed
+	case m.health.Verified:
+		h.State = rollout.HealthVerified
+	case m.health.Current:
+		h.State = rollout.HealthProgressing
+	}
+	return h
+}
+
+// upToDate reports whether a member's works already are what the revision renders
+// for it. Equal digests mean equal objects, whichever revision the works name.
+func upToDate(m *member, r *render.Renderer) bool {
+	if len(m.works) == 0 || m.health.Digest == "" {
+		return false
+	}
+	rendered, err := r.Render(m.renderInput())
+	return err == nil && rendered.Digest == m.health.Digest
+}
+
+// renderInput is what of the member a rendering depends on.
+func (m *member) renderInput() render.Cluster {
+	c := render.Cluster{Name: m.name, Placements: m.selectedBy}
+	if m.cluster != nil {
+		c.ImageRegistries = m.cluster.Annotations[imageRegistriesAnnotation]
+	}
+	return c
+}
+
+// suspended reports whether the rollout is suspended by annotation.
+func suspended(ro *v1alpha1.AddOnRollout) bool {
+	return ro.Annotations[v1alpha1.SuspendAnnotation] == "true"
+}

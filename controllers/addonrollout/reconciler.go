@@ -1,0 +1,227 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/controller"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Options of a Reconciler.
+type Options struct {
+	// Client reads from the watch cache and writes as field manager addonflow.
+	Client client.Client
+	// Live reads uncached: the ledger, and the bodies of revisions.
+	Live client.Reader
+	// Recorder of events.
+	Recorder record.EventRecorder
+	// Metrics of Flux's kind, gotk_*.
+	Metrics controller.Metrics
+	// Desk delivers commit statuses.
+	Desk *forge.Desk
+	// Clock of the ledger.
+	Clock clock.PassiveClock
+	// ParkAfter and RemovalGrace are those of rollout.Input.
+	ParkAfter, RemovalGrace time.Duration
+	// HidesTemplateHash: OCM's addon-manager may be running beside this operator.
+	HidesTemplateHash bool
+	// Workers write clusters in parallel; 32 if 0.
+	Workers int
+	// Pace is the least time between two reconciles of one rollout; a second if 0.
+	Pace time.Duration
+}
+
+// Reconciler moves the clusters of AddOnRollouts. See the package documentation.
+type Reconciler struct {
+	Options
+
+	renderers *renderers
+	addOns    *overlay[*addonv1alpha1.ManagedClusterAddOn]
+	works     *overlay[*workv1.ManifestWork]
+	synced    *synced
+	pace      *pace
+	gauges    *gauges
+}
+
+// New returns a Reconciler; register it with SetupWithManager.
+func New(o Options) *Reconciler {
+	if o.Workers == 0 {
+		o.Workers = 32
+	}
+	if o.Pace == 0 {
+		o.Pace = time.Second
+	}
+	return &Reconciler{
+		Options:   o,
+		renderers: newRenderers(o.Live),
+		addOns:    newOverlay[*addonv1alpha1.ManagedClusterAddOn](),
+		works:     newOverlay[*workv1.ManifestWork](),
+		synced:    newSynced(),
+		pace:      newPace(o.Pace),
+		gauges:    newGauges(),
+	}
+}
+
+// Reconcile observes, plans, reserves, writes and reports, once.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	started := r.Clock.Now()
+	if wait := r.pace.wait(req.NamespacedName, started); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	ro := &v1alpha1.AddOnRollout{}
+	if err := r.Live.Get(ctx, req.NamespacedName, ro); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	result, err := r.reconcile(ctx, ro)
+	r.Metrics.RecordDuration(ctx, ro, started)
+	r.Metrics.RecordReadiness(ctx, ro)
+	r.Metrics.RecordReconciling(ctx, ro)
+	r.Metrics.RecordStalled(ctx, ro)
+	r.Metrics.RecordSuspend(ctx, ro, ro.Spec.Suspend || suspended(ro))
+	if apierrors.IsConflict(err) {
+		// Another writer was first: this plan is void, the next look decides.
+		return ctrl.Result{RequeueAfter: r.Pace}, nil
+	}
+	return result, err
+}
+
+// reconcile is one turn of one rollout.
+func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (ctrl.Result, error) {
+	if ro.Spec.Target == nil {
+		return ctrl.Result{}, nil // made by hand, or its source has not spoken yet
+	}
+	if done, err := r.finalize(ctx, ro); done || err != nil {
+		return ctrl.Result{}, err
+	}
+	now := r.Clock.Now()
+	o, err := r.observe(ctx, ro)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	t, err := r.decide(ctx, o, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.reserve(ctx, o, t); err != nil {
+		return ctrl.Result{}, err
+	}
+	var wrote applied
+	if t.verdict.stalled == "" || !errors.Is(t.err, errOwnership) {
+		if wrote, err = r.apply(ctx, o, t.plan, now); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return r.report(ctx, o, t, wrote, now)
+}
+
+// turn is what one reconcile decided.
+type turn struct {
+	plan rollout.Plan
+	// before is the status as stored, next the one to store.
+	before, next v1alpha1.AddOnRolloutStatus
+	verdict      verdict
+	// ledger of commit statuses; Deliver it after the status was written.
+	ledger *forge.Ledger
+	// err is why nobody is admitted, if that is so; it is part of the verdict.
+	err error
+}
+
+// decide plans and says what the status is to be. Its error is one to retry; what
+// only the user can mend is part of the turn.
+func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) (turn, error) {
+	ro := o.rollout
+	t := turn{before: *ro.Status.DeepCopy()}
+	stamp := metav1.NewTime(now).Rfc3339Copy()
+	next := advance(ro.Status, ro.Name, *ro.Spec.Target, o.succeeded, stamp)
+	t.err = o.conflict()
+	if t.err == nil {
+		var in rollout.Input
+		if in, t.err = r.input(ctx, o, &next, now); t.err == nil {
+			t.plan, t.err = rollout.New(in)
+			next = conclude(next, t.plan, stamp)
+		}
+	}
+	if t.err != nil {
+		known := false
+		if t.verdict, known = verdictOf(t.err); !known {
+			return t, t.err
+		}
+	}
+	if t.plan.Guard != "" {
+		t.verdict = verdict{waiting: v1alpha1.DeletionGuardReason, message: t.plan.Guard}
+	}
+	t.next = next
+	t.ledger = r.openLedger(o, &t)
+	return t, nil
+}
+
+// reserve writes the status, and the ledger in it, before any work is written. The
+// write carries the version that was read, so of two operators one loses and drops
+// its plan (Safe-1). A success is noted on the revision first: were it lost, a
+// revert to it would soak again.
+func (r *Reconciler) reserve(ctx context.Context, o *observation, t turn) error {
+	ro := o.rollout
+	if t.plan.Succeeded {
+		if err := r.noteSuccess(ctx, ro); err != nil {
+			return err
+		}
+	}
+	ro.Status = t.next
+	ro.Status.ObservedGeneration = ro.Generation
+	ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
+	setConditions(ro, t.verdict)
+	r.settle(ctx, o, t)
+	if sameStatus(t.before, ro.Status) {
+		return nil
+	}
+	return r.Client.Status().Update(ctx, ro)
+}
+
+// finalize keeps the finalizer on while any cluster has the add-on. It reports
+// whether the rollout is gone.
+func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, error) {
+	if ro.DeletionTimestamp == nil {
+		if controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
+			return false, nil
+		}
+		base := ro.DeepCopy()
+		controllerutil.AddFinalizer(ro, v1alpha1.Finalizer)
+		return false, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	}
+	var list addonv1alpha1.ManagedClusterAddOnList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{indexName: ro.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, err
+	}
+	if len(list.Items) > 0 || !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
+		return false, nil
+	}
+	base := ro.DeepCopy()
+	controllerutil.RemoveFinalizer(ro, v1alpha1.Finalizer)
+	return true, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+// forget drops what is remembered of a rollout that is gone.
+func (r *Reconciler) forget(key client.ObjectKey) {
+	r.synced.forget(key)
+	r.pace.forget(key)
+	r.gauges.forget(key)
+	r.Desk.Forget(ledgerKey(key))
+}

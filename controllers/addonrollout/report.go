@@ -1,0 +1,183 @@
+package addonrollout
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// ledgerKey names the ledger of a rollout's commit statuses.
+func ledgerKey(key client.ObjectKey) forge.Key {
+	return forge.Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: key}
+}
+
+// openLedger says what the commits are to be told: one context for the add-on and
+// one per stage, on the commit that brought the target. A commit that was overtaken
+// is told by whom.
+func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
+	ro := o.rollout
+	l := r.Desk.Open(ledgerKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitReports)
+	if o.source == nil || t.next.Target == nil {
+		return l
+	}
+	sha := commitOf(t.next.Target.Commit)
+	if old := t.before.Target; old != nil && commitOf(old.Commit) != sha {
+		l.SupersedeOne(commitOf(old.Commit), sha)
+	}
+	if requested := ro.Annotations["reconcile.fluxcd.io/requestedAt"]; requested != "" && requested != t.before.LastHandledReconcileAt {
+		l.Retry()
+	}
+	for _, s := range summaries(t) {
+		l.Want(commitstatus.Status{
+			SHA: sha, Context: forge.ContextName(o.source, contextParts(ro.Name, s.Context)...),
+			State:       commitstatus.State(s.State),
+			Description: commitstatus.Describe(commitstatus.DescriptionLimit, commitstatus.Text{Head: s.Description}),
+			TargetURL:   forge.TargetURL(o.source),
+		}, s.Percent)
+	}
+	l.Prune(sha)
+	return l
+}
+
+// summaries is what the add-on and its stages say; with a verdict that stops the
+// plan, the add-on says that, and no stage says anything new.
+func summaries(t *turn) []rollout.Summary {
+	if t.err == nil {
+		return rollout.Summarise(t.plan)
+	}
+	s := rollout.Summary{State: rollout.Pending, Description: t.verdict.message}
+	if t.verdict.stalled != "" {
+		s.State = rollout.Failure
+	}
+	return []rollout.Summary{s}
+}
+
+// contextParts are the parts of a context below the source's.
+func contextParts(addOn, stage string) []string {
+	if stage == "" {
+		return []string{addOn}
+	}
+	return []string{addOn, stage}
+}
+
+// commitOf returns the sha of <ref>@sha1:<sha>, or "".
+func commitOf(revision string) string {
+	_, sha, _ := strings.Cut(revision, "sha1:")
+	return sha
+}
+
+// settle enters the ledger of commit statuses into the status about to be written.
+func (r *Reconciler) settle(ctx context.Context, o *observation, t turn) {
+	if o.source != nil {
+		t.ledger.Address(ctx, o.source)
+	}
+	o.rollout.Status.CommitReports = t.ledger.Stored()
+	t.ledger.Mark(o.rollout)
+}
+
+// noteSuccess writes succeeded-at onto the target's revision.
+func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+	rev := &metav1.PartialObjectMetadata{}
+	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+	rev.Namespace, rev.Name = ro.Namespace, ro.Spec.Target.Revision
+	at := r.Clock.Now().UTC().Format(time.RFC3339)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at)
+	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		return fmt.Errorf("cannot note the success of revision %s: %w", rev.Name, err)
+	}
+	return nil
+}
+
+// report sends events and commit statuses for the status that was just written, and
+// says when to look again.
+func (r *Reconciler) report(ctx context.Context, o *observation, t turn, wrote applied, now time.Time) (ctrl.Result, error) {
+	ro := o.rollout
+	r.gauges.set(ro)
+	r.announce(ro, t)
+	after := t.ledger.Deliver()
+	if !t.plan.RecheckAt.IsZero() {
+		after = sooner(after, max(t.plan.RecheckAt.Sub(now), r.Pace))
+	}
+	if wrote.unfinished {
+		after = sooner(after, r.Pace)
+	}
+	if len(wrote.failed) > 0 {
+		err := writeError(wrote.failed)
+		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.ApplyFailedReason, err.Error())
+		return ctrl.Result{}, err // retried with backoff
+	}
+	if t.err != nil && t.verdict.waiting != "" {
+		after = sooner(after, time.Minute)
+	}
+	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// sooner returns the shorter of two waits, where 0 means that there is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 {
+		return b
+	}
+	if b <= 0 {
+		return a
+	}
+	return min(a, b)
+}
+
+// writeError names the first clusters that could not be written.
+func writeError(failed []v1alpha1.ClusterReason) error {
+	const shown = 3
+	parts := make([]string, 0, shown+1)
+	for i, f := range failed {
+		if i == shown {
+			parts = append(parts, fmt.Sprintf("and %d more", len(failed)-shown))
+			break
+		}
+		parts = append(parts, f.Cluster+": "+f.Reason)
+	}
+	return fmt.Errorf("cannot write %d clusters: %s", len(failed), strings.Join(parts, "; "))
+}
+
+// announce sends an event for what happened: a new target, and the end of a rollout.
+func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, t turn) {
+	target := ro.Status.Target
+	if target == nil {
+		return
+	}
+	if t.before.Target == nil || t.before.Target.Digest != target.Digest {
+		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.RolloutProgressingReason, "Started rolling out %s", target.Commit)
+	}
+	if t.before.Phase == ro.Status.Phase {
+		return
+	}
+	switch ro.Status.Phase {
+	case v1alpha1.PhaseSucceeded:
+		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.RolloutSucceededReason, "Rolled out %s: %s", target.Commit, ro.Status.Message)
+	case v1alpha1.PhaseHeld:
+		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.RolloutHeldReason, "Held %s: %s", target.Commit, ro.Status.Message)
+	case v1alpha1.PhaseFailed:
+		r.Recorder.Eventf(ro, corev1.EventTypeWarning, v1alpha1.RolloutFailedReason, "Stopped %s: %s", target.Commit, ro.Status.Message)
+	}
+}
+
+// conflict returns an error when another source owns the add-on.
+func (o *observation) conflict() error {
+	if o.owner == nil {
+		return nil
+	}
+	mine := o.rollout.Namespace + "/" + o.rollout.Spec.Target.Source
+	if owner := o.owner.Annotations[v1alpha1.SourceAnnotation]; owner != "" && owner != mine {
+		return ownershipError(o.rollout.Name, owner)
+	}
+	return nil
+}

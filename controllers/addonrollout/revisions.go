@@ -1,0 +1,135 @@
+package addonrollout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// errRevisionMissing says that an AddOnRevision a cluster needs has no body. The
+// clusters that need it are held; it is never rendered again from live objects.
+var errRevisionMissing = errors.New("revision is missing")
+
+// renderersKept bounds how many revisions are kept decoded.
+const renderersKept = 64
+
+// renderers turns digests into renderers, each decoded once.
+type renderers struct {
+	live client.Reader
+
+	mu   sync.Mutex
+	kept map[client.ObjectKey]*render.Renderer
+	// order of kept keys, oldest first.
+	order []client.ObjectKey
+}
+
+// newRenderers returns a store that reads bodies uncached: they may be a
+// mebibyte each, and a watch would hold all of them.
+func newRenderers(live client.Reader) *renderers {
+	return &renderers{live: live, kept: map[client.ObjectKey]*render.Renderer{}}
+}
+
+// get returns the renderer of one add-on's revision. The error is
+// errRevisionMissing when the AddOnRevision is gone or is not what its name says.
+func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*render.Renderer, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: render.RevisionName(addOn, digest)}
+	if r := s.lookup(key); r != nil {
+		return r, nil
+	}
+	var rev v1alpha1.AddOnRevision
+	if err := s.live.Get(ctx, key, &rev); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("%w: %s", errRevisionMissing, key.Name)
+		}
+		return nil, fmt.Errorf("cannot read revision %s: %w", key.Name, err)
+	}
+	if rev.Spec.Digest != digest {
+		return nil, fmt.Errorf("%w: %s holds %s", errRevisionMissing, key.Name, rev.Spec.Digest)
+	}
+	r, err := decodeRenderer(rev.Spec.Body)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use revision %s: %w", key.Name, err)
+	}
+	s.keep(key, r)
+	return r, nil
+}
+
+// decodeRenderer builds a renderer from a revision's body.
+func decodeRenderer(body []byte) (*render.Renderer, error) {
+	content, err := render.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	return render.NewRenderer(content)
+}
+
+func (s *renderers) lookup(key client.ObjectKey) *render.Renderer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[key]
+}
+
+func (s *renderers) keep(key client.ObjectKey, r *render.Renderer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.kept[key]; !ok {
+		s.order = append(s.order, key)
+	}
+	s.kept[key] = r
+	for len(s.order) > renderersKept {
+		delete(s.kept, s.order[0])
+		s.order = s.order[1:]
+	}
+}
+
+// success is one revision and when a rollout of it last ended Succeeded.
+type success struct{ name, digest, at string }
+
+// succeeded are the revisions of an add-on that succeeded here, the newest first.
+type succeeded []success
+
+// has reports whether a rollout of the revision of that name ended Succeeded here.
+func (s succeeded) has(revision string) bool {
+	return slices.ContainsFunc(s, func(x success) bool { return x.name == revision })
+}
+
+// newest returns the revision that succeeded last; zero when none did.
+func (s succeeded) newest() success {
+	if len(s) == 0 {
+		return success{}
+	}
+	return s[0]
+}
+
+// readSucceeded reads the annotations of an add-on's revisions, without bodies.
+// Times are RFC 3339 in UTC, whose order is that of their text.
+func readSucceeded(ctx context.Context, c client.Reader, namespace, addOn string) (succeeded, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind + "List"))
+	err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.AddOnLabel: addOn})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list revisions of %s: %w", addOn, err)
+	}
+	var s succeeded
+	for i := range list.Items {
+		m := &list.Items[i]
+		if at := m.Annotations[v1alpha1.SucceededAtAnnotation]; at != "" {
+			s = append(s, success{name: m.Name, digest: m.Annotations[v1alpha1.RevisionAnnotation], at: at})
+		}
+	}
+	slices.SortFunc(s, func(a, b success) int {
+		return cmp.Or(strings.Compare(b.at, a.at), strings.Compare(a.name, b.name))
+	})
+	return s, nil
+}

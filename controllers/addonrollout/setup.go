@@ -1,0 +1,179 @@
+package addonrollout
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fluxcd/pkg/runtime/predicates"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/labels"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// addOnNameLabel is OCM's label that names the add-on of a work.
+const addOnNameLabel = addonv1alpha1.AddonLabelKey
+
+// WorkSelector selects the works of add-ons; no other work needs to be in memory.
+func WorkSelector() labels.Selector {
+	s, err := labels.Parse(addOnNameLabel)
+	if err != nil {
+		return labels.Everything() // the label is a constant and parses
+	}
+	return s
+}
+
+// TrimManagedCluster keeps of a ManagedCluster what a rollout reads.
+func TrimManagedCluster(in any) (any, error) {
+	c, ok := in.(*clusterv1.ManagedCluster)
+	if !ok {
+		return in, nil
+	}
+	c.ManagedFields = nil
+	c.Status.Allocatable, c.Status.Capacity, c.Status.ClusterClaims = nil, nil, nil
+	return c, nil
+}
+
+// KeepWhole keeps an object as it came, managed fields included.
+func KeepWhole(in any) (any, error) { return in, nil }
+
+// SetupWithManager registers the reconciler, its indexes and what wakes it: the
+// rollout itself, and everything observe reads.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options, metrics prometheus.Registerer) error {
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	for _, c := range r.gauges.Collectors() {
+		if err := metrics.Register(c); err != nil {
+			return fmt.Errorf("cannot register metrics: %w", err)
+		}
+	}
+	ownChange := predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, predicate.AnnotationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(ownChange)).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(client.Object.GetName))).
+		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(addOnOfWork))).
+		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement(client.Object.GetName))).
+		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement(placementOfDecision))).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChange())).
+		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofSource), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), builder.WithPredicates(createdOrDeleted())).
+		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnRolloutKind)).
+		WithOptions(options).
+		Complete(r)
+}
+
+// addIndexes makes the reads of observe independent of how many add-ons there are.
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for obj, name := range map[client.Object]func(client.Object) string{
+		&addonv1alpha1.ManagedClusterAddOn{}: client.Object.GetName,
+		&v1alpha1.AddOnRollout{}:             client.Object.GetName,
+	} {
+		err := indexer.IndexField(ctx, obj, indexName, func(o client.Object) []string { return []string{name(o)} })
+		if err != nil {
+			return fmt.Errorf("cannot index %T: %w", obj, err)
+		}
+	}
+	return nil
+}
+
+// addOnOfWork names the add-on of a work.
+func addOnOfWork(o client.Object) string { return o.GetLabels()[addOnNameLabel] }
+
+// placementOfDecision names the placement of a decision.
+func placementOfDecision(o client.Object) string { return o.GetLabels()[clusterv1beta1.PlacementLabel] }
+
+// ofAddOn wakes the rollouts of the add-on an object belongs to.
+func (r *Reconciler) ofAddOn(name func(client.Object) string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		return r.rollouts(ctx, client.MatchingFields{indexName: name(obj)})
+	}
+}
+
+// ofPlacement wakes the rollouts whose policy names the placement.
+func (r *Reconciler) ofPlacement(name func(client.Object) string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		ref := v1alpha1.PlacementReference{Namespace: obj.GetNamespace(), Name: name(obj)}
+		return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
+			for _, p := range placementRefs(ro.Spec) {
+				if p == ref {
+					return true
+				}
+			}
+			return false
+		})
+	}
+}
+
+// ofCluster wakes every rollout: any of them may have the cluster.
+func (r *Reconciler) ofCluster(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.rollouts(ctx)
+}
+
+// ofSource wakes the rollouts of a source, whose commitStatus may have changed.
+func (r *Reconciler) ofSource(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
+		return ro.Namespace == obj.GetNamespace() && ro.Spec.Target != nil && ro.Spec.Target.Source == obj.GetName()
+	})
+}
+
+// ofRevision wakes the rollout of the add-on a revision belongs to.
+func (r *Reconciler) ofRevision(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{
+		Namespace: obj.GetNamespace(), Name: obj.GetLabels()[v1alpha1.AddOnLabel],
+	}}}
+}
+
+// rollouts lists requests for the rollouts that match.
+func (r *Reconciler) rollouts(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
+	return r.rolloutsThat(ctx, func(*v1alpha1.AddOnRollout) bool { return true }, opts...)
+}
+
+// rolloutsThat lists requests for the rollouts that match and satisfy keep. A read
+// of the watch cache fails only while it starts, and then everything is queued anyway.
+func (r *Reconciler) rolloutsThat(ctx context.Context, keep func(*v1alpha1.AddOnRollout) bool, opts ...client.ListOption) []reconcile.Request {
+	var list v1alpha1.AddOnRolloutList
+	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if keep(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// clusterChange passes what of a ManagedCluster matters to a rollout, and not the
+// heartbeat.
+func clusterChange() predicate.Predicate {
+	facts := func(o client.Object) string {
+		c, ok := o.(*clusterv1.ManagedCluster)
+		if !ok {
+			return ""
+		}
+		is, lost, back := reachable(c)
+		return fmt.Sprint(is, lost.Unix(), back.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation])
+	}
+	p := predicate.Funcs{}
+	p.UpdateFunc = func(e event.UpdateEvent) bool { return facts(e.ObjectOld) != facts(e.ObjectNew) }
+	return p
+}
+
+// createdOrDeleted passes that an object came or went.
+func createdOrDeleted() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
