@@ -16,9 +16,6 @@ type flaw struct {
 // about makes a flaw a problem of an object and looks up its line.
 func (f flaw) about(object Located) problem.Problem {
 	declared := object.GetUnstructured()
-	if declared.GetKind() == addOnKind && declared.GroupVersionKind().Version == betaVersion {
-		f.field = asDeclaredBeta(f.field)
-	}
 	path, line := object.Position(string(f.field))
 	return problem.Problem{
 		Reason: f.reason, Path: path, Line: line,

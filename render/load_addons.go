@@ -55,7 +55,7 @@ func (l *loader) newDraft(o *loaded) *draft {
 	var cma addonv1alpha1.ClusterManagementAddOn
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.object.Object, &cma); err != nil {
 		// Every field was checked against schema and pace, so this names what was forgotten there.
-		l.report(o, flaw{reason: ReasonInvalidManifest, message: fmt.Sprintf("cannot be decoded: %v", err)})
+		l.reportNormalised(o, flaw{reason: ReasonInvalidManifest, message: fmt.Sprintf("cannot be decoded: %v", err)})
 		d.broken = true
 		return d
 	}
@@ -95,13 +95,13 @@ func installOf(strategy addonv1alpha1.InstallStrategy) v1alpha1.Install {
 func (l *loader) attachRollout(o *loaded, declared map[string]bool) {
 	object := o.GetUnstructured()
 	if namespace := object.GetNamespace(); namespace != "" && l.options.Namespace != "" && namespace != l.options.Namespace {
-		l.report(o, flaw{
+		l.reportNormalised(o, flaw{
 			field: "metadata.namespace", reason: ReasonCrossNamespaceReference,
 			message: fmt.Sprintf("an AddOnRollout lives in the namespace of its AddOnSource, %s", l.options.Namespace), hint: "leave it out",
 		})
 	}
 	if !declared[object.GetName()] {
-		l.report(o, flaw{
+		l.reportNormalised(o, flaw{
 			field: "metadata.name", reason: ReasonReferenceNotFound,
 			message: fmt.Sprintf("the commit declares no ClusterManagementAddOn %q", object.GetName()),
 			hint:    "name the AddOnRollout after its add-on",
@@ -122,12 +122,12 @@ func (l *loader) attachRollout(o *loaded, declared map[string]bool) {
 // caught here, since both can only mean the add-on.
 func (l *loader) setRollout(d *draft, o *loaded) {
 	if d.rollout != nil {
-		l.report(o, duplicate(d.rollout))
+		l.reportNormalised(o, duplicate(d.rollout))
 		return
 	}
 	var rollout v1alpha1.AddOnRollout
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.object.Object, &rollout); err != nil {
-		l.report(o, flaw{reason: ReasonInvalidManifest, message: fmt.Sprintf("cannot be decoded: %v", err)})
+		l.reportNormalised(o, flaw{reason: ReasonInvalidManifest, message: fmt.Sprintf("cannot be decoded: %v", err)})
 		return
 	}
 	d.rollout, d.Rollout = o, &rollout.Spec
@@ -139,7 +139,7 @@ func (l *loader) checkAllowed(o *loaded, at fieldPath, addOn string) {
 	if len(allowed) == 0 || slices.Contains(allowed, addOn) {
 		return
 	}
-	l.report(o, flaw{
+	l.reportNormalised(o, flaw{
 		field: at, reason: ReasonAddOnNotAllowed,
 		message: fmt.Sprintf("the AddOnSource may not declare add-on %q", addOn),
 		hint:    "its spec.addOns allows " + strings.Join(slices.Sorted(slices.Values(allowed)), ", "),

@@ -20,12 +20,12 @@ func (l *loader) checkAddOns() {
 			continue // something it refers to is missing or has problems of its own
 		}
 		if err := d.seal(); err != nil {
-			l.report(d.addOn, flaw{reason: ReasonLimitExceeded, message: err.Error(), hint: "split the add-on"})
+			l.reportNormalised(d.addOn, flaw{reason: ReasonLimitExceeded, message: err.Error(), hint: "split the add-on"})
 			continue
 		}
 		renderer, err := NewRenderer(d.Content)
 		if err != nil {
-			l.report(d.addOn, flaw{reason: ReasonInvalidTemplate, message: err.Error()})
+			l.reportNormalised(d.addOn, flaw{reason: ReasonInvalidTemplate, message: err.Error()})
 			continue
 		}
 		found := d.check(renderer)
@@ -84,14 +84,14 @@ func (l *loader) reportFinding(d *draft, f Finding) {
 		reference = Reference{Group: addonGroup, Resource: agentConfigResource, Namespace: namespace, Name: name}
 	}
 	if o, declared := l.configs[reference]; declared {
-		l.report(o, flawOfFinding(f))
+		l.reportNormalised(o, flawOfFinding(f))
 		return
 	}
 	about := flaw{reason: f.Reason, message: f.Message, hint: f.Hint}
 	if reference.Name != "" {
 		about.message = fmt.Sprintf("%s %q on the hub: %s: %s", reference.Resource, reference.Name, f.Field, f.Message)
 	}
-	l.report(d.addOn, about)
+	l.reportNormalised(d.addOn, about)
 }
 
 // claim is an object that an add-on brings to the clusters of a placement.
@@ -160,5 +160,5 @@ func (l *loader) reportConflict(d *draft, template string, f flaw) {
 	} else if manifests, _ := manifestsOf(o.object.Object); f.field.position() >= len(manifests) {
 		f.field = manifestsAt
 	}
-	l.report(o, f)
+	l.reportNormalised(o, f)
 }

@@ -82,22 +82,35 @@ func (l *loader) identify(declared *unstructured.Unstructured, r role) identity 
 
 // add normalises and validates one object and keeps it.
 func (l *loader) add(located Located, r role) {
+	o := &loaded{Located: located, role: r}
 	object, flaws := l.schemas.normalise(located.GetUnstructured(), r)
+	l.report(located, flaws...)
 	if len(flaws) == 0 {
 		flaws = valueFlaws(object, r)
+		l.reportNormalised(o, flaws...)
 	}
-	l.report(located, flaws...)
-	if len(flaws) > 0 {
-		object = nil
+	if len(flaws) == 0 {
+		o.object = object
 	}
-	o := &loaded{Located: located, role: r, object: object}
 	l.objects = append(l.objects, o)
 	declared := located.GetUnstructured()
 	id, resource := l.identify(declared, r), resourceOf(declared.GroupVersionKind())
 	l.configs[Reference{Group: resource.Group, Resource: resource.Resource, Namespace: id.Namespace, Name: id.Name}] = o
 }
 
-// report adds problems of one object.
+// reportNormalised adds problems found after an object was converted, at the
+// fields it was declared with.
+func (l *loader) reportNormalised(o *loaded, flaws ...flaw) {
+	beta := o.role == roleAddOn && o.GetUnstructured().GroupVersionKind().Version == betaVersion
+	for _, f := range flaws {
+		if beta {
+			f.field = asDeclaredBeta(f.field)
+		}
+		l.report(o, f)
+	}
+}
+
+// report adds problems of one object as it was declared.
 func (l *loader) report(about Located, flaws ...flaw) {
 	for _, f := range flaws {
 		l.problems = append(l.problems, f.about(about))

@@ -91,7 +91,7 @@ func (l *loader) take(d *draft, c *Content, r referring) {
 	}
 	hash, err := SpecHash(object)
 	if err != nil {
-		l.report(d.addOn, flaw{field: r.at, reason: ReasonInvalidReference, message: err.Error()})
+		l.reportNormalised(d.addOn, flaw{field: r.at, reason: ReasonInvalidReference, message: err.Error()})
 		d.broken = true
 		return
 	}
@@ -104,7 +104,7 @@ func (l *loader) take(d *draft, c *Content, r referring) {
 
 func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstructured.Unstructured) {
 	if addOn := valueAt(object.Object, "spec", "addonName"); addOn != d.Name {
-		l.report(d.addOn, flaw{
+		l.reportNormalised(d.addOn, flaw{
 			field: r.at, reason: ReasonInvalidReference,
 			message: fmt.Sprintf("AddOnTemplate %q belongs to add-on %q", r.Name, addOn),
 			hint:    "set its spec.addonName, or refer to a template of this add-on",
@@ -117,7 +117,7 @@ func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstruc
 	}
 	hash, err := SpecHash(object)
 	if err != nil {
-		l.report(d.addOn, flaw{field: r.at, reason: ReasonInvalidReference, message: err.Error()})
+		l.reportNormalised(d.addOn, flaw{field: r.at, reason: ReasonInvalidReference, message: err.Error()})
 		d.broken = true
 		return
 	}
@@ -158,7 +158,7 @@ func (l *loader) fromHub(d *draft, r referring, live *unstructured.Unstructured)
 		flaws = append(flaws, valueFlaws(object, role)...)
 	}
 	for _, f := range flaws {
-		l.report(d.addOn, flaw{
+		l.reportNormalised(d.addOn, flaw{
 			field: r.at, reason: f.reason, hint: f.hint,
 			message: fmt.Sprintf("%s %q on the hub: %s: %s", live.GetKind(), live.GetName(), f.field, f.message),
 		})

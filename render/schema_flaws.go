@@ -16,6 +16,10 @@ import (
 // wrongType finds the types in kube-openapi's words.
 var wrongType = regexp.MustCompile(`must be of type ([a-z,]+): "([a-z]+)"`)
 
+// noAlternative finds the field of a value that is neither integer nor string,
+// which kube-openapi says in its message only, in one of two ways.
+var noAlternative = regexp.MustCompile(`^"([^"]+)" must validate at least one schema|must be of type integer \([^)]*\) in (\S+)$`)
+
 // spokenPath finds the path that kube-openapi says before its message.
 var spokenPath = regexp.MustCompile(`^\S+ in body `)
 
@@ -44,11 +48,21 @@ func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw {
 
 func flawOf(err *field.Error, r role) flaw {
 	at := fieldPath(strings.TrimPrefix(err.Field, "<nil>"))
+	if alternative := noAlternative.FindStringSubmatch(err.Detail); alternative != nil {
+		return flaw{field: fieldPath(alternative[1] + alternative[2]), reason: ReasonInvalidType, message: "must be an integer or a string"}
+	}
 	f := flaw{field: at, reason: reasonOf(r, at, err.Type)}
-	switch err.Type {
-	case field.ErrorTypeTypeInvalid:
+	types := wrongType.FindStringSubmatch(err.Detail)
+	switch {
+	case types != nil:
 		f.reason = ReasonInvalidType
-		f.message, f.hint = typeMessage(err.Detail)
+		f.message, f.hint = mustBe(types[1], types[2])
+		return f
+	case strings.Contains(err.Detail, "must be of type byte"):
+		f.message, f.hint = "is not base64", "encode the text as base64"
+		return f
+	}
+	switch err.Type {
 	case field.ErrorTypeRequired:
 		f.message = "is required"
 	case field.ErrorTypeDuplicate:
@@ -64,16 +78,8 @@ func flawOf(err *field.Error, r role) flaw {
 	return f
 }
 
-// typeMessage says which type a value must have, and how to give it if it was
-// meant as a string: YAML reads an unquoted no, 1.10 or 010 as something else.
-func typeMessage(detail string) (message, hint string) {
-	types := wrongType.FindStringSubmatch(detail)
-	if types == nil {
-		return spokenPath.ReplaceAllString(detail, ""), ""
-	}
-	return mustBe(types[1], types[2])
-}
-
+// mustBe says which type a value must have, and how to give it if it was meant as
+// a string: YAML reads an unquoted no, 1.10 or 010 as something else.
 func mustBe(want, got string) (message, hint string) {
 	article := "a "
 	if strings.HasPrefix(want, "array") || strings.HasPrefix(want, "object") || strings.HasPrefix(want, "integer") {
