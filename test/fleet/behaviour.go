@@ -1,0 +1,125 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// SetLatency changes the time before each report, for every cluster without a
+// latency of its own. Reports already due keep their time.
+func (f *Fleet) SetLatency(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.latency = d
+}
+
+// SetClusterLatency gives one cluster a latency of its own.
+func (f *Fleet) SetClusterLatency(cluster string, d time.Duration) {
+	f.change(cluster, func(m *mood) { m.latency = &d })
+}
+
+// Silence stops an agent: it applies and reports nothing. Its cluster stays
+// available.
+func (f *Fleet) Silence(cluster string) { f.change(cluster, func(m *mood) { m.silent = true }) }
+
+// Speak ends Silence; the agent catches up.
+func (f *Fleet) Speak(cluster string) { f.change(cluster, func(m *mood) { m.silent = false }) }
+
+// Fail has the cluster refuse every manifest from now on, with a message:
+// Applied=False. What runs there runs on.
+func (f *Fleet) Fail(cluster, message string) {
+	f.change(cluster, func(m *mood) { m.failing, m.refusal = true, message })
+}
+
+// Mend ends Fail; the agent applies what it could not.
+func (f *Fleet) Mend(cluster string) { f.change(cluster, func(m *mood) { m.failing = false }) }
+
+// Flap has Available alternate from report to report, every Options.FlapEvery,
+// starting with False.
+func (f *Fleet) Flap(cluster string) { f.change(cluster, func(m *mood) { m.flapping = true }) }
+
+// Steady ends Flap.
+func (f *Fleet) Steady(cluster string) { f.change(cluster, func(m *mood) { m.flapping = false }) }
+
+// Lie has the agent report content as applied and available that it never
+// applied: healthy counts at once, with the digest and generation of what ran
+// before.
+func (f *Fleet) Lie(cluster string) { f.change(cluster, func(m *mood) { m.lying = true }) }
+
+// Honest ends Lie; the agent applies what it said it had.
+func (f *Fleet) Honest(cluster string) { f.change(cluster, func(m *mood) { m.lying = false }) }
+
+// Hold stops rollouts where they are: no pod comes or goes. Content is still
+// applied and reported.
+func (f *Fleet) Hold(cluster string) { f.change(cluster, func(m *mood) { m.held = true }) }
+
+// Release ends Hold.
+func (f *Fleet) Release(cluster string) { f.change(cluster, func(m *mood) { m.held = false }) }
+
+// DropUnreadyPods deletes every pod of a cluster that is not ready, as a human
+// must where a StatefulSet waits for one forever.
+func (f *Fleet) DropUnreadyPods(cluster string) {
+	for _, m := range f.named(cluster) {
+		m.mu.Lock()
+		m.spoke.DropUnready()
+		m.mu.Unlock()
+		f.wake(m)
+	}
+}
+
+func (f *Fleet) change(cluster string, change func(*mood)) {
+	for _, m := range f.named(cluster) {
+		m.mu.Lock()
+		change(&m.mood)
+		m.mu.Unlock()
+		f.wake(m)
+	}
+}
+
+// named returns one cluster's record or, for Everyone, those of all that have
+// joined so far.
+func (f *Fleet) named(cluster string) []*member {
+	if cluster != Everyone {
+		return []*member{f.member(cluster)}
+	}
+	var members []*member
+	for _, name := range f.joined() {
+		members = append(members, f.member(name))
+	}
+	return members
+}
+
+// joined lists the clusters with a ManagedCluster, sorted.
+func (f *Fleet) joined() []string {
+	f.mu.Lock()
+	members := maps.Clone(f.members)
+	f.mu.Unlock()
+	maps.DeleteFunc(members, func(_ string, m *member) bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return !m.joined
+	})
+	return slices.Sorted(maps.Keys(members))
+}
+
+// wake has the agent look at all its works again, from the start and at once.
+func (f *Fleet) wake(m *member) {
+	works, err := f.works.GetIndexer().ByIndex(cache.NamespaceIndex, m.name)
+	if err != nil {
+		return
+	}
+	m.mu.Lock()
+	for _, d := range m.duties {
+		d.begin(d.generation, time.Now())
+	}
+	m.mu.Unlock()
+	for _, work := range works {
+		if _, ok := work.(*workv1.ManifestWork); ok {
+			f.enqueue(work)
+		}
+	}
+}

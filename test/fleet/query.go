@@ -1,0 +1,59 @@
+package fleet
+
+import "github.com/addonflow/addonflow/test/fleet/spoke"
+
+// Workload is what runs of one Deployment, DaemonSet, StatefulSet, Job or Pod.
+type Workload = spoke.Workload
+
+// Running returns what runs on a cluster, by "Kind/namespace/name": the truth,
+// whatever was reported. It is a copy.
+func (f *Fleet) Running(cluster string) map[string]Workload {
+	m := f.member(cluster)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.spoke.Running()
+}
+
+// Objects returns every object a work brought to a cluster, as
+// "Kind/namespace/name" or "Kind/name", sorted.
+func (f *Fleet) Objects(cluster string) []string {
+	m := f.member(cluster)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.spoke.Objects()
+}
+
+// StatusWrites returns how many status writes a cluster's agent made, or those
+// of all for Everyone. Finalizers are not among them.
+func (f *Fleet) StatusWrites(cluster string) int {
+	total := 0
+	for _, m := range f.everNamed(cluster) {
+		m.mu.Lock()
+		total += m.writes
+		m.mu.Unlock()
+	}
+	return total
+}
+
+// everNamed is named with the clusters that have left.
+func (f *Fleet) everNamed(cluster string) []*member {
+	if cluster != Everyone {
+		return []*member{f.member(cluster)}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var members []*member
+	for _, m := range f.members {
+		members = append(members, m)
+	}
+	return members
+}
+
+// Settled says that no agent has anything to do with what it has seen. A write
+// to the hub a moment ago may not have been seen yet. Agents that flap, retry
+// what was refused, or wait for a deadline are not settled.
+func (f *Fleet) Settled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.pending) == 0
+}
