@@ -1,0 +1,155 @@
+package addonsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render"
+)
+
+// reasonNotAdmitted is the reason of a problem that the API server found.
+const reasonNotAdmitted problem.Reason = "NotAdmitted"
+
+// admit asks the API server, for every object that differs, whether it would take
+// it: a dry-run create under a generated name, so that it is judged whole, by its
+// schema and by every admission policy. What it refuses is a problem of the commit;
+// nothing of the commit is applied then. A commit that is on the hub already is not
+// judged again.
+func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
+	if a.admitted || p.source.Status.LastAppliedRevision == p.head.String() && !p.requested {
+		return nil
+	}
+	problems := p.oversized(todo)
+	created := createdNamespaces(todo)
+	for _, c := range todo.changes() {
+		found, err := p.tryCreate(ctx, c.desired, created)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, positioned(a.objects, keyOf(c.desired), found)...)
+	}
+	if len(problems) > 0 {
+		return refuse(v1alpha1.ValidationFailedReason, problems)
+	}
+	a.admitted = true
+	return nil
+}
+
+// oversized returns a problem for each add-on whose content no AddOnRevision can hold.
+func (p *pass) oversized(todo plan) problem.List {
+	var problems problem.List
+	for _, addOn := range todo.revisions {
+		_, err := revisionObject(p.source.Namespace, p.name(), addOn)
+		if errors.Is(err, render.ErrTooLarge) {
+			problems = append(problems, problem.Problem{
+				Reason: render.ReasonLimitExceeded, Kind: addOnKind, Name: addOn.Name, Message: err.Error(),
+				Hint: "split the add-on, or move data out of its templates and configurations",
+			})
+		}
+	}
+	return problems
+}
+
+// createdNamespaces returns the Namespaces that this commit brings.
+func createdNamespaces(todo plan) map[string]bool {
+	created := map[string]bool{}
+	for _, c := range todo.namespaces {
+		if c.live == nil {
+			created[c.desired.GetName()] = true
+		}
+	}
+	return created
+}
+
+// tryCreate returns what the API server has against an object. An object of a
+// Namespace that the same commit creates is tried in default.
+func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured, created map[string]bool) (problem.List, error) {
+	u := desired.DeepCopy()
+	u.SetName(generatedName(desired, p.head.Commit))
+	if created[desired.GetNamespace()] {
+		u.SetNamespace(metav1.NamespaceDefault)
+	}
+	err := p.Client.Create(ctx, u, client.DryRunAll, client.FieldOwner(v1alpha1.FieldManager))
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil, nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for Namespace %s on the hub", desired.GetNamespace())
+	case transient(err):
+		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot try %s: %w", keyOf(desired), err))
+	default:
+		return refusals(err, desired, u.GetName()), nil
+	}
+}
+
+// generatedName returns a name of at most 63 characters that nobody has.
+func generatedName(u *unstructured.Unstructured, commit string) string {
+	sum := sha256.Sum256([]byte(keyOf(u).String() + commit))
+	name := u.GetName()
+	name = strings.TrimRight(name[:min(len(name), 50)], "-.")
+	return name + "-" + hex.EncodeToString(sum[:5])
+}
+
+// transient tells whether an error says nothing about the object.
+func transient(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	return code == 0 || code >= http.StatusInternalServerError || code == http.StatusTooManyRequests ||
+		code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusUnauthorized
+}
+
+// refusals turns the API server's answer into problems, one for each field it names.
+func refusals(err error, desired *unstructured.Unstructured, tried string) problem.List {
+	whole := problem.Problem{
+		Reason: reasonNotAdmitted, Kind: desired.GetKind(), Name: desired.GetName(),
+		Message: strings.ReplaceAll(err.Error(), tried, desired.GetName()),
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return problem.List{whole}
+	}
+	var problems problem.List
+	for _, cause := range status.Status().Details.Causes {
+		one := whole
+		one.Field, one.Message = cause.Field, strings.ReplaceAll(cause.Message, tried, desired.GetName())
+		if one.Field == "<nil>" {
+			one.Field = ""
+		}
+		problems = append(problems, one)
+	}
+	return problems
+}
+
+// positioned adds file and line to problems of one object.
+func positioned(objects []gitsource.Object, key objectKey, problems problem.List) problem.List {
+	for _, object := range objects {
+		declared := keyOf(object.Unstructured)
+		if declared.Namespace == "" {
+			declared.Namespace = key.Namespace
+		}
+		if declared != key {
+			continue
+		}
+		for i := range problems {
+			problems[i].Path, problems[i].Line = object.Position(problems[i].Field)
+		}
+	}
+	return problems
+}

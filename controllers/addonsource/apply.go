@@ -1,0 +1,136 @@
+package addonsource
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// apply writes what differs: Namespaces, AddOnRevisions, configurations,
+// ClusterManagementAddOns, and last the AddOnRollouts, whose targets then exist.
+func (p *pass) apply(ctx context.Context, todo plan) error {
+	if err := p.writeAll(ctx, todo.namespaces); err != nil {
+		return err
+	}
+	for _, addOn := range todo.revisions {
+		if err := p.ensureRevision(ctx, addOn); err != nil {
+			return retry(v1alpha1.ApplyFailedReason, err)
+		}
+	}
+	if err := p.writeAll(ctx, todo.objects); err != nil {
+		return err
+	}
+	for _, c := range todo.claims {
+		if err := p.claim(ctx, c); err != nil {
+			return err
+		}
+	}
+	return p.writeAll(ctx, todo.rollouts)
+}
+
+// writeAll applies objects one after the other.
+func (p *pass) writeAll(ctx context.Context, changes []change) error {
+	for _, c := range changes {
+		if err := p.write(ctx, c.desired); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write applies one object server-side and remembers what the API server made of it.
+func (p *pass) write(ctx context.Context, desired *unstructured.Unstructured) error {
+	u := desired.DeepCopy()
+	err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
+		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	if err != nil {
+		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", keyOf(desired), err))
+	}
+	p.writes.record(keyOf(desired), written{resourceVersion: u.GetResourceVersion(), digest: digestOf(desired)})
+	ctrl.LoggerFrom(ctx).V(1).Info("Applied the object", "object", keyOf(desired).String())
+	return nil
+}
+
+// claim applies a ClusterManagementAddOn. The first time, the passes of a process
+// take turns and read again, so that of two sources with the same add-on the one
+// that came first has it.
+func (p *pass) claim(ctx context.Context, c change) error {
+	if ownerOf(c.live) == p.name() {
+		return p.write(ctx, c.desired)
+	}
+	p.claims.Lock()
+	defer p.claims.Unlock()
+	live := c.desired.DeepCopy()
+	err := p.Live.Get(ctx, client.ObjectKeyFromObject(live), live)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read %s: %w", keyOf(c.desired), err))
+	case ownerOf(live) != ownerOf(c.live):
+		// The next pass sees whose it is, and says so.
+		return wait(v1alpha1.ApplyFailedReason, firstWait, "%s was changed by somebody else meanwhile", keyOf(live))
+	}
+	return p.write(ctx, c.desired)
+}
+
+// ensureRevision creates an add-on's revision, or makes sure that the one that has
+// its name holds its content: ten hexadecimal digits may collide.
+func (p *pass) ensureRevision(ctx context.Context, addOn render.AddOn) error {
+	name := render.RevisionName(addOn.Name, addOn.Digest)
+	live := &v1alpha1.AddOnRevision{}
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return p.createRevision(ctx, addOn)
+	case err != nil:
+		return fmt.Errorf("cannot read revision %s: %w", name, err)
+	case live.Spec.Digest != addOn.Digest:
+		return fmt.Errorf("cannot use revision %s: it holds the content %s, not %s", name, live.Spec.Digest, addOn.Digest)
+	}
+	return nil
+}
+
+// createRevision creates the revision of an add-on's content.
+func (p *pass) createRevision(ctx context.Context, addOn render.AddOn) error {
+	revision, err := revisionObject(p.source.Namespace, p.name(), addOn)
+	if err != nil {
+		return fmt.Errorf("cannot store the content of %s: %w", addOn.Name, err)
+	}
+	if err := p.Client.Create(ctx, revision, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("cannot create revision %s: %w", revision.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Created the revision", "revision", revision.Name, "addOn", addOn.Name)
+	return nil
+}
+
+// delete deletes the very object that was read, and no other of its name.
+func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) error {
+	if live.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	err := p.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete %s: %w", keyOf(live), err))
+	}
+	p.writes.drop(keyOf(live))
+	return nil
+}
+
+// prune deletes what left the commit, where that is approved.
+func (p *pass) prune(ctx context.Context, todo *plan) error {
+	for _, live := range todo.pruned {
+		if err := p.delete(ctx, live); err != nil {
+			return err
+		}
+		ctrl.LoggerFrom(ctx).Info("Pruned the object", "object", keyOf(live).String())
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package addonsource
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render"
+)
+
+// attempt is one commit under one fingerprint, as far as it got. The objects of a
+// commit never change; what it compiles to may, with what it refers to on the hub.
+type attempt struct {
+	revision string
+	spec     string
+	objects  []gitsource.Object
+	// hub are the referenced objects that live only there, as read last.
+	hub    render.Lookup
+	commit render.Commit
+	// admitted says that the API server let every object pass.
+	admitted bool
+}
+
+// lookups bounds how often a commit is compiled in one pass: an object read from the
+// hub may refer to another one, but not without end.
+const lookups = 4
+
+// remembered returns the attempt of the head, nil if it is not in memory.
+func (p *pass) remembered() *attempt {
+	a := p.memories.attempt(p.key().NamespacedName, p.now)
+	if a == nil || a.revision != p.head.String() || a.spec != p.spec {
+		return nil
+	}
+	return a
+}
+
+// compiled returns what the head compiles to with the hub as it is now.
+func (p *pass) compiled(ctx context.Context) (*attempt, error) {
+	a := p.remembered()
+	if a == nil {
+		objects, err := p.fetch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a = &attempt{revision: p.head.String(), spec: p.spec, objects: objects, hub: render.Lookup{}}
+		p.memories.keep(p.key().NamespacedName, a, p.now)
+	}
+	if p.requested || p.forced {
+		a.admitted = false
+	}
+	if err := p.compile(ctx, a); err != nil {
+		return nil, err
+	}
+	if len(a.commit.Missing) > 0 {
+		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for %s on the hub", referenceNames(a.commit.Missing))
+	}
+	return a, nil
+}
+
+// compile compiles the attempt, reading from the hub what only lives there.
+func (p *pass) compile(ctx context.Context, a *attempt) error {
+	hub, err := p.reread(ctx, a.hub)
+	if err != nil {
+		return err
+	}
+	for range lookups {
+		commit, problems := Compile(a.objects, hub, CompileOptions{AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace})
+		if len(problems) > 0 {
+			return refuse(v1alpha1.ValidationFailedReason, problems)
+		}
+		a.commit, a.hub = commit, hub
+		found := 0
+		for _, reference := range commit.Missing {
+			object, err := p.lookUp(ctx, reference)
+			if err != nil {
+				return err
+			}
+			if object != nil {
+				hub[reference] = object
+				found++
+			}
+		}
+		if found == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// reread reads the references of an earlier pass again: what has gone is missing
+// from now on, what has changed changes the content.
+func (p *pass) reread(ctx context.Context, before render.Lookup) (render.Lookup, error) {
+	hub := make(render.Lookup, len(before))
+	for reference := range before {
+		object, err := p.lookUp(ctx, reference)
+		if err != nil {
+			return nil, err
+		}
+		if object != nil {
+			hub[reference] = object
+		}
+	}
+	return hub, nil
+}
+
+// lookUp reads one referenced object, nil if the hub has none or does not serve its
+// kind (yet).
+func (p *pass) lookUp(ctx context.Context, r render.Reference) (*unstructured.Unstructured, error) {
+	kind, err := p.Client.RESTMapper().KindFor(resourceOf(r))
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, retry(v1alpha1.ReferenceNotFoundReason, fmt.Errorf("cannot find the kind of %s: %w", r.Resource, err))
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	err = p.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, retry(v1alpha1.ReferenceNotFoundReason, fmt.Errorf("cannot read %s: %w", referenceName(r), err))
+	}
+	return object, nil
+}
+
+// resourceOf names the resource of a reference. OCM's own are read in the version
+// that the content is normalised to; of others the hub's preferred version is.
+func resourceOf(r render.Reference) schema.GroupVersionResource {
+	resource := schema.GroupVersionResource{Group: r.Group, Resource: r.Resource}
+	if r.Group == addonv1alpha1.GroupName {
+		resource.Version = addonv1alpha1.GroupVersion.Version
+	}
+	return resource
+}
+
+// referenceNames lists the first references by name.
+func referenceNames(references []render.Reference) string {
+	names := make([]string, 0, len(references))
+	for _, r := range references {
+		names = append(names, referenceName(r))
+	}
+	return listed(names)
+}
+
+// referenceName returns kind or resource, and namespace/name.
+func referenceName(r render.Reference) string {
+	name := r.Name
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	if r.Kind != "" {
+		return r.Kind + " " + name
+	}
+	return r.Resource + " " + name
+}
+
+// namesShown is how many of a list are named.
+const namesShown = 3
+
+// listed joins the first few of many: "a, b, c and 4 more".
+func listed(names []string) string {
+	if len(names) <= namesShown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
+}

@@ -1,0 +1,154 @@
+package addonsource
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// addOnKind is the kind that declares an add-on.
+const addOnKind = "ClusterManagementAddOn"
+
+// CompileOptions say what a source may declare.
+type CompileOptions struct {
+	// AddOns is the allow-list of add-on names; empty allows every name.
+	AddOns []string
+	// Namespace of the AddOnSource; empty, as offline: AddOnRollouts of any are taken.
+	Namespace string
+}
+
+// Compile turns the objects a commit declares into what is applied to the hub. hub
+// holds the referenced objects that live only there. All problems of the commit are
+// returned, each with file and line as far as known; with any the commit must not be
+// applied. References in Commit.Missing are no problem: the caller reads them from
+// the hub and compiles again, and waits for what is not there either.
+//
+// The controller and `addonflow lint` compile with this one function, so that a
+// commit that passes offline is not refused for its content on the hub.
+func Compile(objects []gitsource.Object, hub render.Lookup, o CompileOptions) (render.Commit, problem.List) {
+	located := make([]render.Located, 0, len(objects))
+	for _, object := range objects {
+		located = append(located, object)
+	}
+	commit, problems := render.Load(located, hub, render.LoadOptions{AllowedAddOns: o.AddOns, Namespace: o.Namespace})
+	problems = withNew(problems, declaredPaces(objects))
+	var policies problem.List
+	for _, addOn := range commit.AddOns {
+		policies = append(policies, checkPolicy(addOn)...)
+	}
+	return commit, withNew(problems, policies).Sorted()
+}
+
+// withNew adds problems of fields that have none yet: the same value may be refused
+// as it was written and again as a typed value.
+func withNew(known, found problem.List) problem.List {
+	type place struct{ kind, name, field string }
+	said := map[place]bool{}
+	for _, p := range known {
+		said[place{p.Kind, p.Name, p.Field}] = true
+	}
+	out := slices.Clone(known)
+	for _, p := range found {
+		if !said[place{p.Kind, p.Name, p.Field}] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// declaredPaces returns what is wrong with the paces of a commit that only shows
+// before they become typed values: a 0 that was written, a value of another type.
+func declaredPaces(objects []gitsource.Object) problem.List {
+	var problems problem.List
+	for _, object := range objects {
+		for _, at := range pacesOf(object.Unstructured) {
+			for _, e := range rollout.ValidateDeclared(at.field, at.pace) {
+				p := problemOf(e, object.GetKind(), object.GetName(), e.Field)
+				p.Path, p.Line = object.Position(e.Field)
+				problems = append(problems, p)
+			}
+		}
+	}
+	return problems
+}
+
+// declaredPace is a strategy or stage and where it stands.
+type declaredPace struct {
+	field string
+	pace  map[string]any
+}
+
+// pacesOf returns the strategies and stages that an object declares.
+func pacesOf(u *unstructured.Unstructured) []declaredPace {
+	var paces []declaredPace
+	add := func(field string, value any) {
+		if pace, ok := value.(map[string]any); ok {
+			paces = append(paces, declaredPace{field, pace})
+		}
+	}
+	switch key := keyOf(u); {
+	case key.isAddOn():
+		for i, placement := range listAt(u, "spec", "installStrategy", "placements") {
+			if fields, ok := placement.(map[string]any); ok {
+				add(fmt.Sprintf("spec.installStrategy.placements[%d].rolloutStrategy", i), fields["rolloutStrategy"])
+			}
+		}
+	case key.isRollout():
+		strategy, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "strategy")
+		add("spec.strategy", strategy)
+		for i, stage := range listAt(u, "spec", "stages") {
+			add(fmt.Sprintf("spec.stages[%d]", i), stage)
+		}
+	}
+	return paces
+}
+
+// listAt returns the list at a path, nil where there is none.
+func listAt(u *unstructured.Unstructured, path ...string) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
+	list, _ := value.([]any)
+	return list
+}
+
+// checkPolicy returns what is wrong with the policy of an add-on.
+func checkPolicy(addOn render.AddOn) problem.List {
+	var problems problem.List
+	for _, e := range rollout.Validate(policyOf(addOn)) {
+		kind, field := v1alpha1.AddOnRolloutKind, "spec."+e.Field
+		if strings.HasPrefix(e.Field, "installStrategy") {
+			kind = addOnKind
+		}
+		p := problemOf(e, kind, addOn.Name, field)
+		if addOn.Position != nil {
+			p.Path, p.Line = addOn.Position(kind, field)
+		}
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// problemOf returns a field error as a problem of an object.
+func problemOf(e rollout.FieldError, kind, name, field string) problem.Problem {
+	return problem.Problem{
+		Reason: problem.Reason(e.Reason), Kind: kind, Name: name, Field: field, Message: e.Message, Hint: e.Hint,
+	}
+}
+
+// policyOf returns the policy an add-on declares: its AddOnRollout, if the commit has
+// one, and its installStrategy.
+func policyOf(addOn render.AddOn) v1alpha1.AddOnRolloutSpec {
+	spec := v1alpha1.AddOnRolloutSpec{}
+	if addOn.Rollout != nil {
+		spec = *addOn.Rollout.DeepCopy()
+	}
+	spec.Install = addOn.Install.DeepCopy()
+	return spec
+}

@@ -1,0 +1,164 @@
+package addonsource
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// templatesResource is the configuration kind that makes OCM's template manager
+// take an add-on.
+const templatesResource = "addontemplates"
+
+// liveForm returns a declared object as it is applied: marked with its source, and a
+// ClusterManagementAddOn in the form that mode asks for.
+func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *unstructured.Unstructured {
+	u := declared.DeepCopy()
+	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(u.Object, "status")
+	mark(u, source)
+	if mode == Coexist && keyOf(u).isAddOn() {
+		fence(u)
+	}
+	return u
+}
+
+// mark puts our label and the source on an object.
+func mark(u *unstructured.Unstructured, source string) {
+	u.SetLabels(with(u.GetLabels(), v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue))
+	u.SetAnnotations(with(u.GetAnnotations(), v1alpha1.SourceAnnotation, source))
+}
+
+// with returns a copy of a map with one entry more.
+func with(m map[string]string, key, value string) map[string]string {
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[key] = value
+	return out
+}
+
+// fence takes out of a ClusterManagementAddOn what OCM's addon-manager acts upon: it
+// installs by placements, and its template manager starts for any add-on that lists
+// addontemplates, whatever the lifecycle annotation says (OCM behaviour 3.1).
+func fence(u *unstructured.Unstructured) {
+	u.SetAnnotations(with(u.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
+	spec, ok := u.Object["spec"].(map[string]any)
+	if !ok {
+		spec = map[string]any{}
+		u.Object["spec"] = spec
+	}
+	spec["installStrategy"] = map[string]any{"type": addonv1alpha1.AddonInstallStrategyManual}
+	if supported := withoutTemplates(supportedConfigs(u)); len(supported) > 0 {
+		spec["supportedConfigs"] = supported
+	} else {
+		delete(spec, "supportedConfigs")
+	}
+}
+
+// supportedConfigs returns the configuration kinds a ClusterManagementAddOn lists.
+func supportedConfigs(u *unstructured.Unstructured) []any {
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "supportedConfigs")
+	entries, _ := list.([]any)
+	return entries
+}
+
+// withoutTemplates returns the entries for other kinds than AddOnTemplate.
+func withoutTemplates(entries []any) []any {
+	var kept []any
+	for _, entry := range entries {
+		if !isTemplates(entry) {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// isTemplates tells whether an entry, with group and resource, is about AddOnTemplates.
+func isTemplates(entry any) bool {
+	fields, ok := entry.(map[string]any)
+	return ok && fields["group"] == addonv1alpha1.GroupName && fields["resource"] == templatesResource
+}
+
+// listsTemplates tells whether a ClusterManagementAddOn lists AddOnTemplates.
+func listsTemplates(u *unstructured.Unstructured) bool {
+	entries := supportedConfigs(u)
+	return len(withoutTemplates(entries)) != len(entries)
+}
+
+// rolloutObject returns the AddOnRollout of an add-on with the given spec.
+func rolloutObject(namespace, addOn, source string, spec v1alpha1.AddOnRolloutSpec) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind))
+	u.SetNamespace(namespace)
+	u.SetName(addOn)
+	u.SetLabels(map[string]string{v1alpha1.AddOnLabel: addOn})
+	mark(u, source)
+	return u, nil
+}
+
+// rolloutSpec returns the spec of a declared add-on: its policy, and the target.
+func rolloutSpec(addOn render.AddOn, target v1alpha1.Target) v1alpha1.AddOnRolloutSpec {
+	spec := policyOf(addOn)
+	spec.Target, spec.Removal = &target, nil
+	return spec
+}
+
+// removalSpec returns the spec of an AddOnRollout whose add-on its source no longer
+// declares: as it was, with the removal asked for. The commit that asked first
+// stays, because an approval names it.
+func removalSpec(live v1alpha1.AddOnRolloutSpec, commit string, approved approval) v1alpha1.AddOnRolloutSpec {
+	spec := *live.DeepCopy()
+	if spec.Removal == nil {
+		spec.Removal = &v1alpha1.Removal{Commit: commit}
+	}
+	spec.Removal.Approved = approved == approvedByPrune
+	return spec
+}
+
+// approval says who approved taking an add-on off the fleet.
+type approval string
+
+const (
+	notApproved     approval = ""
+	approvedByPrune approval = "prune"
+)
+
+// approvalOf returns what spec.prune approves.
+func approvalOf(source *v1alpha1.AddOnSource) approval {
+	if source.Spec.Prune {
+		return approvedByPrune
+	}
+	return notApproved
+}
+
+// revisionObject returns the AddOnRevision of an add-on's content. The error is
+// render's: content too large for one.
+func revisionObject(namespace, source string, addOn render.AddOn) (*v1alpha1.AddOnRevision, error) {
+	body, err := addOn.Content.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return &v1alpha1.AddOnRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   namespace,
+			Name:        render.RevisionName(addOn.Name, addOn.Digest),
+			Labels:      map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
+			Annotations: map[string]string{v1alpha1.SourceAnnotation: source},
+		},
+		Spec: v1alpha1.AddOnRevisionSpec{AddOn: addOn.Name, Digest: addOn.Digest, Body: body},
+	}, nil
+}

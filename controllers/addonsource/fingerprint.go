@@ -1,0 +1,33 @@
+package addonsource
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// fingerprintVersion changes when the same commit under the same spec has to be
+// applied anew, because this program makes something else of it.
+const fingerprintVersion = "1"
+
+// fingerprint identifies everything besides the commit that decides what is applied
+// and pruned. A commit attempted under another fingerprint is not known. Credentials,
+// intervals and commit statuses take no part.
+func fingerprint(spec v1alpha1.AddOnSourceSpec, mode Mode) (string, error) {
+	encoded, err := json.Marshal(struct {
+		Version   string
+		Mode      Mode
+		URL, Path string
+		Reference *v1alpha1.GitReference
+		Ignore    *string
+		AddOns    []string
+		Prune     bool
+	}{fingerprintVersion, mode, spec.URL, spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:8]), nil
+}

@@ -1,0 +1,110 @@
+package addonsource
+
+import (
+	"context"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// follow brings the head of the repository to the hub. It returns nil when the hub
+// has it, else a *halt or an error of the hub.
+func (p *pass) follow(ctx context.Context) error {
+	spec, err := fingerprint(p.source.Spec, p.AddonManager)
+	if err != nil {
+		return err
+	}
+	p.spec = spec
+	if p.head, err = p.look(ctx); err != nil {
+		return err
+	}
+	switch p.nextStep() {
+	case keep:
+		if h := p.memory.refusalOf(p.head.String(), p.spec); h != nil {
+			return h
+		}
+		p.untouched = true
+		return nil
+	case inspect:
+		same, err := p.inspect(ctx)
+		if err != nil {
+			return err
+		}
+		if same {
+			p.steady = true
+			return nil
+		}
+	case bring, verify:
+	}
+	a, err := p.compiled(ctx)
+	if err != nil {
+		return err
+	}
+	return p.bring(ctx, a)
+}
+
+// nextStep gathers the facts for this pass.
+func (p *pass) nextStep() step {
+	head := p.head.String()
+	a := p.remembered()
+	return nextStep(facts{
+		head:          head,
+		spec:          p.spec,
+		attempted:     p.source.Status.LastAttemptedRevision,
+		attemptedSpec: p.source.Status.LastAttemptedSpec,
+		applied:       p.source.Status.LastAppliedRevision,
+		asked:         p.requested || p.forced,
+		compiled:      a != nil,
+		explained:     p.memory.refusalOf(head, p.spec) != nil || p.showsRefusal(),
+	})
+}
+
+// bring takes a compiled commit to the hub: all of it, or, with a halt before
+// anything of the commit is written, nothing.
+func (p *pass) bring(ctx context.Context, a *attempt) error {
+	seen, err := p.observe(ctx, a)
+	if err != nil {
+		return err
+	}
+	todo, err := newPlan(p.planInput(a, seen))
+	if err != nil {
+		return err
+	}
+	if len(todo.conflicts) > 0 {
+		return stall(v1alpha1.OwnershipConflictReason, "%s", conflictText(todo.conflicts))
+	}
+	if err := p.admit(ctx, a, todo); err != nil {
+		return err
+	}
+	if err := p.takeOver(ctx, todo); err != nil {
+		return err
+	}
+	if err := p.apply(ctx, todo); err != nil {
+		return err
+	}
+	if err := p.finishRemovals(ctx, todo); err != nil {
+		return err
+	}
+	if err := p.prune(ctx, &todo); err != nil {
+		return err
+	}
+	if err := p.collect(ctx, todo); err != nil {
+		return err
+	}
+	p.conclude(todo)
+	return nil
+}
+
+// conclude records that the commit is on the hub.
+func (p *pass) conclude(todo plan) {
+	status := &p.source.Status
+	status.LastAttemptedRevision, status.LastAttemptedSpec = p.head.String(), p.spec
+	status.LastAppliedRevision = p.head.String()
+	status.AddOns, status.Inventory = todo.addOns, todo.inventory
+	p.memory.failures, p.memory.forced = 0, false
+	p.notes = append(p.notes, todo.notes()...)
+	for _, l := range todo.leaving {
+		if l.rollout != nil && (l.rollout.Spec.Removal == nil || l.rollout.Spec.Removal.Commit == p.head.Commit) {
+			p.leftNow = append(p.leftNow, l.addOn)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package addonsource
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// haltKind says who has to act after a pass that did not get to its end.
+type haltKind int
+
+const (
+	// retried: something failed that may work the next time; the queue backs off.
+	retried haltKind = iota
+	// waiting: something is not there yet; looked for again after a while.
+	waiting
+	// stalled: the user must change something, but the commit was not judged.
+	stalled
+	// refused: the commit was judged and found bad; it is not tried again.
+	refused
+)
+
+// halt is why a pass ended before its commit was on the hub. It is an error, and
+// report is the one place that turns it into conditions, commit status and requeue.
+type halt struct {
+	kind haltKind
+	// reason is one of the reasons of api/v1alpha1.
+	reason string
+	// text is for conditions and events: no secrets, no running clock.
+	text string
+	// told is the text of the commit status where it differs: shorter.
+	told string
+	// after is when a waiting pass is repeated.
+	after time.Duration
+	// problems of a refused commit.
+	problems problem.List
+	// cause of a retried pass, for the log.
+	cause error
+}
+
+// Error returns the text.
+func (h *halt) Error() string { return h.text }
+
+// Unwrap returns the cause.
+func (h *halt) Unwrap() error { return h.cause }
+
+// retry is a halt for an error that the hub gave.
+func retry(reason string, cause error) *halt {
+	return &halt{kind: retried, reason: reason, text: cause.Error(), cause: cause}
+}
+
+// wait is a halt until something is there.
+func wait(reason string, after time.Duration, format string, args ...any) *halt {
+	return &halt{kind: waiting, reason: reason, after: after, text: fmt.Sprintf(format, args...)}
+}
+
+// stall is a halt until the user changes something.
+func stall(reason, format string, args ...any) *halt {
+	return &halt{kind: stalled, reason: reason, text: fmt.Sprintf(format, args...)}
+}
+
+// refuse is the verdict on a commit with problems.
+func refuse(reason string, problems problem.List) *halt {
+	problems = problems.Sorted()
+	return &halt{kind: refused, reason: reason, text: problems.Error(), told: firstProblem(problems), problems: problems}
+}
+
+// firstProblem is what a commit status has room for.
+func firstProblem(problems problem.List) string {
+	if len(problems) == 0 {
+		return ""
+	}
+	return problems[0].String()
+}

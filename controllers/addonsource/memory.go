@@ -1,0 +1,154 @@
+package addonsource
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/addonflow/addonflow/gitsource"
+)
+
+// attemptsKept bounds how many compiled commits are kept. A source whose commit was
+// dropped fetches again when, and only when, something of it must be applied.
+const attemptsKept = 64
+
+// memory is what this process knows about one source, to spare reads and fetches.
+// Nothing in it is needed: a restart begins without.
+type memory struct {
+	// head was seen for generation, and is not looked for again before nextLook.
+	head       gitsource.Revision
+	generation int64
+	nextLook   time.Time
+	// failures in a row, for the next wait.
+	failures int
+	// refusal is the verdict on refusedRevision under refusedSpec.
+	refusal         *halt
+	refusedRevision string
+	refusedSpec     string
+	// forced says that a forced reconcile has not got to its end yet.
+	forced bool
+}
+
+// fresh tells whether head is still to be taken for the head of the repository.
+func (m *memory) fresh(generation int64, now time.Time) bool {
+	return m.head.Commit != "" && m.generation == generation && now.Before(m.nextLook)
+}
+
+// saw remembers the head, until the next look.
+func (m *memory) saw(head gitsource.Revision, generation int64, nextLook time.Time) {
+	m.head, m.generation, m.nextLook = head, generation, nextLook
+}
+
+// refusalOf returns the verdict on a revision, nil if this process has none.
+func (m *memory) refusalOf(revision, spec string) *halt {
+	if m.refusal == nil || m.refusedRevision != revision || m.refusedSpec != spec {
+		return nil
+	}
+	return m.refusal
+}
+
+// memories are those of all sources. A source is reconciled by one worker at a time,
+// so what is in a memory needs no lock.
+type memories struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]*memory
+	// attempts are the commits compiled last, and when each was last used.
+	attempts map[types.NamespacedName]*attempt
+	used     map[types.NamespacedName]time.Time
+}
+
+// newMemories returns the memories of a process that has just started.
+func newMemories() *memories {
+	return &memories{
+		of:       map[types.NamespacedName]*memory{},
+		attempts: map[types.NamespacedName]*attempt{},
+		used:     map[types.NamespacedName]time.Time{},
+	}
+}
+
+// open returns the memory of a source.
+func (m *memories) open(source types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of[source] == nil {
+		m.of[source] = &memory{}
+	}
+	return m.of[source]
+}
+
+// attempt returns the commit compiled last for a source, nil if none is kept.
+func (m *memories) attempt(source types.NamespacedName, now time.Time) *attempt {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.attempts[source] != nil {
+		m.used[source] = now
+	}
+	return m.attempts[source]
+}
+
+// keep remembers the commit compiled last, and drops the one that was not used for
+// the longest time if these are too many.
+func (m *memories) keep(source types.NamespacedName, a *attempt, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.attempts[source], m.used[source] = a, now
+	if len(m.attempts) <= attemptsKept {
+		return
+	}
+	oldest := source
+	for other, used := range m.used {
+		if used.Before(m.used[oldest]) {
+			oldest = other
+		}
+	}
+	delete(m.attempts, oldest)
+	delete(m.used, oldest)
+}
+
+// forget drops everything about a source that is gone.
+func (m *memories) forget(source types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, source)
+	delete(m.attempts, source)
+	delete(m.used, source)
+}
+
+// written is an object as our last write left it.
+type written struct {
+	resourceVersion string
+	// digest of what was applied.
+	digest string
+}
+
+// writes remembers our last write to each object: an event that it caused needs no
+// pass, and what the API server made of it needs no second apply.
+type writes struct {
+	mu   sync.Mutex
+	last map[objectKey]written
+}
+
+// record remembers a write.
+func (w *writes) record(key objectKey, entry written) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		w.last = map[objectKey]written{}
+	}
+	w.last[key] = entry
+}
+
+// of returns our last write to an object, the zero value if there is none.
+func (w *writes) of(key objectKey) written {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last[key]
+}
+
+// drop forgets an object that was deleted.
+func (w *writes) drop(key objectKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.last, key)
+}

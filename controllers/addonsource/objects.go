@@ -1,0 +1,116 @@
+package addonsource
+
+import (
+	"cmp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// objectKey identifies a hub object whatever version it is read in.
+type objectKey struct {
+	Group, Kind, Namespace, Name string
+}
+
+// String returns Kind/namespace/name, as texts name an object.
+func (k objectKey) String() string {
+	if k.Namespace == "" {
+		return k.Kind + "/" + k.Name
+	}
+	return k.Kind + "/" + k.Namespace + "/" + k.Name
+}
+
+// compare orders by kind, namespace and name.
+func (k objectKey) compare(other objectKey) int {
+	return cmp.Or(
+		strings.Compare(k.Group, other.Group), strings.Compare(k.Kind, other.Kind),
+		strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name),
+	)
+}
+
+// keyOf returns the key of an object.
+func keyOf(u *unstructured.Unstructured) objectKey {
+	kind := u.GroupVersionKind()
+	return objectKey{Group: kind.Group, Kind: kind.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// addOnGVK is the kind of an add-on's ClusterManagementAddOn, in the version that
+// content is normalised to.
+func addOnGVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: addonv1alpha1.GroupVersion.Version, Kind: addOnKind}
+}
+
+// addOnKey is the key of an add-on's ClusterManagementAddOn.
+func addOnKey(name string) objectKey {
+	return objectKey{Group: addonv1alpha1.GroupName, Kind: addOnKind, Name: name}
+}
+
+// rolloutKey is the key of an add-on's AddOnRollout.
+func rolloutKey(namespace, addOn string) objectKey {
+	return objectKey{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddOnRolloutKind, Namespace: namespace, Name: addOn}
+}
+
+// isAddOn tells whether an object is a ClusterManagementAddOn.
+func (k objectKey) isAddOn() bool {
+	return k.Group == addonv1alpha1.GroupName && k.Kind == addOnKind
+}
+
+// isRollout tells whether an object is an AddOnRollout.
+func (k objectKey) isRollout() bool {
+	return k.Group == v1alpha1.GroupVersion.Group && k.Kind == v1alpha1.AddOnRolloutKind
+}
+
+// isNamespace tells whether an object is a Namespace.
+func (k objectKey) isNamespace() bool { return k.Group == "" && k.Kind == "Namespace" }
+
+// referenceTo returns an object as the inventory lists it.
+func referenceTo(u *unstructured.Unstructured) v1alpha1.ObjectReference {
+	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// keyOfReference returns the key of an entry of the inventory.
+func keyOfReference(r v1alpha1.ObjectReference) objectKey {
+	return objectKey{Group: groupOf(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// emptyOf returns an object with the identity of an entry of the inventory alone.
+func emptyOf(r v1alpha1.ObjectReference) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(r.APIVersion)
+	u.SetKind(r.Kind)
+	u.SetNamespace(r.Namespace)
+	u.SetName(r.Name)
+	return u
+}
+
+// groupOf returns the group of an apiVersion, "" for one that does not parse.
+func groupOf(apiVersion string) string {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return ""
+	}
+	return gv.Group
+}
+
+// compareReferences orders an inventory.
+func compareReferences(a, b v1alpha1.ObjectReference) int {
+	return keyOfReference(a).compare(keyOfReference(b))
+}
+
+// ownerOf returns the source an object is marked with, "" for none.
+func ownerOf(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	return u.GetAnnotations()[v1alpha1.SourceAnnotation]
+}
+
+// ours tells whether an object carries both our marks of a source. Only such an
+// object is ever deleted.
+func ours(u *unstructured.Unstructured, source string) bool {
+	return u != nil && ownerOf(u) == source && u.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+}

@@ -1,0 +1,233 @@
+package addonsource
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// observation is what a pass saw on the hub.
+type observation struct {
+	// rollouts of the namespace, by add-on.
+	rollouts map[string]*v1alpha1.AddOnRollout
+	// live is the stored form of every object in question; nil: there is none.
+	live map[objectKey]*unstructured.Unstructured
+	// revisions that exist, by name.
+	revisions map[string]bool
+	// sources says of other sources named on objects whether they exist.
+	sources map[string]bool
+	// installed are the ManagedClusterAddOns of the add-ons that are taken over or leave.
+	installed map[string]installation
+}
+
+// installation is what is known of the ManagedClusterAddOns of one add-on.
+type installation struct {
+	total int
+	// handMade names the clusters whose object does not carry our label.
+	handMade []string
+	// hashed are those that OCM's template manager would still act upon.
+	hashed []addonv1alpha1.ManagedClusterAddOn
+}
+
+// newObservation returns one that saw nothing.
+func newObservation() *observation {
+	return &observation{
+		rollouts:  map[string]*v1alpha1.AddOnRollout{},
+		live:      map[objectKey]*unstructured.Unstructured{},
+		revisions: map[string]bool{},
+		sources:   map[string]bool{},
+		installed: map[string]installation{},
+	}
+}
+
+// observe reads everything that the plan for a compiled commit depends on.
+func (p *pass) observe(ctx context.Context, a *attempt) (*observation, error) {
+	seen := newObservation()
+	if err := p.seeRollouts(ctx, seen); err != nil {
+		return nil, err
+	}
+	for _, declared := range a.commit.Objects {
+		if err := p.see(ctx, seen, declared); err != nil {
+			return nil, err
+		}
+	}
+	for _, reference := range p.source.Status.Inventory {
+		if err := p.see(ctx, seen, emptyOf(reference)); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.seeLeaving(ctx, seen, names(a.commit.AddOns)); err != nil {
+		return nil, err
+	}
+	for _, addOn := range a.commit.AddOns {
+		if err := p.seeAddOn(ctx, seen, addOn); err != nil {
+			return nil, err
+		}
+	}
+	return seen, p.seeSources(ctx, seen)
+}
+
+// names returns the names of add-ons as a set.
+func names(addOns []render.AddOn) map[string]bool {
+	set := make(map[string]bool, len(addOns))
+	for _, addOn := range addOns {
+		set[addOn.Name] = true
+	}
+	return set
+}
+
+// seeRollouts reads the AddOnRollouts of the source's namespace.
+func (p *pass) seeRollouts(ctx context.Context, seen *observation) error {
+	list := &v1alpha1.AddOnRolloutList{}
+	if err := p.Live.List(ctx, list, client.InNamespace(p.source.Namespace)); err != nil {
+		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list rollouts: %w", err))
+	}
+	for i := range list.Items {
+		r := &list.Items[i]
+		r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind))
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+		if err != nil {
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read rollout %s: %w", r.Name, err))
+		}
+		seen.rollouts[r.Name] = r
+		seen.live[rolloutKey(r.Namespace, r.Name)] = &unstructured.Unstructured{Object: fields}
+	}
+	return nil
+}
+
+// see reads the stored form of an object, once. A kind that the hub does not serve
+// is waited for, as an object that is not there: a CRD may come with its operator.
+func (p *pass) see(ctx context.Context, seen *observation, u *unstructured.Unstructured) error {
+	key := keyOf(u)
+	if _, done := seen.live[key]; done {
+		return nil
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(u.GroupVersionKind())
+	err := p.Live.Get(ctx, client.ObjectKeyFromObject(u), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		seen.live[key] = nil
+		return nil
+	case meta.IsNoMatchError(err):
+		return wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for the hub to serve %s %s", u.GetAPIVersion(), u.GetKind())
+	case err != nil:
+		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read %s: %w", key, err))
+	}
+	seen.live[key] = live
+	return nil
+}
+
+// seeAddOn reads whether the revision exists, and, of an add-on that is not ours
+// yet, what OCM's addon-manager left on the clusters' objects.
+func (p *pass) seeAddOn(ctx context.Context, seen *observation, addOn render.AddOn) error {
+	name := render.RevisionName(addOn.Name, addOn.Digest)
+	exists, err := p.revisionExists(ctx, name)
+	if err != nil {
+		return err
+	}
+	seen.revisions[name] = exists
+	if p.AddonManager == Replace || claimed(seen.live[addOnKey(addOn.Name)], p.name()) && !p.forced {
+		return nil
+	}
+	return p.seeInstalled(ctx, seen, addOn.Name)
+}
+
+// revisionExists reads whether an AddOnRevision exists, without its body.
+func (p *pass) revisionExists(ctx context.Context, name string) (bool, error) {
+	revision := &metav1.PartialObjectMetadata{}
+	revision.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, revision)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read revision %s: %w", name, err))
+	}
+	return true, nil
+}
+
+// seeLeaving reads what is left of the add-ons of this source that are not declared.
+func (p *pass) seeLeaving(ctx context.Context, seen *observation, declared map[string]bool) error {
+	for name := range leavingNames(seen, p.source.Status.Inventory, declared, p.name()) {
+		cma := &unstructured.Unstructured{}
+		cma.SetGroupVersionKind(addOnGVK())
+		cma.SetName(name)
+		if err := p.see(ctx, seen, cma); err != nil {
+			return err
+		}
+		if seen.live[keyOf(cma)] == nil {
+			continue
+		}
+		if err := p.seeInstalled(ctx, seen, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pageSize bounds one answer with ManagedClusterAddOns of many clusters.
+const pageSize = 500
+
+// seeInstalled reads the ManagedClusterAddOns of one add-on, page by page.
+func (p *pass) seeInstalled(ctx context.Context, seen *observation, addOn string) error {
+	found := installation{}
+	for next := ""; ; {
+		list := &addonv1alpha1.ManagedClusterAddOnList{}
+		err := p.Live.List(ctx, list, client.MatchingFields{"metadata.name": addOn}, client.Limit(pageSize), client.Continue(next))
+		if err != nil {
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err))
+		}
+		for i := range list.Items {
+			found.add(list.Items[i])
+		}
+		if next = list.Continue; next == "" {
+			seen.installed[addOn] = found
+			return nil
+		}
+	}
+}
+
+// add counts one object.
+func (i *installation) add(mca addonv1alpha1.ManagedClusterAddOn) {
+	i.total++
+	if mca.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
+		i.handMade = append(i.handMade, mca.Namespace)
+	}
+	if _, changed := withoutTemplateHash(&mca); changed {
+		i.hashed = append(i.hashed, mca)
+	}
+}
+
+// seeSources reads which of the other sources that own something exist: what a
+// deleted source left behind belongs to nobody.
+func (p *pass) seeSources(ctx context.Context, seen *observation) error {
+	for _, live := range seen.live {
+		owner := ownerOf(live)
+		if _, done := seen.sources[owner]; done || owner == "" || owner == p.name() {
+			continue
+		}
+		key, ok := namespacedName(owner)
+		if !ok {
+			continue
+		}
+		other := &metav1.PartialObjectMetadata{}
+		other.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnSourceKind))
+		err := p.Live.Get(ctx, key, other)
+		if client.IgnoreNotFound(err) != nil {
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read source %s: %w", owner, err))
+		}
+		seen.sources[owner] = err == nil
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package addonsource
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// conflict is an object that somebody else owns. The first owner keeps it.
+type conflict struct {
+	object objectKey
+	// owner is a source, or a field manager that is none.
+	owner string
+	// hint says what would resolve it.
+	hint string
+}
+
+// conflictText names every conflict.
+func conflictText(conflicts []conflict) string {
+	lines := make([]string, 0, len(conflicts))
+	for _, c := range conflicts {
+		lines = append(lines, fmt.Sprintf("%s belongs to %s; %s", c.object, c.owner, c.hint))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// conflictWith returns the conflict over one object that the commit declares, false
+// if there is none.
+func conflictWith(key objectKey, in planInput) (conflict, bool) {
+	live := in.seen.live[key]
+	owner := ownerOf(live)
+	if owner != "" && owner != in.source && in.seen.sources[owner] && !released(key, in.seen) {
+		return conflict{
+			object: key,
+			owner:  "source " + owner,
+			hint:   "declare it in one source only",
+		}, true
+	}
+	if in.mode == Coexist && key.isAddOn() && !in.forced && claimed(live, in.source) && listsTemplates(live) {
+		return conflict{
+			object: key,
+			owner:  "field manager " + templateWriter(live),
+			hint: "it lists addontemplates again, which starts OCM's template manager; " +
+				"stop that writer and annotate the source with reconcile.fluxcd.io/forceAt to take it over again",
+		}, true
+	}
+	return conflict{}, false
+}
+
+// released tells whether the owner of an AddOnRollout is done with it: its add-on
+// was taken off the fleet to the end.
+func released(key objectKey, seen *observation) bool {
+	if !key.isRollout() {
+		return false
+	}
+	r := seen.rollouts[key.Name]
+	return r != nil && r.Spec.Removal != nil && r.Status.Phase == v1alpha1.PhaseRemoved
+}
+
+// claimed tells whether a ClusterManagementAddOn was applied by this source before:
+// its take-over, if there was one, got to its end.
+func claimed(live *unstructured.Unstructured, source string) bool {
+	return live != nil && ownerOf(live) == source &&
+		live.GetAnnotations()[v1alpha1.LifecycleAnnotation] == v1alpha1.LifecycleValue
+}
+
+// templateWriter returns the field manager that owns the addontemplates entry.
+func templateWriter(live *unstructured.Unstructured) string {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == v1alpha1.FieldManager || entry.FieldsV1 == nil {
+			continue
+		}
+		if bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(templatesResource)) {
+			return entry.Manager
+		}
+	}
+	return "unknown"
+}
+
+// namespacedName parses the value of a source annotation.
+func namespacedName(s string) (client.ObjectKey, bool) {
+	namespace, name, ok := strings.Cut(s, "/")
+	return client.ObjectKey{Namespace: namespace, Name: name}, ok && namespace != "" && name != ""
+}

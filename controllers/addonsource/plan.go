@@ -1,0 +1,213 @@
+package addonsource
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// planInput is everything a plan depends on.
+type planInput struct {
+	// source is namespace/name; namespace is its namespace.
+	source, namespace string
+	// head is the revision string of the commit.
+	head string
+	// commitSHA is the commit of head.
+	commitSHA string
+	mode      Mode
+	forced    bool
+	approved  approval
+	commit    render.Commit
+	// addOns and inventory are from the status.
+	addOns    []v1alpha1.SourcedAddOn
+	inventory []v1alpha1.ObjectReference
+	seen      *observation
+	// written returns our last write to an object.
+	written func(objectKey) written
+}
+
+// change is an object whose stored form differs from what is applied.
+type change struct {
+	desired, live *unstructured.Unstructured
+}
+
+// plan is what is to be done to bring one commit to the hub. With conflicts nothing
+// of it may be done. Everything in it is in the order in which it is written.
+type plan struct {
+	conflicts  []conflict
+	takeOvers  []takeOver
+	namespaces []change
+	// revisions of add-ons that do not exist yet, or were not written by this source.
+	revisions []render.AddOn
+	objects   []change
+	// claims are the ClusterManagementAddOns.
+	claims   []change
+	rollouts []change
+	leaving  []leaving
+	// pruned are deleted, kept are left although they are not declared any more.
+	pruned []*unstructured.Unstructured
+	kept   []objectKey
+
+	// addOns and inventory are what the status says once all is done.
+	addOns    []v1alpha1.SourcedAddOn
+	inventory []v1alpha1.ObjectReference
+}
+
+// planInput gathers the input of the plan for a compiled commit.
+func (p *pass) planInput(a *attempt, seen *observation) planInput {
+	return planInput{
+		source:    p.name(),
+		namespace: p.source.Namespace,
+		head:      p.head.String(),
+		commitSHA: p.head.Commit,
+		mode:      p.AddonManager,
+		forced:    p.forced,
+		approved:  approvalOf(p.source),
+		commit:    a.commit,
+		addOns:    p.source.Status.AddOns,
+		inventory: p.source.Status.Inventory,
+		seen:      seen,
+		written:   p.writes.of,
+	}
+}
+
+// newPlan compares a commit with what was seen. It has no client and no clock: the
+// same input gives the same plan.
+func newPlan(in planInput) (plan, error) {
+	todo := plan{}
+	declared := map[objectKey]bool{}
+	for _, object := range in.commit.Objects {
+		desired := liveForm(object, in.source, in.mode)
+		key := keyOf(desired)
+		declared[key] = true
+		todo.inventory = append(todo.inventory, referenceTo(desired))
+		todo.add(in, key, desired)
+	}
+	for _, addOn := range in.commit.AddOns {
+		target := targetOf(addOn, in)
+		todo.addOns = append(todo.addOns, v1alpha1.SourcedAddOn{
+			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit,
+		})
+		if !in.seen.revisions[target.Revision] || !slices.Contains(in.addOns, todo.addOns[len(todo.addOns)-1]) {
+			todo.revisions = append(todo.revisions, addOn)
+		}
+		if step, ok := takeOverOf(addOn.Name, in); ok {
+			todo.takeOvers = append(todo.takeOvers, step)
+		}
+		desired, err := rolloutObject(in.namespace, addOn.Name, in.source, rolloutSpec(addOn, target))
+		if err != nil {
+			return plan{}, fmt.Errorf("cannot plan the rollout of %s: %w", addOn.Name, err)
+		}
+		todo.add(in, keyOf(desired), desired)
+	}
+	todo.leaving = leavingAddOns(in, names(in.commit.AddOns))
+	for _, l := range todo.leaving {
+		if err := todo.addRemoval(in, l); err != nil {
+			return plan{}, err
+		}
+	}
+	todo.addPruning(in, declared)
+	slices.SortFunc(todo.inventory, compareReferences)
+	return todo, nil
+}
+
+// add plans one object: a conflict, a change, or nothing.
+func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructured) {
+	if c, ok := conflictWith(key, in); ok {
+		t.conflicts = append(t.conflicts, c)
+		return
+	}
+	live := in.seen.live[key]
+	if !in.forced && settled(live, desired, in.written(key)) {
+		return
+	}
+	list := &t.objects
+	switch {
+	case key.isNamespace():
+		list = &t.namespaces
+	case key.isAddOn():
+		list = &t.claims
+	case key.isRollout():
+		list = &t.rollouts
+	}
+	*list = append(*list, change{desired: desired, live: live})
+}
+
+// changes returns every object that is applied, in order.
+func (t *plan) changes() []change {
+	return slices.Concat(t.namespaces, t.objects, t.claims, t.rollouts)
+}
+
+// targetOf returns the content an add-on's clusters are to run, with the commit that
+// brought it: while the content stays equal, so does the commit, whatever else later
+// commits change. An add-on that comes back after a removal is brought anew.
+func targetOf(addOn render.AddOn, in planInput) v1alpha1.Target {
+	target := v1alpha1.Target{
+		Source:   strings.TrimPrefix(in.source, in.namespace+"/"),
+		Revision: render.RevisionName(addOn.Name, addOn.Digest),
+		Digest:   addOn.Digest,
+		Commit:   in.head,
+	}
+	if r := in.seen.rollouts[addOn.Name]; r != nil && r.Annotations[v1alpha1.SourceAnnotation] == in.source {
+		if r.Spec.Removal == nil && r.Spec.Target != nil && r.Spec.Target.Digest == addOn.Digest {
+			target.Commit = r.Spec.Target.Commit
+		}
+		return target
+	}
+	// The rollout was deleted by hand: the status remembers.
+	for _, before := range in.addOns {
+		if before.Name == addOn.Name && before.Digest == addOn.Digest {
+			target.Commit = before.Commit
+		}
+	}
+	return target
+}
+
+// addPruning plans what left the commit. What belongs to an add-on that is being
+// removed stays until that is done, and nothing tells which object that is; so
+// everything waits.
+func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
+	removing := slices.ContainsFunc(t.leaving, leaving.installed)
+	for _, reference := range in.inventory {
+		key := keyOfReference(reference)
+		live := in.seen.live[key]
+		if declared[key] || !ours(live, in.source) {
+			continue
+		}
+		switch {
+		case key.isAddOn():
+			t.inventory = append(t.inventory, reference)
+		case in.approved == notApproved || key.isNamespace():
+			t.kept = append(t.kept, key)
+			t.inventory = append(t.inventory, reference)
+		case removing:
+			t.inventory = append(t.inventory, reference)
+		default:
+			t.pruned = append(t.pruned, live)
+		}
+	}
+}
+
+// notes say what an applied commit leaves behind, in stable words.
+func (t *plan) notes() []string {
+	var notes []string
+	for _, l := range t.leaving {
+		if note := l.note(); note != "" {
+			notes = append(notes, note)
+		}
+	}
+	if len(t.kept) > 0 {
+		kept := make([]string, 0, len(t.kept))
+		for _, key := range t.kept {
+			kept = append(kept, key.String())
+		}
+		slices.Sort(kept)
+		notes = append(notes, "left Git and kept (Namespaces always are, everything is without spec.prune): "+listed(kept))
+	}
+	return notes
+}

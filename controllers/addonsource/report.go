@@ -1,0 +1,197 @@
+package addonsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// report ends a pass: one status write, and only of a change; then the event; then
+// the commit statuses. It is the one place that turns a halt into conditions and a
+// requeue.
+func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
+	h, err := haltOf(err)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if h != nil && apierrors.IsConflict(h.cause) {
+		// Somebody was faster. What was read is old; it is read again, and nothing is said.
+		return ctrl.Result{RequeueAfter: firstWait}, nil
+	}
+	p.remember(h)
+	p.mark(h)
+	p.markHandled()
+	ledger := p.Desk.Open(p.key(), p.source.Status.CommitReports)
+	p.tell(ledger, h)
+	ledger.Address(ctx, p.source)
+	p.source.Status.CommitReports = ledger.Stored()
+	ledger.Mark(p.source)
+	if err := p.store(ctx); err != nil {
+		if apierrors.IsConflict(err) {
+			return ctrl.Result{RequeueAfter: firstWait}, nil
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	p.announce(h)
+	return p.requeue(h, ledger.Deliver())
+}
+
+// haltOf returns the halt behind an error; other errors go to the queue as they are.
+func haltOf(err error) (*halt, error) {
+	var h *halt
+	if err == nil || errors.As(err, &h) {
+		return h, nil
+	}
+	return nil, err
+}
+
+// remember records the verdict on a refused commit: in the status, so that it is not
+// read again, and in memory, so that it can be repeated word for word.
+func (p *pass) remember(h *halt) {
+	if h == nil || h.kind != refused {
+		return
+	}
+	p.source.Status.LastAttemptedRevision, p.source.Status.LastAttemptedSpec = p.head.String(), p.spec
+	p.memory.refusal, p.memory.refusedRevision, p.memory.refusedSpec = h, p.head.String(), p.spec
+	p.memory.failures, p.memory.forced = 0, false
+}
+
+// mark sets Ready, Reconciling and Stalled as kstatus reads them.
+func (p *pass) mark(h *halt) {
+	switch {
+	case p.untouched:
+	case h == nil && p.suspended() && p.source.DeletionTimestamp.IsZero():
+		p.markSuspended()
+	case h == nil && p.steady && p.showsApplied():
+	case h == nil:
+		conditions.Delete(p.source, fluxmeta.ReconcilingCondition)
+		conditions.Delete(p.source, fluxmeta.StalledCondition)
+		conditions.MarkTrue(p.source, fluxmeta.ReadyCondition, fluxmeta.ReconciliationSucceededReason, "%s", p.appliedText())
+	case h.kind == stalled || h.kind == refused:
+		conditions.MarkStalled(p.source, h.reason, "%s", h.text)
+		conditions.MarkFalse(p.source, fluxmeta.ReadyCondition, h.reason, "%s", h.text)
+	default:
+		conditions.MarkReconciling(p.source, h.reason, "%s", h.text)
+		conditions.MarkFalse(p.source, fluxmeta.ReadyCondition, h.reason, "%s", h.text)
+	}
+}
+
+// markSuspended says who suspended the source, and that what was applied stays. A
+// source that was ready stays so: nothing is wrong with it.
+func (p *pass) markSuspended() {
+	text := "suspended by spec.suspend: the repository is not read"
+	if !p.source.Spec.Suspend {
+		text = "suspended by the annotation " + v1alpha1.SuspendAnnotation + ": the repository is not read"
+	}
+	conditions.Delete(p.source, fluxmeta.ReconcilingCondition)
+	conditions.Delete(p.source, fluxmeta.StalledCondition)
+	applied := p.source.Status.LastAppliedRevision
+	if applied != "" && applied == p.source.Status.LastAttemptedRevision {
+		conditions.MarkTrue(p.source, fluxmeta.ReadyCondition, v1alpha1.SuspendedReason, "%s, %s stays applied", text, applied)
+		return
+	}
+	conditions.MarkFalse(p.source, fluxmeta.ReadyCondition, v1alpha1.SuspendedReason, "%s", text)
+}
+
+// showsApplied tells whether the conditions say already what a pass that found
+// nothing to do would say, but for notes that only a compiled commit can give.
+func (p *pass) showsApplied() bool {
+	ready := conditions.Get(p.source, fluxmeta.ReadyCondition)
+	return conditions.IsReady(p.source) && ready.Reason == fluxmeta.ReconciliationSucceededReason &&
+		ready.ObservedGeneration == p.source.Generation && strings.HasPrefix(ready.Message, p.appliedText())
+}
+
+// showsRefusal tells whether the conditions still carry the verdict on a commit. It
+// decides about nothing but whether the verdict, its words lost in a restart and
+// another text in its place, is worth reading the commit for once more.
+func (p *pass) showsRefusal() bool {
+	stalled := conditions.Get(p.source, fluxmeta.StalledCondition)
+	if stalled == nil {
+		return false
+	}
+	switch stalled.Reason {
+	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason:
+		return true
+	default:
+		return false
+	}
+}
+
+// appliedText says that the head is on the hub, and what it left behind.
+func (p *pass) appliedText() string {
+	text := "Applied revision " + p.head.String()
+	if len(p.notes) > 0 {
+		text += "; " + strings.Join(p.notes, "; ")
+	}
+	return text
+}
+
+// markHandled acknowledges spec and annotations.
+func (p *pass) markHandled() {
+	p.source.Status.ObservedGeneration = p.source.Generation
+	if requestedAt, ok := fluxmeta.ReconcileAnnotationValue(p.source.Annotations); ok {
+		p.source.Status.LastHandledReconcileAt = requestedAt
+	}
+	if forceAt, ok := p.source.Annotations[fluxmeta.ForceRequestAnnotation]; ok {
+		p.source.Status.LastHandledForceAt = forceAt
+	}
+}
+
+// store writes the status if it changed. This is not fluxcd's SerialPatcher: that
+// writes conditions and the rest in two requests, after a read, and nobody but this
+// controller writes here. The patch is bound to the status it was computed from, so
+// that two operators cannot lose each other's commit reports.
+func (p *pass) store(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(p.before.Status, p.source.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(p.before, client.MergeFromWithOptimisticLock{})
+	written := p.source.DeepCopy()
+	if err := p.Client.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("cannot write the status: %w", err)
+	}
+	return nil
+}
+
+// requeue returns when the next pass is: at the next look at the repository, or
+// sooner for what is waited for or told to a forge. Events come besides.
+func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
+	if h != nil && h.kind == retried {
+		return ctrl.Result{}, h
+	}
+	after := p.nextLook()
+	if h != nil && h.kind == stalled && h.reason == v1alpha1.InvalidURLReason || p.suspended() && p.source.DeletionTimestamp.IsZero() {
+		after = 0
+	}
+	if h != nil && h.kind == waiting {
+		after = soonest(after, h.after)
+	}
+	return ctrl.Result{RequeueAfter: soonest(after, forge)}, nil
+}
+
+// nextLook returns the time until the repository is looked at again.
+func (p *pass) nextLook() time.Duration {
+	if after := p.memory.nextLook.Sub(p.now); after > 0 {
+		return after
+	}
+	return p.source.Spec.Interval.Duration
+}
+
+// soonest returns the shorter of two times; zero is never.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

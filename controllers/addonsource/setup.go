@@ -1,0 +1,128 @@
+package addonsource
+
+import (
+	"context"
+
+	"github.com/fluxcd/pkg/runtime/predicates"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Options say how a controller works its queue.
+type Options struct {
+	// Concurrent is how many sources are reconciled at once: a slow repository holds
+	// one worker, for spec.timeout at most. 4 if not positive.
+	Concurrent int
+	// RateLimiter backs off after errors of the hub; nil: controller-runtime's.
+	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// SetupWithManager registers the controller. Besides the sources it watches what it
+// applied, so that drift is repaired when it happens: AddOnRollouts and, by metadata
+// only, ClusterManagementAddOns and AddOnRevisions. Other objects are compared once
+// an interval.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o Options) error {
+	if o.Concurrent <= 0 {
+		o.Concurrent = 4
+	}
+	toSource := handler.EnqueueRequestsFromMapFunc(sourceOf)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("addonsource").
+		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
+		Watches(&v1alpha1.AddOnRollout{}, toSource, builder.WithPredicates(r.movedByOthers(rolloutKindOf))).
+		WatchesMetadata(&addonv1alpha1.ClusterManagementAddOn{}, toSource, builder.WithPredicates(r.movedByOthers(addOnKindOf))).
+		WatchesMetadata(metadataOf(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind)), toSource, builder.WithPredicates(deleted())).
+		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnSourceKind)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrent, RateLimiter: o.RateLimiter}).
+		Complete(r)
+}
+
+// metadataOf returns an object of a kind with metadata alone.
+func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	return object
+}
+
+// sourceOf returns the source that an object is marked with.
+func sourceOf(_ context.Context, object client.Object) []reconcile.Request {
+	key, ok := namespacedName(object.GetAnnotations()[v1alpha1.SourceAnnotation])
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// suspensionChanged lets updates of the suspend annotation pass.
+func suspensionChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[v1alpha1.SuspendAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.SuspendAnnotation]
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// deleted lets deletions pass.
+func deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// movedByOthers lets deletions pass, and changes of what we apply, unless it is we
+// who made them. A rollout moves on by its status every second; only the end of a
+// removal matters here.
+func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicate.Predicate {
+	ownWrite := func(o client.Object) bool {
+		return r.writes.of(keyOf(o)).resourceVersion == o.GetResourceVersion()
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return moved(e.ObjectOld, e.ObjectNew) && !ownWrite(e.ObjectNew)
+		},
+	}
+}
+
+// moved tells whether an update changed anything that we write or wait for.
+func moved(before, after client.Object) bool {
+	switch {
+	case before.GetGeneration() != after.GetGeneration(),
+		before.GetAnnotations()[v1alpha1.SourceAnnotation] != after.GetAnnotations()[v1alpha1.SourceAnnotation],
+		before.GetAnnotations()[v1alpha1.LifecycleAnnotation] != after.GetAnnotations()[v1alpha1.LifecycleAnnotation],
+		before.GetLabels()[v1alpha1.ManagedByLabel] != after.GetLabels()[v1alpha1.ManagedByLabel]:
+		return true
+	}
+	return phaseOf(before) != phaseOf(after) && phaseOf(after) == v1alpha1.PhaseRemoved
+}
+
+// phaseOf returns the phase of a rollout, "" of anything else.
+func phaseOf(o client.Object) v1alpha1.Phase {
+	if r, ok := o.(*v1alpha1.AddOnRollout); ok {
+		return r.Status.Phase
+	}
+	return ""
+}
+
+func rolloutKindOf(o client.Object) objectKey { return rolloutKey(o.GetNamespace(), o.GetName()) }
+
+func addOnKindOf(o client.Object) objectKey { return addOnKey(o.GetName()) }

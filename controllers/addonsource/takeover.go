@@ -1,0 +1,227 @@
+package addonsource
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// takeOverStep is the next thing to be done before an add-on that OCM's
+// addon-manager runs may be run by us.
+type takeOverStep int
+
+const (
+	// takenOver: nothing is left to do.
+	takenOver takeOverStep = iota
+	// fenceOff: the lifecycle annotation keeps OCM's install and configuration
+	// controllers away. It comes before anything else: without it, they would answer
+	// each of the later steps.
+	fenceOff
+	// stripTemplates: no entry for addontemplates and no placement may be left, and
+	// no other manager may own fields. Server-side apply cannot remove a list entry
+	// that somebody else owns, so this is a write of the whole object, preconditioned
+	// on the one that was read.
+	stripTemplates
+	// clearHashes: OCM's template manager, once started, runs while any
+	// ManagedClusterAddOn of the add-on exists, for those with the hash of a template.
+	clearHashes
+)
+
+// words for each step, for the condition.
+var takeOverWords = map[takeOverStep]string{
+	fenceOff:       "fencing its ClusterManagementAddOn off",
+	stripTemplates: "taking addontemplates and placements out of its ClusterManagementAddOn",
+	clearHashes:    "clearing the template hash of its ManagedClusterAddOns",
+}
+
+// takeOver is one step for one add-on.
+type takeOver struct {
+	addOn string
+	step  takeOverStep
+	live  *unstructured.Unstructured
+	// hashed are the ManagedClusterAddOns to clear.
+	hashed []addonv1alpha1.ManagedClusterAddOn
+}
+
+// takeOverOf returns the next step for an add-on, false if it may be applied. It
+// decides by what is stored, so a pass that ended anywhere is taken up where it was.
+func takeOverOf(addOn string, in planInput) (takeOver, bool) {
+	live, installed := in.seen.live[addOnKey(addOn)], in.seen.installed[addOn]
+	t := takeOver{addOn: addOn, step: nextTakeOver(live, in, installed), live: live, hashed: installed.hashed}
+	return t, t.step != takenOver
+}
+
+// nextTakeOver reads the state top-down:
+//
+//	replace mode, or claimed by this source            takenOver
+//	no lifecycle annotation of ours                    fenceOff
+//	lists addontemplates, or installs by placements    stripTemplates
+//	a ManagedClusterAddOn has a template's hash        clearHashes
+//	else                                               takenOver
+func nextTakeOver(live *unstructured.Unstructured, in planInput, installed installation) takeOverStep {
+	again := in.forced && live != nil && listsTemplates(live)
+	switch {
+	case in.mode == Replace, claimed(live, in.source) && !again:
+		return takenOver
+	case live != nil && live.GetAnnotations()[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue:
+		return fenceOff
+	case live != nil && (listsTemplates(live) || installsByPlacements(live)):
+		return stripTemplates
+	case len(installed.hashed) > 0:
+		return clearHashes
+	default:
+		return takenOver
+	}
+}
+
+// installsByPlacements tells whether OCM's install controller has placements to act upon.
+func installsByPlacements(u *unstructured.Unstructured) bool {
+	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "installStrategy", "type")
+	_, placements, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "installStrategy", "placements")
+	return placements || strategy != "" && strategy != addonv1alpha1.AddonInstallStrategyManual
+}
+
+// takeOver takes one step for each add-on that needs one, and halts. The next pass
+// reads back what came of it; templates, configurations and targets are applied only
+// when nothing is left to do.
+func (p *pass) takeOver(ctx context.Context, todo plan) error {
+	if len(todo.takeOvers) == 0 {
+		return nil
+	}
+	for _, t := range todo.takeOvers {
+		// What somebody else wrote meanwhile is read back by the next pass.
+		if err := p.takeStep(ctx, t); err != nil && !apierrors.IsConflict(err) {
+			return retry(v1alpha1.TakingOverReason, fmt.Errorf("cannot take over %s: %w", t.addOn, err))
+		}
+	}
+	first := todo.takeOvers[0]
+	return wait(v1alpha1.TakingOverReason, firstWait, "taking over %s: %s", first.addOn, takeOverWords[first.step])
+}
+
+// takeStep writes one step.
+func (p *pass) takeStep(ctx context.Context, t takeOver) error {
+	switch t.step {
+	case fenceOff:
+		return p.fenceOff(ctx, t.live)
+	case stripTemplates:
+		return p.Client.Update(ctx, stripped(t.live), client.FieldOwner(v1alpha1.FieldManager))
+	case clearHashes:
+		return p.clearHashes(ctx, t.hashed)
+	case takenOver:
+	}
+	return nil
+}
+
+// fenceOff sets the lifecycle annotation on the object that was read.
+func (p *pass) fenceOff(ctx context.Context, live *unstructured.Unstructured) error {
+	fenced := live.DeepCopy()
+	fenced.SetAnnotations(with(live.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	return p.Client.Patch(ctx, fenced, patch, client.FieldOwner(v1alpha1.FieldManager))
+}
+
+// stripped returns a ClusterManagementAddOn without what OCM's addon-manager acts
+// upon, and without the fields of other managers in its spec. The rest stays until
+// the commit is applied.
+func stripped(live *unstructured.Unstructured) *unstructured.Unstructured {
+	u := live.DeepCopy()
+	fence(u)
+	u.SetManagedFields(ownFields(live.GetManagedFields()))
+	return u
+}
+
+// ownFields returns the entries that stay: ours, and those of status writers. The
+// list must not become empty, which the API server reads as "unchanged"; one empty
+// entry means "nobody owns anything".
+func ownFields(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var kept []metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		if entry.Manager == v1alpha1.FieldManager || entry.Subresource != "" {
+			kept = append(kept, entry)
+		}
+	}
+	if kept == nil {
+		return []metav1.ManagedFieldsEntry{{}}
+	}
+	return kept
+}
+
+// parallelWrites bounds the writes at once to objects of many clusters.
+const parallelWrites = 8
+
+// clearHashes writes the status of each ManagedClusterAddOn that was read.
+func (p *pass) clearHashes(ctx context.Context, hashed []addonv1alpha1.ManagedClusterAddOn) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelWrites)
+	for i := range hashed {
+		group.Go(func() error {
+			before := &hashed[i]
+			after, _ := withoutTemplateHash(before)
+			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+			err := p.Client.Status().Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager))
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("cannot clear the template hash of ManagedClusterAddOn %s/%s: %w", before.Namespace, before.Name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// withoutTemplateHash returns the object with its template references as OCM's
+// template manager ignores them, and whether that is a change: the name stays, the
+// hash is empty on both sides. Where spec.configs names a template the reference is
+// left out, since OCM's configuration controller, which no annotation stops there,
+// would fill the hash again.
+func withoutTemplateHash(mca *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, bool) {
+	out := mca.DeepCopy()
+	out.Status.ConfigReferences = nil
+	changed := false
+	for _, reference := range mca.DeepCopy().Status.ConfigReferences {
+		if !isTemplateReference(reference.ConfigGroupResource) || !hasHash(reference) {
+			out.Status.ConfigReferences = append(out.Status.ConfigReferences, reference)
+			continue
+		}
+		changed = true
+		if namesTemplate(mca.Spec.Configs) {
+			continue
+		}
+		clearHash(reference.DesiredConfig)
+		clearHash(reference.LastAppliedConfig)
+		out.Status.ConfigReferences = append(out.Status.ConfigReferences, reference)
+	}
+	return out, changed
+}
+
+func isTemplateReference(r addonv1alpha1.ConfigGroupResource) bool {
+	return r.Group == addonv1alpha1.GroupName && r.Resource == templatesResource
+}
+
+func hasHash(r addonv1alpha1.ConfigReference) bool {
+	return r.DesiredConfig != nil && r.DesiredConfig.SpecHash != "" ||
+		r.LastAppliedConfig != nil && r.LastAppliedConfig.SpecHash != ""
+}
+
+func clearHash(config *addonv1alpha1.ConfigSpecHash) {
+	if config != nil {
+		config.SpecHash = ""
+	}
+}
+
+// namesTemplate tells whether the configurations of a ManagedClusterAddOn name a template.
+func namesTemplate(configs []addonv1alpha1.AddOnConfig) bool {
+	for _, config := range configs {
+		if isTemplateReference(config.ConfigGroupResource) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,106 @@
+package addonsource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gitsource"
+)
+
+// uninstall is the pass over a source that is being deleted. The finalizer stays
+// until its add-ons are off the fleet, which spec.prune or an annotation approves.
+func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
+	if err := p.withdraw(ctx); err != nil {
+		return p.report(ctx, err)
+	}
+	patch := client.MergeFromWithOptions(p.source.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	controllerutil.RemoveFinalizer(p.source, v1alpha1.Finalizer)
+	if err := p.Client.Patch(ctx, p.source, patch, client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("cannot remove the finalizer: %w", err)
+	}
+	p.forget(ctrl.Request{NamespacedName: p.key().NamespacedName})
+	return ctrl.Result{}, nil
+}
+
+// withdraw takes everything of the source off the hub, as far as it may. It returns
+// nil when nothing is left to wait for.
+func (p *pass) withdraw(ctx context.Context) error {
+	seen := newObservation()
+	if err := p.seeRollouts(ctx, seen); err != nil {
+		return err
+	}
+	for _, reference := range p.source.Status.Inventory {
+		if err := p.see(ctx, seen, emptyOf(reference)); err != nil {
+			return err
+		}
+	}
+	if err := p.seeLeaving(ctx, seen, nil); err != nil {
+		return err
+	}
+	in := p.planInput(&attempt{}, seen)
+	in.commitSHA = p.lastCommit()
+	todo, err := newPlan(in)
+	if err != nil {
+		return err
+	}
+	if err := p.writeAll(ctx, todo.rollouts); err != nil {
+		return err
+	}
+	if err := p.finishRemovals(ctx, todo); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(todo.leaving, func(l leaving) bool { return l.installed() || !l.left() }) {
+		return wait(v1alpha1.DeletionGuardReason, p.source.Spec.Interval.Duration, "%s", strings.Join(todo.notes(), "; "))
+	}
+	if err := p.prune(ctx, &todo); err != nil {
+		return err
+	}
+	return p.deleteRollouts(ctx, todo.leaving)
+}
+
+// lastCommit returns the sha of the last commit the source saw. Approvals name it.
+func (p *pass) lastCommit() string {
+	for _, s := range []string{p.source.Status.LastAttemptedRevision, p.source.Status.LastAppliedRevision} {
+		if revision, err := gitsource.ParseRevision(s); err == nil {
+			return revision.Commit
+		}
+	}
+	return ""
+}
+
+// deleteRollouts deletes the rollouts, which have nothing left to do, and the
+// revisions, which nobody runs; and waits until the rollouts are gone.
+func (p *pass) deleteRollouts(ctx context.Context, gone []leaving) error {
+	waiting := false
+	for _, l := range gone {
+		if l.rollout != nil {
+			waiting = true
+			err := p.Client.Delete(ctx, l.rollout, client.Preconditions{UID: &l.rollout.UID})
+			if client.IgnoreNotFound(err) != nil {
+				return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete rollout %s: %w", l.addOn, err))
+			}
+		}
+		revisions, err := p.revisionsOf(ctx, l.addOn)
+		if err != nil {
+			return retry(v1alpha1.ApplyFailedReason, err)
+		}
+		for _, revision := range revisions {
+			err := p.Client.Delete(ctx, &revision, client.Preconditions{UID: &revision.UID})
+			if client.IgnoreNotFound(err) != nil {
+				return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete revision %s: %w", revision.Name, err))
+			}
+		}
+	}
+	if waiting {
+		return wait(fluxmeta.ProgressingReason, firstWait, "waiting for the rollouts to be gone")
+	}
+	return nil
+}
