@@ -1,0 +1,86 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// AddOnFlowName is how the story calls the user's tool.
+const AddOnFlowName = "kubectl addonflow"
+
+// title opens a step.
+func (s *show) title(number int, text string) {
+	fmt.Fprintf(s.Out, "\n━━ %d/%d %s\n", number, len(steps()), text)
+}
+
+// typed shows a command as a user would type it.
+func (s *show) typed(format string, args ...any) {
+	fmt.Fprintf(s.Out, "$ "+format+"\n", args...)
+}
+
+// said shows a line of a command's output.
+func (s *show) said(format string, args ...any) {
+	fmt.Fprintf(s.Out, "  "+format+"\n", args...)
+}
+
+// run types an addonflow command, runs it with the binary of the show and streams what
+// it prints. Another exit code than the wanted one is an error.
+func (s *show) run(ctx context.Context, wanted int, args ...string) error {
+	s.typed("%s %s", AddOnFlowName, strings.Join(args, " "))
+	command := exec.CommandContext(ctx, s.Binary, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+s.world.Kubeconfig)
+	reader, writer := io.Pipe()
+	command.Stdout, command.Stderr = writer, writer
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		lines := bufio.NewScanner(reader)
+		for lines.Scan() {
+			s.said("%s", lines.Text())
+		}
+		_, _ = io.Copy(io.Discard, reader) // a line too long to scan must not block
+	}()
+	err := command.Run()
+	_ = writer.Close()
+	<-printed
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		return fmt.Errorf("cannot run %s %s: %w", AddOnFlowName, args[0], errors.Join(err, context.Cause(ctx)))
+	}
+	if code := command.ProcessState.ExitCode(); code != wanted {
+		return fmt.Errorf("%s %s ended with exit code %d, not %d", AddOnFlowName, strings.Join(args, " "), code, wanted)
+	}
+	return nil
+}
+
+// checked says what was found true.
+func (s *show) checked(format string, args ...any) {
+	fmt.Fprintf(s.Out, "  ✔ "+format+"\n", args...)
+}
+
+// explain prints what helps to understand a failure.
+func (s *show) explain(ctx context.Context) {
+	fmt.Fprintln(s.Out, "\n── what the hub says")
+	// The show's context may have ended; looking takes a moment only.
+	last := context.WithoutCancel(ctx)
+	for _, args := range [][]string{
+		{"get", "sources", "-n", Namespace}, {"tree", AddOn, "-n", Namespace}, {"get", "clusters", AddOn, "-n", Namespace},
+	} {
+		if err := s.run(last, 0, append(args, "--request-timeout=10s")...); err != nil {
+			s.said("%v", err)
+		}
+	}
+	fmt.Fprintln(s.Out, "\n── what the forge was told")
+	log := s.world.Forge.Log()
+	for _, e := range log[max(0, len(log)-15):] {
+		s.said("%.7s %-32s %-8s %s", e.SHA, e.Context, e.State, e.Description)
+	}
+	fmt.Fprintln(s.Out, "\n── the end of the operator's log")
+	fmt.Fprintln(s.Out, s.world.Operator.Tail(40))
+}

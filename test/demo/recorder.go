@@ -1,0 +1,147 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// Change is a work of the add-on as it stood at one moment. Changes come in the order
+// in which the hub stored them, over all clusters.
+type Change struct {
+	// Cluster and Name of the work.
+	Cluster, Name string
+	// Generation of its spec; it grows when somebody asks the cluster for something else.
+	Generation int64
+	// Revision is the digest of the AddOnRevision it was rendered from.
+	Revision string
+	// Verified: the cluster's feedback proves that it runs what the work asks for.
+	Verified bool
+}
+
+// Recorder keeps every change of every work and of the rollout.
+type Recorder struct {
+	mu       sync.Mutex
+	works    []Change
+	statuses []v1alpha1.AddOnRolloutStatus
+	failure  error
+	changed  chan struct{} // closed, and replaced, at every event
+}
+
+// Mark is a moment in a recording.
+type Mark struct{ works, statuses int }
+
+// Record starts recording what there is and what comes, until ctx ends. When a watch
+// ends before that, the recording has a gap, and every later question is an error.
+func Record(ctx context.Context, hub client.WithWatch) (*Recorder, error) {
+	r := &Recorder{changed: make(chan struct{})}
+	addOn := client.MatchingLabels{"open-cluster-management.io/addon-name": AddOn}
+	if err := r.watch(ctx, hub, &workv1.ManifestWorkList{}, addOn); err != nil {
+		return nil, err
+	}
+	if err := r.watch(ctx, hub, &v1alpha1.AddOnRolloutList{}, client.InNamespace(Namespace)); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// watch opens one watch, from the state that the hub has now.
+func (r *Recorder) watch(ctx context.Context, hub client.WithWatch, list client.ObjectList, option client.ListOption) error {
+	// Version 0 sends what is there first; an unset one might as well, but need not.
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+	events, err := hub.Watch(ctx, list, option, from)
+	if err != nil {
+		return fmt.Errorf("cannot record: %w", err)
+	}
+	go func() {
+		defer events.Stop()
+		for event := range events.ResultChan() {
+			r.note(event)
+		}
+		if ctx.Err() == nil {
+			r.fail(errors.New("the recording has a gap: a watch ended"))
+		}
+	}()
+	return nil
+}
+
+// note keeps one event.
+func (r *Recorder) note(event watch.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch o := event.Object.(type) {
+	case *workv1.ManifestWork:
+		seen := render.Observe([]*workv1.ManifestWork{o}, AddOn)
+		r.works = append(r.works, Change{
+			Cluster: o.Namespace, Name: o.Name, Generation: o.Generation,
+			Revision: o.Annotations[v1alpha1.RevisionAnnotation], Verified: seen.Verified,
+		})
+	case *v1alpha1.AddOnRollout:
+		r.statuses = append(r.statuses, o.Status)
+	}
+	r.wake()
+}
+
+// wake lets those who wait look again. The lock is held.
+func (r *Recorder) wake() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *Recorder) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failure = errors.Join(r.failure, err)
+	r.wake()
+}
+
+// Mark returns the present moment.
+func (r *Recorder) Mark() Mark {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Mark{len(r.works), len(r.statuses)}
+}
+
+// Recording is what was recorded from a mark on.
+type Recording struct {
+	Works    []Change
+	Statuses []v1alpha1.AddOnRolloutStatus
+}
+
+// Latest is the newest change of every work, by cluster and name.
+func (r Recording) Latest() map[string]Change {
+	latest := map[string]Change{}
+	for _, c := range r.Works {
+		latest[c.Cluster+"/"+c.Name] = c
+	}
+	return latest
+}
+
+// Await returns the recording since a mark as soon as it is complete in the caller's
+// eyes. The error is the context's or the recorder's own.
+func (r *Recorder) Await(ctx context.Context, m Mark, complete func(Recording) bool) (Recording, error) {
+	for {
+		r.mu.Lock()
+		recording := Recording{slices.Clone(r.works[m.works:]), slices.Clone(r.statuses[m.statuses:])}
+		failure, changed := r.failure, r.changed
+		r.mu.Unlock()
+		if failure != nil || complete(recording) {
+			return recording, failure
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return recording, fmt.Errorf("cannot see the expected works: %w", context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/addonflow/addonflow/test/fleet"
+)
+
+const (
+	// deadline of the whole show, far beyond what it takes, for a machine that hangs.
+	deadline = 10 * time.Minute
+	// Times at speed 1.
+	usualSoak     = 5 * time.Second
+	usualLatency  = 300 * time.Millisecond
+	usualPatience = 3 * time.Second
+	// canaryCount is how many clusters the placement canary selects.
+	canaryCount = 2
+	// fewest clusters that make a story: two canaries and somebody else in two waves.
+	fewest = 4
+)
+
+// ErrOptions is returned for options that make no show.
+var ErrOptions = errors.New("invalid option")
+
+// Options of the show.
+type Options struct {
+	// Binary is addonflow, operator and user's tool in one.
+	Binary string
+	// Clusters is how many managed clusters are simulated.
+	Clusters int
+	// Speed divides the soak and the latency of the simulated clusters.
+	Speed float64
+	// Keep leaves everything up after the last step, until ctx ends.
+	Keep bool
+	// Out is told the story.
+	Out io.Writer
+}
+
+// soak is the canaries' minSuccessTime, in tenths of a second as a person would write it.
+func (o Options) soak() time.Duration {
+	return max(o.scaled(usualSoak).Round(100*time.Millisecond), 100*time.Millisecond)
+}
+
+func (o Options) scaled(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / o.Speed)
+}
+
+// validate refuses what makes no show.
+func (o Options) validate() error {
+	switch {
+	case o.Clusters < fewest:
+		return fmt.Errorf("%w: %d clusters are too few to show waves; at least %d", ErrOptions, o.Clusters, fewest)
+	case o.Speed <= 0:
+		return fmt.Errorf("%w: speed %g; more than 0", ErrOptions, o.Speed)
+	}
+	return nil
+}
+
+// clusterNames spreads n clusters over three regions: eu-01, us-01, ap-01, eu-02 ...
+func clusterNames(n int) []string {
+	regions := []string{"eu", "us", "ap"}
+	names := make([]string, 0, n)
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s-%02d", regions[i%len(regions)], i/len(regions)+1))
+	}
+	return names
+}
+
+// Run shows the story from an empty machine to a refused commit. Its error is the
+// first wrong state; what helps to understand it was printed before. Everything it
+// started has ended when it returns.
+func Run(ctx context.Context, o Options) (err error) {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the show is not over after %s", deadline))
+	defer cancel()
+
+	names := clusterNames(o.Clusters)
+	world := WorldOptions{
+		Binary: o.Binary, Clusters: names, Canaries: names[:canaryCount], Output: o.Out,
+		Fleet: fleet.Options{Latency: o.scaled(usualLatency), DeadlineAfter: o.scaled(usualPatience)},
+	}
+	fmt.Fprintf(o.Out, "AddonFlow: a hub, %d clusters, a Git repository and a forge on this machine\n", o.Clusters)
+	w, err := StartWorld(limited, world)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// After Ctrl-C in a terminal the hub's servers got the signal as well.
+		if stopped := w.Stop(); ctx.Err() == nil {
+			err = errors.Join(err, stopped)
+		}
+	}()
+	if err := perform(limited, w, world, o); err != nil {
+		return err
+	}
+	if o.Keep {
+		return stay(ctx, w, o.Out)
+	}
+	return nil
+}
+
+// perform starts the operator and plays the steps.
+func perform(ctx context.Context, w *World, world WorldOptions, o Options) error {
+	if err := w.StartOperator(world); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "  ✔ the operator: %s controller, process %d\n", AddOnFlowName, w.Operator.PID())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-w.Operator.Done():
+			cancel(fmt.Errorf("the operator ended by itself: %w", errors.Join(w.Operator.Err(), errEndedItself)))
+		case <-ctx.Done():
+		}
+	}()
+	recorder, err := Record(ctx, w.Client)
+	if err != nil {
+		return err
+	}
+	s := &show{Options: o, world: w, recorder: recorder, clusters: world.Clusters, canaries: world.Canaries}
+	return s.play(ctx)
+}
+
+// errEndedItself tells an operator that ended from one that was asked to.
+var errEndedItself = errors.New("nobody asked it to")
+
+// stay leaves everything up until ctx ends.
+func stay(ctx context.Context, w *World, out io.Writer) error {
+	fmt.Fprintf(out, `
+Everything stays up until Ctrl-C. In another terminal:
+  export KUBECONFIG=%s
+  cd %s          # commit and push here
+  kubectl addonflow get rollouts
+  commit statuses: %s/log
+`, w.Kubeconfig, w.Repo.Clone(), w.Forge.URL())
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-w.Operator.Done():
+		return errors.Join(w.Operator.Err(), errEndedItself)
+	}
+}
