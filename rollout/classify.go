@@ -19,6 +19,10 @@ import "time"
 // reported for other content says nothing about this one.
 func (p *planner) settle() {
 	p.keepWaves()
+	p.unstagedReason = "in no stage: it keeps what it has"
+	if why := p.unreadable(); why != "" {
+		p.unstagedReason = "in no stage that can be told now: " + why
+	}
 	for i := range p.units {
 		u := &p.units[i]
 		if !u.member {
@@ -34,6 +38,18 @@ func (p *planner) settle() {
 		}
 	}
 	p.count()
+}
+
+// unreadable says why the members of some step cannot be told; "" if all can.
+func (p *planner) unreadable() string {
+	for _, t := range p.tracks {
+		for _, s := range t.steps {
+			if s.unknown {
+				return s.hold
+			}
+		}
+	}
+	return ""
 }
 
 // count tallies every step.
@@ -89,7 +105,7 @@ func (p *planner) deadlineOf(u *unit) time.Time {
 func (p *planner) settleWithout(u *unit) {
 	switch {
 	case u.step == nil && p.spec.Removal == nil:
-		u.state, u.reason = Unstaged, "in no stage: it keeps what it has"
+		u.state, u.reason = Unstaged, p.unstagedReason
 	case u.c.UpToDate && u.c.Running == p.target:
 		u.state, u.reason = Succeeded, "runs the target"
 	case u.c.UpToDate:

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -139,129 +136,39 @@ func unpack(names []string, packed []byte) ([]string, error) {
 	return strings.Split(string(text), "\n"), nil
 }
 
-// pack returns names in the form they are stored in.
-func pack(names []string) (plain []string, packed []byte) {
-	size := 0
-	for _, name := range names {
-		size += len(name) + 1
-	}
-	if size <= gzipAbove {
-		return names, nil
-	}
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	// A bytes.Buffer takes every write, so that neither call can fail.
-	_, _ = io.WriteString(z, strings.Join(names, "\n"))
-	_ = z.Close()
-	return nil, b.Bytes()
+// Admission is one cluster in a ledger, for those who show it.
+type Admission struct {
+	// Cluster admitted; "" where the whole stage is reserved.
+	Cluster string
+	// Revision is the digest it was admitted to, Stage the step it belonged to.
+	Revision, Stage string
+	// AdmittedAt is zero for a parked cluster, VerifiedAt for one that is not verified.
+	AdmittedAt, VerifiedAt time.Time
+	// Parked: it was lost after admission. Joining: it was admitted to the stable
+	// revision, as its first.
+	Parked, Joining bool
 }
 
-// named is a cluster and its entry.
-type named struct {
-	cluster string
-	*entry
-}
-
-// waveKey is what clusters must share to stand in one wave.
-type waveKey struct {
-	revision, stage string
-	at              int64
-	joining, parked bool
-}
-
-// encode writes entries, in order of name, and reservations of whole steps, with
-// verified-at rounded up to a multiple of grain. The result is deterministic: waves
-// oldest first.
-func encode(entries []named, all []allWave, grain time.Duration) v1alpha1.Ledger {
-	var l v1alpha1.Ledger
-	groups := map[waveKey][]named{}
-	for _, n := range entries {
-		k := waveKey{n.revision, n.stage, n.admittedAt.Unix(), n.joining, n.parked}
-		if n.parked {
-			k.at, k.joining = 0, false
-		}
-		groups[k] = append(groups[k], n)
+// Admissions lists what a ledger holds, by cluster, reservations of whole stages
+// first. The error is ErrCorruptLedger.
+func Admissions(l v1alpha1.Ledger) ([]Admission, error) {
+	r, err := decode(l)
+	if err != nil {
+		return nil, err
 	}
-	for k, members := range groups {
-		if k.parked {
-			l.Parked = append(l.Parked, parkedList(k, members))
-			continue
-		}
-		l.Waves = append(l.Waves, wave(k, members, grain))
+	found := make([]Admission, 0, len(r.all)+len(r.entries))
+	for _, a := range r.all {
+		found = append(found, Admission{Revision: a.revision, Stage: a.stage, AdmittedAt: a.at})
 	}
-	for _, a := range all {
-		l.Waves = append(l.Waves, v1alpha1.Wave{Revision: a.revision, Stage: a.stage, AdmittedAt: metav1.NewTime(a.at), All: true})
-	}
-	slices.SortFunc(l.Waves, compareWaves)
-	slices.SortFunc(l.Parked, func(a, b v1alpha1.ParkedClusters) int {
-		return cmp.Or(strings.Compare(a.Revision, b.Revision), strings.Compare(a.Stage, b.Stage))
-	})
-	return l
-}
-
-func compareWaves(a, b v1alpha1.Wave) int {
-	kind := func(w v1alpha1.Wave) int {
-		switch {
-		case w.All:
-			return 2
-		case w.Joining:
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(
-		a.AdmittedAt.Compare(b.AdmittedAt.Time), strings.Compare(a.Revision, b.Revision),
-		strings.Compare(a.Stage, b.Stage), cmp.Compare(kind(a), kind(b)),
-	)
-}
-
-func wave(k waveKey, members []named, grain time.Duration) v1alpha1.Wave {
-	w := v1alpha1.Wave{
-		Revision: k.revision, Stage: k.stage, Joining: k.joining,
-		AdmittedAt: metav1.NewTime(time.Unix(k.at, 0).UTC()),
-	}
-	names, times := make([]string, len(members)), map[int64][]int{}
-	for i, n := range members {
-		names[i] = n.cluster
-		if !n.verifiedAt.IsZero() {
-			at := roundUp(n.verifiedAt, grain).Unix()
-			times[at] = append(times[at], i)
-		}
-	}
-	w.Clusters, w.ClustersGzip = pack(names)
-	for at, positions := range times {
-		w.Verified = append(w.Verified, v1alpha1.VerifiedAt{
-			At: metav1.NewTime(time.Unix(at, 0).UTC()), Positions: formatPositions(positions),
+	for name, e := range r.entries {
+		found = append(found, Admission{
+			Cluster: name, Revision: e.revision, Stage: e.stage,
+			AdmittedAt: e.admittedAt, VerifiedAt: e.verifiedAt, Parked: e.parked, Joining: e.joining,
 		})
 	}
-	slices.SortFunc(w.Verified, func(a, b v1alpha1.VerifiedAt) int { return a.At.Compare(b.At.Time) })
-	return w
-}
-
-func parkedList(k waveKey, members []named) v1alpha1.ParkedClusters {
-	names := make([]string, len(members))
-	for i, n := range members {
-		names[i] = n.cluster
-	}
-	pc := v1alpha1.ParkedClusters{Revision: k.revision, Stage: k.stage}
-	pc.Clusters, pc.ClustersGzip = pack(names)
-	return pc
-}
-
-// roundUp returns the first time at or after t that is a multiple of grain.
-func roundUp(t time.Time, grain time.Duration) time.Time {
-	down := t.Truncate(grain)
-	if down.Equal(t) {
-		return down.UTC()
-	}
-	return down.Add(grain).UTC()
-}
-
-// size is the number of bytes the ledger has in an object.
-func size(l v1alpha1.Ledger) int {
-	text, err := json.Marshal(l)
-	if err != nil {
-		return DefaultLedgerLimit + 1 // no type in a Ledger can fail; hold if one ever does
-	}
-	return len(text)
+	slices.SortFunc(found, func(a, b Admission) int {
+		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Stage, b.Stage),
+			strings.Compare(a.Revision, b.Revision), a.AdmittedAt.Compare(b.AdmittedAt))
+	})
+	return found, nil
 }

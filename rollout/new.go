@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -27,8 +25,9 @@ type planner struct {
 	// stored are the reservations of whole steps in the ledger.
 	stored []allWave
 	// nowhere has the clusters that are in no step; their entries are settled there.
-	nowhere step
-	removal *v1alpha1.RemovalBudget
+	nowhere        step
+	unstagedReason string
+	removal        *v1alpha1.RemovalBudget
 
 	grants  []grant
 	moved   int // retargets and removals, which no limit cuts
@@ -67,7 +66,7 @@ func New(in Input) (Plan, error) {
 	ledger := p.fit()
 	p.act()
 	plan := p.report(groupErr)
-	plan.Ledger, plan.LedgerChanged = ledger, !equality.Semantic.DeepEqual(ledger, in.Ledger)
+	plan.Ledger, plan.LedgerChanged = ledger, !sameLedger(ledger, in.Ledger)
 	if !plan.LedgerChanged {
 		plan.Ledger = in.Ledger
 	}

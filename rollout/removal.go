@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -132,8 +131,8 @@ func (p *planner) removeWithinBudget(leavers []*unit) {
 	grace := r.Since.Add(p.in.RemovalGrace)
 	if len(pending) > room && p.now.Before(grace) {
 		p.look(grace)
-		p.guard = fmt.Sprintf("%d clusters leave, more than the budget of %d: grace period until %s",
-			len(pending), budget, clock(grace, p.now))
+		p.guard = fmt.Sprintf("%s leave, more than the budget of %d: grace period until %s",
+			clusters(len(pending)), budget, clock(grace, p.now))
 		p.stay(pending, p.guard)
 		return
 	}
@@ -167,8 +166,8 @@ func (p *planner) waitForWindow(r *v1alpha1.RemovalBudget, waiting []*unit, budg
 	end := r.WindowStart.Add(p.in.RemovalGrace)
 	p.look(end)
 	if len(waiting) > 0 {
-		p.guard = fmt.Sprintf("%d clusters leave at %d per %s: next at %s",
-			len(waiting), budget, p.in.RemovalGrace, clock(end, p.now))
+		p.guard = fmt.Sprintf("%s left to leave, %d per %s: next at %s",
+			clusters(len(waiting)), budget, p.in.RemovalGrace, clock(end, p.now))
 		p.stay(waiting, p.guard)
 	}
 }
@@ -207,14 +206,4 @@ func (p *planner) stay(units []*unit, why string) {
 	for _, u := range units {
 		u.reason = why
 	}
-}
-
-// clock is a time of day as texts show it, rounded up to the minute, with the date
-// where it is not today.
-func clock(t, now time.Time) string {
-	t = roundUp(t, time.Minute)
-	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
-		return t.Format("15:04 UTC")
-	}
-	return t.Format("2006-01-02 15:04 UTC")
 }

@@ -64,13 +64,11 @@ func orPending(o Outcome) Outcome {
 	return o
 }
 
-// complete tells whether every step is, and, where a placement cannot be read,
-// whether there is nothing to do for anybody.
+// complete tells whether every step of every track is.
 func (p *planner) complete() bool {
 	for _, t := range p.tracks {
-		for i, s := range t.steps {
-			idle := s.unknown && s.tally.updated == s.tally.total
-			if !idle && !t.complete(i) {
+		for i := range t.steps {
+			if !t.complete(i) {
 				return false
 			}
 		}

@@ -46,6 +46,24 @@ func bounded(text string) string {
 	return string([]rune(text)[:reasonLimit-3]) + "..."
 }
 
+// clock is a time of day as texts show it, rounded up to the minute, with the date
+// where it is not today.
+func clock(t, now time.Time) string {
+	t = roundUp(t, time.Minute)
+	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
+		return t.Format("15:04 UTC")
+	}
+	return t.Format("2006-01-02 15:04 UTC")
+}
+
+// clusters is "1 cluster" or "3 clusters".
+func clusters(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
 // standing is "canary 1/2, soaking until 14:32 UTC".
 func (p *planner) standing(s *step) string {
 	return s.name + " " + p.detail(s)

@@ -1,0 +1,318 @@
+package rollouttest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Ending is what becomes of content on a cluster.
+type Ending int
+
+const (
+	// Healthy: verified after Behaviour.After.
+	Healthy Ending = iota
+	// Fails: reports a failure after Behaviour.After.
+	Fails
+	// Silent: never reports anything.
+	Silent
+	// Stuck: reports that it is progressing, for ever.
+	Stuck
+)
+
+// Behaviour is how a cluster takes a revision.
+type Behaviour struct {
+	Ending Ending
+	// After is how long it takes from when the cluster has the work.
+	After time.Duration
+	// IllFrom and IllUntil bound a time of lost health, from when the cluster has the
+	// work; zero: none.
+	IllFrom, IllUntil time.Duration
+	// Reason a failing cluster reports.
+	Reason string
+}
+
+// Cluster is one managed cluster and what the hub has of it.
+type Cluster struct {
+	Name      string
+	Installed rollout.Installation
+	JoinedAt  time.Time
+	Gone      bool
+
+	reachable bool
+	since     time.Time // when reachable last changed
+
+	// Running is the revision of its works, Had when they were written; unseen, that
+	// the cluster was away then.
+	Running string
+	Had     time.Time
+	unseen  bool
+	// Takes says how it takes a revision; Otherwise how it takes any other.
+	Takes     map[string]Behaviour
+	Otherwise Behaviour
+	// Alike has revisions that render the same for this cluster: revision -> the one
+	// it equals.
+	Alike map[string]string
+
+	// Writes counts how often its works were written, by revision.
+	Writes map[string]int
+	// Removals counts how often its ManagedClusterAddOn was deleted.
+	Removals int
+}
+
+// Fleet is a hub with its managed clusters, and the stored status of one rollout.
+type Fleet struct {
+	// Policy holds everything of an Input but clusters, ledger and clock.
+	Policy   rollout.Input
+	Now      time.Time
+	Clusters map[string]*Cluster
+	// Ledger as stored.
+	Ledger v1alpha1.Ledger
+	// Succeeded has the revisions whose rollout ended Succeeded.
+	Succeeded map[string]bool
+	// Shuffle, where set, gives the input in a random order.
+	Shuffle *rand.Rand
+}
+
+// Epoch is when every simulation starts.
+func Epoch() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
+
+// Names returns n cluster names, cluster-01 and on.
+func Names(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("cluster-%02d", i+1)
+	}
+	return names
+}
+
+// NewFleet returns a fleet of reachable clusters that run the revision, "" for none,
+// have our ManagedClusterAddOn if they run something, and take new content in a minute.
+func NewFleet(running string, names ...string) *Fleet {
+	f := &Fleet{
+		Now: Epoch(), Clusters: map[string]*Cluster{}, Succeeded: map[string]bool{},
+		Policy: rollout.Input{AddOn: "hello", Stable: running, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute},
+	}
+	if running != "" {
+		f.Policy.Previous = rollout.Previous{Target: running, Phase: v1alpha1.PhaseSucceeded}
+		f.Policy.Spec.Target = &v1alpha1.Target{Digest: running}
+		f.Succeeded[running] = true
+	}
+	for _, name := range names {
+		f.Join(name)
+		if running != "" {
+			c := f.Clusters[name]
+			c.Installed, c.JoinedAt, c.Running, c.Had = rollout.Ours, f.Now.Add(-time.Hour), running, f.Now.Add(-time.Hour)
+		}
+	}
+	return f
+}
+
+// Join adds a reachable cluster without the add-on.
+func (f *Fleet) Join(name string) *Cluster {
+	c := &Cluster{
+		Name: name, reachable: true, since: f.Now.Add(-time.Hour),
+		Otherwise: Behaviour{After: time.Minute}, Takes: map[string]Behaviour{},
+		Alike: map[string]string{}, Writes: map[string]int{},
+	}
+	f.Clusters[name] = c
+	return c
+}
+
+// Lose makes clusters unreachable; Return makes them reachable again.
+func (f *Fleet) Lose(names ...string) { f.setReachable(false, names) }
+
+// Return makes clusters reachable again.
+func (f *Fleet) Return(names ...string) { f.setReachable(true, names) }
+
+func (f *Fleet) setReachable(to bool, names []string) {
+	for _, name := range names {
+		if c := f.Clusters[name]; c.reachable != to {
+			c.reachable, c.since = to, f.Now
+		}
+	}
+}
+
+// SetTarget makes the revision the target, as a new commit does.
+func (f *Fleet) SetTarget(digest string) {
+	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
+	f.Policy.TargetVerifiedBefore = f.Succeeded[digest]
+}
+
+// Target is the digest of the target.
+func (f *Fleet) Target() string {
+	if f.Policy.Spec.Target == nil {
+		return ""
+	}
+	return f.Policy.Spec.Target.Digest
+}
+
+// content is what a revision renders for the cluster.
+func (c *Cluster) content(revision string) string {
+	if same, ok := c.Alike[revision]; ok {
+		return same
+	}
+	return revision
+}
+
+func (c *Cluster) behaviour(revision string) Behaviour {
+	if b, ok := c.Takes[revision]; ok {
+		return b
+	}
+	return c.Otherwise
+}
+
+// health is what the feedback on the hub says: the last word, for a lost cluster.
+func (c *Cluster) health(now time.Time) rollout.Health {
+	if c.Running == "" {
+		return rollout.Health{}
+	}
+	started := c.startedAt()
+	if !c.reachable {
+		if c.unseen {
+			return rollout.Health{Reason: "no feedback yet"}
+		}
+		now = c.since
+	}
+	return c.behaviour(c.Running).at(now.Sub(started))
+}
+
+// startedAt is when the cluster got its works: when they were written, or when it
+// came back to find them.
+func (c *Cluster) startedAt() time.Time {
+	if c.unseen && c.reachable {
+		return c.since
+	}
+	return c.Had
+}
+
+func (b Behaviour) at(elapsed time.Duration) rollout.Health {
+	after := max(b.After, time.Second)
+	ill := b.IllUntil > 0 && elapsed >= b.IllFrom && elapsed < b.IllUntil
+	switch {
+	case b.Ending == Silent || elapsed <= 0:
+		return rollout.Health{Reason: "no feedback yet"}
+	case b.Ending == Stuck || ill || elapsed < after:
+		return rollout.Health{State: rollout.HealthProgressing, Reason: "Deployment/agent: 1 of 2 replicas ready"}
+	case b.Ending == Fails:
+		return rollout.Health{State: rollout.HealthFailed, Reason: orElse(b.Reason, "Deployment/agent: ProgressDeadlineExceeded")}
+	}
+	return rollout.Health{State: rollout.HealthVerified}
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// Input is what the planner sees now.
+func (f *Fleet) Input() rollout.Input {
+	in := f.Policy
+	in.Now, in.Ledger = f.Now, f.Ledger
+	for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
+		in.Clusters = append(in.Clusters, f.observe(f.Clusters[name]))
+	}
+	if f.Shuffle != nil {
+		in = Shuffled(in, f.Shuffle)
+	}
+	return in
+}
+
+func (f *Fleet) observe(c *Cluster) rollout.Cluster {
+	o := rollout.Cluster{
+		Name: c.Name, Installed: c.Installed, JoinedAt: c.JoinedAt, Gone: c.Gone,
+		Reachable: c.reachable, Running: c.Running, Health: c.health(f.Now),
+	}
+	if c.reachable {
+		o.ReachableSince = c.since
+	} else {
+		o.LostSince = c.since
+	}
+	if c.Running != "" {
+		o.UpToDate = c.content(c.Running) == c.content(f.Target())
+		o.UpToDateStable = f.Policy.Stable != "" && c.content(c.Running) == c.content(f.Policy.Stable)
+	}
+	return o
+}
+
+// Shuffled returns the input with clusters, placements and groups in a random order.
+func Shuffled(in rollout.Input, r *rand.Rand) rollout.Input {
+	in.Clusters = slices.Clone(in.Clusters)
+	r.Shuffle(len(in.Clusters), func(i, j int) { in.Clusters[i], in.Clusters[j] = in.Clusters[j], in.Clusters[i] })
+	in.Placements = slices.Clone(in.Placements)
+	r.Shuffle(len(in.Placements), func(i, j int) { in.Placements[i], in.Placements[j] = in.Placements[j], in.Placements[i] })
+	for i := range in.Placements {
+		groups := slices.Clone(in.Placements[i].Groups)
+		for j := range groups {
+			names := slices.Clone(groups[j].Clusters)
+			r.Shuffle(len(names), func(a, b int) { names[a], names[b] = names[b], names[a] })
+			groups[j].Clusters = names
+		}
+		r.Shuffle(len(groups), func(a, b int) { groups[a], groups[b] = groups[b], groups[a] })
+		in.Placements[i].Groups = groups
+	}
+	return in
+}
+
+// Store keeps the ledger of a plan and what the status says, as a successful
+// compare-and-swap does.
+func (f *Fleet) Store(p rollout.Plan) {
+	f.Ledger = p.Ledger
+	f.Policy.Previous = rollout.Previous{Target: f.Target(), Phase: p.Phase}
+	if p.Succeeded {
+		f.Policy.Stable = f.Target()
+		f.Succeeded[f.Target()] = true
+	}
+}
+
+// CarryOut does what a plan asks for.
+func (f *Fleet) CarryOut(actions []rollout.Action) {
+	for _, a := range actions {
+		c := f.Clusters[a.Cluster]
+		switch a.Kind {
+		case rollout.Install:
+			c.Installed, c.JoinedAt = rollout.Ours, f.Now
+		case rollout.Move:
+			c.Running, c.Had = a.Revision, f.Now
+			c.Writes[a.Revision]++
+			c.unseen = !c.reachable
+		case rollout.Remove:
+			c.Installed = rollout.Deleting
+			c.Removals++
+		}
+	}
+}
+
+// Collect lets every deletion finish, as the hub's garbage collector does.
+func (f *Fleet) Collect() {
+	for _, c := range f.Clusters {
+		if c.Installed == rollout.Deleting {
+			c.Installed, c.Running = rollout.NotInstalled, ""
+		}
+	}
+}
+
+// NextChange is the next time after now at which a cluster's health changes by itself;
+// zero: never.
+func (f *Fleet) NextChange() time.Time {
+	var next time.Time
+	for _, c := range f.Clusters {
+		if c.Running == "" || !c.reachable {
+			continue
+		}
+		b, from := c.behaviour(c.Running), c.startedAt()
+		for _, d := range []time.Duration{time.Second, b.After, b.IllFrom, b.IllUntil} {
+			if t := from.Add(d); t.After(f.Now) && (next.IsZero() || t.Before(next)) {
+				next = t
+			}
+		}
+	}
+	return next
+}

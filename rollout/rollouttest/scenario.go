@@ -1,0 +1,181 @@
+package rollouttest
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Event is something that happens to a fleet at a time after the start.
+type Event struct {
+	At   time.Duration
+	What string
+	Do   func(*Fleet)
+}
+
+// Scenario is a fleet and what happens to it.
+type Scenario struct {
+	Fleet  *Fleet
+	Events []Event
+	// Until is how long it is watched; it must be at rest by then.
+	Until time.Duration
+}
+
+// steps is how many plans a scenario may take: many times what any needs.
+const steps = 5000
+
+// Run drives the scenario to its end and returns the transcript: what happened, what
+// was done, and why everybody who waits does. After every plan the invariants are
+// checked, and that planning again plans nothing. With seed 0 the input comes in
+// order of name, with any other it comes shuffled; the transcript is the same.
+func (s Scenario) Run(seed int64) (string, error) {
+	f := s.Fleet
+	if seed != 0 {
+		f.Shuffle = rand.New(rand.NewSource(seed))
+	}
+	inv, log := NewInvariants(), &transcript{start: f.Now}
+	events := slices.Clone(s.Events)
+	end := f.Now.Add(s.Until)
+	for range steps {
+		for len(events) > 0 && !f.Now.Before(log.start.Add(events[0].At)) {
+			events[0].Do(f)
+			log.event(f.Now, events[0].What)
+			events = events[1:]
+		}
+		plan, err := f.Step(inv)
+		if err != nil {
+			return log.String(), fmt.Errorf("%s: %w", log.clock(f.Now), err)
+		}
+		log.plan(f.Now, plan)
+		next := earliest(plan.RecheckAt, f.NextChange())
+		if len(events) > 0 {
+			next = earliest(next, log.start.Add(events[0].At))
+		}
+		if next.IsZero() || next.After(end) {
+			return log.String(), nil
+		}
+		f.Now = next
+		f.Collect()
+	}
+	return log.String(), fmt.Errorf("not at rest after %d plans", steps)
+}
+
+// Step plans once, checks the plan, carries it out, and checks that planning again at
+// once plans nothing. An error of the planner itself is none of Step: the plan that
+// comes with it holds everything, and that is checked.
+func (f *Fleet) Step(inv *Invariants) (rollout.Plan, error) {
+	in := f.Input()
+	before := Snapshot(in)
+	plan, refused := rollout.New(in)
+	if Snapshot(in) != before {
+		return plan, fmt.Errorf("the planner changed its input")
+	}
+	if err := inv.Check(in, plan, refused); err != nil {
+		return plan, err
+	}
+	f.Store(plan)
+	f.CarryOut(plan.Actions)
+	inv.Acted(f, plan)
+	again, _ := rollout.New(f.Input())
+	if len(again.Actions) > 0 {
+		return plan, fmt.Errorf("planning again acts again: %+v", again.Actions)
+	}
+	if again.LedgerChanged && !removes(plan) {
+		return plan, fmt.Errorf("planning again changes the ledger: %+v to %+v", plan.Ledger, again.Ledger)
+	}
+	return plan, nil
+}
+
+// removes tells whether the plan removes anybody, which frees slots in the next one.
+func removes(p rollout.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Kind == rollout.Remove })
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// transcript is what a reviewer reads: behaviour, not code.
+type transcript struct {
+	strings.Builder
+	start time.Time
+	said  string
+}
+
+func (t *transcript) clock(now time.Time) string {
+	d := now.Sub(t.start)
+	return fmt.Sprintf("%02d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+}
+
+func (t *transcript) event(now time.Time, what string) {
+	fmt.Fprintf(t, "%s * %s\n", t.clock(now), what)
+	t.said = ""
+}
+
+// plan notes a plan that does or says something new.
+func (t *transcript) plan(now time.Time, p rollout.Plan) {
+	var b strings.Builder
+	for _, a := range p.Actions {
+		fmt.Fprintf(&b, "         %-11s %s", strings.ToLower(string(a.Kind)), a.Cluster)
+		if a.Revision != "" {
+			fmt.Fprintf(&b, " -> %s", a.Revision)
+		}
+		fmt.Fprintf(&b, ": %s\n", a.Reason)
+	}
+	for _, line := range states(p) {
+		fmt.Fprintf(&b, "         %s\n", line)
+	}
+	if p.Guard != "" {
+		fmt.Fprintf(&b, "         guard       %s\n", p.Guard)
+	}
+	said := fmt.Sprintf("%s: %s\n%s", p.Phase, p.Message, b.String())
+	if said == t.said {
+		return
+	}
+	t.said = said
+	fmt.Fprintf(t, "%s %s", t.clock(now), said)
+	if p.Succeeded {
+		fmt.Fprintf(t, "         the target earned success\n")
+	}
+}
+
+// states groups clusters that are in one state for one reason. Those that are where
+// they shall be are left out.
+func states(p rollout.Plan) []string {
+	var order []string
+	groups := map[string][]string{}
+	for _, c := range p.Clusters {
+		switch c.State {
+		case rollout.Succeeded, rollout.Unchanged:
+			continue
+		case rollout.Admitted:
+			if slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Cluster == c.Name }) {
+				continue // its action says why
+			}
+		}
+		key := fmt.Sprintf("%-11s %%s: %s", strings.ToLower(string(c.State)), strings.ReplaceAll(c.Reason, "%", "%%"))
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], c.Name)
+	}
+	lines := make([]string, len(order))
+	for i, key := range order {
+		lines[i] = fmt.Sprintf(key, listed(groups[key]))
+	}
+	return lines
+}
+
+func listed(names []string) string {
+	if len(names) <= 3 {
+		return strings.Join(names, " ")
+	}
+	return fmt.Sprintf("%s .. %s (%d)", names[0], names[len(names)-1], len(names))
+}
