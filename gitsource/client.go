@@ -56,6 +56,11 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Method == http.MethodPost && res.StatusCode >= 300 && res.StatusCode <= 399 {
+		// go-git refuses it, too, in words that nobody can match.
+		_ = res.Body.Close()
+		return nil, c.stop(fmt.Errorf("%w: the server answers the request for the pack with another address", ErrRedirected))
+	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		// go-git reads the whole answer into its error.
 		res.Body = &truncated{Reader: io.LimitReader(res.Body, answerBytes), Closer: res.Body}
