@@ -139,18 +139,19 @@ func (b *builder) notice(p *pod) {
 	})
 }
 
-// namespaces that pods run in, or OCM's default.
+// namespaces that pods run in, or OCM's default. They are in the template's order:
+// sorted, a name that depends on the cluster would order its objects.
 func (b *builder) namespaces() []string {
-	names := map[string]bool{}
+	var names []string
 	for _, m := range b.manifests {
-		if m.workload && m.declared.Namespace != "" {
-			names[m.declared.Namespace] = true
+		if m.workload && m.declared.Namespace != "" && !slices.Contains(names, m.declared.Namespace) {
+			names = append(names, m.declared.Namespace)
 		}
 	}
 	if len(names) == 0 || b.agent.namespace != "" { // all come to lie in one
 		return []string{defaultInstallNamespace}
 	}
-	return slices.Sorted(maps.Keys(names))
+	return names
 }
 
 // unique drops manifests that are equal to an earlier one, as OCM does, and

@@ -1,0 +1,161 @@
+package render
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// parsed reads YAML into unstructured JSON.
+func parsed(t testing.TB, text string) map[string]any {
+	t.Helper()
+	fields := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return fields
+}
+
+func templateReference(name string) ConfigReference {
+	return ConfigReference{Group: addonGroup, Resource: templateResource, Name: name}
+}
+
+func agentReference(name string) ConfigReference {
+	return ConfigReference{Group: addonGroup, Resource: agentConfigResource, Namespace: "default", Name: name}
+}
+
+// templateOf is an AddOnTemplate with the given spec.
+func templateOf(t testing.TB, name, spec string) Template {
+	t.Helper()
+	return Template{Name: name, SpecHash: "hash-of-" + name, Spec: parsed(t, spec)}
+}
+
+// agentOf is an AddOnDeploymentConfig with the given spec.
+func agentOf(t testing.TB, name, spec string) Config {
+	t.Helper()
+	return Config{
+		ConfigReference: agentReference(name), Kind: "AddOnDeploymentConfig", APIVersion: addonGroup + "/v1alpha1",
+		SpecHash: "hash-of-" + name, Body: map[string]any{"spec": parsed(t, spec)},
+	}
+}
+
+// contentOf is the add-on hello with one template and, unless it is "", one
+// AddOnDeploymentConfig, both by default.
+func contentOf(t testing.TB, template, agent string) Content {
+	t.Helper()
+	c := Content{
+		AddOn:     "hello",
+		Templates: []Template{templateOf(t, "hello-template", template)},
+		Defaults:  []ConfigReference{templateReference("hello-template")},
+	}
+	if agent != "" {
+		c.Configs = []Config{agentOf(t, "agent", agent)}
+		c.Defaults = append([]ConfigReference{agentReference("agent")}, c.Defaults...)
+	}
+	return c
+}
+
+func newRenderer(t testing.TB, c Content) *Renderer {
+	t.Helper()
+	r, err := NewRenderer(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// renderedFor renders content for a cluster.
+func renderedFor(t testing.TB, c Content, cluster Cluster) Rendered {
+	t.Helper()
+	got, err := newRenderer(t, c).Render(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// objectsFor renders a template and a configuration for cluster1.
+func objectsFor(t testing.TB, template, agent string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := renderedFor(t, contentOf(t, template, agent), Cluster{Name: "cluster1"}).Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// at returns what a path of names and indexes leads to, nil for nothing.
+func at(value any, path ...any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			fields, _ := value.(map[string]any)
+			value = fields[step]
+		case int:
+			items, _ := value.([]any)
+			if step >= len(items) {
+				return nil
+			}
+			value = items[step]
+		}
+	}
+	return value
+}
+
+func placement(name string) v1alpha1.PlacementReference {
+	return v1alpha1.PlacementReference{Namespace: "default", Name: name}
+}
+
+// helloTemplate is the seed's example: a Deployment that registers, a
+// ServiceAccount and a binding.
+const helloTemplate = `
+addonName: hello
+agentSpec:
+  workload:
+    manifests:
+    - apiVersion: apps/v1
+      kind: Deployment
+      metadata:
+        name: hello-agent
+        namespace: open-cluster-management-agent-addon
+        labels: {app: hello-agent}
+      spec:
+        replicas: 1
+        selector: {matchLabels: {app: hello-agent}}
+        template:
+          metadata: {labels: {app: hello-agent}}
+          spec:
+            serviceAccountName: hello-agent-sa
+            containers:
+            - name: agent
+              image: quay.io/open-cluster-management/addon-examples:latest
+              args: ["/helloworld", "agent", "--cluster-name={{CLUSTER_NAME}}", "--hub-kubeconfig={{HUB_KUBECONFIG}}", "--v={{LOG_LEVEL}}"]
+    - apiVersion: v1
+      kind: ServiceAccount
+      metadata: {name: hello-agent-sa, namespace: open-cluster-management-agent-addon}
+    - apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRoleBinding
+      metadata: {name: hello-agent}
+      roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+      subjects:
+      - {kind: ServiceAccount, name: hello-agent-sa, namespace: open-cluster-management-agent-addon}
+registration:
+- type: KubeClient
+  kubeClient:
+    hubPermissions:
+    - type: CurrentCluster
+      currentCluster: {clusterRoleName: cm-admin}
+- type: CustomSigner
+  customSigner:
+    signerName: example.com/signer-test
+    signingCA: {name: ca-secret}
+`
+
+const helloAgent = `
+agentInstallNamespace: open-cluster-management-agent-addon
+customizedVariables:
+- {name: LOG_LEVEL, value: "4"}
+`

@@ -1,0 +1,188 @@
+package render
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// echo is a template whose ConfigMap holds a text.
+func echo(text, registration string) string {
+	return `
+agentSpec:
+  workload:
+    manifests:
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: echo, namespace: default}
+      data:
+        text: '` + text + `'
+` + registration
+}
+
+func TestVariables(t *testing.T) {
+	const registration = "registration: [{type: KubeClient}]\n"
+	cases := map[string]struct {
+		reason, text, registration, agent string
+		want                              string
+	}{
+		"row_65_default":              {"HUB_KUBECONFIG is there with a registration", "{{HUB_KUBECONFIG}}", registration, "", "/managed/hub-kubeconfig/kubeconfig"},
+		"row_65_default_empty_list":   {"a registration block is enough, as for OCM", "{{HUB_KUBECONFIG}}", "registration: []\n", "", "/managed/hub-kubeconfig/kubeconfig"},
+		"row_65_customised_over":      {"a customised variable replaces a default", "{{HUB_KUBECONFIG}}", registration, "{agentInstallNamespace: '', customizedVariables: [{name: HUB_KUBECONFIG, value: /x}]}", "/x"},
+		"row_65_cluster_name":         {"built in", "{{CLUSTER_NAME}}", "", "", "cluster1"},
+		"row_65_install_namespace":    {"built in once the configuration names it", "{{INSTALL_NAMESPACE}}", "", "{agentInstallNamespace: ns}", "ns"},
+		"row_65_own_namespace":        {"a variable like any other as long as it does not", "{{INSTALL_NAMESPACE}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: INSTALL_NAMESPACE, value: mine}]}", "mine"},
+		"row_66_spaces_are_text":      {"a Prometheus template survives", "{{ $labels.job }} {{ A }}", "", "", "{{ $labels.job }} {{ A }}"},
+		"row_66_unclosed_is_text":     {"no crash", "{{CLUSTER_NAME}} {{A", "", "", "cluster1 {{A"},
+		"row_66_no_identifier":        {"kept", "{{1A}} {{a.b}} {{}} {{-}}", "", "", "{{1A}} {{a.b}} {{}} {{-}}"},
+		"row_66_braces_around":        {"the innermost pair counts", "{{{CLUSTER_NAME}}} {{ {{CLUSTER_NAME}}", "", "", "{cluster1} {{ cluster1"},
+		"row_26_single_pass":          {"what a value brings in stays text", "{{A}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: '{{B}}'}, {name: B, value: '{{A}}'}]}", "{{B}}"},
+		"row_25_quotes_and_newlines":  {"a value is data", "x{{A}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: \"a\\\",\\\"evil\\\":\\\"1\\n#: \"}]}", "xa\",\"evil\":\"1\n#: "},
+		"row_65_empty_value":          {"an empty value is a value", "[{{A}}]", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: ''}]}", "[]"},
+		"row_66_several_in_one":       {"all are replaced", "{{A}}{{A}}-{{CLUSTER_NAME}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: x}]}", "xx-cluster1"},
+		"row_66_adjacent_close_brace": {"the third brace is text", "{{A}}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: x}]}", "x}"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := objectsFor(t, echo(c.text, c.registration), c.agent)
+			if got := at(objects[0].Object, "data", "text"); got != c.want {
+				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+func TestRow18UnresolvedVariablesAreNamedWithTheirField(t *testing.T) {
+	template := `
+agentSpec:
+  workload:
+    manifests:
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: echo, namespace: default, annotations: {example.com/a: "{{A}}"}}
+      data: {list: "{{B}} {{C}} {{B}}"}
+`
+	_, err := newRenderer(t, contentOf(t, template, "")).Render(Cluster{Name: "cluster1"})
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) {
+		t.Fatalf("got %v, want an InvalidError", err)
+	}
+	const hint = "set it in customizedVariables of the AddOnDeploymentConfig"
+	want := []Finding{
+		{Template: "hello-template", Field: "spec.agentSpec.workload.manifests[0].data.list", Reason: ReasonUnresolvedVariable, Message: "no value for B, C", Hint: hint},
+		{Template: "hello-template", Field: "spec.agentSpec.workload.manifests[0].metadata.annotations[example.com/a]", Reason: ReasonUnresolvedVariable, Message: "no value for A", Hint: hint},
+	}
+	if diff := cmp.Diff(want, invalid.Findings); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestTypedVariables(t *testing.T) {
+	template := func(text string) string {
+		return "agentSpec: {workload: {manifests: [{apiVersion: v1, kind: Thing, metadata: {name: t}, value: '" + text + "'}]}}"
+	}
+	agent := func(value string) string {
+		return "{agentInstallNamespace: '', customizedVariables: [{name: COUNT, value: '" + value + "'}]}"
+	}
+	cases := map[string]struct {
+		reason, text, kind, value string
+		want                      any
+		invalid                   problem.Reason
+	}{
+		"integer":           {"whole string", "{{COUNT}}", TypeInteger, "3", int64(3), ""},
+		"negative":          {"whole string", "{{COUNT}}", TypeInteger, "-3", int64(-3), ""},
+		"boolean":           {"whole string", "{{COUNT}}", TypeBoolean, "true", true, ""},
+		"number":            {"fraction", "{{COUNT}}", TypeNumber, "0.5", 0.5, ""},
+		"whole number":      {"stays an integer", "{{COUNT}}", TypeNumber, "5", int64(5), ""},
+		"in a string":       {"is text", "n={{COUNT}}", TypeInteger, "3", "n=3", ""},
+		"undeclared":        {"is a string", "{{COUNT}}", "", "3", "3", ""},
+		"no integer":        {"says so", "{{COUNT}}", TypeInteger, "3.5", nil, ReasonInvalidVariable},
+		"leading zero":      {"is no integer", "{{COUNT}}", TypeInteger, "010", nil, ReasonInvalidVariable},
+		"injection":         {"is no integer", "{{COUNT}}", TypeInteger, "1,\"x\":2", nil, ReasonInvalidVariable},
+		"yes is no boolean": {"JSON's words only", "{{COUNT}}", TypeBoolean, "yes", nil, ReasonInvalidVariable},
+		"huge number":       {"does not fit", "{{COUNT}}", TypeNumber, "1e999", nil, ReasonInvalidVariable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			content := contentOf(t, template(c.text), agent(c.value))
+			content.Templates[0].Typed = map[string]string{"COUNT": c.kind}
+			r, err := newRenderer(t, content).Render(Cluster{Name: "cluster1"})
+			if c.invalid != "" {
+				var invalid *InvalidError
+				if !errors.As(err, &invalid) || invalid.Findings[0].Reason != c.invalid {
+					t.Fatalf("%s: got %v, want %s", c.reason, err, c.invalid)
+				}
+				if strings.Contains(err.Error(), c.value) {
+					t.Errorf("the error shows the value: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects, err := r.Objects()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := objects[0].Object["value"]; got != c.want {
+				t.Errorf("%s: got %v (%T), want %v (%T)", c.reason, got, got, c.want, c.want)
+			}
+		})
+	}
+}
+
+func TestParseTypedVariables(t *testing.T) {
+	cases := map[string]struct {
+		reason, in string
+		want       map[string]string
+		wantErr    bool
+	}{
+		"pairs":        {"spaces do not matter", " A=integer, B=boolean,C=number ", map[string]string{"A": "integer", "B": "boolean", "C": "number"}, false},
+		"nothing":      {"is nothing", " ", nil, false},
+		"unknown type": {"is refused", "A=int", nil, true},
+		"no type":      {"is refused", "A", nil, true},
+		"no name":      {"is refused", "=integer", nil, true},
+		"twice":        {"is refused", "A=integer,A=integer", nil, true},
+		"built in":     {"is a string", "CLUSTER_NAME=integer", nil, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseTypedVariables(c.in)
+			if (err != nil) != c.wantErr {
+				t.Fatalf("%s: error %v", c.reason, err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestVariablesThatCannotBeUsed(t *testing.T) {
+	cases := map[string]struct {
+		reason, agent string
+		want          problem.Reason
+		field         string
+	}{
+		"row_22_name":       {"no C identifier", "customizedVariables: [{name: a-b, value: x}]", ReasonInvalidVariable, "spec.customizedVariables[0].name"},
+		"row_22_long_name":  {"256 characters", "customizedVariables: [{name: " + strings.Repeat("a", 256) + ", value: x}]", ReasonInvalidVariable, "spec.customizedVariables[0].name"},
+		"row_22_long_value": {"1025 characters", "customizedVariables: [{name: A, value: " + strings.Repeat("a", 1025) + "}]", ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"row_23_duplicate":  {"two values", "customizedVariables: [{name: A, value: x}, {name: A, value: z}]", ReasonDuplicateVariable, "spec.customizedVariables[1].name"},
+		"row_23_reserved":   {"always computed", "customizedVariables: [{name: CLUSTER_NAME, value: x}]", ReasonReservedVariable, "spec.customizedVariables[0].name"},
+		"row_23_namespace":  {"computed with an install namespace", "{agentInstallNamespace: ns, customizedVariables: [{name: INSTALL_NAMESPACE, value: x}]}", ReasonReservedVariable, "spec.customizedVariables[0].name"},
+		"row_25_nul":        {"refused", `customizedVariables: [{name: A, value: "\0"}]`, ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"placeholder":       {"cannot be told from ours", `customizedVariables: [{name: A, value: "\uFDD0"}]`, ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			found := newRenderer(t, contentOf(t, echo("x", ""), c.agent)).Check()
+			if len(found) != 1 || found[0].Reason != c.want || found[0].Config != "default/agent" || found[0].Field != c.field {
+				t.Errorf("%s: got %v", c.reason, found)
+			}
+		})
+	}
+}
