@@ -2,7 +2,9 @@ package render
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +28,10 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	case roleNamespace:
 		object, found = normaliseNamespace(object)
 	case roleConfigMap:
-		found = strictTopLevel(object, reflect.TypeFor[corev1.ConfigMap]())
+		object, found = normaliseConfigMap(object)
 	case roleRollout:
 		found = append(strictTopLevel(object, reflect.TypeFor[v1alpha1.AddOnRollout]()), paceFlaws("spec", object["spec"])...)
+		dropNulls(object)
 	case roleOther:
 		// Whatever schema it has, only the hub knows it.
 	default:
@@ -115,6 +118,41 @@ func normaliseNamespace(object map[string]any) (map[string]any, []flaw) {
 		flaws = append(flaws, flaw{field: "spec.finalizers", reason: ReasonInvalidManifest, message: "finalizers cannot be declared: nobody would remove them", hint: "remove it"})
 	}
 	return map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"]}, flaws
+}
+
+// normaliseConfigMap writes a ConfigMap as the API server does: an entry without a
+// value is an empty one, a field without entries is none.
+func normaliseConfigMap(object map[string]any) (map[string]any, []flaw) {
+	flaws := strictTopLevel(object, reflect.TypeFor[corev1.ConfigMap]())
+	if len(flaws) > 0 {
+		return object, flaws
+	}
+	var typed struct {
+		Data       map[string]string `json:"data,omitempty"`
+		BinaryData map[string][]byte `json:"binaryData,omitempty"`
+		Immutable  *bool             `json:"immutable,omitempty"`
+	}
+	written := map[string]any{}
+	if err := errors.Join(convert(object, &typed), convert(typed, &written)); err != nil {
+		return object, []flaw{{reason: ReasonInvalidManifest, message: err.Error()}}
+	}
+	written["apiVersion"], written["kind"] = object["apiVersion"], object["kind"]
+	return written, nil
+}
+
+// dropNulls removes null fields, as the API server does where a field cannot be null.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(value, func(_ string, field any) bool { return field == nil })
+		for _, field := range value {
+			dropNulls(field)
+		}
+	case []any:
+		for _, item := range value {
+			dropNulls(item)
+		}
+	}
 }
 
 // strictTopLevel is strictFlaws of every field but the metadata, which reduceMetadata checks.

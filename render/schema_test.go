@@ -178,8 +178,8 @@ spec:
 		},
 		"ConfigMap": {
 			reason: "a kind with a Go type is checked by it and kept as it is",
-			in:     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {x: 'y'}\nbinaryData: {z: aGk=}\n",
-			want:   `{"apiVersion":"v1","binaryData":{"z":"aGk="},"data":{"x":"y"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"b"}}`,
+			in:     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {x: 'y', e: null}\nimmutable: null\nbinaryData: {z: aGk=}\n",
+			want:   `{"apiVersion":"v1","binaryData":{"z":"aGk="},"data":{"e":"","x":"y"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"b"}}`,
 		},
 		"KindOnlyTheHubKnows": {
 			reason: "without a schema nothing is added or taken away but status and metadata",

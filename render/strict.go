@@ -14,7 +14,8 @@ import (
 // strictFlaws compares a value with the Go type it will be decoded into, for kinds
 // without an embedded schema: unknown fields (by case) and wrong types, each with
 // its path. encoding/json would match fields whatever their case, stop at the
-// first wrong type and lose the index. Null fits everything, as in the API server.
+// first wrong type and lose the index. A null field is an absent one, as in the API
+// server; a null item of a list is nothing.
 func strictFlaws(at fieldPath, value any, want reflect.Type) []flaw {
 	if value == nil {
 		return nil
@@ -56,12 +57,18 @@ func strictObject(at fieldPath, value any, want reflect.Type) []flaw {
 	return flaws
 }
 
-// jsonFields are the fields of a struct by JSON name, embedded ones included.
+// jsonFields are the fields of a struct by JSON name. Embedded structs are followed
+// by hand: reflect.VisibleFields hides a field that has its embedded struct's name,
+// as OCM's MandatoryDecisionGroups has, and JSON does not.
 func jsonFields(want reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
-	for _, f := range reflect.VisibleFields(want) {
+	for i := range want.NumField() {
+		f := want.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name != "" && name != "-" && f.IsExported() {
+		switch {
+		case name == "" && f.Anonymous:
+			maps.Copy(fields, jsonFields(f.Type))
+		case name != "" && name != "-" && f.IsExported():
 			fields[name] = f.Type
 		}
 	}
@@ -87,6 +94,9 @@ func strictList(at fieldPath, value any, want reflect.Type) []flaw {
 	}
 	var flaws []flaw
 	for i, item := range items {
+		if item == nil {
+			flaws = append(flaws, flaw{field: at.index(i), reason: ReasonInvalidType, message: "must not be null"})
+		}
 		flaws = append(flaws, strictFlaws(at.index(i), item, want.Elem())...)
 	}
 	return flaws
@@ -105,8 +115,11 @@ func strictScalar(at fieldPath, value any, want reflect.Type) []flaw {
 		}
 	default:
 		number, isInteger := value.(int64)
-		if !isInteger || reflect.Zero(want).OverflowInt(number) {
-			return []flaw{typeFlaw(at, want.Kind().String(), value)}
+		if !isInteger {
+			return []flaw{typeFlaw(at, "integer", value)}
+		}
+		if reflect.Zero(want).OverflowInt(number) {
+			return []flaw{{field: at, reason: ReasonInvalidType, message: "is too large for an " + want.Kind().String()}}
 		}
 	}
 	return nil
