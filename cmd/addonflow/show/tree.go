@@ -95,6 +95,9 @@ func branches(r *v1alpha1.AddOnRollout) []branch {
 		mark: m, name: r.Name, status: word,
 		clusters: share(status.Counts), bar: Bar(status.Counts.Updated, status.Counts.Total),
 	}}
+	if !current(r) || status.Phase == "" {
+		out[0].bar = Bar(0, 1) // nothing is known yet, which is not nothing to do
+	}
 	culprit := failingStage(status)
 	for i, stage := range status.Stages {
 		last := i == len(status.Stages)-1 && (culprit >= 0 || len(status.Failing) == 0)

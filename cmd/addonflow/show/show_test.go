@@ -1,0 +1,283 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+func TestOutcomeOf(t *testing.T) {
+	stalled := func(reason string) func(*v1alpha1.AddOnRollout) {
+		return func(r *v1alpha1.AddOnRollout) {
+			r.Status.Conditions = []metav1.Condition{{Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: reason}}
+		}
+	}
+	phase := func(p v1alpha1.Phase) func(*v1alpha1.AddOnRollout) {
+		return func(r *v1alpha1.AddOnRollout) { r.Status.Phase = p }
+	}
+	for name, c := range map[string]struct {
+		reason string
+		edit   func(*v1alpha1.AddOnRollout)
+		want   Outcome
+	}{
+		"Progressing": {"it moves on by itself", phase(v1alpha1.PhaseProgressing), Running},
+		"Removing":    {"it moves on by itself", phase(v1alpha1.PhaseRemoving), Running},
+		"Succeeded":   {"done", phase(v1alpha1.PhaseSucceeded), Succeeded},
+		"Removed":     {"removed as asked is done", phase(v1alpha1.PhaseRemoved), Succeeded},
+		"Failed":      {"the budget is spent", phase(v1alpha1.PhaseFailed), Failed},
+		"Held":        {"somebody must decide", phase(v1alpha1.PhaseHeld), Waiting},
+		"Suspended":   {"somebody must resume", phase(v1alpha1.PhaseSuspended), Waiting},
+		"Stalled":     {"only a change helps", stalled(v1alpha1.OwnershipConflictReason), Failed},
+		"OldGeneration": {"a success of the spec before is none of this one", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Generation = v1alpha1.PhaseSucceeded, 3
+		}, Running},
+		"OldTarget": {"a success of the target before is none of this one", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Spec.Target = v1alpha1.PhaseSucceeded, targetOf("3")
+		}, Running},
+		"NoStatus": {"the operator has not seen it", func(r *v1alpha1.AddOnRollout) {
+			r.Status = v1alpha1.AddOnRolloutStatus{}
+		}, Running},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := OutcomeOf(with(progressing(), c.edit)); got != c.want {
+				t.Errorf("%s: got %s, want %s", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+func TestLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		rollout *v1alpha1.AddOnRollout
+		want    string
+	}{
+		"Progressing": {progressing(), "⟳ hello main@2222222 Progressing 11/24: everyone 9/22, 6 in flight"},
+		"Failed":      {failed(), "✗ hello main@2222222 Failed 0/24: stage canary: 1 of 2 failed, none allowed"},
+		"Stalled": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Status.Conditions = []metav1.Condition{{
+				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason, Message: "source b owns it\nand more",
+			}}
+		}), "✗ hello main@2222222 Stalled 11/24: source b owns it"},
+		"Pending": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Spec.Target = targetOf("3")
+		}), "○ hello main@3333333 Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Style{}.Line(c.rollout)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTree(t *testing.T) {
+	for name, c := range map[string]struct {
+		rollout *v1alpha1.AddOnRollout
+		want    string
+	}{
+		"Progressing": {progressing(), `
+Rollout   default/hello   ⟳ Progressing   stage 2/2 everyone
+Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
+Message   everyone 9/22, 6 in flight
+
+NAME            STATUS        CLUSTERS             PROGRESS
+⟳ hello         Progressing   11/24  6 in flight   █████████░░░░░░░░░░░
+├─ ✔ canary     Complete      2/2                  ████████████████████
+└─ ⟳ everyone   Progressing   9/22  6 in flight    ████████░░░░░░░░░░░░  6 in flight
+`},
+		"Failed": {failed(), `
+Rollout   default/hello   ✗ Failed   stage 1/2 canary
+Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
+Message   stage canary: 1 of 2 failed, none allowed
+
+NAME            STATUS    CLUSTERS                      PROGRESS
+✗ hello         Failed    0/24  1 in flight, 1 failed   ░░░░░░░░░░░░░░░░░░░░
+├─ ✗ canary     Failed    0/2  1 in flight, 1 failed    ░░░░░░░░░░░░░░░░░░░░
+│  └─ ✗ eu-01   Failed    Deployment hello: ProgressDeadlineExceeded
+└─ ○ everyone   Waiting   0/22                          ░░░░░░░░░░░░░░░░░░░░  waits for canary
+`},
+		"FailingInTwoStages": {with(failed(), func(r *v1alpha1.AddOnRollout) {
+			r.Status.Stages[1].Counts.Failed, r.Status.Counts.Failed = 3, 4
+			r.Status.Conditions, r.Status.TargetSince, r.Status.Message = nil, nil, ""
+		}), `
+Rollout   default/hello   ✗ Failed   stage 1/2 canary
+Commit    main@2222222   stable main@1111111
+
+NAME              STATUS    CLUSTERS                      PROGRESS
+✗ hello           Failed    0/24  1 in flight, 4 failed   ░░░░░░░░░░░░░░░░░░░░
+├─ ✗ canary       Failed    0/2  1 in flight, 1 failed    ░░░░░░░░░░░░░░░░░░░░
+├─ ○ everyone     Waiting   0/22  3 failed                ░░░░░░░░░░░░░░░░░░░░  waits for canary
+├─ ✗ eu-01        Failed    Deployment hello: ProgressDeadlineExceeded
+└─ ✗ and 3 more
+`},
+		"Empty": {&v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}, `
+Rollout   a/b   ○ Pending
+Commit    –   stable –
+
+NAME   STATUS    CLUSTERS   PROGRESS
+○ b    Pending   0/0        ░░░░░░░░░░░░░░░░░░░░
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), Style{}.Tree(c.rollout, at())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Colour adds codes and takes nothing away.
+func TestTreeColour(t *testing.T) {
+	coloured := Style{Colour: true}.Tree(failed(), at())
+	if !strings.Contains(coloured, "\x1b[31m✗\x1b[0m") {
+		t.Errorf("the failure is not red: %q", coloured)
+	}
+	var plain strings.Builder
+	escaped := false
+	for _, r := range coloured {
+		switch {
+		case r == '\x1b':
+			escaped = true
+		case escaped:
+			escaped = r != 'm'
+		default:
+			plain.WriteRune(r)
+		}
+	}
+	if diff := cmp.Diff(Style{}.Tree(failed(), at()), plain.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A picture never leaves the terminal it is drawn for.
+func TestTreeFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		style := Style{
+			Colour: rapid.Bool().Draw(t, "colour"),
+			Width:  rapid.IntRange(2, 120).Draw(t, "width"),
+			Height: rapid.IntRange(3, 30).Draw(t, "height"),
+		}
+		picture := style.Tree(failed(), at())
+		if n := strings.Count(picture, "\n"); n > style.Height-1 {
+			t.Fatalf("%d lines in a height of %d", n, style.Height)
+		}
+		for line := range strings.Lines(picture) {
+			line = strings.TrimSuffix(line, "\n")
+			if n := visible(line); n > style.Width {
+				t.Fatalf("%d columns in a width of %d: %q", n, style.Width, line)
+			}
+			if i := strings.LastIndex(line, "\x1b["); i >= 0 && !strings.HasPrefix(line[i:], "\x1b[0m") {
+				t.Fatalf("a colour is left on: %q", line)
+			}
+		}
+	})
+}
+
+func TestBar(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.Int32Range(0, 1<<20).Draw(t, "total")
+		done := rapid.Int32Range(0, max(total, 1)).Draw(t, "done")
+		bar := Bar(done, total)
+		full, empty := !strings.Contains(bar, "░"), !strings.Contains(bar, "█")
+		switch {
+		case utf8.RuneCountInString(bar) != barWidth:
+			t.Fatalf("%d cells", utf8.RuneCountInString(bar))
+		case full != (done >= total):
+			t.Fatalf("%d of %d is drawn full: %v", done, total, full)
+		case empty != (done == 0 && total > 0):
+			t.Fatalf("%d of %d is drawn empty: %v", done, total, empty)
+		}
+	})
+}
+
+func TestShortCommit(t *testing.T) {
+	sha := strings.Repeat("0123456789", 4)
+	for in, want := range map[string]string{
+		"main@sha1:" + sha:              "main@0123456",
+		"refs/pull/1/head@sha1:" + sha:  "refs/pull/1/head@0123456",
+		"a@b@sha1:" + sha:               "a@b@0123456",
+		"sha1:" + sha:                   "0123456",
+		"":                              "",
+		"main@sha1:012":                 "main@sha1:012",
+		"no revision string whatsoever": "no revision string whatsoever",
+	} {
+		if got := ShortCommit(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestTables(t *testing.T) {
+	created := metav1.NewTime(at().Add(-time.Hour))
+	source := v1alpha1.AddOnSource{
+		ObjectMeta: metav1.ObjectMeta{Name: "fleet", Generation: 1, CreationTimestamp: created},
+		Spec:       v1alpha1.AddOnSourceSpec{URL: "https://git.example.com/fleet", Path: "addons"},
+		Status: v1alpha1.AddOnSourceStatus{
+			ObservedGeneration: 1, LastAppliedRevision: targetOf("1").Commit, AddOns: []v1alpha1.SourcedAddOn{{Name: "hello"}},
+			Conditions: []metav1.Condition{{Type: meta.ReadyCondition, Status: metav1.ConditionFalse, Message: "a.yaml:3: wrong\nb.yaml:4: wrong"}},
+		},
+	}
+	unseen := v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1, CreationTimestamp: created}, Spec: v1alpha1.AddOnSourceSpec{URL: "u"}}
+	revision := v1alpha1.AddOnRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "hello-1111111111", CreationTimestamp: created,
+			Annotations: map[string]string{v1alpha1.SucceededAtAnnotation: at().Add(-2 * time.Minute).Format(time.RFC3339)},
+		},
+		Spec: v1alpha1.AddOnRevisionSpec{AddOn: "hello", Digest: digestOf("1")},
+	}
+	cluster := ClusterOf(progressing(), rollout.ClusterPlan{
+		Name: "eu-01", Stage: "canary", State: rollout.Soaking, Revision: digestOf("2"), Reason: "soaks", SoakingUntil: at(),
+	})
+	stranger := ClusterOf(progressing(), rollout.ClusterPlan{Name: "us-01", State: rollout.Unstaged, Revision: rollout.Foreign})
+	for name, c := range map[string]struct {
+		table *metav1.Table
+		want  []string
+	}{
+		"Sources": {SourcesTable(at(), source, unseen), []string{
+			"[fleet False main@1111111 1 60m a.yaml:3: wrong https://git.example.com/fleet addons]",
+			"[new Unknown – 0 60m – u –]",
+		}},
+		"Rollouts": {RolloutsTable(at(), *progressing(), *failed()), []string{
+			"[hello Unknown Progressing main@2222222 11/24 0 2/2 everyone 26h main@1111111 everyone 9/22, 6 in flight]",
+			"[hello Unknown Failed main@2222222 0/24 1 1/2 canary 26h main@1111111 stage canary: 1 of 2 failed, none allowed]",
+		}},
+		"Revisions": {RevisionsTable(at(), revision, v1alpha1.AddOnRevision{}), []string{
+			"[hello-1111111111 hello 2m ago 60m " + digestOf("1") + "]", "[  – – ]",
+		}},
+		"Clusters": {ClustersTable(cluster, stranger), []string{
+			"[eu-01 hello canary Soaking hello-2222222222 soaks 14:30:00 UTC –]",
+			"[us-01 hello – Unstaged foreign – – –]",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, row := range c.table.Rows {
+				if len(row.Cells) != len(c.table.ColumnDefinitions) {
+					t.Errorf("%d cells in %d columns", len(row.Cells), len(c.table.ColumnDefinitions))
+				}
+				got = append(got, fmt.Sprint(row.Cells))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestClustersLeavesOutIgnored(t *testing.T) {
+	plan := rollout.Plan{Clusters: []rollout.ClusterPlan{{Name: "a", State: rollout.Waiting}, {Name: "b", State: rollout.Ignored}}}
+	got := Clusters(progressing(), plan)
+	if len(got) != 1 || got[0].Cluster != "a" {
+		t.Errorf("got %v, want cluster a alone", got)
+	}
+}
