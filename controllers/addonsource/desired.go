@@ -117,16 +117,13 @@ func rolloutSpec(addOn render.AddOn, target v1alpha1.Target) v1alpha1.AddOnRollo
 	return spec
 }
 
-// removalSpec returns the spec of an AddOnRollout whose add-on its source no longer
-// declares: as it was, with the removal asked for. The commit that asked first
-// stays, because an approval names it.
-func removalSpec(live v1alpha1.AddOnRolloutSpec, commit string, approved approval) v1alpha1.AddOnRolloutSpec {
-	spec := *live.DeepCopy()
-	if spec.Removal == nil {
-		spec.Removal = &v1alpha1.Removal{Commit: commit}
+// removalOf returns what an AddOnRollout is asked for whose add-on its source no
+// longer declares. The commit that asked first stays, because an approval names it.
+func removalOf(live v1alpha1.AddOnRolloutSpec, commit string, approved approval) v1alpha1.Removal {
+	if live.Removal != nil {
+		commit = live.Removal.Commit
 	}
-	spec.Removal.Approved = approved == approvedByPrune
-	return spec
+	return v1alpha1.Removal{Commit: commit, Approved: approved == approvedByPrune}
 }
 
 // approval says who approved taking an add-on off the fleet.

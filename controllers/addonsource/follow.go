@@ -103,7 +103,7 @@ func (p *pass) conclude(todo plan) {
 	p.memory.failures, p.memory.forced = 0, false
 	p.notes = append(p.notes, todo.notes()...)
 	for _, l := range todo.leaving {
-		if l.rollout != nil && (l.rollout.Spec.Removal == nil || l.rollout.Spec.Removal.Commit == p.head.Commit) {
+		if l.removal.Commit == p.head.Commit {
 			p.leftNow = append(p.leftNow, l.addOn)
 		}
 	}

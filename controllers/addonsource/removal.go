@@ -20,6 +20,8 @@ type leaving struct {
 	addOn string
 	// rollout is nil when somebody deleted it.
 	rollout *v1alpha1.AddOnRollout
+	// removal is what the rollout is, or is about to be, asked for.
+	removal v1alpha1.Removal
 	// cma is ours; nil: there is none any more.
 	cma *unstructured.Unstructured
 	installation
@@ -48,6 +50,7 @@ func leavingAddOns(in planInput, declared map[string]bool) []leaving {
 		l := leaving{addOn: name, installation: in.seen.installed[name]}
 		if r := in.seen.rollouts[name]; r != nil && r.Annotations[v1alpha1.SourceAnnotation] == in.source {
 			l.rollout = r
+			l.removal = removalOf(r.Spec, in.commitSHA, in.approved)
 		}
 		if cma := in.seen.live[addOnKey(name)]; ours(cma, in.source) {
 			l.cma = cma
@@ -62,7 +65,8 @@ func (t *plan) addRemoval(in planInput, l leaving) error {
 	if l.rollout == nil {
 		return nil
 	}
-	spec := removalSpec(l.rollout.Spec, in.commitSHA, in.approved)
+	spec := *l.rollout.Spec.DeepCopy()
+	spec.Removal = &l.removal
 	desired, err := rolloutObject(in.namespace, l.addOn, in.source, spec)
 	if err != nil {
 		return fmt.Errorf("cannot plan the removal of %s: %w", l.addOn, err)
@@ -97,26 +101,17 @@ func (l leaving) note() string {
 	case l.left() && len(l.handMade) > 0:
 		slices.Sort(l.handMade)
 		return fmt.Sprintf("%s stays for the hand-made ManagedClusterAddOns of %s", l.addOn, listed(l.handMade))
-	case l.rollout != nil && l.rollout.Spec.Removal != nil && l.approved():
+	case l.rollout == nil || l.approved():
 		return l.addOn + " is being removed"
 	default:
 		return fmt.Sprintf("%s left Git and is held (%s): set spec.prune, or annotate AddOnRollout %s with %s=%s",
-			l.addOn, v1alpha1.DeletionGuardReason, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.commit())
+			l.addOn, v1alpha1.DeletionGuardReason, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)
 	}
 }
 
 // approved tells whether somebody approved the removal.
 func (l leaving) approved() bool {
-	return l.rollout.Spec.Removal.Approved ||
-		l.rollout.Annotations[v1alpha1.ApproveRemovalAnnotation] == l.rollout.Spec.Removal.Commit
-}
-
-// commit returns the sha an approval has to name.
-func (l leaving) commit() string {
-	if l.rollout == nil || l.rollout.Spec.Removal == nil {
-		return "<commit sha>"
-	}
-	return l.rollout.Spec.Removal.Commit
+	return l.removal.Approved || l.rollout.Annotations[v1alpha1.ApproveRemovalAnnotation] == l.removal.Commit
 }
 
 // finishRemovals deletes the ClusterManagementAddOns of add-ons that no cluster has

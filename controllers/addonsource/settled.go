@@ -97,13 +97,21 @@ func ownsNothingElse(live, desired *unstructured.Unstructured) bool {
 		if entry.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
 			return false
 		}
-		for path := range owned.All() {
-			if !hasPath(desired.Object, path) {
-				return false
-			}
+		if !hasPaths(desired, owned) {
+			return false
 		}
 	}
 	return true
+}
+
+// hasPaths tells whether an object has every field of a set. The set's iterator
+// (All) panics when it is left early, so it is walked to the end.
+func hasPaths(u *unstructured.Unstructured, set *fieldpath.Set) bool {
+	all := true
+	set.Iterate(func(path fieldpath.Path) {
+		all = all && hasPath(u.Object, path)
+	})
+	return all
 }
 
 // hasPath tells whether an object has the field at a path of managed fields.

@@ -1,0 +1,309 @@
+package addonsource_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+var _ = Describe("A commit", func() {
+	It("brings revision, rollout and hub objects, and turns green", func() {
+		w := newWorld()
+		sha := w.commit("add hello", addOnFilesWith(map[string]string{
+			"addons/addonrollout.yaml": rolloutYAML,
+			"addons/placement.yaml":    placementYAML,
+		}))
+		w.passes()
+
+		source := w.source()
+		revision := "main@sha1:" + sha
+		Expect(source.Status.LastAppliedRevision).To(Equal(revision))
+		Expect(source.Status.LastAttemptedRevision).To(Equal(revision))
+		Expect(conditions.IsReady(source)).To(BeTrue())
+		Expect(source.Finalizers).To(ContainElement(v1alpha1.Finalizer))
+
+		revisions := w.revisions()
+		Expect(revisions).To(HaveLen(1))
+		Expect(revisions[0].Name).To(HavePrefix(w.addOn + "-"))
+
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Target).To(Equal(&v1alpha1.Target{
+			Source: "fleet", Revision: revisions[0].Name, Digest: revisions[0].Spec.Digest, Commit: revision,
+		}))
+		Expect(rollout.Spec.Stages).To(HaveLen(2))
+		Expect(rollout.Spec.Install.Placements).To(HaveLen(1))
+		Expect(rollout.Annotations).To(HaveKeyWithValue(v1alpha1.SourceAnnotation, w.namespace+"/fleet"))
+
+		cma := w.cma()
+		w.read(cma)
+		Expect(cma.Annotations).To(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
+		Expect(cma.Spec.InstallStrategy).To(Equal(addonv1alpha1.InstallStrategy{Type: "Manual"}))
+		Expect(cma.Spec.SupportedConfigs).To(HaveLen(1))
+		w.read(w.template())
+		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
+		w.read(placement)
+		Expect(placement.Labels).To(HaveKeyWithValue(v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue))
+
+		Expect(w.delivered(sha, "success").Description).To(Equal("applied; rolling out " + w.addOn))
+		w.passes()
+		Expect(conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)).To(BeTrue())
+	})
+
+	It("without add-on content makes no revision and says so", func() {
+		w := newWorld()
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		readme := w.commit("explain", map[string]string{"README.md": "hello"})
+		w.look()
+
+		Expect(w.revisions()).To(HaveLen(1))
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(first), "the commit that brought the content stays")
+		Expect(w.delivered(readme, "success").Description).To(Equal("no add-on content changed"))
+		Expect(w.delivered(readme, "success", w.addOn).Description).To(Equal("no add-on content changed"))
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(readme))
+	})
+
+	It("changes policy without a new revision, and content with one", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))
+		w.passes()
+		w.remove("default pace", "addons/addonrollout.yaml")
+		w.look()
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Stages).To(BeEmpty(), "a removed file resets the spec")
+		Expect(rollout.Spec.Target).NotTo(BeNil())
+		Expect(w.revisions()).To(HaveLen(1))
+
+		second := w.commit("louder", map[string]string{"addons/addondeploymentconfig.yaml": strings.Replace(configYAML, "value: hello", "value: HELLO", 1)})
+		w.look()
+		w.read(rollout)
+		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(second))
+		Expect(w.revisions()).To(HaveLen(2))
+	})
+
+	It("that is bad changes nothing and is told file and line", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		good := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.delivered(good, "success")
+		w.passes()
+		before := w.cma()
+		w.read(before)
+
+		bad := w.commit("typo", map[string]string{
+			"addons/addontemplate.yaml": strings.Replace(templateYAML, "{{GREETING}}", "{{GREETINGS}}", 1),
+			"addons/addonrollout.yaml":  strings.Replace(rolloutYAML, "maxConcurrency: 1", "maxConcurrency: 150%", 1),
+		})
+		w.look()
+		source := w.source()
+		Expect(conditions.IsStalled(source)).To(BeTrue())
+		Expect(conditions.GetReason(source, fluxmeta.ReadyCondition)).To(Equal(v1alpha1.ValidationFailedReason))
+		message := conditions.GetMessage(source, fluxmeta.ReadyCondition)
+		Expect(message).To(ContainSubstring("addons/addonrollout.yaml:12: AddOnRollout/" + w.addOn + ": spec.stages[0].maxConcurrency"))
+		Expect(message).To(ContainSubstring("addons/addontemplate.yaml:"), "all problems are listed")
+		Expect(source.Status.LastAppliedRevision).To(HaveSuffix(good))
+		Expect(source.Status.LastAttemptedRevision).To(HaveSuffix(bad))
+		after := w.cma()
+		w.read(after)
+		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
+		Expect(w.delivered(bad, "failure").Description).To(HavePrefix("addons/addonrollout.yaml:12: "))
+		w.passes()
+
+		theGit.ResetRequests()
+		w.requests.reset()
+		w.look()
+		Expect(theGit.Requests().UploadPack).To(BeZero(), "a broken commit is not fetched again")
+		Expect(w.requests.written()).To(BeEmpty())
+
+		w.start()
+		w.look()
+		Expect(theGit.Requests().UploadPack).To(BeZero(), "nor after a restart")
+
+		fixed, err := w.repo.Revert(bad)
+		Expect(err).NotTo(HaveOccurred())
+		w.look()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+		Expect(w.delivered(fixed, "success").Description).To(Equal("no add-on content changed"))
+	})
+
+	It("whose path is missing prunes nothing", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.commit("add hello", addOnFilesWith(map[string]string{"README.md": "hello"}))
+		w.passes()
+		w.remove("everything", "addons")
+		w.look()
+		Expect(conditions.GetReason(w.source(), fluxmeta.StalledCondition)).To(Equal(v1alpha1.BuildFailedReason))
+		Expect(exists(w.cma())).To(BeTrue())
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Removal).To(BeNil())
+	})
+
+	It("that admission refuses changes nothing", func() {
+		w := newWorld()
+		refuseAddOnTemplates(w)
+		sha := w.commit("add hello", addOnFilesWith(map[string]string{
+			"addons/addontemplate.yaml": strings.Replace(templateYAML, "  name: ADDON\n", "  name: ADDON\n  labels:\n    refuse: "+w.namespace+"\n", 1),
+		}))
+		w.passes()
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.ValidationFailedReason))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(And(
+			ContainSubstring("addons/addontemplate.yaml:"), ContainSubstring("not in this fleet"), Not(MatchRegexp(w.addOn+`-[0-9a-f]{10}`))))
+		Expect(exists(w.cma())).To(BeFalse())
+		Expect(exists(w.template())).To(BeFalse())
+		Expect(w.revisions()).To(BeEmpty())
+		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("addontemplate.yaml"))
+	})
+
+	It("tries objects of a Namespace it brings in default", func() {
+		w := newWorld()
+		namespaceYAML := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: NAMESPACE-new\n"
+		w.commit("add hello", addOnFilesWith(map[string]string{
+			"addons/namespace.yaml":              namespaceYAML,
+			"addons/addondeploymentconfig.yaml":  strings.Replace(configYAML, "namespace: NAMESPACE", "namespace: NAMESPACE-new", 1),
+			"addons/clustermanagementaddon.yaml": strings.Replace(addOnYAML, "namespace: NAMESPACE\n      name: ADDON", "namespace: NAMESPACE-new\n      name: ADDON", 1),
+		}))
+		w.passes()
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HavePrefix("Applied revision"))
+		Expect(exists(&addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace + "-new", Name: w.addOn}})).To(BeTrue())
+	})
+
+	It("waits for what it refers to on the hub", func() {
+		w := newWorld()
+		files := addOnFiles()
+		delete(files, "addons/addondeploymentconfig.yaml")
+		sha := w.commit("add hello", files)
+		result := w.pass()
+		Expect(result.RequeueAfter).To(BeNumerically("<=", 10*time.Second))
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.ReferenceNotFoundReason))
+		Expect(w.delivered(sha, "pending").Description).To(And(ContainSubstring("waiting for"), ContainSubstring(w.namespace+"/"+w.addOn)))
+		Expect(exists(w.cma())).To(BeFalse())
+
+		w.create(&addonv1alpha1.AddOnDeploymentConfig{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn},
+			Spec:       addonv1alpha1.AddOnDeploymentConfigSpec{CustomizedVariables: []addonv1alpha1.CustomizedVariable{{Name: "GREETING", Value: "hi"}}},
+		})
+		theGit.ResetRequests()
+		w.clock.advance(result.RequeueAfter)
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+		Expect(theGit.Requests().UploadPack).To(BeZero(), "the commit is in memory")
+		w.delivered(sha, "success")
+		Expect(w.source().Status.Inventory).NotTo(ContainElement(HaveField("Kind", "AddOnDeploymentConfig")))
+	})
+
+	It("is superseded when the head moves before it got anywhere", func() {
+		w := newWorld()
+		files := addOnFiles()
+		delete(files, "addons/addondeploymentconfig.yaml")
+		first := w.commit("add hello", files)
+		w.pass()
+		w.delivered(first, "pending")
+		second := w.commit("with its configuration", addOnFiles())
+		w.look()
+		Expect(w.delivered(first, "error").Description).To(ContainSubstring("superseded by " + second[:10]))
+		w.delivered(second, "success")
+	})
+})
+
+// refuseAddOnTemplates installs a policy against AddOnTemplates with the world's label.
+func refuseAddOnTemplates(w *world) {
+	GinkgoHelper()
+	for _, manifest := range []string{policyYAML, policyBindingYAML} {
+		u := decode(w.named(manifest))
+		w.create(u)
+		DeferCleanup(func() { Expect(admin.Delete(context.Background(), u)).To(Succeed()) })
+	}
+	// A policy is enforced some time after it was stored.
+	Eventually(func() error {
+		template := w.template()
+		template.Labels = map[string]string{"refuse": w.namespace}
+		template.Spec.AddonName = w.addOn
+		return admin.Create(context.Background(), template, client.DryRunAll)
+	}).WithTimeout(time.Minute).Should(MatchError(ContainSubstring("not in this fleet")))
+}
+
+const policyYAML = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: NAMESPACE
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [addon.open-cluster-management.io]
+      apiVersions: [v1alpha1]
+      operations: [CREATE]
+      resources: [addontemplates]
+  validations:
+  - expression: "!has(object.metadata.labels) || !('refuse' in object.metadata.labels) || object.metadata.labels.refuse != 'NAMESPACE'"
+    message: not in this fleet
+`
+
+const policyBindingYAML = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: NAMESPACE
+spec:
+  policyName: NAMESPACE
+  validationActions: [Deny]
+`
+
+var _ = Describe("A repository", func() {
+	It("that is down is tried again, and the last good commit stays", func() {
+		w := newWorld()
+		sha := w.commit("add hello", addOnFiles())
+		w.passes()
+		theGit.FailWith(503)
+		DeferCleanup(theGit.Heal)
+		w.clock.advance(2 * time.Minute)
+		result := w.pass()
+		Expect(result.RequeueAfter).To(BeNumerically("<=", time.Minute))
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.ReadyCondition)).To(Equal(v1alpha1.FetchFailedReason))
+		Expect(source.Status.LastAppliedRevision).To(HaveSuffix(sha))
+		Expect(exists(w.cma())).To(BeTrue())
+		theGit.Heal()
+		w.clock.advance(result.RequeueAfter)
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+	})
+
+	It("with a Secret that is missing says so, without its contents later", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.SecretRef = &fluxmeta.LocalObjectReference{Name: "git"} })
+		w.commit("add hello", addOnFiles())
+		w.pass()
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReadyCondition)).To(Equal(v1alpha1.InvalidCredentialsReason))
+		w.create(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "git"},
+			Data:       map[string][]byte{"password": []byte("battery-staple")},
+		})
+		w.pass()
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(And(ContainSubstring("username"), Not(ContainSubstring("battery"))))
+	})
+
+	It("without the branch is waited for", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Reference = &v1alpha1.GitReference{Branch: "release"} })
+		w.commit("add hello", addOnFiles())
+		w.pass()
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.RefNotFoundReason))
+	})
+})

@@ -1,0 +1,116 @@
+package addonsource_test
+
+import "maps"
+
+// addOnFiles is an add-on in Git: template, configuration and who gets it.
+func addOnFiles() map[string]string {
+	return map[string]string{
+		"addons/clustermanagementaddon.yaml": addOnYAML,
+		"addons/addontemplate.yaml":          templateYAML,
+		"addons/addondeploymentconfig.yaml":  configYAML,
+	}
+}
+
+// addOnFilesWith is the add-on with some files replaced or added.
+func addOnFilesWith(other map[string]string) map[string]string {
+	files := addOnFiles()
+	maps.Copy(files, other)
+	return files
+}
+
+const addOnYAML = `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata:
+  name: ADDON
+spec:
+  addOnMeta:
+    displayName: Hello
+  supportedConfigs:
+  - group: addon.open-cluster-management.io
+    resource: addontemplates
+    defaultConfig:
+      name: ADDON
+  - group: addon.open-cluster-management.io
+    resource: addondeploymentconfigs
+    defaultConfig:
+      namespace: NAMESPACE
+      name: ADDON
+  installStrategy:
+    type: Placements
+    placements:
+    - namespace: NAMESPACE
+      name: all
+      rolloutStrategy:
+        type: Progressive
+        progressive:
+          maxConcurrency: 25%
+`
+
+const templateYAML = `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata:
+  name: ADDON
+spec:
+  addonName: ADDON
+  agentSpec:
+    workload:
+      manifests:
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata:
+          name: hello
+          namespace: open-cluster-management-agent-addon
+        spec:
+          replicas: 1
+          selector:
+            matchLabels:
+              app: hello
+          template:
+            metadata:
+              labels:
+                app: hello
+            spec:
+              containers:
+              - name: hello
+                image: registry.example.com/hello:v1
+                args:
+                - --greeting={{GREETING}}
+`
+
+const configYAML = `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnDeploymentConfig
+metadata:
+  name: ADDON
+  namespace: NAMESPACE
+spec:
+  customizedVariables:
+  - name: GREETING
+    value: hello
+`
+
+const rolloutYAML = `apiVersion: addonflow.io/v1alpha1
+kind: AddOnRollout
+metadata:
+  name: ADDON
+  namespace: NAMESPACE
+spec:
+  stages:
+  - name: canary
+    placement:
+      namespace: NAMESPACE
+      name: canary
+    maxConcurrency: 1
+    minSuccessTime: 10m
+  - name: everyone
+    placement:
+      namespace: NAMESPACE
+      name: all
+`
+
+const placementYAML = `apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata:
+  name: all
+  namespace: NAMESPACE
+spec: {}
+`

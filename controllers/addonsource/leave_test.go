@@ -1,0 +1,251 @@
+package addonsource_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+var _ = Describe("What leaves Git", func() {
+	It("is pruned where that is approved, and kept and named where not", func() {
+		w := newWorld()
+		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/placement.yaml": placementYAML}))
+		w.passes()
+		w.remove("no placement", "addons/placement.yaml")
+		w.look()
+		Expect(exists(placement)).To(BeTrue())
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(ContainSubstring("Placement/" + w.namespace + "/all"))
+
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.passes()
+		Expect(exists(placement)).To(BeFalse())
+		Expect(w.source().Status.Inventory).NotTo(ContainElement(HaveField("Kind", "Placement")))
+	})
+
+	It("is not pruned when it is marked as somebody else's", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/placement.yaml": placementYAML}))
+		w.passes()
+		w.read(placement)
+		placement.Annotations[v1alpha1.SourceAnnotation] = "somewhere/else"
+		Expect(admin.Update(context.Background(), placement)).To(Succeed())
+		w.remove("no placement", "addons/placement.yaml")
+		w.look()
+		Expect(exists(placement)).To(BeTrue())
+	})
+
+	It("as an add-on is held, then removed, its ClusterManagementAddOn last", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/README.md": "add-ons"}))
+		w.passes()
+		handMade := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
+		w.create(handMade)
+
+		sha := w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
+		w.look()
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha}))
+		Expect(rollout.Spec.Target).NotTo(BeNil(), "the rest of the spec stays")
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(And(
+			ContainSubstring(v1alpha1.DeletionGuardReason), ContainSubstring(v1alpha1.ApproveRemovalAnnotation+"="+sha)))
+		Expect(exists(w.cma())).To(BeTrue())
+
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.passes()
+		w.read(rollout)
+		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha, Approved: true}))
+		Expect(exists(w.template())).To(BeTrue(), "its configurations stay as long as it")
+
+		w.removed()
+		w.passes()
+		Expect(exists(w.cma())).To(BeTrue())
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(ContainSubstring("hand-made ManagedClusterAddOns of " + w.namespace))
+
+		Expect(admin.Delete(context.Background(), handMade)).To(Succeed())
+		w.passes()
+		Expect(exists(w.cma())).To(BeFalse())
+		Expect(exists(w.template())).To(BeFalse())
+		Expect(exists(w.rollout())).To(BeTrue(), "a rollout is never deleted by a commit")
+		Expect(w.source().Status.Inventory).To(BeEmpty())
+
+		back := w.commit("hello again", addOnFiles())
+		w.look()
+		w.read(rollout)
+		Expect(rollout.Spec.Removal).To(BeNil())
+		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(back))
+		Expect(exists(w.cma())).To(BeTrue())
+	})
+
+	It("as a source is held until its add-ons are gone", func() {
+		w := newWorld()
+		sha := w.commit("add hello", addOnFiles())
+		w.passes()
+		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
+		w.pass()
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.DeletionGuardReason))
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha}))
+		Expect(exists(w.cma())).To(BeTrue())
+
+		w.removed()
+		w.passes()
+		Expect(exists(w.cma())).To(BeFalse())
+		Expect(exists(w.rollout())).To(BeFalse())
+		Expect(w.revisions()).To(BeEmpty())
+		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
+		Expect(exists(w.template())).To(BeTrue(), "nobody approved pruning")
+	})
+
+	It("as a source that never applied anything goes at once", func() {
+		w := newWorld()
+		w.pass()
+		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
+		w.pass()
+		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
+	})
+})
+
+var _ = Describe("An add-on", func() {
+	It("belongs to the source that came first", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		other := newWorld()
+		other.addOn = w.addOn
+		sha := other.commit("add the same", addOnFilesWith(map[string]string{"addons/placement.yaml": placementYAML}))
+		other.passes()
+		source := other.source()
+		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.OwnershipConflictReason))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(ContainSubstring(w.namespace + "/fleet"))
+		Expect(exists(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "all"}})).To(BeFalse(),
+			"the commit is the unit")
+		Expect(other.delivered(sha, "error").Description).To(ContainSubstring(v1alpha1.OwnershipConflictReason))
+
+		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
+		w.pass()
+		w.removed()
+		w.passes()
+		other.look()
+		Expect(conditions.IsReady(other.source())).To(BeTrue())
+		Expect(other.delivered(sha, "success").Description).To(HaveSuffix("(attempt 2)"))
+	})
+
+	It("that OCM runs is taken over step by step", func() {
+		w := newWorld()
+		existing := w.cma()
+		existing.Spec = addonv1alpha1.ClusterManagementAddOnSpec{
+			SupportedConfigs: []addonv1alpha1.ConfigMeta{templatesConfig()},
+			InstallStrategy: addonv1alpha1.InstallStrategy{Type: "Placements", Placements: []addonv1alpha1.PlacementStrategy{
+				{PlacementRef: addonv1alpha1.PlacementRef{Namespace: w.namespace, Name: "all"}},
+			}},
+		}
+		w.create(existing)
+		for i := range 3 {
+			w.createHashed(fmt.Sprintf("%s-cluster-%d", w.namespace, i))
+		}
+		sha := w.commit("add hello", addOnFiles())
+
+		w.pass()
+		cma := w.cma()
+		w.read(cma)
+		Expect(cma.Annotations).To(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
+		Expect(cma.Spec.SupportedConfigs).To(HaveLen(1), "one step at a time")
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.TakingOverReason))
+		Expect(w.delivered(sha, "pending").Description).To(ContainSubstring("taking over " + w.addOn))
+
+		w.pass()
+		w.read(cma)
+		Expect(cma.Spec.SupportedConfigs).To(BeEmpty())
+		Expect(cma.Spec.InstallStrategy).To(Equal(addonv1alpha1.InstallStrategy{Type: "Manual"}))
+		Expect(exists(w.template())).To(BeFalse())
+
+		w.pass()
+		Expect(w.hashes()).To(BeEmpty())
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.TakingOverReason),
+			"until it is read back")
+		Expect(exists(w.rollout())).To(BeFalse())
+
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+		Expect(exists(w.rollout())).To(BeTrue())
+		w.read(cma)
+		Expect(cma.Annotations).To(HaveKeyWithValue(v1alpha1.SourceAnnotation, w.namespace+"/fleet"))
+		Expect(cma.Spec.SupportedConfigs).To(HaveLen(1))
+		for _, entry := range cma.ManagedFields {
+			Expect(entry.Manager).To(Equal(v1alpha1.FieldManager))
+		}
+		w.delivered(sha, "success")
+	})
+})
+
+var _ = Describe("Revisions", func() {
+	It("are kept as long as somebody uses them, and the newest besides", func() {
+		w := newWorld()
+		limit := strings.Replace(rolloutYAML, "spec:\n", "spec:\n  revisionHistoryLimit: 1\n", 1)
+		files := addOnFilesWith(map[string]string{"addons/addonrollout.yaml": limit})
+		w.commit("v0", files)
+		w.passes()
+		first := w.revisions()[0]
+		w.create(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.namespace, Name: "addon-" + w.addOn + "-deploy-0",
+			Labels:      map[string]string{addonv1alpha1.AddonLabelKey: w.addOn},
+			Annotations: map[string]string{v1alpha1.RevisionAnnotation: first.Spec.Digest},
+		}})
+		for i := range 4 {
+			w.commit(fmt.Sprintf("v%d", i+1), map[string]string{
+				"addons/addondeploymentconfig.yaml": strings.Replace(configYAML, "value: hello", fmt.Sprintf("value: hello%d", i), 1),
+			})
+			w.look()
+		}
+		kept := w.revisions()
+		Expect(kept).To(HaveLen(3), "the one a work runs, the target, and one of history")
+		Expect(kept).To(ContainElement(HaveField("ObjectMeta.Name", first.Name)))
+	})
+})
+
+// createHashed makes a ManagedClusterAddOn as OCM's addon-manager leaves it.
+func (w *world) createHashed(cluster string) {
+	GinkgoHelper()
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+	mca := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: w.addOn}}
+	w.create(mca)
+	hashed := &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Name: w.addOn}, SpecHash: "abc"}
+	mca.Status.ConfigReferences = []addonv1alpha1.ConfigReference{{
+		ConfigGroupResource: templatesConfig().ConfigGroupResource,
+		ConfigReferent:      hashed.ConfigReferent,
+		DesiredConfig:       hashed,
+		LastAppliedConfig:   hashed,
+	}}
+	Expect(admin.Status().Update(context.Background(), mca)).To(Succeed())
+}
+
+// hashes returns the clusters whose ManagedClusterAddOn has a template's hash.
+func (w *world) hashes() []string {
+	GinkgoHelper()
+	list := &addonv1alpha1.ManagedClusterAddOnList{}
+	Expect(admin.List(context.Background(), list)).To(Succeed())
+	var clusters []string
+	for _, mca := range list.Items {
+		if mca.Name == w.addOn && len(mca.Status.ConfigReferences) > 0 && mca.Status.ConfigReferences[0].DesiredConfig.SpecHash != "" {
+			clusters = append(clusters, mca.Namespace)
+		}
+	}
+	return clusters
+}

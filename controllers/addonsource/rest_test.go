@@ -1,0 +1,208 @@
+package addonsource_test
+
+import (
+	"context"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	testforge "github.com/addonflow/addonflow/test/forge"
+)
+
+var _ = Describe("At rest", func() {
+	It("a pass writes nothing, and looks once an interval", func() {
+		w := newWorld()
+		sha := w.commit("add hello", addOnFilesWith(map[string]string{
+			"addons/addonrollout.yaml": rolloutYAML, "addons/placement.yaml": placementYAML,
+		}))
+		w.passes()
+		w.delivered(sha, "success")
+		w.passes()
+		posts := w.forge.Requests()
+
+		w.requests.reset()
+		theGit.ResetRequests()
+		w.look()
+		Expect(w.requests.written()).To(BeEmpty())
+		Expect(theGit.Requests().LsRemote).To(Equal(1))
+		Expect(theGit.Requests().UploadPack).To(BeZero())
+		w.pass()
+		Expect(theGit.Requests().LsRemote).To(Equal(1), "a second pass in the interval does not look")
+		Expect(w.forge.Requests()).To(Equal(posts))
+
+		w.start()
+		w.look()
+		Expect(w.requests.written()).To(BeEmpty(), "nor after a restart")
+		Expect(theGit.Requests().UploadPack).To(BeZero())
+	})
+
+	It("a restarted operator with the commit in memory writes nothing", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))
+		w.passes()
+		w.start()
+		w.request("again")
+		w.passes()
+		Expect(w.requests.written()).To(HaveEach(ContainSubstring("/addonsources/fleet/status")),
+			"what is stored equals what is declared, field by field")
+		Expect(w.source().Status.LastHandledReconcileAt).To(Equal("again"))
+	})
+})
+
+var _ = Describe("Drift", func() {
+	It("of a rollout that was deleted is repaired without a fetch", func() {
+		w := newWorld()
+		sha := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.commit("explain", map[string]string{"README.md": "hello"})
+		w.look()
+		Expect(admin.Delete(context.Background(), w.rollout())).To(Succeed())
+		theGit.ResetRequests()
+		w.passes()
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(sha), "not the head: it did not bring the content")
+		Expect(theGit.Requests().UploadPack).To(BeZero())
+	})
+
+	It("found after a restart is worth one fetch", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		Expect(admin.Delete(context.Background(), w.rollout())).To(Succeed())
+		w.start()
+		theGit.ResetRequests()
+		w.passes()
+		Expect(exists(w.rollout())).To(BeTrue())
+		Expect(theGit.Requests().UploadPack).To(Equal(1))
+	})
+
+	It("of fields is repaired", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		cma := w.cma()
+		w.read(cma)
+		cma.Spec.AddOnMeta.DisplayName = "Goodbye"
+		Expect(admin.Update(context.Background(), cma)).To(Succeed())
+		w.passes()
+		w.read(cma)
+		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
+	})
+
+	It("that makes OCM's template manager start again is a conflict until forced", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		cma := w.cma()
+		w.read(cma)
+		cma.Spec.SupportedConfigs = append(cma.Spec.SupportedConfigs, templatesConfig())
+		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
+		w.look()
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.OwnershipConflictReason))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(ContainSubstring("somebody"))
+
+		w.change(func(s *v1alpha1.AddOnSource) {
+			s.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now", fluxmeta.ForceRequestAnnotation: "now"}
+		})
+		w.passes()
+		w.read(cma)
+		Expect(cma.Spec.SupportedConfigs).To(HaveLen(1))
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+		Expect(w.source().Status.LastHandledForceAt).To(Equal("now"))
+	})
+})
+
+var _ = Describe("A user", func() {
+	It("requests a look before the interval is over", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		sha := w.commit("explain", map[string]string{"README.md": "hello"})
+		w.passes()
+		Expect(w.source().Status.LastAppliedRevision).NotTo(HaveSuffix(sha))
+		w.request("1")
+		w.passes()
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(sha))
+		Expect(w.source().Status.LastHandledReconcileAt).To(Equal("1"))
+	})
+
+	It("suspends by spec and by annotation", func() {
+		w := newWorld()
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Suspend = true })
+		w.commit("explain", map[string]string{"README.md": "hello"})
+		theGit.ResetRequests()
+		w.look()
+		Expect(theGit.Requests().LsRemote).To(BeZero())
+		source := w.source()
+		Expect(source.Status.LastAppliedRevision).To(HaveSuffix(first))
+		Expect(conditions.GetReason(source, fluxmeta.ReadyCondition)).To(Equal(v1alpha1.SuspendedReason))
+		Expect(conditions.GetMessage(source, fluxmeta.ReadyCondition)).To(ContainSubstring("spec.suspend"))
+
+		w.change(func(s *v1alpha1.AddOnSource) {
+			s.Spec.Suspend = false
+			s.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
+		})
+		w.look()
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(ContainSubstring("annotation"))
+		Expect(theGit.Requests().LsRemote).To(BeZero())
+
+		w.change(func(s *v1alpha1.AddOnSource) { s.Annotations = nil })
+		w.look()
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HavePrefix("Applied revision"))
+		Expect(w.source().Status.LastAppliedRevision).NotTo(HaveSuffix(first))
+	})
+})
+
+var _ = Describe("A forge", func() {
+	It("that is down delays its statuses and nothing else", func() {
+		w := newWorld()
+		Expect(w.forge.Down()).To(Succeed())
+		sha := w.commit("add hello", addOnFiles())
+		w.passes()
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(sha))
+		Eventually(func() string {
+			w.pass()
+			return conditions.GetReason(w.source(), v1alpha1.CommitStatusReportedCondition)
+		}).WithTimeout(time.Minute).Should(Equal(v1alpha1.DeliveryFailedReason))
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+
+		// A new process has nothing but the ledger in the status.
+		w.start()
+		Expect(w.forge.Up()).To(Succeed())
+		w.request("forge is back")
+		w.passes()
+		w.delivered(sha, "success")
+		Eventually(func() bool {
+			w.pass()
+			return conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)
+		}).WithTimeout(time.Minute).Should(BeTrue())
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
+// templatesConfig is the entry that starts OCM's template manager.
+func templatesConfig() addonv1alpha1.ConfigMeta {
+	return addonv1alpha1.ConfigMeta{ConfigGroupResource: addonv1alpha1.ConfigGroupResource{
+		Group: addonv1alpha1.GroupName, Resource: "addontemplates",
+	}}
+}
+
+// decode reads one object.
+func decode(manifest string) *unstructured.Unstructured {
+	GinkgoHelper()
+	u := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(manifest), &u.Object)).To(Succeed())
+	return u
+}

@@ -1,0 +1,326 @@
+package addonsource_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions/check"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/controllers/forge"
+	testforge "github.com/addonflow/addonflow/test/forge"
+	"github.com/addonflow/addonflow/test/gitserver"
+)
+
+// world is what one spec has to itself: a namespace, a repository, a forge, a source
+// and an operator that is driven pass by pass.
+type world struct {
+	namespace string
+	// addOn is a name no other spec uses.
+	addOn  string
+	repo   *gitserver.Repo
+	forge  *testforge.Forge
+	events *record.FakeRecorder
+
+	requests   *counter
+	desk       *forge.Desk
+	reconciler *addonsource.Reconciler
+	clock      *clock
+}
+
+var worlds int
+
+// newWorld makes a world with a source that reports to its forge.
+func newWorld(change ...func(*v1alpha1.AddOnSource)) *world {
+	GinkgoHelper()
+	worlds++
+	w := &world{namespace: fmt.Sprintf("team-%d", worlds), addOn: fmt.Sprintf("hello-%d", worlds), clock: &clock{now: time.Now()}}
+	var err error
+	w.repo, err = theGit.Create(w.namespace)
+	Expect(err).NotTo(HaveOccurred())
+	w.forge = testforge.New("team/fleet")
+	w.forge.RequireToken("correct-horse")
+	_, err = w.forge.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(w.forge.Close()).To(Succeed()) })
+
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	w.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forge"},
+		Data:       map[string][]byte{"token": []byte("correct-horse")},
+	})
+	w.create(w.newSource("fleet", change...))
+	w.start()
+	return w
+}
+
+// newSource returns a source over the world's repository.
+func (w *world) newSource(name string, change ...func(*v1alpha1.AddOnSource)) *v1alpha1.AddOnSource {
+	source := &v1alpha1.AddOnSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec: v1alpha1.AddOnSourceSpec{
+			URL:       w.repo.URL(),
+			Reference: &v1alpha1.GitReference{Branch: "main"},
+			Interval:  metav1.Duration{Duration: time.Minute},
+			Path:      "addons",
+			CommitStatus: &v1alpha1.CommitStatusSpec{
+				Provider: "gitea", Address: w.forge.Address("team/fleet"),
+				SecretRef: &fluxmeta.LocalObjectReference{Name: "forge"},
+			},
+		},
+	}
+	for _, c := range change {
+		c(source)
+	}
+	return source
+}
+
+// start starts an operator that remembers nothing, in place of the one before.
+func (w *world) start() {
+	GinkgoHelper()
+	config := theHub.Config()
+	w.requests = &counter{}
+	config.Wrap(w.requests.wrap)
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	w.desk = forge.NewDesk(c, &http.Client{Timeout: 10 * time.Second})
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); _ = w.desk.Start(ctx) }()
+	DeferCleanup(func() { cancel(); <-stopped })
+	w.events = record.NewFakeRecorder(100)
+	w.reconciler = addonsource.New(addonsource.Config{
+		Client: c, Live: c, Events: w.events, Desk: w.desk, Clock: w.clock.time,
+	})
+}
+
+// pass runs one reconcile of the source and checks that its status is well-formed.
+func (w *world) pass() ctrl.Result {
+	GinkgoHelper()
+	result, err := w.passOf("fleet")
+	Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+// passOf runs one reconcile of a source of the world.
+func (w *world) passOf(name string) (ctrl.Result, error) {
+	GinkgoHelper()
+	key := client.ObjectKey{Namespace: w.namespace, Name: name}
+	result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+	source := &v1alpha1.AddOnSource{}
+	if admin.Get(context.Background(), key, source) == nil && len(source.Status.Conditions) > 0 {
+		checker := check.NewChecker(admin, &check.Conditions{
+			NegativePolarity: []string{fluxmeta.StalledCondition, fluxmeta.ReconcilingCondition},
+		})
+		failed, warned := checker.Check(context.Background(), source)
+		Expect(failed).NotTo(HaveOccurred())
+		Expect(warned).NotTo(HaveOccurred())
+	}
+	return result, err
+}
+
+// passes runs passes until one does not ask for another soon, as a queue would.
+func (w *world) passes() ctrl.Result {
+	GinkgoHelper()
+	for range 20 {
+		result := w.pass()
+		if result.RequeueAfter == 0 || result.RequeueAfter > 10*time.Second {
+			return result
+		}
+		w.clock.advance(result.RequeueAfter)
+	}
+	Fail("the source never comes to rest")
+	return ctrl.Result{}
+}
+
+// look advances the clock to the next look at the repository, and runs its passes.
+func (w *world) look() {
+	GinkgoHelper()
+	w.clock.advance(2 * time.Minute)
+	w.passes()
+}
+
+// delivered runs passes until the forge shows a state of a context, which is appended
+// to the source's.
+func (w *world) delivered(sha, state string, part ...string) testforge.Entry {
+	GinkgoHelper()
+	wanted := strings.Join(append([]string{"addonflow/fleet"}, part...), "/")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var entry testforge.Entry
+	Expect(w.forge.WaitFor(ctx, func([]testforge.Entry) bool {
+		var found bool
+		entry, found = w.forge.Latest(sha, wanted)
+		return found && entry.State == state
+	})).To(Succeed(), "log: %v", w.forge.Log())
+	return entry
+}
+
+// source reads the source.
+func (w *world) source() *v1alpha1.AddOnSource {
+	GinkgoHelper()
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}}
+	w.read(source)
+	return source
+}
+
+// change updates the source as a user would.
+func (w *world) change(f func(*v1alpha1.AddOnSource)) {
+	GinkgoHelper()
+	source := w.source()
+	f(source)
+	Expect(admin.Update(context.Background(), source)).To(Succeed())
+}
+
+// request asks for a reconcile, the n-th time.
+func (w *world) request(token string) {
+	GinkgoHelper()
+	w.change(func(s *v1alpha1.AddOnSource) {
+		s.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: token}
+	})
+}
+
+func (w *world) create(o client.Object) {
+	GinkgoHelper()
+	Expect(admin.Create(context.Background(), o)).To(Succeed())
+}
+
+func (w *world) read(o client.Object) {
+	GinkgoHelper()
+	Expect(admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)).To(Succeed())
+}
+
+// exists tells whether an object exists.
+func exists(o client.Object) bool {
+	GinkgoHelper()
+	err := admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
+
+// commit pushes files, with ADDON in paths and contents replaced by the world's add-on.
+func (w *world) commit(message string, files map[string]string) string {
+	GinkgoHelper()
+	named := map[string]string{}
+	for path, content := range files {
+		named[w.named(path)] = w.named(content)
+	}
+	sha, err := w.repo.Commit(message, named)
+	Expect(err).NotTo(HaveOccurred())
+	return sha
+}
+
+// remove pushes the removal of files.
+func (w *world) remove(message string, paths ...string) string {
+	GinkgoHelper()
+	for i := range paths {
+		paths[i] = w.named(paths[i])
+	}
+	sha, err := w.repo.Remove(message, paths...)
+	Expect(err).NotTo(HaveOccurred())
+	return sha
+}
+
+func (w *world) named(s string) string {
+	return strings.NewReplacer("ADDON", w.addOn, "NAMESPACE", w.namespace).Replace(s)
+}
+
+func (w *world) rollout() *v1alpha1.AddOnRollout {
+	return &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
+}
+
+func (w *world) cma() *addonv1alpha1.ClusterManagementAddOn {
+	return &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: w.addOn}}
+}
+
+func (w *world) template() *addonv1alpha1.AddOnTemplate {
+	return &addonv1alpha1.AddOnTemplate{ObjectMeta: metav1.ObjectMeta{Name: w.addOn}}
+}
+
+// revisions lists the AddOnRevisions of the world.
+func (w *world) revisions() []v1alpha1.AddOnRevision {
+	GinkgoHelper()
+	list := &v1alpha1.AddOnRevisionList{}
+	Expect(admin.List(context.Background(), list, client.InNamespace(w.namespace))).To(Succeed())
+	return list.Items
+}
+
+// removed says for the rollout controller that no cluster has the add-on any more.
+func (w *world) removed() {
+	GinkgoHelper()
+	r := w.rollout()
+	w.read(r)
+	r.Status.Phase, r.Status.ObservedGeneration = v1alpha1.PhaseRemoved, r.Generation
+	Expect(admin.Status().Update(context.Background(), r)).To(Succeed())
+}
+
+// clock is moved by hand.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) time() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// counter counts the requests of an operator by verb and resource.
+type counter struct {
+	mu     sync.Mutex
+	writes []string
+	reads  int
+}
+
+func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
+	return transport(func(r *http.Request) (*http.Response, error) {
+		c.mu.Lock()
+		switch {
+		case r.Method == http.MethodGet:
+			c.reads++
+		default:
+			c.writes = append(c.writes, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
+		}
+		c.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+// reset forgets what was counted.
+func (c *counter) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes, c.reads = nil, 0
+}
+
+// written returns the write requests since the last reset.
+func (c *counter) written() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.writes...)
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
