@@ -1,6 +1,15 @@
 // Package manifests is what is installed on a hub: CRDs, RBAC, the deployment,
-// and their kustomization. The CRDs are generated from api/ and embedded, so that
-// tests, the demo and the offline commands use the very files users apply.
+// and their kustomization.
+//
+//	crds/      generated from api/ by controller-gen
+//	rbac/      namespace, service account, what the operator may do
+//	operator/  the deployment and a service for its metrics
+//	install/   all of it: kubectl apply -k manifests/install
+//
+// The CRDs are embedded, so that tests, the demo and the offline commands use the
+// very files users apply. The tests build manifests/install as kubectl does and hold
+// the promises in it: least privilege, the restricted pod security standard, and
+// schemas that agree with the Go types.
 package manifests
 
 import "embed"

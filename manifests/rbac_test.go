@@ -1,0 +1,177 @@
+package manifests_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+const (
+	addonFlowGroup = "addonflow.io"
+	addOnGroup     = "addon.open-cluster-management.io"
+	clusterGroup   = "cluster.open-cluster-management.io"
+	workGroup      = "work.open-cluster-management.io"
+)
+
+// resource is a resource or subresource of a group.
+type resource struct{ group, name string }
+
+// use is one way in which the operator uses a resource, and where.
+type use struct {
+	resource
+	where string
+	verbs []string
+}
+
+// uses lists what the controllers do. A verb that is granted and not here is one too
+// many; one that is here and not granted is a 403 on somebody's hub.
+func uses() []use {
+	read := []string{"get", "list", "watch"}
+	watched := []string{"list", "watch"}
+	// Server-side apply is a patch, and asks for create where the object is new; the
+	// dry run of a commit is a create.
+	applied := []string{"get", "create", "patch", "delete"}
+	return []use{
+		{resource{addonFlowGroup, "addonsources"}, "read live and watched by addonsource, cached by addonrollout", read},
+		{resource{addonFlowGroup, "addonsources"}, "finalizer", []string{"patch"}},
+		{resource{addonFlowGroup, "addonsources/status"}, "addonsource/report.go", []string{"patch"}},
+		{resource{addonFlowGroup, "addonrollouts"}, "both controllers", read},
+		{resource{addonFlowGroup, "addonrollouts"}, "applied and deleted by addonsource, finalizer by addonrollout", applied},
+		{resource{addonFlowGroup, "addonrollouts/status"}, "addonrollout/reconciler.go: the ledger's compare-and-swap", []string{"update"}},
+		{resource{addonFlowGroup, "addonrevisions"}, "metadata is watched, bodies are read live", read},
+		{resource{addonFlowGroup, "addonrevisions"}, "addonsource creates and collects, addonrollout notes success", []string{"create", "patch", "delete"}},
+		{resource{addOnGroup, "clustermanagementaddons"}, "metadata is watched, read live", read},
+		{resource{addOnGroup, "clustermanagementaddons"}, "applied and removed by addonsource", applied},
+		{resource{addOnGroup, "clustermanagementaddons"}, "addonsource/takeover.go", []string{"patch", "update"}},
+		{resource{addOnGroup, "clustermanagementaddons/finalizers"}, "owner of ManagedClusterAddOns", []string{"update"}},
+		{resource{addOnGroup, "addontemplates"}, "applied and pruned by addonsource", applied},
+		{resource{addOnGroup, "addondeploymentconfigs"}, "applied and pruned by addonsource", applied},
+		{resource{addOnGroup, "managedclusteraddons"}, "observed by addonrollout, counted by addonsource", watched},
+		{resource{addOnGroup, "managedclusteraddons"}, "addonrollout/apply.go: install and remove", []string{"create", "delete"}},
+		{resource{addOnGroup, "managedclusteraddons/status"}, "addonrollout/apply.go, addonsource/takeover.go", []string{"patch"}},
+		{resource{addOnGroup, "managedclusteraddons/finalizers"}, "owner of works", []string{"update"}},
+		{resource{workGroup, "manifestworks"}, "observed by addonrollout, addonsource/collect.go", watched},
+		{resource{workGroup, "manifestworks"}, "addonrollout/apply.go", []string{"create", "update", "delete"}},
+		{resource{workGroup, "manifestworks"}, "asked by OCM's webhook of a template with an executor", []string{"execute-as"}},
+		{resource{clusterGroup, "managedclusters"}, "observed by addonrollout", watched},
+		{resource{clusterGroup, "placementdecisions"}, "observed by addonrollout", watched},
+		{resource{clusterGroup, "placements"}, "observed by addonrollout", read},
+		{resource{clusterGroup, "placements"}, "applied and pruned by addonsource", applied},
+		{resource{"", "namespaces"}, "applied by addonsource, never deleted", []string{"get", "create", "patch"}},
+		{resource{"", "secrets"}, "credentials of a source and token of its forge, by name", []string{"get"}},
+		{resource{"", "events"}, "both controllers", []string{"create", "patch"}},
+	}
+}
+
+// granted collects rules by resource.
+func granted(rules []rbacv1.PolicyRule) map[resource][]string {
+	verbs := map[resource][]string{}
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, name := range rule.Resources {
+				r := resource{group, name}
+				verbs[r] = append(verbs[r], rule.Verbs...)
+			}
+		}
+	}
+	for r := range verbs {
+		slices.Sort(verbs[r])
+		verbs[r] = slices.Compact(verbs[r])
+	}
+	return verbs
+}
+
+// operatorRules are the rules that the operator's ClusterRole aggregates.
+func operatorRules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	var label map[string]string
+	var rules []rbacv1.PolicyRule
+	roles := allOf[rbacv1.ClusterRole](t, "ClusterRole")
+	for _, role := range roles {
+		if role.Name == "addonflow" {
+			if role.AggregationRule == nil || len(role.AggregationRule.ClusterRoleSelectors) != 1 || role.Rules != nil {
+				t.Fatal("ClusterRole addonflow is to aggregate others and have no rules of its own")
+			}
+			label = role.AggregationRule.ClusterRoleSelectors[0].MatchLabels
+		}
+	}
+	for _, role := range roles {
+		for key, value := range label {
+			if role.Labels[key] == value {
+				rules = append(rules, role.Rules...)
+			}
+		}
+	}
+	return rules
+}
+
+func TestGrantedIsWhatIsUsed(t *testing.T) {
+	want := map[resource][]string{}
+	for _, u := range uses() {
+		want[u.resource] = append(want[u.resource], u.verbs...)
+		slices.Sort(want[u.resource])
+		want[u.resource] = slices.Compact(want[u.resource])
+	}
+	if diff := cmp.Diff(want, granted(operatorRules(t)), cmp.AllowUnexported(resource{})); diff != "" {
+		t.Errorf("ClusterRole addonflow (-used +granted):\n%s", diff)
+	}
+}
+
+// TestNothingDangerousIsGranted holds whatever the table above comes to say.
+func TestNothingDangerousIsGranted(t *testing.T) {
+	rules := operatorRules(t)
+	for _, role := range allOf[rbacv1.Role](t, "Role") {
+		rules = append(rules, role.Rules...)
+	}
+	for _, rule := range rules {
+		if len(rule.NonResourceURLs) > 0 {
+			t.Errorf("%v grants URLs", rule)
+		}
+		for _, words := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs} {
+			if slices.ContainsFunc(words, func(w string) bool { return w == "*" || w == "*/*" }) {
+				t.Errorf("%v has a wildcard", rule)
+			}
+		}
+		for _, verb := range []string{"escalate", "bind", "impersonate", "approve", "sign", "deletecollection"} {
+			if slices.Contains(rule.Verbs, verb) {
+				t.Errorf("%v grants %s", rule, verb)
+			}
+		}
+		if slices.Contains(rule.APIGroups, rbacv1.GroupName) {
+			t.Errorf("%v lets the operator change what it may do", rule)
+		}
+		if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.Verbs, []string{"get"}) {
+			t.Errorf("%v: secrets are got by name, nothing else", rule)
+		}
+	}
+}
+
+// TestLeaderElection: the Lease stands in the operator's namespace, and no lease of
+// another namespace can be touched.
+func TestLeaderElection(t *testing.T) {
+	role := theOnly[rbacv1.Role](t, "Role")
+	want := map[resource][]string{
+		{"coordination.k8s.io", "leases"}: {"create", "get", "update"},
+		{"", "events"}:                    {"create", "patch"},
+	}
+	if diff := cmp.Diff(want, granted(role.Rules), cmp.AllowUnexported(resource{})); diff != "" {
+		t.Errorf("Role %s (-want +got):\n%s", role.Name, diff)
+	}
+	if role.Namespace != systemNamespace {
+		t.Errorf("Role %s is in namespace %s", role.Name, role.Namespace)
+	}
+}
+
+func TestBindings(t *testing.T) {
+	operator := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "addonflow", Namespace: systemNamespace}}
+	cluster := theOnly[rbacv1.ClusterRoleBinding](t, "ClusterRoleBinding")
+	if cluster.RoleRef.Kind != "ClusterRole" || cluster.RoleRef.Name != "addonflow" || !cmp.Equal(cluster.Subjects, operator) {
+		t.Errorf("ClusterRoleBinding %s: %+v to %+v", cluster.Name, cluster.RoleRef, cluster.Subjects)
+	}
+	own := theOnly[rbacv1.RoleBinding](t, "RoleBinding")
+	if own.RoleRef.Kind != "Role" || own.RoleRef.Name != theOnly[rbacv1.Role](t, "Role").Name || !cmp.Equal(own.Subjects, operator) {
+		t.Errorf("RoleBinding %s: %+v to %+v", own.Name, own.RoleRef, own.Subjects)
+	}
+}
