@@ -60,6 +60,16 @@ func newCLI() *cli {
 	return c
 }
 
+// commands are all commands for people.
+func (c *cli) commands() []*cobra.Command {
+	return []*cobra.Command{
+		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c),
+		newRenderCommand(c), newLintCommand(c),
+		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c),
+		newDemoCommand(c), newVersionCommand(c),
+	}
+}
+
 // dial connects with the user's kubeconfig and the flags of kubectl.
 func (c *cli) dial() (client.WithWatch, error) {
 	config, err := c.flags.ToRESTConfig()

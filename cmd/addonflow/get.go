@@ -35,7 +35,8 @@ type getOptions struct {
 
 // listed is a kind that `get` lists straight from the API server.
 type listed struct {
-	name    string
+	name    string // in the command line
+	kind    string // in the API
 	aliases []string
 	short   string
 	example string
@@ -47,7 +48,7 @@ type listed struct {
 func listedKinds() []listed {
 	return []listed{
 		{
-			name: "sources", aliases: []string{"source", "addonsources", "aosrc"}, short: "List AddOnSources: which commit is applied, and what is wrong with the newest",
+			name: "sources", kind: v1alpha1.AddOnSourceKind, aliases: []string{"source", "addonsources", "aosrc"}, short: "List AddOnSources: which commit is applied, and what is wrong with the newest",
 			example: `  # Sources of the current namespace, and why one is not ready
   addonflow get sources
   # Every source, as it changes
@@ -57,7 +58,7 @@ func listedKinds() []listed {
 				return show.SourcesTable(now, typed[v1alpha1.AddOnSource](objects)...)
 			},
 		}, {
-			name: "rollouts", aliases: []string{"rollout", "addonrollouts", "aoroll"}, short: "List AddOnRollouts: phase, commit, clusters updated and failed, stage",
+			name: "rollouts", kind: v1alpha1.AddOnRolloutKind, aliases: []string{"rollout", "addonrollouts", "aoroll"}, short: "List AddOnRollouts: phase, commit, clusters updated and failed, stage",
 			example: `  # Every rollout of the hub
   addonflow get rollouts -A
   # The phases alone, for a script
@@ -67,7 +68,7 @@ func listedKinds() []listed {
 				return show.RolloutsTable(now, typed[v1alpha1.AddOnRollout](objects)...)
 			},
 		}, {
-			name: "revisions", aliases: []string{"revision", "addonrevisions", "aorev"}, short: "List AddOnRevisions: the contents kept, and which succeeded here",
+			name: "revisions", kind: v1alpha1.AddOnRevisionKind, aliases: []string{"revision", "addonrevisions", "aorev"}, short: "List AddOnRevisions: the contents kept, and which succeeded here",
 			example: `  # Revisions of one add-on
   addonflow get revisions -l addonflow.io/add-on=hello
   # With full digests
@@ -77,6 +78,14 @@ func listedKinds() []listed {
 				return show.RevisionsTable(now, typed[v1alpha1.AddOnRevision](objects)...)
 			},
 		},
+	}
+}
+
+// label writes the kind into objects that are printed as they are: the API server
+// leaves it out of a list's items.
+func (k listed) label(objects []client.Object) {
+	for _, o := range objects {
+		o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.kind))
 	}
 }
 
@@ -228,9 +237,10 @@ func (o *getOptions) listOnce(ctx context.Context, hub client.Reader, kind liste
 	if len(objects) == 0 {
 		o.hint("No %s found.", kind.name)
 	}
-	if o.table() || len(names) == 1 {
+	if o.table() || len(names) == 1 || *o.print.OutputFormat == "name" {
 		return o.write(printer, kind, objects)
 	}
+	kind.label(objects)
 	return o.writeList(printer, list, objects)
 }
 
@@ -242,6 +252,7 @@ func (o *getOptions) write(printer printers.ResourcePrinter, kind listed, object
 		}
 		return printer.PrintObj(kind.table(o.now(), objects), o.Out)
 	}
+	kind.label(objects)
 	for _, object := range objects {
 		if err := printer.PrintObj(object, o.Out); err != nil {
 			return fmt.Errorf("cannot print %s: %w", object.GetName(), err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/flowcontrol"
 	runtimecontroller "github.com/fluxcd/pkg/runtime/controller"
 	"github.com/fluxcd/pkg/runtime/events"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
@@ -115,7 +116,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if err := o.setupRollouts(ctx, parts); err != nil {
 		return fmt.Errorf("cannot set up rollouts: %w", err)
 	}
-	if err := o.setupSources(ctx, parts); err != nil {
+	if err := o.setupSources(parts); err != nil {
 		return fmt.Errorf("cannot set up sources: %w", err)
 	}
 	return nil
@@ -147,6 +148,22 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		MaxConcurrentReconciles: o.concurrent,
 		RateLimiter:             runtimecontroller.GetRateLimiter(o.rateLimiter),
 	}, crtmetrics.Registry)
+}
+
+// setupSources registers the controller of AddOnSources.
+func (o *controllerOptions) setupSources(s shared) error {
+	r := addonsource.New(addonsource.Config{
+		Client:       client.WithFieldOwner(s.mgr.GetClient(), v1alpha1.FieldManager),
+		Live:         s.mgr.GetAPIReader(),
+		Events:       s.recorder,
+		Metrics:      s.metrics,
+		Desk:         s.desk,
+		AddonManager: s.mode,
+	})
+	return r.SetupWithManager(s.mgr, addonsource.Options{
+		Concurrent:  o.concurrent,
+		RateLimiter: runtimecontroller.GetRateLimiter(o.rateLimiter),
+	})
 }
 
 // throttled limits requests by the flags where the hub has no priority and

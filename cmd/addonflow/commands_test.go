@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
+)
+
+// revision is an AddOnRevision of hello.
+func revision() *v1alpha1.AddOnRevision {
+	return &v1alpha1.AddOnRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello-2222222222", CreationTimestamp: metav1.NewTime(at())},
+		Spec:       v1alpha1.AddOnRevisionSpec{AddOn: "hello", Digest: digest},
+	}
+}
+
+func TestReadingCommands(t *testing.T) {
+	for name, c := range map[string]struct {
+		args     string
+		objects  []client.Object
+		code     int
+		out, err string
+	}{
+		"Rollouts": {
+			args: "get rollouts", objects: []client.Object{hello(v1alpha1.PhaseProgressing)},
+			out: "NAME    READY     PHASE         REVISION       UPDATED   FAILED   STAGE   AGE\n" +
+				"hello   Unknown   Progressing   main@2222222   1/2       0        1/1     60m\n",
+		},
+		"AllNamespaces": {
+			args: "get rollout -A --no-headers", objects: []client.Object{hello(v1alpha1.PhaseSucceeded)},
+			out: "default   hello   Unknown   Succeeded   main@2222222   1/2   0     1/1   60m\n",
+		},
+		"Name":             {args: "get rollouts -o name", objects: []client.Object{hello("")}, out: "addonrollout.addonflow.io/hello\n"},
+		"JSONPathOfOne":    {args: "get rollouts hello -o jsonpath={.status.phase}", objects: []client.Object{hello(v1alpha1.PhaseHeld)}, out: "Held"},
+		"Selector":         {args: "get rollouts -o name -l addonflow.io/add-on=other", objects: []client.Object{hello("")}, err: "No rollouts found.\n"},
+		"OtherNamespace":   {args: "get rollouts -n other", objects: []client.Object{hello("")}, err: "No rollouts found.\n"},
+		"WrongSelector":    {args: "get rollouts -l a=b=c", code: exitUsage, err: "cannot read the selector"},
+		"WrongFormat":      {args: "get rollouts -o fancy", code: exitUsage, err: "allowed formats"},
+		"NotFound":         {args: "get rollouts nobody", objects: []client.Object{hello("")}, code: exitNotFound, err: "cannot find rollouts nobody\n"},
+		"Sources":          {args: "get sources --no-headers", objects: []client.Object{fleetSource("True", "applied")}, out: "fleet   True   main@2222222   0     60m   applied\n"},
+		"Revisions":        {args: "get revisions --no-headers", objects: []client.Object{revision()}, out: "hello-2222222222   hello   –     0s\n"},
+		"Clusters":         {args: "get clusters --no-headers", objects: []client.Object{hello("")}, out: "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n"},
+		"ClustersName":     {args: "get clusters hello -o name", objects: []client.Object{hello("")}, out: "managedcluster.cluster.open-cluster-management.io/eu-01\nmanagedcluster.cluster.open-cluster-management.io/us-01\n"},
+		"ClustersNotFound": {args: "get clusters nobody", code: exitNotFound, err: "cannot find rollouts nobody\n"},
+		"ClustersFormat":   {args: "get clusters -o jsonpath={.x}", code: exitUsage, err: "one of wide, json, yaml, name"},
+		"Why":              {args: "why hello us-01", objects: []client.Object{hello("")}, out: "us-01: Waiting in stage everyone at hello-2222222222: stage canary is not complete\n"},
+		"WhyStranger":      {args: "why hello xx-01", objects: []client.Object{hello("")}, code: exitNotFound, err: `cannot find cluster "xx-01"`},
+		"WhyNotFound":      {args: "why nobody us-01", code: exitNotFound, err: "cannot read rollout default/nobody"},
+		"Tree":             {args: "tree hello", objects: []client.Object{hello(v1alpha1.PhaseSucceeded)}, out: show.Style{}.Tree(hello(v1alpha1.PhaseSucceeded), at())},
+		"TreeNotFound":     {args: "tree nobody", code: exitNotFound, err: "cannot read rollout default/nobody"},
+		"TooFewArguments":  {args: "tree", code: exitUsage, err: "accepts 1 arg(s), received 0"},
+		"UnknownFlag":      {args: "tree hello --colour", code: exitUsage, err: "unknown flag"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, c.objects...)
+			if code := s.run(t.Context(), strings.Fields(c.args)...); code != c.code {
+				t.Errorf("exit code %d, want %d; %s", code, c.code, s.err.String())
+			}
+			if diff := cmp.Diff(c.out, s.out.String()); diff != "" {
+				t.Errorf("stdout:\n%s", diff)
+			}
+			if got := s.err.String(); !strings.Contains(got, c.err) || c.err == "" && got != "" {
+				t.Errorf("stderr %q, want %q", got, c.err)
+			}
+		})
+	}
+}
+
+func TestStatusExitCodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase v1alpha1.Phase
+		args  []string
+		want  int
+	}{
+		"Succeeded":          {v1alpha1.PhaseSucceeded, nil, 0},
+		"SucceededWatched":   {v1alpha1.PhaseSucceeded, []string{"--watch"}, 0},
+		"Failed":             {v1alpha1.PhaseFailed, nil, exitFailed},
+		"FailedWatched":      {v1alpha1.PhaseFailed, []string{"--watch"}, exitFailed},
+		"Suspended":          {v1alpha1.PhaseSuspended, []string{"--watch"}, exitSuspended},
+		"Held":               {v1alpha1.PhaseHeld, nil, exitSuspended},
+		"Progressing":        {v1alpha1.PhaseProgressing, nil, exitTimeout},
+		"ProgressingWatched": {v1alpha1.PhaseProgressing, []string{"--watch", "--timeout", "1ms"}, exitTimeout},
+		"TimeoutAlone":       {v1alpha1.PhaseProgressing, []string{"--timeout", "1s"}, exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, hello(c.phase))
+			if got := s.run(t.Context(), append([]string{"status", "hello"}, c.args...)...); got != c.want {
+				t.Errorf("exit code %d, want %d; %s", got, c.want, s.err.String())
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	down := interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return refused
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refused },
+	}
+	for _, args := range []string{
+		"get sources", "get rollouts -w", "get clusters", "tree hello", "tree hello -w", "status hello", "status hello -w",
+		"why hello eu-01", "suspend rollout hello", "resume source fleet", "reconcile source fleet",
+	} {
+		t.Run(args, func(t *testing.T) {
+			s := newStageWith(t, down)
+			if code := s.run(t.Context(), strings.Fields(args)...); code != exitUnreachable {
+				t.Errorf("exit code %d, want %d", code, exitUnreachable)
+			}
+			if s.out.Len() > 0 || !strings.Contains(s.err.String(), "connection refused") {
+				t.Errorf("stdout %q, stderr %q", s.out.String(), s.err.String())
+			}
+		})
+	}
+}
+
+func TestClustersJSON(t *testing.T) {
+	s := newStage(t, hello(""))
+	if code := s.run(t.Context(), "get", "clusters", "-o", "json"); code != 0 {
+		t.Fatal(s.err.String())
+	}
+	var got []show.Cluster
+	if err := json.Unmarshal(s.out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []show.Cluster{
+		{Namespace: "default", Rollout: "hello", Cluster: "eu-01", Stage: "canary", State: "Succeeded", Revision: "hello-2222222222"},
+		{Namespace: "default", Rollout: "hello", Cluster: "us-01", Stage: "everyone", State: "Waiting", Revision: "hello-2222222222", Reason: "stage canary is not complete"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSuspendAndResume(t *testing.T) {
+	key := types.NamespacedName{Namespace: "default", Name: "hello"}
+	s := newStage(t, hello(v1alpha1.PhaseProgressing))
+	annotation := func() string {
+		var r v1alpha1.AddOnRollout
+		if err := s.hub.Get(t.Context(), key, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r.Annotations[v1alpha1.SuspendAnnotation]
+	}
+	if code := s.run(t.Context(), "suspend", "rollouts", "hello"); code != 0 || annotation() != "true" {
+		t.Errorf("exit code %d, annotation %q", code, annotation())
+	}
+	if code := s.run(t.Context(), "resume", "rollout", "hello"); code != 0 || annotation() != "" {
+		t.Errorf("exit code %d, annotation %q", code, annotation())
+	}
+	want := "rollout default/hello suspended\nrollout default/hello resumed\n"
+	if diff := cmp.Diff(want, s.out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A suspend that Git declares wins over the command line, which says so.
+func TestResumeOfDeclared(t *testing.T) {
+	declared := hello(v1alpha1.PhaseSuspended)
+	declared.Spec.Suspend = true
+	s := newStage(t, declared)
+	if code := s.run(t.Context(), "resume", "rollout", "hello"); code != exitSuspended {
+		t.Errorf("exit code %d, want %d", code, exitSuspended)
+	}
+	if !strings.Contains(s.err.String(), "stays suspended") || !strings.Contains(s.err.String(), "in Git") {
+		t.Errorf("stderr %q does not say where", s.err.String())
+	}
+}
+
+// requested answers a reconcile request as the operator does.
+func requested(t *testing.T, s *stage) interceptor.Funcs {
+	return interceptor.Funcs{Watch: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+		w, err := hub.Watch(ctx, list, options...)
+		if err != nil {
+			return w, err
+		}
+		var source v1alpha1.AddOnSource
+		if err := s.hub.Get(ctx, types.NamespacedName{Namespace: "default", Name: "fleet"}, &source); err != nil {
+			t.Error(err)
+		}
+		source.Status.SetLastHandledReconcileRequest(source.Annotations[meta.ReconcileRequestAnnotation])
+		if err := s.hub.Status().Update(ctx, &source); err != nil {
+			t.Error(err)
+		}
+		return w, nil
+	}}
+}
+
+func TestReconcile(t *testing.T) {
+	t.Run("WithoutWaiting", func(t *testing.T) {
+		s := newStage(t, fleetSource("True", "applied"))
+		if code := s.run(t.Context(), "reconcile", "source", "fleet"); code != 0 {
+			t.Fatal(s.err.String())
+		}
+		var source v1alpha1.AddOnSource
+		if err := s.hub.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "fleet"}, &source); err != nil {
+			t.Fatal(err)
+		}
+		if got := source.Annotations[meta.ReconcileRequestAnnotation]; got != "2026-03-04T14:30:00Z" {
+			t.Errorf("requested at %q", got)
+		}
+	})
+	for name, c := range map[string]struct {
+		ready   metav1.ConditionStatus
+		message string
+		code    int
+		out     string
+	}{
+		"Ready":    {"True", "applied main", 0, "✔ source default/fleet: applied main\n"},
+		"NotReady": {"False", "a.yaml:3: wrong\nb.yaml:1: wrong", exitFailed, "✗ source default/fleet: a.yaml:3: wrong\nb.yaml:1: wrong\n"},
+		"Waiting":  {"Unknown", "waits for a Placement", 0, "⟳ source default/fleet: waits for a Placement\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{}
+			*s = *newStageWith(t, requested(t, s), fleetSource(c.ready, c.message))
+			s.cli.Out, s.cli.ErrOut = &s.out, &s.err
+			s.cli.connect = func() (client.WithWatch, error) { return s.hub, nil }
+			if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait"); code != c.code {
+				t.Errorf("exit code %d, want %d; %s", code, c.code, s.err.String())
+			}
+			if diff := cmp.Diff(c.out, s.out.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("Unanswered", func(t *testing.T) {
+		s := newStage(t, fleetSource("True", "applied"))
+		if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait", "--timeout", "1ms"); code != exitTimeout {
+			t.Errorf("exit code %d, want %d", code, exitTimeout)
+		}
+	})
+}
+
+func TestInterrupted(t *testing.T) {
+	for _, args := range []string{"get rollouts -w", "tree hello -w", "status hello -w"} {
+		t.Run(args, func(t *testing.T) {
+			s := newStage(t, hello(v1alpha1.PhaseProgressing))
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if code := s.run(ctx, strings.Fields(args)...); code != exitInterrupted {
+				t.Errorf("exit code %d, want %d; %s", code, exitInterrupted, s.err.String())
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	s := newStage(t)
+	for _, cmd := range s.cli.commands() {
+		leaves := cmd.Commands()
+		if len(leaves) == 0 {
+			leaves = append(leaves, cmd)
+		}
+		for _, leaf := range leaves {
+			if leaf.Example == "" || !strings.Contains(leaf.Long, "Exit codes:") {
+				t.Errorf("%s has no example or does not say its exit codes", leaf.CommandPath())
+			}
+		}
+	}
+}

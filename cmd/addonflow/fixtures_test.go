@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// stage is a command line in front of a hub that lives in memory.
+type stage struct {
+	cli *cli
+	hub client.WithWatch
+	out bytes.Buffer
+	err bytes.Buffer
+}
+
+// newStage returns a stage with the given objects on the hub.
+func newStage(t *testing.T, objects ...client.Object) *stage {
+	return newStageWith(t, interceptor.Funcs{}, objects...)
+}
+
+// newStageWith lets a test stand between the commands and the hub.
+func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Object) *stage {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func(o client.Object) []string { return []string{o.GetName()} }
+	s := &stage{}
+	s.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.AddOnSource{}, &v1alpha1.AddOnRollout{}).
+		WithIndex(&v1alpha1.AddOnSource{}, "metadata.name", name).
+		WithIndex(&v1alpha1.AddOnRollout{}, "metadata.name", name).
+		WithInterceptorFuncs(between).Build()
+	s.cli = &cli{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &s.out, ErrOut: &s.err},
+		flags:     genericclioptions.NewConfigFlags(true),
+		connect:   func() (client.WithWatch, error) { return s.hub, nil },
+		explain:   explained,
+		now:       at,
+		terminal:  func() terminal { return terminal{} },
+	}
+	// A kubeconfig of the developer's own must not decide a test.
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	return s
+}
+
+// explained is a plan with one cluster that waits.
+func explained(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error) {
+	return rollout.Plan{Clusters: []rollout.ClusterPlan{
+		{Name: "eu-01", Stage: "canary", State: rollout.Succeeded, Revision: digest},
+		{Name: "us-01", Stage: "everyone", State: rollout.Waiting, Revision: digest, Reason: "stage canary is not complete"},
+	}}, nil
+}
+
+// run runs a command line and returns its exit code.
+func (s *stage) run(ctx context.Context, args ...string) int {
+	cmd := rootOf(s.cli)
+	cmd.SetArgs(args)
+	cmd.SetOut(&s.out)
+	cmd.SetErr(&s.err)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	s.err.WriteString(err.Error() + "\n")
+	var exit *exitError
+	if errors.As(err, &exit) {
+		return exit.code
+	}
+	return exitUsage
+}
+
+// rootOf is the command tree without the operator.
+func rootOf(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "addonflow", SilenceUsage: true, SilenceErrors: true}
+	cmd.AddCommand(c.commands()...)
+	return cmd
+}
+
+const (
+	digest = "v1:sha256:2222222222222222222222222222222222222222222222222222222222222222"
+	commit = "main@sha1:2222222222222222222222222222222222222222"
+)
+
+// at is the time of every test.
+func at() time.Time { return time.Date(2026, time.March, 4, 14, 30, 0, 0, time.UTC) }
+
+// hello is a rollout in a phase.
+func hello(phase v1alpha1.Phase) *v1alpha1.AddOnRollout {
+	target := &v1alpha1.Target{Source: "fleet", Revision: "hello-2222222222", Digest: digest, Commit: commit}
+	return &v1alpha1.AddOnRollout{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "hello", Generation: 1, CreationTimestamp: metav1.NewTime(at().Add(-time.Hour)),
+			Labels: map[string]string{v1alpha1.AddOnLabel: "hello"},
+		},
+		Spec: v1alpha1.AddOnRolloutSpec{Target: target},
+		Status: v1alpha1.AddOnRolloutStatus{
+			ObservedGeneration: 1, Phase: phase, Target: target, Message: "as it is",
+			Counts: v1alpha1.Counts{Total: 2, Updated: 1},
+			Stages: []v1alpha1.StageStatus{{Name: "canary", Phase: "Complete", Counts: v1alpha1.Counts{Total: 1, Updated: 1}}},
+		},
+	}
+}
+
+// fleetSource is a source that is ready, or not.
+func fleetSource(ready metav1.ConditionStatus, message string) *v1alpha1.AddOnSource {
+	return &v1alpha1.AddOnSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet", Generation: 1, CreationTimestamp: metav1.NewTime(at().Add(-time.Hour))},
+		Spec:       v1alpha1.AddOnSourceSpec{URL: "https://git.example.com/fleet.git"},
+		Status: v1alpha1.AddOnSourceStatus{
+			ObservedGeneration: 1, LastAppliedRevision: commit,
+			Conditions: []metav1.Condition{{Type: meta.ReadyCondition, Status: ready, Message: message, Reason: "Tested"}},
+		},
+	}
+}
