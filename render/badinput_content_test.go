@@ -8,6 +8,7 @@ import (
 )
 
 func badVariables(t *testing.T) []badInput {
+	t.Helper()
 	variable := func(lines ...string) tree {
 		return hello().edited(t, configFile, "  - name: GREETING\n    value: hello\n", strings.Join(lines, "\n")+"\n")
 	}
@@ -61,6 +62,7 @@ func badVariables(t *testing.T) []badInput {
 }
 
 func badManifests(t *testing.T) []badInput {
+	t.Helper()
 	const at = "spec.agentSpec.workload.manifests"
 	settings := "{name: hello-settings, namespace: hello}"
 	manifest := func(row, from, to string, parts ...string) badInput {
@@ -112,6 +114,7 @@ func badManifests(t *testing.T) []badInput {
 
 // large is an add-on of some small manifests that need several works together.
 func large(t *testing.T) tree {
+	t.Helper()
 	var manifests strings.Builder
 	for i := range 4 {
 		fmt.Fprintf(&manifests, "      - {apiVersion: v1, kind: ConfigMap, metadata: {name: part-%d, namespace: hello}, data: {x: %s}}\n", i, strings.Repeat("x", 300<<10))
@@ -121,6 +124,7 @@ func large(t *testing.T) tree {
 
 // twoAddOns deploys the objects of hello a second time, by add-on other.
 func twoAddOns(t *testing.T) tree {
+	t.Helper()
 	other := hello().edited(t, addOnFile, "  name: hello\n", "  name: other\n").edited(t, addOnFile, "{name: hello}", "{name: other}").
 		edited(t, templateFile, "  name: hello\n", "  name: other\n").edited(t, templateFile, "addonName: hello", "addonName: other")
 	return hello().with("other.addon.yaml", other[addOnFile]).with("other.template.yaml", other[templateFile])
@@ -128,6 +132,7 @@ func twoAddOns(t *testing.T) tree {
 
 // shareNamespace lets two add-ons deploy nothing in common but a Namespace.
 func shareNamespace(t *testing.T) tree {
+	t.Helper()
 	const namespace = "      - {apiVersion: v1, kind: Namespace, metadata: {name: hello}}\n  registration:"
 	return twoAddOns(t).edited(t, templateFile, "  registration:", namespace).
 		edited(t, "other.template.yaml", "  registration:", namespace).
@@ -136,6 +141,7 @@ func shareNamespace(t *testing.T) tree {
 }
 
 func badMetadata(t *testing.T) []badInput {
+	t.Helper()
 	metadata := func(row, to string, parts ...string) badInput {
 		in := badInput{row, hello().edited(t, lookFile, "{name: everyone, namespace: hello}", to), nil}
 		if len(parts) > 0 {
@@ -156,6 +162,7 @@ func badMetadata(t *testing.T) []badInput {
 		metadata("row_39_object_finalizers", "{name: everyone, namespace: hello, finalizers: []}", "metadata.finalizers"),
 		metadata("row_39_object_managed_fields", "{name: everyone, namespace: hello, managedFields: []}", "metadata.managedFields"),
 		metadata("row_39_own_annotation", "{name: everyone, namespace: hello, annotations: {addonflow.io/suspend: x}}", "metadata.annotations[addonflow.io/suspend]"),
+		metadata("row_39_typed_variables_elsewhere", "{name: everyone, namespace: hello, annotations: {addonflow.io/typed-variables: A=integer}}", "is for an AddOnTemplate"),
 		metadata("row_39_dropped", "{name: everyone, namespace: hello, creationTimestamp: null, generation: 3, selfLink: /x}\nstatus: {numberOfSelectedClusters: 3}"),
 		metadata("row_39_null", "{name: everyone, namespace: hello, uid: null, labels: null}"),
 		{
@@ -167,6 +174,7 @@ func badMetadata(t *testing.T) []badInput {
 }
 
 func badLimits(t *testing.T) []badInput {
+	t.Helper()
 	var supported strings.Builder
 	for i := range MaxSupportedConfigs {
 		fmt.Fprintf(&supported, "  - {group: example.com, resource: things%d}\n", i)
@@ -196,6 +204,7 @@ func badLimits(t *testing.T) []badInput {
 }
 
 func badRegistrations(t *testing.T) []badInput {
+	t.Helper()
 	const kubeClient = "  - type: KubeClient\n    kubeClient:\n      hubPermissions:\n      - type: CurrentCluster\n        currentCluster: {clusterRoleName: hello-agent}\n"
 	row := func(row, registration string, want []complaint) badInput {
 		return badInput{row, hello().edited(t, templateFile, kubeClient, registration), want}
@@ -226,6 +235,7 @@ func badRegistrations(t *testing.T) []badInput {
 }
 
 func badConfigs(t *testing.T) []badInput {
+	t.Helper()
 	config := func(row, yaml string, parts ...string) badInput {
 		in := badInput{row, hello().edited(t, configFile, "  agentInstallNamespace", "  "+yaml+"\n  agentInstallNamespace"), nil}
 		if len(parts) > 0 {

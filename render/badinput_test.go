@@ -62,6 +62,7 @@ func (b badInput) check(t *testing.T) {
 }
 
 func badFields(t *testing.T) []badInput {
+	t.Helper()
 	return []badInput{
 		{
 			"row_01_unknown_field", hello().edited(t, configFile, "customizedVariables", "customisedVariables"),
@@ -119,6 +120,7 @@ func badFields(t *testing.T) []badInput {
 }
 
 func badKinds(t *testing.T) []badInput {
+	t.Helper()
 	unsupported := func(row, text string, parts ...string) badInput {
 		return badInput{"row_03_" + row, hello().with("x.yaml", text), one(ReasonUnsupportedKind, "x.yaml", parts...)}
 	}
@@ -152,6 +154,7 @@ func badKinds(t *testing.T) []badInput {
 }
 
 func badReferences(t *testing.T) []badInput {
+	t.Helper()
 	return []badInput{
 		{
 			"row_06_rollout_without_add_on", hello().edited(t, rolloutFile, "name: hello}", "name: helo}"),
@@ -213,6 +216,7 @@ func badReferences(t *testing.T) []badInput {
 
 // renamed is hello under another name.
 func renamed(t *testing.T, name string) tree {
+	t.Helper()
 	return hello().edited(t, addOnFile, "  name: hello\n", "  name: "+name+"\n").
 		edited(t, templateFile, "addonName: hello", "addonName: "+name).
 		edited(t, rolloutFile, "metadata: {name: hello}", "metadata: {name: "+name+"}")
@@ -221,6 +225,7 @@ func renamed(t *testing.T, name string) tree {
 // badStrategies are the paces that cannot be decoded, and those that can and are
 // therefore left to rollout.Validate, whatever the CRD's patterns say.
 func badStrategies(t *testing.T) []badInput {
+	t.Helper()
 	var rows []badInput
 	for i, left := range []string{
 		"maxConcurrency: 0", `maxConcurrency: "0%"`, "maxConcurrency: -1", `maxConcurrency: "101%"`, `maxConcurrency: "5.5%"`,
@@ -259,5 +264,6 @@ func badStrategies(t *testing.T) []badInput {
 
 // paced is hello with one pace.
 func paced(t *testing.T, pace string) tree {
+	t.Helper()
 	return hello().edited(t, addOnFile, "{maxConcurrency: 25%, minSuccessTime: 1h30m, progressDeadline: 10m}", "\n          "+pace)
 }

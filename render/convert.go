@@ -17,18 +17,18 @@ import (
 //
 // It shares with object what it does not change, and changes nothing.
 func toStorage(object map[string]any, r role, k kindSchema) map[string]any {
-	if r != roleAddOn && r != roleTemplate && r != roleConfig || object["apiVersion"] == addonGroup+"/"+k.storage {
+	if r != roleAddOn && r != roleTemplate && r != roleConfig || object[apiVersionKey] == addonGroup+"/"+k.storage {
 		return object
 	}
 	converted := maps.Clone(object)
-	converted["apiVersion"] = addonGroup + "/" + k.storage
-	if spec, isObject := object["spec"].(map[string]any); isObject && r == roleAddOn {
+	converted[apiVersionKey] = addonGroup + "/" + k.storage
+	if spec, isObject := object[specKey].(map[string]any); isObject && r == roleAddOn {
 		spec = maps.Clone(spec)
 		if defaults, isList := spec["defaultConfigs"].([]any); isList {
 			spec["supportedConfigs"] = supportedConfigs(defaults)
 		}
 		delete(spec, "defaultConfigs")
-		converted["spec"] = spec
+		converted[specKey] = spec
 	}
 	return converted
 }
@@ -40,10 +40,10 @@ func supportedConfigs(defaults []any) []any {
 	for _, entry := range defaults {
 		from, _ := entry.(map[string]any)
 		to := map[string]any{"group": from["group"], "resource": from["resource"]}
-		if name, _ := from["name"].(string); name != "" && name != addonv1beta1.ReservedNoDefaultConfigName {
-			referent := map[string]any{"name": name}
-			if namespace, _ := from["namespace"].(string); namespace != "" {
-				referent["namespace"] = namespace
+		if name, _ := from[nameKey].(string); name != "" && name != addonv1beta1.ReservedNoDefaultConfigName {
+			referent := map[string]any{nameKey: name}
+			if namespace, _ := from[namespaceKey].(string); namespace != "" {
+				referent[namespaceKey] = namespace
 			}
 			to["defaultConfig"] = referent
 		}

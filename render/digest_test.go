@@ -11,14 +11,14 @@ import (
 )
 
 // digestOf loads a tree and returns the digest of its add-on hello.
-func digestOf(t testing.TB, f tree) string {
-	t.Helper()
-	for _, addOn := range load(t, f, nil).AddOns {
+func digestOf(tb testing.TB, f tree) string {
+	tb.Helper()
+	for _, addOn := range load(tb, f, nil).AddOns {
 		if addOn.Name == "hello" {
 			return addOn.Digest
 		}
 	}
-	t.Fatal("the commit declares no add-on hello")
+	tb.Fatal("the commit declares no add-on hello")
 	return ""
 }
 

@@ -94,11 +94,11 @@ func TestEncodeTooLarge(t *testing.T) {
 	}
 }
 
-func zipped(t testing.TB, text []byte) []byte {
-	t.Helper()
+func zipped(tb testing.TB, text []byte) []byte {
+	tb.Helper()
 	body, err := compress(text)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return body
 }

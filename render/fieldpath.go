@@ -5,6 +5,17 @@ import (
 	"strings"
 )
 
+// The fields of every object.
+const (
+	apiVersionKey = "apiVersion"
+	kindKey       = "kind"
+	metadataKey   = "metadata"
+	nameKey       = "name"
+	namespaceKey  = "namespace"
+	specKey       = "spec"
+	statusKey     = "status"
+)
+
 // fieldPath is the path of a field in an object, spec.list[2].name, as problems
 // show it and Located.Position takes it. "" is the object itself.
 type fieldPath string

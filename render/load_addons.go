@@ -42,8 +42,9 @@ func (l *loader) buildAddOns() {
 		case roleRollout:
 			l.attachRollout(o, declared)
 		case roleTemplate:
-			name, _ := valueAt(o.GetUnstructured().Object, "spec", "addonName").(string)
+			name, _ := valueAt(o.GetUnstructured().Object, specKey, "addonName").(string)
 			l.checkAllowed(o, "spec.addonName", name)
+		default:
 		}
 	}
 }

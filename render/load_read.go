@@ -159,7 +159,7 @@ func listedResources(objects []Located) map[schema.GroupResource]bool {
 			continue
 		}
 		for _, key := range []string{"supportedConfigs", "defaultConfigs"} {
-			entries, _ := valueAt(declared.Object, "spec", key).([]any)
+			entries, _ := valueAt(declared.Object, specKey, key).([]any)
 			for _, entry := range entries {
 				fields, _ := entry.(map[string]any)
 				group, _ := fields["group"].(string)
@@ -196,6 +196,7 @@ func (l *loader) checkLimits() {
 			addOns++
 		case roleTemplate, roleConfig, roleConfigMap, roleOther:
 			configs++
+		default:
 		}
 	}
 	for _, limit := range []struct {

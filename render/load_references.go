@@ -23,7 +23,7 @@ func (l *loader) resolve(d *draft) {
 	spec := d.ClusterManagementAddOn.Spec
 	c := Content{AddOn: d.Name}
 	var all []referring
-	for i, supported := range spec.SupportedConfigs {
+	for i, supported := range supportedBy(spec) {
 		c.Supported = append(c.Supported, supported.ConfigGroupResource)
 		if supported.DefaultConfig == nil {
 			continue
@@ -103,7 +103,7 @@ func (l *loader) take(d *draft, c *Content, r referring) {
 }
 
 func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstructured.Unstructured) {
-	if addOn := valueAt(object.Object, "spec", "addonName"); addOn != d.Name {
+	if addOn := valueAt(object.Object, specKey, "addonName"); addOn != d.Name {
 		l.reportNormalised(d.addOn, flaw{
 			field: r.at, reason: ReasonInvalidReference,
 			message: fmt.Sprintf("AddOnTemplate %q belongs to add-on %q", r.Name, addOn),
@@ -125,7 +125,7 @@ func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstruc
 	if err != nil {
 		return // templateFlaws reported it
 	}
-	spec, _ := object.Object["spec"].(map[string]any)
+	spec, _ := object.Object[specKey].(map[string]any)
 	c.Templates = append(c.Templates, Template{Name: r.Name, SpecHash: hash, Typed: typed, Spec: spec})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -250,4 +251,49 @@ func BenchmarkLoad(b *testing.B) {
 			b.Fatal(problems)
 		}
 	}
+}
+
+// FuzzLoad puts any YAML in the place of each object of a good commit. Loading
+// never panics, gives the same answer twice, and whatever it accepts is its own
+// normal form.
+func FuzzLoad(f *testing.F) {
+	for _, text := range hello() {
+		f.Add(text)
+	}
+	f.Add("apiVersion: addon.open-cluster-management.io/v1beta1\nkind: ClusterManagementAddOn\nmetadata: {name: hello}\nspec: {defaultConfigs: [null, 3], installStrategy: {placements: [{rolloutStrategy: {progressive: {minSuccessTime: [], maxFailures: {}}}}]}}\n")
+	f.Add("apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello}\nspec: {stages: [{minSuccessTime: null}], strategy: {type: null}}\n")
+	f.Add("apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: hello}\nspec: {addonName: hello, agentSpec: {workload: {manifests: [{apiVersion: a/b/c, kind: '{{X}}', metadata: {name: '{{Y}}', labels: {'{{Z}}': '{{'}}}]}}, registration: [{type: CustomSigner}]}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		json, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			return
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(json); err != nil || u.IsList() {
+			return
+		}
+		objects := []Located{file{path: "fuzz.yaml", text: text, object: u}}
+		for path, text := range hello() {
+			if other := document(t, path, text); other.GetUnstructured().GetKind() != u.GetKind() {
+				objects = append(objects, other)
+			}
+		}
+		commit, problems := Load(objects, nil, LoadOptions{})
+		again, sameProblems := Load(objects, nil, LoadOptions{})
+		if diff := cmp.Diff(problems, sameProblems); diff != "" {
+			t.Fatalf("the second answer differs:\n%s", diff)
+		}
+		for i, object := range commit.Objects {
+			if diff := cmp.Diff(object.Object, again.Objects[i].Object); diff != "" {
+				t.Fatalf("the second answer differs:\n%s", diff)
+			}
+			normal, flaws := compiledSchemas().normalise(object, roleOf(object.GroupVersionKind(), listedResources(objects)))
+			if len(flaws) > 0 {
+				t.Fatalf("what was accepted is refused: %v", flaws)
+			}
+			if diff := cmp.Diff(object.Object, normal.Object); diff != "" {
+				t.Fatalf("not its own normal form:\n%s", diff)
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -33,15 +34,15 @@ func (f file) Position(field string) (path string, line int) {
 }
 
 // document parses one YAML document.
-func document(t testing.TB, path, text string) Located {
-	t.Helper()
+func document(tb testing.TB, path, text string) Located {
+	tb.Helper()
 	json, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		t.Fatalf("%s: %v", path, err)
+		tb.Fatalf("%s: %v", path, err)
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(json); err != nil {
-		t.Fatalf("%s: %v", path, err)
+		tb.Fatalf("%s: %v", path, err)
 	}
 	return file{path: path, text: text, object: u}
 }
@@ -51,10 +52,7 @@ type tree map[string]string
 
 // with returns a copy of the tree with a file added, replaced, or (text "") removed.
 func (f tree) with(path, text string) tree {
-	changed := tree{}
-	for p, t := range f {
-		changed[p] = t
-	}
+	changed := maps.Clone(f)
 	changed[path] = text
 	if text == "" {
 		delete(changed, path)
@@ -63,20 +61,20 @@ func (f tree) with(path, text string) tree {
 }
 
 // edited returns a copy of the tree with text replaced in one file.
-func (f tree) edited(t testing.TB, path, from, to string) tree {
-	t.Helper()
+func (f tree) edited(tb testing.TB, path, from, to string) tree {
+	tb.Helper()
 	if !strings.Contains(f[path], from) {
-		t.Fatalf("%s does not contain %q", path, from)
+		tb.Fatalf("%s does not contain %q", path, from)
 	}
 	return f.with(path, strings.ReplaceAll(f[path], from, to))
 }
 
 // objects parses every document of the tree; the order is the map's.
-func (f tree) objects(t testing.TB) []Located {
-	t.Helper()
+func (f tree) objects(tb testing.TB) []Located {
+	tb.Helper()
 	var objects []Located
 	for path, text := range f {
-		objects = append(objects, document(t, path, text))
+		objects = append(objects, document(tb, path, text))
 	}
 	return objects
 }
@@ -186,11 +184,11 @@ metadata: {name: hello}
 }
 
 // load loads a tree that must have no problems.
-func load(t testing.TB, f tree, hub Lookup) Commit {
-	t.Helper()
-	commit, problems := Load(f.objects(t), hub, LoadOptions{Namespace: "flow"})
+func load(tb testing.TB, f tree, hub Lookup) Commit {
+	tb.Helper()
+	commit, problems := Load(f.objects(tb), hub, LoadOptions{Namespace: "flow"})
 	if len(problems) > 0 {
-		t.Fatalf("unexpected problems:\n%v", problems)
+		tb.Fatalf("unexpected problems:\n%v", problems)
 	}
 	return commit
 }

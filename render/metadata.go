@@ -30,9 +30,9 @@ const ownKeys = "addonflow.io/"
 // overwrites on a write is dropped; what it would refuse, or what would make the
 // object depend on others, is refused (bad input, row 39).
 func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw) {
-	declared, isObject := object["metadata"].(map[string]any)
+	declared, isObject := object[metadataKey].(map[string]any)
 	if !isObject {
-		return nil, []flaw{{field: "metadata", reason: ReasonInvalidManifest, message: "is required", hint: "give the object a metadata.name"}}
+		return nil, []flaw{{field: metadataKey, reason: ReasonInvalidManifest, message: "is required", hint: "give the object a metadata.name"}}
 	}
 	reduced := map[string]any{}
 	var flaws []flaw
@@ -44,7 +44,7 @@ func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw) {
 		}
 	}
 	if s == scopeCluster || s == scopeNamespace {
-		delete(reduced, "namespace")
+		delete(reduced, namespaceKey)
 	}
 	if len(flaws) > 0 {
 		return reduced, flaws
@@ -54,11 +54,11 @@ func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw) {
 
 // reduceField returns what is kept of one metadata field, nil for nothing.
 func reduceField(key string, value any) (any, []flaw) {
-	at := fieldPath("metadata").child(key)
+	at := fieldPath(metadataKey).child(key)
 	switch {
 	case value == nil:
 		return nil, nil
-	case key == "name" || key == "namespace":
+	case key == nameKey || key == namespaceKey:
 		text, isString := value.(string)
 		if !isString {
 			return nil, []flaw{notAString(at, ReasonInvalidManifest)}
@@ -72,7 +72,7 @@ func reduceField(key string, value any) (any, []flaw) {
 	if f, refused := refusedMetadata(at, key); refused {
 		return nil, []flaw{f}
 	}
-	return nil, []flaw{unknownField("metadata", key, []string{"name", "namespace", "labels", "annotations"})}
+	return nil, []flaw{unknownField(metadataKey, key, []string{nameKey, namespaceKey, "labels", "annotations"})}
 }
 
 // reduceStrings returns labels or annotations, nil when there are none.
@@ -136,7 +136,7 @@ func metadataFlaws(reduced map[string]any, s scope) []flaw {
 	}
 	namespaced := s == scopeNamespaced || s == scopeUnknown && meta.Namespace != ""
 	var flaws []flaw
-	for _, err := range apivalidation.ValidateObjectMeta(&meta, namespaced, name, field.NewPath("metadata")) {
+	for _, err := range apivalidation.ValidateObjectMeta(&meta, namespaced, name, field.NewPath(metadataKey)) {
 		f := flaw{field: fieldPath(err.Field), reason: ReasonInvalidManifest, message: err.ErrorBody()}
 		if err.Type == field.ErrorTypeRequired {
 			f.message = "is required"
@@ -148,8 +148,8 @@ func metadataFlaws(reduced map[string]any, s scope) []flaw {
 
 // objectMeta is the typed form of reduced metadata.
 func objectMeta(reduced map[string]any) metav1.ObjectMeta {
-	name, _ := reduced["name"].(string)
-	namespace, _ := reduced["namespace"].(string)
+	name, _ := reduced[nameKey].(string)
+	namespace, _ := reduced[namespaceKey].(string)
 	return metav1.ObjectMeta{
 		Name: name, Namespace: namespace,
 		Labels: stringMap(reduced["labels"]), Annotations: stringMap(reduced["annotations"]),

@@ -21,8 +21,12 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	if err != nil {
 		return nil, []flaw{{reason: ReasonInvalidManifest, message: err.Error()}}
 	}
-	delete(object, "status")
+	delete(object, statusKey)
 	metadata, flaws := reduceMetadata(object, s.scopeOf(declared, r))
+	if _, typed := declared.GetAnnotations()[TypedVariablesAnnotation]; typed && r != roleTemplate {
+		at := fieldPath("metadata.annotations").child(TypedVariablesAnnotation)
+		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: "is for an AddOnTemplate", hint: "remove it"})
+	}
 	var found []flaw
 	switch r {
 	case roleNamespace:
@@ -30,14 +34,14 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	case roleConfigMap:
 		object, found = normaliseConfigMap(object)
 	case roleRollout:
-		found = append(strictTopLevel(object, reflect.TypeFor[v1alpha1.AddOnRollout]()), paceFlaws("spec", object["spec"])...)
+		found = append(strictTopLevel(object, reflect.TypeFor[v1alpha1.AddOnRollout]()), paceFlaws(specKey, object[specKey])...)
 		dropNulls(object)
 	case roleOther:
 		// Whatever schema it has, only the hub knows it.
 	default:
 		object, found = s.normaliseBySchema(object, declared, r)
 	}
-	object["metadata"] = metadata
+	object[metadataKey] = metadata
 	return &unstructured.Unstructured{Object: object}, firstPerField(append(flaws, found...))
 }
 
@@ -49,7 +53,7 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	}
 	flaws := unknownFields(object, k.structural)
 	if r == roleAddOn {
-		flaws = append(flaws, paceFlaws("spec.installStrategy", valueAt(object, "spec", "installStrategy"))...)
+		flaws = append(flaws, paceFlaws("spec.installStrategy", valueAt(object, specKey, "installStrategy"))...)
 	}
 	var manifests []flaw
 	if r == roleTemplate {
@@ -83,14 +87,14 @@ func (s schemaSet) stored(live *unstructured.Unstructured, r role) (*unstructure
 	if err != nil {
 		return nil, err
 	}
-	delete(object, "status")
+	delete(object, statusKey)
 	metadata, _ := reduceMetadata(object, scopeUnknown)
 	if k, known := s[live.GroupVersionKind()]; known {
 		k.complete(object)
 		object = toStorage(object, r, k)
 		s.storageSchema(live, k).complete(object)
 	}
-	object["metadata"] = metadata
+	object[metadataKey] = metadata
 	return &unstructured.Unstructured{Object: object}, nil
 }
 
@@ -103,6 +107,7 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 		return scopeNamespaced
 	case roleRollout, roleOther:
 		return scopeUnknown // an AddOnRollout takes its source's namespace
+	default:
 	}
 	if s[object.GroupVersionKind()].namespaced {
 		return scopeNamespaced
@@ -114,10 +119,10 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 // for finalizers, and those belong to the hub.
 func normaliseNamespace(object map[string]any) (map[string]any, []flaw) {
 	flaws := strictTopLevel(object, reflect.TypeFor[corev1.Namespace]())
-	if finalizers := valueAt(object, "spec", "finalizers"); finalizers != nil {
+	if finalizers := valueAt(object, specKey, "finalizers"); finalizers != nil {
 		flaws = append(flaws, flaw{field: "spec.finalizers", reason: ReasonInvalidManifest, message: "finalizers cannot be declared: nobody would remove them", hint: "remove it"})
 	}
-	return map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"]}, flaws
+	return map[string]any{apiVersionKey: object[apiVersionKey], kindKey: object[kindKey]}, flaws
 }
 
 // normaliseConfigMap writes a ConfigMap as the API server does: an entry without a
@@ -136,7 +141,7 @@ func normaliseConfigMap(object map[string]any) (map[string]any, []flaw) {
 	if err := errors.Join(convert(object, &typed), convert(typed, &written)); err != nil {
 		return object, []flaw{{reason: ReasonInvalidManifest, message: err.Error()}}
 	}
-	written["apiVersion"], written["kind"] = object["apiVersion"], object["kind"]
+	written[apiVersionKey], written[kindKey] = object[apiVersionKey], object[kindKey]
 	return written, nil
 }
 
@@ -159,7 +164,7 @@ func dropNulls(value any) {
 func strictTopLevel(object map[string]any, want reflect.Type) []flaw {
 	body := make(map[string]any, len(object))
 	for key, value := range object {
-		if key != "metadata" {
+		if key != metadataKey {
 			body[key] = value
 		}
 	}

@@ -93,27 +93,45 @@ func mustBe(want, got string) (message, hint string) {
 
 // reasonOf is the documented reason of a value that a field of a kind refuses.
 func reasonOf(r role, at fieldPath, kind field.ErrorType) problem.Reason {
-	duplicate := kind == field.ErrorTypeDuplicate
-	switch {
-	case at.under("metadata"):
+	if at.under(metadataKey) {
 		return ReasonInvalidManifest
-	case r == roleConfig && at.under("spec.customizedVariables") && duplicate:
-		return ReasonDuplicateVariable
-	case r == roleConfig && at.under("spec.customizedVariables"):
-		return ReasonInvalidVariable
-	case r == roleConfig && at.under("spec.agentInstallNamespace"):
-		return ReasonInvalidRegistration
-	case r == roleConfig:
-		return ReasonInvalidConfig
-	case r == roleTemplate && at.under("spec.registration") && strings.Contains(string(at), ".customSigner"):
-		return ReasonInvalidSigner
-	case r == roleTemplate && at.under("spec.registration"):
-		return ReasonInvalidRegistration
-	case r == roleTemplate && !at.under("spec.agentSpec.workload"):
-		return ReasonInvalidTemplate
-	case r == roleAddOn && duplicate && at.under("spec.installStrategy.placements"):
-		return ReasonDuplicatePlacement
+	}
+	switch r {
+	case roleConfig:
+		return configReason(at, kind)
+	case roleTemplate:
+		return templateReason(at)
+	case roleAddOn:
+		if kind == field.ErrorTypeDuplicate && at.under("spec.installStrategy.placements") {
+			return ReasonDuplicatePlacement
+		}
 	default:
+	}
+	return ReasonInvalidManifest
+}
+
+func configReason(at fieldPath, kind field.ErrorType) problem.Reason {
+	switch {
+	case at.under("spec.customizedVariables") && kind == field.ErrorTypeDuplicate:
+		return ReasonDuplicateVariable
+	case at.under("spec.customizedVariables"):
+		return ReasonInvalidVariable
+	case at.under("spec.agentInstallNamespace"):
+		return ReasonInvalidRegistration
+	default:
+		return ReasonInvalidConfig
+	}
+}
+
+func templateReason(at fieldPath) problem.Reason {
+	switch {
+	case at.under("spec.registration") && strings.Contains(string(at), ".customSigner"):
+		return ReasonInvalidSigner
+	case at.under("spec.registration"):
+		return ReasonInvalidRegistration
+	case at.under("spec.agentSpec.workload"):
 		return ReasonInvalidManifest
+	default:
+		return ReasonInvalidTemplate
 	}
 }

@@ -35,7 +35,7 @@ func unknownIn(at fieldPath, value any, s *structuralschema.Structural) []flaw {
 }
 
 func unknownKey(at fieldPath, key string, value any, s *structuralschema.Structural) []flaw {
-	if s.XEmbeddedResource && (key == "apiVersion" || key == "kind" || key == "metadata") {
+	if s.XEmbeddedResource && (key == apiVersionKey || key == kindKey || key == metadataKey) {
 		return nil
 	}
 	if property, known := s.Properties[key]; known {

@@ -33,7 +33,7 @@ func hashedFields(object map[string]any) map[string]any {
 	body := make(map[string]any, len(object))
 	for field, value := range object {
 		switch field {
-		case "apiVersion", "kind", "metadata", "status":
+		case apiVersionKey, kindKey, metadataKey, statusKey:
 		default:
 			body[field] = value
 		}

@@ -62,8 +62,7 @@ func strictObject(at fieldPath, value any, want reflect.Type) []flaw {
 // as OCM's MandatoryDecisionGroups has, and JSON does not.
 func jsonFields(want reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
-	for i := range want.NumField() {
-		f := want.Field(i)
+	for f := range want.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "" && f.Anonymous:

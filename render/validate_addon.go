@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-
-	"github.com/addonflow/addonflow/api/problem"
 )
 
 // maxAddOnName is the longest name that fits the label value by which works are
@@ -29,18 +27,23 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 			message: fmt.Sprintf("has %d characters, an add-on's name at most %d", len(cma.Name), maxAddOnName),
 		})
 	}
-	flaws = append(flaws, supportedFlaws(cma.Spec.SupportedConfigs)...)
+	flaws = append(flaws, supportedFlaws(supportedBy(cma.Spec))...)
 	if len(flaws) > 0 {
 		return flaws // what follows would repeat them in other words
 	}
 	listed := map[addonv1alpha1.ConfigGroupResource]bool{}
-	for _, s := range cma.Spec.SupportedConfigs {
+	for _, s := range supportedBy(cma.Spec) {
 		listed[s.ConfigGroupResource] = true
 	}
 	for i, p := range cma.Spec.InstallStrategy.Placements {
 		flaws = append(flaws, placementFlaws(i, p, listed)...)
 	}
 	return append(flaws, coverageFlaws(cma.Spec)...)
+}
+
+// supportedBy is the list of kinds an add-on lists, with their defaults.
+func supportedBy(spec addonv1alpha1.ClusterManagementAddOnSpec) []addonv1alpha1.ConfigMeta {
+	return spec.SupportedConfigs //nolint:staticcheck // deprecated for v1beta1, but hubs store v1alpha1
 }
 
 // supportedFlaws judges the kinds an add-on lists and its default configurations.
@@ -116,13 +119,13 @@ func referentFlaws(at fieldPath, kind addonv1alpha1.ConfigGroupResource, referen
 	}
 	switch {
 	case referent.Name == addonv1beta1.ReservedNoDefaultConfigName:
-		return invalid("name", fmt.Sprintf("%q is reserved by OCM and names no object", referent.Name), "leave the default out")
+		return invalid(nameKey, fmt.Sprintf("%q is reserved by OCM and names no object", referent.Name), "leave the default out")
 	case kind == templateGroupResource() && referent.Namespace != "":
-		return invalid("namespace", "an AddOnTemplate is cluster-scoped", "remove the namespace")
+		return invalid(namespaceKey, "an AddOnTemplate is cluster-scoped", "remove the namespace")
 	case kind.Group == addonGroup && kind.Resource == agentConfigResource && referent.Namespace == "":
-		return invalid("namespace", "is required: an AddOnDeploymentConfig lives in a namespace", "")
+		return invalid(namespaceKey, "is required: an AddOnDeploymentConfig lives in a namespace", "")
 	case kind.Group == "" && kind.Resource == configMapsResource && referent.Namespace == "":
-		return invalid("namespace", "is required: a ConfigMap lives in a namespace", "")
+		return invalid(namespaceKey, "is required: a ConfigMap lives in a namespace", "")
 	default:
 		return nil
 	}
@@ -132,15 +135,14 @@ func referentFlaws(at fieldPath, kind addonv1alpha1.ConfigGroupResource, referen
 // a default template there are none; without one, every placement must name its
 // own, and with type Manual nobody would.
 func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
-	for _, s := range spec.SupportedConfigs {
+	for _, s := range supportedBy(spec) {
 		if s.ConfigGroupResource == templateGroupResource() && s.DefaultConfig != nil {
 			return nil
 		}
 	}
 	const hint = "set defaultConfig of addontemplates in spec.supportedConfigs"
-	var reason problem.Reason = ReasonReferenceNotFound
 	if spec.InstallStrategy.Type != addonv1alpha1.AddonInstallStrategyPlacements || len(spec.InstallStrategy.Placements) == 0 {
-		return []flaw{{field: "spec.supportedConfigs", reason: reason, message: "no AddOnTemplate is named: no cluster would run anything", hint: hint}}
+		return []flaw{{field: "spec.supportedConfigs", reason: ReasonReferenceNotFound, message: "no AddOnTemplate is named: no cluster would run anything", hint: hint}}
 	}
 	var flaws []flaw
 	for i, p := range spec.InstallStrategy.Placements {
@@ -150,7 +152,7 @@ func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
 		}
 		if !names {
 			flaws = append(flaws, flaw{
-				field: fieldPath("spec.installStrategy.placements").index(i), reason: reason,
+				field: fieldPath("spec.installStrategy.placements").index(i), reason: ReasonReferenceNotFound,
 				message: fmt.Sprintf("placement %s/%s names no AddOnTemplate and there is no default: its clusters would run nothing", p.Namespace, p.Name),
 				hint:    "name one in its configs, or " + hint,
 			})
@@ -163,9 +165,9 @@ func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
 func rolloutFlaws(object *unstructured.Unstructured) []flaw {
 	var flaws []flaw
 	for _, name := range []string{"install", "removal", "target"} {
-		if valueAt(object.Object, "spec", name) != nil {
+		if valueAt(object.Object, specKey, name) != nil {
 			flaws = append(flaws, flaw{
-				field: fieldPath("spec").child(name), reason: ReasonInvalidManifest,
+				field: fieldPath(specKey).child(name), reason: ReasonInvalidManifest,
 				message: "is written by AddonFlow", hint: "remove it",
 			})
 		}

@@ -31,7 +31,7 @@ func configFlaws(object *unstructured.Unstructured) []flaw {
 		Spec addonv1alpha1.AddOnDeploymentConfigSpec `json:"spec"`
 	}
 	if err := convert(body, &typed); err != nil {
-		return append(flaws, flaw{field: "spec", reason: ReasonInvalidConfig, message: err.Error()})
+		return append(flaws, flaw{field: specKey, reason: ReasonInvalidConfig, message: err.Error()})
 	}
 	flaws = append(flaws, caBundleFlaws(typed.Spec.ProxyConfig.CABundle)...)
 	flaws = append(flaws, registryFlaws(typed.Spec.Registries)...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -55,7 +56,7 @@ func manifestFlaws(object map[string]any) []flaw {
 // above it is absent or no object. An absent list is an empty one.
 func manifestsOf(object map[string]any) (manifests []any, present bool) {
 	value := any(object)
-	for _, key := range []string{"spec", "agentSpec"} {
+	for _, key := range []string{specKey, "agentSpec"} {
 		parent, isObject := value.(map[string]any)
 		if !isObject {
 			return nil, false
@@ -76,7 +77,7 @@ func manifestsOf(object map[string]any) (manifests []any, present bool) {
 
 func oneManifestFlaws(at fieldPath, i int, manifest map[string]any) []flaw {
 	var flaws []flaw
-	for _, key := range []string{"apiVersion", "kind"} {
+	for _, key := range []string{apiVersionKey, kindKey} {
 		if text, isString := manifest[key].(string); !isString || text == "" {
 			flaws = append(flaws, flaw{field: at.child(key), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no %s", i, key)})
 		}
@@ -84,14 +85,14 @@ func oneManifestFlaws(at fieldPath, i int, manifest map[string]any) []flaw {
 	if len(flaws) > 0 {
 		return flaws
 	}
-	if manifest["kind"] == "List" {
+	if manifest[kindKey] == "List" {
 		return []flaw{{field: at, reason: ReasonInvalidManifest, message: "a List cannot be deployed", hint: "write its items as manifests of their own"}}
 	}
-	metadata, isObject := manifest["metadata"].(map[string]any)
+	metadata, isObject := manifest[metadataKey].(map[string]any)
 	if !isObject {
-		return []flaw{{field: at.child("metadata"), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no metadata.name", i)}}
+		return []flaw{{field: at.child(metadataKey), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no metadata.name", i)}}
 	}
-	return append(flaws, manifestMetadataFlaws(at.child("metadata"), i, manifest, metadata)...)
+	return append(flaws, manifestMetadataFlaws(at.child(metadataKey), i, manifest, metadata)...)
 }
 
 func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]any) []flaw {
@@ -108,14 +109,14 @@ func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]an
 	if metadata["generateName"] != nil {
 		return flaws
 	}
-	name, isString := metadata["name"].(string)
+	name, isString := metadata[nameKey].(string)
 	switch {
-	case metadata["name"] == nil || isString && name == "":
-		flaws = append(flaws, flaw{field: at.child("name"), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no name", i)})
+	case metadata[nameKey] == nil || isString && name == "":
+		flaws = append(flaws, flaw{field: at.child(nameKey), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no name", i)})
 	case !isString:
-		flaws = append(flaws, notAString(at.child("name"), ReasonInvalidManifest))
+		flaws = append(flaws, notAString(at.child(nameKey), ReasonInvalidManifest))
 	default:
-		flaws = append(flaws, manifestNameFlaws(at.child("name"), manifest, name)...)
+		flaws = append(flaws, manifestNameFlaws(at.child(nameKey), manifest, name)...)
 	}
 	return flaws
 }
@@ -123,13 +124,13 @@ func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]an
 // manifestNameFlaws checks a name against the rule of its kind where that is
 // known: built-in kinds take DNS subdomains, RBAC and custom kinds more.
 func manifestNameFlaws(at fieldPath, manifest map[string]any, name string) []flaw {
-	apiVersion, _ := manifest["apiVersion"].(string)
+	apiVersion, _ := manifest[apiVersionKey].(string)
 	group, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || strings.Contains(name, "{{") {
 		return nil // the schema's check of embedded resources has the words for a bad apiVersion
 	}
 	switch group.Group {
-	case "", "apps", "batch", "autoscaling", "networking.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io":
+	case "", appsv1.GroupName, "batch", "autoscaling", "networking.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io":
 	default:
 		return nil
 	}

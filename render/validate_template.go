@@ -22,14 +22,14 @@ func templateFlaws(object *unstructured.Unstructured) []flaw {
 		Spec addonv1alpha1.AddOnTemplateSpec `json:"spec"`
 	}
 	if err := convert(object.Object, &typed); err != nil {
-		return append(flaws, flaw{field: "spec", reason: ReasonInvalidTemplate, message: err.Error()})
+		return append(flaws, flaw{field: specKey, reason: ReasonInvalidTemplate, message: err.Error()})
 	}
 	if typed.Spec.AddonName == "" {
 		flaws = append(flaws, flaw{field: "spec.addonName", reason: ReasonInvalidTemplate, message: "is empty", hint: "name the ClusterManagementAddOn it belongs to"})
 	}
 	flaws = append(flaws, registrationFlaws(typed.Spec.Registration)...)
 	if len(flaws) == 0 {
-		spec, _ := object.Object["spec"].(map[string]any)
+		spec, _ := object.Object[specKey].(map[string]any)
 		for _, f := range parseTemplate(typed.Spec.AddonName, Template{Name: object.GetName(), Spec: spec}).found.list {
 			flaws = append(flaws, flawOfFinding(f))
 		}
@@ -102,7 +102,7 @@ func customSignerFlaws(at fieldPath, r addonv1alpha1.RegistrationSpec) []flaw {
 		})
 	}
 	if r.CustomSigner.SigningCA.Name == "" {
-		flaws = append(flaws, flaw{field: block.child("signingCA").child("name"), reason: ReasonInvalidSigner, message: "is empty", hint: "name the Secret that holds the signing CA"})
+		flaws = append(flaws, flaw{field: block.child("signingCA").child(nameKey), reason: ReasonInvalidSigner, message: "is empty", hint: "name the Secret that holds the signing CA"})
 	}
 	return flaws
 }
@@ -152,17 +152,17 @@ func singleNamespaceFlaws(at fieldPath, p addonv1alpha1.HubPermissionConfig) []f
 		return append(flaws, invalidRegistration(block, "is required with type SingleNamespace", ""))
 	}
 	if p.SingleNamespace.Namespace == "" {
-		flaws = append(flaws, invalidRegistration(block.child("namespace"), "is empty", ""))
+		flaws = append(flaws, invalidRegistration(block.child(namespaceKey), "is empty", ""))
 	}
 	role := p.SingleNamespace.RoleRef
 	if role.Kind != "Role" && role.Kind != "ClusterRole" {
-		flaws = append(flaws, invalidRegistration(block.child("roleRef").child("kind"), fmt.Sprintf("%q is neither Role nor ClusterRole", shown(role.Kind)), ""))
+		flaws = append(flaws, invalidRegistration(block.child("roleRef").child(kindKey), fmt.Sprintf("%q is neither Role nor ClusterRole", shown(role.Kind)), ""))
 	}
 	if role.APIGroup != rbacv1.GroupName {
 		flaws = append(flaws, invalidRegistration(block.child("roleRef").child("apiGroup"), "must be "+rbacv1.GroupName, ""))
 	}
 	if role.Name == "" {
-		flaws = append(flaws, invalidRegistration(block.child("roleRef").child("name"), "is empty", ""))
+		flaws = append(flaws, invalidRegistration(block.child("roleRef").child(nameKey), "is empty", ""))
 	}
 	return flaws
 }
