@@ -30,7 +30,8 @@ const reasonNotAdmitted problem.Reason = "NotAdmitted"
 // nothing of the commit is applied then. A commit that is on the hub already is not
 // judged again.
 func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
-	if a.admitted || p.source.Status.LastAppliedRevision == p.head.String() && !p.requested {
+	applied := p.source.Status.LastAttemptedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
+	if a.admitted || applied && !p.requested {
 		return nil
 	}
 	problems := p.oversized(todo)

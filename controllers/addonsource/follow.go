@@ -23,6 +23,7 @@ func (p *pass) follow(ctx context.Context) error {
 			return h
 		}
 		p.untouched = true
+		p.memory.failures = 0
 		return nil
 	case inspect:
 		same, err := p.inspect(ctx)
@@ -31,6 +32,7 @@ func (p *pass) follow(ctx context.Context) error {
 		}
 		if same {
 			p.steady = true
+			p.memory.failures = 0
 			return nil
 		}
 	case bring, verify:
@@ -51,7 +53,6 @@ func (p *pass) nextStep() step {
 		spec:          p.spec,
 		attempted:     p.source.Status.LastAttemptedRevision,
 		attemptedSpec: p.source.Status.LastAttemptedSpec,
-		applied:       p.source.Status.LastAppliedRevision,
 		asked:         p.requested || p.forced,
 		compiled:      a != nil,
 		explained:     p.memory.refusalOf(head, p.spec) != nil || p.showsRefusal(),

@@ -27,12 +27,11 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
+	if err := p.seeInventory(ctx, seen); err != nil {
+		return false, err
+	}
 	for _, reference := range p.source.Status.Inventory {
-		object := emptyOf(reference)
-		if err := p.see(ctx, seen, object); err != nil {
-			return false, err
-		}
-		if !ours(seen.live[keyOf(object)], p.name()) {
+		if !ours(seen.live[keyOfReference(reference)], p.name()) {
 			return false, nil
 		}
 	}

@@ -61,10 +61,8 @@ func (p *pass) observe(ctx context.Context, a *attempt) (*observation, error) {
 			return nil, err
 		}
 	}
-	for _, reference := range p.source.Status.Inventory {
-		if err := p.see(ctx, seen, emptyOf(reference)); err != nil {
-			return nil, err
-		}
+	if err := p.seeInventory(ctx, seen); err != nil {
+		return nil, err
 	}
 	if err := p.seeLeaving(ctx, seen, names(a.commit.AddOns)); err != nil {
 		return nil, err
@@ -125,6 +123,26 @@ func (p *pass) see(ctx context.Context, seen *observation, u *unstructured.Unstr
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read %s: %w", key, err))
 	}
 	seen.live[key] = live
+	return nil
+}
+
+// seeInventory reads what was applied before. A kind that the hub does not serve any
+// more has taken its objects with it.
+func (p *pass) seeInventory(ctx context.Context, seen *observation) error {
+	for _, reference := range p.source.Status.Inventory {
+		object := emptyOf(reference)
+		_, err := p.Client.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind())
+		if meta.IsNoMatchError(err) {
+			seen.live[keyOf(object)] = nil
+			continue
+		}
+		if err != nil {
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot find the resource of %s: %w", keyOf(object), err))
+		}
+		if err := p.see(ctx, seen, object); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -62,7 +62,7 @@ func (p *pass) remember(h *halt) {
 	if h == nil || h.kind != refused {
 		return
 	}
-	p.source.Status.LastAttemptedRevision, p.source.Status.LastAttemptedSpec = p.head.String(), p.spec
+	p.source.Status.LastAttemptedRevision, p.source.Status.LastAttemptedSpec = p.head.String(), refusedUnder(p.spec)
 	p.memory.refusal, p.memory.refusedRevision, p.memory.refusedSpec = h, p.head.String(), p.spec
 	p.memory.failures, p.memory.forced = 0, false
 }
@@ -97,7 +97,7 @@ func (p *pass) markSuspended() {
 	conditions.Delete(p.source, fluxmeta.ReconcilingCondition)
 	conditions.Delete(p.source, fluxmeta.StalledCondition)
 	applied := p.source.Status.LastAppliedRevision
-	if applied != "" && applied == p.source.Status.LastAttemptedRevision {
+	if applied != "" && applied == p.source.Status.LastAttemptedRevision && !strings.HasSuffix(p.source.Status.LastAttemptedSpec, refusedUnder("")) {
 		conditions.MarkTrue(p.source, fluxmeta.ReadyCondition, v1alpha1.SuspendedReason, "%s, %s stays applied", text, applied)
 		return
 	}

@@ -23,7 +23,7 @@ func (p *pass) tell(ledger *forge.Ledger, h *halt) {
 	if p.source.Spec.CommitStatus == nil || p.head.Commit == "" {
 		return
 	}
-	judged := p.before.Status.LastAttemptedRevision == p.head.String() && p.before.Status.LastAttemptedSpec == p.spec
+	judged := p.before.Status.LastAttemptedRevision == p.head.String()
 	switch {
 	case p.untouched:
 	case h == nil:

@@ -20,8 +20,8 @@ const (
 type facts struct {
 	head string
 	spec string
-	// attempted, attemptedSpec and applied are from the status.
-	attempted, attemptedSpec, applied string
+	// attempted and attemptedSpec are from the status.
+	attempted, attemptedSpec string
 	// asked says that a reconcile was requested, or that a pass left something to do.
 	asked bool
 	// compiled says that what the head compiles to is in memory.
@@ -32,23 +32,28 @@ type facts struct {
 
 // nextStep returns what a pass does.
 //
-//	attempted  applied  asked | step
-//	other      any      any   | bring
-//	head       any      yes   | bring
-//	head       head     no    | verify, inspect if not compiled
-//	head       other    no    | keep, bring if the reasons are lost
+//	attempted  under the spec  asked | step
+//	other      any             any   | bring
+//	head       any             yes   | bring
+//	head       applied         no    | verify, inspect if not compiled
+//	head       refused         no    | keep, bring if the reasons are lost
+//	head       another         no    | bring
 func nextStep(f facts) step {
-	known := f.attempted == f.head && f.attemptedSpec == f.spec
 	switch {
-	case !known || f.asked:
+	case f.attempted != f.head || f.asked:
 		return bring
-	case f.applied == f.head && f.compiled:
+	case f.attemptedSpec == f.spec && f.compiled:
 		return verify
-	case f.applied == f.head:
+	case f.attemptedSpec == f.spec:
 		return inspect
-	case f.explained:
+	case f.attemptedSpec == refusedUnder(f.spec) && f.explained:
 		return keep
 	default:
 		return bring
 	}
 }
+
+// refusedUnder is what status.lastAttemptedSpec says of a commit that was refused
+// under a fingerprint. That the commit is not lastAppliedRevision does not say it:
+// the same commit may have been applied from another path before.
+func refusedUnder(spec string) string { return spec + "-refused" }

@@ -37,10 +37,8 @@ func (p *pass) withdraw(ctx context.Context) error {
 	if err := p.seeRollouts(ctx, seen); err != nil {
 		return err
 	}
-	for _, reference := range p.source.Status.Inventory {
-		if err := p.see(ctx, seen, emptyOf(reference)); err != nil {
-			return err
-		}
+	if err := p.seeInventory(ctx, seen); err != nil {
+		return err
 	}
 	if err := p.seeLeaving(ctx, seen, nil); err != nil {
 		return err

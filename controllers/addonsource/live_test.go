@@ -1,0 +1,118 @@
+package addonsource_test
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/test/gitserver"
+)
+
+// patience is how long the machine may take, not how long anything should.
+const patience = time.Minute
+
+// run starts a manager that sees the sources of the world's namespace.
+func (w *world) run() {
+	GinkgoHelper()
+	only := cache.ByObject{Namespaces: map[string]cache.Config{w.namespace: {}}}
+	mgr, err := ctrl.NewManager(theHub.Config(), ctrl.Options{
+		Scheme:     scheme,
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&v1alpha1.AddOnSource{}: only, &v1alpha1.AddOnRollout{}: only},
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	desk := forge.NewDesk(mgr.GetAPIReader(), &http.Client{Timeout: 10 * time.Second})
+	Expect(mgr.Add(desk)).To(Succeed())
+	reconciler := addonsource.New(addonsource.Config{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: record.NewFakeRecorder(1000), Desk: desk,
+	})
+	Expect(reconciler.SetupWithManager(mgr, addonsource.Options{Concurrent: 2})).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Expect(<-stopped).To(Succeed())
+	})
+}
+
+var _ = Describe("A running operator", func() {
+	It("follows Git, repairs drift when it happens, and hears of deliveries", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Interval.Duration = time.Hour })
+		first := w.commit("add hello", addOnFiles())
+		w.run()
+		applied := func(sha string) {
+			GinkgoHelper()
+			Eventually(func() string { return w.source().Status.LastAppliedRevision }).WithTimeout(patience).Should(HaveSuffix(sha))
+		}
+		applied(first)
+		w.delivered(first, "success")
+		Eventually(func() bool {
+			return conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)
+		}).WithTimeout(patience).Should(BeTrue())
+
+		second := w.commit("explain", map[string]string{"README.md": "hello"})
+		w.request("now")
+		applied(second)
+
+		theGit.ResetRequests()
+		Expect(admin.Delete(context.Background(), w.rollout())).To(Succeed())
+		Eventually(func() bool { return exists(w.rollout()) }).WithTimeout(patience).Should(BeTrue())
+
+		cma := w.cma()
+		w.read(cma)
+		cma.Spec.AddOnMeta.DisplayName = "Goodbye"
+		Expect(admin.Update(context.Background(), cma)).To(Succeed())
+		Eventually(func() string {
+			w.read(cma)
+			return cma.Spec.AddOnMeta.DisplayName
+		}).WithTimeout(patience).Should(Equal("Hello"))
+
+		revision := w.revisions()[0]
+		Expect(admin.Delete(context.Background(), &revision)).To(Succeed())
+		Eventually(w.revisions).WithTimeout(patience).Should(HaveLen(1))
+		Expect(theGit.Requests()).To(Equal(gitserver.Requests{}), "none of this needs the repository")
+	})
+
+	It("is not held up by a repository that hangs", func() {
+		slow, err := gitserver.Start(gitserver.Options{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(slow.Close()).To(Succeed()) })
+		hanging, err := slow.Create("hanging")
+		Expect(err).NotTo(HaveOccurred())
+		slow.Hang()
+		DeferCleanup(slow.Heal)
+
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = nil })
+		other := w.newSource("hanging", func(s *v1alpha1.AddOnSource) {
+			s.Spec.URL, s.Spec.Timeout = hanging.URL(), &metav1.Duration{Duration: time.Second}
+		})
+		w.create(other)
+		w.run()
+		sha := w.commit("add hello", addOnFiles())
+		w.request("now")
+		Eventually(func() string { return w.source().Status.LastAppliedRevision }).WithTimeout(patience).Should(HaveSuffix(sha))
+		Eventually(func() string {
+			w.read(other)
+			return conditions.GetReason(other, "Ready")
+		}).WithTimeout(patience).Should(Equal(v1alpha1.FetchFailedReason), "spec.timeout bounds the look")
+	})
+})
