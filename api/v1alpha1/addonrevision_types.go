@@ -18,6 +18,11 @@ type AddOnRevisionSpec struct {
 	// +kubebuilder:validation:Pattern="^v[0-9]+:sha256:[0-9a-f]{64}$"
 	Digest string `json:"digest"`
 	// Body is the gzip'd canonical content.
+	//
+	// Not format byte: the API server reads that with the URL alphabet when a CEL
+	// rule compares it, and then refuses every update of most bodies, also one that
+	// only annotates. Of a format it does not know it makes nothing.
+	// +kubebuilder:validation:Format=base64
 	Body []byte `json:"body"`
 }
 

@@ -383,7 +383,8 @@ type RemovalBudget struct {
 	Since metav1.Time `json:"since"`
 	// Total is the add-on's ManagedClusterAddOns counted when it began.
 	Total int32 `json:"total"`
-	// WindowStart is when the current budget window began.
+	// WindowStart is when the newest of Removed was let go; the budget's window is
+	// over a grace period later.
 	// +optional
 	WindowStart *metav1.Time `json:"windowStart,omitempty"`
 	// Removed in the current window, by name, sorted.
