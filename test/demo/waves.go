@@ -90,7 +90,7 @@ func (w waves) checkSoak(statuses []v1alpha1.AddOnRolloutStatus) error {
 				admitted = wave.AdmittedAt.Time
 			}
 			for _, v := range wave.Verified {
-				if wave.Stage == "canary" && v.At.Time.After(verified) {
+				if wave.Stage == "canary" && v.At.After(verified) {
 					verified = v.At.Time
 				}
 			}

@@ -174,16 +174,16 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 
 func (w *World) startForge(context.Context, WorldOptions) error {
 	var err error
-	if w.Git, err = gitserver.Start(gitserver.Options{Dir: filepath.Join(w.Dir, "git"), Now: time.Now}); err != nil {
+	if w.Git, err = gitserver.Start(gitserver.Options{Dir: filepath.Join(w.Dir, "git"), Now: time.Now}); err != nil { //nolint:contextcheck // git on this machine, at once
 		return err
 	}
 	w.finally(w.Git.Close)
-	if w.Repo, err = w.Git.Create(SourceName); err != nil {
+	if w.Repo, err = w.Git.Create(SourceName); err != nil { //nolint:contextcheck // git on this machine, at once
 		return err
 	}
 	w.Forge = forge.New(ForgeRepository)
 	w.Forge.RequireToken(forgeToken)
-	if _, err = w.Forge.Start(); err != nil {
+	if _, err = w.Forge.Start(); err != nil { //nolint:contextcheck // it listens until Close
 		return err
 	}
 	w.finally(w.Forge.Close)
