@@ -28,7 +28,10 @@ type agentConfig struct {
 	proxy        addonv1alpha1.ProxyConfig
 	requirements []requirement
 
-	found findings
+	// unreadable: nothing of it is known, so that looking for variables would only
+	// say that they are missing.
+	unreadable bool
+	found      findings
 }
 
 // given is an optional JSON value.
@@ -51,12 +54,14 @@ func parseAgentConfig(c Config) *agentConfig {
 	if !ok {
 		if c.Body["spec"] != nil {
 			add("spec", ReasonInvalidConfig, "is no object", "")
+			a.unreadable = true
 		}
 		return a
 	}
 	var spec addonv1alpha1.AddOnDeploymentConfigSpec
 	if err := convert(body, &spec); err != nil {
 		add("spec", ReasonInvalidConfig, err.Error(), "")
+		a.unreadable = true
 		return a
 	}
 	a.variables, a.namespace, a.proxy = spec.CustomizedVariables, spec.AgentInstallNamespace, spec.ProxyConfig

@@ -50,7 +50,7 @@ func newBuilder(addOn string, a *assignment, registries, name string) (*builder,
 		b.mirrors = mirrors
 	}
 	b.found.list = slices.Concat(a.found.list, a.agent.found.list)
-	if b.template == nil {
+	if b.template == nil || b.agent.unreadable {
 		return nil, b.found.err(addOn)
 	}
 	b.found.list = append(b.found.list, b.template.found.list...)
@@ -126,7 +126,7 @@ func (b *builder) notice(p *pod) {
 		name, _ := c.fields["name"].(string)
 		b.alone = b.alone || (len(b.mirrors) > 0 && varies(image)) ||
 			(len(b.agent.requirements) > 0 && (varies(p.name) || varies(name)))
-		for _, list := range []struct{ fields, key string }{{"env", "name"}, {"volumeMounts", "mountPath"}} {
+		for _, list := range []struct{ fields, key string }{{"env", nameKey}, {"volumeMounts", "mountPath"}} {
 			b.alone = b.alone || slices.ContainsFunc(objectsIn(c.fields, list.fields), func(o map[string]any) bool {
 				text, _ := o[list.key].(string)
 				return varies(text)

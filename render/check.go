@@ -50,8 +50,7 @@ func (r *Renderer) names(resource string) bool {
 func (r *Renderer) check(a *assignment) []Finding {
 	b, err := newBuilder(r.addOn, a, "", probeCluster)
 	if err != nil {
-		var invalid *InvalidError
-		if errors.As(err, &invalid) {
+		if invalid, ok := errors.AsType[*InvalidError](err); ok {
 			return invalid.Findings
 		}
 		return []Finding{{Reason: ReasonInvalidTemplate, Message: err.Error()}}

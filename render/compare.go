@@ -118,9 +118,9 @@ func sameMeaning(desired, existing []byte) bool {
 		return false
 	}
 	switch id.Kind {
-	case "Deployment":
+	case deploymentKind:
 		return sameTyped(a, b, &appsv1.Deployment{}, &appsv1.Deployment{})
-	case "DaemonSet":
+	case daemonSetKind:
 		return sameTyped(a, b, &appsv1.DaemonSet{}, &appsv1.DaemonSet{})
 	}
 	return false
@@ -135,7 +135,7 @@ func decoded(raw []byte) (map[string]any, bool) {
 	if err := utiljson.Unmarshal(raw, &fields); err != nil || fields == nil {
 		return nil, false
 	}
-	for _, path := range [][]string{{"metadata"}, {"spec", "template", "metadata"}} {
+	for _, path := range [][]string{{metadataKey}, {specKey, templateKey, metadataKey}} {
 		at := fields
 		for _, name := range path {
 			at, _ = at[name].(map[string]any)

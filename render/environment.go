@@ -7,7 +7,7 @@ func (p *pod) inject(env []variable) {
 			if c.keep && has(c.fields, "env", "name", v.name) {
 				continue
 			}
-			entry := map[string]any{"name": v.name}
+			entry := map[string]any{nameKey: v.name}
 			if v.value != "" { // as the typed form is encoded
 				entry["value"] = v.value
 			}

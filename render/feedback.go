@@ -85,7 +85,7 @@ func (f feedback) paths() []workv1.JsonPath {
 	}
 	add(valueGeneration, ".metadata.generation")
 	status := map[string][][2]string{
-		"Deployment": {
+		deploymentKind: {
 			{valueObservedGeneration, ".status.observedGeneration"},
 			{valueDesired, ".spec.replicas"},
 			{valueTotal, ".status.replicas"},
@@ -96,7 +96,7 @@ func (f feedback) paths() []workv1.JsonPath {
 			{valueMessage, `.status.conditions[?(@.type=="Progressing")].message`},
 			{valueSince, `.status.conditions[?(@.type=="Progressing")].lastUpdateTime`},
 		},
-		"DaemonSet": {
+		daemonSetKind: {
 			{valueObservedGeneration, ".status.observedGeneration"},
 			{valueDesired, ".status.desiredNumberScheduled"},
 			{valueUpdated, ".status.updatedNumberScheduled"},
@@ -163,8 +163,8 @@ func (f feedback) union(effective workv1.ManifestConfigOption) []workv1.Feedback
 // wellKnown are the names of the agent's WellKnownStatus values for the kind.
 func (f feedback) wellKnown() []string {
 	return map[string][]string{
-		"Deployment": {"ReadyReplicas", "Replicas", "AvailableReplicas"},
-		"DaemonSet":  {"NumberReady", "DesiredNumberScheduled", "NumberAvailable"},
-		"Job":        {"JobComplete", "JobSucceeded"},
+		deploymentKind: {"ReadyReplicas", "Replicas", "AvailableReplicas"},
+		daemonSetKind:  {"NumberReady", "DesiredNumberScheduled", "NumberAvailable"},
+		"Job":          {"JobComplete", "JobSucceeded"},
 	}[f.kind.name]
 }

@@ -21,8 +21,8 @@ var wellKnownPaths = map[string][]workv1.JsonPath{
 // answers evaluates the feedback rules for an object as the work agent does: the
 // first matching entry with rules, JSON paths in braces, missing keys allowed,
 // strings, integers and booleans only.
-func answers(t testing.TB, object map[string]any, options []workv1.ManifestConfigOption) []workv1.FeedbackValue {
-	t.Helper()
+func answers(tb testing.TB, object map[string]any, options []workv1.ManifestConfigOption) []workv1.FeedbackValue {
+	tb.Helper()
 	var out []workv1.FeedbackValue
 	for _, rule := range effectOn(identityOf(object).resource(), options).FeedbackRules {
 		paths := rule.JsonPaths
@@ -32,11 +32,11 @@ func answers(t testing.TB, object map[string]any, options []workv1.ManifestConfi
 		for _, path := range paths {
 			j := jsonpath.New(path.Name).AllowMissingKeys(true)
 			if err := j.Parse("{" + path.Path + "}"); err != nil {
-				t.Fatalf("path %s: %v", path.Path, err)
+				tb.Fatalf("path %s: %v", path.Path, err)
 			}
 			results, err := j.FindResults(object)
 			if err != nil {
-				t.Fatalf("path %s: %v", path.Path, err)
+				tb.Fatalf("path %s: %v", path.Path, err)
 			}
 			if len(results) == 0 || len(results[0]) == 0 {
 				continue
@@ -50,7 +50,7 @@ func answers(t testing.TB, object map[string]any, options []workv1.ManifestConfi
 			case bool:
 				value = workv1.FieldValue{Type: workv1.Boolean, Boolean: &v}
 			default:
-				t.Fatalf("path %s: an agent returns no %T", path.Path, v)
+				tb.Fatalf("path %s: an agent returns no %T", path.Path, v)
 			}
 			out = append(out, workv1.FeedbackValue{Name: path.Name, Value: value})
 		}

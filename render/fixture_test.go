@@ -10,11 +10,11 @@ import (
 )
 
 // parsed reads YAML into unstructured JSON.
-func parsed(t testing.TB, text string) map[string]any {
-	t.Helper()
+func parsed(tb testing.TB, text string) map[string]any {
+	tb.Helper()
 	fields := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
+		tb.Fatalf("%v in\n%s", err, text)
 	}
 	return fields
 }
@@ -28,61 +28,61 @@ func agentReference(name string) ConfigReference {
 }
 
 // templateOf is an AddOnTemplate with the given spec.
-func templateOf(t testing.TB, name, spec string) Template {
-	t.Helper()
-	return Template{Name: name, SpecHash: "hash-of-" + name, Spec: parsed(t, spec)}
+func templateOf(tb testing.TB, name, spec string) Template {
+	tb.Helper()
+	return Template{Name: name, SpecHash: "hash-of-" + name, Spec: parsed(tb, spec)}
 }
 
 // agentOf is an AddOnDeploymentConfig with the given spec.
-func agentOf(t testing.TB, name, spec string) Config {
-	t.Helper()
+func agentOf(tb testing.TB, name, spec string) Config {
+	tb.Helper()
 	return Config{
 		ConfigReference: agentReference(name), Kind: "AddOnDeploymentConfig", APIVersion: addonGroup + "/v1alpha1",
-		SpecHash: "hash-of-" + name, Body: map[string]any{"spec": parsed(t, spec)},
+		SpecHash: "hash-of-" + name, Body: map[string]any{"spec": parsed(tb, spec)},
 	}
 }
 
 // contentOf is the add-on hello with one template and, unless it is "", one
 // AddOnDeploymentConfig, both by default.
-func contentOf(t testing.TB, template, agent string) Content {
-	t.Helper()
+func contentOf(tb testing.TB, template, agent string) Content {
+	tb.Helper()
 	c := Content{
 		AddOn:     "hello",
-		Templates: []Template{templateOf(t, "hello-template", template)},
+		Templates: []Template{templateOf(tb, "hello-template", template)},
 		Defaults:  []ConfigReference{templateReference("hello-template")},
 	}
 	if agent != "" {
-		c.Configs = []Config{agentOf(t, "agent", agent)}
+		c.Configs = []Config{agentOf(tb, "agent", agent)}
 		c.Defaults = append([]ConfigReference{agentReference("agent")}, c.Defaults...)
 	}
 	return c
 }
 
-func newRenderer(t testing.TB, c Content) *Renderer {
-	t.Helper()
+func newRenderer(tb testing.TB, c Content) *Renderer {
+	tb.Helper()
 	r, err := NewRenderer(c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }
 
 // renderedFor renders content for a cluster.
-func renderedFor(t testing.TB, c Content, cluster Cluster) Rendered {
-	t.Helper()
-	got, err := newRenderer(t, c).Render(cluster)
+func renderedFor(tb testing.TB, c Content, cluster Cluster) Rendered {
+	tb.Helper()
+	got, err := newRenderer(tb, c).Render(cluster)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return got
 }
 
 // objectsFor renders a template and a configuration for cluster1.
-func objectsFor(t testing.TB, template, agent string) []*unstructured.Unstructured {
-	t.Helper()
-	objects, err := renderedFor(t, contentOf(t, template, agent), Cluster{Name: "cluster1"}).Objects()
+func objectsFor(tb testing.TB, template, agent string) []*unstructured.Unstructured {
+	tb.Helper()
+	objects, err := renderedFor(tb, contentOf(tb, template, agent), Cluster{Name: "cluster1"}).Objects()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return objects
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -109,7 +109,7 @@ func checkNames(obj map[string]any, at *field.Path, invalid func(at *field.Path,
 	id := identityOf(obj)
 	metadata, _ := obj["metadata"].(map[string]any)
 	at = at.Child("metadata")
-	for _, message := range path.IsValidPathSegmentName(id.Name) {
+	for _, message := range content.IsPathSegmentName(id.Name) {
 		invalid(at.Child("name"), fmt.Sprintf("%.80q %s", id.Name, message))
 	}
 	if id.Namespace != "" {

@@ -41,14 +41,14 @@ func registrationNamespace(configured string, objects []object) string {
 			continue
 		}
 		switch o.workload.kind.name {
-		case "Deployment":
+		case deploymentKind:
 			deployment = o.id.Namespace
-		case "DaemonSet":
+		case daemonSetKind:
 			daemonSet = cmp.Or(daemonSet, o.id.Namespace)
 		default:
 			other = cmp.Or(other, o.id.Namespace)
 		}
-		if o.workload.kind.name == "Deployment" {
+		if o.workload.kind.name == deploymentKind {
 			break
 		}
 	}

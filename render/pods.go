@@ -17,15 +17,24 @@ type workloadType struct {
 	ocm bool
 }
 
+// templateKey is where a workload has its pod template.
+const templateKey = "template"
+
+// Kinds that OCM decorates and probes, too.
+const (
+	deploymentKind = "Deployment"
+	daemonSetKind  = "DaemonSet"
+)
+
 // workloadKinds are the kinds that run pods. OCM knows the first two (OCM
 // behaviour, row 63); versions do not matter, as for OCM.
 func workloadKinds() []workloadType {
 	return []workloadType{
-		{group: "apps", name: "Deployment", resource: "deployments", template: []string{"spec", "template"}, ocm: true},
-		{group: "apps", name: "DaemonSet", resource: "daemonsets", template: []string{"spec", "template"}, ocm: true},
-		{group: "apps", name: "StatefulSet", resource: "statefulsets", template: []string{"spec", "template"}},
-		{group: "batch", name: "Job", resource: "jobs", template: []string{"spec", "template"}},
-		{group: "batch", name: "CronJob", resource: "cronjobs", template: []string{"spec", "jobTemplate", "spec", "template"}},
+		{group: "apps", name: deploymentKind, resource: "deployments", template: []string{specKey, templateKey}, ocm: true},
+		{group: "apps", name: daemonSetKind, resource: "daemonsets", template: []string{specKey, templateKey}, ocm: true},
+		{group: "apps", name: "StatefulSet", resource: "statefulsets", template: []string{specKey, templateKey}},
+		{group: "batch", name: "Job", resource: "jobs", template: []string{specKey, templateKey}},
+		{group: "batch", name: "CronJob", resource: "cronjobs", template: []string{specKey, "jobTemplate", specKey, templateKey}},
 	}
 }
 
@@ -58,7 +67,7 @@ type container struct {
 // API server takes are findings.
 func podOf(obj map[string]any, k workloadType, at *field.Path, invalid func(at *field.Path, message string)) *pod {
 	var next any = obj
-	for _, name := range append(slices.Clone(k.template), "spec") {
+	for _, name := range append(slices.Clone(k.template), specKey) {
 		at = at.Child(name)
 		fields, ok := next.(map[string]any)
 		if !ok {

@@ -37,7 +37,7 @@ func proxyVolumes(addOn string, proxy addonv1alpha1.ProxyConfig) []volume {
 		return nil
 	}
 	return []volume{{name: caBundleVolume, path: caBundlePath, source: map[string]any{
-		"configMap": map[string]any{"name": caBundleConfigMap(addOn)},
+		"configMap": map[string]any{nameKey: caBundleConfigMap(addOn)},
 	}}}
 }
 
@@ -57,7 +57,7 @@ func caBundleObjects(addOn string, proxy addonv1alpha1.ProxyConfig, namespaces [
 		out = append(out, map[string]any{
 			"apiVersion": "v1",
 			"kind":       "ConfigMap",
-			"metadata":   map[string]any{"name": caBundleConfigMap(addOn), "namespace": namespace},
+			"metadata":   map[string]any{nameKey: caBundleConfigMap(addOn), "namespace": namespace},
 			"data":       map[string]any{caBundleFile: string(proxy.CABundle)},
 		})
 	}

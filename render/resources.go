@@ -3,10 +3,10 @@ package render
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -68,9 +68,9 @@ func (p *pod) require(requirements []requirement) {
 	for _, c := range p.containers {
 		name, _ := c.fields["name"].(string)
 		id := p.resource + ":" + p.name + ":" + name
-		for i := len(requirements) - 1; i >= 0; i-- {
-			if requirements[i].container.MatchString(id) {
-				c.fields["resources"] = runtime.DeepCopyJSON(requirements[i].resources)
+		for _, r := range slices.Backward(requirements) {
+			if r.container.MatchString(id) {
+				c.fields["resources"] = runtime.DeepCopyJSON(r.resources)
 				break
 			}
 		}

@@ -71,58 +71,62 @@ func TestRow50Split(t *testing.T) {
 // dumbSplit says the same as split, in the slowest way that is easy to believe.
 func dumbSplit(objects []sized, present [][]identity) [][]int {
 	where := make([]int, len(objects)) // -1: nowhere yet
-	parts := make([][]int, len(present))
-	size := func(part []int) (n int) {
-		for _, o := range part {
-			n += objects[o].size
-		}
-		return n
-	}
 	for o := range objects {
 		where[o] = -1
 	}
+	parts := make([][]int, len(present))
 	for p := range present {
-		for _, id := range present[p] {
-			for o := range objects {
-				if objects[o].id == id && where[o] < 0 {
-					where[o] = p
-					parts[p] = append(parts[p], o)
-				}
-			}
-		}
-		for size(parts[p]) > WorkLimit && len(parts[p]) > 1 {
-			where[parts[p][len(parts[p])-1]] = -1
-			parts[p] = parts[p][:len(parts[p])-1]
-		}
+		parts[p] = dumbKeep(objects, present[p], where)
 	}
 	added := [][]int(nil)
-	for {
-		next := -1
-		for o := range objects {
-			if where[o] < 0 && (next < 0 || objects[o].size > objects[next].size ||
-				(objects[o].size == objects[next].size && fmt.Sprint(objects[o].id) < fmt.Sprint(objects[next].id))) {
-				next = o
-			}
-		}
-		if next < 0 {
-			return append(parts, added...)
-		}
+	for next := dumbNext(objects, where); next >= 0; next = dumbNext(objects, where) {
 		where[next] = 0
 		best := -1
 		for p := range parts {
-			if size(parts[p])+objects[next].size < workRoom && (best < 0 || size(parts[p]) < size(parts[best])) {
+			if total(objects, parts[p])+objects[next].size < workRoom && (best < 0 || total(objects, parts[p]) < total(objects, parts[best])) {
 				best = p
 			}
 		}
 		switch last := len(added) - 1; {
 		case best >= 0:
 			parts[best] = append(parts[best], next)
-		case last >= 0 && size(added[last])+objects[next].size < workRoom:
+		case last >= 0 && total(objects, added[last])+objects[next].size < workRoom:
 			added[last] = append(added[last], next)
 		default:
 			added = append(added, []int{next})
 		}
 	}
+	return append(parts, added...)
+}
+
+// dumbKeep is what stays of an existing work.
+func dumbKeep(objects []sized, ids []identity, where []int) []int {
+	var part []int
+	for _, id := range ids {
+		for o := range objects {
+			if objects[o].id == id && where[o] < 0 {
+				where[o] = 0
+				part = append(part, o)
+			}
+		}
+	}
+	for total(objects, part) > WorkLimit && len(part) > 1 {
+		where[part[len(part)-1]] = -1
+		part = part[:len(part)-1]
+	}
+	return part
+}
+
+// dumbNext is the largest object that is nowhere yet.
+func dumbNext(objects []sized, where []int) int {
+	next := -1
+	for o := range objects {
+		if where[o] < 0 && (next < 0 || objects[o].size > objects[next].size ||
+			(objects[o].size == objects[next].size && fmt.Sprint(objects[o].id) < fmt.Sprint(objects[next].id))) {
+			next = o
+		}
+	}
+	return next
 }
 
 func TestSplitAgreesWithTheDumbOne(t *testing.T) {
@@ -143,22 +147,7 @@ func TestSplitAgreesWithTheDumbOne(t *testing.T) {
 		if diff := cmp.Diff(dumbSplit(objects, present), got); diff != "" {
 			t.Fatalf("(-dumb +split):\n%s", diff)
 		}
-		var all []int
-		for p, part := range got {
-			if len(part) > 1 && total(objects, part) > WorkLimit {
-				t.Fatalf("work %d has %d bytes", p, total(objects, part))
-			}
-			if p >= len(present) && len(part) == 0 {
-				t.Fatalf("work %d is new and empty", p)
-			}
-			all = append(all, part...)
-		}
-		slices.Sort(all)
-		for i := range objects {
-			if i >= len(all) || all[i] != i {
-				t.Fatalf("objects placed: %v of %d", all, len(objects))
-			}
-		}
+		placedOnce(t, objects, got, len(present))
 		// Splitting what was split moves nothing.
 		again := make([][]identity, len(got))
 		for p, part := range got {
@@ -170,4 +159,25 @@ func TestSplitAgreesWithTheDumbOne(t *testing.T) {
 			t.Fatalf("a second time (-first +second):\n%s", diff)
 		}
 	})
+}
+
+// placedOnce asserts that every object is in one work and that no work is too large.
+func placedOnce(t *rapid.T, objects []sized, parts [][]int, present int) {
+	t.Helper()
+	var all []int
+	for p, part := range parts {
+		if len(part) > 1 && total(objects, part) > WorkLimit {
+			t.Fatalf("work %d has %d bytes", p, total(objects, part))
+		}
+		if p >= present && len(part) == 0 {
+			t.Fatalf("work %d is new and empty", p)
+		}
+		all = append(all, part...)
+	}
+	slices.Sort(all)
+	for i := range objects {
+		if i >= len(all) || all[i] != i {
+			t.Fatalf("objects placed: %v of %d", all, len(objects))
+		}
+	}
 }

@@ -87,7 +87,7 @@ func (p *parsedTemplate) check(add func(field string, reason problem.Reason, mes
 	}
 	if p.deleteOption != nil && p.deleteOption.TTLSecondsAfterFinished != nil {
 		add("spec.agentSpec.deleteOption.ttlSecondsAfterFinished", ReasonNotSupported,
-			"would delete a work that is kept for as long as the add-on is installed", "remove it")
+			"would delete a work that is kept for as long as the add-on is installed", "leave it out")
 	}
 	for i, c := range p.configs {
 		for _, rule := range c.FeedbackRules {

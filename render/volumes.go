@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -48,9 +49,7 @@ func (p *pod) mount(volumes []volume) {
 	for _, v := range volumes {
 		if !has(p.spec, "volumes", "name", v.name) {
 			entry := map[string]any{"name": v.name}
-			for key, value := range v.source {
-				entry[key] = value
-			}
+			maps.Copy(entry, v.source)
 			appendTo(p.spec, "volumes", entry)
 		}
 		for _, c := range p.containers {

@@ -33,12 +33,12 @@ func worksFor(t *testing.T, c Content, existing ...*workv1.ManifestWork) (desire
 	return desired, remove
 }
 
-// configMaps is a template of ConfigMaps, given as name and size.
-func configMaps(objects ...any) string {
+// configMaps is a template of ConfigMaps of a size.
+func configMaps(size int, names ...string) string {
 	var b strings.Builder
 	b.WriteString("agentSpec:\n  workload:\n    manifests:\n")
-	for i := 0; i < len(objects); i += 2 {
-		fmt.Fprintf(&b, "    - {apiVersion: v1, kind: ConfigMap, metadata: {name: %v, namespace: ns}, data: {x: %s}}\n", objects[i], strings.Repeat("x", objects[i+1].(int))) //nolint:errcheck // a table
+	for _, name := range names {
+		fmt.Fprintf(&b, "    - {apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: ns}, data: {x: %s}}\n", name, strings.Repeat("x", size))
 	}
 	return b.String()
 }
@@ -144,13 +144,13 @@ func workNames(works []*workv1.ManifestWork) []string {
 
 func TestRow59WorksComeAndGo(t *testing.T) {
 	const half = workRoom/2 + 1000
-	three := contentOf(t, configMaps("a", half, "b", half, "c", half), "")
+	three := contentOf(t, configMaps(half, "a", "b", "c"), "")
 	first, _ := worksFor(t, three)
 	if diff := cmp.Diff([]string{"addon-hello-deploy-0", "addon-hello-deploy-1", "addon-hello-deploy-2"}, workNames(first)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 
-	withoutB := contentOf(t, configMaps("a", half, "c", half), "")
+	withoutB := contentOf(t, configMaps(half, "a", "c"), "")
 	second, remove := worksFor(t, withoutB, first...)
 	if diff := cmp.Diff([]string{"addon-hello-deploy-0", "addon-hello-deploy-2"}, workNames(second)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
@@ -255,7 +255,7 @@ func TestRow52ManifestConfigsOfTheClustersTemplate(t *testing.T) {
 }
 
 func TestRow40ManifestTooLarge(t *testing.T) {
-	content := contentOf(t, configMaps("small", 10, "large", WorkLimit), "")
+	content := contentOf(t, configMaps(10, "small")+strings.Split(configMaps(WorkLimit, "large"), "manifests:\n")[1], "")
 	_, _, err := renderedFor(t, content, Cluster{Name: "cluster1"}).Works(owner, nil)
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) || invalid.Findings[0].Reason != ReasonManifestTooLarge {
