@@ -67,6 +67,8 @@ type builder struct {
 	parsed   map[string][]document
 	seen     int
 	bytes    int64
+	// stopped: a limit of the whole build was passed; reading on reports it again.
+	stopped bool
 }
 
 func (b *builder) add(p problem.Problem) { b.problems = append(b.problems, p) }
@@ -124,6 +126,9 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 	folded := map[string]string{}
 	for _, e := range list {
 		name := path.Join(dir, e.name)
+		if b.stopped {
+			return nil
+		}
 		if strings.HasPrefix(e.name, ".") || b.ignored(name, e.kind) {
 			continue
 		}

@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,6 +27,8 @@ type nodeDecoder struct {
 	stopped bool
 	// typed nodes come from kustomize, whose tags are right where the style is not.
 	typed bool
+	// lines of the file; none for what kustomize made.
+	lines [][]rune
 
 	allowance       int // bytes that aliases may still add
 	aliases, inside int // aliases met; how many of them we are in
@@ -87,6 +90,10 @@ func (d *nodeDecoder) value(n *yaml.Node, depth int) any {
 // standardTag refuses tags that only programs knowing them can read. The parser
 // takes any, and gives !!binary another value than the text.
 func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
+	if d.bareTag(n) {
+		d.wrong(n, "the tag ! is not allowed")
+		return false
+	}
 	if n.Style&yaml.TaggedStyle == 0 {
 		return true
 	}
@@ -96,6 +103,22 @@ func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 	}
 	d.wrong(n, "the tag %s is not allowed", printable(n.Tag))
 	return false
+}
+
+var bareTagPattern = regexp.MustCompile(`^(?:&\S+\s+)?!(?:\s|[,\]}]|$)`)
+
+// bareTag finds a ! before a value, which makes it a string. The parser drops it,
+// so only the text still knows.
+func (d *nodeDecoder) bareTag(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode || n.Line < 1 || n.Line > len(d.lines) {
+		return false
+	}
+	line, from := d.lines[n.Line-1], n.Column-1
+	if from < 0 || from >= len(line) || line[from] != '!' && line[from] != '&' {
+		return false
+	}
+	const enough = 200
+	return bareTagPattern.MatchString(string(line[from:min(len(line), from+enough)]))
 }
 
 func (d *nodeDecoder) alias(n *yaml.Node, depth int) any {

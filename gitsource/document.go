@@ -47,7 +47,7 @@ func decodeYAML(content []byte) ([]document, []mistake) {
 	if wrong != nil {
 		return nil, []mistake{*wrong}
 	}
-	d := &nodeDecoder{allowance: max(minAllowance, expansion*len(text))}
+	d := &nodeDecoder{allowance: max(minAllowance, expansion*len(text)), lines: textLines(text)}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var docs []document
 	for {
@@ -67,6 +67,15 @@ func decodeYAML(content []byte) ([]document, []mistake) {
 		}
 		docs = append(docs, document{node: node, value: value})
 	}
+}
+
+// textLines cuts a text into lines of characters, as the parser counts columns.
+func textLines(text []byte) [][]rune {
+	var out [][]rune
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		out = append(out, []rune(string(line)))
+	}
+	return out
 }
 
 // nextDocument reads one document; the parser panics on some inputs no one has found yet.

@@ -130,6 +130,7 @@ func (b *builder) list(dir string) ([]entry, *failure) {
 		return nil, fail(FetchFailed, "cannot read directory %s: %s", dir, printable(err.Error()))
 	}
 	if b.seen += len(list); b.seen > b.tree.limits.Files {
+		b.stopped = true
 		return nil, fail(LimitExceeded, "more than %d files and directories", b.tree.limits.Files)
 	}
 	b.dirs[dir] = list
@@ -149,6 +150,7 @@ func (b *builder) read(name string, e entry) ([]byte, *failure) {
 		return nil, fail(LimitExceeded, "the file has %d bytes, at most %d are read", size, limit)
 	}
 	if b.bytes += size; b.bytes > b.tree.limits.TotalBytes {
+		b.stopped = true
 		return nil, fail(LimitExceeded, "all files together have more than %d bytes", b.tree.limits.TotalBytes)
 	}
 	content, err := b.tree.files.content(name, e)

@@ -15,8 +15,10 @@ import (
 var (
 	// unquoted matches every plain scalar that may be something else than a string.
 	// It errs to the large side; the library decides.
-	unquoted = regexp.MustCompile(`^(?:[-+.]?[0-9][0-9A-Za-z_.+-]*|[-+]?\.[0-9A-Za-z]+|~|[A-Za-z]{1,5})$`)
-	integer  = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	unquoted = regexp.MustCompile(`^(?:[-+.]?[0-9][0-9A-Za-z_.+-]*|[-+]?\.[0-9A-Za-z]+|~|(?i:y|n|yes|no|on|off|true|false|null))$`)
+	// decimal is what most of them are; asking the library costs a thousand times as much.
+	decimal = regexp.MustCompile(`^(?:0|-?[1-9][0-9]{0,17})$`)
+	integer = regexp.MustCompile(`^[-+]?[0-9]+$`)
 )
 
 var (
@@ -54,6 +56,9 @@ func plainValue(text string) (any, error) {
 	}
 	if !unquoted.MatchString(text) {
 		return text, nil
+	}
+	if decimal.MatchString(text) {
+		return strconv.ParseInt(text, 10, 64)
 	}
 	encoded, err := sigsyaml.YAMLToJSON([]byte(text))
 	if err != nil {

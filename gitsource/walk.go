@@ -177,6 +177,9 @@ func (w *walker) follow(k kustomization) int {
 	builds := 0
 	declared := map[identity]source{}
 	for _, r := range references(k.Kustomization) {
+		if w.stopped {
+			return builds
+		}
 		p := k.problem(r.field)
 		name, e, f := w.target(k.dir, r)
 		if f != nil {

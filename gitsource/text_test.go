@@ -1,0 +1,165 @@
+package gitsource
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseURL(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"https":       {"https://git.example/team/addons.git", ""},
+		"http":        {"http://git.example:3000/addons", ""},
+		"IPv6":        {"https://[::1]:3000/addons.git", ""},
+		"upper case":  {"HTTPS://git.example/addons.git", ""},
+		"file":        {"file:///etc", `scheme "file" is not supported; use https or http`},
+		"ssh":         {"ssh://git.example/addons.git", `scheme "ssh" is not supported`},
+		"ext":         {"ext::sh -c whoami", "only printable ASCII is allowed"},
+		"scp":         {"git@git.example:team/addons.git", "want https://host/path"},
+		"path":        {"/srv/addons.git", "want https://host/path"},
+		"empty":       {"", "want https://host/path"},
+		"userinfo":    {"https://ana:" + canary + "@git.example/addons.git", "https://git.example/addons.git has credentials in it; put them in a Secret"},
+		"token":       {"https://" + canary + "@git.example/addons.git", "https://git.example/addons.git has credentials in it"},
+		"query":       {"https://git.example/addons.git?token=" + canary, "https://git.example/addons.git has a query or fragment"},
+		"fragment":    {"https://git.example/addons.git#main", "https://git.example/addons.git has a query or fragment"},
+		"option":      {"https://-oProxyCommand=sh/addons.git", "has no usable host"},
+		"no host":     {"https:///addons.git", "has no usable host"},
+		"no path":     {"https://git.example/", "names a host but no repository"},
+		"dots":        {"https://git.example/a/../b", "has .. in its path"},
+		"newline":     {"https://git.example/a\nHost: x", "only printable ASCII is allowed, found another character at position 22"},
+		"NUL":         {"https://git.example/a\x00", "only printable ASCII is allowed"},
+		"IDN":         {"https://gít.example/addons.git", "write an international host name in its xn-- form"},
+		"bad port":    {"https://git.example:port/" + canary, "cannot be parsed"},
+		"bad escape":  {"https://ana:" + canary + "@git.example/%zz", "cannot be parsed"},
+		"too long":    {"https://git.example/" + strings.Repeat("a", maxURLLength), "longer than 2048 characters"},
+		"leading gap": {" https://git.example/a", "only printable ASCII is allowed, found another character at position 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			endpoint, err := parseURL(c.in)
+			if c.want == "" {
+				if err != nil || endpoint.Password != "" || endpoint.User != "" {
+					t.Errorf("got %v and %v", endpoint, err)
+				}
+				return
+			}
+			if !errors.Is(err, ErrInvalidURL) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want an invalid URL with %q", err, c.want)
+			}
+			if strings.Contains(err.Error(), canary) {
+				t.Errorf("the error shows a secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://git.example/a.git":               "https://git.example/a.git",
+		"https://u:p@git.example/a.git?t=1#f":     "https://git.example/a.git",
+		"https://u:p/q@git.example/a.git":         "https://[redacted]/git.example/a.git",
+		"git@git.example:a.git":                   "git.example:a.git",
+		"github.com/org/repo?ref=main":            "github.com/org/repo",
+		"https://git.example/a\r\nHost: evil\x1b": "https://git.example/a??Host: evil?",
+		"": "",
+	} {
+		if got := Redact(in); got != want {
+			t.Errorf("Redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+const someCommit = "0123456789abcdef0123456789abcdef01234567"
+
+func TestParseRevision(t *testing.T) {
+	for in, want := range map[string]Revision{
+		"main@sha1:" + someCommit:             {"main", someCommit},
+		"refs/pull/1/head@sha1:" + someCommit: {"refs/pull/1/head", someCommit},
+		"a@b@sha1:" + someCommit:              {"a@b", someCommit},
+		"sha1:" + someCommit:                  {"", someCommit},
+	} {
+		got, err := ParseRevision(in)
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", in, diff)
+		}
+		if got.String() != in {
+			t.Errorf("%s comes back as %s", in, got)
+		}
+	}
+	for _, in := range []string{
+		"", "main", "main@" + someCommit, "@sha1:" + someCommit, "main@sha1:" + someCommit[:39],
+		"main@sha1:" + strings.ToUpper(someCommit), "main@sha256:" + someCommit, "main@sha1:" + someCommit + "0", "sha1:",
+	} {
+		if got, err := ParseRevision(in); !errors.Is(err, ErrInvalidRevision) {
+			t.Errorf("%q: got %v and %v, want an invalid revision", in, got, err)
+		}
+	}
+}
+
+func FuzzParseRevision(f *testing.F) {
+	for _, s := range []string{"main@sha1:" + someCommit, "sha1:" + someCommit, "a@sha1:b@sha1:" + someCommit, "@", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		r, err := ParseRevision(s)
+		if err != nil {
+			if r != (Revision{}) {
+				t.Errorf("an error and a revision: %v", r)
+			}
+			return
+		}
+		if r.String() != s {
+			t.Errorf("%q comes back as %q", s, r)
+		}
+		if !commitPattern.MatchString(r.Commit) {
+			t.Errorf("%q gives the commit %q", s, r.Commit)
+		}
+	})
+}
+
+func FuzzRedact(f *testing.F) {
+	for _, s := range []string{"https://git.example/a", "ssh://x/y@z", "git@host:path", "a?b#c", "://@/@"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, rest string) {
+		// Whatever follows, credentials in their usual place never show.
+		if got := Redact("https://ana:" + canary + "@" + rest); strings.Contains(got, canary) && !strings.Contains(rest, canary) {
+			t.Errorf("%q shows a secret: %q", rest, got)
+		}
+		if got := Redact(rest); strings.ContainsAny(got, "\n\r\x00\x1b") {
+			t.Errorf("%q is more than a line of text", got)
+		}
+	})
+}
+
+func TestSubject(t *testing.T) {
+	for in, want := range map[string]string{
+		"one\n\nbody":            "one",
+		"\n  padded \r\nmore":    "padded",
+		"bell\x07":               "bell?",
+		strings.Repeat("é", 150): strings.Repeat("é", 100),
+		"":                       "",
+	} {
+		if got := subjectOf(in); got != want {
+			t.Errorf("subjectOf(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"main", "main", 0}, {"mian", "main", 2}, {"", "abc", 3}, {"kitten", "sitting", 3}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+		if got := distance(c.b, c.a); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.b, c.a, got, c.want)
+		}
+	}
+}
