@@ -128,6 +128,10 @@ func (p *planner) settleEntry(u *unit) {
 		e.parked, e.joining, e.admittedAt, e.verifiedAt = false, false, p.second, time.Time{}
 	}
 	at := p.at(u.c, e.revision)
+	if !at && u.c.UpToDate {
+		// What it was admitted to was never written, and it has the target already.
+		at, e.revision, e.admittedAt, e.verifiedAt = true, p.target, p.second, time.Time{}
+	}
 	if !at && !e.verifiedAt.IsZero() {
 		// Its own inputs changed under the same revision: new content, new clocks.
 		e.admittedAt, e.verifiedAt = p.second, time.Time{}

@@ -116,6 +116,9 @@ func (p *planner) unsettled() bool {
 
 func (p *planner) removeWithinBudget(leavers []*unit) {
 	r := p.removal
+	// A record without a window waits out its grace period. One is begun that way when
+	// the status is empty, since what the last window held is lost with it.
+	atOnce := r == nil && p.in.Previous.Target != "" || r != nil && r.WindowStart != nil
 	if r == nil {
 		r = &v1alpha1.RemovalBudget{Since: metav1.NewTime(p.second), Total: p.installed()}
 		p.removal = r
@@ -129,9 +132,9 @@ func (p *planner) removeWithinBudget(leavers []*unit) {
 	budget := max(1, int(r.Total)*removalPercent/100)
 	room := max(0, budget-len(r.Removed))
 	grace := r.Since.Add(p.in.RemovalGrace)
-	if len(pending) > room && p.now.Before(grace) {
+	if len(pending) > 0 && (len(pending) > room || !atOnce) && p.now.Before(grace) {
 		p.look(grace)
-		p.guard = fmt.Sprintf("%s leave, more than the budget of %d: grace period until %s",
+		p.guard = fmt.Sprintf("%s leave, the budget is %d: grace period until %s",
 			clusters(len(pending)), budget, clock(grace, p.now))
 		p.stay(pending, p.guard)
 		return
@@ -145,12 +148,11 @@ func (p *planner) removeWithinBudget(leavers []*unit) {
 	p.waitForWindow(r, pending[len(going):], budget)
 }
 
-// reserveRemoval notes who goes in the current window.
+// reserveRemoval notes who goes in the current window, which begins anew: whenever one
+// looks, no more than the budget went within a grace period.
 func (p *planner) reserveRemoval(r *v1alpha1.RemovalBudget, going []*unit) {
-	if r.WindowStart == nil {
-		start := metav1.NewTime(p.second)
-		r.WindowStart = &start
-	}
+	start := metav1.NewTime(p.second)
+	r.WindowStart = &start
 	removed := slices.Clone(r.Removed)
 	for _, u := range going {
 		removed = append(removed, u.c.Name)

@@ -14,9 +14,8 @@ import (
 // Invariants checks every plan of one rollout against what must hold whatever
 // happened before. It remembers what it saw of the fleet, never what a plan claimed.
 type Invariants struct {
-	verified map[string]seen // since when a cluster has been verified, unbroken
-	removed  []time.Time     // when clusters were let go
-	removals map[string]bool // who was let go and is not gone yet
+	verified map[string]seen      // since when a cluster has been verified, unbroken
+	removed  map[string]time.Time // when clusters were let go
 	// installed is the most ManagedClusterAddOns there ever were.
 	installed int
 	random    *rand.Rand             // orders the input for the determinism check
@@ -24,6 +23,7 @@ type Invariants struct {
 	naive     *naive                 // of the input being checked
 	previous  map[string]bool        // in the ledger before the plan
 	plan      map[string]ledgerEntry // in the ledger after it
+	whole     map[string]bool        // revisions with a whole stage reserved before the plan
 }
 
 type seen struct {
@@ -35,12 +35,12 @@ type ledgerEntry = rollout.Admission
 
 // NewInvariants returns a checker for one rollout from its beginning.
 func NewInvariants() *Invariants {
-	return &Invariants{verified: map[string]seen{}, removals: map[string]bool{}, random: rand.New(rand.NewSource(1))}
+	return &Invariants{verified: map[string]seen{}, removed: map[string]time.Time{}, random: rand.New(rand.NewSource(1))}
 }
 
 // Check returns what the plan breaks; refused is the planner's error.
 func (v *Invariants) Check(in rollout.Input, plan rollout.Plan, refused error) error {
-	v.watch(in)
+	v.installed = max(v.installed, installed(in))
 	if err := v.read(in, plan); err != nil {
 		return err
 	}
@@ -50,6 +50,7 @@ func (v *Invariants) Check(in rollout.Input, plan rollout.Plan, refused error) e
 		v.slots(in),
 		v.order(in),
 		v.soaked(in, plan),
+		v.refilled(in, plan, refused),
 		v.untouched(in, plan),
 		v.leavers(in, plan),
 	}
@@ -59,19 +60,21 @@ func (v *Invariants) Check(in rollout.Input, plan rollout.Plan, refused error) e
 	return errors.Join(checks...)
 }
 
-// Acted notes what a plan did to the fleet.
-func (v *Invariants) Acted(f *Fleet, plan rollout.Plan) {
-	for _, a := range plan.Actions {
-		if a.Kind == rollout.Remove && !v.removals[a.Cluster] {
-			v.removed = append(v.removed, f.Now)
-			v.removals[a.Cluster] = true
+// Stored notes what was seen by a plan that was stored; what others saw is lost with
+// them. A removal counts from then on, whenever it is carried out.
+func (v *Invariants) Stored(in rollout.Input, plan rollout.Plan) {
+	v.watch(in)
+	if r := plan.Ledger.Removal; r != nil {
+		for _, name := range r.Removed {
+			if before := in.Ledger.Removal; before == nil || !slices.Contains(before.Removed, name) {
+				v.removed[name] = in.Now
+			}
 		}
 	}
 }
 
 // watch keeps track of how long each cluster has been verified for what it runs.
 func (v *Invariants) watch(in rollout.Input) {
-	installed := 0
 	for _, c := range in.Clusters {
 		was := v.verified[c.Name]
 		switch {
@@ -80,13 +83,18 @@ func (v *Invariants) watch(in rollout.Input) {
 		case c.Health.State == rollout.HealthProgressing, c.Health.State == rollout.HealthFailed, was.revision != c.Running:
 			delete(v.verified, c.Name)
 		}
-		if c.Installed == rollout.NotInstalled {
-			delete(v.removals, c.Name)
-		} else {
-			installed++
+	}
+}
+
+// installed counts the ManagedClusterAddOns there are.
+func installed(in rollout.Input) int {
+	n := 0
+	for _, c := range in.Clusters {
+		if c.Installed != rollout.NotInstalled && c.Installed != "" {
+			n++
 		}
 	}
-	v.installed = max(v.installed, installed)
+	return n
 }
 
 // read prepares the ledgers before and after, and the oracle's view before.
@@ -107,7 +115,12 @@ func (v *Invariants) read(in rollout.Input, plan rollout.Plan) error {
 	for _, c := range in.Clusters {
 		v.fates[c.Name] = v.naive.without(c)
 	}
+	v.whole = map[string]bool{}
 	for _, a := range before {
+		if a.Cluster == "" {
+			v.whole[a.Revision] = true
+			v.expand(a)
+		}
 		if c, ok := v.naive.clusters[a.Cluster]; ok {
 			v.fates[a.Cluster] = v.naive.with(c, a)
 			v.previous[a.Cluster] = true
@@ -119,6 +132,21 @@ func (v *Invariants) read(in rollout.Input, plan rollout.Plan) error {
 		}
 	}
 	return nil
+}
+
+// expand reads a reservation of a whole stage that is no longer moved as a whole:
+// whoever has the content and is not verified is in flight.
+func (v *Invariants) expand(a ledgerEntry) {
+	for _, s := range v.naive.steps {
+		if s.Name == a.Stage && s.Always {
+			return
+		}
+	}
+	for name, c := range v.naive.clusters {
+		if _, staged := v.naive.stepOf(name); staged && c.Running == a.Revision && c.Health.State != rollout.HealthVerified {
+			v.fates[name] = v.naive.with(c, a)
+		}
+	}
 }
 
 func orDefault(limit int) int {
@@ -175,6 +203,9 @@ func (v *Invariants) fresh(name string) bool {
 	e, ok := v.plan[name]
 	if !ok || e.Parked {
 		return false
+	}
+	if !v.previous[name] && v.whole[e.Revision] {
+		return false // it held a slot in the reservation of its whole stage
 	}
 	return !v.previous[name] || v.fates[name].Kind == "failed" && e.Revision != v.fates[name].Revision
 }
@@ -238,6 +269,33 @@ func (v *Invariants) order(in rollout.Input) error {
 	return nil
 }
 
+// refilled (L3): no slot stays free while somebody who may have it waits.
+func (v *Invariants) refilled(in rollout.Input, plan rollout.Plan, refused error) error {
+	if refused != nil || v.rebuilt(in) || in.Suspended || in.Spec.Suspend || in.Spec.Target == nil {
+		return nil
+	}
+	for i, s := range v.naive.steps {
+		open := !s.Held && (s.Always || v.naive.failures(i, v.fates) <= s.MaxFailures)
+		for _, j := range s.Before {
+			open = open && v.naive.completed(j, v.fates)
+		}
+		flying, idle := 0, ""
+		for _, name := range s.Members {
+			c, _ := plan.Why(name)
+			if _, held := v.plan[name]; held && (c.State.InFlight() || c.State == rollout.Removing) {
+				flying++
+			}
+			if c.State == rollout.Waiting && v.naive.class(name, v.fates[name]) != "" {
+				idle = name
+			}
+		}
+		if open && idle != "" && flying < s.Limit {
+			return fmt.Errorf("L3: %s waits in %s with %d in flight of %d", idle, s.Name, flying, s.Limit)
+		}
+	}
+	return nil
+}
+
 // soaked (S6, S15): a cluster leaves the ledger for the target only when it was seen
 // verified for that content for the whole soak.
 func (v *Invariants) soaked(in rollout.Input, plan rollout.Plan) error {
@@ -250,6 +308,9 @@ func (v *Invariants) soaked(in rollout.Input, plan rollout.Plan) error {
 				continue
 			}
 			was, ok := v.verified[name]
+			if s.Soak == 0 && c.Health.State == rollout.HealthVerified {
+				continue
+			}
 			if !ok || was.revision != c.Running || in.Now.Before(was.since.Add(s.Soak)) {
 				return fmt.Errorf("S6: %s succeeded at %s, verified since %v, soak %s", name, c.Running, was, s.Soak)
 			}
@@ -295,7 +356,7 @@ func (v *Invariants) leavers(in rollout.Input, plan rollout.Plan) error {
 		if in.Spec.Removal == nil && !v.naive.leaving(a.Cluster) {
 			return fmt.Errorf("S8: %s is removed although something selects it, or may", a.Cluster)
 		}
-		if !v.removals[a.Cluster] {
+		if at, ok := v.removed[a.Cluster]; !ok || !in.Now.Before(at.Add(in.RemovalGrace)) {
 			fresh++
 		}
 	}

@@ -48,6 +48,7 @@ func newNaive(in rollout.Input) *naive {
 	switch spec := in.Spec; {
 	case len(spec.Stages) > 0:
 		n.readStages()
+	case spec.Strategy != nil && spec.Strategy.Type == v1alpha1.StrategyRollingUpdateWithPlacement:
 	case spec.Strategy != nil:
 		st := clusterv1alpha1.RolloutStrategy{
 			Type: clusterv1alpha1.RolloutType(spec.Strategy.Type), All: spec.Strategy.All,

@@ -106,6 +106,10 @@ func (n *naive) with(c rollout.Cluster, a rollout.Admission) Fate {
 	if a.Revision == n.target() {
 		has = c.UpToDate
 	}
+	if !has && c.UpToDate {
+		a.Revision, has = n.target(), true
+		f.Revision, f.ours, f.AdmittedAt, f.VerifiedAt = n.target(), true, wholeSecond(now), time.Time{}
+	}
 	if !has && !f.VerifiedAt.IsZero() {
 		f.AdmittedAt, f.VerifiedAt = wholeSecond(now), time.Time{}
 	}
