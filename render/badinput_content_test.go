@@ -89,6 +89,7 @@ func badManifests(t *testing.T) []badInput {
 		manifest("row_38_name", "name: hello-settings", "name: Hello_Settings", at+"[1].metadata.name", `"Hello_Settings" cannot be a name`),
 		manifest("row_38_label_too_long", settings, "{name: hello-settings, labels: {a: "+strings.Repeat("x", 64)+"}}", at+"[1].metadata.labels", "63"),
 		manifest("row_38_annotation_is_a_number", settings, "{name: hello-settings, annotations: {example.com/level: 3}}", at+"[1].metadata.annotations[example.com/level]: must be a string; quote it"),
+		manifest("row_38_namespace_is_a_boolean", settings, "{name: hello-settings, namespace: no}", at+"[1].metadata.namespace: must be a string; quote it"),
 		manifest("row_39_uid", settings, "{name: hello-settings, uid: x}", at+"[1].metadata.uid", "is set by the API server; remove it"),
 		manifest("row_39_resource_version", settings, `{name: hello-settings, resourceVersion: "1"}`, at+"[1].metadata.resourceVersion"),
 		manifest("row_39_owner", settings, "{name: hello-settings, ownerReferences: [{name: x}]}", at+"[1].metadata.ownerReferences"),

@@ -106,6 +106,9 @@ func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]an
 			flaws = append(flaws, stringMapFlaws(at.child(key), value)...)
 		}
 	}
+	if _, isString := metadata[namespaceKey].(string); metadata[namespaceKey] != nil && !isString {
+		flaws = append(flaws, notAString(at.child(namespaceKey), ReasonInvalidManifest))
+	}
 	if metadata["generateName"] != nil {
 		return flaws
 	}
