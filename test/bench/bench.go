@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/demo"
+)
+
+// bench is one run.
+type bench struct {
+	world *demo.World
+	names []string
+	addOn *watcher
+	// captured are the objects AddonFlow left behind; the floor writes their bytes.
+	captured []pair
+
+	results []result
+	rest    result
+	floors  map[string]time.Duration
+}
+
+// result is one measurement of AddonFlow.
+type result struct {
+	name  string
+	floor string // which floor it is compared with
+	// took is from the request to look at Git to the last add-on done.
+	took     time.Duration
+	requests counts
+	cpu      time.Duration
+	rss      int64 // bytes, the peak so far
+}
+
+// newBench declares the add-on in Git and applies its source, with no operator yet.
+func newBench(ctx context.Context, w *demo.World, names []string) (*bench, error) {
+	source, err := w.Source()
+	if err != nil {
+		return nil, err
+	}
+	// Looks happen when they are asked for, and at no other time.
+	source.Spec.Interval = metav1.Duration{Duration: time.Hour}
+	for _, obj := range []client.Object{w.ForgeSecret(), source} {
+		if err := w.Client.Create(ctx, obj); err != nil {
+			return nil, err
+		}
+	}
+	watcher, err := watchAddOns(ctx, w.Client)
+	if err != nil {
+		return nil, err
+	}
+	return &bench{world: w, names: names, addOn: watcher, floors: map[string]time.Duration{}}, nil
+}
+
+// measureAll is what the operator is measured doing, in one go.
+func (b *bench) measureAll(ctx context.Context) error {
+	if err := b.idle(ctx); err != nil {
+		return err
+	}
+	for _, step := range []struct{ name, floor, tag, strategy string }{
+		{"install", "install", "v1", "type: All"},
+		{"upgrade", "upgrade", "v2", "type: All"},
+		{"revert", "upgrade", "v1", "type: All"},
+		{"upgrade, Progressive 25%", "upgrade", "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
+	} {
+		r, err := b.measure(ctx, step.tag, step.strategy)
+		if err != nil {
+			return fmt.Errorf("cannot measure %s: %w", step.name, err)
+		}
+		r.name, r.floor = step.name, step.floor
+		b.results = append(b.results, r)
+		fmt.Printf("  ✔ %-34s %4.1fs\n", step.name, r.took.Seconds())
+	}
+	var err error
+	if b.rest, err = b.atRest(ctx, 20*time.Second); err != nil {
+		return err
+	}
+	b.captured, err = capture(ctx, b.world.Client)
+	return err
+}
+
+// idle waits until the operator has looked at the empty repository, so that its
+// start is not part of any measurement.
+func (b *bench) idle(ctx context.Context) error {
+	if _, err := b.world.Repo.Commit("begin", map[string]string{"addons/README.md": "empty"}); err != nil {
+		return err
+	}
+	_, err := b.reconcile(ctx)
+	return err
+}
+
+// measure commits a content and waits until the last add-on is done with it.
+func (b *bench) measure(ctx context.Context, tag, strategy string) (result, error) {
+	tree, err := demo.HelloTree(tag, time.Second)
+	if err != nil {
+		return result{}, err
+	}
+	tree["addons/hello/addonrollout.yaml"] = strings.Join([]string{
+		"apiVersion: addonflow.io/v1alpha1", "kind: AddOnRollout", "metadata:", "  name: hello",
+		"spec:", "  strategy:", "    " + strategy, "",
+	}, "\n")
+	before, err := b.snapshot(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	if _, err := b.world.Repo.Commit(tag, tree); err != nil {
+		return result{}, err
+	}
+	b.addOn.expect(b.names)
+	begun, err := b.request(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	done, err := b.addOn.wait(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	if err := b.concluded(ctx); err != nil {
+		return result{}, err
+	}
+	r, err := b.since(ctx, before)
+	r.took = done.Sub(begun)
+	return r, err
+}
+
+// request sets the annotation that asks for a look at Git, right after the push.
+func (b *bench) request(ctx context.Context) (time.Time, error) {
+	now := time.Now()
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: demo.SourceName}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, now.Format(time.RFC3339Nano))
+	return now, b.world.Client.Patch(ctx, source, client.RawPatch("application/merge-patch+json", patch))
+}
+
+// reconcile asks for a look and waits until it was taken.
+func (b *bench) reconcile(ctx context.Context) (time.Time, error) {
+	at, err := b.request(ctx)
+	if err != nil {
+		return at, err
+	}
+	return at, poll(ctx, func() (bool, error) {
+		var s v1alpha1.AddOnSource
+		err := b.world.Client.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: demo.SourceName}, &s)
+		return s.Status.LastHandledReconcileAt == at.Format(time.RFC3339Nano), err
+	})
+}
+
+// concluded waits until the rollout as a whole says so, and the forge was told.
+func (b *bench) concluded(ctx context.Context) error {
+	return poll(ctx, func() (bool, error) {
+		r, err := b.world.Rollout(ctx)
+		if err != nil {
+			return false, err
+		}
+		for _, report := range r.Status.CommitReports {
+			if report.AcceptedState != report.State {
+				return false, nil
+			}
+		}
+		return r.Status.Phase == v1alpha1.PhaseSucceeded && r.Spec.Target.Digest == r.Status.Target.Digest, nil
+	})
+}
+
+// atRest counts what nothing to do costs.
+func (b *bench) atRest(ctx context.Context, d time.Duration) (result, error) {
+	// What was learnt last is still being written.
+	if err := pause(ctx, 3*time.Second); err != nil {
+		return result{}, err
+	}
+	before, err := b.snapshot(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	if err := pause(ctx, d); err != nil {
+		return result{}, err
+	}
+	r, err := b.since(ctx, before)
+	r.name, r.took = "at rest", d
+	return r, err
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// poll asks four times a second; what it asks is the bench's own, and not counted.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		if err := pause(ctx, 250*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// config is the bench's own, without a limit.
+func (b *bench) config() *rest.Config { return b.world.Hub.Config() }

@@ -1,0 +1,74 @@
+// Command bench measures what AddonFlow costs on an embedded hub with simulated
+// clusters whose agents answer at once, against the floor: a loop that makes the
+// writes which one content change costs at the least, and nothing else.
+//
+//	go run ./test/bench -clusters 1000 -operator bin/addonflow
+//
+// It prints times as ratios to the floor of the same run, because machines differ
+// and are noisy, and the operator's requests by verb and resource as the API server
+// counted them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/fleet"
+)
+
+func main() {
+	clusters := flag.Int("clusters", 1000, "number of simulated clusters")
+	operator := flag.String("operator", "bin/addonflow", "path of the operator's binary")
+	limit := flag.Duration("timeout", 10*time.Minute, "bound on the whole run")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := context.WithTimeout(ctx, *limit)
+	err := run(ctx, *clusters, *operator)
+	cancel()
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "✗", err)
+		os.Exit(1)
+	}
+}
+
+// run measures AddonFlow first and then the floor on the very objects it wrote.
+func run(ctx context.Context, n int, binary string) error {
+	fmt.Printf("AddonFlow on an embedded hub, %d clusters, agents answer at once\n", n)
+	names := make([]string, 0, n)
+	for _, c := range fleet.Numbered("cluster-", n) {
+		names = append(names, c.Name)
+	}
+	options := demo.WorldOptions{
+		Binary: binary, Clusters: names, Canaries: names[:1], Output: os.Stdout,
+		Fleet: fleet.Options{WithoutFinalizer: true},
+	}
+	w, err := demo.StartWorld(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Stop() }()
+	b, err := newBench(ctx, w, names)
+	if err != nil {
+		return err
+	}
+	if err := w.StartOperator(options); err != nil {
+		return err
+	}
+	if err := b.measureAll(ctx); err != nil {
+		return fmt.Errorf("%w\nthe operator's last words:\n%s", err, w.Operator.Tail(5))
+	}
+	if err := w.Operator.Stop(); err != nil {
+		return err
+	}
+	if err := b.measureFloor(ctx); err != nil {
+		return err
+	}
+	b.print(os.Stdout)
+	return nil
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// median of an odd number of durations.
+func median(times []time.Duration) time.Duration {
+	s := slices.Clone(times)
+	slices.Sort(s)
+	return s[len(s)/2]
+}
+
+// print says what was measured.
+func (b *bench) print(w io.Writer) {
+	n := float64(len(b.names))
+	fmt.Fprintf(w, "\n%d clusters. The floor is the median of three; ratios are to the floor of this run.\n\n", len(b.names))
+	fmt.Fprintf(w, "%-26s %8s %8s %7s %14s %10s %13s %9s\n",
+		"", "time", "floor", "ratio", "requests/cl.", "conflicts", "CPU/cluster", "peak RSS")
+	for _, r := range b.results {
+		all, conflicts := r.requests.total()
+		floor := b.floors[r.floor]
+		fmt.Fprintf(w, "%-26s %7.2fs %7.2fs %6.2fx %14.2f %10.0f %11.2fms %6dMiB\n",
+			r.name, r.took.Seconds(), floor.Seconds(), r.took.Seconds()/floor.Seconds(),
+			all/n, conflicts, float64(r.cpu.Microseconds())/1000/n, r.rss>>20)
+	}
+	all, _ := b.rest.requests.total()
+	fmt.Fprintf(w, "\nat rest, %s: %.0f requests, %s CPU\n", b.rest.took, all, b.rest.cpu)
+	for _, line := range b.rest.requests.lines(1) {
+		fmt.Fprintln(w, line)
+	}
+	for _, r := range b.results {
+		fmt.Fprintf(w, "\n%s: requests per cluster\n", r.name)
+		for _, line := range r.requests.lines(len(b.names)) {
+			fmt.Fprintln(w, line)
+		}
+	}
+}
