@@ -46,14 +46,15 @@ func (r *Renderer) names(resource string) bool {
 	})
 }
 
-// check renders one assignment for the probe.
+// check renders one assignment, as all clusters share it and then for the probe,
+// which has a name to look at.
 func (r *Renderer) check(a *assignment) []Finding {
+	if _, err := r.renderAlone(a, "", namePlaceholder); err != nil {
+		return findingsOf(err)
+	}
 	b, err := newBuilder(r.addOn, a, "", probeCluster)
 	if err != nil {
-		if invalid, ok := errors.AsType[*InvalidError](err); ok {
-			return invalid.Findings
-		}
-		return []Finding{{Reason: ReasonInvalidTemplate, Message: err.Error()}}
+		return findingsOf(err)
 	}
 	p := b.build()
 	for i := range b.manifests {
@@ -70,6 +71,13 @@ func (r *Renderer) check(a *assignment) []Finding {
 		}
 	}
 	return b.found.list
+}
+
+func findingsOf(err error) []Finding {
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		return invalid.Findings
+	}
+	return []Finding{{Reason: ReasonInvalidTemplate, Message: err.Error()}}
 }
 
 // largest is the size of an object on the cluster with the longest name. Rendered

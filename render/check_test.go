@@ -36,6 +36,7 @@ func TestTemplatesThatCannotBeRendered(t *testing.T) {
 		"row_39_resourceVersion": {"is the server's", configMap("{name: a, resourceVersion: '1'}"), ReasonInvalidManifest, first + ".metadata.resourceVersion"},
 		"reserved annotation":    {"is our mark", configMap("{name: a, annotations: {addonflow.io/digest: x}}"), ReasonInvalidManifest, first + ".metadata.annotations[addonflow.io/digest]"},
 		"place holder":           {"cannot be told from ours", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\uFDD0`, 1), ReasonInvalidTemplate, first + ".metadata.annotations.x"},
+		"place holder elsewhere": {"cannot be told from ours", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: \"\\uFDD1\"}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", ReasonInvalidTemplate, "spec"},
 		"NUL":                    {"no manifest may hold", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\0`, 1), ReasonInvalidTemplate, first + ".metadata.annotations.x"},
 		"containers":             {"are no list", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: {}}}}}"), ReasonInvalidManifest, first + ".spec.template.spec.containers"},
 		"container":              {"is no object", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [x]}}}}"), ReasonInvalidManifest, first + ".spec.template.spec.containers[0]"},

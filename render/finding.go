@@ -72,6 +72,7 @@ type findings struct {
 }
 
 func (f *findings) add(finding Finding) {
+	finding.Message = strings.ReplaceAll(finding.Message, namePlaceholder, "{{"+clusterNameVariable+"}}")
 	if !slices.Contains(f.list, finding) {
 		f.list = append(f.list, finding)
 	}

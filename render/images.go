@@ -25,8 +25,10 @@ func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error
 	if err := json.Unmarshal([]byte(annotation), &value); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidImageRegistries, err)
 	}
-	if c := forbiddenCharacter(annotation); c != "" {
-		return nil, fmt.Errorf("%w: it contains %s", ErrInvalidImageRegistries, c)
+	for _, m := range value.Registries {
+		if c := forbiddenCharacter(m.Source + m.Mirror); c != "" {
+			return nil, fmt.Errorf("%w: it contains %s", ErrInvalidImageRegistries, c)
+		}
 	}
 	return value.Registries, nil
 }

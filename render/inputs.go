@@ -27,6 +27,10 @@ type Cluster struct {
 	// assigns no configuration, the cluster gets the defaults (OCM behaviour,
 	// rows 2-5).
 	Placements []v1alpha1.PlacementReference
+	// Configs are the configurations that the ManagedClusterAddOn names itself
+	// (spec.configs), in its order, as the hub stores them, with their hashes. They
+	// go before those of the placement, wholesale for each kind (row 2).
+	Configs []Config
 	// ImageRegistries is the value of the ManagedCluster's annotation
 	// open-cluster-management.io/image-registries.
 	ImageRegistries string
@@ -54,6 +58,8 @@ type Inputs struct {
 // assignment is the configuration a placement, or the lack of one, gives.
 type assignment struct {
 	placement string // namespace/name, "" for the defaults
+	over      []ConfigReference // what the placement assigns
+	own       []Config          // what the cluster's ManagedClusterAddOn names
 	template  *parsedTemplate
 	agent     *agentConfig
 	configs   []ConfigHash
@@ -66,7 +72,7 @@ type assignment struct {
 
 // Inputs returns what decides what the cluster gets.
 func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
-	a := r.assignmentOf(c.Placements)
+	a := r.assignmentFor(c)
 	inputs := Inputs{Configs: slices.Clone(a.configs), Key: a.key}
 	if a.template != nil {
 		inputs.Template = a.template.name
@@ -88,31 +94,50 @@ func (r *Renderer) assignmentOf(placements []v1alpha1.PlacementReference) *assig
 	return r.defaults
 }
 
+// assignmentFor returns what the cluster's placements assign, with its own
+// configurations over that.
+func (r *Renderer) assignmentFor(c Cluster) *assignment {
+	base := r.assignmentOf(c.Placements)
+	if len(c.Configs) == 0 {
+		return base
+	}
+	// The hashes stand for the bodies, so that clusters that name one object share.
+	key := ownKey{base: base}
+	for _, own := range c.Configs {
+		key.configs += own.Group + "/" + own.Resource + "/" + own.Namespace + "/" + own.Name + "=" + own.SpecHash + "\n"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, ok := r.own[key]
+	if !ok {
+		r.bound()
+		a = r.assign(base.placement, base.over, c.Configs)
+		r.own[key] = a
+	}
+	return a
+}
+
+// ownKey names a cluster's own configurations over an assignment.
+type ownKey struct {
+	base    *assignment
+	configs string
+}
+
 // groupResource names a kind of configuration.
 type groupResource struct {
 	group, resource string
 }
 
-// assign merges what a placement assigns over the defaults, wholesale for each
-// kind of configuration (row 2), and reads the first template and the first
-// AddOnDeploymentConfig of the result (row 3).
-func (r *Renderer) assign(placement string, over []ConfigReference) *assignment {
-	a := &assignment{placement: placement}
-	byKind := map[groupResource][]ConfigReference{}
-	for _, c := range r.content.Defaults {
-		kind := groupResource{c.Group, c.Resource}
-		byKind[kind] = append(byKind[kind], c)
+// assign merges what a placement assigns over the defaults, and a cluster's own
+// configurations over that, wholesale for each kind of configuration (row 2), and
+// reads the first template and the first AddOnDeploymentConfig of the result (row 3).
+func (r *Renderer) assign(placement string, over []ConfigReference, own []Config) *assignment {
+	a := &assignment{placement: placement, over: over, own: own}
+	named := make([]ConfigReference, 0, len(own))
+	for _, c := range own {
+		named = append(named, c.ConfigReference)
 	}
-	replaced := map[groupResource]bool{}
-	for _, c := range over {
-		kind := groupResource{c.Group, c.Resource}
-		if !replaced[kind] {
-			replaced[kind], byKind[kind] = true, nil
-		}
-		if !slices.Contains(byKind[kind], c) {
-			byKind[kind] = append(byKind[kind], c)
-		}
-	}
+	byKind := layered(r.content.Defaults, over, named)
 	kinds := slices.SortedFunc(maps.Keys(byKind), func(a, b groupResource) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource))
 	})
@@ -130,6 +155,25 @@ func (r *Renderer) assign(placement string, over []ConfigReference) *assignment 
 		})
 	}
 	return a
+}
+
+// layered merges lists of configurations: of each kind the last list that has any,
+// each configuration once.
+func layered(layers ...[]ConfigReference) map[groupResource][]ConfigReference {
+	byKind := map[groupResource][]ConfigReference{}
+	for _, layer := range layers {
+		replaced := map[groupResource]bool{}
+		for _, c := range layer {
+			kind := groupResource{c.Group, c.Resource}
+			if !replaced[kind] {
+				replaced[kind], byKind[kind] = true, nil
+			}
+			if !slices.Contains(byKind[kind], c) {
+				byKind[kind] = append(byKind[kind], c)
+			}
+		}
+	}
+	return byKind
 }
 
 // take adds one configuration to an assignment. Its identity and everything read
@@ -151,6 +195,9 @@ func (r *Renderer) take(a *assignment, reference ConfigReference) {
 
 // known looks a configuration up and keeps the first of the kinds rendering reads.
 func (r *Renderer) known(a *assignment, reference ConfigReference) (hash, sum string, ok bool) {
+	if i := slices.IndexFunc(a.own, func(c Config) bool { return c.ConfigReference == reference }); i >= 0 {
+		return r.ownConfig(a, a.own[i])
+	}
 	if reference.Group == addonGroup && reference.Resource == templateResource {
 		i := slices.IndexFunc(r.content.Templates, func(t Template) bool { return t.Name == reference.Name })
 		if i < 0 {
@@ -169,6 +216,22 @@ func (r *Renderer) known(a *assignment, reference ConfigReference) (hash, sum st
 		a.agent = cmp.Or(a.agent, r.agentConfig(config))
 	}
 	return config.SpecHash, "", true
+}
+
+// ownConfig reads a configuration that the cluster names itself. An object of that
+// name in the content may be another one by now.
+func (r *Renderer) ownConfig(a *assignment, c Config) (hash, sum string, ok bool) {
+	switch {
+	case c.Group != addonGroup:
+	case c.Resource == templateResource:
+		spec, _ := c.Body[specKey].(map[string]any)
+		parsed := parseTemplate(r.addOn, Template{Name: c.Name, SpecHash: c.SpecHash, Spec: spec})
+		a.template = cmp.Or(a.template, parsed)
+		return c.SpecHash, parsed.sum, true
+	case c.Resource == agentConfigResource:
+		a.agent = cmp.Or(a.agent, parseAgentConfig(c))
+	}
+	return c.SpecHash, "", true
 }
 
 // words says which clusters a message is about.

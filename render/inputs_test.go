@@ -78,6 +78,59 @@ func TestAssignment(t *testing.T) {
 	}
 }
 
+func TestRow2OwnConfigurationsGoFirst(t *testing.T) {
+	r := newRenderer(t, assignments(t))
+	own := agentOf(t, "own", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: own}]}")
+	shadow := agentOf(t, "a", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: changed}]}")
+	shadow.SpecHash = "hash-of-changed"
+	template := Config{ConfigReference: templateReference("v9"), SpecHash: "hash-of-v9", Body: map[string]any{"spec": parsed(t, echo("v9 {{WHO}}", ""))}}
+	cases := map[string]struct {
+		reason  string
+		configs []Config
+		text    string
+		names   []string
+	}{
+		"config":   {"over the placement's", []Config{own}, "v2 own", []string{"own", "v2", "thing"}},
+		"template": {"over the placement's", []Config{template}, "v9 a", []string{"a", "v9", "thing"}},
+		"shadow":   {"the hub's object counts, not the content's of that name", []Config{shadow}, "v2 changed", []string{"a", "v2", "thing"}},
+		"several":  {"the first is read", []Config{own, shadow, own}, "v2 own", []string{"own", "a", "v2", "thing"}},
+	}
+	keys := map[string]string{}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster := Cluster{Name: "cluster1", Placements: []v1alpha1.PlacementReference{placement("canary")}, Configs: c.configs}
+			for range 2 { // rendered, then shared
+				rendered, err := r.Render(cluster)
+				if err != nil {
+					t.Fatal(err)
+				}
+				objects, err := rendered.Objects()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := at(objects[0].Object, "data", "text"); got != c.text {
+					t.Errorf("%s: got %v, want %s", c.reason, got, c.text)
+				}
+			}
+			inputs, err := r.Inputs(cluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, config := range inputs.Configs {
+				names = append(names, config.Name)
+			}
+			if diff := cmp.Diff(c.names, names); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+			if other, ok := keys[inputs.Key]; ok {
+				t.Errorf("key is that of %s", other)
+			}
+			keys[inputs.Key] = name
+		})
+	}
+}
+
 func TestKey(t *testing.T) {
 	key := func(t *testing.T, change func(*Content, *Cluster)) string {
 		t.Helper()
@@ -150,6 +203,9 @@ func TestErrors(t *testing.T) {
 	good := newRenderer(t, contentOf(t, echo("x", ""), ""))
 	if _, err := good.Render(Cluster{Name: "c", ImageRegistries: "{"}); !errors.Is(err, ErrInvalidImageRegistries) {
 		t.Errorf("annotation: got %v", err)
+	}
+	if _, err := good.Render(Cluster{Name: "c", ImageRegistries: `{"registries":[{"mirror":"\ufdd0"}]}`}); !errors.Is(err, ErrInvalidImageRegistries) {
+		t.Errorf("place holder in the annotation: got %v", err)
 	}
 	if _, err := good.Render(Cluster{}); !errors.Is(err, ErrNoClusterName) {
 		t.Errorf("no name: got %v", err)

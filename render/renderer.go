@@ -46,6 +46,7 @@ type Renderer struct {
 	agents    map[ConfigReference]*agentConfig
 
 	mu     sync.Mutex
+	own    map[ownKey]*assignment
 	shared map[sharedKey]*sharedRendering
 }
 
@@ -62,7 +63,7 @@ type sharedRendering struct {
 	err       error
 }
 
-// maxShared bounds what is kept for annotation values that clusters make up.
+// maxShared bounds what is kept for annotations and configurations of clusters.
 const maxShared = 1024
 
 // NewRenderer reads content. It fails only for content that names no add-on;
@@ -77,11 +78,12 @@ func NewRenderer(c Content) (*Renderer, error) {
 		placements: make(map[v1alpha1.PlacementReference]*assignment, len(c.Placements)),
 		templates:  make(map[string]*parsedTemplate, len(c.Templates)),
 		agents:     map[ConfigReference]*agentConfig{},
+		own:        map[ownKey]*assignment{},
 		shared:     map[sharedKey]*sharedRendering{},
 	}
-	r.defaults = r.assign("", nil)
+	r.defaults = r.assign("", nil, nil)
 	for _, p := range c.Placements {
-		r.placements[p.PlacementReference] = r.assign(p.Namespace+"/"+p.Name, p.Configs)
+		r.placements[p.PlacementReference] = r.assign(p.Namespace+"/"+p.Name, p.Configs, nil)
 	}
 	return r, nil
 }
@@ -106,7 +108,7 @@ func (r *Renderer) Render(c Cluster) (Rendered, error) {
 	if c.Name == "" {
 		return Rendered{}, ErrNoClusterName
 	}
-	a := r.assignmentOf(c.Placements)
+	a := r.assignmentFor(c)
 	p, err := r.sharedFor(a, c.ImageRegistries)
 	if err != nil {
 		return Rendered{}, err
@@ -129,15 +131,21 @@ func (r *Renderer) sharedFor(a *assignment, registries string) (*rendering, erro
 	r.mu.Lock()
 	s, ok := r.shared[key]
 	if !ok {
-		if len(r.shared) >= maxShared {
-			clear(r.shared)
-		}
+		r.bound()
 		s = &sharedRendering{}
 		r.shared[key] = s
 	}
 	r.mu.Unlock()
 	s.once.Do(func() { s.rendering, s.err = r.renderAlone(a, registries, namePlaceholder) })
 	return s.rendering, s.err
+}
+
+// bound forgets what is shared when it became too much. The lock is held.
+func (r *Renderer) bound() {
+	if len(r.shared) >= maxShared || len(r.own) >= maxShared {
+		clear(r.shared)
+		clear(r.own)
+	}
 }
 
 // renderAlone renders an assignment for one cluster name, or for all of them with

@@ -89,6 +89,12 @@ func (p *parsedTemplate) check(add func(field string, reason problem.Reason, mes
 		add("spec.agentSpec.deleteOption.ttlSecondsAfterFinished", ReasonNotSupported,
 			"would delete a work that is kept for as long as the add-on is installed", "leave it out")
 	}
+	// The manifests are looked at one by one when variables are replaced.
+	if rest, err := json.Marshal([]any{p.configs, p.deleteOption, p.executor, p.registration}); err == nil {
+		if c := forbiddenCharacter(string(rest)); c != "" {
+			add("spec", ReasonInvalidTemplate, "character "+c+" cannot be used", "")
+		}
+	}
 	for i, c := range p.configs {
 		for _, rule := range c.FeedbackRules {
 			for _, path := range rule.JsonPaths {
