@@ -57,7 +57,7 @@ type Inputs struct {
 
 // assignment is the configuration a placement, or the lack of one, gives.
 type assignment struct {
-	placement string // namespace/name, "" for the defaults
+	placement string            // namespace/name, "" for the defaults
 	over      []ConfigReference // what the placement assigns
 	own       []Config          // what the cluster's ManagedClusterAddOn names
 	template  *parsedTemplate
