@@ -12,5 +12,5 @@
 // and on the simulated clusters themselves. The first wrong state ends the show with
 // an error, the last status and the end of the operator's log.
 //
-// Everything waits for events and one overall deadline; nothing waits for a while.
+// Everything waits for events and the deadline of its step; nothing waits for a while.
 package demo

@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// deadline of the whole show, far beyond what it takes, for a machine that hangs.
-	deadline = 10 * time.Minute
+	// A step may take this long, and a little more per cluster: far beyond what it
+	// takes, for something that hangs.
+	stepDeadline       = 3 * time.Minute
+	deadlinePerCluster = 250 * time.Millisecond
 	// Times at speed 1.
 	usualSoak     = 5 * time.Second
 	usualLatency  = 300 * time.Millisecond
@@ -49,6 +51,11 @@ func (o Options) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / o.Speed)
 }
 
+// deadline of one step.
+func (o Options) deadline() time.Duration {
+	return stepDeadline + time.Duration(o.Clusters)*deadlinePerCluster
+}
+
 // validate refuses what makes no show.
 func (o Options) validate() error {
 	switch {
@@ -77,16 +84,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("the show is not over after %s", deadline))
-	defer cancel()
-
 	names := clusterNames(o.Clusters)
 	world := WorldOptions{
 		Binary: o.Binary, Clusters: names, Canaries: names[:canaryCount], Output: o.Out,
 		Fleet: fleet.Options{Latency: o.scaled(usualLatency), DeadlineAfter: o.scaled(usualPatience)},
 	}
 	fmt.Fprintf(o.Out, "AddonFlow: a hub, %d clusters, a Git repository and a forge on this machine\n", o.Clusters)
-	w, err := StartWorld(limited, world)
+	w, err := StartWorld(ctx, world)
 	if err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			err = errors.Join(err, stopped)
 		}
 	}()
-	if err := perform(limited, w, world, o); err != nil {
+	if err := perform(ctx, w, world, o); err != nil {
 		return err
 	}
 	if o.Keep {

@@ -52,15 +52,8 @@ func (s *show) play(ctx context.Context) error {
 	s.shas = map[string]string{}
 	for i, step := range steps() {
 		s.title(i+1, step.title)
-		result, err := step.play(s, ctx)
+		result, err := s.playOne(ctx, step)
 		if err != nil {
-			cause := context.Cause(ctx)
-			if cause != nil {
-				err = fmt.Errorf("%w: %w", err, cause)
-			}
-			if !errors.Is(cause, context.Canceled) { // not interrupted by a person
-				s.explain(ctx)
-			}
 			return fmt.Errorf("step %d/%d (%s): %w", i+1, len(steps()), step.short, err)
 		}
 		s.summary = append(s.summary, fmt.Sprintf("✔ %d/%d %-12s %s", i+1, len(steps()), step.short, result))
@@ -70,6 +63,25 @@ func (s *show) play(ctx context.Context) error {
 	}
 	fmt.Fprintf(s.Out, "\n%s\n", strings.Join(s.summary, "\n"))
 	return nil
+}
+
+// playOne performs a step within its deadline, and explains a wrong state.
+func (s *show) playOne(ctx context.Context, step step) (string, error) {
+	limit := s.deadline()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the step is not over after %s", limit))
+	defer cancel()
+	result, err := step.play(s, ctx)
+	if err == nil {
+		return result, nil
+	}
+	cause := context.Cause(ctx)
+	if cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	if !errors.Is(cause, context.Canceled) { // not interrupted by a person
+		s.explain(ctx)
+	}
+	return "", err
 }
 
 // commit commits files, as a user would, and asks the operator to look. wanted is the

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/examples"
+)
+
+// trees are the examples, and how a cluster gets them.
+func trees() map[string][]string {
+	return map[string][]string{
+		"hello":              nil,
+		"overlay/base":       nil,
+		"overlay/production": nil,
+		"progressive":        {"--placement", "default/by-region"},
+	}
+}
+
+// Every directory of the examples that holds YAML is tested: one that is added and
+// forgotten here fails.
+func TestTreesAreAll(t *testing.T) {
+	var found []string
+	err := fs.WalkDir(examples.Files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(name) == ".yaml" && filepath.Dir(name) != "." {
+			found = append(found, filepath.Dir(name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range slices.Compact(found) {
+		if _, ok := trees()[dir]; !ok {
+			t.Errorf("examples/%s is not tested", dir)
+		}
+	}
+}
+
+func TestLintExamples(t *testing.T) {
+	for dir := range trees() {
+		t.Run(dir, func(t *testing.T) {
+			s := newStage(t)
+			if code := s.run(t.Context(), "lint", filepath.Join("../../examples", dir)); code != 0 {
+				t.Errorf("exit code %d: %s%s", code, s.out.String(), s.err.String())
+			}
+			if strings.Contains(s.err.String(), "warning") {
+				t.Error(s.err.String())
+			}
+		})
+	}
+}
+
+func TestRenderExamples(t *testing.T) {
+	for dir, flags := range trees() {
+		t.Run(dir, func(t *testing.T) {
+			s := newStage(t)
+			args := append([]string{"render", filepath.Join("../../examples", dir), "--cluster", "eu-01"}, flags...)
+			if code := s.run(t.Context(), args...); code != 0 {
+				t.Fatal(s.err.String())
+			}
+			objects := s.out.String()
+			if strings.Contains(objects, "{{CLUSTER_NAME}}") || !strings.Contains(objects, "eu-01") {
+				t.Errorf("the cluster's name is not filled in:\n%s", objects)
+			}
+			s.out.Reset()
+			if code := s.run(t.Context(), append(args, "-o", "works")...); code != 0 {
+				t.Fatal(s.err.String())
+			}
+			var work workv1.ManifestWork
+			if err := yaml.UnmarshalStrict(s.out.Bytes(), &work); err != nil {
+				t.Fatalf("%v in:\n%s", err, s.out.String())
+			}
+			if work.Namespace != "eu-01" || work.Kind != "ManifestWork" || len(work.Spec.Workload.Manifests) == 0 {
+				t.Errorf("not a work of the cluster: %s", s.out.String())
+			}
+		})
+	}
+}
+
+// What is printed is what the example says; the text is long, so two facts of it.
+func TestRenderOverlay(t *testing.T) {
+	s := newStage(t)
+	if code := s.run(t.Context(), "render", "../../examples/overlay/production"); code != 0 {
+		t.Fatal(s.err.String())
+	}
+	for _, want := range []string{"image: mirror.example.com/node-metrics:1.4.0", "--receiver=https://metrics.example.com", "{{ $labels.node }} of cluster1"} {
+		if !strings.Contains(s.out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, s.out.String())
+		}
+	}
+}
+
+func TestSourceExample(t *testing.T) {
+	text, err := examples.Files.ReadFile("source.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source v1alpha1.AddOnSource
+	if err := yaml.UnmarshalStrict(text, &source); err != nil {
+		t.Fatal(err)
+	}
+	if source.Namespace != corev1.NamespaceDefault || source.Spec.Path != "addons" {
+		t.Errorf("unexpected source %+v", source.Spec)
+	}
+}
+
+// broken writes examples/hello with edits into a directory of its own.
+func broken(t *testing.T, file, from, to string) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := fs.WalkDir(examples.Files, "hello", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := examples.Files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if filepath.Base(name) == file {
+			if !strings.Contains(string(text), from) {
+				t.Fatalf("%s does not hold %q", file, from)
+			}
+			text = []byte(strings.Replace(string(text), from, to, 1))
+		}
+		return os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestLintProblems(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, from, to string
+		want           string
+	}{
+		"Variable":     {"addontemplate.yaml", "{{GREETING}}", "{{GRETING}}", "addontemplate.yaml:42: AddOnTemplate/hello: "},
+		"UnknownField": {"addonrollout.yaml", "maxFailures", "maxFailure", "addonrollout.yaml:22: AddOnRollout/hello: "},
+		"Pace":         {"addonrollout.yaml", "25%", "-25%", "addonrollout.yaml:20: AddOnRollout/hello: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			dir := broken(t, c.file, c.from, c.to)
+			if code := s.run(t.Context(), "lint", dir); code != exitFailed {
+				t.Errorf("exit code %d, want %d", code, exitFailed)
+			}
+			if got := s.out.String(); !strings.HasPrefix(got, c.want) || strings.Count(got, "\n") != 1 {
+				t.Errorf("got %q, want one line that starts with %q", got, c.want)
+			}
+			if code := s.run(t.Context(), "render", dir); code != exitFailed {
+				t.Errorf("render: exit code %d, want %d", code, exitFailed)
+			}
+		})
+	}
+}
+
+// What is not in the directory may be on the hub: a warning to lint, but nothing that
+// can be rendered.
+func TestMissingReference(t *testing.T) {
+	dir := broken(t, "clustermanagementaddon.yaml", "      namespace: default\n      name: hello\n", "      namespace: default\n      name: elsewhere\n")
+	s := newStage(t)
+	if code := s.run(t.Context(), "lint", dir); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.out.String())
+	}
+	if want := "warning: AddOnDeploymentConfig/default/elsewhere is not in the directory"; !strings.Contains(s.err.String(), want) {
+		t.Errorf("stderr %q does not hold %q", s.err.String(), want)
+	}
+	if code := s.run(t.Context(), "render", dir); code != exitFailed || s.out.Len() > 0 {
+		t.Errorf("exit code %d, stdout %q", code, s.out.String())
+	}
+}
+
+func TestRenderUsage(t *testing.T) {
+	for args, want := range map[string]int{
+		"render nowhere":                                                 exitNotFound,
+		"lint nowhere":                                                   exitNotFound,
+		"render ../../examples/hello -o json":                            exitUsage,
+		"render ../../examples/hello --placement all":                    exitUsage,
+		"render ../../examples/hello --placement default/nobody":         exitFailed,
+		"render ../../examples/hello --add-on other":                     exitNotFound,
+		"render ../../examples/progressive":                              exitFailed,
+		"render ../../examples/hello --placement default/all --add-on=":  0,
+		"render ../../examples/hello --image-registries {} --cluster x1": 0,
+	} {
+		t.Run(args, func(t *testing.T) {
+			s := newStage(t)
+			if got := s.run(t.Context(), strings.Fields(args)...); got != want {
+				t.Errorf("exit code %d, want %d; %s", got, want, s.err.String())
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	s := newStage(t)
+	if code := s.run(t.Context(), "version"); code != 0 || !strings.HasPrefix(s.out.String(), "addonflow ") {
+		t.Error(cmp.Diff("addonflow ...", s.out.String()))
+	}
+}
