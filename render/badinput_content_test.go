@@ -84,6 +84,10 @@ func badManifests(t *testing.T) []badInput {
 				{ReasonInvalidManifest, templateFile, []string{at + "[1].kind", "manifest 1 has no kind"}},
 			},
 		},
+		{
+			"rule_in_CEL", hello().edited(t, templateFile, "    workload:", "    manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: x}, conditionRules: [{type: CEL, condition: ''}]}]\n    workload:"),
+			one(ReasonInvalidTemplate, templateFile, "spec.agentSpec.manifestConfigs[0].conditionRules[0].condition", "Condition is required for CEL rules"),
+		},
 		manifest("row_37_no_manifests", list, "      manifests: []\n", at, "is empty"),
 		manifest("row_37_no_workload", "    workload:\n"+list, "    deleteOption: {}\n", at, "is empty"),
 		manifest("row_38_name", "name: hello-settings", "name: Hello_Settings", at+"[1].metadata.name", `"Hello_Settings" cannot be a name`),

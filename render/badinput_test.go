@@ -190,6 +190,26 @@ func badReferences(t *testing.T) []badInput {
 			one(ReasonInvalidReference, addOnFile, "spec.supportedConfigs[0].defaultConfig.namespace", "cluster-scoped"),
 		},
 		{
+			"row_06_config_reference_without_namespace", hello().edited(t, addOnFile, "namespace: hello, name: agent", "name: agent"),
+			one(ReasonInvalidReference, addOnFile, "spec.installStrategy.placements[0].configs[0].namespace", "is required"),
+		},
+		{
+			"row_06_config_map_reference_without_namespace", hello().edited(t, addOnFile, "  installStrategy:", "  - {resource: configmaps, defaultConfig: {name: x}}\n  installStrategy:"),
+			one(ReasonInvalidReference, addOnFile, "spec.supportedConfigs[2].defaultConfig.namespace", "is required"),
+		},
+		{
+			"row_06_sentinel_of_the_conversion", hello().edited(t, addOnFile, "{name: hello}", "{name: __reserved_no_default__}"),
+			one(ReasonInvalidReference, addOnFile, "spec.supportedConfigs[0].defaultConfig.name", "reserved by OCM"),
+		},
+		{
+			"row_06_long_name_of_an_add_on", renamed(t, strings.Repeat("a", 64)),
+			[]complaint{
+				{ReasonInvalidManifest, addOnFile, []string{"metadata.name: has 64 characters"}},
+				{ReasonAddOnNotAllowed, addOnFile, nil},
+				{ReasonAddOnNotAllowed, templateFile, nil},
+			},
+		},
+		{
 			"row_07_rollout_in_another_namespace", hello().edited(t, rolloutFile, "{name: hello}", "{name: hello, namespace: theirs}"),
 			one(ReasonCrossNamespaceReference, rolloutFile, "metadata.namespace", "lives in the namespace of its AddOnSource, flow"),
 		},

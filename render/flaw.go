@@ -4,6 +4,9 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
+// removeIt is the hint for what must not be there at all.
+const removeIt = "remove it"
+
 // flaw is one thing wrong with one object: a problem that does not know yet which
 // object it is about.
 type flaw struct {
@@ -38,7 +41,7 @@ func firstPerField(flaws []flaw) []flaw {
 	return kept
 }
 
-// notAString is the flaw of a number, boolean or null where a string belongs.
-func notAString(at fieldPath, reason problem.Reason) flaw {
-	return flaw{field: at, reason: reason, message: "must be a string", hint: "quote it"}
+// notAString is the flaw of metadata that is a number or boolean where a string belongs.
+func notAString(at fieldPath) flaw {
+	return flaw{field: at, reason: ReasonInvalidManifest, message: "must be a string", hint: "quote it"}
 }

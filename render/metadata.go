@@ -61,7 +61,7 @@ func reduceField(key string, value any) (any, []flaw) {
 	case key == nameKey || key == namespaceKey:
 		text, isString := value.(string)
 		if !isString {
-			return nil, []flaw{notAString(at, ReasonInvalidManifest)}
+			return nil, []flaw{notAString(at)}
 		}
 		return text, nil
 	case key == "labels" || key == "annotations":
@@ -83,7 +83,7 @@ func reduceStrings(at fieldPath, value any) (any, []flaw) {
 		if strings.HasPrefix(key, ownKeys) && key != TypedVariablesAnnotation {
 			flaws = append(flaws, flaw{
 				field: at.child(key), reason: ReasonInvalidManifest,
-				message: "is written by AddonFlow or set on the hub", hint: "remove it",
+				message: "is written by AddonFlow or set on the hub", hint: removeIt,
 			})
 		}
 	}
@@ -102,7 +102,7 @@ func stringMapFlaws(at fieldPath, value any) []flaw {
 	var flaws []flaw
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if _, isString := entries[key].(string); !isString {
-			flaws = append(flaws, notAString(at.child(key), ReasonInvalidManifest))
+			flaws = append(flaws, notAString(at.child(key)))
 		}
 	}
 	return flaws
@@ -111,7 +111,7 @@ func stringMapFlaws(at fieldPath, value any) []flaw {
 // refusedMetadata is the flaw of a metadata field that Git must not set, neither
 // on a hub object nor on a manifest of a template.
 func refusedMetadata(at fieldPath, key string) (flaw, bool) {
-	f := flaw{field: at, reason: ReasonInvalidManifest, hint: "remove it"}
+	f := flaw{field: at, reason: ReasonInvalidManifest, hint: removeIt}
 	switch key {
 	case "generateName":
 		f.message, f.hint = "an object of a commit needs a fixed name", "set metadata.name"

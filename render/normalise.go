@@ -25,7 +25,7 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	metadata, flaws := reduceMetadata(object, s.scopeOf(declared, r))
 	if _, typed := declared.GetAnnotations()[TypedVariablesAnnotation]; typed && r != roleTemplate {
 		at := fieldPath("metadata.annotations").child(TypedVariablesAnnotation)
-		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: "is for an AddOnTemplate", hint: "remove it"})
+		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: "is for an AddOnTemplate", hint: removeIt})
 	}
 	var found []flaw
 	switch r {
@@ -120,7 +120,7 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 func normaliseNamespace(object map[string]any) (map[string]any, []flaw) {
 	flaws := strictTopLevel(object, reflect.TypeFor[corev1.Namespace]())
 	if finalizers := valueAt(object, specKey, "finalizers"); finalizers != nil {
-		flaws = append(flaws, flaw{field: "spec.finalizers", reason: ReasonInvalidManifest, message: "finalizers cannot be declared: nobody would remove them", hint: "remove it"})
+		flaws = append(flaws, flaw{field: "spec.finalizers", reason: ReasonInvalidManifest, message: "finalizers cannot be declared: nobody would remove them", hint: removeIt})
 	}
 	return map[string]any{apiVersionKey: object[apiVersionKey], kindKey: object[kindKey]}, flaws
 }

@@ -168,7 +168,7 @@ func rolloutFlaws(object *unstructured.Unstructured) []flaw {
 		if valueAt(object.Object, specKey, name) != nil {
 			flaws = append(flaws, flaw{
 				field: fieldPath(specKey).child(name), reason: ReasonInvalidManifest,
-				message: "is written by AddonFlow", hint: "remove it",
+				message: "is written by AddonFlow", hint: removeIt,
 			})
 		}
 	}

@@ -107,7 +107,7 @@ func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]an
 		}
 	}
 	if _, isString := metadata[namespaceKey].(string); metadata[namespaceKey] != nil && !isString {
-		flaws = append(flaws, notAString(at.child(namespaceKey), ReasonInvalidManifest))
+		flaws = append(flaws, notAString(at.child(namespaceKey)))
 	}
 	if metadata["generateName"] != nil {
 		return flaws
@@ -117,7 +117,7 @@ func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]an
 	case metadata[nameKey] == nil || isString && name == "":
 		flaws = append(flaws, flaw{field: at.child(nameKey), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no name", i)})
 	case !isString:
-		flaws = append(flaws, notAString(at.child(nameKey), ReasonInvalidManifest))
+		flaws = append(flaws, notAString(at.child(nameKey)))
 	default:
 		flaws = append(flaws, manifestNameFlaws(at.child(nameKey), manifest, name)...)
 	}

@@ -89,7 +89,7 @@ func invalidRegistration(at fieldPath, message, hint string) flaw {
 func customSignerFlaws(at fieldPath, r addonv1alpha1.RegistrationSpec) []flaw {
 	var flaws []flaw
 	if r.KubeClient != nil {
-		flaws = append(flaws, invalidRegistration(at.child("kubeClient"), "does not belong to type CustomSigner", "remove it"))
+		flaws = append(flaws, invalidRegistration(at.child("kubeClient"), "does not belong to type CustomSigner", removeIt))
 	}
 	if r.CustomSigner == nil {
 		return append(flaws, invalidRegistration(at.child("customSigner"), "is required with type CustomSigner", ""))
@@ -110,7 +110,7 @@ func customSignerFlaws(at fieldPath, r addonv1alpha1.RegistrationSpec) []flaw {
 func kubeClientFlaws(at fieldPath, r addonv1alpha1.RegistrationSpec) []flaw {
 	var flaws []flaw
 	if r.CustomSigner != nil {
-		flaws = append(flaws, invalidRegistration(at.child("customSigner"), "does not belong to type KubeClient", "remove it"))
+		flaws = append(flaws, invalidRegistration(at.child("customSigner"), "does not belong to type KubeClient", removeIt))
 	}
 	if r.KubeClient == nil {
 		return flaws // the agent gets a client without permissions
@@ -131,7 +131,7 @@ func hubPermissionFlaws(at fieldPath, p addonv1alpha1.HubPermissionConfig) []fla
 func currentClusterFlaws(at fieldPath, p addonv1alpha1.HubPermissionConfig) []flaw {
 	var flaws []flaw
 	if p.SingleNamespace != nil {
-		flaws = append(flaws, invalidRegistration(at.child("singleNamespace"), "does not belong to type CurrentCluster", "remove it"))
+		flaws = append(flaws, invalidRegistration(at.child("singleNamespace"), "does not belong to type CurrentCluster", removeIt))
 	}
 	switch {
 	case p.CurrentCluster == nil:
@@ -145,7 +145,7 @@ func currentClusterFlaws(at fieldPath, p addonv1alpha1.HubPermissionConfig) []fl
 func singleNamespaceFlaws(at fieldPath, p addonv1alpha1.HubPermissionConfig) []flaw {
 	var flaws []flaw
 	if p.CurrentCluster != nil {
-		flaws = append(flaws, invalidRegistration(at.child("currentCluster"), "does not belong to type SingleNamespace", "remove it"))
+		flaws = append(flaws, invalidRegistration(at.child("currentCluster"), "does not belong to type SingleNamespace", removeIt))
 	}
 	block := at.child("singleNamespace")
 	if p.SingleNamespace == nil {
