@@ -221,7 +221,10 @@ func (d *nodeDecoder) key(n *yaml.Node) (string, bool) {
 		}
 		return "", false
 	}
-	v, err := scalarValue(n, d.typed)
+	if d.typed {
+		return n.Value, true // kustomize's keys are strings, whatever they look like
+	}
+	v, err := scalarValue(n, false)
 	if s, ok := v.(string); ok && err == nil {
 		return s, true
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/addonflow/addonflow/api/problem"
 )
@@ -115,9 +117,15 @@ func runKustomize(ctx context.Context, fs filesys.FileSystem, dir string) (resma
 }
 
 func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, err error) {
+	schema := openapi.GetSchemaVersion()
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("kustomize panicked: %v", r)
+		}
+		if openapi.GetSchemaVersion() != schema {
+			// A kustomization's own schema stays after its build: the lists of the
+			// next source's patches would merge by another's keys.
+			openapi.ResetOpenAPI()
 		}
 	}()
 	// Kustomize is the only user of this module and this runs in its turn.
@@ -154,10 +162,38 @@ func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Obj
 		dropAnnotation(value, originAnnotation)
 	}
 	s := w.sourceOf(dir, file, origin, value)
-	for _, p := range checkManifest(source{path: s.path, node: s.node, value: value}) {
-		w.add(p)
-	}
+	w.problems = append(w.problems, checkManifest(source{path: s.path, node: s.node, value: value})...)
+	w.rounded(s, "", value, s.value)
 	return Object{Unstructured: &unstructured.Unstructured{Object: value}, source: s}, true
+}
+
+// rounded reports integers that kustomize took through floating point, which its
+// JSON patches do with the whole object.
+func (w *walker) rounded(s source, field string, built, written any) {
+	switch b := built.(type) {
+	case map[string]any:
+		for k, v := range b {
+			w.rounded(s, strings.TrimPrefix(field+"."+k, "."), v, step(written, k))
+		}
+	case []any:
+		for i, v := range b {
+			w.rounded(s, fmt.Sprintf("%s[%d]", field, i), v, step(written, strconv.Itoa(i)))
+		}
+	case float64:
+		if i, ok := written.(int64); ok {
+			w.roundedTo(s, field, i, b)
+		}
+	case int64:
+		if i, ok := written.(int64); ok && i != b && float64(i) == float64(b) {
+			w.roundedTo(s, field, i, float64(b))
+		}
+	}
+}
+
+func (w *walker) roundedTo(s source, field string, from int64, to float64) {
+	p := s.problem(RenderFailed, "kustomize's JSON patches round %d to %.0f", from, to)
+	p.Field, p.Line, p.Hint = field, s.line(field), "quote it, or use a strategic merge patch"
+	w.add(p)
 }
 
 // dropAnnotation takes an annotation away, and the map when that leaves it empty:

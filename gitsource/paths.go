@@ -18,7 +18,7 @@ import (
 // something to fetch: a scheme, user@host, host:path and the forges it knows by
 // name. Kustomize asks this before it looks for a directory, so a local directory
 // of that name would be cloned from the network.
-var remotePattern = regexp.MustCompile(`(?i)^[^/]*[@:]|^github\.com/|://|\.git/|_git/|\?(ref|version|timeout|submodules)=`)
+var remotePattern = regexp.MustCompile(`(?i)^[^/]*[@:]|^github\.com/|://|[^/]\.git/|_git/|\?(ref|version|timeout|submodules)=`)
 
 // remote tells whether a string names something outside the repository.
 func remote(s string) bool { return remotePattern.MatchString(strings.TrimSpace(s)) }

@@ -155,7 +155,11 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 		}
 		w.add(p)
 	}
-	if err == nil {
+	switch {
+	case err == nil && len(unknown) == 0 && k.CheckEmpty() != nil:
+		w.add(problem.Problem{Reason: RenderFailed, Path: k.file, Message: "the kustomization is empty"})
+		return false
+	case err == nil:
 		return true
 	}
 	p := problem.Problem{Reason: RenderFailed, Path: k.file, Message: "invalid Kustomization: " + err.Error()}
