@@ -25,10 +25,16 @@ func pack(names []string) (plain []string, packed []byte) {
 		return names, nil
 	}
 	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	// A bytes.Buffer takes every write, so that neither call can fail.
-	_, _ = io.WriteString(z, strings.Join(names, "\n"))
-	_ = z.Close()
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err == nil {
+		_, err = io.WriteString(z, strings.Join(names, "\n"))
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		return names, nil // neither the level nor a bytes.Buffer can fail
+	}
 	return nil, b.Bytes()
 }
 

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"sort"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -48,7 +47,8 @@ func (p *planner) limit() int {
 	return DefaultLedgerLimit
 }
 
-// roomFor is how many of the new admissions fit, in their order.
+// roomFor is how many of the new admissions fit, in their order; at the limit it may
+// be a few less.
 func (p *planner) roomFor() int {
 	if len(p.grants) == 0 {
 		return 0
@@ -62,7 +62,16 @@ func (p *planner) roomFor() int {
 	if most < p.limit() || p.fits(len(p.grants)) {
 		return len(p.grants)
 	}
-	return sort.Search(len(p.grants), func(n int) bool { return !p.fits(n + 1) })
+	// Halving on to the last cluster would only compress the same names again and again.
+	fit, over := 0, len(p.grants)
+	for over-fit > 1+len(p.grants)/64 {
+		if n := (fit + over) / 2; p.fits(n) {
+			fit = n
+		} else {
+			over = n
+		}
+	}
+	return fit
 }
 
 func (p *planner) fits(n int) bool {

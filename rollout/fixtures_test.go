@@ -112,3 +112,8 @@ func lose(names ...string) func(*rollouttest.Fleet) {
 func restore(names ...string) func(*rollouttest.Fleet) {
 	return func(f *rollouttest.Fleet) { f.Return(names...) }
 }
+
+// both does one thing and then the other.
+func both(first, second func(*rollouttest.Fleet)) func(*rollouttest.Fleet) {
+	return func(f *rollouttest.Fleet) { first(f); second(f) }
+}

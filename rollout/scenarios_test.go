@@ -28,7 +28,6 @@ func at(after time.Duration, what string, do func(*rollouttest.Fleet)) event {
 
 // scenarios are rollouts from beginning to end; each is built anew for every run.
 func scenarios() map[string]func() rollouttest.Scenario {
-	day := 24 * time.Hour
 	return map[string]func() rollouttest.Scenario{
 		"canary-then-everyone": func() rollouttest.Scenario {
 			return rollouttest.Scenario{Fleet: staged("v1", 10), Until: day, Events: []event{at(0, "commit v2", commit("v2"))}}

@@ -1,0 +1,87 @@
+package rollout_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// fleetOf is a rollout of n clusters in the middle of its second stage: a canary of
+// ten is done, a tenth of the others is in flight, half of those soaking.
+func fleetOf(n int) rollout.Input {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("cluster-%06d", i)
+	}
+	in := rollout.Input{
+		Now: rollouttest.Epoch(), AddOn: "hello", Stable: "v1", ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute,
+		Previous: rollout.Previous{Target: "v2", Phase: v1alpha1.PhaseProgressing},
+	}
+	in.Spec.Target = &v1alpha1.Target{Digest: "v2"}
+	in.Spec.Install = installedBy("all")
+	in.Spec.Stages = []v1alpha1.Stage{
+		{Name: "canary", Placement: ref("canary"), MaxConcurrency: some(number(1))},
+		{
+			Name: "everyone", Placement: ref("all"), MaxConcurrency: some(percent("10%")), ProgressDeadline: "30m",
+			MinSuccessTime: metav1.Duration{Duration: 10 * time.Minute},
+		},
+	}
+	in.Placements = []rollout.Placement{placement("canary", names[:10]...), placement("all", names...)}
+	flying := names[10 : 10+n/10]
+	for i, name := range names {
+		c := rollout.Cluster{
+			Name: name, Installed: rollout.Ours, Reachable: true, Running: "v1", UpToDateStable: true,
+			Health: rollout.Health{State: rollout.HealthVerified},
+		}
+		if i < 10+len(flying) {
+			c.Running, c.UpToDate, c.UpToDateStable = "v2", true, false
+		}
+		in.Clusters = append(in.Clusters, c)
+	}
+	in.Ledger.Waves = []v1alpha1.Wave{{
+		Revision: "v2", Stage: "everyone", AdmittedAt: metav1.NewTime(in.Now.Add(-5 * time.Minute)), Clusters: flying,
+		Verified: []v1alpha1.VerifiedAt{{
+			At: metav1.NewTime(in.Now.Add(-3 * time.Minute)), Positions: "0-" + strconv.Itoa(len(flying)/2),
+		}},
+	}}
+	return in
+}
+
+// BenchmarkNew is one plan in the middle of a rollout. It is linear in clusters, and
+// under 20 ms at 10,000.
+func BenchmarkNew(b *testing.B) {
+	for _, n := range []int{1000, 10000, 100000} {
+		in := fleetOf(n)
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := rollout.New(in); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/cluster")
+		})
+	}
+}
+
+// BenchmarkNewAtRest is one plan when there is nothing to do, which is most of them.
+func BenchmarkNewAtRest(b *testing.B) {
+	in := fleetOf(10000)
+	in.Stable, in.Ledger, in.Previous.Phase = "v2", v1alpha1.Ledger{}, v1alpha1.PhaseSucceeded
+	for i := range in.Clusters {
+		in.Clusters[i].Running, in.Clusters[i].UpToDate, in.Clusters[i].UpToDateStable = "v2", true, true
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := rollout.New(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
