@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/demo"
+)
+
+var _ = Describe("A fleet that changes", func() {
+	It("installs a joiner at the stable revision first, and moves it last", func(ctx SpecContext) {
+		all := clusters(4)
+		s := newScene(ctx, "joiner", all[:3])
+		policy := s.stages("0s", "1m", "1", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		world.Fleet.Hold(all[0])
+		DeferCleanup(func() { world.Fleet.Release(all[0]) })
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
+		Expect(world.Fleet.Join(ctx, demo.Namespace, "joiner-all", all[3])).To(Succeed())
+		Eventually(func() map[string]string { return s.running(all[3]) }).Should(allAt("v1", all[3]),
+			"content that is proven, while the new one is not")
+		world.Fleet.Release(all[0])
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Eventually(func() map[string]string { return s.running(all...) }).Should(allAt("v2", all...))
+	})
+
+	It("removes the add-on from a cluster that leaves, and leaves a hand-made one alone", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "leaver", all[:2])
+		handMade := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: all[2], Name: "leaver"}}
+		Expect(world.Client.Create(ctx, handMade)).To(Succeed())
+		s.awaitPhase(s.commit("v1", s.stages("0s", "1m", "3", 0)), v1alpha1.PhaseSucceeded)
+		Eventually(func() map[string]string { return s.running(all...) }).Should(allAt("v1", all...), "a hand-made add-on is rolled out to")
+
+		Expect(world.Fleet.Leave(ctx, demo.Namespace, "leaver-all", all[1])).To(Succeed())
+		Eventually(s.installed).Should(Equal([]string{all[0], all[2]}))
+		Eventually(func() []string { return world.Fleet.Objects(all[1]) }).ShouldNot(ContainElement(HaveSuffix("/leaver")))
+		Consistently(s.installed, "2s").Should(Equal([]string{all[0], all[2]}))
+		var kept addonv1alpha1.ManagedClusterAddOn
+		Expect(world.Client.Get(ctx, client.ObjectKeyFromObject(handMade), &kept)).To(Succeed())
+		Expect(kept.OwnerReferences).To(BeEmpty(), "a hand-made add-on never gets our owner reference")
+	})
+
+	It("parks a cluster lost in the middle of a wave, and catches up with it on its return", func(ctx SpecContext) {
+		all := clusters(4)
+		s := newScene(ctx, "lost", all)
+		policy := s.stages("0s", "5s", "3", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		world.Fleet.Hold(all[2])
+		DeferCleanup(func() { world.Fleet.Release(all[2]) })
+		sha := s.commit("v2", policy)
+		Eventually(func() map[string]string { return s.running(all[1], all[3]) }).Should(allAt("v2", all[1], all[3]))
+		Expect(world.Fleet.Disappear(ctx, all[2])).To(Succeed())
+		ro := s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(ro.Status.Counts.Parked).To(BeEquivalentTo(1), "lost is not failed")
+		Expect(ro.Status.Counts.Failed).To(BeZero())
+
+		world.Fleet.Release(all[2])
+		Expect(world.Fleet.Return(ctx, all[2])).To(Succeed())
+		Eventually(func() map[string]string { return s.running(all[2]) }).Should(allAt("v2", all[2]))
+		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(4))
+	})
+
+	It("removes nobody when a placement is deleted, and goes on when it is restored", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "placement", all)
+		policy := s.stages("0s", "1m", "3", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		Expect(world.Fleet.DeletePlacement(ctx, demo.Namespace, "placement-all")).To(Succeed())
+		Consistently(s.installed, "10s", time.Second).Should(Equal(all), "longer than the grace period")
+		Expect(world.Fleet.RestorePlacement(ctx, demo.Namespace, "placement-all")).To(Succeed())
+		s.awaitPhase(s.commit("v2", policy), v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+	})
+
+	It("holds an add-on that left Git until its removal is approved, and takes the ClusterManagementAddOn last", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "removed", all)
+		s.awaitPhase(s.commit("v1", s.stages("0s", "1m", "3", 0)), v1alpha1.PhaseSucceeded)
+
+		sha, err := s.repo.Remove("away", "addons/template.yaml", "addons/addon.yaml", "addons/rollout.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		s.reconcile()
+		Eventually(func() *v1alpha1.Removal { return s.rollout().Spec.Removal }).ShouldNot(BeNil())
+		Consistently(s.installed, "8s", time.Second).Should(Equal(all), "nothing approved it, however long")
+		Expect(s.running(all...)).To(allAt("v1", all...))
+
+		patch := client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ApproveRemovalAnnotation+`":"`+sha+`"}}}`))
+		Expect(world.Client.Patch(ctx, s.rollout(), patch)).To(Succeed())
+		Eventually(s.installed).Should(BeEmpty())
+		Eventually(func() error {
+			return world.Client.Get(ctx, client.ObjectKey{Name: "removed"}, &addonv1alpha1.ClusterManagementAddOn{})
+		}).ShouldNot(Succeed())
+	})
+})

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/demo"
+)
+
+var _ = Describe("An operator that", Serial, func() {
+	It("is killed in the middle of a wave goes on where it was", func(ctx SpecContext) {
+		all := clusters(6)
+		s := newScene(ctx, "killed", all)
+		policy := s.stages("1s", "2m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		for _, name := range all[1:] {
+			world.Fleet.Hold(name)
+			DeferCleanup(func() { world.Fleet.Release(name) })
+		}
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(HaveLen(3), "the canary and one wave")
+		wave := s.rollout().Status.Ledger.Waves
+		world.Operator.Kill()
+		Expect(world.StartOperator(options)).To(Succeed())
+		Consistently(func() []string { return moved(before, s.generations()) }, "5s").Should(HaveLen(3),
+			"the slots are still held")
+		Expect(s.rollout().Status.Ledger.Waves).To(Equal(wave), "a restart resets no clock")
+		for _, name := range all[1:] {
+			world.Fleet.Release(name)
+		}
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+		Expect(seen.mostInFlight("killed")).To(BeNumerically("<=", 2))
+		for name, generation := range s.generations() {
+			Expect(generation).To(Equal(before[name]+1), "written once on "+name)
+		}
+	})
+
+	It("has a twin never admits one cluster too many", func(ctx SpecContext) {
+		twin, err := demo.StartOperator(demo.OperatorOptions{
+			Binary: options.Binary, Kubeconfig: world.Kubeconfig, Flags: options.OperatorFlags,
+			LogFile: filepath.Join(world.Dir, "twin.log"),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(twin.Stop()).To(Succeed()) })
+
+		all := clusters(6)
+		s := newScene(ctx, "twins", all)
+		policy := s.stages("0s", "2m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+		Expect(seen.mostInFlight("twins")).To(BeNumerically("<=", 2))
+		for name, generation := range s.generations() {
+			Expect(generation).To(Equal(before[name]+1), "written once on "+name)
+		}
+	})
+
+	It("cannot reach the forge rolls out all the same, and tells it all afterwards", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "outage", all)
+		policy := s.stages("0s", "1m", "3", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		Expect(world.Forge.Down()).To(Succeed())
+		sha := s.commit("v2", policy)
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+		Expect(world.Forge.Up()).To(Succeed())
+		Eventually(s.told, "90s").WithArguments(sha).Should(HavePrefix("success: "))
+		Eventually(s.told, "90s").WithArguments(sha, "canary").Should(HavePrefix("success: "))
+	})
+})

@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/fleet"
+)
+
+var _ = Describe("Rolling out", func() {
+	It("moves the canary first, soaks, and then the rest", func(ctx SpecContext) {
+		all := clusters(5)
+		s := newScene(ctx, "canary", all)
+		policy := s.stages("2s", "1m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v1", all...))
+
+		before := s.generations()
+		world.Fleet.Hold(all[0])
+		DeferCleanup(func() { world.Fleet.Release(all[0]) })
+		sha := s.commit("v2", policy)
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
+		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]),
+			"nobody else moves while the canary is not verified, though its old pod is available")
+		world.Fleet.Release(all[0])
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+		for name, generation := range s.generations() {
+			Expect(generation).To(Equal(before[name]+1), "one write per work and content change, on "+name)
+		}
+		Expect(seen.mostInFlight("canary")).To(BeNumerically("<=", 2))
+		Eventually(s.told).WithArguments(sha).Should(Equal("success: 5/5 updated"))
+		Eventually(s.told).WithArguments(sha, "canary").Should(HavePrefix("success: "))
+	})
+
+	It("goes progressively, the mandatory canary group first", func(ctx SpecContext) {
+		all := clusters(6)
+		s := newScene(ctx, "groups", all,
+			fleet.Group{Name: "canary", Clusters: all[:1]}, fleet.Group{Name: "rest", Clusters: all[1:]})
+		paced := func(tag string) map[string]string {
+			tree := s.tree(tag, "")
+			tree["addons/addon.yaml"] = strings.Replace(tree["addons/addon.yaml"], "type: All",
+				"type: Progressive\n        progressive:\n          maxConcurrency: 2\n          progressDeadline: 1m\n          mandatoryDecisionGroups:\n          - groupName: canary", 1)
+			return tree
+		}
+		sha := s.push("v1", paced("v1"))
+		s.reconcile()
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+
+		before := s.generations()
+		world.Fleet.Hold(all[0])
+		DeferCleanup(func() { world.Fleet.Release(all[0]) })
+		sha = s.push("v2", paced("v2"))
+		s.reconcile()
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
+		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]))
+		world.Fleet.Release(all[0])
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+		Expect(seen.mostInFlight("groups")).To(BeNumerically("<=", 2))
+	})
+
+	It("counts a silent cluster as failed at the deadline, and goes on within the budget", func(ctx SpecContext) {
+		all := clusters(4)
+		s := newScene(ctx, "budget", all)
+		s.awaitPhase(s.commit("v1", s.stages("0s", "1m", "1", 1)), v1alpha1.PhaseSucceeded)
+
+		world.Fleet.Silence(all[2])
+		DeferCleanup(func() { world.Fleet.Speak(all[2]) })
+		ro := s.awaitPhase(s.commit("v2", s.stages("0s", "4s", "1", 1)), v1alpha1.PhaseSucceeded)
+		Expect(ro.Status.Counts.Failed).To(BeEquivalentTo(1))
+		Expect(ro.Status.Message).To(ContainSubstring(all[2]), "a success with failures names them")
+
+		sha := s.commit("v3", s.stages("0s", "4s", "1", 0))
+		ro = s.awaitPhase(sha, v1alpha1.PhaseFailed)
+		Expect(ro.Status.Message).To(ContainSubstring(all[2]))
+		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[2])))
+		Consistently(func() int32 { return s.rollout().Status.Counts.InFlight }, "2s").Should(BeZero(),
+			"past the budget nobody further is admitted")
+	})
+
+	It("fails a canary whose image never starts, by its own reason and before the deadline; a revert moves only it", func(ctx SpecContext) {
+		all := clusters(4)
+		s := newScene(ctx, "bad", all)
+		policy := s.stages("1s", "30m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		before := s.generations()
+
+		sha := s.commit("never-starts", policy)
+		ro := s.awaitPhase(sha, v1alpha1.PhaseFailed)
+		Expect(ro.Status.Failing).To(HaveLen(1))
+		Expect(ro.Status.Failing[0].Cluster).To(Equal(all[0]))
+		Expect(ro.Status.Failing[0].Reason).To(ContainSubstring("ProgressDeadlineExceeded"))
+		Expect(s.running(all...)).To(allAt("v1", all...), "the old pods still serve")
+		Expect(moved(before, s.generations())).To(Equal(all[:1]))
+		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[0]), ContainSubstring("ProgressDeadlineExceeded")))
+
+		reverted := s.revert(sha)
+		ro = s.awaitPhase(reverted, v1alpha1.PhaseSucceeded)
+		Expect(ro.Status.Reverting).To(BeTrue())
+		Expect(moved(before, s.generations())).To(Equal(all[:1]), "only the cluster that got the bad content moves back")
+		Expect(s.running(all...)).To(allAt("v1", all...))
+		Eventually(s.told).WithArguments(reverted).Should(HavePrefix("success: "))
+	})
+
+	It("rolls nothing for a commit without add-on content, and says so", func(ctx SpecContext) {
+		all := clusters(2)
+		s := newScene(ctx, "readme", all)
+		policy := s.stages("0s", "1m", "2", 0)
+		first := s.commit("v1", policy)
+		s.awaitPhase(first, v1alpha1.PhaseSucceeded)
+		before := s.generations()
+
+		sha := s.push("words", map[string]string{"addons/README.md": "more words"})
+		s.reconcile()
+		Eventually(s.told).WithArguments(sha).Should(Equal("success: no add-on content changed"))
+		Expect(moved(before, s.generations())).To(BeEmpty())
+		Expect(s.rollout().Status.Target.Commit).To(HaveSuffix(first))
+	})
+
+	It("refuses a broken commit whole, with file and line, and goes on with what ran", func(ctx SpecContext) {
+		all := clusters(2)
+		s := newScene(ctx, "broken", all)
+		policy := s.stages("0s", "1m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		before := s.generations()
+
+		tree := s.tree("v2", policy)
+		tree["addons/template.yaml"] = strings.Replace(tree["addons/template.yaml"], "{{CLUSTER_NAME}}", "{{CLUSTERNAME}}", 1)
+		sha := s.push("broken", tree)
+		s.reconcile()
+		Eventually(func() string {
+			latest, _ := world.Forge.Latest(sha, "addonflow/broken")
+			return latest.State + ": " + latest.Description
+		}).Should(And(HavePrefix("failure: addons/template.yaml:23: AddOnTemplate/broken: "), ContainSubstring("manifests[0]")))
+		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(BeEmpty())
+		Expect(s.running(all...)).To(allAt("v1", all...))
+	})
+
+	It("takes over a new policy from the next decision when addonrollout.yaml goes", func(ctx SpecContext) {
+		all := clusters(5)
+		s := newScene(ctx, "policy", all)
+		policy := s.stages("0s", "1m", "1", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		world.Fleet.Hold(all[0])
+		DeferCleanup(func() { world.Fleet.Release(all[0]) })
+		before := s.generations()
+		first := s.commit("v2", policy)
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
+
+		_, err := s.repo.Remove("no policy", "addons/rollout.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		s.reconcile()
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all),
+			"the add-on's own strategy is All")
+		world.Fleet.Release(all[0])
+		s.awaitPhase(first, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+	})
+})

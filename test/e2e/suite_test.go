@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/forge"
+)
+
+// fleetSize is how many clusters the specs share.
+const fleetSize = 8
+
+var (
+	world   *demo.World
+	options demo.WorldOptions
+	seen    *recording
+)
+
+func TestEndToEnd(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "End to end")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	binary, err := gexec.Build("github.com/addonflow/addonflow/cmd/addonflow")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(gexec.CleanupBuildArtifacts)
+
+	options = demo.WorldOptions{
+		Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter,
+		Fleet:         fleet.Options{Latency: 50 * time.Millisecond, DeadlineAfter: time.Second},
+		OperatorFlags: []string{"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8"},
+	}
+	world, err = demo.StartWorld(ctx, options)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(world.Stop()).To(Succeed()) })
+	Expect(world.Client.Create(ctx, world.ForgeSecret())).To(Succeed())
+	Expect(world.StartOperator(options)).To(Succeed())
+
+	watching, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	seen, err = record(watching, world.Client)
+	Expect(err).NotTo(HaveOccurred())
+})
+
+var _ = AfterEach(func() {
+	if CurrentSpecReport().Failed() {
+		GinkgoWriter.Println(world.Operator.Tail(20))
+	}
+})
+
+var _ = AfterSuite(func() {
+	if world == nil {
+		return
+	}
+	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "what the forge was told, over all specs")
+})
+
+// clusters are the first n names of the shared fleet.
+func clusters(n int) []string {
+	names := make([]string, 0, n)
+	for _, c := range fleet.Numbered("cluster-", fleetSize)[:n] {
+		names = append(names, c.Name)
+	}
+	return names
+}
