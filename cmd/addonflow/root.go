@@ -11,7 +11,9 @@ import (
 // newRootCommand assembles every command.
 func newRootCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:           commandName(os.Args[0]),
+		Use: "addonflow",
+		// Use is cut at its first word, so the name of a plugin is said here.
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: commandName(os.Args[0])},
 		Short:         "Run a fleet's add-ons from Git: canary first, the truth on every commit",
 		SilenceUsage:  true,
 		SilenceErrors: true,

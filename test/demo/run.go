@@ -140,8 +140,8 @@ func stay(ctx context.Context, w *World, out io.Writer) error {
 	fmt.Fprintf(out, `
 Everything stays up until Ctrl-C. In another terminal:
   export KUBECONFIG=%s
-  cd %s          # commit and push here
-  kubectl addonflow get rollouts
+  cd %s && git commit ... && git push origin main
+  kubectl addonflow reconcile source fleet && kubectl addonflow tree hello --watch
   commit statuses: %s/log
 `, w.Kubeconfig, w.Repo.Clone(), w.Forge.URL())
 	select {

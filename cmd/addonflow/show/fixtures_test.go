@@ -36,7 +36,7 @@ func progressing() *v1alpha1.AddOnRollout {
 			Counts: v1alpha1.Counts{Total: 24, Updated: 11, InFlight: 6, Waiting: 7},
 			Stages: []v1alpha1.StageStatus{
 				{Name: "canary", Phase: "Complete", Counts: v1alpha1.Counts{Total: 2, Updated: 2}},
-				{Name: "everyone", Phase: "Progressing", Counts: v1alpha1.Counts{Total: 22, Updated: 9, InFlight: 6, Waiting: 7}, Message: "6 in flight"},
+				{Name: "everyone", Phase: "Progressing", Counts: v1alpha1.Counts{Total: 22, Updated: 9, InFlight: 6, Waiting: 7}, Message: "9/22, 6 in flight"},
 			},
 			Conditions: []metav1.Condition{
 				{Type: meta.ReadyCondition, Status: metav1.ConditionUnknown, Message: "everyone 9/22, 6 in flight"},
@@ -52,7 +52,7 @@ func failed() *v1alpha1.AddOnRollout {
 	r.Status.Phase, r.Status.Message = v1alpha1.PhaseFailed, "stage canary: 1 of 2 failed, none allowed"
 	r.Status.Counts = v1alpha1.Counts{Total: 24, InFlight: 1, Failed: 1, Waiting: 22}
 	r.Status.Stages[0] = v1alpha1.StageStatus{Name: "canary", Phase: "Failed", Counts: v1alpha1.Counts{Total: 2, InFlight: 1, Failed: 1}}
-	r.Status.Stages[1] = v1alpha1.StageStatus{Name: "everyone", Phase: "Waiting", Counts: v1alpha1.Counts{Total: 22, Waiting: 22}, Message: "waits for canary"}
+	r.Status.Stages[1] = v1alpha1.StageStatus{Name: "everyone", Phase: "Waiting", Counts: v1alpha1.Counts{Total: 22, Waiting: 22}, Message: "0/22, waits for canary"}
 	r.Status.Failing = []v1alpha1.ClusterReason{{Cluster: "eu-01", Reason: "Deployment hello: ProgressDeadlineExceeded\nmore"}}
 	r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
 		Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.RolloutFailedReason, Message: r.Status.Message,

@@ -93,7 +93,7 @@ Message   everyone 9/22, 6 in flight
 NAME            STATUS        CLUSTERS             PROGRESS
 ⟳ hello         Progressing   11/24  6 in flight   █████████░░░░░░░░░░░
 ├─ ✔ canary     Complete      2/2                  ████████████████████
-└─ ⟳ everyone   Progressing   9/22  6 in flight    ████████░░░░░░░░░░░░  6 in flight
+└─ ⟳ everyone   Progressing   9/22  6 in flight    ████████░░░░░░░░░░░░
 `},
 		"Failed": {failed(), `
 Rollout   default/hello   ✗ Failed   stage 1/2 canary

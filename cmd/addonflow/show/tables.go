@@ -53,6 +53,9 @@ func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Tab
 	for i := range rollouts {
 		r := &rollouts[i]
 		ready, _ := readiness(r.Status.Conditions)
+		if !current(r) {
+			ready = string(metav1.ConditionUnknown)
+		}
 		phase, _ := headline(r)
 		target := r.Spec.Target
 		if target == nil {

@@ -133,10 +133,24 @@ func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 		twig: fork(last), mark: stageMark(stage.Phase), name: stage.Name, status: stage.Phase,
 		clusters: share(stage.Counts), bar: Bar(stage.Counts.Updated, stage.Counts.Total),
 	}
-	if stage.Message != "" && !finished(stage.Phase) {
-		b.bar += "  " + FirstLine(stage.Message)
+	if remark := stageRemark(stage); remark != "" {
+		b.bar += "  " + remark
 	}
 	return b
+}
+
+// stageRemark is what the message of a stage says beyond its phase and counts. Who
+// failed stands below the stage.
+func stageRemark(stage v1alpha1.StageStatus) string {
+	if finished(stage.Phase) || stage.Phase == "Failed" {
+		return ""
+	}
+	text := strings.TrimPrefix(FirstLine(stage.Message), fmt.Sprintf("%d/%d", stage.Counts.Updated, stage.Counts.Total))
+	text = strings.TrimPrefix(text, ", ")
+	if text == counted(stage.Counts) {
+		return ""
+	}
+	return text
 }
 
 // failingBranches are the clusters that fail, below the given trunk, and how many
