@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -209,4 +210,24 @@ func TestWorksAreWrittenOnce(t *testing.T) {
 			existing = stored
 		}
 	})
+}
+
+func TestRendererIsSafeForConcurrentUse(t *testing.T) {
+	r := newRenderer(t, assignments(t))
+	own := agentOf(t, "own", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: own}]}")
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for n := range 20 {
+				cluster := Cluster{Name: fmt.Sprintf("c%d-%d", i, n), ImageRegistries: fmt.Sprintf(`{"registries":[{"source":"%d","mirror":"m"}]}`, n)}
+				if n%2 == 0 {
+					cluster.Configs = []Config{own}
+				}
+				if _, err := r.Render(cluster); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }
