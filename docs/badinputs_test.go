@@ -1,0 +1,189 @@
+package docs_test
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/examples"
+	"github.com/addonflow/addonflow/gitsource"
+)
+
+var update = flag.Bool("update", false, "write the messages in bad-inputs.md anew; commit the difference only if it reads well")
+
+const (
+	source   = "addondeploymentconfig.yaml"
+	rollout  = "addonrollout.yaml"
+	template = "addontemplate.yaml"
+	addOn    = "clustermanagementaddon.yaml"
+	kustom   = "kustomization.yaml"
+	resource = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- addontemplate.yaml\n"
+)
+
+// badInput is one way to get examples/hello wrong.
+type badInput struct {
+	what string
+	// in file, from is replaced by to; without from, the file is added.
+	file, from, to string
+}
+
+// badInputs are the rows of the document, in its order, by section.
+func badInputs() []struct {
+	title string
+	rows  []badInput
+} {
+	pace := func(text string) string { return "      name: all\n      rolloutStrategy:\n        " + text }
+	return []struct {
+		title string
+		rows  []badInput
+	}{
+		{"YAML", []badInput{
+			{"a tab as indentation", source, "  name: hello", "\tname: hello"},
+			{"a key that stands twice", source, "  name: hello", "  name: hello\n  name: hello"},
+			{"a file that is no object", "notes.yaml", "", "hello\n"},
+			{"a custom tag", "notes.yaml", "", "a: !foo b\n"},
+			{"a variable outside of quotes", template, "replicas: 1", "replicas: {{N}}"},
+			{"a value that YAML reads as a boolean or number", source, "value: Hello from Git", "value: no"},
+			{"a file encrypted with sops", "settings.yaml", "", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nsops: {mac: x}\n"},
+			{"a file in Git LFS", "big.yaml", "", "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n"},
+		}},
+		{"Kustomize", []badInput{
+			{"a remote base", kustom, "", resource + "- https://example.com/base.yaml\n"},
+			{"a chart", kustom, "", resource + "helmCharts:\n- name: x\n"},
+			{"a plugin", kustom, "", resource + "transformers:\n- |-\n  apiVersion: example.com/v1\n  kind: Mine\n  metadata: {name: x}\n"},
+			{"a path outside of the repository", kustom, "", resource + "- ../../elsewhere\n"},
+			{"a file that is not there", kustom, "", resource + "- nothere.yaml\n"},
+			{"a field of old kustomize", kustom, "", resource + "vars: []\n"},
+			{"a field that does not exist", kustom, "", resource + "resource: []\n"},
+		}},
+		{"Fields and kinds", []badInput{
+			{"an unknown field", source, "customizedVariables", "customisedVariables"},
+			{"another case", source, "customizedVariables", "CustomizedVariables"},
+			{"a kind that does not belong here", "secret.yaml", "", "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: default}\n"},
+			{"an object that is declared twice", "again.yaml", "", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: hello}\nspec: {addonName: hello, agentSpec: {workload: {manifests: []}}}\n"},
+			{"a field that AddonFlow writes", rollout, "  stages:", "  target: {source: a, revision: b, digest: c, commit: d}\n  stages:"},
+		}},
+		{"References", []badInput{
+			{"an AddOnRollout without its add-on", rollout, "name: hello", "name: helo"},
+			{"a template of another add-on", template, "addonName: hello", "addonName: other"},
+			{"no template for a placement", addOn, "    defaultConfig:\n      name: hello\n  - group", "  - group"},
+			{"a Secret as configuration", addOn, "  installStrategy:", "  - resource: secrets\n  installStrategy:"},
+			{"a placement that stands twice", addOn, "      name: all", "      name: all\n    - namespace: default\n      name: all"},
+		}},
+		{"Paces", []badInput{
+			{"a negative number", rollout, "maxConcurrency: 25%", "maxConcurrency: -1"},
+			{"a fraction", rollout, "maxConcurrency: 25%", "maxConcurrency: 1.5"},
+			{"0 in a strategy", addOn, "      name: all", pace("type: Progressive\n        progressive:\n          maxConcurrency: 0")},
+			{"a soak with All", addOn, "      name: all", pace("type: All\n        all:\n          minSuccessTime: 5m")},
+			{"a block without its type", addOn, "      name: all", pace("progressive:\n          maxConcurrency: 3")},
+			{"days as a deadline", rollout, "progressDeadline: 30m", "progressDeadline: 5d"},
+			{"days as a soak", rollout, "minSuccessTime: 10m", "minSuccessTime: 5d"},
+			{"two stages of one name", rollout, "name: everyone", "name: canary"},
+		}},
+		{"Variables", []badInput{
+			{"a variable without a value", template, "{{GREETING}}", "{{GRETING}}"},
+			{"a name that is none", source, "name: GREETING", "name: 9LIVES"},
+			{"a built-in one", source, "name: GREETING", "name: CLUSTER_NAME"},
+		}},
+		{"Manifests of a template", []badInput{
+			{"no name", template, "          name: hello\n", ""},
+			{"what the API server sets", template, "          name: hello\n", "          name: hello\n          uid: x\n"},
+			{"too large for a work", template, "{{GREETING}}", strings.Repeat("x", 600_000)},
+			{"a signer without its authority", template, "  agentSpec:", "  registration:\n  - type: CustomSigner\n    customSigner: {signerName: example.com/a}\n  agentSpec:"},
+		}},
+	}
+}
+
+// helloTree is examples/hello.
+func helloTree(t *testing.T) map[string]string {
+	t.Helper()
+	tree := map[string]string{}
+	err := fs.WalkDir(examples.Files, "hello", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := examples.Files.ReadFile(name)
+		tree[path.Base(name)] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// lint checks a directory as `addonflow lint` does.
+func lint(t *testing.T, tree map[string]string) problem.List {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range tree {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	local, err := gitsource.TreeFromDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, problems := local.Build(t.Context(), gitsource.BuildOptions{})
+	if len(problems) > 0 {
+		return problems
+	}
+	_, problems = addonsource.Compile(objects, nil, addonsource.CompileOptions{})
+	return problems
+}
+
+// TestBadInputs holds the messages in bad-inputs.md to what lint says.
+func TestBadInputs(t *testing.T) {
+	var b strings.Builder
+	for _, section := range badInputs() {
+		fmt.Fprintf(&b, "\n## %s\n\n| what | message |\n|---|---|\n", section.title)
+		for _, in := range section.rows {
+			fmt.Fprintf(&b, "| %s | %s |\n", in.what, in.message(t))
+		}
+	}
+	const begin, end = "<!-- begin: go test ./docs -update -->\n", "\n<!-- end -->"
+	document := text(t, "docs/bad-inputs.md")
+	before, rest, opened := strings.Cut(document, begin)
+	got, after, closed := strings.Cut(rest, end)
+	if !opened || !closed {
+		t.Fatalf("bad-inputs.md has no lines %q and %q", begin, end)
+	}
+	if diff := cmp.Diff(b.String(), got); diff != "" {
+		if *update {
+			if err := os.WriteFile("bad-inputs.md", []byte(before+begin+b.String()+end+after), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		t.Errorf("run go test ./docs -update and read the difference (-lint +document):\n%s", diff)
+	}
+}
+
+// message is the first thing lint says about the input, as a cell of a table.
+func (in badInput) message(t *testing.T) string {
+	t.Helper()
+	tree := helloTree(t)
+	if in.from == "" && tree[in.file] == "" {
+		tree[in.file] = in.to
+	} else {
+		if !strings.Contains(tree[in.file], in.from) {
+			t.Fatalf("%s: %s has no %q", in.what, in.file, in.from)
+		}
+		tree[in.file] = strings.Replace(tree[in.file], in.from, in.to, 1)
+	}
+	problems := lint(t, tree)
+	if len(problems) == 0 {
+		t.Fatalf("%s: lint has nothing against it", in.what)
+	}
+	return "`" + strings.ReplaceAll(problems[0].String(), "|", `\|`) + "`"
+}

@@ -1,0 +1,262 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/examples"
+)
+
+const root = ".."
+
+// documents are the Markdown files by path below the root.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{"README.md": text(t, "README.md")}
+	err := fs.WalkDir(os.DirFS(root), "docs", func(name string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(name) == ".md" {
+			found[name] = text(t, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// text reads a file of the repository.
+func text(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	// dropped from a heading to make its anchor, as forges do.
+	dropped = regexp.MustCompile(`[^a-z0-9 -]`)
+)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for name, content := range documents(t) {
+		for _, match := range link.FindAllStringSubmatch(content, -1) {
+			target, anchor, _ := strings.Cut(match[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			path := name
+			if target != "" {
+				path = filepath.ToSlash(filepath.Join(filepath.Dir(name), target))
+			}
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Errorf("%s: %s leads nowhere", name, match[1])
+				continue
+			}
+			if anchor != "" && !slices.Contains(anchors(text(t, path)), anchor) {
+				t.Errorf("%s: %s has no heading #%s", name, path, anchor)
+			}
+		}
+	}
+}
+
+func anchors(content string) []string {
+	var out []string
+	for _, match := range heading.FindAllStringSubmatch(content, -1) {
+		out = append(out, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+	}
+	return out
+}
+
+// TestGuideHasEveryField: of what a user declares with its path, of the rest by name.
+func TestGuideHasEveryField(t *testing.T) {
+	guide := text(t, "docs/user-guide.md")
+	explained := func(field string) {
+		if !strings.Contains(guide, "`"+field+"`") && !strings.Contains(guide, "`"+field+"[]`") {
+			t.Errorf("the user guide does not explain %s", field)
+		}
+	}
+	for _, part := range []struct {
+		prefix string
+		of     any
+		// apart are explained field by field.
+		apart []string
+	}{
+		{"", v1alpha1.AddOnSourceSpec{}, []string{"ref", "commitStatus"}},
+		{"ref.", v1alpha1.GitReference{}, nil},
+		{"commitStatus.", v1alpha1.CommitStatusSpec{}, nil},
+		{"", v1alpha1.AddOnSourceStatus{}, nil},
+		{"", v1alpha1.AddOnRolloutSpec{}, []string{"stages"}},
+		{"stages[].", v1alpha1.Stage{}, nil},
+		{"", v1alpha1.AddOnRolloutStatus{}, nil},
+		{"", v1alpha1.Counts{}, nil},
+	} {
+		for _, field := range jsonFields(reflect.TypeOf(part.of)) {
+			if !slices.Contains(part.apart, field) {
+				explained(part.prefix + field)
+			}
+		}
+	}
+}
+
+// jsonFields are the names under which the fields of a struct are encoded.
+func jsonFields(goType reflect.Type) []string {
+	var names []string
+	for field := range goType.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if options == "inline" {
+			names = append(names, jsonFields(field.Type)...)
+			continue
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestGuideHasEveryReason(t *testing.T) {
+	guide := text(t, "docs/user-guide.md")
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "api/v1alpha1/conditions.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		literal, ok := n.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return true
+		}
+		reason, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reasons++
+		if !strings.Contains(guide, reason) {
+			t.Errorf("the user guide does not say what to do about %s", reason)
+		}
+		return true
+	})
+	if reasons == 0 {
+		t.Error("found no reason in api/v1alpha1/conditions.go")
+	}
+}
+
+var (
+	namedTest = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	// transcripts of TestScenarios that a document names.
+	scenarios = regexp.MustCompile(`TestScenarios \(([a-z0-9, -]+)\)`)
+)
+
+func TestNamedTestsExist(t *testing.T) {
+	exists := map[string]bool{}
+	for _, dir := range []string{"api", "cmd", "commitstatus", "controllers", "gitsource", "manifests", "registration", "render", "rollout", "test"} {
+		err := fs.WalkDir(os.DirFS(root), dir, func(name string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(name, "_test.go") {
+				for _, match := range testFunc.FindAllStringSubmatch(text(t, name), -1) {
+					exists[match[1]] = true
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range documents(t) {
+		for _, test := range namedTest.FindAllString(content, -1) {
+			if !exists[test] {
+				t.Errorf("%s names %s, which does not exist", name, test)
+			}
+		}
+		for _, match := range scenarios.FindAllStringSubmatch(content, -1) {
+			for transcript := range strings.SplitSeq(match[1], ", ") {
+				if _, err := os.Stat(filepath.Join(root, "rollout/testdata", transcript+".golden")); err != nil {
+					t.Errorf("%s names the scenario %q, which has no transcript", name, transcript)
+				}
+			}
+		}
+	}
+}
+
+// TestReadmeExample: what a user copies from the README is a good source, and, with
+// the other files of examples/hello, a good commit that differs from it in no field.
+func TestReadmeExample(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text(t, "README.md"), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d YAML blocks in the README, want source and rollout", len(blocks))
+	}
+	sameObject[v1alpha1.AddOnSource](t, blocks[0][1], "source.yaml", func(s *v1alpha1.AddOnSource) { s.Spec.Prune = false })
+	sameObject[v1alpha1.AddOnRollout](t, blocks[1][1], "hello/addonrollout.yaml", func(*v1alpha1.AddOnRollout) {})
+	tree := helloTree(t)
+	tree["addonrollout.yaml"] = blocks[1][1]
+	if problems := lint(t, tree); len(problems) > 0 {
+		t.Errorf("the example is no good commit:\n%v", problems)
+	}
+}
+
+// sameObject compares a document's block with an example, but for what may differ.
+func sameObject[T any](t *testing.T, block, example string, but func(*T)) {
+	t.Helper()
+	content, err := examples.Files.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want T
+	if err := yaml.UnmarshalStrict([]byte(block), &got); err != nil {
+		t.Fatalf("%v in:\n%s", err, block)
+	}
+	if err := yaml.UnmarshalStrict(content, &want); err != nil {
+		t.Fatal(err)
+	}
+	but(&want)
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("the README's block is not examples/%s:\n%s", example, block)
+	}
+}
+
+var decisionName = regexp.MustCompile(`^docs/decisions/(\d{4})-[a-z0-9-]+\.md$`)
+
+func TestDecisionsHaveAShape(t *testing.T) {
+	numbers := map[string]string{}
+	for name, content := range documents(t) {
+		if !strings.HasPrefix(name, "docs/decisions/") {
+			continue
+		}
+		match := decisionName.FindStringSubmatch(name)
+		if match == nil {
+			t.Errorf("%s is not named NNNN-title.md", name)
+			continue
+		}
+		if other := numbers[match[1]]; other != "" {
+			t.Errorf("%s and %s have one number", name, other)
+		}
+		numbers[match[1]] = name
+		for _, part := range []string{"\nStatus: ", "\n## Context\n", "\n## Decision\n", "\n## Consequences\n"} {
+			if !strings.Contains(content, part) {
+				t.Errorf("%s has no %q", name, strings.TrimSpace(part))
+			}
+		}
+	}
+	for i := range len(numbers) {
+		if number := strconv.Itoa(10001 + i)[1:]; numbers[number] == "" {
+			t.Errorf("decision %s is missing", number)
+		}
+	}
+}
