@@ -43,6 +43,7 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 		dirs:     map[string][]entry{},
 		contents: map[string][]byte{},
 		parsed:   map[string][]document{},
+		broken:   map[string]bool{},
 	}
 	dir, f := b.start(o.Path)
 	if f != nil {
@@ -51,7 +52,8 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 	objects := b.directory(ctx, dir)
 	b.duplicates(objects)
 	if len(b.problems) > 0 {
-		return nil, b.problems.Sorted()
+		// Two kustomizations that share a base find the same mistakes in it.
+		return nil, slices.Compact(b.problems.Sorted())
 	}
 	return objects, nil
 }
@@ -65,6 +67,7 @@ type builder struct {
 	dirs     map[string][]entry
 	contents map[string][]byte
 	parsed   map[string][]document
+	broken   map[string]bool
 	seen     int
 	bytes    int64
 	// stopped: a limit of the whole build was passed; reading on reports it again.
@@ -169,7 +172,8 @@ func isYAML(name string) bool {
 
 // file takes the objects of one file as they are.
 func (b *builder) file(name string, e entry) []Object {
-	sources, problems := manifests(name, b.documents(name, e))
+	docs, _ := b.documents(name, e)
+	sources, problems := manifests(name, docs)
 	b.problems = append(b.problems, problems...)
 	var out []Object
 	for _, s := range sources {
@@ -182,15 +186,17 @@ func (b *builder) file(name string, e entry) []Object {
 	return out
 }
 
-// documents reads and decodes a file once; what is wrong with it is reported once.
-func (b *builder) documents(name string, e entry) []document {
+// documents reads and decodes a file once. What is wrong with it is reported once,
+// and each time there is nothing and false: half a file only leads to problems
+// that are none.
+func (b *builder) documents(name string, e entry) (docs []document, whole bool) {
 	if docs, ok := b.parsed[name]; ok {
-		return docs
+		return docs, !b.broken[name]
 	}
-	var docs []document
 	content, f := b.read(name, e)
 	if f != nil {
 		b.add(f.at(problem.Problem{Path: name}))
+		b.broken[name] = true
 	} else {
 		var mistakes []mistake
 		docs, mistakes = decodeYAML(content)
@@ -198,11 +204,11 @@ func (b *builder) documents(name string, e entry) []document {
 			b.add(m.at(name))
 		}
 		if len(mistakes) > 0 {
-			docs = nil // half a file only leads to problems that are none
+			docs, b.broken[name] = nil, true
 		}
 	}
 	b.parsed[name] = docs
-	return docs
+	return docs, !b.broken[name]
 }
 
 // duplicates reports objects that are declared twice.

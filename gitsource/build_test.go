@@ -17,7 +17,7 @@ import (
 type tree map[string]string
 
 // local writes files below a directory that is the top of a repository.
-func (f tree) local(t *testing.T) *Tree {
+func (f tree) local(t testing.TB) *Tree {
 	t.Helper()
 	top := t.TempDir()
 	f[".git/HEAD"] = "ref: refs/heads/main\n"
@@ -188,6 +188,23 @@ func TestBuildProblems(t *testing.T) {
 		"names in two cases":      {tree{"a.yaml": cm, "A.yaml": configMap("b", "v")}, BuildOptions{}, []string{"PathDenied a.yaml: the name differs from A.yaml only in case or accents, which some file systems ignore"}},
 		"names in two forms":      {tree{"\u00e9.yaml": cm, "e\u0301.yaml": configMap("b", "v")}, BuildOptions{}, []string{"PathDenied \u00e9.yaml: the name differs from e\u0301.yaml only in case or accents, which some file systems ignore"}},
 		"a backslash":             {tree{`a\b.yaml`: cm}, BuildOptions{}, []string{`PathDenied a\b.yaml: the name "a\\b.yaml" cannot be used`}},
+		"a broken base of two overlays": {
+			tree{
+				"one/kustomization.yaml": "resources: [../base]\n", "two/kustomization.yaml": "resources: [../base]\n",
+				"base/kustomization.yaml": "resources: [a.yaml, b.yaml]\npatches: [{path: p.yaml}]\n",
+				"base/a.yaml":             "a: [\n", "base/b.yaml": "apiVersion: v1\nkind: ConfigMap\n", "base/p.yaml": cm,
+			},
+			BuildOptions{},
+			[]string{"InvalidYAML base/a.yaml:1: did not find expected node content", "InvalidManifest base/b.yaml:1: ConfigMap: metadata.name: is missing"},
+		},
+		"a broken kustomization of two overlays": {
+			tree{
+				"one/kustomization.yaml": "resources: [../base]\n", "two/kustomization.yaml": "resources: [../base]\n",
+				"base/kustomization.yaml": "resources: [\n",
+			},
+			BuildOptions{},
+			[]string{"InvalidYAML base/kustomization.yaml:1: did not find expected node content"},
+		},
 		"everything is listed": {
 			tree{"a.yaml": "a: [\n", "b/c.yaml": "x\n", "b/d.yaml": "\xff", "e.yaml": "a: !x 1\nb: !y 2\n"},
 			BuildOptions{},
@@ -281,8 +298,10 @@ func TestBuildStopsWithItsContext(t *testing.T) {
 func TestUnusualEntriesInGit(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	h := newHistory(t, s)
-	h.write("good", map[string]string{"good/a.yaml": configMap("a", "v"), "linked/b.yaml": configMap("b", "v"), "module/c.yaml": configMap("c", "v"),
-		"over/kustomization.yaml": "resources: [../linked/link.yaml, ../module/sub]\n"})
+	h.write("good", map[string]string{
+		"good/a.yaml": configMap("a", "v"), "linked/b.yaml": configMap("b", "v"), "module/c.yaml": configMap("c", "v"),
+		"over/kustomization.yaml": "resources: [../linked/link.yaml, ../module/sub]\n",
+	})
 	_, err := h.Symlink("link", "linked/link.yaml", "b.yaml")
 	h.must(err)
 	_, err = h.Submodule("module", "module/sub", "https://git.example/sub.git")
@@ -309,7 +328,8 @@ func TestUnusualEntriesInGit(t *testing.T) {
 
 func TestTreeFromDir(t *testing.T) {
 	top := tree{"over/kustomization.yaml": "resources: [../base]\n", "base/kustomization.yaml": "resources: [cm.yaml]\n", "base/cm.yaml": configMap("a", "v")}.local(t)
-	dir := string(top.files.(localFiles))
+	files, _ := top.files.(localFiles)
+	dir := string(files)
 	tr, err := TreeFromDir(filepath.Join(dir, "over"))
 	if err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ type Credentials struct {
 }
 
 // ParseCredentials reads the keys of a Secret: username and password, or
-// bearerToken; ca.crt; nothing else. Errors are ErrInvalidCredentials and name
-// keys, never values.
+// bearerToken; ca.crt; at least one of them. Errors are ErrInvalidCredentials and
+// name keys, never values.
 func ParseCredentials(keys map[string][]byte) (Credentials, error) {
 	for _, key := range foreignKeys {
 		if _, ok := keys[key]; ok {
@@ -57,7 +57,14 @@ func ParseCredentials(keys map[string][]byte) (Credentials, error) {
 		BearerToken: Secret(keys[bearerTokenKey]),
 		CAFile:      keys[caKey],
 	}
-	return c, c.validate()
+	if c.Username == "" && c.Password == "" && c.BearerToken == "" && len(c.CAFile) == 0 {
+		return Credentials{}, fmt.Errorf("%w: none of the keys %s and %s, %s, %s is set",
+			ErrInvalidCredentials, usernameKey, passwordKey, bearerTokenKey, caKey)
+	}
+	if err := c.validate(); err != nil {
+		return Credentials{}, err
+	}
+	return c, nil
 }
 
 func (c Credentials) validate() error {

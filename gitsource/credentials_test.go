@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,8 +18,8 @@ const canary = "canary-7f3a"
 func TestParseCredentials(t *testing.T) {
 	keys := func(pairs ...string) map[string][]byte {
 		out := map[string][]byte{}
-		for i := 0; i < len(pairs); i += 2 {
-			out[pairs[i]] = []byte(pairs[i+1])
+		for pair := range slices.Chunk(pairs, 2) {
+			out[pair[0]] = []byte(pair[len(pair)-1])
 		}
 		return out
 	}
@@ -29,12 +30,12 @@ func TestParseCredentials(t *testing.T) {
 		want   Credentials
 		err    string
 	}{
-		"none":   {"no key is anonymous", nil, Credentials{}, ""},
 		"basic":  {"user and password", keys("username", "u", "password", "p"), Credentials{Username: "u", Password: "p"}, ""},
 		"bearer": {"a token", keys("bearerToken", "t"), Credentials{BearerToken: "t"}, ""},
 		"ca":     {"an authority alone", keys("ca.crt", string(s.CA())), Credentials{CAFile: s.CA()}, ""},
-		"other":  {"keys of other programs do not matter", keys("note", "x"), Credentials{}, ""},
+		"other":  {"keys of other programs do not matter", keys("bearerToken", "t", "note", "x"), Credentials{BearerToken: "t"}, ""},
 
+		"none":        {"a Secret for nothing", keys("note", canary), Credentials{}, "none of the keys username and password, bearerToken, ca.crt is set"},
 		"both":        {"two ways", keys("username", "u", "password", canary, "bearerToken", canary), Credentials{}, "keys bearerToken and username exclude each other"},
 		"no password": {"half a way", keys("username", canary), Credentials{}, "key password is missing"},
 		"no user":     {"the other half", keys("password", canary), Credentials{}, "key username is missing"},
@@ -66,7 +67,7 @@ func TestParseCredentials(t *testing.T) {
 
 func TestSecretsDoNotShow(t *testing.T) {
 	c := Credentials{Username: canary, Password: canary, BearerToken: canary}
-	encoded, err := json.Marshal(c)
+	encoded, err := json.Marshal(c) //nolint:gosec // that it shows nothing is the test
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func TestRedirects(t *testing.T) {
 		url := front(t, s, func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if away(r) {
-					http.Redirect(w, r, stranger.URL+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+					http.Redirect(w, r, stranger.URL+r.URL.RequestURI(), http.StatusTemporaryRedirect) //nolint:gosec // away is the test
 					return
 				}
 				next.ServeHTTP(w, r)
@@ -164,7 +164,7 @@ func TestRedirects(t *testing.T) {
 	url := front(t, s, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if rest, ok := strings.CutPrefix(r.URL.RequestURI(), "/old.git"); ok {
-				http.Redirect(w, r, "/addons.git"+rest, http.StatusMovedPermanently)
+				http.Redirect(w, r, "/addons.git"+rest, http.StatusMovedPermanently) //nolint:gosec // the same host is the test
 				return
 			}
 			next.ServeHTTP(w, r)

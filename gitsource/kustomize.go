@@ -40,7 +40,7 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 	if _, f := w.visit(dir); f != nil {
 		b.add(f.at(problem.Problem{Path: display(dir)}))
 	}
-	if len(b.problems) > before {
+	if w.failed || len(b.problems) > before {
 		return nil // kustomize only ever sees what was found in order
 	}
 	file := w.kustomizationOf(dir)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,7 +85,7 @@ func watch(t *testing.T) *intruder {
 	bin := t.TempDir()
 	for _, program := range []string{"git", "helm", "docker", "podman", "sh", "bash"} {
 		script := "#!/bin/sh\necho \"$0 $*\" >> " + i.runs + "\nexit 1\n"
-		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
+		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -158,8 +159,8 @@ func TestNothingRemote(t *testing.T) {
 func buildWith(t *testing.T, kustomization string, more ...string) problem.List {
 	t.Helper()
 	files := tree{"kustomization.yaml": kustomization + "\n", "a.yaml": configMap("a", "v")}
-	for j := 0; j < len(more); j += 2 {
-		files[more[j]] = more[j+1]
+	for pair := range slices.Chunk(more, 2) {
+		files[pair[0]] = pair[len(pair)-1]
 	}
 	_, problems := files.local(t).Build(t.Context(), BuildOptions{})
 	return problems

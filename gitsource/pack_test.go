@@ -23,6 +23,8 @@ type packed struct {
 }
 
 // write makes a pack; objects are placed as they come.
+//
+//nolint:gosec // the numbers are small and cut into groups of bits
 func write(t *testing.T, objects ...packed) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -62,6 +64,9 @@ func sealed(content []byte) []byte {
 	return sum.Sum(content)
 }
 
+// number7 is a number in groups of seven bits.
+//
+//nolint:gosec // a group fits into a byte
 func number7(n int) []byte {
 	var out []byte
 	for ; n > 0x7f; n >>= 7 {

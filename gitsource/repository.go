@@ -31,8 +31,8 @@ type Options struct {
 	Limits Limits
 }
 
-// Repository reads one remote repository. It is safe for concurrent use and holds
-// nothing but idle connections; call Close when done with it.
+// Repository reads one remote repository. It is safe for concurrent use and keeps
+// nothing open between calls.
 type Repository struct {
 	url         string
 	endpoint    transport.Endpoint

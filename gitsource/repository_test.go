@@ -54,19 +54,23 @@ func TestResolveAndFetch(t *testing.T) {
 		"full":      {"a full name of a branch", v1alpha1.GitReference{Name: "refs/heads/main"}, "refs/heads/main", "main"},
 		"tag>branch": {
 			"a tag goes before a branch",
-			v1alpha1.GitReference{Branch: "main", Tag: "v1.0.0"}, "v1.0.0", "first",
+			v1alpha1.GitReference{Branch: "main", Tag: "v1.0.0"},
+			"v1.0.0", "first",
 		},
 		"semver>tag": {
 			"semver goes before a tag",
-			v1alpha1.GitReference{Branch: "main", Tag: "v1.0.0", SemVer: "1.2.x"}, "v1.2.0", "second",
+			v1alpha1.GitReference{Branch: "main", Tag: "v1.0.0", SemVer: "1.2.x"},
+			"v1.2.0", "second",
 		},
 		"name>semver": {
 			"a name goes before semver",
-			v1alpha1.GitReference{Branch: "main", SemVer: "1.2.x", Name: "refs/heads/main"}, "refs/heads/main", "main",
+			v1alpha1.GitReference{Branch: "main", SemVer: "1.2.x", Name: "refs/heads/main"},
+			"refs/heads/main", "main",
 		},
 		"commit>name": {
 			"a commit goes before everything",
-			v1alpha1.GitReference{Name: "refs/tags/v1.0.0", Commit: shas["main"]}, "", "main",
+			v1alpha1.GitReference{Name: "refs/tags/v1.0.0", Commit: shas["main"]},
+			"", "main",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

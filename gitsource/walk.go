@@ -32,6 +32,7 @@ type walker struct {
 	built  map[string]int      // directory: how many builds it stands for
 	trail  []string            // directories being walked, from the first
 	origin map[string][]source // the objects of a file, for Object.Position
+	failed bool                // a file is broken, which an earlier walk may have reported
 }
 
 // kustomization is one kustomization file.
@@ -116,9 +117,8 @@ func (w *walker) load(dir string) (*kustomization, *failure) {
 // parse decodes a kustomization file strictly.
 func (w *walker) parse(dir string, e entry) *kustomization {
 	name := path.Join(dir, e.name)
-	before := len(w.problems)
-	docs := w.documents(name, e)
-	if len(w.problems) > before {
+	docs := w.decoded(name, e)
+	if w.broken[name] {
 		return nil
 	}
 	if len(docs) != 1 {
@@ -245,7 +245,7 @@ func (w *walker) resources(name string, e entry) []source {
 	if known, ok := w.origin[name]; ok {
 		return known
 	}
-	sources, problems := manifests(name, w.documents(name, e))
+	sources, problems := manifests(name, w.decoded(name, e))
 	w.problems = append(w.problems, problems...)
 	w.origin[name] = sources
 	if !w.raw[name] {
@@ -273,7 +273,7 @@ func (w *walker) keep(name string, e entry, u use, at problem.Problem) {
 	case u == asBytes:
 		w.raw[name], w.files[name] = true, content
 	default:
-		docs := w.documents(name, e)
+		docs := w.decoded(name, e)
 		if u == asPlugin {
 			w.plugins(name, docs)
 		}
@@ -286,6 +286,13 @@ func (w *walker) keep(name string, e entry, u use, at problem.Problem) {
 		}
 		w.files[name] = canonical(values...)
 	}
+}
+
+// decoded returns the documents of a file and remembers when it is broken.
+func (w *walker) decoded(name string, e entry) []document {
+	docs, whole := w.documents(name, e)
+	w.failed = w.failed || !whole
+	return docs
 }
 
 // canonical writes values as YAML documents in JSON: to kustomize, whose YAML is
