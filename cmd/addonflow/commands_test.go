@@ -184,6 +184,7 @@ func TestResumeOfDeclared(t *testing.T) {
 
 // requested answers a reconcile request as the operator does.
 func requested(t *testing.T, s *stage) interceptor.Funcs {
+	t.Helper()
 	return interceptor.Funcs{Watch: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 		w, err := hub.Watch(ctx, list, options...)
 		if err != nil {

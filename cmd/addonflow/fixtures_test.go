@@ -32,6 +32,7 @@ type stage struct {
 
 // newStage returns a stage with the given objects on the hub.
 func newStage(t *testing.T, objects ...client.Object) *stage {
+	t.Helper()
 	return newStageWith(t, interceptor.Funcs{}, objects...)
 }
 
@@ -72,7 +73,7 @@ func explained(context.Context, client.Client, types.NamespacedName) (rollout.Pl
 
 // run runs a command line and returns its exit code.
 func (s *stage) run(ctx context.Context, args ...string) int {
-	cmd := rootOf(s.cli)
+	cmd := rootOf(s.cli) //nolint:contextcheck // commands get theirs from ExecuteContext
 	cmd.SetArgs(args)
 	cmd.SetOut(&s.out)
 	cmd.SetErr(&s.err)
@@ -81,8 +82,7 @@ func (s *stage) run(ctx context.Context, args ...string) int {
 		return 0
 	}
 	s.err.WriteString(err.Error() + "\n")
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exitError](err); ok {
 		return exit.code
 	}
 	return exitUsage

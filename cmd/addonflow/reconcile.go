@@ -101,14 +101,8 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 // outcome prints what the operator found.
 func (o *reconcileOptions) outcome(t target, key types.NamespacedName, object client.Object) error {
 	ready, message := readyLine(t.conditions(object))
-	icon := "⟳"
-	switch ready {
-	case metav1.ConditionTrue:
-		icon = "✔"
-	case metav1.ConditionFalse:
-		icon = "✗"
-	}
-	if _, err := fmt.Fprintf(o.Out, "%s %s %s: %s\n", icon, t.kind, key, message); err != nil {
+	icons := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "✔", metav1.ConditionFalse: "✗", metav1.ConditionUnknown: "⟳"}
+	if _, err := fmt.Fprintf(o.Out, "%s %s %s: %s\n", icons[ready], t.kind, key, message); err != nil {
 		return err
 	}
 	if ready == metav1.ConditionFalse {

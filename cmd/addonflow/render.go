@@ -172,7 +172,7 @@ func worksOf(rendered render.Rendered, addOn render.AddOn, cluster string) ([]*u
 	out := make([]*unstructured.Unstructured, 0, len(works))
 	for _, work := range works {
 		work.SetOwnerReferences(nil)
-		work.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWork"))
+		work.APIVersion, work.Kind = workv1.GroupVersion.String(), "ManifestWork"
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(work)
 		if err != nil {
 			return nil, fmt.Errorf("cannot print work %s: %w", work.Name, err)

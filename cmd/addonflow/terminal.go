@@ -20,7 +20,7 @@ type terminal struct {
 // terminalOf looks at a file and the environment: without a terminal, or with one
 // that is dumb, there is no colour and no redraw; NO_COLOR takes the colour alone.
 func terminalOf(file *os.File, getenv func(string) string) terminal {
-	descriptor := int(file.Fd()) //nolint:gosec // a file descriptor is a small number
+	descriptor := int(file.Fd())
 	if !term.IsTerminal(descriptor) || getenv("TERM") == "dumb" {
 		return terminal{}
 	}

@@ -90,12 +90,12 @@ func second(n int) metav1.Time {
 	return metav1.NewTime(time.Date(2026, time.January, 1, 0, 0, n, 0, time.UTC))
 }
 
-// ledger is a status in which the canary was verified and the others admitted.
-func ledger(verified, admitted int) []v1alpha1.AddOnRolloutStatus {
+// ledger is a status in which the canary was verified after a second, and the others admitted later.
+func ledger(admitted int) []v1alpha1.AddOnRolloutStatus {
 	return []v1alpha1.AddOnRolloutStatus{{
 		Phase: v1alpha1.PhaseSucceeded, Target: &v1alpha1.Target{Digest: "new"},
 		Ledger: v1alpha1.Ledger{Waves: []v1alpha1.Wave{
-			{Revision: "new", Stage: "canary", AdmittedAt: second(0), Verified: []v1alpha1.VerifiedAt{{At: second(verified)}}},
+			{Revision: "new", Stage: "canary", AdmittedAt: second(0), Verified: []v1alpha1.VerifiedAt{{At: second(1)}}},
 			{Revision: "new", Stage: "everyone", AdmittedAt: second(admitted)},
 			{Revision: "old", Stage: "everyone", AdmittedAt: second(0)},
 		}},
@@ -117,27 +117,27 @@ func TestWaves(t *testing.T) {
 		"InOrder": {
 			"canaries, then one at a time",
 			[]Change{asked("a"), asked("b"), ready("b"), asked("a"), ready("a"), asked("c"), ready("c"), asked("d"), ready("d"), asked("e"), ready("e")},
-			ledger(1, 6), "",
+			ledger(6), "",
 		},
 		"OldRevision": {
 			"what is no move to the target counts for nothing",
 			[]Change{{Cluster: "d", Revision: "old"}, asked("a"), asked("b"), ready("a"), ready("b"), asked("c"), {Cluster: "d", Revision: "old"}},
-			ledger(1, 6), "",
+			ledger(6), "",
 		},
 		"BeforeTheCanary": {
 			"a canary was not verified yet",
 			[]Change{asked("a"), asked("b"), ready("a"), asked("c")},
-			ledger(1, 6), "cluster c moved before canary b",
+			ledger(6), "cluster c moved before canary b",
 		},
 		"TooMany": {
 			"two at once where one is allowed",
 			[]Change{asked("a"), asked("b"), ready("a"), ready("b"), asked("c"), asked("d")},
-			ledger(1, 6), "2 clusters moved at once when d did",
+			ledger(6), "2 clusters moved at once when d did",
 		},
 		"NoSoak": {
 			"admitted as soon as the canary was verified",
 			[]Change{asked("a"), asked("b"), ready("a"), ready("b"), asked("c")},
-			ledger(1, 2), "before its soak",
+			ledger(2), "before its soak",
 		},
 		"NoLedger": {"nothing proves the soak", nil, nil, "never named both stages"},
 	} {
@@ -148,7 +148,7 @@ func TestWaves(t *testing.T) {
 			}
 		})
 	}
-	complete := Recording{Works: []Change{ready("a"), ready("b"), ready("c"), ready("d"), ready("e")}, Statuses: ledger(1, 6)}
+	complete := Recording{Works: []Change{ready("a"), ready("b"), ready("c"), ready("d"), ready("e")}, Statuses: ledger(6)}
 	if !want.finished(complete) {
 		t.Error("a complete recording is not seen as finished")
 	}

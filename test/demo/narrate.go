@@ -49,9 +49,11 @@ func (s *show) run(ctx context.Context, wanted int, args ...string) error {
 	err := command.Run()
 	_ = writer.Close()
 	<-printed
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
-		return fmt.Errorf("cannot run %s %s: %w", AddOnFlowName, args[0], errors.Join(err, context.Cause(ctx)))
+	if ctx.Err() != nil {
+		return fmt.Errorf("cannot run %s %s to its end: %w", AddOnFlowName, args[0], context.Cause(ctx))
+	}
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		return fmt.Errorf("cannot run %s %s: %w", AddOnFlowName, args[0], err)
 	}
 	if code := command.ProcessState.ExitCode(); code != wanted {
 		return fmt.Errorf("%s %s ended with exit code %d, not %d", AddOnFlowName, strings.Join(args, " "), code, wanted)

@@ -120,7 +120,7 @@ func perform(ctx context.Context, w *World, world WorldOptions, o Options) error
 	go func() {
 		select {
 		case <-w.Operator.Done():
-			cancel(fmt.Errorf("the operator ended by itself: %w", errors.Join(w.Operator.Err(), errEndedItself)))
+			cancel(endedItself(w.Operator))
 		case <-ctx.Done():
 		}
 	}()
@@ -132,8 +132,16 @@ func perform(ctx context.Context, w *World, world WorldOptions, o Options) error
 	return s.play(ctx)
 }
 
-// errEndedItself tells an operator that ended from one that was asked to.
-var errEndedItself = errors.New("nobody asked it to")
+// ErrOperatorEnded is returned when the operator ends and nobody asked it to.
+var ErrOperatorEnded = errors.New("the operator ended by itself")
+
+// endedItself says how an operator ended.
+func endedItself(o *Operator) error {
+	if err := o.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrOperatorEnded, err)
+	}
+	return ErrOperatorEnded
+}
 
 // stay leaves everything up until ctx ends.
 func stay(ctx context.Context, w *World, out io.Writer) error {
@@ -148,6 +156,6 @@ Everything stays up until Ctrl-C. In another terminal:
 	case <-ctx.Done():
 		return nil
 	case <-w.Operator.Done():
-		return errors.Join(w.Operator.Err(), errEndedItself)
+		return endedItself(w.Operator)
 	}
 }
