@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func TestNextStatusWords(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			addOn := &addonv1alpha1.ManagedClusterAddOn{}
-			written(t, addOn, append(tc.before, tc.last)...)
+			written(t, addOn, slices.Concat(tc.before, []move{tc.last})...)
 			c := meta.FindStatusCondition(addOn.Status.Conditions, conditionProgressing)
 			if c == nil || c.Reason != tc.want {
 				t.Errorf("%s: got %+v, want %s", tc.reason, c, tc.want)

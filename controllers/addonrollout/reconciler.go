@@ -56,6 +56,7 @@ type Reconciler struct {
 	synced    *synced
 	pace      *pace
 	gauges    *gauges
+	foreign   *foreignWriters
 }
 
 // New returns a Reconciler; register it with SetupWithManager.
@@ -74,6 +75,7 @@ func New(o Options) *Reconciler {
 		synced:    newSynced(),
 		pace:      newPace(o.Pace),
 		gauges:    newGauges(),
+		foreign:   newForeignWriters(),
 	}
 }
 
@@ -151,8 +153,7 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	t := turn{before: *ro.Status.DeepCopy()}
 	stamp := metav1.NewTime(now).Rfc3339Copy()
 	next := advance(ro.Status, ro.Name, *ro.Spec.Target, o.succeeded, stamp)
-	t.err = o.conflict()
-	if t.err == nil {
+	if t.err = r.mayWrite(ctx, o); t.err == nil {
 		var in rollout.Input
 		if in, t.err = r.input(ctx, o, &next, now); t.err == nil {
 			t.plan, t.err = rollout.New(in)
@@ -171,6 +172,28 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	t.next = next
 	t.ledger = r.openLedger(o, &t)
 	return t, nil
+}
+
+// mayWrite returns an error where another owner is at work; AddonFlow never fights
+// (Safe-9). A user who asks for a reconcile says that the other one was stopped.
+func (r *Reconciler) mayWrite(ctx context.Context, o *observation) error {
+	if err := o.conflict(); err != nil {
+		return err
+	}
+	if requested(o.rollout) {
+		return nil
+	}
+	target, err := r.renderers.get(ctx, o.rollout.Namespace, o.rollout.Name, o.rollout.Spec.Target.Digest)
+	if err != nil {
+		return err
+	}
+	return r.contested(o, target)
+}
+
+// requested reports whether the user asked for a reconcile that was not done yet.
+func requested(ro *v1alpha1.AddOnRollout) bool {
+	at := ro.Annotations[meta.ReconcileRequestAnnotation]
+	return at != "" && at != ro.Status.LastHandledReconcileAt
 }
 
 // reserve writes the status, and the ledger in it, before any work is written. The

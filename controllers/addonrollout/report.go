@@ -35,7 +35,7 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 	if old := t.before.Target; old != nil && commitOf(old.Commit) != sha {
 		l.SupersedeOne(commitOf(old.Commit), sha)
 	}
-	if requested := ro.Annotations["reconcile.fluxcd.io/requestedAt"]; requested != "" && requested != t.before.LastHandledReconcileAt {
+	if requested(ro) {
 		l.Retry()
 	}
 	for _, s := range summaries(t) {

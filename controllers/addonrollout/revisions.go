@@ -74,6 +74,22 @@ func decodeRenderer(body []byte) (*render.Renderer, error) {
 	return render.NewRenderer(content)
 }
 
+// cached returns a renderer that was decoded before, whichever namespace it is of, or nil.
+func (s *renderers) cached(addOn, digest string) *render.Renderer {
+	if digest == "" {
+		return nil
+	}
+	name := render.RevisionName(addOn, digest)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, r := range s.kept {
+		if key.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
 func (s *renderers) lookup(key client.ObjectKey) *render.Renderer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

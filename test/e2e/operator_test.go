@@ -5,6 +5,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
@@ -76,5 +80,52 @@ var _ = Describe("An operator that", Serial, func() {
 		Expect(world.Forge.Up()).To(Succeed())
 		Eventually(s.told, "90s").WithArguments(sha).Should(HavePrefix("success: "))
 		Eventually(s.told, "90s").WithArguments(sha, "canary").Should(HavePrefix("success: "))
+	})
+})
+
+var _ = Describe("Beside OCM's addon-manager", func() {
+	It("fences the live ClusterManagementAddOn off, and hides the template's hash", func(ctx SpecContext) {
+		all := clusters(2)
+		s := newScene(ctx, "fenced", all)
+		s.awaitPhase(s.commit("v1", s.stages("0s", "1m", "2", 0)), v1alpha1.PhaseSucceeded)
+
+		var live addonv1alpha1.ClusterManagementAddOn
+		Expect(world.Client.Get(ctx, client.ObjectKey{Name: "fenced"}, &live)).To(Succeed())
+		Expect(live.Annotations).To(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
+		Expect(live.Spec.InstallStrategy.Type).To(Equal("Manual"))
+		Expect(live.Spec.SupportedConfigs).To(BeEmpty(), "with addontemplates in it OCM's template controller starts")
+
+		addOn := s.addOnOf(all[0])
+		Expect(addOn.Status.ConfigReferences).To(HaveLen(1))
+		Expect(addOn.Status.ConfigReferences[0].DesiredConfig.SpecHash).To(BeEmpty())
+		Expect(addOn.Status.HealthCheck.Mode).To(BeEquivalentTo("Customized"))
+		Expect(meta.FindStatusCondition(addOn.Status.Conditions, "Progressing").Reason).To(Equal(v1alpha1.InstallSucceed))
+	})
+
+	It("stops for a foreign writer, names it, and goes on when asked to", func(ctx SpecContext) {
+		all := clusters(2)
+		s := newScene(ctx, "foreign", all)
+		policy := s.stages("0s", "1m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		addOn := s.addOnOf(all[0])
+		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{
+			Type: "Configured", Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured", Message: "Configurations updated and not configured yet",
+		})
+		Expect(world.Client.Status().Update(ctx, addOn, client.FieldOwner("somebody-else"))).To(Succeed())
+		Eventually(func() string {
+			stalled := meta.FindStatusCondition(s.rollout().Status.Conditions, "Stalled")
+			if stalled == nil {
+				return ""
+			}
+			return stalled.Reason + ": " + stalled.Message
+		}).Should(And(HavePrefix("OwnershipConflict: "), ContainSubstring(`"somebody-else"`)))
+
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		Consistently(func() []string { return moved(before, s.generations()) }, "3s").Should(BeEmpty(), "two owners never fight")
+		s.annotateRollout("reconcile.fluxcd.io/requestedAt", "now")
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
 	})
 })

@@ -260,3 +260,18 @@ func (s *scene) told(sha string, parts ...string) string {
 
 // secretRef names a Secret beside the source.
 func secretRef(name string) *meta.LocalObjectReference { return &meta.LocalObjectReference{Name: name} }
+
+// addOnOf reads the add-on of one cluster.
+func (s *scene) addOnOf(cluster string) *addonv1alpha1.ManagedClusterAddOn {
+	GinkgoHelper()
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	Expect(world.Client.Get(s.ctx, client.ObjectKey{Namespace: cluster, Name: s.addOn}, addOn)).To(Succeed())
+	return addOn
+}
+
+// annotateRollout sets an annotation of the rollout.
+func (s *scene) annotateRollout(key, value string) {
+	GinkgoHelper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	Expect(world.Client.Patch(s.ctx, s.rollout(), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
+}

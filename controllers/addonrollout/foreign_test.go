@@ -1,0 +1,41 @@
+package addonrollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+func TestTakeoversIn(t *testing.T) {
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	const (
+		references = `{"f:status":{"f:configReferences":{}}}`
+		configured = `{"f:status":{"f:conditions":{"k:{\"type\":\"Configured\"}":{"f:reason":{}}}}}`
+		available  = `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{"f:reason":{}}}}}`
+	)
+	cases := map[string]struct {
+		reason  string
+		entries []metav1.ManagedFieldsEntry
+		want    []takeover
+	}{
+		"NeverOurs": {reason: "what stood there before us is taken over", entries: []metav1.ManagedFieldsEntry{entry("ocm", references)}},
+		"Ours":      {reason: "nobody else wrote it", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references)}},
+		"Shared":    {reason: "somebody wrote the same value, which takes nothing away", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", references)}},
+		"Taken":     {reason: "the field left our entry for theirs", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, available), entry("ocm", references)}, want: []takeover{{manager: "ocm", field: "configReferences"}}},
+		"Condition": {reason: "conditions are fields of their own", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", configured)}, want: []takeover{{manager: "ocm", field: "Configured"}}},
+		"Available": {reason: "the hub writes Available of clusters it cannot reach", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("hub", available)}},
+		"Unknown":   {reason: "a form we do not know claims nothing", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", `[]`)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, takeoversIn(tc.entries), cmp.AllowUnexported(takeover{})); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
