@@ -66,7 +66,7 @@ func (p *planner) admitStep(t *track, i int, blocked string) {
 	if why == "" {
 		why = s.hold
 	}
-	free := s.limit - s.tally.flying
+	free := s.limit - int(s.tally.flying)
 	if why == "" {
 		if s.all {
 			p.admitWhole(s)

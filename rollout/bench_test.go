@@ -27,9 +27,9 @@ func fleetOf(n int) rollout.Input {
 	in.Spec.Target = &v1alpha1.Target{Digest: "v2"}
 	in.Spec.Install = installedBy("all")
 	in.Spec.Stages = []v1alpha1.Stage{
-		{Name: "canary", Placement: ref("canary"), MaxConcurrency: some(number(1))},
+		{Name: "canary", Placement: ref("canary"), MaxConcurrency: new(number(1))},
 		{
-			Name: "everyone", Placement: ref("all"), MaxConcurrency: some(percent("10%")), ProgressDeadline: "30m",
+			Name: "everyone", Placement: ref("all"), MaxConcurrency: new(percent("10%")), ProgressDeadline: "30m",
 			MinSuccessTime: metav1.Duration{Duration: 10 * time.Minute},
 		},
 	}

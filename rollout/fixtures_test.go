@@ -34,9 +34,8 @@ func group(index int, name string, clusters ...string) rollout.Group {
 }
 
 // number and percent are values of OCM's fields, which are no pointers.
-func number(n int) intstr.IntOrString               { return intstr.FromInt(n) }
-func percent(p string) intstr.IntOrString           { return intstr.FromString(p) }
-func some(v intstr.IntOrString) *intstr.IntOrString { return &v }
+func number(n int) intstr.IntOrString     { return intstr.FromInt(n) }
+func percent(p string) intstr.IntOrString { return intstr.FromString(p) }
 
 // installedBy makes placements say who has the add-on, at OCM's default pace.
 func installedBy(names ...string) *v1alpha1.Install {
@@ -51,10 +50,10 @@ func installedBy(names ...string) *v1alpha1.Install {
 func canaryFirst() []v1alpha1.Stage {
 	return []v1alpha1.Stage{
 		{
-			Name: "canary", Placement: ref("canary"), MaxConcurrency: some(number(1)),
+			Name: "canary", Placement: ref("canary"), MaxConcurrency: new(number(1)),
 			MinSuccessTime: metav1.Duration{Duration: 10 * time.Minute}, ProgressDeadline: "30m",
 		},
-		{Name: "everyone", Placement: ref("all"), MaxConcurrency: some(percent("25%"))},
+		{Name: "everyone", Placement: ref("all"), MaxConcurrency: new(percent("25%"))},
 	}
 }
 
@@ -68,10 +67,10 @@ func staged(running string, n int) *rollouttest.Fleet {
 	return f
 }
 
-// paced is a fleet of n clusters at a revision whose install placement has the pace.
-func paced(running string, n int, pace clusterv1alpha1.RolloutStrategy, groups ...rollout.Group) *rollouttest.Fleet {
+// paced is a fleet of n clusters at v1 whose install placement has the pace.
+func paced(n int, pace clusterv1alpha1.RolloutStrategy, groups ...rollout.Group) *rollouttest.Fleet {
 	names := rollouttest.Names(n)
-	f := rollouttest.NewFleet(running, names...)
+	f := rollouttest.NewFleet("v1", names...)
 	f.Policy.Spec.Install = installedBy("all")
 	f.Policy.Spec.Install.Placements[0].RolloutStrategy = pace
 	if len(groups) == 0 {

@@ -106,10 +106,10 @@ func drawPolicy(t *rapid.T, in *rollout.Input, names []string) {
 				MinSuccessTime: soaks().Draw(t, "soak"), ProgressDeadline: deadlines().Draw(t, "deadline"),
 			}
 			if rapid.Bool().Draw(t, "has maxConcurrency") {
-				st.MaxConcurrency = some(rapid.OneOf(quantities(), quantities(), rapid.Just(number(0))).Draw(t, "maxConcurrency"))
+				st.MaxConcurrency = new(rapid.OneOf(quantities(), quantities(), rapid.Just(number(0))).Draw(t, "maxConcurrency"))
 			}
 			if rapid.Bool().Draw(t, "has maxFailures") {
-				st.MaxFailures = some(failures().Draw(t, "maxFailures"))
+				st.MaxFailures = new(failures().Draw(t, "maxFailures"))
 			}
 			in.Spec.Stages = append(in.Spec.Stages, st)
 		}

@@ -195,7 +195,7 @@ func TestLedgerFull(t *testing.T) {
 			t.Fatalf("round %d: the ledger has %d bytes", round, got)
 		}
 	}
-	if plan.Counts.InFlight < int32(admitted) {
+	if int(plan.Counts.InFlight) < admitted {
 		t.Errorf("%d in flight, %d were admitted", plan.Counts.InFlight, admitted)
 	}
 }

@@ -58,6 +58,7 @@ func (m moment) ours() ([]string, rollout.Plan, error) {
 		}
 		age := time.Minute
 		switch s {
+		case moving:
 		case todo:
 			c.Running, c.UpToDate, c.UpToDateStable, age = "v1", false, true, 0
 		case done:
@@ -89,8 +90,8 @@ func (m moment) ours() ([]string, rollout.Plan, error) {
 }
 
 // theirs are the clusters that OCM's rollout library moves now.
-func (m moment) theirs(t testing.TB) ([]string, error) {
-	t.Helper()
+func (m moment) theirs(tb testing.TB) ([]string, error) {
+	tb.Helper()
 	was := ocm.RolloutClock
 	ocm.RolloutClock = clocktesting.NewFakeClock(rollouttest.Epoch())
 	defer func() { ocm.RolloutClock = was }()
@@ -105,7 +106,7 @@ func (m moment) theirs(t testing.TB) ([]string, error) {
 	}
 	handler, err := ocm.NewRolloutHandler[string](ocmv1beta1.NewPlacementDecisionClustersTrackerWithGroups(nil, nil, groups), nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var statuses []ocm.ClusterRolloutStatus
 	for name, s := range m.clusters {
@@ -291,7 +292,7 @@ func TestOCMDifferencesRefused(t *testing.T) {
 func TestOCMDifferencesOverTime(t *testing.T) {
 	t.Run("R7 a soak without a transition time ends", func(t *testing.T) {
 		// OCM reads a missing time as "now" at every call; ours is in the ledger.
-		f := paced("v1", 2, progressive(clusterv1alpha1.RolloutProgressive{
+		f := paced(2, progressive(clusterv1alpha1.RolloutProgressive{
 			MaxConcurrency: number(1), RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: 5 * time.Minute}},
 		}))
 		if _, err := (rollouttest.Scenario{Fleet: f, Until: time.Hour, Events: []event{at(0, "commit", commit("v2"))}}).Run(0); err != nil {
@@ -316,7 +317,7 @@ func TestOCMDifferencesOverTime(t *testing.T) {
 		}
 	})
 	t.Run("R8 a batch that is blocked says by whom", func(t *testing.T) {
-		f := paced("v1", 2, progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1)}))
+		f := paced(2, progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1)}))
 		take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", "cluster-01")(f)
 		log, err := rollouttest.Scenario{Fleet: f, Until: time.Hour, Events: []event{at(0, "commit", commit("v2"))}}.Run(0)
 		if err != nil {

@@ -211,7 +211,7 @@ func (w *world) calm() {
 	w.settle(true)
 	for i := range f.Policy.Spec.Stages {
 		if c := f.Policy.Spec.Stages[i].MaxConcurrency; c != nil && c.String() == "0" {
-			f.Policy.Spec.Stages[i].MaxConcurrency = some(number(1))
+			f.Policy.Spec.Stages[i].MaxConcurrency = new(number(1))
 		}
 	}
 	for _, c := range f.Clusters {

@@ -134,7 +134,7 @@ func (p *planner) removeWithinBudget(leavers []*unit) {
 	grace := r.Since.Add(p.in.RemovalGrace)
 	if len(pending) > 0 && (len(pending) > room || !atOnce) && p.now.Before(grace) {
 		p.look(grace)
-		p.guard = fmt.Sprintf("%s leave, the budget is %d: grace period until %s",
+		p.guard = fmt.Sprintf("%s to leave, the budget is %d: grace period until %s",
 			clusters(len(pending)), budget, clock(grace, p.now))
 		p.stay(pending, p.guard)
 		return

@@ -143,8 +143,8 @@ func (p *planner) stageStatuses() []v1alpha1.StageStatus {
 			st := v1alpha1.StageStatus{
 				Name: s.name, Phase: t.phase(i), Message: p.detail(s),
 				Counts: v1alpha1.Counts{
-					Total: int32(c.total), Updated: int32(c.updated), InFlight: int32(c.flying),
-					Failed: int32(c.failed), Parked: int32(c.parked), Waiting: int32(c.waiting), Removing: int32(c.leaving),
+					Total: c.total, Updated: c.updated, InFlight: c.flying,
+					Failed: c.failed, Parked: c.parked, Waiting: c.waiting, Removing: c.leaving,
 				},
 			}
 			if !c.until.IsZero() {

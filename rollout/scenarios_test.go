@@ -2,7 +2,6 @@ package rollout_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -125,7 +124,7 @@ func scenarios() map[string]func() rollouttest.Scenario {
 			}}
 		},
 		"all-with-a-failure": func() rollouttest.Scenario {
-			f := paced("v1", 6, clusterv1alpha1.RolloutStrategy{
+			f := paced(6, clusterv1alpha1.RolloutStrategy{
 				Type: clusterv1alpha1.All, All: &clusterv1alpha1.RolloutAll{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "10m"}},
 			})
 			take(rollouttest.Behaviour{Ending: rollouttest.Silent}, "v2", "cluster-03")(f)
@@ -138,7 +137,7 @@ func scenarios() map[string]func() rollouttest.Scenario {
 		},
 		"progressive-with-a-mandatory-group": func() rollouttest.Scenario {
 			names := rollouttest.Names(8)
-			f := paced("v1", 8, progressive(clusterv1alpha1.RolloutProgressive{
+			f := paced(8, progressive(clusterv1alpha1.RolloutProgressive{
 				RolloutConfig: clusterv1alpha1.RolloutConfig{
 					MinSuccessTime: metav1.Duration{Duration: 5 * time.Minute}, ProgressDeadline: "10m", MaxFailures: percent("20%"),
 				},
@@ -150,7 +149,7 @@ func scenarios() map[string]func() rollouttest.Scenario {
 		},
 		"group-by-group": func() rollouttest.Scenario {
 			names := rollouttest.Names(7)
-			f := paced("v1", 7, perGroup(clusterv1alpha1.RolloutProgressivePerGroup{
+			f := paced(7, perGroup(clusterv1alpha1.RolloutProgressivePerGroup{
 				RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "10m"},
 			}), group(0, "", names[:2]...), group(2, "", names[2:4]...), group(5, "", names[4:6]...))
 			f.Clusters["cluster-07"].Installed = rollout.HandMade
@@ -163,8 +162,8 @@ func scenarios() map[string]func() rollouttest.Scenario {
 			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{at(0, "commit v2", commit("v2"))}}
 		},
 		"share-held-by-strategy": func() rollouttest.Scenario {
-			f := paced("v1", 40, clusterv1alpha1.RolloutStrategy{})
-			ru := &v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("all"), MaxConcurrentlyUpdating: some(percent("30%"))}
+			f := paced(40, clusterv1alpha1.RolloutStrategy{})
+			ru := &v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("all"), MaxConcurrentlyUpdating: new(percent("30%"))}
 			f.Policy.Spec.Strategy = &v1alpha1.RolloutStrategy{
 				Type: v1alpha1.StrategyRollingUpdateWithPlacement, RollingUpdateWithPlacement: ru,
 			}
@@ -176,13 +175,13 @@ func scenarios() map[string]func() rollouttest.Scenario {
 		"stage-held-at-zero": func() rollouttest.Scenario {
 			f := staged("v1", 4)
 			stages := canaryFirst()
-			stages[1].MaxConcurrency = some(number(0))
+			stages[1].MaxConcurrency = new(number(0))
 			f.Policy.Spec.Stages = stages
 			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{
 				at(0, "commit v2", commit("v2")),
 				at(time.Hour, "maxConcurrency of everyone: 100%", func(f *rollouttest.Fleet) {
 					f.Policy.Spec.Stages = canaryFirst()
-					f.Policy.Spec.Stages[1].MaxConcurrency = some(percent("100%"))
+					f.Policy.Spec.Stages[1].MaxConcurrency = new(percent("100%"))
 				}),
 			}}
 		},
@@ -210,7 +209,7 @@ func scenarios() map[string]func() rollouttest.Scenario {
 			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{at(0, "commit v2", commit("v2"))}}
 		},
 		"unknown-mandatory-group": func() rollouttest.Scenario {
-			f := paced("v1", 3, progressive(clusterv1alpha1.RolloutProgressive{
+			f := paced(3, progressive(clusterv1alpha1.RolloutProgressive{
 				MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "canarry"}),
 			}))
 			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{at(0, "commit v2", commit("v2"))}}
@@ -254,6 +253,6 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Error(fmt.Sprintf("the transcript changed; run go test ./rollout -update and read the difference (-want +got):\n%s", diff))
+		t.Errorf("the transcript changed; run go test ./rollout -update and read the difference (-want +got):\n%s", diff)
 	}
 }

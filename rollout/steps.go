@@ -42,20 +42,20 @@ type step struct {
 
 // tally counts the members of a step by what they mean for it.
 type tally struct {
-	total   int // members but those that are leaving
-	updated int // at the target, or nothing to change
-	changed int // of those, the ones that run the target's own revision
-	flying  int // hold a slot
-	soaking int // of those, the ones whose soak is running
-	stale   int // of those, the ones at another content than the target's
-	failed  int // failed or timed out at the target's content
-	parked  int // not available: parked, or not admitted for that
-	waiting int // to be admitted yet
-	leaving int
+	total   int32 // members but those that are leaving
+	updated int32 // at the target, or nothing to change
+	changed int32 // of those, the ones that run the target's own revision
+	flying  int32 // hold a slot
+	soaking int32 // of those, the ones whose soak is running
+	stale   int32 // of those, the ones at another content than the target's
+	failed  int32 // failed or timed out at the target's content
+	parked  int32 // not available: parked, or not admitted for that
+	waiting int32 // to be admitted yet
+	leaving int32
 
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failed
-	lost     int
+	lost     int32
 }
 
 // shownFailures is how many failing clusters are named.
@@ -131,11 +131,11 @@ func (u *unit) addFailed(t *tally) {
 // failures of the target's content that count against the budget of step i.
 func (t *track) failures(i int) int {
 	if !t.shared || t.steps[i].mandatory {
-		return t.steps[i].tally.failed
+		return int(t.steps[i].tally.failed)
 	}
 	n := 0
 	for _, s := range t.steps {
-		n += s.tally.failed
+		n += int(s.tally.failed)
 	}
 	return n
 }

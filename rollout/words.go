@@ -83,11 +83,11 @@ func (p *planner) detail(s *step) string {
 		text += fmt.Sprintf(", waits for %d that are not available", c.lost)
 	case c.waiting == 0 && c.updated == 0 && c.parked > 0:
 		text += ", waits for a cluster that is available"
-	case c.waiting > 0 && s.hold != "":
+	case s.hold != "" && (c.waiting > 0 || s.unknown):
 		text += ", " + s.hold
 	}
 	if c.failed > 0 {
-		text += ", " + failedText(c.failed, c.failures)
+		text += ", " + failedText(int(c.failed), c.failures)
 	}
 	if c.parked > 0 {
 		text += fmt.Sprintf(", %d not available", c.parked)

@@ -9,6 +9,11 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
+const (
+	fateFailed = "failed"
+	fateFlying = "flying"
+)
+
 // Fate is what the oracle says becomes of one cluster.
 type Fate struct {
 	// Kind is done, unchanged, flying, failed, parked, away, waiting, unstaged,
@@ -87,69 +92,77 @@ func (n *naive) without(c rollout.Cluster) Fate {
 // with is the fate of a cluster that was admitted.
 func (n *naive) with(c rollout.Cluster, a rollout.Admission) Fate {
 	f := Fate{
-		Revision: a.Revision, InLedger: true, AdmittedAt: a.AdmittedAt, VerifiedAt: a.VerifiedAt,
+		Kind: fateFlying, Revision: a.Revision, InLedger: true, AdmittedAt: a.AdmittedAt, VerifiedAt: a.VerifiedAt,
 		joining: a.Joining, ours: a.Revision == n.target() || c.UpToDate && c.Running == a.Revision,
 	}
-	step, _ := n.stepOf(c.Name)
-	now := n.in.Now
 	if a.Parked && !c.Reachable {
 		f.Kind = "parked"
 		return f
 	}
 	if a.Parked {
-		f.AdmittedAt, f.joining = wholeSecond(now), false
+		f.AdmittedAt, f.joining = wholeSecond(n.in.Now), false
 	}
-	has := c.Running == a.Revision
-	if a.Revision == n.in.Stable {
-		has = c.UpToDateStable
-	}
-	if a.Revision == n.target() {
-		has = c.UpToDate
-	}
+	has := n.has(c, a.Revision)
 	if !has && c.UpToDate {
-		a.Revision, has = n.target(), true
-		f.Revision, f.ours, f.AdmittedAt, f.VerifiedAt = n.target(), true, wholeSecond(now), time.Time{}
+		has, f.Revision, f.ours = true, n.target(), true
+		f.AdmittedAt, f.VerifiedAt = wholeSecond(n.in.Now), time.Time{}
 	}
 	if !has && !f.VerifiedAt.IsZero() {
-		f.AdmittedAt, f.VerifiedAt = wholeSecond(now), time.Time{}
+		f.AdmittedAt, f.VerifiedAt = wholeSecond(n.in.Now), time.Time{}
 	}
-	soak := step.Soak
-	if a.Revision == n.in.Stable || a.Revision == n.target() && n.in.TargetVerifiedBefore {
-		soak = 0
-	}
-	late := func(deadline time.Time) bool { return step.Deadline > 0 && !now.Before(deadline) }
-	f.Kind = "flying"
-	deadline := f.AdmittedAt.Add(step.Deadline)
-	health := c.Health.State
 	switch {
-	case has && health == rollout.HealthFailed:
-		f.Kind, f.VerifiedAt = "failed", time.Time{}
+	case has && c.Health.State == rollout.HealthFailed:
+		f.Kind, f.VerifiedAt = fateFailed, time.Time{}
 	case !c.Reachable:
-		n.lost(&f, c, step, deadline)
-	case has && health == rollout.HealthVerified:
-		if f.VerifiedAt.IsZero() {
-			f.VerifiedAt = wholeSecond(now)
-		}
-		if soak == 0 || !now.Before(f.VerifiedAt.Add(soak)) {
-			return n.without(c)
-		}
-	case has && health == rollout.HealthUnknown && !f.VerifiedAt.IsZero():
-		if late(f.VerifiedAt.Add(soak + step.Deadline)) {
-			f.Kind = "failed"
-		}
+		n.lost(&f, c)
 	default:
-		if has {
-			f.VerifiedAt = time.Time{}
-		}
-		if late(deadline) {
-			f.Kind = "failed"
-		}
+		n.heard(&f, c, has)
 	}
 	return f
 }
 
+// has tells whether the cluster's works are what the revision asks for.
+func (n *naive) has(c rollout.Cluster, revision string) bool {
+	if revision == n.target() {
+		return c.UpToDate
+	}
+	if revision == n.in.Stable {
+		return c.UpToDateStable
+	}
+	return c.Running == revision
+}
+
+// heard decides for a cluster that is available and did not report a failure.
+func (n *naive) heard(f *Fate, c rollout.Cluster, has bool) {
+	step, _ := n.stepOf(c.Name)
+	soak := step.Soak
+	if f.Revision == n.in.Stable || f.Revision == n.target() && n.in.TargetVerifiedBefore {
+		soak = 0
+	}
+	late := f.AdmittedAt.Add(step.Deadline)
+	switch {
+	case has && c.Health.State == rollout.HealthVerified:
+		if f.VerifiedAt.IsZero() {
+			f.VerifiedAt = wholeSecond(n.in.Now)
+		}
+		if soak == 0 || !n.in.Now.Before(f.VerifiedAt.Add(soak)) {
+			*f = n.without(c)
+		}
+		return
+	case has && c.Health.State == rollout.HealthUnknown && !f.VerifiedAt.IsZero():
+		late = f.VerifiedAt.Add(soak + step.Deadline)
+	default:
+		f.VerifiedAt = time.Time{}
+	}
+	if step.Deadline > 0 && !n.in.Now.Before(late) {
+		f.Kind = fateFailed
+	}
+}
+
 // lost decides between lost, parked and timed out before it was lost.
-func (n *naive) lost(f *Fate, c rollout.Cluster, step NaiveStep, deadline time.Time) {
+func (n *naive) lost(f *Fate, c rollout.Cluster) {
+	step, _ := n.stepOf(c.Name)
+	deadline := f.AdmittedAt.Add(step.Deadline)
 	from := f.AdmittedAt
 	if c.LostSince.After(from) {
 		from = c.LostSince
@@ -157,7 +170,7 @@ func (n *naive) lost(f *Fate, c rollout.Cluster, step NaiveStep, deadline time.T
 	until := from.Add(n.in.ParkAfter)
 	if step.Deadline > 0 && f.VerifiedAt.IsZero() {
 		if !c.LostSince.Before(deadline) {
-			f.Kind = "failed"
+			f.Kind = fateFailed
 			return
 		}
 		until = deadline
@@ -181,7 +194,7 @@ func (n *naive) failures(i int, fates map[string]Fate) int {
 	count := 0
 	for _, j := range n.steps[i].Budget {
 		for _, name := range n.steps[j].Members {
-			if f := fates[name]; f.Kind == "failed" && f.ours {
+			if f := fates[name]; f.Kind == fateFailed && f.ours {
 				count++
 			}
 		}
@@ -200,12 +213,12 @@ func (n *naive) stands(i int, fates map[string]Fate) (done, open, failed, flying
 		switch {
 		case f.Kind == "done" || f.Kind == "unchanged":
 			done++
-		case f.Kind == "flying":
+		case f.Kind == fateFlying:
 			flying++
 			open++
-		case f.Kind == "waiting", f.Kind == "failed" && !f.ours && n.clusters[name].Reachable:
+		case f.Kind == "waiting", f.Kind == fateFailed && !f.ours && n.clusters[name].Reachable:
 			open++
-		case f.Kind == "failed" && f.ours:
+		case f.Kind == fateFailed && f.ours:
 			failed++
 		}
 	}
@@ -237,34 +250,36 @@ func (n *naive) move(i int, fates map[string]Fate) {
 	}
 	_, _, _, flying := n.stands(i, fates)
 	free := s.Limit - flying
-	admit := func(name, revision string, joining bool) {
-		fates[name] = Fate{
-			Kind: "flying", Revision: revision, InLedger: true, AdmittedAt: wholeSecond(n.in.Now),
-			joining: joining, ours: revision == n.target(),
-		}
-	}
 	members := slices.Clone(s.Members)
 	sort.Strings(members)
-	if open {
-		for _, name := range members {
-			f := fates[name]
-			if f.Kind == "flying" && !f.ours && !n.leaving(name) && n.clusters[name].Reachable && !n.arriving(s, f) {
-				admit(name, n.target(), false)
-			}
+	for _, name := range members {
+		f := fates[name]
+		elsewhere := f.Kind == fateFlying && !f.ours && !n.leaving(name) && n.clusters[name].Reachable
+		if open && elsewhere && !n.arriving(s, f) {
+			fates[name] = n.admitted(n.target(), false)
 		}
 	}
-	for _, class := range []string{"failed", "other", "joiner"} {
+	for _, class := range []string{fateFailed, "other", "joiner"} {
 		for _, name := range members {
-			if free <= 0 || n.class(name, fates[name]) != class || class != "joiner" && !open {
+			joins := class == "joiner"
+			if free <= 0 || n.class(name, fates[name]) != class || !joins && !open {
 				continue
 			}
-			if class == "joiner" {
-				admit(name, n.in.Stable, true)
-			} else {
-				admit(name, n.target(), false)
+			revision := n.target()
+			if joins {
+				revision = n.in.Stable
 			}
+			fates[name] = n.admitted(revision, joins)
 			free--
 		}
+	}
+}
+
+// admitted is the fate of a cluster that is admitted now.
+func (n *naive) admitted(revision string, joining bool) Fate {
+	return Fate{
+		Kind: fateFlying, Revision: revision, InLedger: true, AdmittedAt: wholeSecond(n.in.Now),
+		joining: joining, ours: revision == n.target(),
 	}
 }
 
@@ -283,14 +298,14 @@ func (n *naive) class(name string, f Fate) string {
 	switch {
 	case n.leaving(name) || !c.Reachable:
 		return ""
-	case f.Kind == "failed" && !f.ours:
-		return "failed"
+	case f.Kind == fateFailed && !f.ours:
+		return fateFailed
 	case f.Kind != "waiting":
 		return ""
 	case c.Running == "" && n.in.Stable != "":
 		return "joiner"
 	case c.Health.State == rollout.HealthFailed:
-		return "failed"
+		return fateFailed
 	default:
 		return "other"
 	}
@@ -329,9 +344,9 @@ func Agrees(in rollout.Input, plan rollout.Plan, fates map[string]Fate) error {
 func kindOf(c rollout.ClusterPlan) string {
 	switch {
 	case c.State.InFlight():
-		return "flying"
+		return fateFlying
 	case c.State == rollout.Failed || c.State == rollout.TimedOut:
-		return "failed"
+		return fateFailed
 	case c.State == rollout.Succeeded:
 		return "done"
 	case c.State == rollout.Unreachable:

@@ -2,7 +2,6 @@ package rollouttest
 
 import (
 	"fmt"
-	"math/rand"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +34,7 @@ const steps = 5000
 func (s Scenario) Run(seed int64) (string, error) {
 	f := s.Fleet
 	if seed != 0 {
-		f.Shuffle = rand.New(rand.NewSource(seed))
+		f.Shuffle = random(seed)
 	}
 	inv, log := NewInvariants(), &transcript{start: f.Now}
 	events := slices.Clone(s.Events)
@@ -155,13 +154,9 @@ func states(p rollout.Plan) []string {
 	var order []string
 	groups := map[string][]string{}
 	for _, c := range p.Clusters {
-		switch c.State {
-		case rollout.Succeeded, rollout.Unchanged:
-			continue
-		case rollout.Admitted:
-			if slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Cluster == c.Name }) {
-				continue // its action says why
-			}
+		acted := slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Cluster == c.Name })
+		if c.State == rollout.Succeeded || c.State == rollout.Unchanged || c.State == rollout.Admitted && acted {
+			continue // it is where it shall be, or its action says why
 		}
 		key := fmt.Sprintf("%-11s %%s: %s", strings.ToLower(string(c.State)), strings.ReplaceAll(c.Reason, "%", "%%"))
 		if groups[key] == nil {

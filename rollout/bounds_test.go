@@ -1,0 +1,378 @@
+package rollout_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// healthy is a fleet that takes everything, with a policy that can be carried to its
+// end: stages or a strategy over one settled placement.
+func healthy(t *rapid.T) *rollouttest.Fleet {
+	w := newWorld(t)
+	w.settle(true)
+	for i := range w.fleet.Policy.Spec.Stages {
+		w.fleet.Policy.Spec.Stages[i].MaxConcurrency = new(number(rapid.IntRange(1, 3).Draw(t, "slots")))
+	}
+	for _, c := range w.fleet.Clusters {
+		c.Takes, c.Alike, c.Otherwise.After = map[string]rollouttest.Behaviour{}, map[string]string{}, time.Minute
+	}
+	return w.fleet
+}
+
+func finish(t *rapid.T, f *rollouttest.Fleet, events ...event) string {
+	log, err := rollouttest.Scenario{Fleet: f, Until: 100 * day, Events: events}.Run(0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	return log
+}
+
+// TestProperty_L1_OneWriteEach: a healthy fleet converges with exactly one write per
+// cluster and content.
+func TestProperty_L1_OneWriteEach(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := healthy(t)
+		log := finish(t, f)
+		for name, c := range f.Clusters {
+			if n := c.Writes[f.Target()]; c.Running == f.Target() && n != 1 {
+				t.Fatalf("%s was written %d times\n%s", name, n, log)
+			}
+		}
+		if f.Policy.Previous.Phase != v1alpha1.PhaseSucceeded {
+			t.Fatalf("it ended %s\n%s", f.Policy.Previous.Phase, log)
+		}
+	})
+}
+
+// TestProperty_L5_RevertMovesWhatDiffers: a revert moves back the clusters that got the
+// bad content and touches no other, in the time their agents take and no soak.
+func TestProperty_L5_RevertMovesWhatDiffers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := healthy(t)
+		finish(t, f)
+		if f.Policy.Previous.Phase != v1alpha1.PhaseSucceeded || f.Policy.Stable != f.Target() {
+			return // nobody there to verify it
+		}
+		good := f.Target()
+		for _, c := range f.Clusters {
+			c.Writes = map[string]int{}
+			if rapid.Bool().Draw(t, "fails") {
+				c.Takes["bad"] = rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}
+			}
+		}
+		f.SetTarget("bad")
+		log := finish(t, f)
+		hit := map[string]bool{}
+		for name, c := range f.Clusters {
+			hit[name] = c.Running == "bad"
+		}
+		f.SetTarget(good)
+		log += finish(t, f)
+		for name, c := range f.Clusters {
+			want := 0
+			if hit[name] {
+				want = 1
+			}
+			if c.Writes[good] != want || c.Running == "bad" {
+				t.Fatalf("%s had the bad content: %t, was written back %d times and runs %s\n%s", name, hit[name], c.Writes[good], c.Running, log)
+			}
+		}
+	})
+}
+
+// TestProperty_S2_HarmIsBounded: content that fails everywhere reaches no more clusters
+// than the first stage has slots and failures to spend, however the names sort.
+func TestProperty_S2_HarmIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(3, 12).Draw(t, "clusters")
+		slots, budget := rapid.IntRange(1, 4).Draw(t, "slots"), rapid.IntRange(0, 3).Draw(t, "budget")
+		f := staged("v1", n)
+		f.Policy.Spec.Stages = []v1alpha1.Stage{{
+			Name: "everyone", Placement: ref("all"), MaxConcurrency: new(number(slots)), MaxFailures: new(number(budget)), ProgressDeadline: "5m",
+		}}
+		for _, c := range f.Clusters {
+			c.Takes["bad"] = rollouttest.Behaviour{
+				Ending: rapid.SampledFrom([]rollouttest.Ending{rollouttest.Fails, rollouttest.Silent, rollouttest.Stuck}).Draw(t, "ending"),
+				After:  time.Duration(rapid.IntRange(0, 9).Draw(t, "after")) * time.Minute,
+			}
+		}
+		f.SetTarget("bad")
+		log := finish(t, f)
+		harmed := 0
+		for _, c := range f.Clusters {
+			harmed += c.Writes["bad"]
+		}
+		if harmed > slots+budget {
+			t.Fatalf("%d clusters got it, with %d slots and %d failures allowed\n%s", harmed, slots, budget, log)
+		}
+		if f.Policy.Previous.Phase != v1alpha1.PhaseFailed {
+			t.Fatalf("it ended %s\n%s", f.Policy.Previous.Phase, log)
+		}
+	})
+}
+
+// TestProperty_L2_ToleratedFailuresStallNobody: failures and timeouts within the budget
+// keep no other cluster from the target.
+func TestProperty_L2_ToleratedFailuresStallNobody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(3, 10).Draw(t, "clusters")
+		f := staged("v1", n)
+		bad := rapid.IntRange(1, n-1).Draw(t, "bad")
+		f.Policy.Spec.Stages = []v1alpha1.Stage{{
+			Name: "everyone", Placement: ref("all"), MaxFailures: new(number(bad)), ProgressDeadline: "5m",
+			MaxConcurrency: new(number(rapid.IntRange(1, 3).Draw(t, "slots"))), MinSuccessTime: soaks().Draw(t, "soak"),
+		}}
+		names := rapid.Permutation(rollouttest.Names(n)).Draw(t, "order")
+		for _, name := range names[:bad] {
+			f.Clusters[name].Takes["v2"] = rollouttest.Behaviour{
+				Ending: rapid.SampledFrom([]rollouttest.Ending{rollouttest.Fails, rollouttest.Silent}).Draw(t, "ending"), After: time.Minute,
+			}
+		}
+		f.SetTarget("v2")
+		log := finish(t, f)
+		for _, c := range f.Clusters {
+			if c.Running != "v2" {
+				t.Fatalf("%s runs %s\n%s", c.Name, c.Running, log)
+			}
+		}
+		if f.Policy.Stable != "v2" {
+			t.Fatalf("failures within the budget end Succeeded\n%s", log)
+		}
+	})
+}
+
+// TestProperty_L4_SilentIsTimedOutAndRecovers: a cluster that never reports is timed
+// out at its deadline, not before, counts as a failure, and recovers when it reports.
+func TestProperty_L4_SilentIsTimedOutAndRecovers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		deadline := time.Duration(rapid.IntRange(2, 60).Draw(t, "deadline")) * time.Minute
+		f := staged("v1", 3)
+		f.Policy.Spec.Stages[0].ProgressDeadline = deadline.String()
+		f.Clusters["cluster-01"].Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Silent}
+		f.SetTarget("v2")
+		state := func(at time.Duration) rollout.Plan {
+			f.Now = rollouttest.Epoch().Add(at)
+			plan, err := f.Step(rollouttest.NewInvariants())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return plan
+		}
+		state(0)
+		if c, _ := state(deadline - time.Second).Why("cluster-01"); c.State != rollout.Progressing {
+			t.Fatalf("a second before its deadline it is %s", c.State)
+		}
+		late := state(deadline)
+		if c, _ := late.Why("cluster-01"); c.State != rollout.TimedOut || late.Counts.Failed != 1 || late.Phase != v1alpha1.PhaseFailed {
+			t.Fatalf("at its deadline it is %s, %s", c.State, late.Message)
+		}
+		f.Clusters["cluster-01"].Takes["v2"] = rollouttest.Behaviour{}
+		back := state(deadline + time.Hour)
+		if c, _ := back.Why("cluster-01"); c.State != rollout.Soaking || back.Counts.Failed != 0 {
+			t.Fatalf("verified at last it is %s, %s", c.State, back.Message)
+		}
+	})
+}
+
+// TestProperty_S6_NewContentResetsClocks: whatever was verified or late, a new target
+// starts every clock anew for the clusters that get it.
+func TestProperty_S6_NewContentResetsClocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		plan, err := rollout.New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := rollout.Admissions(in.Ledger)
+		after, _ := rollout.Admissions(plan.Ledger)
+		for _, a := range after {
+			i := slices.IndexFunc(before, func(b rollout.Admission) bool { return b.Cluster == a.Cluster })
+			if i >= 0 && before[i].Revision == a.Revision || a.Parked {
+				continue
+			}
+			if !a.AdmittedAt.Equal(in.Now) || !a.VerifiedAt.IsZero() && !a.VerifiedAt.Equal(in.Now) {
+				t.Fatalf("%s moved on with old clocks: %+v", a.Cluster, a)
+			}
+		}
+	})
+}
+
+// TestProperty_S15_Fence: what is reported about other content never changes what
+// becomes of a cluster that was admitted.
+func TestProperty_S15_Fence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		other := in
+		other.Clusters = slices.Clone(in.Clusters)
+		admissions, _ := rollout.Admissions(in.Ledger)
+		for _, a := range admissions {
+			for i := range other.Clusters {
+				c := &other.Clusters[i]
+				if c.Name == a.Cluster && c.Running != a.Revision && !c.UpToDate && !c.UpToDateStable {
+					c.Health = rollout.Health{State: rapid.SampledFrom([]rollout.HealthState{
+						rollout.HealthVerified, rollout.HealthFailed, rollout.HealthProgressing, rollout.HealthUnknown,
+					}).Draw(t, "late report")}
+				}
+			}
+		}
+		one, err := rollout.New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := rollout.New(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rollouttest.Snapshot(one.Ledger) != rollouttest.Snapshot(two.Ledger) {
+			t.Fatalf("a late report changed the ledger:\n%+v\n%+v", one.Ledger, two.Ledger)
+		}
+	})
+}
+
+// TestProperty_S3_S8_S9_Removals: a placement that shrinks, grows, flaps and vanishes
+// takes away no more than the budget in any grace period, and what is left in the end
+// is what it selects.
+func TestProperty_S3_S8_S9_Removals(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(10, 60).Draw(t, "clusters")
+		f := staged("v1", n)
+		f.Policy.Spec.Stages = nil
+		names := rollouttest.Names(n)
+		for _, name := range names {
+			if rapid.IntRange(0, 9).Draw(t, "hand-made") == 0 {
+				f.Clusters[name].Installed = rollout.HandMade
+			}
+		}
+		handMade := map[string]bool{}
+		for name, c := range f.Clusters {
+			handMade[name] = c.Installed == rollout.HandMade
+		}
+		var events []event
+		for i := range rapid.IntRange(1, 8).Draw(t, "events") {
+			when := time.Duration(i*rapid.IntRange(1, 6).Draw(t, "minutes")) * time.Minute
+			if len(events) > 0 {
+				when = max(when, events[len(events)-1].At)
+			}
+			pl := placement("all", names[:rapid.IntRange(0, n).Draw(t, "left")]...)
+			switch rapid.IntRange(0, 4).Draw(t, "trust") {
+			case 0:
+				pl.Existence = rollout.Missing
+			case 1:
+				pl.Settlement = rollout.Unsettled
+			}
+			events = append(events, at(when, "placement", func(f *rollouttest.Fleet) { f.Policy.Placements = []rollout.Placement{pl} }))
+		}
+		left := rapid.IntRange(0, n).Draw(t, "left in the end")
+		events = append(events, at(2*time.Hour, "placement", func(f *rollouttest.Fleet) {
+			f.Policy.Placements = []rollout.Placement{placement("all", names[:left]...)}
+		}))
+		log := finish(t, f, events...)
+		for i, name := range names {
+			c := f.Clusters[name]
+			has := c.Installed == rollout.Ours || c.Installed == rollout.HandMade
+			if has != (i < left || handMade[name]) || handMade[name] && c.Removals > 0 {
+				t.Fatalf("%s (%d of %d left, hand-made %t) is %s\n%s", name, i, left, handMade[name], c.Installed, log)
+			}
+		}
+	})
+}
+
+// TestEverySmallMoment plans for every combination of what two clusters can be, under
+// every kind of pace: the invariants hold and the oracle agrees.
+func TestEverySmallMoment(t *testing.T) {
+	var clusters []func(*rollout.Input, string)
+	for _, running := range []string{"", "a", "b", "c"} {
+		for _, health := range []rollout.HealthState{rollout.HealthUnknown, rollout.HealthProgressing, rollout.HealthVerified, rollout.HealthFailed} {
+			for _, ledger := range []string{"", "a", "b", "c", "parked b", "parked c"} {
+				for _, lost := range []time.Duration{0, time.Minute, time.Hour} {
+					for _, late := range []time.Duration{time.Minute, time.Hour} {
+						if ledger == "" && late == time.Hour || running == "" && health != rollout.HealthUnknown {
+							continue
+						}
+						clusters = append(clusters, small(running, health, ledger, lost, late))
+					}
+				}
+			}
+		}
+	}
+	count := 0
+	for i, one := range clusters {
+		for j, two := range clusters {
+			if (i+j)%7 != 0 { // every pair of kinds still meets, in one pace or another
+				continue
+			}
+			in := smallInput((i + j) / 7 % 4)
+			one(&in, "x")
+			two(&in, "y")
+			checkMoment(t, in)
+			count++
+		}
+	}
+	t.Logf("%d moments", count)
+}
+
+func small(running string, health rollout.HealthState, ledger string, lost, late time.Duration) func(*rollout.Input, string) {
+	return func(in *rollout.Input, name string) {
+		c := rollout.Cluster{
+			Name: name, Installed: rollout.Ours, Reachable: lost == 0, Running: running,
+			UpToDate: running == "c", UpToDateStable: running == "a", Health: rollout.Health{State: health},
+		}
+		if lost > 0 {
+			c.LostSince = in.Now.Add(-lost)
+		}
+		in.Clusters = append(in.Clusters, c)
+		switch {
+		case ledger == "":
+		case len(ledger) > 1:
+			in.Ledger.Parked = append(in.Ledger.Parked, v1alpha1.ParkedClusters{Revision: ledger[len(ledger)-1:], Clusters: []string{name}})
+		default:
+			in.Ledger.Waves = append(in.Ledger.Waves, v1alpha1.Wave{
+				Revision: ledger, AdmittedAt: metav1.NewTime(in.Now.Add(-late)), Clusters: []string{name},
+			})
+		}
+	}
+}
+
+// smallInput has x in a canary stage and y in the one after it, or both in one.
+func smallInput(kind int) rollout.Input {
+	in := rollout.Input{
+		Now: now(), AddOn: "hello", Stable: "a", ParkAfter: 10 * time.Minute, Previous: rollout.Previous{Target: "c"},
+		Placements: []rollout.Placement{placement("canary", "x"), placement("all", "x", "y")},
+	}
+	in.Spec.Target = &v1alpha1.Target{Digest: "c"}
+	in.Spec.Install = installedBy("all")
+	in.Spec.Stages = canaryFirst()
+	switch kind {
+	case 1:
+		in.Spec.Stages[0].MaxFailures = new(number(1))
+	case 2:
+		in.Spec.Stages = in.Spec.Stages[1:]
+	case 3:
+		in.Spec.Stages = in.Spec.Stages[1:]
+		in.Spec.Stages[0].MaxFailures, in.Spec.Stages[0].ProgressDeadline = new(number(1)), "30m"
+	}
+	return in
+}
+
+func checkMoment(t *testing.T, in rollout.Input) {
+	t.Helper()
+	plan, err := rollout.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fates, err := rollouttest.Naive(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rollouttest.Agrees(in, plan, fates); err != nil {
+		t.Fatalf("%v\nfor %s", err, rollouttest.Snapshot(in))
+	}
+}

@@ -1,0 +1,126 @@
+package rollout_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// TestRemoval is who is let go of a fleet of 40, whose budget is 2 per 5 minutes.
+func TestRemoval(t *testing.T) {
+	names := rollouttest.Names(40)
+	last := func(n int) []string { return names[40-n:] }
+	shrunkBy := func(n int) change {
+		return func(in *rollout.Input) { in.Placements = []rollout.Placement{placement("all", names[:40-n]...)} }
+	}
+	began := func(ago time.Duration) change {
+		return func(in *rollout.Input) {
+			in.Ledger.Removal = &v1alpha1.RemovalBudget{Since: metav1.NewTime(now().Add(-ago)), Total: 40}
+		}
+	}
+	window := func(ago time.Duration, gone ...string) change {
+		return func(in *rollout.Input) {
+			start := metav1.NewTime(now().Add(-ago))
+			in.Ledger.Removal.WindowStart, in.Ledger.Removal.Removed = &start, gone
+		}
+	}
+	leavesGit := func(approved, annotation string) change {
+		return func(in *rollout.Input) {
+			in.Spec.Removal = &v1alpha1.Removal{Commit: "abc", Approved: approved != ""}
+			in.ApprovedRemoval = annotation
+		}
+	}
+	gone := func(name string) change {
+		return on(name, func(c *rollout.Cluster) { c.Installed = rollout.NotInstalled })
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		change  []change
+		removed []string
+		recheck time.Duration // from now; 0: never
+		guard   string        // a part of it
+		phase   v1alpha1.Phase
+	}{
+		"within the budget":          {reason: "at once", change: []change{shrunkBy(2)}, removed: last(2), recheck: 5 * time.Minute},
+		"beyond the budget":          {reason: "it waits out the grace period", change: []change{shrunkBy(3)}, recheck: 5 * time.Minute, guard: "grace period until 12:05 UTC"},
+		"in the grace period":        {reason: "it waits on", change: []change{shrunkBy(3), began(time.Minute)}, recheck: 4 * time.Minute, guard: "grace period"},
+		"after the grace period":     {reason: "at the budget's pace", change: []change{shrunkBy(5), began(5 * time.Minute)}, removed: last(5)[:2], recheck: 5 * time.Minute, guard: "3 clusters left to leave, 2 per 5m0s"},
+		"budget of the window gone":  {reason: "until the window is over", change: []change{shrunkBy(5), began(time.Hour), window(time.Minute, names[0], names[1])}, recheck: 4 * time.Minute, guard: "next at 12:04 UTC"},
+		"next window":                {reason: "the next budget", change: []change{shrunkBy(5), began(time.Hour), window(5*time.Minute, names[0], names[1])}, removed: last(5)[:2], recheck: 5 * time.Minute, guard: "3 clusters left"},
+		"a crash after reserving":    {reason: "who was counted goes, for no further budget", change: []change{shrunkBy(5), began(time.Hour), window(time.Minute, last(2)...)}, removed: last(2), recheck: 4 * time.Minute, guard: "3 clusters left"},
+		"a second small shrink":      {reason: "the budget counts over the window", change: []change{shrunkBy(1), began(time.Minute), window(time.Minute, names[0], names[1])}, recheck: 4 * time.Minute, guard: "1 cluster to leave, the budget is 2"},
+		"an empty status":            {reason: "what the last window held is lost with it, so that the grace period comes first", change: []change{shrunkBy(1), func(in *rollout.Input) { in.Previous = rollout.Previous{} }}, recheck: 5 * time.Minute, guard: "grace period"},
+		"they came back":             {reason: "nobody goes and nothing is kept", change: []change{began(time.Minute)}},
+		"they came back in a window": {reason: "the window is remembered until it is over", change: []change{began(time.Minute), window(time.Minute, names[0])}, recheck: 4 * time.Minute},
+		"the placement is gone":      {reason: "it removes nobody, however long", change: []change{func(in *rollout.Input) { in.Placements = nil }, began(time.Hour)}, guard: "Placement default/all does not exist: nobody is removed"},
+		"the placement is unsettled": {reason: "neither does it for an instant, and the grace period goes on", change: []change{
+			shrunkBy(1), func(in *rollout.Input) { in.Placements[0].Settlement = rollout.Unsettled }, began(time.Hour),
+		}, guard: "not settled"},
+		"Manual":                              {reason: "nobody is removed", change: []change{func(in *rollout.Input) { in.Spec.Install = &v1alpha1.Install{Type: "Manual"} }}},
+		"suspended":                           {reason: "nobody is removed", change: []change{shrunkBy(1), func(in *rollout.Input) { in.Suspended = true }}, guard: "suspended"},
+		"hand-made":                           {reason: "it is never removed", change: []change{shrunkBy(1), on(names[39], func(c *rollout.Cluster) { c.Installed = rollout.HandMade })}},
+		"terminating":                         {reason: "its add-on goes with it", change: []change{shrunkBy(1), on(names[39], func(c *rollout.Cluster) { c.Gone = true })}},
+		"out of Git":                          {reason: "held until it is approved", change: []change{leavesGit("", "")}, guard: "addonflow.io/approve-removal: abc", phase: v1alpha1.PhaseHeld},
+		"out of Git, another commit approved": {reason: "the approval is for another removal", change: []change{leavesGit("", "abd")}, guard: "approve-removal: abc", phase: v1alpha1.PhaseHeld},
+		"out of Git, prune":                   {reason: "approved at the budget's pace, after the grace period", change: []change{leavesGit("prune", "")}, recheck: 5 * time.Minute, guard: "grace period", phase: v1alpha1.PhaseRemoving},
+		"out of Git, prune, later":            {reason: "at the budget's pace", change: []change{leavesGit("prune", ""), began(time.Hour)}, removed: names[:2], recheck: 5 * time.Minute, guard: "38 clusters left", phase: v1alpha1.PhaseRemoving},
+		"out of Git, approved":                {reason: "everybody at once", change: []change{leavesGit("", "abc")}, removed: names, phase: v1alpha1.PhaseRemoving},
+		"out of Git, one left by hand":        {reason: "the others went, and it is named", change: append(forAll(names[1:], gone), leavesGit("", "abc"), on(names[0], func(c *rollout.Cluster) { c.Installed = rollout.HandMade })), phase: v1alpha1.PhaseRemoving},
+		"out of Git, all gone":                {reason: "the ClusterManagementAddOn may go", change: append(forAll(names, gone), leavesGit("", "")), phase: v1alpha1.PhaseRemoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := rollouttest.NewFleet("v1", names...)
+			f.Policy.Spec.Install = installedBy("all")
+			f.Policy.Placements = []rollout.Placement{placement("all", names...)}
+			in := f.Input()
+			for _, c := range tc.change {
+				c(&in)
+			}
+			plan, err := rollout.New(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var removed []string
+			for _, a := range plan.Actions {
+				if a.Kind == rollout.Remove {
+					removed = append(removed, a.Cluster)
+				}
+			}
+			if diff := cmp.Diff(tc.removed, removed); diff != "" {
+				t.Errorf("%s (-want +removed):\n%s%s", tc.reason, diff, plan.Guard)
+			}
+			var recheck time.Duration
+			if !plan.RecheckAt.IsZero() {
+				recheck = plan.RecheckAt.Sub(in.Now)
+			}
+			if recheck != tc.recheck {
+				t.Errorf("%s: look again in %s, want %s", tc.reason, recheck, tc.recheck)
+			}
+			if !strings.Contains(plan.Guard, tc.guard) || (plan.Guard == "") != (tc.guard == "") {
+				t.Errorf("%s: guard %q, want %q in it", tc.reason, plan.Guard, tc.guard)
+			}
+			if tc.phase != "" && plan.Phase != tc.phase {
+				t.Errorf("%s: %s (%s), want %s", tc.reason, plan.Phase, plan.Message, tc.phase)
+			}
+			if r := plan.Ledger.Removal; r != nil && !slices.IsSorted(r.Removed) {
+				t.Errorf("the ledger's names are out of order: %v", r.Removed)
+			}
+		})
+	}
+}
+
+func forAll(names []string, do func(string) change) []change {
+	changes := make([]change, len(names))
+	for i, name := range names {
+		changes[i] = do(name)
+	}
+	return changes
+}

@@ -1,0 +1,112 @@
+package rollout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// TestSummarise is what a commit is told in the moments that matter.
+func TestSummarise(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change []change
+		want   []rollout.Summary
+	}{
+		"soaking": {
+			[]change{
+				on("cluster-01", verified("v2")), admitted("v2", 15*time.Minute, "cluster-02"), soakingSince(6 * time.Minute),
+				on("cluster-02", verified("v2")),
+			},
+			[]rollout.Summary{
+				{State: rollout.Pending, Description: "canary 1/2, soaking until 12:04 UTC", Percent: 16},
+				{Context: "canary", State: rollout.Pending, Description: "1/2, soaking until 12:04 UTC", Percent: 50},
+				{Context: "everyone", State: rollout.Pending, Description: "0/4"},
+			},
+		},
+		"failed": {
+			[]change{admitted("v2", time.Minute, "cluster-01"), on("cluster-01", runs("v2", rollout.HealthFailed))},
+			[]rollout.Summary{
+				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: as told), 5 untouched"},
+				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: as told)"},
+				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
+			},
+		},
+		"nothing to change in the canary": {
+			[]change{
+				on("cluster-01", func(c *rollout.Cluster) { c.UpToDate = true }), on("cluster-02", func(c *rollout.Cluster) { c.UpToDate = true }),
+			},
+			[]rollout.Summary{
+				{State: rollout.Pending, Description: "everyone 0/4, 1 in flight", Percent: 33},
+				{Context: "canary", State: rollout.Success, Description: "nothing to change", Percent: 100},
+				{Context: "everyone", State: rollout.Pending, Description: "0/4, 1 in flight"},
+			},
+		},
+		"success with a failure within the budget": {
+			[]change{
+				canaryDone, on("cluster-03", verified("v2")), on("cluster-04", verified("v2")), on("cluster-05", verified("v2")),
+				func(in *rollout.Input) { in.Spec.Stages[1].MaxFailures = new(number(1)) },
+				admitted("v2", time.Hour, "cluster-06"), on("cluster-06", runs("v2", rollout.HealthFailed)),
+			},
+			[]rollout.Summary{
+				{State: rollout.Success, Description: "5/6 updated, within the budget: 1 failed (cluster-06: Deployment/agent: as told)", Percent: 83},
+				{Context: "canary", State: rollout.Success, Description: "2/2", Percent: 100},
+				{Context: "everyone", State: rollout.Success, Description: "3/4, 1 failed (cluster-06: Deployment/agent: as told)", Percent: 75},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := rolling(6)
+			for _, c := range tc.change {
+				c(&in)
+			}
+			plan, err := rollout.New(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, rollout.Summarise(plan)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestSummariseHeld: a share that is moved is what the user asked for, and green.
+func TestSummariseHeld(t *testing.T) {
+	f := paced(40, clusterv1alpha1.RolloutStrategy{})
+	f.Policy.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("all"), MaxConcurrentlyUpdating: new(percent("30%"))})
+	if _, err := (rollouttest.Scenario{Fleet: f, Until: time.Hour, Events: []event{at(0, "commit", commit("v2"))}}).Run(0); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := rollout.New(f.Input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rollout.Summarise(plan)
+	want := rollout.Summary{State: rollout.Success, Description: "12 of 40, rest held by strategy", Percent: 30}
+	if diff := cmp.Diff(want, got[0]); diff != "" {
+		t.Error(diff)
+	}
+	if f.Policy.Stable != "v1" || plan.Phase != v1alpha1.PhaseHeld {
+		t.Errorf("stable is %s, phase %s", f.Policy.Stable, plan.Phase)
+	}
+}
+
+// TestSummariseOneStep: a strategy's only step says no more than the add-on.
+func TestSummariseOneStep(t *testing.T) {
+	f := paced(3, clusterv1alpha1.RolloutStrategy{})
+	f.Policy.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyAll}
+	f.SetTarget("v2")
+	plan, err := rollout.New(f.Input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rollout.Summarise(plan); len(got) != 1 {
+		t.Errorf("it says %+v", got)
+	}
+}

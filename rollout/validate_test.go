@@ -1,0 +1,155 @@
+package rollout
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// fields are the fields that errors name, each with its reason.
+func fields(errs []FieldError) []string {
+	var found []string
+	for _, e := range errs {
+		found = append(found, e.Field+" "+e.Reason)
+	}
+	return found
+}
+
+func TestValidate(t *testing.T) {
+	all := v1alpha1.PlacementReference{Namespace: "default", Name: "all"}
+	stage := func(change func(*v1alpha1.Stage)) v1alpha1.AddOnRolloutSpec {
+		s := v1alpha1.Stage{Name: "everyone", Placement: all}
+		change(&s)
+		return v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary", Placement: all}, s}}
+	}
+	strategy := func(s v1alpha1.RolloutStrategy) v1alpha1.AddOnRolloutSpec {
+		return v1alpha1.AddOnRolloutSpec{Strategy: &s}
+	}
+	text := func(s string) *intstr.IntOrString { return new(intstr.FromString(s)) }
+	progressive := func(p clusterv1alpha1.RolloutProgressive) v1alpha1.AddOnRolloutSpec {
+		return strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressive, Progressive: &p})
+	}
+	deadline := func(d string) v1alpha1.AddOnRolloutSpec {
+		return progressive(clusterv1alpha1.RolloutProgressive{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: d}})
+	}
+	const invalid = " InvalidRolloutStrategy"
+	for name, tc := range map[string]struct {
+		reason string
+		in     v1alpha1.AddOnRolloutSpec
+		want   []string
+	}{
+		"empty":               {"no policy is All", v1alpha1.AddOnRolloutSpec{}, nil},
+		"good stage":          {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency, s.ProgressDeadline = text("10%"), "1h30m" }), nil},
+		"row 8, 0 in a stage": {"it holds the stage", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(0)) }), nil},
+		"row 8, -1 in a stage": {"never", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(-1)) }),
+			[]string{"stages[1].maxConcurrency" + invalid}},
+		"row 8, 0% in a strategy": {"it would mean everybody in OCM", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("0%")}),
+			[]string{"strategy.progressive.maxConcurrency" + invalid}},
+		"row 9, 101%": {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = text("101%") }), []string{"stages[1].maxConcurrency" + invalid}},
+		"row 9, 5.5%": {"", stage(func(s *v1alpha1.Stage) { s.MaxFailures = text("5.5%") }), []string{"stages[1].maxFailures" + invalid}},
+		"row 9, ten":  {"", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("ten")}), []string{"strategy.progressive.maxConcurrency" + invalid}},
+		"row 10":      {"the string is the number", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("10")}), nil},
+		"row 11":      {"a budget beyond the fleet lets all fail", stage(func(s *v1alpha1.Stage) { s.MaxFailures = new(intstr.FromInt(1000)) }), nil},
+		"row 12, 5mX": {"", deadline("5mX"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"row 12, 5|":  {"", deadline("5|"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"row 12, 0s":  {"", deadline("0s"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"row 12 good": {"", deadline("1h30m"), nil},
+		"row 13": {"", stage(func(s *v1alpha1.Stage) { s.MinSuccessTime = metav1.Duration{Duration: -5 * time.Minute} }),
+			[]string{"stages[1].minSuccessTime InvalidDuration"}},
+		"row 15, no type": {"", strategy(v1alpha1.RolloutStrategy{Progressive: &clusterv1alpha1.RolloutProgressive{}}), []string{"strategy.progressive" + invalid}},
+		"row 15, two strategies": {"", strategy(v1alpha1.RolloutStrategy{
+			Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{}, All: &clusterv1alpha1.RolloutAll{},
+		}), []string{"strategy.all" + invalid}},
+		"row 15, unknown type": {"", strategy(v1alpha1.RolloutStrategy{Type: "Slowly"}), []string{"strategy.type" + invalid}},
+		"row 16": {"", v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
+			{PlacementReference: all}, {PlacementReference: all},
+		}}}, []string{"installStrategy.placements[1] DuplicatePlacement"}},
+		"a placement's pace": {"", v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
+			{PlacementReference: all, RolloutStrategy: clusterv1alpha1.RolloutStrategy{
+				Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{
+					RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "xNone", MaxFailures: *text("-1")},
+				},
+			}},
+		}}}, []string{
+			"installStrategy.placements[0].rolloutStrategy.progressivePerGroup.progressDeadline" + invalid,
+			"installStrategy.placements[0].rolloutStrategy.progressivePerGroup.maxFailures" + invalid,
+		}},
+		"a soak of All": {"nothing comes after it", strategy(v1alpha1.RolloutStrategy{All: &clusterv1alpha1.RolloutAll{RolloutConfig: clusterv1alpha1.RolloutConfig{
+			MinSuccessTime: metav1.Duration{Duration: time.Minute}, MaxFailures: intstr.FromInt(1),
+		}}}), []string{"strategy.all.minSuccessTime" + invalid, "strategy.all.maxFailures" + invalid}},
+		"strategy and stages": {"", v1alpha1.AddOnRolloutSpec{
+			Strategy: &v1alpha1.RolloutStrategy{}, Stages: []v1alpha1.Stage{{Name: "a", Placement: all}},
+		}, []string{"strategy" + invalid}},
+		"a stage's name twice": {"", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "a", Placement: all}, {Name: "a", Placement: all}}},
+			[]string{"stages[1].name DuplicateStage"}},
+		"a stage without placement": {"", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "a"}}}, []string{"stages[0].placement" + invalid}},
+		"a share of none": {"", strategy(v1alpha1.RolloutStrategy{
+			Type:                       v1alpha1.StrategyRollingUpdateWithPlacement,
+			RollingUpdateWithPlacement: &v1alpha1.RollingUpdateWithPlacement{PlacementReference: all, MaxConcurrentlyUpdating: new(intstr.FromInt(0))},
+		}), []string{"strategy.rollingUpdateWithPlacement.maxConcurrentlyUpdating" + invalid}},
+		"a share of nothing": {"", strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyRollingUpdateWithPlacement}),
+			[]string{"strategy.rollingUpdateWithPlacement" + invalid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Validate(tc.in)
+			if diff := cmp.Diff(tc.want, fields(got)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, e := range got {
+				if e.Message == "" || strings.ContainsAny(e.Error(), "\n") {
+					t.Errorf("it says %q", e.Error())
+				}
+			}
+		})
+	}
+}
+
+func TestValidateDeclared(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, in string
+		want       []string
+	}{
+		"row 8, 0":      {"typed, it looks like a field left out", `{"progressive":{"maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 8, 0%":     {"", `{"progressive":{"maxConcurrency":"0%"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 8, text 0": {"", `{"progressive":{"maxConcurrency":"0"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"0 in a stage":  {"it holds", `{"placement":{"name":"a"},"maxConcurrency":0}`, nil},
+		"row 9, 1.5":    {"", `{"progressive":{"maxFailures":1.5}}`, []string{"s.progressive.maxFailures InvalidRolloutStrategy"}},
+		"row 9, 1e10":   {"", `{"progressive":{"maxConcurrency":1e10}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 9, true":   {"", `{"progressive":{"maxConcurrency":true}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 12":        {"", `{"all":{"progressDeadline":"5d"}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
+		"row 12, 5":     {"", `{"all":{"progressDeadline":5}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
+		"row 13, 5":     {"", `{"progressive":{"minSuccessTime":5}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"row 13, 5d":    {"", `{"progressive":{"minSuccessTime":"5d"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"row 13, -5m":   {"", `{"progressive":{"minSuccessTime":"-5m"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"good":          {"", `{"type":"Progressive","progressive":{"minSuccessTime":"0","maxConcurrency":"10","maxFailures":0,"progressDeadline":"1h30m"}}`, nil},
+		"all at once":   {"every error, in order", `{"progressive":{"minSuccessTime":"x","maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy", "s.progressive.minSuccessTime InvalidDuration"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var object map[string]any
+			if err := json.Unmarshal([]byte(tc.in), &object); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, fields(ValidateDeclared("s", object))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestFieldErrorText(t *testing.T) {
+	got := Validate(v1alpha1.AddOnRolloutSpec{Strategy: &v1alpha1.RolloutStrategy{
+		Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromString("0%")},
+	}})[0].Error()
+	want := "strategy.progressive.maxConcurrency: 0%: must be at least 1; give a number from 1 or a percentage from 1% to 100%, or omit it for the default"
+	if got != want {
+		t.Errorf("it says\n%s, want\n%s", got, want)
+	}
+}
