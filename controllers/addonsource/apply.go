@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +16,18 @@ import (
 
 // apply writes what differs: Namespaces, AddOnRevisions, configurations,
 // ClusterManagementAddOns, and last the AddOnRollouts, whose targets then exist.
+//
+// While it takes objects that nobody has, the passes of a process take turns, so that
+// of two sources with the same add-on the one that came first has all of it. Another
+// process is kept out by leader election.
 func (p *pass) apply(ctx context.Context, todo plan) error {
+	if changes := todo.changes(); slices.ContainsFunc(changes, change.unowned) {
+		p.claims.Lock()
+		defer p.claims.Unlock()
+		if err := p.recheck(ctx, changes); err != nil {
+			return err
+		}
+	}
 	if err := p.writeAll(ctx, todo.namespaces); err != nil {
 		return err
 	}
@@ -27,10 +39,8 @@ func (p *pass) apply(ctx context.Context, todo plan) error {
 	if err := p.writeAll(ctx, todo.objects); err != nil {
 		return err
 	}
-	for _, c := range todo.claims {
-		if err := p.claim(ctx, c); err != nil {
-			return err
-		}
+	if err := p.writeAll(ctx, todo.addOnObjects); err != nil {
+		return err
 	}
 	return p.writeAll(ctx, todo.rollouts)
 }
@@ -58,26 +68,25 @@ func (p *pass) write(ctx context.Context, desired *unstructured.Unstructured) er
 	return nil
 }
 
-// claim applies a ClusterManagementAddOn. The first time, the passes of a process
-// take turns and read again, so that of two sources with the same add-on the one
-// that came first has it.
-func (p *pass) claim(ctx context.Context, c change) error {
-	if ownerOf(c.live) == p.name() {
-		return p.write(ctx, c.desired)
+// unowned tells whether nobody had the object when it was read.
+func (c change) unowned() bool { return ownerOf(c.live) == "" }
+
+// recheck reads again what nobody had, and halts when somebody has it now: the next
+// pass sees whose it is, and says so.
+func (p *pass) recheck(ctx context.Context, changes []change) error {
+	now := newObservation()
+	for _, c := range changes {
+		if !c.unowned() {
+			continue
+		}
+		if err := p.see(ctx, now, c.desired); err != nil {
+			return err
+		}
+		if owner := ownerOf(now.live[keyOf(c.desired)]); owner != "" {
+			return wait(v1alpha1.OwnershipConflictReason, firstWait, "%s was taken by source %s meanwhile", keyOf(c.desired), owner)
+		}
 	}
-	p.claims.Lock()
-	defer p.claims.Unlock()
-	live := c.desired.DeepCopy()
-	err := p.Live.Get(ctx, client.ObjectKeyFromObject(live), live)
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read %s: %w", keyOf(c.desired), err))
-	case ownerOf(live) != ownerOf(c.live):
-		// The next pass sees whose it is, and says so.
-		return wait(v1alpha1.ApplyFailedReason, firstWait, "%s was changed by somebody else meanwhile", keyOf(live))
-	}
-	return p.write(ctx, c.desired)
+	return nil
 }
 
 // ensureRevision creates an add-on's revision, or makes sure that the one that has

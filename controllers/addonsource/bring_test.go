@@ -51,7 +51,7 @@ var _ = Describe("A commit", func() {
 		w.read(cma)
 		Expect(cma.Annotations).To(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
 		Expect(cma.Spec.InstallStrategy).To(Equal(addonv1alpha1.InstallStrategy{Type: "Manual"}))
-		Expect(cma.Spec.SupportedConfigs).To(HaveLen(1))
+		Expect(*supported(cma)).To(HaveLen(1))
 		w.read(w.template())
 		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
 		w.read(placement)
@@ -105,6 +105,7 @@ var _ = Describe("A commit", func() {
 		w.passes()
 		before := w.cma()
 		w.read(before)
+		Expect(w.announced()).To(ConsistOf(ContainSubstring("Applied revision main@sha1:" + good)))
 
 		bad := w.commit("typo", map[string]string{
 			"addons/addontemplate.yaml": strings.Replace(templateYAML, "{{GREETING}}", "{{GREETINGS}}", 1),
@@ -130,6 +131,7 @@ var _ = Describe("A commit", func() {
 		w.look()
 		Expect(theGit.Requests().UploadPack).To(BeZero(), "a broken commit is not fetched again")
 		Expect(w.requests.written()).To(BeEmpty())
+		Expect(w.announced()).To(ConsistOf(HavePrefix("Warning ValidationFailed ")), "once")
 
 		w.start()
 		w.look()

@@ -1,6 +1,8 @@
 package addonsource
 
 import (
+	"strings"
+
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
@@ -54,5 +56,5 @@ func shortened(text string) string {
 			return string(cut[:i]) + "\n..."
 		}
 	}
-	return string([]rune(string(cut))) + "..."
+	return strings.ToValidUTF8(string(cut), "") + "..."
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -16,6 +18,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonsource"
 )
 
 var _ = Describe("What leaves Git", func() {
@@ -147,15 +150,48 @@ var _ = Describe("An add-on", func() {
 		Expect(other.delivered(sha, "success").Description).To(HaveSuffix("(attempt 2)"))
 	})
 
+	It("has one owner when two sources are reconciled at once", func() {
+		w := newWorld()
+		w.create(w.newSource("second"))
+		w.commit("add hello", addOnFiles())
+		var both sync.WaitGroup
+		for _, name := range []string{"fleet", "second"} {
+			both.Go(func() {
+				defer GinkgoRecover()
+				_, err := w.passOf(name)
+				Expect(err).NotTo(HaveOccurred())
+			})
+		}
+		both.Wait()
+		w.clock.advance(2 * time.Minute)
+		reasons := map[string]string{}
+		for _, name := range []string{"fleet", "second"} {
+			_, err := w.passOf(name)
+			Expect(err).NotTo(HaveOccurred())
+			source := w.newSource(name)
+			w.read(source)
+			reasons[w.namespace+"/"+name] = conditions.GetReason(source, fluxmeta.ReadyCondition)
+		}
+		cma := w.cma()
+		w.read(cma)
+		owner := cma.Annotations[v1alpha1.SourceAnnotation]
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Annotations).To(HaveKeyWithValue(v1alpha1.SourceAnnotation, owner))
+		Expect(reasons).To(HaveKeyWithValue(owner, fluxmeta.ReconciliationSucceededReason))
+		delete(reasons, owner)
+		Expect(reasons).To(ConsistOf(v1alpha1.OwnershipConflictReason))
+	})
+
 	It("that OCM runs is taken over step by step", func() {
 		w := newWorld()
 		existing := w.cma()
 		existing.Spec = addonv1alpha1.ClusterManagementAddOnSpec{
-			SupportedConfigs: []addonv1alpha1.ConfigMeta{templatesConfig()},
 			InstallStrategy: addonv1alpha1.InstallStrategy{Type: "Placements", Placements: []addonv1alpha1.PlacementStrategy{
 				{PlacementRef: addonv1alpha1.PlacementRef{Namespace: w.namespace, Name: "all"}},
 			}},
 		}
+		*supported(existing) = []addonv1alpha1.ConfigMeta{templatesConfig()}
 		w.create(existing)
 		for i := range 3 {
 			w.createHashed(fmt.Sprintf("%s-cluster-%d", w.namespace, i))
@@ -166,13 +202,13 @@ var _ = Describe("An add-on", func() {
 		cma := w.cma()
 		w.read(cma)
 		Expect(cma.Annotations).To(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
-		Expect(cma.Spec.SupportedConfigs).To(HaveLen(1), "one step at a time")
+		Expect(*supported(cma)).To(HaveLen(1), "one step at a time")
 		Expect(conditions.GetReason(w.source(), fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.TakingOverReason))
 		Expect(w.delivered(sha, "pending").Description).To(ContainSubstring("taking over " + w.addOn))
 
 		w.pass()
 		w.read(cma)
-		Expect(cma.Spec.SupportedConfigs).To(BeEmpty())
+		Expect(*supported(cma)).To(BeEmpty())
 		Expect(cma.Spec.InstallStrategy).To(Equal(addonv1alpha1.InstallStrategy{Type: "Manual"}))
 		Expect(exists(w.template())).To(BeFalse())
 
@@ -187,11 +223,39 @@ var _ = Describe("An add-on", func() {
 		Expect(exists(w.rollout())).To(BeTrue())
 		w.read(cma)
 		Expect(cma.Annotations).To(HaveKeyWithValue(v1alpha1.SourceAnnotation, w.namespace+"/fleet"))
-		Expect(cma.Spec.SupportedConfigs).To(HaveLen(1))
+		Expect(*supported(cma)).To(HaveLen(1))
 		for _, entry := range cma.ManagedFields {
 			Expect(entry.Manager).To(Equal(v1alpha1.FieldManager))
 		}
 		w.delivered(sha, "success")
+	})
+})
+
+var _ = Describe("On a hub without OCM's addon-manager", func() {
+	It("a ClusterManagementAddOn is applied as declared, and fenced when it comes", func() {
+		w := newWorld()
+		w.mode = addonsource.Replace
+		w.start()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		cma := w.cma()
+		w.read(cma)
+		Expect(cma.Annotations).NotTo(HaveKey(v1alpha1.LifecycleAnnotation))
+		Expect(cma.Spec.InstallStrategy.Placements).To(HaveLen(1))
+		Expect(*supported(cma)).To(HaveLen(2))
+		w.requests.reset()
+		w.look()
+		Expect(w.requests.written()).NotTo(ContainElement(ContainSubstring("clustermanagementaddons")))
+
+		w.mode = addonsource.Coexist
+		w.start()
+		w.look()
+		cma = w.cma()
+		w.read(cma)
+		Expect(cma.Annotations).To(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
+		Expect(cma.Spec.InstallStrategy.Placements).To(BeEmpty())
+		Expect(*supported(cma)).To(HaveLen(1))
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
 	})
 })
 

@@ -45,10 +45,10 @@ type plan struct {
 	// revisions of add-ons that do not exist yet, or were not written by this source.
 	revisions []render.AddOn
 	objects   []change
-	// claims are the ClusterManagementAddOns.
-	claims   []change
-	rollouts []change
-	leaving  []leaving
+	// addOnObjects are the ClusterManagementAddOns.
+	addOnObjects []change
+	rollouts     []change
+	leaving      []leaving
 	// pruned are deleted, kept are left although they are not declared any more.
 	pruned []*unstructured.Unstructured
 	kept   []objectKey
@@ -131,7 +131,7 @@ func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructur
 	case key.isNamespace():
 		list = &t.namespaces
 	case key.isAddOn():
-		list = &t.claims
+		list = &t.addOnObjects
 	case key.isRollout():
 		list = &t.rollouts
 	}
@@ -140,7 +140,7 @@ func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructur
 
 // changes returns every object that is applied, in order.
 func (t *plan) changes() []change {
-	return slices.Concat(t.namespaces, t.objects, t.claims, t.rollouts)
+	return slices.Concat(t.namespaces, t.objects, t.addOnObjects, t.rollouts)
 }
 
 // targetOf returns the content an add-on's clusters are to run, with the commit that

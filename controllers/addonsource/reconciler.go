@@ -45,8 +45,8 @@ type Reconciler struct {
 	Config
 	memories *memories
 	writes   *writes
-	// claims orders the passes of one process that take an add-on for the first
-	// time, so that the second one sees the mark of the first.
+	// claims orders the passes of one process that take objects nobody has, so that
+	// the second one sees the mark of the first.
 	claims sync.Mutex
 }
 

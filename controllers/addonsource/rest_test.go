@@ -104,7 +104,7 @@ var _ = Describe("Drift", func() {
 		w.passes()
 		cma := w.cma()
 		w.read(cma)
-		cma.Spec.SupportedConfigs = append(cma.Spec.SupportedConfigs, templatesConfig())
+		*supported(cma) = append(*supported(cma), templatesConfig())
 		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
 		w.look()
 		source := w.source()
@@ -116,7 +116,7 @@ var _ = Describe("Drift", func() {
 		})
 		w.passes()
 		w.read(cma)
-		Expect(cma.Spec.SupportedConfigs).To(HaveLen(1))
+		Expect(*supported(cma)).To(HaveLen(1))
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 		Expect(w.source().Status.LastHandledForceAt).To(Equal("now"))
 	})
@@ -197,6 +197,11 @@ func templatesConfig() addonv1alpha1.ConfigMeta {
 	return addonv1alpha1.ConfigMeta{ConfigGroupResource: addonv1alpha1.ConfigGroupResource{
 		Group: addonv1alpha1.GroupName, Resource: "addontemplates",
 	}}
+}
+
+// supported is the list of configuration kinds that OCM's template manager starts by.
+func supported(cma *addonv1alpha1.ClusterManagementAddOn) *[]addonv1alpha1.ConfigMeta {
+	return &cma.Spec.SupportedConfigs //nolint:staticcheck // deprecated for v1beta1, and what every supported OCM stores
 }
 
 // decode reads one object.

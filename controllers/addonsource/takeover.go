@@ -120,20 +120,28 @@ func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 	return nil
 }
 
-// fenceOff sets the lifecycle annotation on the object that was read.
+// fenceOff sets the lifecycle annotation on the object that was read, and takes a
+// claim of ours off it (from replace mode): the claim says that a take-over is over.
 func (p *pass) fenceOff(ctx context.Context, live *unstructured.Unstructured) error {
 	fenced := live.DeepCopy()
-	fenced.SetAnnotations(with(live.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
+	fenced.SetAnnotations(unclaimed(with(live.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue)))
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
 	return p.Client.Patch(ctx, fenced, patch, client.FieldOwner(v1alpha1.FieldManager))
 }
 
+// unclaimed returns annotations without the claim of a source.
+func unclaimed(annotations map[string]string) map[string]string {
+	delete(annotations, v1alpha1.SourceAnnotation)
+	return annotations
+}
+
 // stripped returns a ClusterManagementAddOn without what OCM's addon-manager acts
-// upon, and without the fields of other managers in its spec. The rest stays until
-// the commit is applied.
+// upon, without our claim, and without the fields of other managers in its spec. The
+// rest stays until the commit is applied.
 func stripped(live *unstructured.Unstructured) *unstructured.Unstructured {
 	u := live.DeepCopy()
 	fence(u)
+	u.SetAnnotations(unclaimed(u.GetAnnotations()))
 	u.SetManagedFields(ownFields(live.GetManagedFields()))
 	return u
 }

@@ -40,6 +40,8 @@ type world struct {
 	desk       *forge.Desk
 	reconciler *addonsource.Reconciler
 	clock      *clock
+	// mode of the operator; it counts from the next start.
+	mode addonsource.Mode
 }
 
 var worlds int
@@ -104,7 +106,7 @@ func (w *world) start() {
 	DeferCleanup(func() { cancel(); <-stopped })
 	w.events = record.NewFakeRecorder(100)
 	w.reconciler = addonsource.New(addonsource.Config{
-		Client: c, Live: c, Events: w.events, Desk: w.desk, Clock: w.clock.time,
+		Client: c, Live: c, Events: w.events, Desk: w.desk, Clock: w.clock.time, AddonManager: w.mode,
 	})
 }
 
@@ -134,17 +136,29 @@ func (w *world) passOf(name string) (ctrl.Result, error) {
 }
 
 // passes runs passes until one does not ask for another soon, as a queue would.
-func (w *world) passes() ctrl.Result {
+func (w *world) passes() {
 	GinkgoHelper()
 	for range 20 {
 		result := w.pass()
 		if result.RequeueAfter == 0 || result.RequeueAfter > 10*time.Second {
-			return result
+			return
 		}
 		w.clock.advance(result.RequeueAfter)
 	}
 	Fail("the source never comes to rest")
-	return ctrl.Result{}
+}
+
+// announced returns the events since the last call.
+func (w *world) announced() []string {
+	var events []string
+	for {
+		select {
+		case e := <-w.events.Events:
+			events = append(events, e)
+		default:
+			return events
+		}
+	}
 }
 
 // look advances the clock to the next look at the repository, and runs its passes.
@@ -286,20 +300,16 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// counter counts the requests of an operator by verb and resource.
+// counter notes the write requests of an operator.
 type counter struct {
 	mu     sync.Mutex
 	writes []string
-	reads  int
 }
 
 func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		c.mu.Lock()
-		switch {
-		case r.Method == http.MethodGet:
-			c.reads++
-		default:
+		if r.Method != http.MethodGet {
 			c.writes = append(c.writes, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
 		}
 		c.mu.Unlock()
@@ -311,7 +321,7 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 func (c *counter) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writes, c.reads = nil, 0
+	c.writes = nil
 }
 
 // written returns the write requests since the last reset.

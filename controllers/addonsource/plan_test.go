@@ -1,0 +1,227 @@
+package addonsource
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+const (
+	oldDigest = "v1:sha256:1111111111111111111111111111111111111111111111111111111111111111"
+	newDigest = "v1:sha256:2222222222222222222222222222222222222222222222222222222222222222"
+)
+
+// fleetInput is the input for a commit with the given add-ons and objects.
+func fleetInput(addOns []render.AddOn, objects ...*unstructured.Unstructured) planInput {
+	return planInput{
+		source: "team/fleet", namespace: "team", head: "main@sha1:bbb", commitSHA: "bbb", mode: Coexist,
+		commit: render.Commit{AddOns: addOns, Objects: objects}, seen: newObservation(),
+		written: func(objectKey) written { return written{} },
+	}
+}
+
+// stored returns an object as this source applied it.
+func stored(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	return liveForm(parse(t, manifest), "team/fleet", Coexist)
+}
+
+func ownRollout(spec v1alpha1.AddOnRolloutSpec) *v1alpha1.AddOnRollout {
+	return &v1alpha1.AddOnRollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hello", Annotations: map[string]string{v1alpha1.SourceAnnotation: "team/fleet"}},
+		Spec:       spec,
+	}
+}
+
+func TestTargetOf(t *testing.T) {
+	running := v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: oldDigest, Commit: "main@sha1:aaa"}}
+	leavingSpec := running
+	leavingSpec.Removal = &v1alpha1.Removal{Commit: "ccc"}
+	cases := map[string]struct {
+		reason  string
+		digest  string
+		rollout *v1alpha1.AddOnRollout
+		status  []v1alpha1.SourcedAddOn
+		want    string
+	}{
+		"First":   {"the head brings it", oldDigest, nil, nil, "main@sha1:bbb"},
+		"Equal":   {"equal content keeps its commit", oldDigest, ownRollout(running), nil, "main@sha1:aaa"},
+		"Changed": {"new content has the head", newDigest, ownRollout(running), nil, "main@sha1:bbb"},
+		"Deleted": {"the status remembers a deleted rollout", oldDigest, nil, []v1alpha1.SourcedAddOn{{Name: "hello", Digest: oldDigest, Commit: "main@sha1:aaa"}}, "main@sha1:aaa"},
+		"Back":    {"an add-on that comes back is brought anew", oldDigest, ownRollout(leavingSpec), nil, "main@sha1:bbb"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := fleetInput(nil)
+			in.addOns = c.status
+			if c.rollout != nil {
+				in.seen.rollouts["hello"] = c.rollout
+			}
+			got := targetOf(render.AddOn{Name: "hello", Digest: c.digest}, in)
+			want := v1alpha1.Target{Source: "fleet", Revision: render.RevisionName("hello", c.digest), Digest: c.digest, Commit: c.want}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+const (
+	placement = `{apiVersion: cluster.open-cluster-management.io/v1beta1, kind: Placement, metadata: {namespace: team, name: all}, spec: {}}`
+	namespace = `{apiVersion: v1, kind: Namespace, metadata: {name: team}}`
+)
+
+func TestPruning(t *testing.T) {
+	foreign := stored(t, placement)
+	foreign.SetAnnotations(map[string]string{v1alpha1.SourceAnnotation: "other/source"})
+	unlabelled := stored(t, placement)
+	unlabelled.SetLabels(nil)
+	cases := map[string]struct {
+		reason   string
+		live     *unstructured.Unstructured
+		declared bool
+		approved approval
+		leaving  *unstructured.Unstructured
+		pruned   int
+		kept     int
+		left     int
+	}{
+		"Declared":    {"what is declared stays", stored(t, placement), true, approvedByPrune, nil, 0, 0, 1},
+		"Approved":    {"what left goes", stored(t, placement), false, approvedByPrune, nil, 1, 0, 0},
+		"NotApproved": {"without approval it is kept and reported", stored(t, placement), false, notApproved, nil, 0, 1, 1},
+		"Foreign":     {"what another source marked is not ours to delete", foreign, false, approvedByPrune, nil, 0, 0, 0},
+		"Unlabelled":  {"both marks are needed", unlabelled, false, approvedByPrune, nil, 0, 0, 0},
+		"Namespace":   {"a Namespace holds more than its declaration", stored(t, namespace), false, approvedByPrune, nil, 0, 1, 1},
+		"Removing":    {"nothing goes while an add-on is being removed", stored(t, placement), false, approvedByPrune, stored(t, strippedAddOn), 0, 0, 1},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := fleetInput(nil)
+			in.approved = c.approved
+			if c.declared {
+				in.commit.Objects = []*unstructured.Unstructured{parse(t, placement)}
+			}
+			in.inventory = []v1alpha1.ObjectReference{referenceTo(c.live)}
+			in.seen.live[keyOf(c.live)] = c.live
+			if c.leaving != nil {
+				in.seen.live[keyOf(c.leaving)] = c.leaving
+				in.seen.rollouts["hello"] = ownRollout(v1alpha1.AddOnRolloutSpec{})
+			}
+			got, err := newPlan(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.pruned) != c.pruned || len(got.kept) != c.kept || len(got.inventory) != c.left {
+				t.Errorf("%s: pruned %d, kept %d, inventory %d, want %d, %d, %d",
+					c.reason, len(got.pruned), len(got.kept), len(got.inventory), c.pruned, c.kept, c.left)
+			}
+		})
+	}
+}
+
+func TestConflicts(t *testing.T) {
+	theirs := stored(t, strippedAddOn)
+	theirs.SetAnnotations(with(theirs.GetAnnotations(), v1alpha1.SourceAnnotation, "other/source"))
+	again := owning(parse(t, claimedAddOn), "gitops", `{"f:spec":{"f:supportedConfigs":{"k:{\"group\":\"addon.open-cluster-management.io\",\"resource\":\"addontemplates\"}":{".":{}}}}}`)
+	cases := map[string]struct {
+		reason string
+		live   *unstructured.Unstructured
+		change func(*planInput)
+		want   string
+	}{
+		"Free":      {"nobody has it", nil, func(*planInput) {}, ""},
+		"Ours":      {"we have it", stored(t, strippedAddOn), func(*planInput) {}, ""},
+		"Theirs":    {"the first owner wins", theirs, func(in *planInput) { in.seen.sources["other/source"] = true }, "source other/source"},
+		"Orphaned":  {"a deleted source owns nothing", theirs, func(in *planInput) { in.seen.sources["other/source"] = false }, ""},
+		"Templates": {"a foreign writer is named", again, func(*planInput) {}, "field manager gitops"},
+		"Forced":    {"the user decided", again, func(in *planInput) { in.forced = true }, ""},
+		"Replace":   {"templates are what is declared", again, func(in *planInput) { in.mode = Replace }, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := fleetInput(nil, parse(t, foreignAddOn))
+			in.seen.live[addOnKey("hello")] = c.live
+			c.change(&in)
+			got, err := newPlan(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			owner := ""
+			if len(got.conflicts) > 0 {
+				owner = got.conflicts[0].owner
+			}
+			if owner != c.want {
+				t.Errorf("%s: owner %q, want %q", c.reason, owner, c.want)
+			}
+		})
+	}
+}
+
+func TestLeavingDone(t *testing.T) {
+	asked := v1alpha1.AddOnRolloutSpec{Removal: &v1alpha1.Removal{Commit: "ccc"}}
+	rollout := func(phase v1alpha1.Phase, observed int64, spec v1alpha1.AddOnRolloutSpec) *v1alpha1.AddOnRollout {
+		r := ownRollout(spec)
+		r.Generation, r.Status.Phase, r.Status.ObservedGeneration = 2, phase, observed
+		return r
+	}
+	cases := map[string]struct {
+		reason string
+		in     leaving
+		want   bool
+	}{
+		"Through":  {"removed, and nobody is left", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, asked)}, true},
+		"Running":  {"not removed yet", leaving{rollout: rollout(v1alpha1.PhaseRemoving, 2, asked)}, false},
+		"Old":      {"a verdict about an older spec", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 1, asked)}, false},
+		"NotAsked": {"nobody asked for it", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, v1alpha1.AddOnRolloutSpec{})}, false},
+		"HandMade": {"hand-made ones remain", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, asked), installation: installation{total: 1, handMade: []string{"c1"}}}, false},
+		"Deleted":  {"the rollout is gone already", leaving{}, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := c.in.done(); got != c.want {
+				t.Errorf("%s: got %t, want %t", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+// TestRemovalKeepsItsCommit makes sure that an approval stays valid when later
+// commits come.
+func TestRemovalKeepsItsCommit(t *testing.T) {
+	first := removalOf(v1alpha1.AddOnRolloutSpec{}, "aaa", notApproved)
+	if first.Commit != "aaa" || first.Approved {
+		t.Errorf("got %+v", first)
+	}
+	second := removalOf(v1alpha1.AddOnRolloutSpec{Removal: &first}, "bbb", approvedByPrune)
+	if second.Commit != "aaa" || !second.Approved {
+		t.Errorf("got %+v, want the first commit, approved", second)
+	}
+}
+
+// TestPlanIsPure plans twice from the same input.
+func TestPlanIsPure(t *testing.T) {
+	in := fleetInput([]render.AddOn{{Name: "hello", Digest: newDigest}}, parse(t, namespace), parse(t, placement), parse(t, foreignAddOn))
+	in.inventory = []v1alpha1.ObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "team", Name: "old"}}
+	first, err := newPlan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := newPlan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare := cmp.AllowUnexported(plan{}, change{}, takeOver{}, leaving{}, installation{}, conflict{})
+	ignore := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Position" }, cmp.Ignore())
+	if diff := cmp.Diff(first, second, compare, ignore); diff != "" {
+		t.Errorf("two plans from one input:\n%s", diff)
+	}
+	if len(first.namespaces) != 1 || len(first.objects) != 1 || len(first.addOnObjects) != 1 || len(first.rollouts) != 1 || len(first.revisions) != 1 {
+		t.Errorf("planned %d namespaces, %d objects, %d add-ons, %d rollouts, %d revisions, want one each",
+			len(first.namespaces), len(first.objects), len(first.addOnObjects), len(first.rollouts), len(first.revisions))
+	}
+}

@@ -1,0 +1,111 @@
+package addonsource
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+func TestNextStep(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		in     facts
+		want   step
+	}{
+		"First":          {"nothing was attempted yet", facts{head: "b", spec: "1"}, bring},
+		"NewCommit":      {"the head moved", facts{head: "b", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true}, bring},
+		"NewSpec":        {"another path may build to something else", facts{head: "a", spec: "2", attempted: "a", attemptedSpec: "1"}, bring},
+		"Applied":        {"drift is looked for", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true}, verify},
+		"Restarted":      {"a restart is no reason to fetch", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: "1"}, inspect},
+		"Refused":        {"a broken commit is not read again", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true}, keep},
+		"RefusedCompile": {"nor compiled again", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, compiled: true}, keep},
+		"WordsLost":      {"but its verdict must be readable", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1")}, bring},
+		"RefusedOther":   {"refused under another spec is not judged", facts{head: "a", spec: "2", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true}, bring},
+		"Asked":          {"a user asked", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true, asked: true}, bring},
+		"AskedRefused":   {"a user asked about a refused one", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, asked: true}, bring},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := nextStep(c.in); got != c.want {
+				t.Errorf("%s: got step %d, want %d", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	of := func(spec v1alpha1.AddOnSourceSpec, mode Mode) string {
+		t.Helper()
+		f, err := fingerprint(spec, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	base := v1alpha1.AddOnSourceSpec{URL: "https://git.example/fleet", Path: "addons"}
+	same := base
+	same.CommitStatus = &v1alpha1.CommitStatusSpec{Provider: "gitea"}
+	same.Suspend = true
+	if of(base, Coexist) != of(same, Coexist) {
+		t.Error("commit statuses and suspension decide nothing about content")
+	}
+	ignore := "docs/"
+	for name, other := range map[string]v1alpha1.AddOnSourceSpec{
+		"URL":    {URL: "https://git.example/other", Path: "addons"},
+		"Path":   {URL: base.URL, Path: "other"},
+		"Ref":    {URL: base.URL, Path: base.Path, Reference: &v1alpha1.GitReference{Tag: "v1"}},
+		"Ignore": {URL: base.URL, Path: base.Path, Ignore: &ignore},
+		"AddOns": {URL: base.URL, Path: base.Path, AddOns: []string{"hello"}},
+		"Prune":  {URL: base.URL, Path: base.Path, Prune: true},
+	} {
+		if of(base, Coexist) == of(other, Coexist) {
+			t.Errorf("%s decides what is applied and is not in the fingerprint", name)
+		}
+	}
+	if of(base, Coexist) == of(base, Replace) {
+		t.Error("the mode decides the live form and is not in the fingerprint")
+	}
+}
+
+func TestParseMode(t *testing.T) {
+	for _, s := range []string{"coexist", "replace"} {
+		if m, err := ParseMode(s); err != nil || string(m) != s {
+			t.Errorf("ParseMode(%q) = %q, %v", s, m, err)
+		}
+	}
+	if _, err := ParseMode("beside"); err == nil {
+		t.Error("ParseMode accepted an unknown mode")
+	}
+}
+
+func TestRefusalText(t *testing.T) {
+	long := problem.Problem{Path: "addons/hello/addontemplate.yaml", Line: 12, Message: strings.Repeat("wrong ", 60)}
+	text := refusalText(refuse(v1alpha1.ValidationFailedReason, problem.List{long, {Path: "b.yaml", Message: "x"}, {Path: "c.yaml", Message: "y"}}))
+	if !strings.HasPrefix(text, "addons/hello/addontemplate.yaml:12: wrong") || !strings.HasSuffix(text, "(and 2 more)") {
+		t.Errorf("got %q, want file, line and how many more", text)
+	}
+	if n := utf8.RuneCountInString(text); n > commitstatus.DescriptionLimit {
+		t.Errorf("%d characters, more than a forge takes", n)
+	}
+}
+
+// FuzzShortened checks that no event is longer than every API takes, or broken text.
+func FuzzShortened(f *testing.F) {
+	f.Add("short")
+	f.Add(strings.Repeat("one line\n", 200))
+	f.Add(strings.Repeat("ä", 900))
+	f.Fuzz(func(t *testing.T, s string) {
+		s = strings.ToValidUTF8(s, "?")
+		got := shortened(s)
+		if len(got) > eventLimit+len("\n...") || !utf8.ValidString(got) {
+			t.Errorf("%d bytes, valid %t", len(got), utf8.ValidString(got))
+		}
+		if len(s) <= eventLimit && got != s {
+			t.Errorf("a short text was changed")
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package addonsource
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+const (
+	foreignAddOn = `{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn, metadata: {name: hello},
+		spec: {supportedConfigs: [{group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: hello}}, {group: addon.open-cluster-management.io, resource: addondeploymentconfigs}],
+		installStrategy: {type: Placements, placements: [{namespace: default, name: all}]}}}`
+	fencedAddOn = `{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn,
+		metadata: {name: hello, annotations: {addon.open-cluster-management.io/lifecycle: addonflow}},
+		spec: {supportedConfigs: [{group: addon.open-cluster-management.io, resource: addontemplates}], installStrategy: {type: Manual}}}`
+	placingAddOn = `{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn,
+		metadata: {name: hello, annotations: {addon.open-cluster-management.io/lifecycle: addonflow}},
+		spec: {installStrategy: {type: Placements, placements: []}}}`
+	strippedAddOn = `{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn,
+		metadata: {name: hello, annotations: {addon.open-cluster-management.io/lifecycle: addonflow}},
+		spec: {installStrategy: {type: Manual}}}`
+	claimedAddOn = `{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn,
+		metadata: {name: hello, annotations: {addon.open-cluster-management.io/lifecycle: addonflow, addonflow.io/source: team/fleet}},
+		spec: {supportedConfigs: [{group: addon.open-cluster-management.io, resource: addontemplates}], installStrategy: {type: Manual}}}`
+)
+
+func TestNextTakeOver(t *testing.T) {
+	hashed := installation{total: 1, hashed: []addonv1alpha1.ManagedClusterAddOn{{}}}
+	cases := map[string]struct {
+		reason    string
+		live      string
+		in        planInput
+		installed installation
+		want      takeOverStep
+	}{
+		"Absent":       {"nobody runs it", "", planInput{mode: Coexist}, installation{}, takenOver},
+		"AbsentHashed": {"OCM's template manager outlives the object", "", planInput{mode: Coexist}, hashed, clearHashes},
+		"Foreign":      {"the annotation comes first", foreignAddOn, planInput{mode: Coexist}, hashed, fenceOff},
+		"Fenced":       {"then the templates", fencedAddOn, planInput{mode: Coexist}, hashed, stripTemplates},
+		"Placing":      {"and the placements", placingAddOn, planInput{mode: Coexist}, hashed, stripTemplates},
+		"Stripped":     {"then the hashes", strippedAddOn, planInput{mode: Coexist}, hashed, clearHashes},
+		"Cleared":      {"read back, nothing is left", strippedAddOn, planInput{mode: Coexist}, installation{total: 1}, takenOver},
+		"Claimed":      {"a foreign entry in ours is a conflict, not a take-over", claimedAddOn, planInput{mode: Coexist}, hashed, takenOver},
+		"Forced":       {"until the user forces it", claimedAddOn, planInput{mode: Coexist, forced: true}, hashed, stripTemplates},
+		"Replace":      {"there is nobody to take it over from", foreignAddOn, planInput{mode: Replace}, hashed, takenOver},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var live *unstructured.Unstructured
+			if c.live != "" {
+				live = parse(t, c.live)
+			}
+			c.in.source = "team/fleet"
+			if got := nextTakeOver(live, c.in, c.installed); got != c.want {
+				t.Errorf("%s: got step %d, want %d", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+// TestStripped takes templates, placements and other managers out, and nothing else.
+func TestStripped(t *testing.T) {
+	live := parse(t, foreignAddOn)
+	live.SetAnnotations(map[string]string{v1alpha1.SourceAnnotation: "team/fleet"})
+	live.SetResourceVersion("7")
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "kubectl", Operation: "Update"},
+		{Manager: "addon-manager", Operation: "Update", Subresource: "status"},
+	})
+	before := live.DeepCopy()
+	got := stripped(live)
+	if diff := cmp.Diff(before, live); diff != "" {
+		t.Errorf("the input was changed:\n%s", diff)
+	}
+	if listsTemplates(got) || installsByPlacements(got) {
+		t.Errorf("templates or placements are left: %v", got.Object["spec"])
+	}
+	if claimed(got, "team/fleet") {
+		t.Error("still claimed: the hashes would not be cleared")
+	}
+	if len(supportedConfigs(got)) != 1 || got.GetResourceVersion() != "7" {
+		t.Errorf("other configurations or the precondition are lost: %v", got.Object)
+	}
+	if entries := got.GetManagedFields(); len(entries) != 1 || entries[0].Manager != "addon-manager" {
+		t.Errorf("managers %v, want the status writer only", entries)
+	}
+	if entries := ownFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}}); len(entries) != 1 || entries[0].Manager != "" {
+		t.Errorf("managers %v, want one empty entry, which resets the list", entries)
+	}
+}
+
+func TestWithoutTemplateHash(t *testing.T) {
+	template := addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: templatesResource}
+	other := addonv1alpha1.ConfigReference{
+		ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addondeploymentconfigs"},
+		DesiredConfig:       &addonv1alpha1.ConfigSpecHash{SpecHash: "kept"},
+	}
+	hash := func(s string) *addonv1alpha1.ConfigSpecHash {
+		return &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Name: "hello"}, SpecHash: s}
+	}
+	reference := func(desired, applied *addonv1alpha1.ConfigSpecHash) addonv1alpha1.ConfigReference {
+		return addonv1alpha1.ConfigReference{ConfigGroupResource: template, DesiredConfig: desired, LastAppliedConfig: applied}
+	}
+	named := []addonv1alpha1.AddOnConfig{{ConfigGroupResource: template}}
+	cases := map[string]struct {
+		reason  string
+		configs []addonv1alpha1.AddOnConfig
+		in      []addonv1alpha1.ConfigReference
+		want    []addonv1alpha1.ConfigReference
+		changed bool
+	}{
+		"None":     {"nothing to clear", nil, []addonv1alpha1.ConfigReference{other}, []addonv1alpha1.ConfigReference{other}, false},
+		"Both":     {"both sides are emptied, the name stays", nil, []addonv1alpha1.ConfigReference{other, reference(hash("a"), hash("b"))}, []addonv1alpha1.ConfigReference{other, reference(hash(""), hash(""))}, true},
+		"Applied":  {"also the applied side alone", nil, []addonv1alpha1.ConfigReference{reference(nil, hash("b"))}, []addonv1alpha1.ConfigReference{reference(nil, hash(""))}, true},
+		"Named":    {"OCM would fill the hash of a template that spec.configs names", named, []addonv1alpha1.ConfigReference{other, reference(hash("a"), nil)}, []addonv1alpha1.ConfigReference{other}, true},
+		"Finished": {"once is enough", nil, []addonv1alpha1.ConfigReference{reference(hash(""), hash(""))}, []addonv1alpha1.ConfigReference{reference(hash(""), hash(""))}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			mca := &addonv1alpha1.ManagedClusterAddOn{}
+			mca.Spec.Configs, mca.Status.ConfigReferences = c.configs, c.in
+			before := mca.DeepCopy()
+			got, changed := withoutTemplateHash(mca)
+			if changed != c.changed {
+				t.Errorf("%s: changed %t, want %t", c.reason, changed, c.changed)
+			}
+			if diff := cmp.Diff(c.want, got.Status.ConfigReferences); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+			if diff := cmp.Diff(before, mca); diff != "" {
+				t.Errorf("the input was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLiveForm(t *testing.T) {
+	declared := parse(t, foreignAddOn)
+	before := declared.DeepCopy()
+	fenced := liveForm(declared, "team/fleet", Coexist)
+	if listsTemplates(fenced) || installsByPlacements(fenced) || !claimed(fenced, "team/fleet") || !ours(fenced, "team/fleet") {
+		t.Errorf("coexist: not fenced or not marked: %v", fenced.Object)
+	}
+	whole := liveForm(declared, "team/fleet", Replace)
+	if !listsTemplates(whole) || !installsByPlacements(whole) || whole.GetAnnotations()[v1alpha1.LifecycleAnnotation] != "" {
+		t.Errorf("replace: not as declared: %v", whole.Object)
+	}
+	if diff := cmp.Diff(before, declared); diff != "" {
+		t.Errorf("the input was changed:\n%s", diff)
+	}
+}
