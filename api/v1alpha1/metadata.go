@@ -32,7 +32,7 @@ const (
 
 	// Finalizer holds an AddOnSource until what it declared is dealt with, and an
 	// AddOnRollout while any cluster runs its add-on.
-	Finalizer = "finalizers.addonflow.io"
+	Finalizer = "addonflow.io/finalizer"
 
 	// FieldManager owns the fields AddonFlow applies server-side.
 	FieldManager = "addonflow"

@@ -155,7 +155,9 @@ func (m *member) renderInput() render.Cluster {
 	return c
 }
 
-// suspended reports whether the rollout is suspended by annotation.
+// suspended reports whether the rollout is suspended by annotation: by any value but
+// "false", because whoever sets it means to stop something.
 func suspended(ro *v1alpha1.AddOnRollout) bool {
-	return ro.Annotations[v1alpha1.SuspendAnnotation] == "true"
+	value, ok := ro.Annotations[v1alpha1.SuspendAnnotation]
+	return ok && value != "false"
 }

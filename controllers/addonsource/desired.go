@@ -154,7 +154,9 @@ func revisionObject(namespace, source string, addOn render.AddOn) (*v1alpha1.Add
 			Namespace:   namespace,
 			Name:        render.RevisionName(addOn.Name, addOn.Digest),
 			Labels:      map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
-			Annotations: map[string]string{v1alpha1.SourceAnnotation: source},
+			// The digest stands here as well, so that metadata alone, without the body,
+			// tells which content succeeded.
+			Annotations: map[string]string{v1alpha1.SourceAnnotation: source, v1alpha1.RevisionAnnotation: addOn.Digest},
 		},
 		Spec: v1alpha1.AddOnRevisionSpec{AddOn: addOn.Name, Digest: addOn.Digest, Body: body},
 	}, nil
