@@ -17,28 +17,28 @@ import (
 type tree map[string]string
 
 // local writes files below a directory that is the top of a repository.
-func (f tree) local(t testing.TB) *Tree {
-	t.Helper()
-	top := t.TempDir()
+func (f tree) local(tb testing.TB) *Tree {
+	tb.Helper()
+	top := tb.TempDir()
 	f[".git/HEAD"] = "ref: refs/heads/main\n"
 	for name, content := range f {
 		place := filepath.Join(top, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if target, ok := strings.CutPrefix(content, "-> "); ok {
 			if err := os.Symlink(target, place); err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
 			continue
 		}
 		if err := os.WriteFile(place, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	out, err := TreeFromDir(top)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out
 }

@@ -14,11 +14,12 @@ import (
 type use int
 
 const (
-	asResource use = iota // a file of objects, or a directory with a kustomization
-	asBase                // a directory with a kustomization
-	asYAML                // a file of YAML that is no object: patches, replacements, configurations
-	asPlugin              // a file that configures a transformer
-	asBytes               // a file whose content becomes a value
+	asResource    use = iota // a file of objects, or a directory with a kustomization
+	asBase                   // a directory with a kustomization
+	asYAML                   // a file of YAML that is no object: patches, configurations
+	asReplacement            // a file of replacements
+	asPlugin                 // a file that configures a transformer
+	asBytes                  // a file whose content becomes a value
 )
 
 // reference is one place of a kustomization that names a path.
@@ -60,7 +61,7 @@ func references(k types.Kustomization) []reference {
 		one(asYAML, fmt.Sprintf("patchesJson6902[%d].path", i), p.Path)
 	}
 	for i, r := range k.Replacements {
-		one(asYAML, fmt.Sprintf("replacements[%d].path", i), r.Path)
+		one(asReplacement, fmt.Sprintf("replacements[%d].path", i), r.Path)
 	}
 	for i, g := range k.ConfigMapGenerator {
 		out = append(out, generatorFiles(fmt.Sprintf("configMapGenerator[%d]", i), g.KvPairSources)...)

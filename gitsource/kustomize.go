@@ -54,7 +54,7 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 	}
 	built, err := runKustomize(ctx, fs, "/"+dir)
 	if err != nil {
-		b.add(problem.Problem{Reason: RenderFailed, Path: file, Message: oneLine(err.Error())})
+		b.add(problem.Problem{Reason: RenderFailed, Path: file, Message: explainKustomize(err)})
 		return nil
 	}
 	var out []Object
@@ -141,8 +141,16 @@ func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, e
 
 // object turns one of kustomize's resources into an Object.
 func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Object, bool) {
-	d := &nodeDecoder{typed: true, allowance: builtBytes}
+	// As if inside an alias: what a build made of a few values counts in full.
+	d := &nodeDecoder{typed: true, allowance: builtBytes, inside: 1}
 	value, ok := d.decode(r.YNode()).(map[string]any)
+	if d.stopped {
+		w.add(problem.Problem{
+			Reason: LimitExceeded, Path: file, Kind: printable(r.GetKind()), Name: printable(r.GetName()),
+			Message: fmt.Sprintf("kustomize made an object of more than %d bytes, or %d levels deep", builtBytes, maxDepth),
+		})
+		return Object{}, false
+	}
 	if !ok || len(d.mistakes) > 0 {
 		message := "kustomize made no object"
 		if len(d.mistakes) > 0 {
@@ -239,6 +247,14 @@ func (w *walker) sourceOf(dir, file string, origin *resource.Origin, built map[s
 		return near[0]
 	}
 	return source{path: name}
+}
+
+// explainKustomize keeps kustomize's words but where they are about ours.
+func explainKustomize(err error) string {
+	if strings.Contains(err.Error(), scalarError) {
+		return "a replacement copies an object or a list; only strings, numbers and booleans can be copied"
+	}
+	return oneLine(err.Error())
 }
 
 // oneLine makes kustomize's error, which may span lines, one of bounded length.

@@ -361,6 +361,54 @@ func TestCopyBomb(t *testing.T) {
 	}
 }
 
+// TestReplacementBomb: replacements that copy a field into itself are refused
+// before there is too much of it, those that copy values are not.
+func TestReplacementBomb(t *testing.T) {
+	const create, prefix = "{create: true}", "{delimiter: x, index: -1}"
+	replace := func(from, to, options string) string {
+		return "- source: {kind: ConfigMap, name: a, fieldPath: " + from + "}\n  targets:\n  - select: {kind: ConfigMap, name: a}\n    fieldPaths: ['" + to + "']\n    options: " + options + "\n"
+	}
+	for name, c := range map[string]struct {
+		list string
+		want []string
+	}{
+		"a name":        {replace("metadata.name", "data.k", create), nil},
+		"twice a value": {replace("data.k", "data.l", create) + replace("data.l", "data.m", create), nil},
+		"an object":     {replace("data", "data.x", create), []string{"RenderFailed kustomization.yaml: a replacement copies an object or a list; only strings, numbers and booleans can be copied"}},
+		"a string into itself": {
+			strings.Repeat(replace("data.k", "data.k", prefix), 30),
+			[]string{"LimitExceeded kustomization.yaml:43: replacements[8]: replacements write more than 8 times to fields that replacements read"},
+		},
+		"two strings into each other": {
+			strings.Repeat(replace("data.k", "data.l", prefix)+replace("data.l", "data.k", prefix), 15),
+			[]string{"LimitExceeded kustomization.yaml:43: replacements[8]: replacements write more than 8 times to fields that replacements read"},
+		},
+		"JSON in a string": {
+			strings.Repeat(replace("data.k", "data.k.x", create), 30),
+			[]string{"LimitExceeded kustomization.yaml:23: replacements[4]: replacements write more than 8 times to fields that replacements read"},
+		},
+		"with wildcards": {
+			strings.Repeat(replace("data.k", "data.*", prefix), 30),
+			[]string{"LimitExceeded kustomization.yaml:23: replacements[4]: replacements write more than 8 times to fields that replacements read"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inline := buildWith(t, "resources: [a.yaml]\nreplacements:\n"+c.list)
+			if diff := cmp.Diff(c.want, lines(inline)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			file := buildWith(t, "resources: [a.yaml]\nreplacements: [{path: r.yaml}]", "r.yaml", c.list)
+			if (len(file) == 0) != (len(c.want) == 0) || len(file) > 0 && file[0].Reason != inline[0].Reason {
+				t.Errorf("in a file: %v", lines(file))
+			}
+		})
+	}
+	problems := buildWith(t, "resources: [a.yaml]\nreplacements: [{path: r.yaml}]\nconfigMapGenerator: [{name: g, files: [r.yaml]}]", "r.yaml", replace("data", "data.x", create))
+	if !hasReason(problems, RenderFailed) {
+		t.Errorf("a file that is content, too, passes: %v", lines(problems))
+	}
+}
+
 // TestKustomizeMeansWhatYAMLSays: values that YAML 1.1 and 1.2 read differently
 // come through kustomize as they would without it.
 func TestKustomizeMeansWhatYAMLSays(t *testing.T) {

@@ -32,7 +32,13 @@ type walker struct {
 	built  map[string]int      // directory: how many builds it stands for
 	trail  []string            // directories being walked, from the first
 	origin map[string][]source // the objects of a file, for Object.Position
-	failed bool                // a file is broken, which an earlier walk may have reported
+	// rewritten files hold replacements, which kustomize must not see as they were.
+	rewritten map[string]bool
+
+	reads  []fieldOf // what replacements copy from
+	writes []fieldOf // and to
+	loops  bool      // reported: too much of the one is the other
+	failed bool      // a file is broken, which an earlier walk may have reported
 }
 
 // kustomization is one kustomization file.
@@ -203,6 +209,9 @@ func (w *walker) follow(k kustomization) int {
 		}
 	}
 	w.inline(k)
+	w.replacementsIn(k.source.value["replacements"], func(field string) problem.Problem {
+		return k.problem("replacements" + field)
+	})
 	w.files[k.file] = canonical(k.source.value)
 	return min(builds, maxBuilds+1)
 }
@@ -270,8 +279,12 @@ func (w *walker) keep(name string, e entry, u use, at problem.Problem) {
 			Reason: LFSPointer, Path: name, Line: 1,
 			Message: "the file is in Git LFS, the commit holds only a pointer to it", Hint: "commit the file itself",
 		})
+	case w.rewritten[name] && u == asBytes, w.raw[name] && u == asReplacement:
+		w.add(fail(RenderFailed, "%s cannot be a list of replacements and a value at once", name).at(at))
 	case u == asBytes:
 		w.raw[name], w.files[name] = true, content
+	case u == asReplacement:
+		w.replacementFile(name, w.decoded(name, e))
 	default:
 		docs := w.decoded(name, e)
 		if u == asPlugin {
@@ -327,7 +340,7 @@ func escape(text []byte) []byte {
 
 func newWalker(b *builder) *walker {
 	return &walker{
-		builder: b, files: map[string][]byte{}, raw: map[string]bool{},
+		builder: b, files: map[string][]byte{}, raw: map[string]bool{}, rewritten: map[string]bool{},
 		built: map[string]int{}, origin: map[string][]source{},
 	}
 }
