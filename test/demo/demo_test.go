@@ -48,13 +48,13 @@ func TestOptions(t *testing.T) {
 		in     Options
 		wrong  bool
 	}{
-		"Usual":       {"what make demo runs", Options{Clusters: 24, Speed: 1}, false},
-		"Fewest":      {"two canaries and two waves", Options{Clusters: 4, Speed: 0.5}, false},
-		"TooFew":      {"nobody to move in waves", Options{Clusters: 3, Speed: 1}, true},
-		"Standing":    {"no time passes", Options{Clusters: 24}, true},
-		"Backwards":   {"time runs backwards", Options{Clusters: 24, Speed: -1}, true},
-		"NoClusters":  {"an empty fleet", Options{Speed: 1}, true},
-		"Fast": {"the soak stays a soak", Options{Clusters: 24, Speed: 1000}, false},
+		"Usual":      {"what make demo runs", Options{Clusters: 24, Speed: 1}, false},
+		"Fewest":     {"two canaries and two waves", Options{Clusters: 4, Speed: 0.5}, false},
+		"TooFew":     {"nobody to move in waves", Options{Clusters: 3, Speed: 1}, true},
+		"Standing":   {"no time passes", Options{Clusters: 24}, true},
+		"Backwards":  {"time runs backwards", Options{Clusters: 24, Speed: -1}, true},
+		"NoClusters": {"an empty fleet", Options{Speed: 1}, true},
+		"Fast":       {"the soak stays a soak", Options{Clusters: 24, Speed: 1000}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.in.validate(); errors.Is(err, ErrOptions) != c.wrong {

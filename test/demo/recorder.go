@@ -7,8 +7,11 @@ import (
 	"slices"
 	"sync"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,53 +44,78 @@ type Recorder struct {
 // Mark is a moment in a recording.
 type Mark struct{ works, statuses int }
 
-// Record starts recording what there is and what comes, until ctx ends. When a watch
-// ends before that, the recording has a gap, and every later question is an error.
+// Record starts recording what there is and what comes, until ctx ends. A watch that
+// the hub closes, as it does with a slow reader, goes on where it ended; when the hub
+// has forgotten what came after, every later question is an error.
 func Record(ctx context.Context, hub client.WithWatch) (*Recorder, error) {
 	r := &Recorder{changed: make(chan struct{})}
 	addOn := client.MatchingLabels{"open-cluster-management.io/addon-name": AddOn}
-	if err := r.watch(ctx, hub, &workv1.ManifestWorkList{}, addOn); err != nil {
+	if err := r.watch(ctx, watcher{hub, &workv1.ManifestWorkList{}, addOn}); err != nil {
 		return nil, err
 	}
-	if err := r.watch(ctx, hub, &v1alpha1.AddOnRolloutList{}, client.InNamespace(Namespace)); err != nil {
+	if err := r.watch(ctx, watcher{hub, &v1alpha1.AddOnRolloutList{}, client.InNamespace(Namespace)}); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// watch opens one watch, from the state that the hub has now.
-func (r *Recorder) watch(ctx context.Context, hub client.WithWatch, list client.ObjectList, option client.ListOption) error {
-	// Version 0 sends what is there first; an unset one might as well, but need not.
-	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
-	events, err := hub.Watch(ctx, list, option, from)
+// watcher opens watches on one kind.
+type watcher struct {
+	hub    client.WithWatch
+	list   client.ObjectList
+	option client.ListOption
+}
+
+// WatchWithContext is client-go's interface of what a RetryWatcher opens again.
+func (w watcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return w.hub.Watch(ctx, w.list, w.option, &client.ListOptions{Raw: &o})
+}
+
+// watch notes what there is, and in the background what comes.
+func (r *Recorder) watch(ctx context.Context, w watcher) error {
+	if err := w.hub.List(ctx, w.list, w.option); err != nil {
+		return fmt.Errorf("cannot record: %w", err)
+	}
+	items, err := apimeta.ExtractList(w.list)
+	if err != nil {
+		return fmt.Errorf("cannot record: %w", err)
+	}
+	for _, item := range items {
+		r.note(item)
+	}
+	events, err := watchtools.NewRetryWatcherWithContext(ctx, w.list.GetResourceVersion(), w)
 	if err != nil {
 		return fmt.Errorf("cannot record: %w", err)
 	}
 	go func() {
 		defer events.Stop()
 		for event := range events.ResultChan() {
-			r.note(event)
+			r.note(event.Object)
 		}
 		if ctx.Err() == nil {
-			r.fail(errors.New("the recording has a gap: a watch ended"))
+			r.fail(errors.New("the recording has a gap: the hub has forgotten what came next"))
 		}
 	}()
 	return nil
 }
 
-// note keeps one event.
-func (r *Recorder) note(event watch.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch o := event.Object.(type) {
+// note keeps the state of one object.
+func (r *Recorder) note(object runtime.Object) {
+	switch o := object.(type) {
 	case *workv1.ManifestWork:
 		seen := render.Observe([]*workv1.ManifestWork{o}, AddOn)
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.works = append(r.works, Change{
 			Cluster: o.Namespace, Name: o.Name, Generation: o.Generation,
 			Revision: o.Annotations[v1alpha1.RevisionAnnotation], Verified: seen.Verified,
 		})
 	case *v1alpha1.AddOnRollout:
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.statuses = append(r.statuses, o.Status)
+	default:
+		return
 	}
 	r.wake()
 }
