@@ -41,7 +41,7 @@ func main() {
 func run(ctx context.Context, n int, binary string) error {
 	fmt.Printf("AddonFlow on an embedded hub, %d clusters, agents answer at once\n", n)
 	names := make([]string, 0, n)
-	for _, c := range fleet.Numbered("cluster-", n) {
+	for _, c := range fleet.Numbered("cluster", n) {
 		names = append(names, c.Name)
 	}
 	options := demo.WorldOptions{

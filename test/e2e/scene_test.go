@@ -117,8 +117,8 @@ func (s *scene) stages(soak, deadline, limit string, failures int) string {
 // tree is the add-on as files. An empty policy has no addonrollout.yaml.
 func (s *scene) tree(tag, policy string) map[string]string {
 	files := map[string]string{
-		"addons/template.yaml": strings.NewReplacer("NAME", s.addOn, "TAG", tag).Replace(templateText),
-		"addons/addon.yaml":    strings.NewReplacer("NAME", s.addOn, "STRATEGY", "type: All").Replace(addOnText),
+		"addons/template.yaml": strings.NewReplacer("ADDON", s.addOn, "TAG", tag).Replace(templateText),
+		"addons/addon.yaml":    strings.NewReplacer("ADDON", s.addOn, "STRATEGY", "type: All").Replace(addOnText),
 	}
 	if policy != "" {
 		files["addons/rollout.yaml"] = "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata:\n  name: " + s.addOn + "\nspec:\n" + policy
@@ -129,43 +129,43 @@ func (s *scene) tree(tag, policy string) map[string]string {
 const templateText = `apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: AddOnTemplate
 metadata:
-  name: NAME
+  name: ADDON
 spec:
-  addonName: NAME
+  addonName: ADDON
   agentSpec:
     workload:
       manifests:
       - apiVersion: apps/v1
         kind: Deployment
         metadata:
-          name: NAME
+          name: ADDON
           namespace: open-cluster-management-agent-addon
         spec:
           replicas: 1
-          selector: {matchLabels: {app: NAME}}
+          selector: {matchLabels: {app: ADDON}}
           template:
-            metadata: {labels: {app: NAME}}
+            metadata: {labels: {app: ADDON}}
             spec:
               containers:
               - name: agent
-                image: example.com/NAME:TAG
+                image: example.com/ADDON:TAG
                 args: ["--cluster={{CLUSTER_NAME}}"]
 `
 
 const addOnText = `apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: ClusterManagementAddOn
 metadata:
-  name: NAME
+  name: ADDON
 spec:
   supportedConfigs:
   - group: addon.open-cluster-management.io
     resource: addontemplates
-    defaultConfig: {name: NAME}
+    defaultConfig: {name: ADDON}
   installStrategy:
     type: Placements
     placements:
     - namespace: default
-      name: NAME-all
+      name: ADDON-all
       rolloutStrategy:
         STRATEGY
 `
@@ -250,7 +250,7 @@ func (s *scene) installed() []string {
 
 // told is what the forge shows for a commit: state and text of the add-on's context.
 func (s *scene) told(sha string, parts ...string) string {
-	context := strings.Join(append([]string{"addonflow/" + s.addOn}, parts...), "/")
+	context := strings.Join(append([]string{"addonflow/" + s.addOn, s.addOn}, parts...), "/")
 	latest, ok := world.Forge.Latest(sha, context)
 	if !ok {
 		return ""

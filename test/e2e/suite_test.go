@@ -68,7 +68,7 @@ var _ = AfterSuite(func() {
 // clusters are the first n names of the shared fleet.
 func clusters(n int) []string {
 	names := make([]string, 0, n)
-	for _, c := range fleet.Numbered("cluster-", fleetSize)[:n] {
+	for _, c := range fleet.Numbered("cluster", fleetSize)[:n] {
 		names = append(names, c.Name)
 	}
 	return names
