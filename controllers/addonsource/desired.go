@@ -151,9 +151,9 @@ func revisionObject(namespace, source string, addOn render.AddOn) (*v1alpha1.Add
 	}
 	return &v1alpha1.AddOnRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   namespace,
-			Name:        render.RevisionName(addOn.Name, addOn.Digest),
-			Labels:      map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
+			Namespace: namespace,
+			Name:      render.RevisionName(addOn.Name, addOn.Digest),
+			Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
 			// The digest stands here as well, so that metadata alone, without the body,
 			// tells which content succeeded.
 			Annotations: map[string]string{v1alpha1.SourceAnnotation: source, v1alpha1.RevisionAnnotation: addOn.Digest},

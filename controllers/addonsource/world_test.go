@@ -38,6 +38,7 @@ type world struct {
 
 	requests   *counter
 	desk       *forge.Desk
+	stop       func()
 	reconciler *addonsource.Reconciler
 	clock      *clock
 	// mode of the operator; it counts from the next start.
@@ -50,7 +51,8 @@ var worlds int
 func newWorld(change ...func(*v1alpha1.AddOnSource)) *world {
 	GinkgoHelper()
 	worlds++
-	w := &world{namespace: fmt.Sprintf("team-%d", worlds), addOn: fmt.Sprintf("hello-%d", worlds), clock: &clock{now: time.Now()}}
+	w := &world{namespace: fmt.Sprintf("team-%d", worlds), addOn: fmt.Sprintf("hello-%d", worlds), clock: &clock{now: time.Now()}, stop: func() {}}
+	DeferCleanup(func() { w.stop() })
 	var err error
 	w.repo, err = theGit.Create(w.namespace)
 	Expect(err).NotTo(HaveOccurred())
@@ -100,14 +102,20 @@ func (w *world) start() {
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	w.desk = forge.NewDesk(c, &http.Client{Timeout: 10 * time.Second})
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan struct{})
-	go func() { defer close(stopped); _ = w.desk.Start(ctx) }()
-	DeferCleanup(func() { cancel(); <-stopped })
+	w.stop()
+	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
 	w.reconciler = addonsource.New(addonsource.Config{
 		Client: c, Live: c, Events: w.events, Desk: w.desk, Clock: w.clock.time, AddonManager: w.mode,
 	})
+}
+
+// deliver lets a desk post, and returns what stops it, once or more often.
+func deliver(desk *forge.Desk) func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); _ = desk.Start(ctx) }()
+	return func() { cancel(); <-stopped }
 }
 
 // pass runs one reconcile of the source and checks that its status is well-formed.
