@@ -144,10 +144,9 @@ func (f *Fleet) act(ctx context.Context, key string) time.Duration {
 	if status == nil {
 		return again
 	}
-	if err := f.writeStatus(ctx, work, status); err != nil {
+	if err := f.report(ctx, m, work, status); err != nil {
 		return onError(err)
 	}
-	m.wrote(name, work, *status)
 	return again
 }
 
@@ -186,13 +185,26 @@ func (m *member) forget(work string) {
 	delete(m.duties, work)
 }
 
-func (m *member) wrote(name string, work *workv1.ManifestWork, status workv1.ManifestWorkStatus) {
+// report writes a status. It is counted before, and not after, so that whoever
+// sees it on the hub finds it counted.
+func (f *Fleet) report(ctx context.Context, m *member, work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) error {
+	m.count(1)
+	if err := f.writeStatus(ctx, work, status); err != nil {
+		m.count(-1)
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.writes++
-	if d := m.duties[name]; d != nil && d.uid == work.UID {
-		d.status = status
+	if d := m.duties[work.Name]; d != nil && d.uid == work.UID {
+		d.status = *status
 	}
+	return nil
+}
+
+func (m *member) count(writes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes += writes
 }
 
 // decide advances the model and returns the status to write, nil if the hub
@@ -236,10 +248,9 @@ func (f *Fleet) latencyOf(m *member) time.Duration {
 func (f *Fleet) letGo(ctx context.Context, m *member, work *workv1.ManifestWork) time.Duration {
 	again, deleting := m.release(work, f.latencyOf(m), time.Now())
 	if deleting != nil {
-		if err := f.writeStatus(ctx, work, deleting); err != nil {
+		if err := f.report(ctx, m, work, deleting); err != nil {
 			return onError(err)
 		}
-		m.wrote(work.Name, work, *deleting)
 	}
 	if again != 0 {
 		return again

@@ -26,7 +26,8 @@ func BenchmarkAnswer(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer f.Wait()
 	defer cancel()
-	clusters := fleet.Numbered("bench", 1000)
+	// A benchmark is called several times; each has clusters of its own.
+	clusters := fleet.Numbered(fmt.Sprintf("bench%d", b.N), 1000)
 	if err := errors.Join(f.Start(ctx), f.AddClusters(ctx, clusters...)); err != nil {
 		b.Fatal(err)
 	}

@@ -206,14 +206,14 @@ func (f *Fleet) setReachable(ctx context.Context, cluster string, condition meta
 		names = []string{cluster}
 	}
 	return f.parallel(ctx, len(names), func(ctx context.Context, i int) error {
-		if err := f.report(ctx, names[i], condition); err != nil {
+		if err := f.reportCluster(ctx, names[i], condition); err != nil {
 			return fmt.Errorf("cannot report cluster %q: %w", names[i], err)
 		}
 		return nil
 	})
 }
 
-func (f *Fleet) report(ctx context.Context, name string, condition metav1.Condition) error {
+func (f *Fleet) reportCluster(ctx context.Context, name string, condition metav1.Condition) error {
 	managed := &clusterv1.ManagedCluster{}
 	if err := f.hub.Get(ctx, client.ObjectKey{Name: name}, managed); err != nil {
 		return err

@@ -73,16 +73,25 @@ func newScene(t *testing.T, opts fleet.Options) *scene {
 	t.Cleanup(func() {
 		cancel()
 		s.fleet.Wait()
-		stacks := make([]byte, 1<<20)
-		stacks = stacks[:runtime.Stack(stacks, true)]
-		if left := strings.Count(string(stacks), "fleet.(*Fleet)"); left > 0 {
-			t.Errorf("%d goroutines of the fleet are left:\n%s", left, stacks)
-		}
+		wantNoGoroutines(t)
 	})
 	if err := s.fleet.AddClusters(t.Context(), fleet.Cluster{Name: s.cluster}); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// wantNoGoroutines waits for the last goroutine of a fleet that has ended: Wait
+// returns while the one that closed its channel is still on its way out.
+func wantNoGoroutines(t *testing.T) {
+	t.Helper()
+	stacks := make([]byte, 4<<20)
+	err := wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "fleet.(*Fleet)"), nil
+	})
+	if err != nil {
+		t.Errorf("goroutines of the fleet are left:\n%s", stacks)
+	}
 }
 
 // put creates the cluster's work or gives it new content.

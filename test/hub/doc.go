@@ -16,8 +16,8 @@
 // Priority and fairness stays on: clients that look for it and do not find it
 // throttle themselves.
 //
-// Whoever kills the process that called Start instead of letting it call Stop
-// leaves both servers running; they are children of no controller.
+// Both servers end within seconds of the process that called Start, also when
+// that is killed before it could call Stop.
 //
 // Nothing in production code may import this package.
 package hub

@@ -57,6 +57,8 @@ type Options struct {
 
 // Hub is a running API server. Stop must be called.
 type Hub struct {
+	scripts    string // directory of the guards' scripts
+	guards     []*guard
 	plane      *envtest.ControlPlane
 	config     *rest.Config
 	kubeconfig []byte
@@ -79,24 +81,56 @@ func Start(ctx context.Context, opts Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	plane, err := newControlPlane(binaries, opts)
+	scripts, err := os.MkdirTemp("", "hub-")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot start a hub: %w", err)
 	}
-	if err := plane.Start(); err != nil {
-		return nil, fmt.Errorf("cannot start the control plane of %s: %w", binaries.Dir, err)
-	}
-	h := &Hub{plane: plane, stopped: make(chan struct{}), cancel: func() {}}
-	if err := h.furnish(ctx, crds, opts); err != nil {
-		close(h.stopped)
-		return nil, errors.Join(err, h.plane.Stop())
+	h := &Hub{scripts: scripts, stopped: make(chan struct{}), cancel: func() {}}
+	if err := h.boot(ctx, binaries, crds, opts); err != nil {
+		return nil, errors.Join(err, h.Stop())
 	}
 	return h, nil
 }
 
-func newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.ControlPlane, error) {
+// boot leaves the hub in a state that Stop can end, also when it fails.
+func (h *Hub) boot(ctx context.Context, binaries hubbin.Assets, crds []*apiextensionsv1.CustomResourceDefinition, opts Options) error {
+	collecting := false
+	defer func() {
+		if !collecting {
+			close(h.stopped)
+		}
+	}()
+	plane, err := h.newControlPlane(binaries, opts)
+	if err != nil {
+		return err
+	}
+	if err := plane.Start(); err != nil {
+		return fmt.Errorf("cannot start the control plane of %s: %w", binaries.Dir, err)
+	}
+	h.plane = plane
+	if err := h.furnish(ctx, crds, opts); err != nil || opts.WithoutCollector {
+		return err
+	}
+	collector, err := NewCollector(h.config, append(DefaultCollected(), opts.Collect...)...)
+	if err != nil {
+		return err
+	}
+	collecting = true
+	h.collect(collector)
+	return nil
+}
+
+func (h *Hub) newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.ControlPlane, error) {
+	etcdPath, err := h.guarded(binaries.Etcd)
+	if err != nil {
+		return nil, err
+	}
+	serverPath, err := h.guarded(binaries.APIServer)
+	if err != nil {
+		return nil, err
+	}
 	etcd := &envtest.Etcd{
-		Path:         binaries.Etcd,
+		Path:         etcdPath,
 		Out:          opts.ServerLog,
 		Err:          opts.ServerLog,
 		StartTimeout: startTimeout,
@@ -110,7 +144,7 @@ func newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.ControlPlan
 	}
 	// envtest adds --unsafe-no-fsync itself wherever etcd knows it.
 	server := &envtest.APIServer{
-		Path:         binaries.APIServer,
+		Path:         serverPath,
 		Out:          opts.ServerLog,
 		Err:          opts.ServerLog,
 		StartTimeout: startTimeout,
@@ -121,6 +155,15 @@ func newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.ControlPlan
 		Set("max-mutating-requests-inflight", "800").
 		Set("enable-priority-and-fairness", "true")
 	return &envtest.ControlPlane{APIServer: server, Etcd: etcd}, nil
+}
+
+func (h *Hub) guarded(binary string) (string, error) {
+	g, err := newGuard(h.scripts, binary)
+	if err != nil {
+		return "", err
+	}
+	h.guards = append(h.guards, g)
+	return g.path, nil
 }
 
 // furnish turns a bare API server into a hub.
@@ -137,21 +180,10 @@ func (h *Hub) furnish(ctx context.Context, crds []*apiextensionsv1.CustomResourc
 	if _, err := envtest.InstallCRDs(admin, install); err != nil {
 		return fmt.Errorf("cannot install CRDs: %w", err)
 	}
-	if err := createNamespaces(ctx, admin, opts.Namespaces); err != nil {
-		return err
-	}
-	if opts.WithoutCollector {
-		close(h.stopped)
-		return nil
-	}
-	return h.collect(append(DefaultCollected(), opts.Collect...))
+	return createNamespaces(ctx, admin, opts.Namespaces)
 }
 
-func (h *Hub) collect(resources []schema.GroupVersionResource) error {
-	collector, err := NewCollector(h.config, resources...)
-	if err != nil {
-		return err
-	}
+func (h *Hub) collect(collector *Collector) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel
 	go func() {
@@ -159,7 +191,6 @@ func (h *Hub) collect(resources []schema.GroupVersionResource) error {
 		// Its only error is that ctx ended, which Stop did.
 		_ = collector.Run(ctx)
 	}()
-	return nil
 }
 
 // Config returns a copy of the admin's client configuration. It has no rate
@@ -200,8 +231,16 @@ func (h *Hub) User(name string, groups ...string) (*rest.Config, []byte, error) 
 func (h *Hub) Stop() error {
 	h.cancel()
 	<-h.stopped
-	if err := h.plane.Stop(); err != nil {
-		return fmt.Errorf("cannot stop the control plane: %w", err)
+	var err error
+	if h.plane != nil {
+		err = h.plane.Stop()
+	}
+	for _, g := range h.guards {
+		err = errors.Join(err, g.dismiss())
+	}
+	err = errors.Join(err, os.RemoveAll(h.scripts))
+	if err != nil {
+		return fmt.Errorf("cannot stop the hub: %w", err)
 	}
 	return nil
 }
