@@ -19,8 +19,7 @@ func main() {
 		return
 	}
 	code := exitUsage
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exitError](err); ok {
 		code = exit.code
 	}
 	if text := err.Error(); text != "" {

@@ -17,7 +17,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	addonapi "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -41,7 +41,7 @@ const controllerName = "addonflow"
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, addonapi.Install,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, addonv1alpha1.Install,
 		clusterv1.Install, clusterv1beta1.Install, workv1.Install,
 	} {
 		if err := add(s); err != nil {
@@ -92,7 +92,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&workv1.ManifestWork{}:      {Label: addonrollout.WorkSelector()},
 			&clusterv1.ManagedCluster{}: {Transform: addonrollout.TrimManagedCluster},
 			// The managed fields of these name a foreign writer.
-			&addonapi.ManagedClusterAddOn{}: {Transform: addonrollout.KeepWhole},
+			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: addonrollout.KeepWhole},
 		},
 	}
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // contentOf is what a cluster is configured with: a template and a configuration.
-func contentOf(templateHash, configHash string) render.Rendered {
+func contentOf(templateHash string) render.Rendered {
 	group := addonv1alpha1.GroupName
 	return render.Rendered{
-		Digest: templateHash + configHash,
+		Digest: templateHash,
 		ConfigReferences: []render.ConfigHash{
-			{ConfigReference: render.ConfigReference{Group: group, Resource: "addondeploymentconfigs", Namespace: "default", Name: "config"}, SpecHash: configHash},
+			{ConfigReference: render.ConfigReference{Group: group, Resource: "addondeploymentconfigs", Namespace: "default", Name: "config"}, SpecHash: "c1"},
 			{ConfigReference: render.ConfigReference{Group: group, Resource: "addontemplates", Name: "template"}, SpecHash: templateHash},
 		},
 	}
@@ -43,7 +43,7 @@ func written(t *testing.T, addOn *addonv1alpha1.ManagedClusterAddOn, moves ...mo
 }
 
 func TestNextStatusWords(t *testing.T) {
-	v1, v2 := contentOf("t1", "c1"), contentOf("t2", "c1")
+	v1, v2 := contentOf("t1"), contentOf("t2")
 	install := []move{{rendered: v1}, {rendered: v1, state: moveDone, available: healthy}}
 	cases := map[string]struct {
 		reason string
@@ -76,7 +76,7 @@ func TestNextStatusWords(t *testing.T) {
 }
 
 func TestNextStatusCostsTwoWrites(t *testing.T) {
-	v1 := contentOf("t1", "c1")
+	v1 := contentOf("t1")
 	started, done := move{rendered: v1}, move{rendered: v1, state: moveDone, available: healthy}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	if got := written(t, addOn, started, started, done, done, done); got != 2 {
@@ -85,7 +85,7 @@ func TestNextStatusCostsTwoWrites(t *testing.T) {
 }
 
 func TestNextStatusHidesTemplateHash(t *testing.T) {
-	v1 := contentOf("t1", "c1")
+	v1 := contentOf("t1")
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	written(t, addOn, move{rendered: v1, hidesTemplateHash: true}, move{rendered: v1, hidesTemplateHash: true, state: moveDone, available: healthy})
 	refs := addOn.Status.ConfigReferences
@@ -98,7 +98,7 @@ func TestNextStatusHidesTemplateHash(t *testing.T) {
 }
 
 func TestNextStatusLeavesAvailableToTheHub(t *testing.T) {
-	v1 := contentOf("t1", "c1")
+	v1 := contentOf("t1")
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	unknown := healthy
 	unknown.unknownCluster = true
@@ -112,7 +112,7 @@ func TestNextStatusKeepsForeignConditions(t *testing.T) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	foreign := metav1.Condition{Type: "ClusterCertificateRotated", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now()}
 	addOn.Status.Conditions = []metav1.Condition{foreign}
-	written(t, addOn, move{rendered: contentOf("t1", "c1")})
+	written(t, addOn, move{rendered: contentOf("t1")})
 	if meta.FindStatusCondition(addOn.Status.Conditions, foreign.Type) == nil {
 		t.Error("conditions of other controllers stay")
 	}

@@ -138,10 +138,9 @@ func (d *round) install(ctx context.Context, m *member) (*addonv1alpha1.ManagedC
 	}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: d.o.rollout.Name, Namespace: m.name,
-		Labels:      map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
-		Annotations: addOnAnnotations(m),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.o.owner,
-			addonv1alpha1.SchemeGroupVersion.WithKind("ClusterManagementAddOn"))},
+		Labels:          map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
+		Annotations:     addOnAnnotations(m),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.o.owner, ownerKind())},
 	}}
 	if err := d.Client.Create(ctx, addOn); err != nil {
 		return nil, fmt.Errorf("cannot install: %w", err)
@@ -219,11 +218,7 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 
 // admitted reports whether the ledger holds the cluster at the plan's revision.
 func admitted(p *rollout.ClusterPlan) bool {
-	switch p.State {
-	case rollout.Admitted, rollout.Progressing, rollout.Soaking, rollout.Lost, rollout.Failed, rollout.TimedOut:
-		return true
-	}
-	return false
+	return p.State.InFlight() || p.State == rollout.Failed || p.State == rollout.TimedOut
 }
 
 // moveOf derives the facts for the add-on's status.

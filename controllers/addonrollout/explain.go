@@ -37,7 +37,7 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, parkAft
 		return rollout.Plan{}, err
 	}
 	now := r.Clock.Now()
-	status := advance(ro.Status, ro.Name, *ro.Spec.Target, o.succeeded, metav1.NewTime(now))
+	status := advance(ro.Status, *ro.Spec.Target, o.succeeded, metav1.NewTime(now))
 	in, err := r.input(ctx, o, &status, now)
 	if err != nil {
 		return rollout.Plan{}, err

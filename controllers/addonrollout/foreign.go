@@ -62,9 +62,9 @@ func takeoversIn(entries []metav1.ManagedFieldsEntry) []takeover {
 		switch {
 		case e.Subresource != "status" || e.FieldsV1 == nil:
 		case e.Manager == v1alpha1.FieldManager:
-			ours = guarded(e.FieldsV1.Raw)
+			ours = guarded(e.FieldsV1.GetRawBytes())
 		default:
-			others[e.Manager] = guarded(e.FieldsV1.Raw)
+			others[e.Manager] = guarded(e.FieldsV1.GetRawBytes())
 		}
 	}
 	if ours == nil {

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -91,10 +92,15 @@ func (r *Reconciler) readSource(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 	return &s, nil
 }
 
+// ownerKind is the kind of what owns an add-on's installations.
+func ownerKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "ClusterManagementAddOn"}
+}
+
 // readOwner reads the metadata of the add-on's ClusterManagementAddOn; nil when absent.
 func readOwner(ctx context.Context, c client.Reader, addOn string) (*metav1.PartialObjectMetadata, error) {
 	owner := &metav1.PartialObjectMetadata{}
-	owner.SetGroupVersionKind(addonv1alpha1.SchemeGroupVersion.WithKind("ClusterManagementAddOn"))
+	owner.SetGroupVersionKind(ownerKind())
 	err := c.Get(ctx, client.ObjectKey{Name: addOn}, owner)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

@@ -131,7 +131,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 			return ctrl.Result{}, err
 		}
 	}
-	return r.report(ctx, o, t, wrote, now)
+	return r.report(o, t, wrote, now)
 }
 
 // turn is what one reconcile decided.
@@ -152,7 +152,7 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	ro := o.rollout
 	t := turn{before: *ro.Status.DeepCopy()}
 	stamp := metav1.NewTime(now).Rfc3339Copy()
-	next := advance(ro.Status, ro.Name, *ro.Spec.Target, o.succeeded, stamp)
+	next := advance(ro.Status, *ro.Spec.Target, o.succeeded, stamp)
 	if t.err = r.mayWrite(ctx, o); t.err == nil {
 		var in rollout.Input
 		if in, t.err = r.input(ctx, o, &next, now); t.err == nil {

@@ -101,7 +101,7 @@ func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout)
 
 // report sends events and commit statuses for the status that was just written, and
 // says when to look again.
-func (r *Reconciler) report(ctx context.Context, o *observation, t turn, wrote applied, now time.Time) (ctrl.Result, error) {
+func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time) (ctrl.Result, error) {
 	ro := o.rollout
 	r.gauges.set(ro)
 	r.announce(ro, t)
@@ -167,6 +167,10 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, t turn) {
 		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.RolloutHeldReason, "Held %s: %s", target.Commit, ro.Status.Message)
 	case v1alpha1.PhaseFailed:
 		r.Recorder.Eventf(ro, corev1.EventTypeWarning, v1alpha1.RolloutFailedReason, "Stopped %s: %s", target.Commit, ro.Status.Message)
+	case v1alpha1.PhaseRemoved:
+		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.DeletionGuardReason, "Removed %s from the fleet", ro.Name)
+	case v1alpha1.PhaseProgressing, v1alpha1.PhaseSuspended, v1alpha1.PhaseRemoving:
+		// On the way; the status says how far.
 	}
 }
 

@@ -3,6 +3,7 @@ package addonrollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/pkg/runtime/predicates"
 	"github.com/prometheus/client_golang/prometheus"
@@ -107,12 +108,7 @@ func (r *Reconciler) ofPlacement(name func(client.Object) string) handler.MapFun
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		ref := v1alpha1.PlacementReference{Namespace: obj.GetNamespace(), Name: name(obj)}
 		return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
-			for _, p := range placementRefs(ro.Spec) {
-				if p == ref {
-					return true
-				}
-			}
-			return false
+			return slices.Contains(placementRefs(ro.Spec), ref)
 		})
 	}
 }

@@ -21,13 +21,13 @@ const historyKept = 10
 // spec where that changed. A new target keeps the ledger, because the clusters in
 // it hold their slots, and starts its own clock; an empty status finds its stable
 // revision again in what succeeded here before (DESIGN: rebuilt, never started over).
-func advance(stored v1alpha1.AddOnRolloutStatus, addOn string, target v1alpha1.Target, s succeeded, now metav1.Time) v1alpha1.AddOnRolloutStatus {
+func advance(stored v1alpha1.AddOnRolloutStatus, target v1alpha1.Target, s succeeded, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *stored.DeepCopy()
 	if next.Target != nil && *next.Target == target {
 		return next
 	}
 	if next.Target == nil {
-		next.Stable = rediscovered(target, addOn, s)
+		next.Stable = rediscovered(target, s)
 	}
 	if next.Target != nil && next.Target.Digest == target.Digest {
 		// The same content by another commit, such as a rewritten history: the
@@ -45,7 +45,7 @@ func advance(stored v1alpha1.AddOnRolloutStatus, addOn string, target v1alpha1.T
 
 // rediscovered is the stable revision of a rollout whose status was lost; nil when
 // nothing ever succeeded. Its commit is unknown unless it is the target's.
-func rediscovered(target v1alpha1.Target, addOn string, s succeeded) *v1alpha1.Target {
+func rediscovered(target v1alpha1.Target, s succeeded) *v1alpha1.Target {
 	newest := s.newest()
 	switch newest.name {
 	case "":

@@ -27,12 +27,12 @@ func TestAdvance(t *testing.T) {
 		History: []v1alpha1.HistoryEntry{{Target: a, Phase: v1alpha1.PhaseProgressing, Started: then}},
 	}
 	t.Run("SameTarget", func(t *testing.T) {
-		if got := advance(running, "hello", a, nil, now); !sameStatus(got, running) {
+		if got := advance(running, a, nil, now); !sameStatus(got, running) {
 			t.Errorf("the same target changes nothing, got %+v", got)
 		}
 	})
 	t.Run("NewTarget", func(t *testing.T) {
-		got := advance(running, "hello", b, succeeded{{name: "b", digest: b.Digest, at: "2026-01-01T00:00:00Z"}}, now)
+		got := advance(running, b, succeeded{{name: "b", digest: b.Digest, at: "2026-01-01T00:00:00Z"}}, now)
 		if *got.Target != b || !got.TargetSince.Equal(&now) || got.Phase != "" {
 			t.Errorf("a new target starts its own clock: %+v", got)
 		}
@@ -48,14 +48,14 @@ func TestAdvance(t *testing.T) {
 	})
 	t.Run("SameContentOtherCommit", func(t *testing.T) {
 		moved := targetOf("a", "main@sha1:9")
-		got := advance(running, "hello", moved, nil, now)
+		got := advance(running, moved, nil, now)
 		if got.Target.Commit != moved.Commit || !got.TargetSince.Equal(&then) || got.Phase != running.Phase {
 			t.Errorf("equal content goes on under its new commit: %+v", got)
 		}
 	})
 	t.Run("LostStatus", func(t *testing.T) {
 		s := succeeded{{name: "b", digest: b.Digest, at: "2026-01-02T00:00:00Z"}, {name: "c", digest: "x", at: "2026-01-01T00:00:00Z"}}
-		got := advance(v1alpha1.AddOnRolloutStatus{}, "hello", a, s, now)
+		got := advance(v1alpha1.AddOnRolloutStatus{}, a, s, now)
 		if got.Stable == nil || got.Stable.Digest != b.Digest {
 			t.Errorf("stable is what succeeded last, got %+v", got.Stable)
 		}
@@ -64,7 +64,7 @@ func TestAdvance(t *testing.T) {
 
 func TestConcludeIsIdempotent(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	status := advance(v1alpha1.AddOnRolloutStatus{}, "hello", targetOf("a", "main@sha1:1"), nil, now)
+	status := advance(v1alpha1.AddOnRolloutStatus{}, targetOf("a", "main@sha1:1"), nil, now)
 	plan := rollout.Plan{Phase: v1alpha1.PhaseSucceeded, Message: "24 of 24", Succeeded: true, Counts: v1alpha1.Counts{Total: 24, Updated: 24}}
 	first := conclude(status, plan, now)
 	plan.Succeeded = false

@@ -14,6 +14,12 @@ import (
 	"github.com/addonflow/addonflow/test/demo"
 )
 
+// The floors a result is compared with.
+const (
+	floorOfInstall = "install"
+	floorOfUpgrade = "upgrade"
+)
+
 // bench is one run.
 type bench struct {
 	world *demo.World
@@ -64,10 +70,10 @@ func (b *bench) measureAll(ctx context.Context) error {
 		return err
 	}
 	for _, step := range []struct{ name, floor, tag, strategy string }{
-		{"install", "install", "v1", "type: All"},
-		{"upgrade", "upgrade", "v2", "type: All"},
-		{"revert", "upgrade", "v1", "type: All"},
-		{"upgrade, Progressive 25%", "upgrade", "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
+		{"install", floorOfInstall, "v1", "type: All"},
+		{"upgrade", floorOfUpgrade, "v2", "type: All"},
+		{"revert", floorOfUpgrade, "v1", "type: All"},
+		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
 	} {
 		r, err := b.measure(ctx, step.tag, step.strategy)
 		if err != nil {

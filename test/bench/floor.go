@@ -65,7 +65,7 @@ func (b *bench) measureFloor(ctx context.Context) error {
 	}
 	defer stop()
 	for kind, once := range map[string]func(context.Context, dynamic.Interface, pair, int) error{
-		"install": floorInstall, "upgrade": floorUpgrade,
+		floorOfInstall: floorInstall, floorOfUpgrade: floorUpgrade,
 	} {
 		var times []time.Duration
 		for round := range 3 {
@@ -92,7 +92,7 @@ func audience(ctx context.Context, c dynamic.Interface) (func(), error) {
 			return nil, err
 		}
 		go func() {
-			for range w.ResultChan() { //nolint:revive // reading it is the point
+			for range w.ResultChan() {
 			}
 		}()
 	}
