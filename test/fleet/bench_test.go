@@ -23,7 +23,7 @@ func BenchmarkAnswer(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(b.Context())
 	defer f.Wait()
 	defer cancel()
 	// A benchmark is called several times; each has clusters of its own.
@@ -31,6 +31,8 @@ func BenchmarkAnswer(b *testing.B) {
 	if err := errors.Join(f.Start(ctx), f.AddClusters(ctx, clusters...)); err != nil {
 		b.Fatal(err)
 	}
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
 	b.ResetTimer()
 	for i := range b.N {
 		if err := writeAll(ctx, b, clusters, fmt.Sprintf("v%d", i)); err != nil {
@@ -38,7 +40,7 @@ func BenchmarkAnswer(b *testing.B) {
 		}
 		written := b.Elapsed()
 		for f.StatusWrites(fleet.Everyone) < (i+1)*len(clusters) {
-			time.Sleep(time.Millisecond)
+			<-ticker.C
 		}
 		b.Logf("written after %s, answered %s later", written, b.Elapsed()-written)
 	}

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -119,12 +120,13 @@ func cut(name string, clusters []string, length int) []decided {
 // objects turns groups into decisions, numbered from 1 through all groups, and
 // the placement's status.
 func (p Placement) objects(groups []decided, owner *clusterv1beta1.Placement) ([]clusterv1beta1.PlacementDecision, clusterv1beta1.PlacementStatus) {
-	controller := metav1.NewControllerRef(owner, clusterv1beta1.SchemeGroupVersion.WithKind("Placement"))
+	controller := metav1.NewControllerRef(owner, schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"))
 	var decisions []clusterv1beta1.PlacementDecision
 	status := clusterv1beta1.PlacementStatus{DecisionGroups: []clusterv1beta1.DecisionGroupStatus{}}
 	for index, group := range groups {
 		shown := clusterv1beta1.DecisionGroupStatus{
-			DecisionGroupIndex: int32(index), DecisionGroupName: group.name, ClustersCount: int32(len(group.clusters)),
+			DecisionGroupIndex: int32(index), DecisionGroupName: group.name,
+			ClustersCount: int32(len(group.clusters)), //nolint:gosec // G115: no fleet has two billion
 		}
 		for _, chunk := range chunksOrEmpty(group.clusters) {
 			decision := clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{

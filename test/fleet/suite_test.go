@@ -66,12 +66,11 @@ func newScene(t *testing.T, opts fleet.Options) *scene {
 	if s.fleet, err = fleet.New(hubConfig, opts); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := s.fleet.Start(ctx); err != nil {
+	if err := s.fleet.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cancel()
+		// The test's context ended just before.
 		s.fleet.Wait()
 		wantNoGoroutines(t)
 	})
@@ -86,7 +85,7 @@ func newScene(t *testing.T, opts fleet.Options) *scene {
 func wantNoGoroutines(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 4<<20)
-	err := wait.PollUntilContextTimeout(context.Background(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "fleet.(*Fleet)"), nil
 	})
 	if err != nil {
@@ -118,8 +117,8 @@ func (s *scene) put(image, digest string) *workv1.ManifestWork {
 	return work
 }
 
-func workSpec(t testing.TB, image, digest string) workv1.ManifestWorkSpec {
-	t.Helper()
+func workSpec(tb testing.TB, image, digest string) workv1.ManifestWorkSpec {
+	tb.Helper()
 	manifest, err := json.Marshal(map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{
@@ -136,7 +135,7 @@ func workSpec(t testing.TB, image, digest string) workv1.ManifestWorkSpec {
 		},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	spec := workv1.ManifestWorkSpec{ManifestConfigs: []workv1.ManifestConfigOption{{
 		ResourceIdentifier: workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "default", Name: "hello"},

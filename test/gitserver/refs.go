@@ -7,19 +7,19 @@ import "fmt"
 func (r *Repo) Branch(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	args := []string{"checkout", "--quiet", name}
-	if _, err := r.run("rev-parse", "--verify", "--quiet", "refs/heads/"+name); err != nil {
-		args = []string{"checkout", "--quiet", "-b", name}
+	args := []string{"checkout", quietly, name}
+	if _, err := r.run("rev-parse", "--verify", quietly, "refs/heads/"+name); err != nil {
+		args = []string{"checkout", quietly, "-b", name}
 	}
 	if _, err := r.run(args...); err != nil {
 		return fmt.Errorf("cannot switch to branch %q: %w", name, err)
 	}
 	r.branch = name
 	// Before the first commit there is nothing to push yet.
-	if _, err := r.run("rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
-		return nil //nolint:nilerr // an unborn branch is no error
+	if _, err := r.run("rev-parse", "--verify", quietly, "HEAD"); err != nil {
+		return nil
 	}
-	if _, err := r.run("push", "--quiet", "origin", name); err != nil {
+	if _, err := r.run("push", quietly, "origin", name); err != nil {
 		return fmt.Errorf("cannot push branch %q: %w", name, err)
 	}
 	return nil
@@ -47,7 +47,7 @@ func (r *Repo) tag(name string, args ...string) error {
 	if _, err := r.git.runWith(identity(r.now()), r.clone, args...); err != nil {
 		return fmt.Errorf("cannot tag %q: %w", name, err)
 	}
-	if _, err := r.run("push", "--quiet", "--force", "origin", "refs/tags/"+name); err != nil {
+	if _, err := r.run("push", quietly, "--force", "origin", "refs/tags/"+name); err != nil {
 		return fmt.Errorf("cannot push tag %q: %w", name, err)
 	}
 	return nil
@@ -56,7 +56,7 @@ func (r *Repo) tag(name string, args ...string) error {
 func (r *Repo) delete(ref string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, err := r.run("push", "--quiet", "origin", "--delete", ref); err != nil {
+	if _, err := r.run("push", quietly, "origin", "--delete", ref); err != nil {
 		return fmt.Errorf("cannot delete %s: %w", ref, err)
 	}
 	return nil

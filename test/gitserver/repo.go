@@ -15,6 +15,12 @@ import (
 // DefaultBranch is what a new repository's HEAD points at.
 const DefaultBranch = "main"
 
+// Words of git's command line.
+const (
+	quietly   = "--quiet"
+	configure = "config"
+)
+
 // ErrPath is returned for a file name that is absolute or leaves the clone.
 var ErrPath = errors.New("path leaves the repository")
 
@@ -60,12 +66,12 @@ func (s *Server) Create(name string) (*Repo, error) {
 		r.now = minuteClock()
 	}
 	for _, args := range [][]string{
-		{"init", "--quiet", "--bare", "--initial-branch=" + DefaultBranch, r.bare},
-		{"-C", r.bare, "config", "gc.auto", "0"},
-		{"-C", r.bare, "config", "http.receivepack", "false"},
-		{"-C", r.bare, "config", "receive.denyDeleteCurrent", "ignore"},
-		{"init", "--quiet", "--initial-branch=" + DefaultBranch, r.clone},
-		{"-C", r.clone, "config", "gc.auto", "0"},
+		{"init", quietly, "--bare", "--initial-branch=" + DefaultBranch, r.bare},
+		{"-C", r.bare, configure, "gc.auto", "0"},
+		{"-C", r.bare, configure, "http.receivepack", "false"},
+		{"-C", r.bare, configure, "receive.denyDeleteCurrent", "ignore"},
+		{"init", quietly, "--initial-branch=" + DefaultBranch, r.clone},
+		{"-C", r.clone, configure, "gc.auto", "0"},
 		{"-C", r.clone, "remote", "add", "origin", r.bare},
 	} {
 		if _, err := r.git.run(s.dir, args...); err != nil {
@@ -110,7 +116,7 @@ func (r *Repo) Commit(message string, files map[string]string) (string, error) {
 // Remove deletes paths (files or directories) and commits.
 func (r *Repo) Remove(message string, paths ...string) (string, error) {
 	return r.commit(message, func() error {
-		_, err := r.run(append([]string{"rm", "--quiet", "-r", "--"}, paths...)...)
+		_, err := r.run(append([]string{"rm", quietly, "-r", "--"}, paths...)...)
 		return err
 	})
 }
@@ -143,8 +149,8 @@ func (r *Repo) Submodule(message, path, url string) (string, error) {
 		}
 		section := "submodule." + path
 		for _, args := range [][]string{
-			{"config", "--file", ".gitmodules", section + ".path", path},
-			{"config", "--file", ".gitmodules", section + ".url", url},
+			{configure, "--file", ".gitmodules", section + ".path", path},
+			{configure, "--file", ".gitmodules", section + ".url", url},
 			{"add", "--", ".gitmodules"},
 			{"update-index", "--add", "--cacheinfo", "160000," + head + "," + path},
 		} {
@@ -174,10 +180,10 @@ func (r *Repo) Revert(sha string) (string, error) {
 func (r *Repo) ForcePush(sha string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, err := r.run("reset", "--quiet", "--hard", sha); err != nil {
+	if _, err := r.run("reset", quietly, "--hard", sha); err != nil {
 		return fmt.Errorf("cannot move %s: %w", r.branch, err)
 	}
-	if _, err := r.run("push", "--quiet", "--force", "origin", r.branch); err != nil {
+	if _, err := r.run("push", quietly, "--force", "origin", r.branch); err != nil {
 		return fmt.Errorf("cannot force-push: %w", err)
 	}
 	return nil
@@ -208,7 +214,7 @@ func (r *Repo) AllowFilter(p Permission) error {
 func (r *Repo) configure(key string, p Permission) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, err := r.git.run(r.bare, "config", key, string(p)); err != nil {
+	if _, err := r.git.run(r.bare, configure, key, string(p)); err != nil {
 		return fmt.Errorf("cannot configure the repository: %w", err)
 	}
 	return nil
@@ -224,10 +230,10 @@ func (r *Repo) commit(message string, stage func() error) (string, error) {
 	if err := stage(); err != nil {
 		// Half of it must not be swept into the next commit. Before the first
 		// commit there is nothing to go back to, and nothing lost.
-		_, _ = r.run("reset", "--quiet", "--hard")
+		_, _ = r.run("reset", quietly, "--hard")
 		return "", fmt.Errorf("cannot commit %q: %w", message, err)
 	}
-	_, err := r.git.runWith(identity(r.now()), r.clone, "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "-m", message)
+	_, err := r.git.runWith(identity(r.now()), r.clone, "commit", quietly, "--allow-empty", "--cleanup=verbatim", "-m", message)
 	if err != nil {
 		return "", fmt.Errorf("cannot commit %q: %w", message, err)
 	}
@@ -243,14 +249,14 @@ func (r *Repo) follow() error {
 	if head, err := r.run("rev-parse", "HEAD"); err == nil && head == upstream {
 		return nil
 	}
-	if _, err := r.run("pull", "--quiet", "--ff-only", "origin", r.branch); err != nil {
+	if _, err := r.run("pull", quietly, "--ff-only", "origin", r.branch); err != nil {
 		return fmt.Errorf("cannot take up what was pushed: %w", err)
 	}
 	return nil
 }
 
 func (r *Repo) push() (string, error) {
-	if _, err := r.run("push", "--quiet", "origin", r.branch); err != nil {
+	if _, err := r.run("push", quietly, "origin", r.branch); err != nil {
 		return "", fmt.Errorf("cannot push: %w", err)
 	}
 	return r.run("rev-parse", "HEAD")

@@ -116,7 +116,7 @@ func (h *Hub) boot(ctx context.Context, binaries hubbin.Assets, crds []*apiexten
 		return err
 	}
 	collecting = true
-	h.collect(collector)
+	h.collect(collector) //nolint:contextcheck // it outlives the start, which ctx bounds
 	return nil
 }
 

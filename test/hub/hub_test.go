@@ -71,6 +71,7 @@ spec:
 `
 
 func serves(t *testing.T, h *hub.Hub) {
+	t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(h.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +113,7 @@ func servesResource(list *metav1.APIResourceList, name string) bool {
 }
 
 func kubeconfig(t *testing.T, h *hub.Hub) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "below", "kubeconfig")
 	if err := h.WriteKubeconfig(path); err != nil {
 		t.Fatal(err)
@@ -130,6 +132,7 @@ func kubeconfig(t *testing.T, h *hub.Hub) {
 }
 
 func users(t *testing.T, h *hub.Hub) {
+	t.Helper()
 	cfg, _, err := h.User("nobody-in-particular")
 	if err != nil {
 		t.Fatal(err)
@@ -146,6 +149,7 @@ func users(t *testing.T, h *hub.Hub) {
 // collects covers the two directions OCM uses: a cluster-scoped owner of a
 // namespaced object, and an owner beside it in the same namespace.
 func collects(t *testing.T, c client.Client) {
+	t.Helper()
 	ctx := t.Context()
 	namespace := newNamespace(t, c, "collects")
 	cma := newAddOn("collects")
@@ -159,7 +163,9 @@ func collects(t *testing.T, c client.Client) {
 	stranger := newWork("stranger", namespace)
 	create(t, c, stranger)
 	second := newWork("second-owner", namespace)
-	second.OwnerReferences = append(work.DeepCopy().OwnerReferences, ownedBy(stranger, workv1.GroupVersion.String(), "ManifestWork"))
+	second.OwnerReferences = []metav1.OwnerReference{
+		work.OwnerReferences[0], ownedBy(stranger, workv1.GroupVersion.String(), "ManifestWork"),
+	}
 	create(t, c, second)
 
 	if err := c.Delete(ctx, cma); err != nil {
@@ -181,6 +187,7 @@ func collects(t *testing.T, c client.Client) {
 }
 
 func collectsForeground(t *testing.T, c client.Client) {
+	t.Helper()
 	namespace := newNamespace(t, c, "foreground")
 	owner := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "foreground"}}
 	create(t, c, owner)
@@ -195,6 +202,7 @@ func collectsForeground(t *testing.T, c client.Client) {
 }
 
 func finishesNamespaces(t *testing.T, c client.Client) {
+	t.Helper()
 	name := newNamespace(t, c, "finished")
 	create(t, c, newWork("left", name))
 	create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "left", Namespace: name}})

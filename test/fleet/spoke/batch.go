@@ -76,7 +76,7 @@ func (j *job) giveUp() {}
 func (j *job) dropUnready() { j.active = 0 }
 
 func (j *job) status() (map[string]any, error) {
-	status := batchv1.JobStatus{Active: int32(j.active), Succeeded: int32(j.succeeded)}
+	status := batchv1.JobStatus{Active: shown(j.active), Succeeded: shown(j.succeeded)}
 	if j.complete() {
 		status.Conditions = []batchv1.JobCondition{
 			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonCompletionsReached},

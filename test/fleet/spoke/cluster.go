@@ -13,6 +13,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
+const fieldSpec = "spec"
+
 // Cluster is one managed cluster: its objects and which works own them.
 type Cluster struct {
 	world   *World
@@ -87,7 +89,7 @@ func (c *Cluster) Apply(work *workv1.ManifestWork) []Result {
 		order[i] = i
 		parsed[i] = &unstructured.Unstructured{}
 		if err := parsed[i].UnmarshalJSON(manifest.Raw); err != nil {
-			results[i] = Result{Meta: workv1.ManifestResourceMeta{Ordinal: int32(i)}, Err: err}
+			results[i] = Result{Meta: workv1.ManifestResourceMeta{Ordinal: shown(i)}, Err: err}
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return rank(parsed[a].GetKind()) - rank(parsed[b].GetKind()) })
@@ -210,7 +212,7 @@ func (o *object) update(required *unstructured.Unstructured) error {
 		if err := immutable(o.live, next); err != nil {
 			return err
 		}
-		if !equality.Semantic.DeepEqual(o.live.Object["spec"], next.Object["spec"]) {
+		if !equality.Semantic.DeepEqual(o.live.Object[fieldSpec], next.Object[fieldSpec]) {
 			generation++
 		}
 	}
@@ -219,7 +221,7 @@ func (o *object) update(required *unstructured.Unstructured) error {
 			return err
 		}
 	}
-	if _, hasSpec := next.Object["spec"]; hasSpec && next.GroupVersionKind().Group != "" {
+	if _, hasSpec := next.Object[fieldSpec]; hasSpec && next.GroupVersionKind().Group != "" {
 		next.SetGeneration(generation)
 	}
 	o.live, o.generation = next, generation
@@ -231,11 +233,11 @@ func immutable(before, after *unstructured.Unstructured) error {
 	var fields [][]string
 	switch after.GetKind() {
 	case "Deployment", "DaemonSet":
-		fields = [][]string{{"spec", "selector"}}
+		fields = [][]string{{fieldSpec, "selector"}}
 	case "StatefulSet":
-		fields = [][]string{{"spec", "selector"}, {"spec", "serviceName"}, {"spec", "volumeClaimTemplates"}}
+		fields = [][]string{{fieldSpec, "selector"}, {fieldSpec, "serviceName"}, {fieldSpec, "volumeClaimTemplates"}}
 	case "Job":
-		fields = [][]string{{"spec", "selector"}, {"spec", "template"}, {"spec", "completions"}}
+		fields = [][]string{{fieldSpec, "selector"}, {fieldSpec, "template"}, {fieldSpec, "completions"}}
 	}
 	for _, path := range fields {
 		old, _, _ := unstructured.NestedFieldNoCopy(before.Object, path...)

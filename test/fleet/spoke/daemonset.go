@@ -87,12 +87,12 @@ func (d *daemonSet) status() (map[string]any, error) {
 	pods, ready := d.total()
 	status := appsv1.DaemonSetStatus{
 		ObservedGeneration:     d.observed,
-		DesiredNumberScheduled: int32(nodes),
-		CurrentNumberScheduled: int32(min(pods, nodes)),
-		UpdatedNumberScheduled: int32(min(d.current().pods, nodes)),
-		NumberReady:            int32(min(ready, nodes)),
-		NumberAvailable:        int32(min(ready, nodes)),
-		NumberUnavailable:      int32(max(0, nodes-ready)),
+		DesiredNumberScheduled: shown(nodes),
+		CurrentNumberScheduled: shown(min(pods, nodes)),
+		UpdatedNumberScheduled: shown(min(d.current().pods, nodes)),
+		NumberReady:            shown(min(ready, nodes)),
+		NumberAvailable:        shown(min(ready, nodes)),
+		NumberUnavailable:      shown(max(0, nodes-ready)),
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 }

@@ -99,11 +99,11 @@ func (d *deployment) status() (map[string]any, error) {
 	pods, ready := d.total()
 	status := appsv1.DeploymentStatus{
 		ObservedGeneration:  d.observed,
-		Replicas:            int32(pods),
-		UpdatedReplicas:     int32(d.current().pods),
-		ReadyReplicas:       int32(ready),
-		AvailableReplicas:   int32(ready),
-		UnavailableReplicas: int32(pods - ready),
+		Replicas:            shown(pods),
+		UpdatedReplicas:     shown(d.current().pods),
+		ReadyReplicas:       shown(ready),
+		AvailableReplicas:   shown(ready),
+		UnavailableReplicas: shown(pods - ready),
 		Conditions:          []appsv1.DeploymentCondition{d.available(ready), d.progressing()},
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&status)

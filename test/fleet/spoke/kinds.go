@@ -66,7 +66,7 @@ func rank(kind string) int {
 func (c *Cluster) identify(ordinal int, object *unstructured.Unstructured) (workv1.ManifestResourceMeta, error) {
 	gvk := object.GroupVersionKind()
 	found := workv1.ManifestResourceMeta{
-		Ordinal:   int32(ordinal),
+		Ordinal:   shown(ordinal),
 		Group:     gvk.Group,
 		Version:   gvk.Version,
 		Kind:      gvk.Kind,
@@ -98,13 +98,13 @@ func (c *Cluster) mapping(gvk schema.GroupVersionKind) (string, bool, bool) {
 		if id.Resource != "customresourcedefinitions" {
 			continue
 		}
-		group, _, _ := unstructured.NestedString(object.live.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(object.live.Object, "spec", "names", "kind")
+		group, _, _ := unstructured.NestedString(object.live.Object, fieldSpec, "group")
+		kind, _, _ := unstructured.NestedString(object.live.Object, fieldSpec, "names", "kind")
 		if group != gvk.Group || kind != gvk.Kind {
 			continue
 		}
-		plural, _, _ := unstructured.NestedString(object.live.Object, "spec", "names", "plural")
-		scope, _, _ := unstructured.NestedString(object.live.Object, "spec", "scope")
+		plural, _, _ := unstructured.NestedString(object.live.Object, fieldSpec, "names", "plural")
+		scope, _, _ := unstructured.NestedString(object.live.Object, fieldSpec, "scope")
 		return strings.ToLower(plural), scope != "Cluster", true
 	}
 	return "", false, false

@@ -182,6 +182,11 @@ const (
 	down
 )
 
+// shown is a count of pods or nodes, or an ordinal, as status has it.
+func shown(n int) int32 {
+	return int32(n) //nolint:gosec // G115: no simulated cluster has two billion
+}
+
 func count(n *int32, fallback int) int {
 	if n == nil {
 		return fallback

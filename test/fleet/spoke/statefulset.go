@@ -168,11 +168,11 @@ func (s *statefulSet) status() (map[string]any, error) {
 	}
 	status := appsv1.StatefulSetStatus{
 		ObservedGeneration: s.observed,
-		Replicas:           int32(len(s.pods)),
-		ReadyReplicas:      int32(s.ready()),
-		AvailableReplicas:  int32(s.ready()),
-		CurrentReplicas:    int32(s.of(s.settled)),
-		UpdatedReplicas:    int32(s.updated()),
+		Replicas:           shown(len(s.pods)),
+		ReadyReplicas:      shown(s.ready()),
+		AvailableReplicas:  shown(s.ready()),
+		CurrentReplicas:    shown(s.of(s.settled)),
+		UpdatedReplicas:    shown(s.updated()),
 		CurrentRevision:    s.name + "-" + s.settled,
 		UpdateRevision:     s.name + "-" + s.target.hash,
 	}

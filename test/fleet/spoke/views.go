@@ -23,7 +23,7 @@ func (c *Cluster) Identify(work *workv1.ManifestWork, refusal error) []Result {
 	for i, manifest := range work.Spec.Workload.Manifests {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(manifest.Raw); err != nil {
-			results[i] = Result{Meta: workv1.ManifestResourceMeta{Ordinal: int32(i)}, Err: err}
+			results[i] = Result{Meta: workv1.ManifestResourceMeta{Ordinal: shown(i)}, Err: err}
 			continue
 		}
 		found, err := c.identify(i, object)

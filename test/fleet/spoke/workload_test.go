@@ -264,7 +264,7 @@ func TestStatefulSet(t *testing.T) {
 
 func TestDeletingThePodFreesAStatefulSet(t *testing.T) {
 	c := newCluster(Options{})
-	var work = workOf(t, 1)
+	work := workOf(t, 1)
 	for i, image := range []string{"hello:v1", "hello:bad", "hello:v1"} {
 		work = workOf(t, int64(i+1), workloadYAML("StatefulSet", image, "d", "  replicas: 2\n"))
 		apply(t, c, work)
