@@ -12,12 +12,13 @@
 // How a plan comes about, a file each:
 //
 //	roles     who is in question: members, leavers, strangers          (fleet.go)
-//	policy    strategy, stages or placements -> tracks of steps        (policy.go, steps.go)
 //	ledger    admissions so far -> an entry per cluster                (ledger.go, positions.go)
-//	settle    entry + observation -> state, never a sticky condition   (classify.go)
-//	admit     free slots -> retargets, failed, the others, joiners     (admit.go)
+//	policy    strategy, stages or placements -> tracks of steps        (policy.go, groups.go, rolling.go)
+//	settle    entry + observation -> state, never a sticky condition   (classify.go, whole.go)
+//	admit     free slots -> retargets, failed, the others, joiners     (admit.go, steps.go)
 //	remove    leavers within their budget                              (removal.go)
-//	verdict   phase, counts, stages and a reason for every cluster     (verdict.go, words.go)
+//	fit       the ledger within its limit, as much as it has room for  (fit.go, encode.go)
+//	report    phase, counts, stages and a reason for every cluster     (report.go, verdict.go, words.go)
 //
 // A track is a sequence of steps worked in order, and tracks run in parallel; a
 // step is a set of clusters with a pace. Every strategy is one of those shapes.

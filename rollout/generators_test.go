@@ -79,7 +79,7 @@ func drawStrategy(t *rapid.T, groups []rollout.Group) clusterv1alpha1.RolloutStr
 		g := rapid.SampledFrom(groups).Draw(t, "mandatory group")
 		m := clusterv1alpha1.MandatoryDecisionGroup{GroupName: g.Name}
 		if g.Name == "" {
-			m.GroupIndex = int32(g.Index)
+			m.GroupIndex = int32(g.Index) //nolint:gosec // indexes drawn here are small
 		}
 		first = mandatory(m)
 	}

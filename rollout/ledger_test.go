@@ -168,17 +168,11 @@ func TestLedgerFull(t *testing.T) {
 	if admitted < 5000 || admitted == len(names) {
 		t.Fatalf("%d were admitted; more than half fit, and not all", admitted)
 	}
-	full := 0
-	for _, c := range plan.Clusters {
-		if strings.HasPrefix(c.Reason, v1alpha1.LedgerFullReason) {
-			full++
-		}
-	}
-	if full != len(names)-admitted {
+	if full := waitingForRoom(plan); full != len(names)-admitted {
 		t.Errorf("%d wait for room in the ledger, want %d", full, len(names)-admitted)
 	}
 	// Verified in an order that no range can shorten, each time in another second.
-	for round := range 5 {
+	for round := range 5 { // each of them verifies a fifth
 		in.Now, in.Ledger, in.Previous.Target = in.Now.Add(time.Second), plan.Ledger, "v2"
 		for i := range in.Clusters {
 			if plan.Clusters[i].Revision == "v2" {
@@ -198,6 +192,16 @@ func TestLedgerFull(t *testing.T) {
 	if int(plan.Counts.InFlight) < admitted {
 		t.Errorf("%d in flight, %d were admitted", plan.Counts.InFlight, admitted)
 	}
+}
+
+func waitingForRoom(p Plan) int {
+	n := 0
+	for _, c := range p.Clusters {
+		if strings.HasPrefix(c.Reason, v1alpha1.LedgerFullReason) {
+			n++
+		}
+	}
+	return n
 }
 
 // TestLedgerCoarse: where seconds would not fit, verified-at is noted more coarsely,

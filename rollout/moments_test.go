@@ -415,15 +415,59 @@ func momentCases() map[string]momentCase {
 		"policy All, failures": {
 			reason: "one failure does not make it red while others are undecided",
 			change: []change{
-				wholeStrategy, whole("v2", time.Minute), on(c1, runs("v2", rollout.HealthFailed)), on(c2, stuck), on(c3, verified("v2")),
+				wholeStrategy, whole(time.Minute), on(c1, runs("v2", rollout.HealthFailed)), on(c2, stuck), on(c3, verified("v2")),
 				on(c4, verified("v2")), on(c5, verified("v2")), on("cluster-06", verified("v2")),
 			},
 			want: map[string]string{c1: "Failed v2", c2: "Progressing v2", c3: "Succeeded v2"}, phase: v1alpha1.PhaseProgressing,
 		},
+		"policy All, unchanged": {
+			reason: "a cluster for which nothing changes takes no part, however it is",
+			change: []change{
+				wholeStrategy, whole(time.Hour), on(c1, runs("v1", rollout.HealthProgressing), func(c *rollout.Cluster) { c.UpToDate = true }),
+				on(c2, stuck),
+			},
+			want: map[string]string{c1: "Unchanged v1", c2: "TimedOut v2"},
+		},
+		"leaving": {
+			reason: "whoever is about to leave is not moved any more, and keeps nobody waiting",
+			change: []change{
+				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")), func(in *rollout.Input) {
+					in.Spec.Install = installedBy("few")
+					in.Placements = append(in.Placements, placement("few", c1, c2, c3, c4))
+				},
+			},
+			want: map[string]string{c5: "Removing v1", "cluster-06": "Removing v1"}, phase: v1alpha1.PhaseSucceeded, says: "4/4 updated",
+		},
+		"leaving while in flight": {
+			reason: "its slot is not free before it is gone",
+			change: []change{
+				canaryDone, admitted("v2", time.Minute, c5), on(c5, stuck), func(in *rollout.Input) {
+					in.Spec.Install = installedBy("few")
+					in.Placements = append(in.Placements, placement("few", c1, c2, c3, c4))
+				},
+			},
+			want: map[string]string{c3: "Waiting v1", c5: "Removing v2"},
+		},
+		"maxFailures of Progressive": {
+			reason: "a percentage of all clusters of the placement, the mandatory group included: 2 of 6",
+			change: []change{
+				func(in *rollout.Input) {
+					in.Placements[1] = grouped("all", group(0, "", c1, c2, c3), group(1, "", c4, c5, "cluster-06"))
+					in.Spec.Stages = nil
+					in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{
+						MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupIndex: 0}),
+						RolloutConfig:           clusterv1alpha1.RolloutConfig{MaxFailures: percent("25%")}, MaxConcurrency: number(1),
+					}))
+				},
+				canaryDone, on(c3, verified("v2")), admitted("v2", time.Minute, c4, c5),
+				on(c4, runs("v2", rollout.HealthFailed)), on(c5, runs("v2", rollout.HealthFailed)),
+			},
+			want: map[string]string{"cluster-06": "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
 		"policy All, a cluster that came later": {
 			reason: "its clock starts when it came back, or joined",
 			change: []change{
-				wholeStrategy, whole("v2", time.Hour),
+				wholeStrategy, whole(time.Hour),
 				on(c1, stuck, func(c *rollout.Cluster) { c.JoinedAt = now().Add(-10 * time.Minute) }),
 				on(c2, stuck, func(c *rollout.Cluster) { c.ReachableSince = now().Add(-10 * time.Minute) }),
 				on(c3, stuck),
@@ -432,7 +476,7 @@ func momentCases() map[string]momentCase {
 		},
 		"policy All, then stages": {
 			reason: "who was written to and is not verified is in flight; nobody else was touched",
-			change: []change{whole("v2", time.Minute), on(c1, stuck), on(c3, stuck)},
+			change: []change{whole(time.Minute), on(c1, stuck), on(c3, stuck)},
 			want:   map[string]string{c1: "Progressing v2", c2: "Waiting v1", c3: "Progressing v2", c4: "Waiting v1"},
 		},
 		"status lost": {
@@ -474,11 +518,11 @@ func wholeStrategy(in *rollout.Input) {
 	}
 }
 
-// whole reserves the step of strategy All.
-func whole(revision string, ago time.Duration) change {
+// whole reserves the step of strategy All for v2.
+func whole(ago time.Duration) change {
 	return func(in *rollout.Input) {
 		in.Ledger.Waves = append(in.Ledger.Waves, v1alpha1.Wave{
-			Revision: revision, Stage: "all", AdmittedAt: metav1.NewTime(now().Add(-ago)), All: true,
+			Revision: "v2", Stage: "all", AdmittedAt: metav1.NewTime(now().Add(-ago)), All: true,
 		})
 	}
 }

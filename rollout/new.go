@@ -173,14 +173,15 @@ func (p *planner) frozen(cause error) Plan {
 			continue
 		}
 		u.state, u.reason = Waiting, why
-		if u.entry != nil {
+		switch {
+		case u.entry != nil && u.entry.parked:
+			u.state = Parked
+		case u.entry != nil:
 			u.state = Admitted
-			if u.entry.parked {
-				u.state = Parked
-			}
+		case u.c.UpToDate && u.c.Running == p.target:
+			u.state, u.reason = Succeeded, "runs the target"
 		}
 	}
-	p.nowhere.name = everybody
 	plan := Plan{
 		Ledger: p.in.Ledger, Phase: v1alpha1.PhaseHeld, Message: why, Outcome: Pending,
 		Clusters: p.clusterPlans(), Counts: p.counts(),

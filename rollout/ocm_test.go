@@ -98,7 +98,7 @@ func (m moment) theirs(tb testing.TB) ([]string, error) {
 
 	groups, keys := ocmv1beta1.ClusterGroupsMap{}, map[string]ocmv1beta1.GroupKey{}
 	for _, g := range m.groups {
-		key := ocmv1beta1.GroupKey{GroupName: g.Name, GroupIndex: int32(g.Index)}
+		key := ocmv1beta1.GroupKey{GroupName: g.Name, GroupIndex: int32(g.Index)} //nolint:gosec // indexes here are small
 		groups[key] = sets.New(g.Clusters...)
 		for _, name := range g.Clusters {
 			keys[name] = key
@@ -150,17 +150,20 @@ func TestOCMDifferences(t *testing.T) {
 		"R1 U6 in flight first": {
 			"a slot is free only when the clusters in flight, wherever their names stand, are below the limit",
 			moment{one("c1", "c2"), progressive(conc(1)), map[string]standing{"c1": todo, "c2": moving}},
-			[]string{"c1"}, nil,
+			[]string{"c1"},
+			nil,
 		},
 		"U6 two in flight of two": {
 			"the same with two slots: OCM would have four in flight",
 			moment{one("c1", "c2", "c4", "c5"), progressive(conc(2)), map[string]standing{"c1": todo, "c2": todo, "c4": moving, "c5": moving}},
-			[]string{"c1", "c2"}, nil,
+			[]string{"c1", "c2"},
+			nil,
 		},
 		"R2 U6 failures counted over all": {
 			"a failure counts whatever the name: OCM stops counting once its batch is full",
 			moment{one("a", "b", "z"), progressive(conc(1)), map[string]standing{"a": todo, "b": todo, "z": failed}},
-			[]string{"a"}, nil,
+			[]string{"a"},
+			nil,
 		},
 		"R3 U8 a tolerated failure outside the mandatory groups": {
 			"it does not stall the rollout for ever",
@@ -169,7 +172,8 @@ func TestOCMDifferences(t *testing.T) {
 				budget(clusterv1alpha1.RolloutProgressive{MandatoryDecisionGroups: canary, RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "30m"}}, number(2)),
 				map[string]standing{"a": done, "b": timedOut, "c": todo},
 			},
-			nil, []string{"c"},
+			nil,
+			[]string{"c"},
 		},
 		"U8 free slots beside a mandatory group": {
 			"they are refilled; in OCM anybody in flight outside the mandatory groups stops everything",
@@ -178,15 +182,18 @@ func TestOCMDifferences(t *testing.T) {
 				progressive(clusterv1alpha1.RolloutProgressive{MandatoryDecisionGroups: canary, MaxConcurrency: number(2)}),
 				map[string]standing{"a": done, "b": moving, "c": todo},
 			},
-			nil, []string{"c"},
+			nil,
+			[]string{"c"},
 		},
 		"U8 a later group of which some are in flight": {
 			"the others of it join them; in OCM the first group, long done, is where it stops looking",
 			moment{
 				[]rollout.Group{group(0, "", "a"), group(1, "", "b", "c")},
-				perGroup(clusterv1alpha1.RolloutProgressivePerGroup{}), map[string]standing{"a": done, "b": moving, "c": todo},
+				perGroup(clusterv1alpha1.RolloutProgressivePerGroup{}),
+				map[string]standing{"a": done, "b": moving, "c": todo},
 			},
-			nil, []string{"c"},
+			nil,
+			[]string{"c"},
 		},
 		"R4 U7 a budget above the number of clusters": {
 			"maxFailures 5 of 3 lets all fail; in OCM it lets none",
@@ -194,12 +201,14 @@ func TestOCMDifferences(t *testing.T) {
 				one("a", "b", "c"), budget(clusterv1alpha1.RolloutProgressive{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "30m"}}, number(5)),
 				map[string]standing{"a": timedOut, "b": todo, "c": todo},
 			},
-			nil, []string{"b", "c"},
+			nil,
+			[]string{"b", "c"},
 		},
 		"R6 U8 gaps in the indexes of groups": {
 			"nobody is lost",
 			moment{[]rollout.Group{group(0, "", "a"), group(2, "", "b", "c")}, clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}, map[string]standing{"a": todo, "b": todo, "c": todo}},
-			[]string{"a"}, []string{"a", "b", "c"},
+			[]string{"a"},
+			[]string{"a", "b", "c"},
 		},
 		"a tolerated timeout lets no group start early": {
 			"OCM subtracts it from the clusters of that group which are still moving",
@@ -208,7 +217,8 @@ func TestOCMDifferences(t *testing.T) {
 				perGroup(clusterv1alpha1.RolloutProgressivePerGroup{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "30m", MaxFailures: number(2)}}),
 				map[string]standing{"a1": timedOut, "a2": timedOut, "a3": moving, "a4": moving, "b1": todo},
 			},
-			[]string{"b1"}, nil,
+			[]string{"b1"},
+			nil,
 		},
 		"a reported failure frees the slot": {
 			"it is at an end, and the deadline adds nothing; in OCM it holds its place in the batch",
@@ -216,7 +226,8 @@ func TestOCMDifferences(t *testing.T) {
 				one("a", "b"), budget(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1)}, number(1)),
 				map[string]standing{"a": failed, "b": todo},
 			},
-			nil, []string{"b"},
+			nil,
+			[]string{"b"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

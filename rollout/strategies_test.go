@@ -28,7 +28,8 @@ func TestStrategies(t *testing.T) {
 		"Manual": {
 			"with no pace of its own it is All",
 			func(in *rollout.Input) { in.Spec.Install = &v1alpha1.Install{Type: "Manual"} },
-			names, []string{"all"},
+			names,
+			[]string{"all"},
 		},
 		"Manual with a strategy": {
 			"a strategy replaces every pace, also for Manual",
@@ -36,21 +37,24 @@ func TestStrategies(t *testing.T) {
 				in.Spec.Install = &v1alpha1.Install{Type: "Manual"}
 				in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(3)}))
 			},
-			names[:3], []string{"all"},
+			names[:3],
+			[]string{"all"},
 		},
 		"UpdateAll": {
 			"the seed's name of All",
 			func(in *rollout.Input) {
 				in.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyUpdateAll}
 			},
-			names, []string{"all"},
+			names,
+			[]string{"all"},
 		},
 		"Progressive": {
 			"a percentage of the clusters, rounded up",
 			func(in *rollout.Input) {
 				in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: percent("30%")}))
 			},
-			names[:3], []string{"all"},
+			names[:3],
+			[]string{"all"},
 		},
 		"Progressive by default": {
 			"without maxConcurrency, clustersPerDecisionGroup of the placement",
@@ -58,14 +62,16 @@ func TestStrategies(t *testing.T) {
 				in.Placements[0].ClustersPerDecisionGroup = number(2)
 				in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{}))
 			},
-			names[:2], []string{"all"},
+			names[:2],
+			[]string{"all"},
 		},
 		"Progressive without any limit": {
 			"and without one, everybody",
 			func(in *rollout.Input) {
 				in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{}))
 			},
-			names, []string{"all"},
+			names,
+			[]string{"all"},
 		},
 		"Progressive with a mandatory group": {
 			"the group first, all of it at once, however low the limit",
@@ -73,7 +79,8 @@ func TestStrategies(t *testing.T) {
 				in.Placements[0].Groups = canaryGroup
 				in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1), MandatoryDecisionGroups: first}))
 			},
-			names[6:], []string{"group-canary", "rest"},
+			names[6:],
+			[]string{"group-canary", "rest"},
 		},
 		"Progressive, mandatory group by index": {
 			"an index is looked at where no name is given",
@@ -83,7 +90,8 @@ func TestStrategies(t *testing.T) {
 					MaxConcurrency: number(1), MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupIndex: 1}),
 				}))
 			},
-			names[3:6], []string{"group-1", "rest"},
+			names[3:6],
+			[]string{"group-1", "rest"},
 		},
 		"ProgressivePerGroup": {
 			"groups by index, whatever order they come in and however they are numbered",
@@ -91,7 +99,8 @@ func TestStrategies(t *testing.T) {
 				in.Placements[0].Groups = canaryGroup
 				in.Spec.Strategy = strategyOf(perGroup(clusterv1alpha1.RolloutProgressivePerGroup{}))
 			},
-			names[:3], []string{"group-0", "group-1", "group-canary"},
+			names[:3],
+			[]string{"group-0", "group-1", "group-canary"},
 		},
 		"ProgressivePerGroup with a mandatory group": {
 			"the mandatory group before the others",
@@ -99,7 +108,8 @@ func TestStrategies(t *testing.T) {
 				in.Placements[0].Groups = canaryGroup
 				in.Spec.Strategy = strategyOf(perGroup(clusterv1alpha1.RolloutProgressivePerGroup{MandatoryDecisionGroups: first}))
 			},
-			names[6:], []string{"group-canary", "group-0", "group-1"},
+			names[6:],
+			[]string{"group-canary", "group-0", "group-1"},
 		},
 		"ProgressivePerGroup over two placements": {
 			"by index, then by the placements' order; a cluster in two groups is in the first",
@@ -111,7 +121,8 @@ func TestStrategies(t *testing.T) {
 				}
 				in.Spec.Strategy = strategyOf(perGroup(clusterv1alpha1.RolloutProgressivePerGroup{}))
 			},
-			[]string{names[1], names[3]}, []string{"b/group-0", "a/group-0", "b/group-1", "a/group-1"},
+			[]string{names[1], names[3]},
+			[]string{"b/group-0", "a/group-0", "b/group-1", "a/group-1"},
 		},
 		"a group that OCM split": {
 			"one name over several indexes is several steps, all of them mandatory",
@@ -119,7 +130,8 @@ func TestStrategies(t *testing.T) {
 				in.Placements[0].Groups = []rollout.Group{group(0, "canary", names[0]), group(1, "canary", names[1]), group(2, "", names[2:]...)}
 				in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{MandatoryDecisionGroups: first}))
 			},
-			names[:1], []string{"group-canary-0", "group-canary-1", "rest"},
+			names[:1],
+			[]string{"group-canary-0", "group-canary-1", "rest"},
 		},
 		"RollingUpdateWithPlacement": {
 			"a quarter of the clusters both selected and installed",
@@ -127,7 +139,8 @@ func TestStrategies(t *testing.T) {
 				in.Placements = append(in.Placements, placement("share", names[2:]...))
 				in.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("share")})
 			},
-			names[2:4], []string{"share", "rest"},
+			names[2:4],
+			[]string{"share", "rest"},
 		},
 		"RollingUpdateWithPlacement, first install": {
 			"there is nothing to take a share of",
@@ -135,7 +148,8 @@ func TestStrategies(t *testing.T) {
 				in.Stable = ""
 				in.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("all")})
 			},
-			names, []string{"all"},
+			names,
+			[]string{"all"},
 		},
 		"per placement": {
 			"each at its own pace; of two placements the later has a cluster",
@@ -145,7 +159,8 @@ func TestStrategies(t *testing.T) {
 				in.Spec.Install.Placements[0].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1)})
 				in.Spec.Install.Placements[1].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(2)})
 			},
-			[]string{names[0], names[4], names[5]}, []string{"one", "two"},
+			[]string{names[0], names[4], names[5]},
+			[]string{"one", "two"},
 		},
 		"per placement, the later one unsettled": {
 			"it may be the one that has a cluster, so that those before it hold",
@@ -154,7 +169,8 @@ func TestStrategies(t *testing.T) {
 				in.Placements = []rollout.Placement{placement("one", names[:3]...), placement("two", names[3:6]...), placement("three", names[6:]...)}
 				in.Placements[1].Settlement = rollout.Unsettled
 			},
-			names[6:], []string{"one", "two", "three"},
+			names[6:],
+			[]string{"one", "two", "three"},
 		},
 		"outside of every placement": {
 			"installed clusters that no placement selects have no pace in OCM, and move at once",
@@ -163,7 +179,8 @@ func TestStrategies(t *testing.T) {
 				in.Clusters[6].Installed, in.Clusters[7].Installed = rollout.HandMade, rollout.Ours // the latter leaves
 				in.Spec.Install.Placements[0].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1)})
 			},
-			[]string{names[0], names[6]}, []string{"all", "unplaced"},
+			[]string{names[0], names[6]},
+			[]string{"all", "unplaced"},
 		},
 		"stages": {
 			"the first stage that selects a cluster has it; percentages are of its whole membership",
@@ -173,7 +190,8 @@ func TestStrategies(t *testing.T) {
 					{Name: "canary", Placement: ref("canary"), MaxConcurrency: new(percent("30%"))}, {Name: "rest", Placement: ref("all")},
 				}
 			},
-			names[1:3], []string{"canary", "rest"},
+			names[1:3],
+			[]string{"canary", "rest"},
 		},
 		"a stage without maxConcurrency": {
 			"clustersPerDecisionGroup of its placement",
@@ -181,7 +199,8 @@ func TestStrategies(t *testing.T) {
 				in.Placements[0].ClustersPerDecisionGroup = percent("50%")
 				in.Spec.Stages = []v1alpha1.Stage{{Name: "everyone", Placement: ref("all")}}
 			},
-			names[:4], []string{"everyone"},
+			names[:4],
+			[]string{"everyone"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

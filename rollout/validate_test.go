@@ -49,10 +49,14 @@ func TestValidate(t *testing.T) {
 		"empty":               {"no policy is All", v1alpha1.AddOnRolloutSpec{}, nil},
 		"good stage":          {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency, s.ProgressDeadline = text("10%"), "1h30m" }), nil},
 		"row 8, 0 in a stage": {"it holds the stage", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(0)) }), nil},
-		"row 8, -1 in a stage": {"never", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(-1)) }),
-			[]string{"stages[1].maxConcurrency" + invalid}},
-		"row 8, 0% in a strategy": {"it would mean everybody in OCM", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("0%")}),
-			[]string{"strategy.progressive.maxConcurrency" + invalid}},
+		"row 8, -1 in a stage": {
+			"never", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(-1)) }),
+			[]string{"stages[1].maxConcurrency" + invalid},
+		},
+		"row 8, 0% in a strategy": {
+			"it would mean everybody in OCM", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("0%")}),
+			[]string{"strategy.progressive.maxConcurrency" + invalid},
+		},
 		"row 9, 101%": {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = text("101%") }), []string{"stages[1].maxConcurrency" + invalid}},
 		"row 9, 5.5%": {"", stage(func(s *v1alpha1.Stage) { s.MaxFailures = text("5.5%") }), []string{"stages[1].maxFailures" + invalid}},
 		"row 9, ten":  {"", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("ten")}), []string{"strategy.progressive.maxConcurrency" + invalid}},
@@ -62,8 +66,10 @@ func TestValidate(t *testing.T) {
 		"row 12, 5|":  {"", deadline("5|"), []string{"strategy.progressive.progressDeadline" + invalid}},
 		"row 12, 0s":  {"", deadline("0s"), []string{"strategy.progressive.progressDeadline" + invalid}},
 		"row 12 good": {"", deadline("1h30m"), nil},
-		"row 13": {"", stage(func(s *v1alpha1.Stage) { s.MinSuccessTime = metav1.Duration{Duration: -5 * time.Minute} }),
-			[]string{"stages[1].minSuccessTime InvalidDuration"}},
+		"row 13": {
+			"", stage(func(s *v1alpha1.Stage) { s.MinSuccessTime = metav1.Duration{Duration: -5 * time.Minute} }),
+			[]string{"stages[1].minSuccessTime InvalidDuration"},
+		},
 		"row 15, no type": {"", strategy(v1alpha1.RolloutStrategy{Progressive: &clusterv1alpha1.RolloutProgressive{}}), []string{"strategy.progressive" + invalid}},
 		"row 15, two strategies": {"", strategy(v1alpha1.RolloutStrategy{
 			Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{}, All: &clusterv1alpha1.RolloutAll{},
@@ -88,15 +94,20 @@ func TestValidate(t *testing.T) {
 		"strategy and stages": {"", v1alpha1.AddOnRolloutSpec{
 			Strategy: &v1alpha1.RolloutStrategy{}, Stages: []v1alpha1.Stage{{Name: "a", Placement: all}},
 		}, []string{"strategy" + invalid}},
-		"a stage's name twice": {"", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "a", Placement: all}, {Name: "a", Placement: all}}},
-			[]string{"stages[1].name DuplicateStage"}},
+		"a stage's name twice": {
+			"",
+			v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "a", Placement: all}, {Name: "a", Placement: all}}},
+			[]string{"stages[1].name DuplicateStage"},
+		},
 		"a stage without placement": {"", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "a"}}}, []string{"stages[0].placement" + invalid}},
 		"a share of none": {"", strategy(v1alpha1.RolloutStrategy{
 			Type:                       v1alpha1.StrategyRollingUpdateWithPlacement,
 			RollingUpdateWithPlacement: &v1alpha1.RollingUpdateWithPlacement{PlacementReference: all, MaxConcurrentlyUpdating: new(intstr.FromInt(0))},
 		}), []string{"strategy.rollingUpdateWithPlacement.maxConcurrentlyUpdating" + invalid}},
-		"a share of nothing": {"", strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyRollingUpdateWithPlacement}),
-			[]string{"strategy.rollingUpdateWithPlacement" + invalid}},
+		"a share of nothing": {
+			"", strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyRollingUpdateWithPlacement}),
+			[]string{"strategy.rollingUpdateWithPlacement" + invalid},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Validate(tc.in)

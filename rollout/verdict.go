@@ -133,15 +133,25 @@ func (p *planner) openText() string {
 }
 
 func (p *planner) successText(c v1alpha1.Counts) string {
+	text := updatedText(c)
+	if c.Failed > 0 {
+		text += ", within the budget: " + failedText(int(c.Failed), p.failing())
+	}
+	return text + asideText(c)
+}
+
+func updatedText(c v1alpha1.Counts) string {
 	if c.Total == 0 {
-		return "no cluster to roll out to" + unstagedText(c)
+		return "no cluster to roll out to"
 	}
-	text := fmt.Sprintf("%d/%d updated", c.Updated, c.Total)
-	if first := p.failing(); c.Failed > 0 {
-		text += ", within the budget: " + failedText(int(c.Failed), first)
-	}
+	return fmt.Sprintf("%d/%d updated", c.Updated, c.Total)
+}
+
+// asideText is about those that keep nobody waiting.
+func asideText(c v1alpha1.Counts) string {
+	text := ""
 	if c.Parked > 0 {
-		text += fmt.Sprintf(", %d not available, caught up on return", c.Parked)
+		text = fmt.Sprintf(", %d not available, caught up on return", c.Parked)
 	}
 	return text + unstagedText(c)
 }
@@ -155,11 +165,17 @@ func unstagedText(c v1alpha1.Counts) string {
 
 // caughtUpText is successText with what came after the success.
 func (p *planner) caughtUpText(c v1alpha1.Counts) string {
-	text := p.successText(c)
+	text := updatedText(c)
 	if behind := c.InFlight + c.Waiting; behind > 0 {
 		text += fmt.Sprintf(", %d catching up", behind)
 	}
-	return text
+	if c.Failed > 0 {
+		text += ", " + failedText(int(c.Failed), p.failing())
+	}
+	if t, i := p.firstBreach(); t != nil {
+		text += ", halted in " + t.steps[i].name
+	}
+	return text + asideText(c)
 }
 
 // failing are the first clusters, by name, that failed at the target.

@@ -281,25 +281,38 @@ func (v *Invariants) refilled(in rollout.Input, plan rollout.Plan, refused error
 		return nil //nolint:nilerr // a refused plan fills no slot, and Check has judged it
 	}
 	for i, s := range v.naive.steps {
-		open := !s.Held && (s.Always || v.naive.failures(i, v.fates) <= s.MaxFailures)
-		for _, j := range s.Before {
-			open = open && v.naive.completed(j, v.fates)
-		}
-		flying, idle := 0, ""
-		for _, name := range s.Members {
-			c, _ := plan.Why(name)
-			if _, held := v.plan[name]; held && (c.State.InFlight() || c.State == rollout.Removing) {
-				flying++
-			}
-			if c.State == rollout.Waiting && v.naive.class(name, v.fates[name]) != "" {
-				idle = name
-			}
-		}
-		if open && idle != "" && flying < s.Limit {
+		flying, idle := v.occupied(s, plan)
+		if idle != "" && flying < s.Limit && v.open(i) {
 			return fmt.Errorf("L3: %s waits in %s with %d in flight of %d", idle, s.Name, flying, s.Limit)
 		}
 	}
 	return nil
+}
+
+// open tells whether step i may admit somebody to the target.
+func (v *Invariants) open(i int) bool {
+	s := v.naive.steps[i]
+	for _, j := range s.Before {
+		if !v.naive.completed(j, v.fates) {
+			return false
+		}
+	}
+	return !s.Held && (s.Always || v.naive.failures(i, v.fates) <= s.MaxFailures)
+}
+
+// occupied counts the slots of a step that the plan leaves taken, and finds somebody
+// who waits for one.
+func (v *Invariants) occupied(s NaiveStep, plan rollout.Plan) (flying int, idle string) {
+	for _, name := range s.Members {
+		c, _ := plan.Why(name)
+		if _, held := v.plan[name]; held && (c.State.InFlight() || c.State == rollout.Removing) {
+			flying++
+		}
+		if c.State == rollout.Waiting && v.naive.class(name, v.fates[name]) != "" {
+			idle = name
+		}
+	}
+	return flying, idle
 }
 
 // soaked (S6, S15): a cluster leaves the ledger for the target only when it was seen

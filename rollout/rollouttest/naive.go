@@ -269,77 +269,76 @@ func (n *naive) groups(pls []rollout.Placement) []naiveGroup {
 	return found
 }
 
+// readStrategy reads one of OCM's strategies off the members of a placement.
 func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix string, pls []rollout.Placement, members []string, held bool) {
 	var track []int
-	config, mandatory := clusterv1alpha1.RolloutConfig{}, []clusterv1alpha1.MandatoryDecisionGroup(nil)
-	switch {
-	case st.Progressive != nil:
-		config, mandatory = st.Progressive.RolloutConfig, st.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups
-	case st.ProgressivePerGroup != nil:
-		config = st.ProgressivePerGroup.RolloutConfig
-		mandatory = st.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
-	case st.All != nil:
-		config = st.All.RolloutConfig
-	}
-	make1 := func(name string, of []string) NaiveStep {
-		return NaiveStep{
-			Name: name, Members: of, Limit: len(of), Soak: config.MinSuccessTime.Duration,
-			Deadline: duration(config.ProgressDeadline), Held: held, Unknown: held,
-		}
-	}
-	untaken := func(of []string) []string {
-		var found []string
+	config, mandatory := configOf(st)
+	untaken := func(of []string) NaiveStep {
+		s := NaiveStep{Soak: config.MinSuccessTime.Duration, Deadline: duration(config.ProgressDeadline), Held: held, Unknown: held}
 		for _, name := range members {
 			if !n.taken(name) && (of == nil || slices.Contains(of, name)) {
-				found = append(found, name)
+				s.Members = append(s.Members, name)
 			}
 		}
-		return found
+		s.Limit = len(s.Members)
+		return s
 	}
 	if st.Type != clusterv1alpha1.Progressive && st.Type != clusterv1alpha1.ProgressivePerGroup {
-		s := make1(alone, members)
-		s.Always, s.MaxFailures = true, len(members)
+		s := untaken(nil)
+		s.Name, s.Always, s.MaxFailures = alone, true, len(members)
 		n.add(&track, s)
 		return
 	}
-	first := len(n.steps)
-	groups := n.groups(pls)
-	isMandatory := func(g naiveGroup) bool {
-		for _, m := range mandatory {
-			if m.GroupName == g.Name && g.Name != "" || m.GroupName == "" && int(m.GroupIndex) == g.Index {
-				return true
-			}
-		}
-		return false
-	}
+	first, groups := len(n.steps), n.groups(pls)
 	for _, g := range groups {
-		if isMandatory(g) {
-			n.add(&track, make1(prefix+g.name, untaken(append([]string{}, g.Clusters...))))
-		}
-	}
-	name := prefix + "rest"
-	if st.Type == clusterv1alpha1.Progressive {
-		if len(track) == 0 {
-			name = alone
-		}
-		n.addRest(&track, first, make1(name, untaken(nil)), st.Progressive, pls, len(members))
-		return
-	}
-	for _, g := range groups {
-		if !isMandatory(g) {
-			s := make1(prefix+g.name, untaken(append([]string{}, g.Clusters...)))
-			s.MaxFailures = share(config.MaxFailures, len(s.Members))
+		if isAmong(g, mandatory) {
+			s := untaken(append([]string{}, g.Clusters...))
+			s.Name = prefix + g.name
 			n.add(&track, s)
 		}
 	}
-	if last := untaken(nil); len(last) > 0 || len(track) == 0 {
-		if len(track) == 0 {
-			name = alone
+	for _, g := range groups {
+		if st.Type == clusterv1alpha1.ProgressivePerGroup && !isAmong(g, mandatory) {
+			s := untaken(append([]string{}, g.Clusters...))
+			s.Name, s.MaxFailures = prefix+g.name, share(config.MaxFailures, len(s.Members))
+			n.add(&track, s)
 		}
-		s := make1(name, last)
-		s.MaxFailures = share(config.MaxFailures, len(s.Members))
-		n.add(&track, s)
 	}
+	rest := untaken(nil)
+	rest.Name = prefix + "rest"
+	if len(track) == 0 {
+		rest.Name = alone
+	}
+	if st.Type == clusterv1alpha1.Progressive {
+		n.addRest(&track, first, rest, st.Progressive, pls, len(members))
+		return
+	}
+	if len(rest.Members) > 0 {
+		rest.MaxFailures = share(config.MaxFailures, len(rest.Members))
+		n.add(&track, rest)
+	}
+}
+
+// configOf is the part that the strategies share, and their mandatory groups.
+func configOf(st clusterv1alpha1.RolloutStrategy) (clusterv1alpha1.RolloutConfig, []clusterv1alpha1.MandatoryDecisionGroup) {
+	switch {
+	case st.Progressive != nil:
+		return st.Progressive.RolloutConfig, st.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups
+	case st.ProgressivePerGroup != nil:
+		return st.ProgressivePerGroup.RolloutConfig, st.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
+	case st.All != nil:
+		return st.All.RolloutConfig, nil
+	}
+	return clusterv1alpha1.RolloutConfig{}, nil
+}
+
+func isAmong(g naiveGroup, mandatory []clusterv1alpha1.MandatoryDecisionGroup) bool {
+	for _, m := range mandatory {
+		if m.GroupName == g.Name && g.Name != "" || m.GroupName == "" && int(m.GroupIndex) == g.Index {
+			return true
+		}
+	}
+	return false
 }
 
 // addRest is what Progressive does after its mandatory groups.

@@ -249,16 +249,28 @@ func (n *naive) move(i int, fates map[string]Fate) {
 		open = open && n.completed(j, fates)
 	}
 	_, _, _, flying := n.stands(i, fates)
-	free := s.Limit - flying
 	members := slices.Clone(s.Members)
 	sort.Strings(members)
+	if open {
+		n.moveOn(s, members, fates)
+	}
+	n.fill(members, fates, s.Limit-flying, open)
+}
+
+// moveOn retargets whoever is in flight at older content.
+func (n *naive) moveOn(s NaiveStep, members []string, fates map[string]Fate) {
 	for _, name := range members {
 		f := fates[name]
 		elsewhere := f.Kind == fateFlying && !f.ours && !n.leaving(name) && n.clusters[name].Reachable
-		if open && elsewhere && !n.arriving(s, f) {
+		if elsewhere && !n.arriving(s, f) {
 			fates[name] = n.admitted(n.target(), false)
 		}
 	}
+}
+
+// fill gives the free slots, class by class; joiners get theirs whether or not the step
+// is open for the target.
+func (n *naive) fill(members []string, fates map[string]Fate, free int, open bool) {
 	for _, class := range []string{fateFailed, "other", "joiner"} {
 		for _, name := range members {
 			joins := class == "joiner"
