@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"math/rand"
 	"strconv"
 	"testing"
 	"time"
@@ -78,6 +79,17 @@ func BenchmarkNewAtRest(b *testing.B) {
 	for i := range in.Clusters {
 		in.Clusters[i].Running, in.Clusters[i].UpToDate, in.Clusters[i].UpToDateStable = "v2", true, true
 	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := rollout.New(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkNewShuffled is BenchmarkNew with everything in an order nobody would give.
+func BenchmarkNewShuffled(b *testing.B) {
+	in := rollouttest.Shuffled(fleetOf(10000), rand.New(rand.NewSource(1)))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := rollout.New(in); err != nil {

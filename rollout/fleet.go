@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -36,10 +37,9 @@ type unit struct {
 	grant int
 }
 
-// fleet is the clusters of an input, by name and in order of name.
+// fleet is the clusters of an input, in order of name.
 type fleet struct {
-	units  []unit
-	byName map[string]*unit
+	units []unit
 }
 
 func newFleet(clusters []Cluster) fleet {
@@ -51,15 +51,38 @@ func newFleet(clusters []Cluster) fleet {
 	if !slices.IsSortedFunc(sorted, byName) {
 		slices.SortStableFunc(sorted, byName)
 	}
-	f := fleet{units: make([]unit, 0, len(sorted)), byName: make(map[string]*unit, len(sorted))}
+	f := fleet{units: make([]unit, 0, len(sorted))}
 	for i, c := range sorted {
 		if i > 0 && sorted[i-1].Name == c.Name {
 			continue
 		}
 		f.units = append(f.units, unit{c: c, placement: -1})
-		f.byName[c.Name] = &f.units[len(f.units)-1]
 	}
 	return f
+}
+
+// cursor finds clusters by name. Lists of names mostly come in order, so that it looks
+// at the cluster after the last one found before it searches: with 100,000 clusters,
+// a map of them costs more than everything else.
+type cursor struct {
+	units []unit
+	next  int
+}
+
+func (f *fleet) cursor() *cursor { return &cursor{units: f.units} }
+
+// find returns the cluster of the name; nil: there is none.
+func (c *cursor) find(name string) *unit {
+	i := c.next
+	if i >= len(c.units) || c.units[i].c.Name != name {
+		found := false
+		i, found = sort.Find(len(c.units), func(i int) int { return strings.Compare(name, c.units[i].c.Name) })
+		if !found {
+			return nil
+		}
+	}
+	c.next = i + 1
+	return &c.units[i]
 }
 
 // assignRoles says who is in the install set and who is leaving it.
@@ -90,8 +113,9 @@ func (p *planner) assignRoles() {
 func (p *planner) markSelected() {
 	for i := range p.install {
 		for _, g := range p.install[i].Groups {
+			at := p.cursor()
 			for _, name := range g.Clusters {
-				if u := p.byName[name]; u != nil {
+				if u := at.find(name); u != nil {
 					u.placement = i
 				}
 			}

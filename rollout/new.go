@@ -106,8 +106,9 @@ func validPolicy(spec v1alpha1.AddOnRolloutSpec) error {
 // attach gives the clusters their entries. An entry of a cluster that is no longer
 // there goes: a removed cluster leaves no reserved slot.
 func (p *planner) attach(stored record) {
+	at := p.cursor()
 	for name, e := range stored.entries {
-		if u := p.byName[name]; u != nil && !u.c.Gone && u.c.Installed != Deleting {
+		if u := at.find(name); u != nil && !u.c.Gone && u.c.Installed != Deleting {
 			own := *e
 			u.entry = &own
 		}

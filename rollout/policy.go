@@ -56,8 +56,9 @@ func (p *planner) members(in func(*unit) bool) []*unit {
 func (p *planner) selected(in func(*unit) bool, groups ...Group) []*unit {
 	var found []*unit
 	for _, g := range groups {
+		at := p.cursor()
 		for _, name := range g.Clusters {
-			u := p.byName[name]
+			u := at.find(name)
 			if u == nil {
 				continue
 			}
