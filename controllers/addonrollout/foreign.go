@@ -19,7 +19,7 @@ import (
 // has written since.
 type takeover struct {
 	manager string
-	// field is configReferences or the type of a condition.
+	// field is configReferences, or the type of a condition and which part of it.
 	field string
 }
 
@@ -88,8 +88,8 @@ func takeoversIn(entries []metav1.ManagedFieldsEntry) []takeover {
 func guarded(raw []byte) map[string]bool {
 	var set struct {
 		Status struct {
-			ConfigReferences json.RawMessage            `json:"f:configReferences"`
-			Conditions       map[string]json.RawMessage `json:"f:conditions"`
+			ConfigReferences json.RawMessage           `json:"f:configReferences"`
+			Conditions       map[string]map[string]any `json:"f:conditions"`
 		} `json:"f:status"`
 	}
 	out := map[string]bool{}
@@ -100,8 +100,11 @@ func guarded(raw []byte) map[string]bool {
 		out["configReferences"] = true
 	}
 	for _, kind := range []string{conditionConfigured, conditionProgressing} {
-		if _, ok := set.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]; ok {
-			out[kind] = true
+		// Who changes a condition takes its parts; its key stays ours as well.
+		for _, part := range []string{"status", "reason"} {
+			if _, ok := set.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]["f:"+part]; ok {
+				out[kind+" "+part] = true
+			}
 		}
 	}
 	return out

@@ -27,7 +27,8 @@ func TestTakeoversIn(t *testing.T) {
 		"Ours":      {reason: "nobody else wrote it", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references)}},
 		"Shared":    {reason: "somebody wrote the same value, which takes nothing away", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", references)}},
 		"Taken":     {reason: "the field left our entry for theirs", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, available), entry("ocm", references)}, want: []takeover{{manager: "ocm", field: "configReferences"}}},
-		"Condition": {reason: "conditions are fields of their own", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", configured)}, want: []takeover{{manager: "ocm", field: "Configured"}}},
+		"Condition": {reason: "conditions are fields of their own", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", configured)}, want: []takeover{{manager: "ocm", field: "Configured reason"}}},
+		"Part":      {reason: "the key of the condition is still ours when its words are not", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, `{"f:status":{"f:conditions":{"k:{\"type\":\"Configured\"}":{".":{},"f:type":{}}}}}`), entry("ocm", configured)}, want: []takeover{{manager: "ocm", field: "Configured reason"}}},
 		"Available": {reason: "the hub writes Available of clusters it cannot reach", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("hub", available)}},
 		"Unknown":   {reason: "a form we do not know claims nothing", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", `[]`)}},
 	}
