@@ -57,7 +57,7 @@ func newBench(ctx context.Context, w *demo.World, names []string) (*bench, error
 			return nil, err
 		}
 	}
-	watcher, err := watchAddOns(ctx, w.Client)
+	watcher, err := watchAddOns(ctx, w.Hub.Config(), w.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +111,10 @@ func (b *bench) measure(ctx context.Context, tag, strategy string) (result, erro
 		"apiVersion: addonflow.io/v1alpha1", "kind: AddOnRollout", "metadata:", "  name: hello",
 		"spec:", "  strategy:", "    " + strategy, "",
 	}, "\n")
+	// Conditions tell time in seconds: the next move is to end in a later one.
+	if err := pause(ctx, 1100*time.Millisecond); err != nil {
+		return result{}, err
+	}
 	before, err := b.snapshot(ctx)
 	if err != nil {
 		return result{}, err

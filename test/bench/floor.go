@@ -76,7 +76,7 @@ func (b *bench) measureFloor(ctx context.Context) error {
 			times = append(times, took)
 		}
 		b.floors[kind] = median(times)
-		fmt.Printf("  ✔ floor: %-27s %4.1fs\n", kind, b.floors[kind].Seconds())
+		fmt.Printf("  ✔ floor: %-27s %4.1fs (of %v)\n", kind, b.floors[kind].Seconds(), times)
 	}
 	return nil
 }

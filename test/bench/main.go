@@ -17,6 +17,9 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
 )
@@ -26,6 +29,7 @@ func main() {
 	operator := flag.String("operator", "bin/addonflow", "path of the operator's binary")
 	limit := flag.Duration("timeout", 10*time.Minute, "bound on the whole run")
 	flag.Parse()
+	ctrllog.SetLogger(logr.Discard()) // what the bench's own client does is of no interest
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, cancel := context.WithTimeout(ctx, *limit)
 	err := run(ctx, *clusters, *operator)

@@ -9,45 +9,60 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// watcher sees add-ons start and finish a move.
+// watcher sees add-ons finish a move. It is an informer, because the server ends
+// the watch of a reader that falls behind.
 type watcher struct {
-	mu      sync.Mutex
-	started map[string]bool
-	open    map[string]bool
-	last    time.Time
-	done    chan struct{}
-	failed  error
+	mu sync.Mutex
+	// settled is when each cluster last finished a move.
+	settled map[string]time.Time
+	// open are the clusters waited for, with the move they had finished before.
+	open   map[string]time.Time
+	last   time.Time
+	done   chan struct{}
+	failed error
 }
 
-// watchAddOns watches until ctx ends.
-func watchAddOns(ctx context.Context, c client.WithWatch) (*watcher, error) {
-	events, err := c.Watch(ctx, &addonv1alpha1.ManagedClusterAddOnList{})
+// watchAddOns watches until ctx ends; it returns when it has seen what there is.
+func watchAddOns(ctx context.Context, config *rest.Config, c client.Client) (*watcher, error) {
+	informers, err := cache.New(config, cache.Options{Scheme: c.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch add-ons: %w", err)
 	}
-	w := &watcher{done: make(chan struct{})}
-	go func() {
-		for e := range events.ResultChan() {
-			w.see(e)
-		}
-	}()
+	informer, err := informers.GetInformer(ctx, &addonv1alpha1.ManagedClusterAddOn{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch add-ons: %w", err)
+	}
+	w := &watcher{settled: map[string]time.Time{}, done: make(chan struct{})}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    w.see,
+		UpdateFunc: func(_, now any) { w.see(now) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch add-ons: %w", err)
+	}
+	go func() { _ = informers.Start(ctx) }() // ends with ctx
+	if !informers.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("cannot watch add-ons: %w", ctx.Err())
+	}
 	return w, nil
 }
 
-// expect forgets what was seen and waits for these clusters.
+// expect waits for a move of these clusters that is not the one they finished last.
 func (w *watcher) expect(names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.started, w.open, w.done = map[string]bool{}, map[string]bool{}, make(chan struct{})
+	w.open, w.done = map[string]time.Time{}, make(chan struct{})
 	for _, n := range names {
-		w.open[n] = true
+		w.open[n] = w.settled[n]
 	}
 }
 
@@ -68,30 +83,31 @@ func (w *watcher) wait(ctx context.Context) (time.Time, error) {
 	return w.last, w.failed
 }
 
-// see notes one event.
-func (w *watcher) see(e watch.Event) {
-	a, ok := e.Object.(*addonv1alpha1.ManagedClusterAddOn)
+// see notes one version of an add-on.
+func (w *watcher) see(obj any) {
+	a, ok := obj.(*addonv1alpha1.ManagedClusterAddOn)
 	if !ok {
 		return
 	}
 	c := meta.FindStatusCondition(a.Status.Conditions, "Progressing")
-	if c == nil {
+	if c == nil || c.Status != metav1.ConditionFalse {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case !w.open[a.Namespace]:
-	case c.Status == metav1.ConditionTrue:
-		w.started[a.Namespace] = true
-	case w.started[a.Namespace] && succeeded(c.Reason):
-		delete(w.open, a.Namespace)
-		if len(w.open) == 0 {
-			w.last = time.Now()
-			close(w.done)
-		}
-	case w.started[a.Namespace]:
+	at := c.LastTransitionTime.Time
+	w.settled[a.Namespace] = at
+	before, open := w.open[a.Namespace]
+	if !open || !at.After(before) {
+		return
+	}
+	if !succeeded(c.Reason) {
 		w.failed = fmt.Errorf("cluster %s: %s: %s", a.Namespace, c.Reason, c.Message)
+	}
+	delete(w.open, a.Namespace)
+	if len(w.open) == 0 {
+		w.last = time.Now()
+		close(w.done)
 	}
 }
 
