@@ -43,7 +43,7 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 
 // supportedBy is the list of kinds an add-on lists, with their defaults.
 func supportedBy(spec addonv1alpha1.ClusterManagementAddOnSpec) []addonv1alpha1.ConfigMeta {
-	return spec.SupportedConfigs //nolint:staticcheck // deprecated for v1beta1, but hubs store v1alpha1
+	return spec.SupportedConfigs
 }
 
 // supportedFlaws judges the kinds an add-on lists and its default configurations.

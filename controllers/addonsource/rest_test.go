@@ -201,7 +201,7 @@ func templatesConfig() addonv1alpha1.ConfigMeta {
 
 // supported is the list of configuration kinds that OCM's template manager starts by.
 func supported(cma *addonv1alpha1.ClusterManagementAddOn) *[]addonv1alpha1.ConfigMeta {
-	return &cma.Spec.SupportedConfigs //nolint:staticcheck // deprecated for v1beta1, and what every supported OCM stores
+	return &cma.Spec.SupportedConfigs
 }
 
 // decode reads one object.

@@ -27,7 +27,7 @@ const agentNamespace = "open-cluster-management-agent-addon"
 
 // scene is one add-on with a repository, a source and placements of its own.
 type scene struct {
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // a scene lives as long as its spec
 	addOn string
 	repo  *gitserver.Repo
 }
@@ -40,7 +40,7 @@ func newScene(ctx context.Context, addOn string, members []string, groups ...fle
 	s.place(addOn+"-all", members, groups...)
 	s.place(addOn+"-canary", members[:1])
 	var err error
-	s.repo, err = world.Git.Create(addOn)
+	s.repo, err = world.Git.Create(addOn) //nolint:contextcheck // git on this machine, at once
 	Expect(err).NotTo(HaveOccurred())
 	source := &v1alpha1.AddOnSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: addOn},
@@ -52,7 +52,7 @@ func newScene(ctx context.Context, addOn string, members []string, groups ...fle
 			},
 		},
 	}
-	s.push("begin", map[string]string{"addons/README.md": "nothing yet"})
+	s.push("begin", map[string]string{"addons/README.md": "nothing yet"}) //nolint:contextcheck // git on this machine, at once
 	Expect(world.Client.Create(ctx, source)).To(Succeed())
 	return s
 }
