@@ -132,6 +132,15 @@ func badKinds(t *testing.T) []badInput {
 		unsupported("future_version", "apiVersion: addon.open-cluster-management.io/v1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "v1alpha1 or v1beta1"),
 		unsupported("package_of_a_later_version", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnPackage\nmetadata: {name: x}\n", "AddOnPackage"),
 		unsupported("hub_config_of_a_later_version", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnHubConfig\nmetadata: {name: x}\n", "AddOnHubConfig"),
+		unsupported("template_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonTemplate\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),
+		unsupported("template_in_capitals", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ADDONTEMPLATE\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),
+		unsupported("config_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonDeploymentConfig\nmetadata: {name: x, namespace: y}\n", "did you mean AddOnDeploymentConfig?"),
+		unsupported("wrong_case_of_a_version_nobody_serves", "apiVersion: addon.open-cluster-management.io/v99\nkind: AddonTemplate\nmetadata: {name: x}\n", "v99 AddonTemplate"),
+		{
+			"row_03_config_map_in_the_wrong_case",
+			hello().edited(t, addOnFile, "  installStrategy:", "  - resource: configmaps\n  installStrategy:").with("x.yaml", "apiVersion: v1\nkind: Configmap\nmetadata: {name: x, namespace: y}\n"),
+			one(ReasonUnsupportedKind, "x.yaml", "did you mean ConfigMap?"),
+		},
 		unsupported("config_map_nobody_lists", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: y}\n", "v1 ConfigMap"),
 		{
 			"row_03_secret_as_configuration",

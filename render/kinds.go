@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,10 +74,52 @@ func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) 
 	switch {
 	case !listed[resource] || refusedConfiguration(resource) != "":
 		return roleUnsupported
+	case misspelt(kind.GroupKind()) || !servedVersion(kind.GroupVersion()):
+		// The guessed resource is in lower case, so that a known kind in the wrong
+		// case would pass for one that only the hub knows, without a schema.
+		return roleUnsupported
 	case resource == schema.GroupResource{Resource: configMapsResource}:
 		return when(kind.Version == "v1", roleConfigMap)
 	default:
 		return roleOther
+	}
+}
+
+// knownKinds are the kinds that render knows by name, by their groups.
+func knownKinds(group string) []string {
+	switch group {
+	case addonGroup:
+		return []string{addOnKind, templateKind, configKind}
+	case placementGroup:
+		return []string{placementKind}
+	case rolloutGroup:
+		return []string{v1alpha1.AddOnRolloutKind}
+	case "":
+		return []string{namespaceKind, configMapKind}
+	default:
+		return nil
+	}
+}
+
+// misspelt reports whether a kind differs from a known one in case only.
+func misspelt(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(knownKinds(kind.Group), func(known string) bool {
+		return known != kind.Kind && strings.EqualFold(known, kind.Kind)
+	})
+}
+
+// servedVersion reports whether a group can have the version; of a group that
+// render does not know, it can have any.
+func servedVersion(v schema.GroupVersion) bool {
+	switch v.Group {
+	case addonGroup:
+		return v.Version == storageVersion || v.Version == betaVersion
+	case rolloutGroup:
+		return v.Version == storageVersion
+	case "":
+		return v.Version == "v1"
+	default:
+		return true
 	}
 }
 

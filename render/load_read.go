@@ -176,7 +176,14 @@ func unsupported(declared *unstructured.Unstructured) flaw {
 	if why := refusedConfiguration(resourceOf(declared.GroupVersionKind())); why != "" {
 		message = why
 	}
-	return flaw{reason: ReasonUnsupportedKind, message: message, hint: supportedKinds}
+	hint := supportedKinds
+	kind := declared.GroupVersionKind()
+	if known := knownKinds(kind.Group); !slices.Contains(known, kind.Kind) {
+		if match := closest(kind.Kind, known); match != "" {
+			hint = "did you mean " + match + "?"
+		}
+	}
+	return flaw{reason: ReasonUnsupportedKind, message: message, hint: hint}
 }
 
 func duplicate(first Located) flaw {
