@@ -41,7 +41,7 @@ func badVariables(t *testing.T) []badInput {
 		{"row_22_longest_value", greeting(strings.Repeat("é", 1024)), nil},
 		{
 			"row_23_duplicate", variable("  - {name: GREETING, value: a}", "  - {name: GREETING, value: b}"),
-			one(ReasonDuplicateVariable, configFile, "spec.customizedVariables[1]"),
+			one(ReasonDuplicateVariable, configFile, "spec.customizedVariables[1]", `variable "GREETING" is set twice`),
 		},
 		{
 			"row_23_reserved", variable("  - {name: GREETING, value: a}", "  - {name: CLUSTER_NAME, value: b}"),
@@ -53,6 +53,11 @@ func badVariables(t *testing.T) []badInput {
 		},
 		{"row_23_install_namespace_is_free", variable("  - {name: GREETING, value: a}", "  - {name: INSTALL_NAMESPACE, value: b}"), nil},
 		{"row_23_hub_kubeconfig_may_be_overridden", variable("  - {name: GREETING, value: a}", "  - {name: HUB_KUBECONFIG, value: /b}"), nil},
+		{"row_24_null_value", greeting("null"), one(ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it")},
+		{"row_24_tilde_value", greeting("~"), one(ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it")},
+		{"row_24_nothing_after_the_colon", greeting(""), one(ReasonInvalidType, configFile, "must be a string; quote it")},
+		{"row_24_absent_value", variable("  - name: GREETING"), one(ReasonInvalidVariable, configFile, `variable "GREETING" has no value`)},
+		{"row_24_empty_value", greeting(`""`), nil},
 		{"row_25_newline", greeting(`"a\nkind: Secret"`), nil},
 		{"row_25_quote", greeting(`'a","evil":"1'`), nil},
 		{"row_25_hash_and_colon", greeting(`"a: b # c"`), nil},

@@ -55,6 +55,9 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	if r == roleAddOn {
 		flaws = append(flaws, paceFlaws("spec.installStrategy", valueAt(object, specKey, "installStrategy"))...)
 	}
+	if r == roleConfig {
+		flaws = append(flaws, declaredVariableFlaws(object)...)
+	}
 	var manifests []flaw
 	if r == roleTemplate {
 		manifests = manifestFlaws(object)

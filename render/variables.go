@@ -40,6 +40,9 @@ const (
 	maxVariableValue = 1024
 )
 
+// emptyValueHint is how to ask for an empty value.
+const emptyValueHint = `write "" for an empty one`
+
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // ParseTypedVariables reads the value of TypedVariablesAnnotation: name to type.
@@ -125,4 +128,34 @@ func checkVariables(list []addonv1alpha1.CustomizedVariable, namespace string, a
 		}
 		seen = append(seen, v.Name)
 	}
+}
+
+// declaredVariableFlaws judges the variables of a declared AddOnDeploymentConfig
+// before it is decoded, when a value that is missing can still be told from an
+// empty one. An empty value that was written is a value; one that was not is
+// never what was meant.
+func declaredVariableFlaws(object map[string]any) []flaw {
+	const list fieldPath = "spec.customizedVariables"
+	declared, _ := valueAt(object, specKey, "customizedVariables").([]any)
+	seen := map[string]bool{}
+	var flaws []flaw
+	for i, item := range declared {
+		fields, isObject := item.(map[string]any)
+		name, isString := fields[nameKey].(string)
+		if !isObject || !isString {
+			continue // the schema has the words
+		}
+		value, present := fields["value"]
+		at := list.index(i)
+		switch {
+		case seen[name]:
+			flaws = append(flaws, flaw{field: at, reason: ReasonDuplicateVariable, message: fmt.Sprintf("variable %q is set twice", shown(name)), hint: "keep one of them"})
+		case !present && len(fields) == 1: // else the field is there, under a name nobody knows
+			flaws = append(flaws, flaw{field: at.child("value"), reason: ReasonInvalidVariable, message: fmt.Sprintf("variable %q has no value", shown(name)), hint: emptyValueHint})
+		case present && value == nil:
+			flaws = append(flaws, flaw{field: at.child("value"), reason: ReasonInvalidType, message: "must be a string", hint: "quote it; " + emptyValueHint})
+		}
+		seen[name] = true
+	}
+	return flaws
 }
