@@ -141,6 +141,12 @@ func badKinds(t *testing.T) []badInput {
 			hello().edited(t, addOnFile, "  installStrategy:", "  - resource: configmaps\n  installStrategy:").with("x.yaml", "apiVersion: v1\nkind: Configmap\nmetadata: {name: x, namespace: y}\n"),
 			one(ReasonUnsupportedKind, "x.yaml", "did you mean ConfigMap?"),
 		},
+		{
+			"row_03_manager_of_its_own", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: self}\nspec"),
+			one(ReasonNotSupported, addOnFile, "lifecycle", "manager of its own"),
+		},
+		{"row_03_addon_manager", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addon-manager}\nspec"), nil},
+		{"row_03_taken_over", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addonflow}\nspec"), nil},
 		unsupported("config_map_nobody_lists", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: y}\n", "v1 ConfigMap"),
 		{
 			"row_03_secret_as_configuration",

@@ -14,6 +14,9 @@ import (
 // found (open-cluster-management.io/addon-name).
 const maxAddOnName = 63
 
+// ownLifecycle is what AddonFlow sets the lifecycle annotation to on the hub.
+const ownLifecycle = "addonflow"
+
 // addOnFlaws judges a normalised ClusterManagementAddOn by itself.
 func addOnFlaws(object *unstructured.Unstructured) []flaw {
 	var cma addonv1alpha1.ClusterManagementAddOn
@@ -27,6 +30,7 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 			message: fmt.Sprintf("has %d characters, an add-on's name at most %d", len(cma.Name), maxAddOnName),
 		})
 	}
+	flaws = append(flaws, lifecycleFlaws(cma.Annotations)...)
 	flaws = append(flaws, supportedFlaws(supportedBy(cma.Spec))...)
 	if len(flaws) > 0 {
 		return flaws // what follows would repeat them in other words
@@ -39,6 +43,20 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 		flaws = append(flaws, placementFlaws(i, p, listed)...)
 	}
 	return append(flaws, coverageFlaws(cma.Spec)...)
+}
+
+// lifecycleFlaws refuses an add-on that somebody else installs: AddonFlow would set
+// the annotation to itself and take it from its own manager.
+func lifecycleFlaws(annotations map[string]string) []flaw {
+	value, present := annotations[addonv1alpha1.AddonLifecycleAnnotationKey]
+	if !present || value == addonv1alpha1.AddonLifecycleAddonManagerAnnotationValue || value == ownLifecycle {
+		return nil
+	}
+	return []flaw{{
+		field: fieldPath("metadata.annotations").child(addonv1alpha1.AddonLifecycleAnnotationKey), reason: ReasonNotSupported,
+		message: fmt.Sprintf("%q says that the add-on has a manager of its own", shown(value)),
+		hint:    "remove the annotation, or do not declare the add-on to AddonFlow",
+	}}
 }
 
 // supportedBy is the list of kinds an add-on lists, with their defaults.
