@@ -135,7 +135,7 @@ var _ = Describe("Rolling out", func() {
 		Eventually(func() string {
 			latest, _ := world.Forge.Latest(sha, "addonflow/broken")
 			return latest.State + ": " + latest.Description
-		}).Should(And(HavePrefix("failure: addons/template.yaml:23: AddOnTemplate/broken: "), ContainSubstring("manifests[0]")))
+		}).Should(And(HavePrefix("failure: addons/template.yaml:24: AddOnTemplate/broken: "), ContainSubstring("manifests[0]")))
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(BeEmpty())
 		Expect(s.running(all...)).To(allAt("v1", all...))
 	})
