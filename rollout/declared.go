@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -122,6 +124,16 @@ func whole(n int64) (intstr.IntOrString, string, bool) {
 	return intstr.FromInt32(int32(n)), shown, true
 }
 
+// soakText is the pattern of minSuccessTime in an AddOnRollout's schema, narrower
+// than a Go duration.
+var soakText = regexp.MustCompile(`^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$`)
+
+// ofOCM reports whether a field is of a ClusterManagementAddOn, whose schema has no
+// pattern for a soak.
+func ofOCM(field string) bool {
+	return strings.Contains(field, "installStrategy")
+}
+
 func (f *findings) declaredSoak(field string, value any) {
 	problem := ""
 	if text, ok := value.(string); !ok {
@@ -130,6 +142,8 @@ func (f *findings) declaredSoak(field string, value any) {
 		problem = fmt.Sprintf("%q: must be a duration", text)
 	} else if d < 0 {
 		problem = fmt.Sprintf("%q: %s", text, errNegative)
+	} else if !soakText.MatchString(text) && !ofOCM(field) {
+		problem = fmt.Sprintf("%q: must be a duration in h, m, s or ms, with a digit before the point", text)
 	}
 	if problem != "" {
 		*f = append(*f, FieldError{Field: field, Reason: InvalidDuration, Message: problem, Hint: "such as 10m or 1h30m; 5d is 120h"})

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -46,6 +47,14 @@ const (
 	hintAll         = "use type Progressive, which has a failure budget to stop at"
 )
 
+// Limits of the AddOnRollout's schema.
+const (
+	maxStages    = 31
+	maxStageName = 40
+)
+
+var stageNameText = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
 // findings collects what is wrong.
 type findings []FieldError
 
@@ -68,6 +77,9 @@ func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
 		f.strategy("strategy", *spec.Strategy)
 	}
 	f.stages(spec.Stages)
+	if limit := spec.RevisionHistoryLimit; limit != nil && *limit < 0 {
+		f.add("revisionHistoryLimit", fmt.Sprintf("%d: %s", *limit, errNegative), "give the number of revisions to keep, or omit it for 10")
+	}
 	if spec.Install != nil {
 		f.install(*spec.Install)
 	}
@@ -75,6 +87,9 @@ func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
 }
 
 func (f *findings) stages(stages []v1alpha1.Stage) {
+	if len(stages) > maxStages {
+		f.add("stages", fmt.Sprintf("%d stages, at most %d are allowed", len(stages), maxStages), "put several placements' clusters into one stage")
+	}
 	seen := map[string]bool{}
 	for i, st := range stages {
 		field := fmt.Sprintf("stages[%d]", i)
@@ -85,9 +100,7 @@ func (f *findings) stages(stages []v1alpha1.Stage) {
 			})
 		}
 		seen[st.Name] = true
-		if st.Name == "" {
-			f.add(field+".name", "a stage needs a name", "")
-		}
+		f.stageName(field+".name", st.Name)
 		if st.Placement.Name == "" || st.Placement.Namespace == "" {
 			f.add(field+".placement", "a stage needs a placement with namespace and name", "")
 		}
@@ -99,6 +112,18 @@ func (f *findings) stages(stages []v1alpha1.Stage) {
 		}
 		f.soak(field+".minSuccessTime", st.MinSuccessTime.Duration)
 		f.deadline(field+".progressDeadline", st.ProgressDeadline)
+	}
+}
+
+// stageName holds a name to what the AddOnRollout's schema takes.
+func (f *findings) stageName(field, name string) {
+	switch {
+	case name == "":
+		f.add(field, "a stage needs a name", "")
+	case len(name) > maxStageName:
+		f.add(field, fmt.Sprintf("%d characters, at most %d are allowed", len(name), maxStageName), "")
+	case !stageNameText.MatchString(name):
+		f.add(field, fmt.Sprintf("%q cannot be the name of a stage", name), "use lower-case letters, digits and -, beginning and ending with a letter or digit")
 	}
 }
 

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,15 @@ func fields(errs []FieldError) []string {
 		found = append(found, e.Field+" "+e.Reason)
 	}
 	return found
+}
+
+// numbered returns n good stages.
+func numbered(n int) []v1alpha1.Stage {
+	stages := make([]v1alpha1.Stage, n)
+	for i := range stages {
+		stages[i] = v1alpha1.Stage{Name: fmt.Sprintf("s%d", i), Placement: v1alpha1.PlacementReference{Namespace: "default", Name: "all"}}
+	}
+	return stages
 }
 
 func TestValidate(t *testing.T) {
@@ -99,7 +109,17 @@ func TestValidate(t *testing.T) {
 			v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "a", Placement: all}, {Name: "a", Placement: all}}},
 			[]string{"stages[1].name DuplicateStage"},
 		},
-		"a stage without placement": {"", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "a"}}}, []string{"stages[0].placement" + invalid}},
+		"too many stages": {"the schema takes 31", v1alpha1.AddOnRolloutSpec{Stages: numbered(32)}, []string{"stages" + invalid}},
+		"enough stages":   {"", v1alpha1.AddOnRolloutSpec{Stages: numbered(31)}, nil},
+		"a stage's name in capitals": {
+			"it is the name of a commit status", stage(func(s *v1alpha1.Stage) { s.Name = "Everyone" }), []string{"stages[1].name" + invalid},
+		},
+		"a stage's name ends in a dash": {"", stage(func(s *v1alpha1.Stage) { s.Name = "every-" }), []string{"stages[1].name" + invalid}},
+		"a stage's name too long":       {"", stage(func(s *v1alpha1.Stage) { s.Name = strings.Repeat("a", 41) }), []string{"stages[1].name" + invalid}},
+		"a stage's name, longest":       {"", stage(func(s *v1alpha1.Stage) { s.Name = strings.Repeat("a", 40) }), nil},
+		"no history":                    {"", v1alpha1.AddOnRolloutSpec{RevisionHistoryLimit: new(int32(0))}, nil},
+		"less than no history":          {"", v1alpha1.AddOnRolloutSpec{RevisionHistoryLimit: new(int32(-1))}, []string{"revisionHistoryLimit" + invalid}},
+		"a stage without placement":     {"", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "a"}}}, []string{"stages[0].placement" + invalid}},
 		"a share of none": {"", strategy(v1alpha1.RolloutStrategy{
 			Type:                       v1alpha1.StrategyRollingUpdateWithPlacement,
 			RollingUpdateWithPlacement: &v1alpha1.RollingUpdateWithPlacement{PlacementReference: all, MaxConcurrentlyUpdating: new(intstr.FromInt(0))},
@@ -140,6 +160,9 @@ func TestValidateDeclared(t *testing.T) {
 		"row 13, 5":     {"", `{"progressive":{"minSuccessTime":5}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
 		"row 13, 5d":    {"", `{"progressive":{"minSuccessTime":"5d"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
 		"row 13, -5m":   {"", `{"progressive":{"minSuccessTime":"-5m"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"row 13, 300us": {"the schema has no unit below ms", `{"progressive":{"minSuccessTime":"300us"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"row 13, .5h":   {"", `{"placement":{"name":"a"},"minSuccessTime":".5h"}`, []string{"s.minSuccessTime InvalidDuration"}},
+		"row 13, 1.5h":  {"", `{"placement":{"name":"a"},"minSuccessTime":"1.5h500ms"}`, nil},
 		"good":          {"", `{"type":"Progressive","progressive":{"minSuccessTime":"0","maxConcurrency":"10","maxFailures":0,"progressDeadline":"1h30m"}}`, nil},
 		"all at once":   {"every error, in order", `{"progressive":{"minSuccessTime":"x","maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy", "s.progressive.minSuccessTime InvalidDuration"}},
 	} {
