@@ -89,6 +89,20 @@ func badFields(t *testing.T) []badInput {
 			one(ReasonUnknownField, addOnFile, "spec.addonMetadata"),
 		},
 		{
+			"row_01_unknown_field_hides_nothing",
+			hello().edited(t, addOnFile, "addOnMeta", "addonMeta").edited(t, configFile, "GREETING", "GRETING"),
+			[]complaint{
+				{ReasonUnknownField, addOnFile, []string{"spec.addonMeta", "did you mean addOnMeta?"}},
+				{ReasonUnresolvedVariable, templateFile, []string{"manifests[0]", "GREETING"}},
+				{ReasonUnresolvedVariable, templateFile, []string{"manifests[1]", "GREETING"}},
+			},
+		},
+		{
+			"row_01_missing_reference_beside_an_unknown_field",
+			hello().edited(t, addOnFile, "addOnMeta", "addonMeta").with(configFile, ""),
+			one(ReasonUnknownField, addOnFile, "spec.addonMeta"),
+		},
+		{
 			"row_01_beta_field_in_alpha", hello().edited(t, addOnFile, "supportedConfigs", "defaultConfigs"),
 			one(ReasonUnknownField, addOnFile, "spec.defaultConfigs", "known fields: addOnConfiguration, addOnMeta, installStrategy, supportedConfigs"),
 		},

@@ -32,8 +32,11 @@ func (l *loader) buildAddOns() {
 		}
 		declared[o.GetUnstructured().GetName()] = true
 		l.checkAllowed(o, "metadata.name", o.GetUnstructured().GetName())
-		if o.object != nil {
-			l.addOns = append(l.addOns, l.newDraft(o))
+		switch {
+		case o.object != nil:
+			l.addOns = append(l.addOns, l.newDraft(o, o.object))
+		case o.part != nil:
+			l.addOns = append(l.addOns, l.newDraft(o, o.part))
 		}
 	}
 	slices.SortFunc(l.addOns, func(a, b *draft) int { return strings.Compare(a.Name, b.Name) })
@@ -49,12 +52,13 @@ func (l *loader) buildAddOns() {
 	}
 }
 
-// newDraft decodes a normalised ClusterManagementAddOn and builds its content.
-func (l *loader) newDraft(o *loaded) *draft {
+// newDraft decodes a normalised ClusterManagementAddOn, or the part of it that is
+// good, and builds its content.
+func (l *loader) newDraft(o *loaded, object *unstructured.Unstructured) *draft {
 	d := &draft{addOn: o}
-	d.Name = o.object.GetName()
+	d.Name = object.GetName()
 	var cma addonv1alpha1.ClusterManagementAddOn
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.object.Object, &cma); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &cma); err != nil {
 		// Every field was checked against schema and pace, so this names what was forgotten there.
 		l.reportNormalised(o, flaw{reason: ReasonInvalidManifest, message: fmt.Sprintf("cannot be decoded: %v", err)})
 		d.broken = true
@@ -151,6 +155,9 @@ func (l *loader) checkAllowed(o *loaded, at fieldPath, addOn string) {
 func (l *loader) commit() Commit {
 	var c Commit
 	for _, d := range l.addOns {
+		if d.addOn.object == nil {
+			continue // built from a part, to find more problems
+		}
 		c.AddOns = append(c.AddOns, d.AddOn)
 		c.Missing = append(c.Missing, d.Missing...)
 	}

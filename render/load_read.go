@@ -43,6 +43,8 @@ type loaded struct {
 	role role
 	// object is normalised; nil where the declared one has problems.
 	object *unstructured.Unstructured
+	// part is what a ClusterManagementAddOn with problems still says of its content.
+	part *unstructured.Unstructured
 }
 
 // read classifies, normalises and validates every object by itself.
@@ -85,17 +87,34 @@ func (l *loader) add(located Located, r role) {
 	o := &loaded{Located: located, role: r}
 	object, flaws := l.schemas.normalise(located.GetUnstructured(), r)
 	l.report(located, flaws...)
-	if len(flaws) == 0 {
-		flaws = valueFlaws(object, r)
+	if len(flaws) > 0 {
+		l.addPart(o, object, flaws)
+	} else if flaws = valueFlaws(object, r); len(flaws) > 0 {
 		l.reportNormalised(o, flaws...)
-	}
-	if len(flaws) == 0 {
+	} else {
 		o.object = object
 	}
 	l.objects = append(l.objects, o)
 	declared := located.GetUnstructured()
 	id, resource := l.identify(declared, r), resourceOf(declared.GroupVersionKind())
 	l.configs[Reference{Group: resource.Group, Resource: resource.Resource, Namespace: id.Namespace, Name: id.Name}] = o
+}
+
+// addPart keeps what a flawed ClusterManagementAddOn says of its content, to check
+// the rest of the add-on by it.
+func (l *loader) addPart(o *loaded, object *unstructured.Unstructured, flaws []flaw) {
+	if o.role != roleAddOn {
+		return
+	}
+	part := contentPart(o.GetUnstructured(), object, flaws)
+	if part == nil {
+		return
+	}
+	flaws = addOnFlaws(part)
+	l.reportNormalised(o, flaws...)
+	if len(flaws) == 0 {
+		o.part = part
+	}
 }
 
 // reportNormalised adds problems found after an object was converted, at the
@@ -158,7 +177,7 @@ func listedResources(objects []Located) map[schema.GroupResource]bool {
 		if roleOf(declared.GroupVersionKind(), nil) != roleAddOn {
 			continue
 		}
-		for _, key := range []string{"supportedConfigs", "defaultConfigs"} {
+		for _, key := range []string{supportedConfigsKey, defaultConfigsKey} {
 			entries, _ := valueAt(declared.Object, specKey, key).([]any)
 			for _, entry := range entries {
 				fields, _ := entry.(map[string]any)
