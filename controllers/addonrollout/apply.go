@@ -85,7 +85,11 @@ func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, 
 		return ctx.Err()
 	case err == nil:
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
-		// Somebody was faster, or the cluster is going: look again.
+		// Somebody was faster, or the cluster is going: look again, at what is there.
+		d.addOns.forget(client.ObjectKey{Namespace: m.name, Name: d.o.rollout.Name})
+		for _, w := range m.works {
+			d.works.forget(client.ObjectKeyFromObject(w))
+		}
 		d.leave()
 	default:
 		d.fail(m.name, err)

@@ -64,6 +64,12 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout) (*o
 	if o.owner, err = readOwner(ctx, r.Client, ro.Name); err != nil {
 		return nil, err
 	}
+	if o.owner == nil {
+		// The source applied it just before the rollout; the watch may lag.
+		if o.owner, err = readOwner(ctx, r.Live, ro.Name); err != nil {
+			return nil, err
+		}
+	}
 	if o.succeeded, err = readSucceeded(ctx, r.Client, ro.Namespace, ro.Name); err != nil {
 		return nil, err
 	}
@@ -168,8 +174,13 @@ func (r *Reconciler) joinAddOns(ctx context.Context, addOn string, get func(stri
 	if err != nil {
 		return fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
 	}
+	shown := make(map[client.ObjectKey]bool, len(list.Items))
 	for i := range list.Items {
+		shown[client.ObjectKeyFromObject(&list.Items[i])] = true
 		get(list.Items[i].Namespace).addOn = r.addOns.newest(&list.Items[i])
+	}
+	for _, a := range r.addOns.unseen(shown, func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == addOn }) {
+		get(a.Namespace).addOn = a
 	}
 	return nil
 }
@@ -183,13 +194,18 @@ func (r *Reconciler) joinWorks(ctx context.Context, addOn string, byName map[str
 		return fmt.Errorf("cannot list works of %s: %w", addOn, err)
 	}
 	prefix := strings.TrimSuffix(render.WorkName(addOn, 0), "0")
-	for i := range list.Items {
-		w := r.works.newest(&list.Items[i])
-		m := byName[w.Namespace]
-		if m == nil || !strings.HasPrefix(w.Name, prefix) {
-			continue
+	join := func(w *workv1.ManifestWork) {
+		if m := byName[w.Namespace]; m != nil && strings.HasPrefix(w.Name, prefix) {
+			m.works = append(m.works, w)
 		}
-		m.works = append(m.works, w)
+	}
+	shown := make(map[client.ObjectKey]bool, len(list.Items))
+	for i := range list.Items {
+		shown[client.ObjectKeyFromObject(&list.Items[i])] = true
+		join(r.works.newest(&list.Items[i]))
+	}
+	for _, w := range r.works.unseen(shown, func(w *workv1.ManifestWork) bool { return addOnOfWork(w) == addOn }) {
+		join(w)
 	}
 	for _, m := range byName {
 		slices.SortFunc(m.works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })

@@ -70,8 +70,8 @@ func New(o Options) *Reconciler {
 	return &Reconciler{
 		Options:   o,
 		renderers: newRenderers(o.Live),
-		addOns:    newOverlay[*addonv1alpha1.ManagedClusterAddOn](),
-		works:     newOverlay[*workv1.ManifestWork](),
+		addOns:    newOverlay[*addonv1alpha1.ManagedClusterAddOn](o.Clock),
+		works:     newOverlay[*workv1.ManifestWork](o.Clock),
 		synced:    newSynced(),
 		pace:      newPace(o.Pace),
 		gauges:    newGauges(),

@@ -63,8 +63,10 @@ func (r request) foreign() bool {
 		return true
 	case r.verb == "GET" && r.resource == "addonsources", r.verb == "GET" && r.resource == "addonrollouts":
 		return true
+	case r.resource == "leases", r.resource == "endpoints", r.resource == "endpointslices":
+		return true // the API server's own; the operator runs without a lease here
 	}
-	return r.resource == ""
+	return r.resource == "" || strings.HasPrefix(r.resource, "/") || r.verb == ""
 }
 
 // serverRequests reads apiserver_request_total.
