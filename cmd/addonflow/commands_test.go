@@ -202,6 +202,30 @@ func requested(t *testing.T, s *stage) interceptor.Funcs {
 	}}
 }
 
+// reporting adds a condition that is true.
+func reporting(source *v1alpha1.AddOnSource, condition string) *v1alpha1.AddOnSource {
+	source.Status.Conditions = append(source.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Tested"})
+	return source
+}
+
+// suspendedSource is ready with what it applied before it was suspended.
+func suspendedSource(declared bool, annotations map[string]string) *v1alpha1.AddOnSource {
+	source := fleetSource("True", "applied main")
+	source.Spec.Suspend, source.Annotations = declared, annotations
+	return source
+}
+
+// A rollout that is suspended half-way is what status calls it: suspended.
+func TestReconcileOfSuspendedRollout(t *testing.T) {
+	suspended := hello(v1alpha1.PhaseSuspended)
+	suspended.Spec.Suspend = true
+	suspended.Status.SetLastHandledReconcileRequest("2026-03-04T14:30:00Z")
+	s := newStage(t, suspended)
+	if code := s.run(t.Context(), "reconcile", "rollout", "hello", "--wait"); code != exitSuspended {
+		t.Errorf("exit code %d, want %d; %s", code, exitSuspended, s.err.String())
+	}
+}
+
 func TestReconcile(t *testing.T) {
 	t.Run("WithoutWaiting", func(t *testing.T) {
 		s := newStage(t, fleetSource("True", "applied"))
@@ -217,25 +241,38 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 	for name, c := range map[string]struct {
-		ready   metav1.ConditionStatus
-		message string
-		code    int
-		out     string
+		source *v1alpha1.AddOnSource
+		code   int
+		out    string
+		err    string
 	}{
-		"Ready":    {"True", "applied main", 0, "✔ source default/fleet: applied main\n"},
-		"NotReady": {"False", "a.yaml:3: wrong\nb.yaml:1: wrong", exitFailed, "✗ source default/fleet: a.yaml:3: wrong\nb.yaml:1: wrong\n"},
-		"Waiting":  {"Unknown", "waits for a Placement", 0, "⟳ source default/fleet: waits for a Placement\n"},
+		"Ready":             {source: fleetSource("True", "applied main"), out: "✔ source default/fleet: applied main\n"},
+		"NotReady":          {fleetSource("False", "a.yaml:3: wrong\nb.yaml:1: wrong"), exitFailed, "✗ source default/fleet: a.yaml:3: wrong\nb.yaml:1: wrong\n", ""},
+		"Stalled":           {reporting(fleetSource("False", "wrong"), meta.StalledCondition), exitFailed, "✗ source default/fleet: wrong\n", ""},
+		"PassesByItself":    {reporting(fleetSource("False", "waits for a Placement"), meta.ReconcilingCondition), exitTimeout, "⟳ source default/fleet: waits for a Placement\n", "still reconciling after 1ms"},
+		"SuspendedBySpec":   {suspendedSource(true, nil), exitSuspended, "⏸ source default/fleet: applied main\n", "is suspended"},
+		"SuspendedByWord":   {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "yes"}), exitSuspended, "⏸ source default/fleet: applied main\n", "is suspended"},
+		"SuspendedByNoWord": {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: ""}), exitSuspended, "⏸ source default/fleet: applied main\n", "is suspended"},
+		"NotSuspended":      {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "false"}), 0, "✔ source default/fleet: applied main\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			args := []string{"reconcile", "source", "fleet", "--wait"}
+			if c.code == exitTimeout { // handled already, so that the time does not matter
+				c.source.Status.SetLastHandledReconcileRequest("2026-03-04T14:30:00Z")
+				args = append(args, "--timeout", "1ms")
+			}
 			s := &stage{}
-			*s = *newStageWith(t, requested(t, s), fleetSource(c.ready, c.message))
+			*s = *newStageWith(t, requested(t, s), c.source)
 			s.cli.Out, s.cli.ErrOut = &s.out, &s.err
 			s.cli.connect = func() (client.WithWatch, error) { return s.hub, nil }
-			if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait"); code != c.code {
+			if code := s.run(t.Context(), args...); code != c.code {
 				t.Errorf("exit code %d, want %d; %s", code, c.code, s.err.String())
 			}
 			if diff := cmp.Diff(c.out, s.out.String()); diff != "" {
 				t.Error(diff)
+			}
+			if !strings.Contains(s.err.String(), c.err) {
+				t.Errorf("stderr %q, want %q", s.err.String(), c.err)
 			}
 		})
 	}

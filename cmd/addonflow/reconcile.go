@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -30,11 +31,11 @@ func newReconcileCommand(c *cli) *cobra.Command {
 			Short: "Reconcile a " + t.kind + " now, with the annotation " + meta.ReconcileRequestAnnotation,
 			Example: fmt.Sprintf(`  # Right after a push
   addonflow reconcile %[1]s hello
-  # Return when the operator has looked, with what it found
+  # Return when the operator is done with it, with what it found
   addonflow reconcile %[1]s hello --wait --timeout 2m`, t.kind),
 			RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args[0]) },
 		}
-		sub.Flags().BoolVar(&o.wait, "wait", false, "Return when the request was worked on.")
+		sub.Flags().BoolVar(&o.wait, "wait", false, "Return when the request was worked on, and nothing that passes by itself is waited for.")
 		sub.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up waiting after this long; 0: never.")
 		return sub
 	})
@@ -57,8 +58,8 @@ func (o *reconcileOptions) run(ctx context.Context, t target, name string) error
 	return o.await(ctx, hub, t, key, request)
 }
 
-// await returns when the request was worked on, with what came of it. A source that
-// waits for something to appear on the hub counts as worked on: it says so.
+// await returns when the request was worked on and what came of it stands: what
+// passes by itself, such as a Placement that is still to come, is waited for.
 func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t target, key types.NamespacedName, request string) error {
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
@@ -76,9 +77,11 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 					continue
 				case ch.kind == watch.Deleted:
 					return &exitError{code: exitNotFound, err: fmt.Errorf("%s %s is gone", t.kind, key)}
+				case t.handled(ch.object) != request:
+					continue
 				}
 				last = ch.object
-				if t.handled(last) == request {
+				if t.suspended(last) || settled(t.conditions(last)) {
 					return errSeenEnough
 				}
 			}
@@ -90,6 +93,8 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	switch {
 	case errors.As(err, &exit):
 		return exit
+	case errors.Is(err, context.DeadlineExceeded) && last != nil:
+		return o.outcome(t, key, last)
 	case errors.Is(err, context.DeadlineExceeded):
 		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s was not looked at within %s: is the operator running?", t.kind, key, o.timeout)}
 	case err != nil:
@@ -98,14 +103,36 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	return o.outcome(t, key, last)
 }
 
-// outcome prints what the operator found.
+// settled tells whether the conditions say something that does not pass by itself.
+func settled(conditions []metav1.Condition) bool {
+	ready, _ := readyLine(conditions)
+	return apimeta.IsStatusConditionTrue(conditions, meta.StalledCondition) ||
+		ready != metav1.ConditionUnknown && !apimeta.IsStatusConditionTrue(conditions, meta.ReconcilingCondition)
+}
+
+// outcome prints what the operator found. A suspended object may well be ready, with
+// what it had before: a script must not take that for what was just pushed.
 func (o *reconcileOptions) outcome(t target, key types.NamespacedName, object client.Object) error {
 	ready, message := readyLine(t.conditions(object))
+	suspended, done := t.suspended(object), settled(t.conditions(object))
 	icons := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "✔", metav1.ConditionFalse: "✗", metav1.ConditionUnknown: "⟳"}
-	if _, err := fmt.Fprintf(o.Out, "%s %s %s: %s\n", icons[ready], t.kind, key, message); err != nil {
+	icon := icons[ready]
+	switch {
+	case suspended:
+		icon = "⏸"
+	case !done:
+		icon = icons[metav1.ConditionUnknown]
+	}
+	if _, err := fmt.Fprintf(o.Out, "%s %s %s: %s\n", icon, t.kind, key, message); err != nil {
 		return err
 	}
-	if ready == metav1.ConditionFalse {
+	switch {
+	case suspended:
+		o.hint("Next: addonflow resume %s %s -n %s", t.kind, key.Name, key.Namespace)
+		return &exitError{code: exitSuspended, err: fmt.Errorf("%s %s is suspended: nothing new was taken up", t.kind, key)}
+	case !done:
+		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s still reconciling after %s", t.kind, key, o.timeout)}
+	case ready != metav1.ConditionTrue:
 		return &exitError{code: exitFailed}
 	}
 	return nil

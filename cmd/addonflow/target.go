@@ -50,6 +50,13 @@ func targets() []target {
 	}
 }
 
+// suspended tells whether spec or the annotation suspends the object. Any value but
+// "false" does, as the operator has it: whoever sets it means to stop something.
+func (t target) suspended(o client.Object) bool {
+	value, ok := o.GetAnnotations()[v1alpha1.SuspendAnnotation]
+	return t.declared(o) || ok && value != "false"
+}
+
 // onKind reads a value of one kind; of another, its zero.
 func onKind[K, T any](read func(*K) T) func(client.Object) T {
 	return func(o client.Object) T {
