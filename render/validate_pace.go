@@ -1,6 +1,7 @@
 package render
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -115,6 +116,12 @@ func durationFlaws(at fieldPath, value any) []flaw {
 func shown(value any) string {
 	const most = 40
 	text := fmt.Sprint(value)
+	switch value.(type) {
+	case map[string]any, []any:
+		if written, err := json.Marshal(value); err == nil {
+			text = string(written)
+		}
+	}
 	if len(text) > most {
 		return strings.ToValidUTF8(text[:most], "") + "..."
 	}

@@ -50,6 +50,9 @@ func (f *findings) declared(field string, object map[string]any, zero zeroRule) 
 	slices.Sort(names)
 	for _, name := range names {
 		value, path := object[name], field+"."+name
+		if value == nil {
+			continue // absent, as in the API server
+		}
 		switch name {
 		case "maxConcurrency", "maxConcurrentlyUpdating":
 			f.declaredQuantity(path, value, zero)
@@ -58,16 +61,25 @@ func (f *findings) declared(field string, object map[string]any, zero zeroRule) 
 		case "minSuccessTime":
 			f.declaredSoak(path, value)
 		case "progressDeadline":
-			if text, ok := value.(string); ok {
-				f.deadline(path, text)
-			} else {
-				f.add(path, fmt.Sprintf("%v: %s", value, errDeadline), hintDeadline)
-			}
+			f.declaredDeadline(path, value)
 		case "all", "progressive", "progressivePerGroup", "rollingUpdateWithPlacement":
 			if block, ok := value.(map[string]any); ok {
 				f.declared(path, block, zero)
 			}
 		}
+	}
+}
+
+// declaredDeadline refuses an empty text, which only a type without a value may have.
+func (f *findings) declaredDeadline(field string, value any) {
+	text, isString := value.(string)
+	switch {
+	case !isString:
+		f.add(field, asWritten(value)+": "+errDeadline.Error(), hintDeadline)
+	case text == "":
+		f.add(field, `"": `+errDeadline.Error(), hintDeadline)
+	default:
+		f.deadline(field, text)
 	}
 }
 
@@ -111,8 +123,21 @@ func quantityFrom(value any) (v intstr.IntOrString, shown string, ok bool) {
 		}
 		return whole(i)
 	default:
-		return v, fmt.Sprint(value), false
+		return v, asWritten(value), false
 	}
+}
+
+// asWritten is a value of the wrong type as JSON has it, cut to what a message can hold.
+func asWritten(value any) string {
+	const most = 40
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprintf("a %T", value)
+	}
+	if len(text) > most {
+		return strings.ToValidUTF8(string(text[:most]), "") + "..."
+	}
+	return string(text)
 }
 
 // whole refuses what no fleet has, so that it is named and not cut to 32 bits.
@@ -137,7 +162,7 @@ func ofOCM(field string) bool {
 func (f *findings) declaredSoak(field string, value any) {
 	problem := ""
 	if text, ok := value.(string); !ok {
-		problem = fmt.Sprintf("%v: must be a duration", value)
+		problem = asWritten(value) + ": must be a duration"
 	} else if d, err := time.ParseDuration(text); err != nil {
 		problem = fmt.Sprintf("%q: must be a duration", text)
 	} else if d < 0 {

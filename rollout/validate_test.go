@@ -148,31 +148,40 @@ func TestValidateDeclared(t *testing.T) {
 		reason, in string
 		want       []string
 	}{
-		"row 8, 0":      {"typed, it looks like a field left out", `{"progressive":{"maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 8, 0%":     {"", `{"progressive":{"maxConcurrency":"0%"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 8, text 0": {"", `{"progressive":{"maxConcurrency":"0"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"0 in a stage":  {"it holds", `{"placement":{"name":"a"},"maxConcurrency":0}`, nil},
-		"row 9, 1.5":    {"", `{"progressive":{"maxFailures":1.5}}`, []string{"s.progressive.maxFailures InvalidRolloutStrategy"}},
-		"row 9, 1e10":   {"", `{"progressive":{"maxConcurrency":1e10}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 9, true":   {"", `{"progressive":{"maxConcurrency":true}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 12":        {"", `{"all":{"progressDeadline":"5d"}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
-		"row 12, 5":     {"", `{"all":{"progressDeadline":5}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
-		"row 13, 5":     {"", `{"progressive":{"minSuccessTime":5}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
-		"row 13, 5d":    {"", `{"progressive":{"minSuccessTime":"5d"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
-		"row 13, -5m":   {"", `{"progressive":{"minSuccessTime":"-5m"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
-		"row 13, 300us": {"the schema has no unit below ms", `{"progressive":{"minSuccessTime":"300us"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
-		"row 13, .5h":   {"", `{"placement":{"name":"a"},"minSuccessTime":".5h"}`, []string{"s.minSuccessTime InvalidDuration"}},
-		"row 13, 1.5h":  {"", `{"placement":{"name":"a"},"minSuccessTime":"1.5h500ms"}`, nil},
-		"good":          {"", `{"type":"Progressive","progressive":{"minSuccessTime":"0","maxConcurrency":"10","maxFailures":0,"progressDeadline":"1h30m"}}`, nil},
-		"all at once":   {"every error, in order", `{"progressive":{"minSuccessTime":"x","maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy", "s.progressive.minSuccessTime InvalidDuration"}},
+		"row 8, 0":         {"typed, it looks like a field left out", `{"progressive":{"maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 8, 0%":        {"", `{"progressive":{"maxConcurrency":"0%"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 8, text 0":    {"", `{"progressive":{"maxConcurrency":"0"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"0 in a stage":     {"it holds", `{"placement":{"name":"a"},"maxConcurrency":0}`, nil},
+		"row 9, 1.5":       {"", `{"progressive":{"maxFailures":1.5}}`, []string{"s.progressive.maxFailures InvalidRolloutStrategy"}},
+		"row 9, 1e10":      {"", `{"progressive":{"maxConcurrency":1e10}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 9, true":      {"", `{"progressive":{"maxConcurrency":true}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 12":           {"", `{"all":{"progressDeadline":"5d"}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
+		"row 12, 5":        {"", `{"all":{"progressDeadline":5}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
+		"row 13, 5":        {"", `{"progressive":{"minSuccessTime":5}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"row 13, 5d":       {"", `{"progressive":{"minSuccessTime":"5d"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"row 13, -5m":      {"", `{"progressive":{"minSuccessTime":"-5m"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"null is absent":   {"as in the API server", `{"progressive":{"maxConcurrency":null,"maxFailures":null,"minSuccessTime":null,"progressDeadline":null},"all":null}`, nil},
+		"empty deadline":   {"the schema refuses it", `{"progressive":{"progressDeadline":""}}`, []string{"s.progressive.progressDeadline InvalidRolloutStrategy"}},
+		"row 9, an object": {"", `{"progressive":{"maxConcurrency":{"a":1}}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"row 13, 300us":    {"the schema has no unit below ms", `{"progressive":{"minSuccessTime":"300us"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"row 13, .5h":      {"", `{"placement":{"name":"a"},"minSuccessTime":".5h"}`, []string{"s.minSuccessTime InvalidDuration"}},
+		"row 13, 1.5h":     {"", `{"placement":{"name":"a"},"minSuccessTime":"1.5h500ms"}`, nil},
+		"good":             {"", `{"type":"Progressive","progressive":{"minSuccessTime":"0","maxConcurrency":"10","maxFailures":0,"progressDeadline":"1h30m"}}`, nil},
+		"all at once":      {"every error, in order", `{"progressive":{"minSuccessTime":"x","maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy", "s.progressive.minSuccessTime InvalidDuration"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var object map[string]any
 			if err := json.Unmarshal([]byte(tc.in), &object); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, fields(ValidateDeclared("s", object))); diff != "" {
+			got := ValidateDeclared("s", object)
+			if diff := cmp.Diff(tc.want, fields(got)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, e := range got {
+				if strings.Contains(e.Message, "map[") || strings.Contains(e.Message, "<nil>") {
+					t.Errorf("it says %q", e.Error())
+				}
 			}
 		})
 	}
