@@ -7,7 +7,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,6 +66,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	if err := lines.write(&r); err != nil {
 		return err
 	}
+	o.hintRefused(ctx, hub, &r)
 	return o.verdict(&r)
 }
 
@@ -100,7 +103,28 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 		}
 		return &exitError{code: exitNotFound, err: fmt.Errorf("%s is gone", rolloutKey(key))}
 	}
+	o.hintRefused(ctx, hub, last)
 	return o.verdict(last)
+}
+
+// hintRefused says that the outcome is not that of the newest commit, when the source
+// refused that one. It is a hint alone: a source that cannot be read has none.
+func (o *statusOptions) hintRefused(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) {
+	if r.Spec.Target == nil {
+		return
+	}
+	var source v1alpha1.AddOnSource
+	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.Target.Source}
+	if err := hub.Get(ctx, key, &source); err != nil {
+		return
+	}
+	s := source.Status
+	if s.LastAttemptedRevision == s.LastAppliedRevision || s.LastAttemptedRevision == r.Spec.Target.Commit ||
+		!apimeta.IsStatusConditionTrue(s.Conditions, meta.StalledCondition) {
+		return
+	}
+	o.hint("warning: source %s refused %s, so this is about a commit before it; see: addonflow get sources %s -n %s",
+		source.Name, s.LastAttemptedRevision, source.Name, source.Namespace)
 }
 
 // verdict is the exit code of an outcome, and what a person might do next.
