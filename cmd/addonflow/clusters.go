@@ -103,7 +103,7 @@ func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []str
 		clusters = append(clusters, planned...)
 	}
 	if missing := absent(objects, names); len(missing) > 0 {
-		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find rollouts %s", strings.Join(missing, ", "))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find clusters of rollouts %s", strings.Join(missing, ", "))}
 	}
 	if len(clusters) == 0 {
 		w.hint("No clusters found.")

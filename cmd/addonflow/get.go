@@ -159,7 +159,11 @@ func (o *getOptions) printer() (printers.ResourcePrinter, error) {
 		return nil, err
 	}
 	printer, err := o.print.WithTypeSetter(scheme).ToPrinter()
-	if err != nil {
+	switch {
+	case genericclioptions.IsNoCompatiblePrinterError(err):
+		formats := strings.Join(append([]string{outputWide}, o.print.AllowedFormats()...), ", ")
+		return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot print as %q: one of %s", *o.print.OutputFormat, formats)}
+	case err != nil:
 		return nil, &exitError{code: exitUsage, err: err}
 	}
 	return printer, nil

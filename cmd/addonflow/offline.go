@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -21,6 +22,9 @@ type compiled struct {
 // compileDir reads a directory and compiles it as the operator compiles a commit,
 // without a hub: what is referenced and not in it is missing, not wrong.
 func compileDir(ctx context.Context, dir string) (compiled, error) {
+	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
+		return compiled{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", dir)}
+	}
 	tree, err := gitsource.TreeFromDir(dir)
 	if err != nil {
 		return compiled{}, &exitError{code: exitNotFound, err: err}

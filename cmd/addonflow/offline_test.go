@@ -186,6 +186,8 @@ func TestRenderUsage(t *testing.T) {
 	for args, want := range map[string]int{
 		"render nowhere":                                                 exitNotFound,
 		"lint nowhere":                                                   exitNotFound,
+		"lint ../../examples/source.yaml":                                exitUsage,
+		"render ../../examples/hello --cluster Bad_Name":                 exitUsage,
 		"render ../../examples/hello -o json":                            exitUsage,
 		"render ../../examples/hello --placement all":                    exitUsage,
 		"render ../../examples/hello --placement default/nobody":         exitFailed,

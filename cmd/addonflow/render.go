@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/yaml"
 
@@ -65,6 +66,9 @@ add-on's default configuration.`,
 func (o *renderOptions) run(ctx context.Context, dir string) error {
 	if o.output != outputObjects && o.output != outputWorks {
 		return &exitError{code: exitUsage, err: fmt.Errorf("cannot print %q: one of %s, %s", o.output, outputObjects, outputWorks)}
+	}
+	if wrong := validation.IsDNS1123Label(o.cluster); len(wrong) > 0 {
+		return &exitError{code: exitUsage, err: fmt.Errorf("cannot use --cluster=%q: %s", o.cluster, wrong[0])}
 	}
 	placements, err := parsePlacements(o.placements)
 	if err != nil {
