@@ -53,6 +53,22 @@ func badVariables(t *testing.T) []badInput {
 		},
 		{"row_23_install_namespace_is_free", variable("  - {name: GREETING, value: a}", "  - {name: INSTALL_NAMESPACE, value: b}"), nil},
 		{"row_23_hub_kubeconfig_may_be_overridden", variable("  - {name: GREETING, value: a}", "  - {name: HUB_KUBECONFIG, value: /b}"), nil},
+		{
+			"row_24_replicas_in_words", hello().edited(t, templateFile, "replicas: 1", `replicas: "three"`),
+			one(ReasonInvalidType, templateFile, "manifests[0].spec.replicas: must be an integer", "without quotes"),
+		},
+		{
+			"row_24_replicas_of_an_untyped_variable", hello().edited(t, templateFile, "replicas: 1", `replicas: "{{GREETING}}"`),
+			one(ReasonInvalidType, templateFile, "manifests[0].spec.replicas: must be an integer", "addonflow.io/typed-variables: GREETING=integer"),
+		},
+		{
+			"row_30_api_version", hello().edited(t, templateFile, "apiVersion: apps/v1", "apiVersion: apps/V 1"),
+			one(ReasonInvalidManifest, templateFile, "manifests[0].apiVersion", "is no apiVersion"),
+		},
+		{
+			"row_30_api_version_without_group", hello().edited(t, templateFile, "apiVersion: apps/v1", "apiVersion: /v1"),
+			one(ReasonInvalidManifest, templateFile, "manifests[0].apiVersion"),
+		},
 		{"row_24_null_value", greeting("null"), one(ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it")},
 		{"row_24_tilde_value", greeting("~"), one(ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it")},
 		{"row_24_nothing_after_the_colon", greeting(""), one(ReasonInvalidType, configFile, "must be a string; quote it")},

@@ -30,6 +30,7 @@ func manifestFlaws(object map[string]any) []flaw {
 	}
 	var flaws []flaw
 	seen := map[identity]int{}
+	typed := declaredType(object)
 	for i, manifest := range manifests {
 		at := manifestsAt.index(i)
 		content, isObject := manifest.(map[string]any)
@@ -37,7 +38,7 @@ func manifestFlaws(object map[string]any) []flaw {
 			flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d must be an object", i)})
 			continue
 		}
-		found := oneManifestFlaws(at, i, content)
+		found := append(oneManifestFlaws(at, i, content), replicasFlaws(at, content, typed)...)
 		flaws = append(flaws, found...)
 		if len(found) > 0 {
 			continue
@@ -85,6 +86,9 @@ func oneManifestFlaws(at fieldPath, i int, manifest map[string]any) []flaw {
 	if len(flaws) > 0 {
 		return flaws
 	}
+	if f, wrong := apiVersionFlaw(at.child(apiVersionKey), manifest); wrong {
+		return []flaw{f}
+	}
 	if manifest[kindKey] == "List" {
 		return []flaw{{field: at, reason: ReasonInvalidManifest, message: "a List cannot be deployed", hint: "write its items as manifests of their own"}}
 	}
@@ -93,6 +97,50 @@ func oneManifestFlaws(at fieldPath, i int, manifest map[string]any) []flaw {
 		return []flaw{{field: at.child(metadataKey), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no metadata.name", i)}}
 	}
 	return append(flaws, manifestMetadataFlaws(at.child(metadataKey), i, manifest, metadata)...)
+}
+
+// apiVersionFlaw holds a group and version to the names the API server serves; the
+// schema of embedded resources counts their slashes only.
+func apiVersionFlaw(at fieldPath, manifest map[string]any) (flaw, bool) {
+	text, _ := manifest[apiVersionKey].(string)
+	if strings.Contains(text, "{{") {
+		return flaw{}, false
+	}
+	parsed, err := schema.ParseGroupVersion(text)
+	if err == nil && len(validation.IsDNS1035Label(parsed.Version)) == 0 &&
+		(!strings.Contains(text, "/") || len(validation.IsDNS1123Subdomain(parsed.Group)) == 0) {
+		return flaw{}, false
+	}
+	return flaw{
+		field: at, reason: ReasonInvalidManifest,
+		message: fmt.Sprintf("%q is no apiVersion", shown(text)), hint: "write group/version as in apps/v1, or v1",
+	}, true
+}
+
+// declaredType returns whether a template declares a variable with a type. Where its
+// annotation cannot be read, which is reported elsewhere, any variable may have one.
+func declaredType(object map[string]any) func(name string) bool {
+	text, _ := valueAt(object, metadataKey, "annotations", TypedVariablesAnnotation).(string)
+	typed, err := ParseTypedVariables(text)
+	return func(name string) bool { return err != nil || typed[name] != "" }
+}
+
+// replicasFlaws finds a text where a workload has its number of replicas, which the
+// managed cluster would refuse.
+func replicasFlaws(at fieldPath, manifest map[string]any, typed func(name string) bool) []flaw {
+	apiVersion, _ := manifest[apiVersionKey].(string)
+	text, isText := valueAt(manifest, specKey, "replicas").(string)
+	if !isText || !strings.HasPrefix(apiVersion, appsv1.GroupName+"/") {
+		return nil
+	}
+	hint := "write a number without quotes"
+	if name, whole := wholeReference(text); whole {
+		if typed(name) {
+			return nil
+		}
+		hint = fmt.Sprintf("declare it with annotation %s: %s=%s", TypedVariablesAnnotation, name, TypeInteger)
+	}
+	return []flaw{{field: at.child(specKey).child("replicas"), reason: ReasonInvalidType, message: "must be an integer, not string", hint: hint}}
 }
 
 func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]any) []flaw {
