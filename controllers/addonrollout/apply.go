@@ -34,6 +34,9 @@ type applied struct {
 	unfinished bool
 	// failed names the clusters that could not be written, by name, and why.
 	failed []v1alpha1.ClusterReason
+	// held names the clusters whose revision has no body any more: they keep what
+	// they run and are not repaired.
+	held []v1alpha1.ClusterReason
 }
 
 // round is one round of writes for one rollout.
@@ -91,10 +94,19 @@ func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, 
 			d.works.forget(client.ObjectKeyFromObject(w))
 		}
 		d.leave()
+	case errors.Is(err, errRevisionMissing):
+		d.hold(m.name, err)
 	default:
 		d.fail(m.name, err)
 	}
 	return nil
+}
+
+// hold remembers that a cluster cannot be repaired to what it runs.
+func (d *round) hold(cluster string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.result.held = append(d.result.held, v1alpha1.ClusterReason{Cluster: cluster, Reason: err.Error()})
 }
 
 // leave says that something is left for the next round.

@@ -3,6 +3,7 @@ package addonrollout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,6 +113,11 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 	if wrote.unfinished {
 		after = sooner(after, r.Pace)
 	}
+	if len(wrote.held) > 0 {
+		// The body may be restored; nothing else wakes us for it but its creation.
+		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.RevisionMissingReason, "Held "+named(wrote.held))
+		after = sooner(after, heldFor)
+	}
 	if len(wrote.failed) > 0 {
 		err := writeError(wrote.failed)
 		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.ApplyFailedReason, err.Error())
@@ -134,18 +140,28 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
+// heldFor is how long clusters are held before the missing revision is looked for again.
+const heldFor = 10 * time.Minute
+
 // writeError names the first clusters that could not be written.
 func writeError(failed []v1alpha1.ClusterReason) error {
+	return fmt.Errorf("cannot write %s", named(failed))
+}
+
+// named counts clusters and names the first of them with the reason, in order, so
+// that the same clusters give the same text.
+func named(clusters []v1alpha1.ClusterReason) string {
 	const shown = 3
+	sorted := slices.SortedFunc(slices.Values(clusters), func(a, b v1alpha1.ClusterReason) int { return strings.Compare(a.Cluster, b.Cluster) })
 	parts := make([]string, 0, shown+1)
-	for i, f := range failed {
+	for i, c := range sorted {
 		if i == shown {
-			parts = append(parts, fmt.Sprintf("and %d more", len(failed)-shown))
+			parts = append(parts, fmt.Sprintf("and %d more", len(sorted)-shown))
 			break
 		}
-		parts = append(parts, f.Cluster+": "+f.Reason)
+		parts = append(parts, c.Cluster+": "+c.Reason)
 	}
-	return fmt.Errorf("cannot write %d clusters: %s", len(failed), strings.Join(parts, "; "))
+	return fmt.Sprintf("%d clusters: %s", len(sorted), strings.Join(parts, "; "))
 }
 
 // announce sends an event for what happened: a new target, and the end of a rollout.
