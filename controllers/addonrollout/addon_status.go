@@ -50,6 +50,12 @@ type move struct {
 	hidesTemplateHash bool
 }
 
+// done is the move as it is when it is done.
+func (m move) done() move {
+	m.state = moveDone
+	return m
+}
+
 // availability is the add-on's Available condition in the making.
 type availability struct {
 	status  metav1.ConditionStatus

@@ -73,7 +73,8 @@ func (r *Reconciler) apply(ctx context.Context, o *observation, plan rollout.Pla
 			g.Go(func() error { return d.cluster(ctx, m, &plan.Clusters[i], kinds[m.name]) })
 		}
 	}
-	return d.result, g.Wait()
+	err := g.Wait()
+	return d.result, err
 }
 
 // cluster writes one cluster. Only the end of the context is an error of the round.
@@ -218,6 +219,9 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 		// in. That is a move like any other: it waits for its admission.
 		return nil
 	}
+	if p.State == rollout.Parked {
+		return nil // lost: what it says of itself is old, and what we say can wait
+	}
 	mv, err := d.moveOf(m, p, addOn, rendered)
 	if err != nil {
 		return err
@@ -255,7 +259,8 @@ func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.M
 	switch {
 	case p.State == rollout.Failed || p.State == rollout.TimedOut:
 		mv.state = moveFailed
-	case current && (m.health.Verified || !admitted(p)):
+	case current && (m.health.Verified || !admitted(p) && appliedAlready(addOn.Status.ConfigReferences, mv.done())):
+		// Unverified is done only where it was verified before, and fell ill since.
 		mv.state = moveDone
 	}
 	return mv, nil

@@ -31,15 +31,16 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		Spec:                 ro.Spec,
 		Suspended:            suspended(ro),
 		TargetVerifiedBefore: previous.Reverting,
-		Previous:             rollout.Previous{Phase: previous.Phase},
-		Ledger:               previous.Ledger,
-		Placements:           o.placements,
-		ParkAfter:            r.ParkAfter,
-		RemovalGrace:         r.RemovalGrace,
-		ApprovedRemoval:      ro.Annotations[v1alpha1.ApproveRemovalAnnotation],
+		// What is stored, not what it advances to: an empty status is rebuilt.
+		Previous:        rollout.Previous{Phase: ro.Status.Phase},
+		Ledger:          previous.Ledger,
+		Placements:      o.placements,
+		ParkAfter:       r.ParkAfter,
+		RemovalGrace:    r.RemovalGrace,
+		ApprovedRemoval: ro.Annotations[v1alpha1.ApproveRemovalAnnotation],
 	}
-	if previous.Target != nil {
-		in.Previous.Target = previous.Target.Digest
+	if ro.Status.Target != nil {
+		in.Previous.Target = ro.Status.Target.Digest
 	}
 	var stable *render.Renderer
 	if previous.Stable != nil {

@@ -166,6 +166,10 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 			return t, t.err
 		}
 	}
+	if t.err != nil && t.before.Target == nil {
+		// Nothing was planned: the status stays empty, so that it is rebuilt yet.
+		next.Target, next.TargetSince = nil, nil
+	}
 	if t.plan.Guard != "" {
 		t.verdict = verdict{waiting: v1alpha1.DeletionGuardReason, message: t.plan.Guard}
 	}

@@ -121,7 +121,8 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 	if len(wrote.failed) > 0 {
 		err := writeError(wrote.failed)
 		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.ApplyFailedReason, err.Error())
-		return ctrl.Result{}, err // retried with backoff
+		// Not returned: backing off for one cluster would hold the clocks of all others.
+		after = sooner(after, retryAfter)
 	}
 	if t.err != nil && t.verdict.waiting != "" {
 		after = sooner(after, time.Minute)
@@ -139,6 +140,9 @@ func sooner(a, b time.Duration) time.Duration {
 	}
 	return min(a, b)
 }
+
+// retryAfter is how long after a failed write it is tried again.
+const retryAfter = 15 * time.Second
 
 // heldFor is how long clusters are held before the missing revision is looked for again.
 const heldFor = 10 * time.Minute
