@@ -27,29 +27,30 @@ type Problem struct {
 	Message, Hint string
 }
 
-// String returns path:line: Kind/name: field: problem; hint.
+// String returns path:line: Kind/name: field: problem; hint, always one line: what
+// came from a file can neither start a second one nor steer a terminal.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Path != "" {
-		b.WriteString(p.Path)
+		b.WriteString(visible(p.Path))
 		if p.Line > 0 {
 			fmt.Fprintf(&b, ":%d", p.Line)
 		}
 		b.WriteString(": ")
 	}
 	if p.Kind != "" {
-		b.WriteString(p.Kind)
+		b.WriteString(visible(p.Kind))
 		if p.Name != "" {
-			b.WriteString("/" + p.Name)
+			b.WriteString("/" + visible(p.Name))
 		}
 		b.WriteString(": ")
 	}
 	if p.Field != "" {
-		b.WriteString(p.Field + ": ")
+		b.WriteString(visible(p.Field) + ": ")
 	}
-	b.WriteString(p.Message)
+	b.WriteString(visible(p.Message))
 	if p.Hint != "" {
-		b.WriteString("; " + p.Hint)
+		b.WriteString("; " + visible(p.Hint))
 	}
 	return b.String()
 }
