@@ -92,7 +92,7 @@ func TestDecodeMistakes(t *testing.T) {
 		"row 34: a bare tag, anchored":  {"a: [\"é\", &x ! 1]\n", []string{"InvalidYAML f:1: the tag ! is not allowed"}},
 		"row 34: on a key":              {"!x a: 1\n", []string{"InvalidYAML f:1: the tag !x is not allowed"}},
 		"a tag that does not fit":       {"a: !!int x\n", []string{`InvalidYAML f:1: the tag !!int does not fit the value x; quote it: "x"`}},
-		"an unknown anchor":             {"a: 1\nb: *x\n", []string{"InvalidYAML f: unknown anchor 'x' referenced"}},
+		"an unknown anchor":             {"a: 1\nb: *x\n", []string{"InvalidYAML f:2: unknown anchor 'x' referenced"}},
 		"infinity":                      {"a: .inf\n", []string{`InvalidYAML f:1: the number has no JSON form; quote it: ".inf"`}},
 		"65 bits":                       {"a: 18446744073709551615\n", []string{`InvalidYAML f:1: the number does not fit into 64 bits and would be rounded; quote it: "18446744073709551615"`}},
 		"a key that is a boolean":       {"on: push\n", []string{`InvalidYAML f:1: the key on is read as the boolean true; quote it: "on"`}},

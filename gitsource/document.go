@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -147,9 +148,10 @@ func syntaxMistake(text []byte, err error) mistake {
 		m.line, _ = strconv.Atoi(found[1])
 		message = strings.Replace(message, found[0], "", 1)
 	}
+	m.line = cmp.Or(syntaxLine(text, err), m.line)
 	m.message = printable(message)
 	lines := strings.Split(string(text), "\n")
-	// The parser notices some mistakes a line late, and counts some lines from 0.
+	// The parser notices some mistakes a line late.
 	for _, line := range []int{m.line, m.line - 1, m.line + 1} {
 		if line < 1 || line > len(lines) {
 			continue
