@@ -28,8 +28,11 @@ type BuildOptions struct {
 // kustomizationNames are the file names kustomize knows.
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// Build returns the objects the directory declares, or everything that is wrong
-// with it; never both. A directory with a kustomization file is built by kustomize,
+// Build returns the objects the directory declares and everything that is wrong with
+// it. With any problem the objects are those that could be read in spite of it, in
+// which to look for more problems: they must not be applied, and what is not among
+// them may be in a broken file or kustomization. Nothing of a file with a syntax
+// error is returned, and nothing of a kustomization with any problem. A directory with a kustomization file is built by kustomize,
 // in memory. Of any other directory every *.yaml and *.yml file in it is taken, and
 // its sub-directories in the same way, so that a nested kustomization is built as
 // one (Flux). Names that start with a dot are skipped.
@@ -51,11 +54,8 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 	}
 	objects := b.directory(ctx, dir)
 	b.duplicates(objects)
-	if len(b.problems) > 0 {
-		// Two kustomizations that share a base find the same mistakes in it.
-		return nil, slices.Compact(b.problems.Sorted())
-	}
-	return objects, nil
+	// Two kustomizations that share a base find the same mistakes in it.
+	return objects, slices.Compact(b.problems.Sorted())
 }
 
 // builder is one run of Build: what was read so far, and what is wrong with it.

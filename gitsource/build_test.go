@@ -218,12 +218,38 @@ func TestBuildProblems(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, problems := c.files.local(t).Build(t.Context(), c.o)
+			_, problems := c.files.local(t).Build(t.Context(), c.o)
 			if diff := cmp.Diff(c.want, lines(problems)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if objects != nil {
-				t.Errorf("objects beside problems: %v", names(objects))
+		})
+	}
+}
+
+func TestBuildReturnsWhatCouldBeRead(t *testing.T) {
+	cm := configMap("whole", "v")
+	for name, c := range map[string]struct {
+		files tree
+		want  []string
+	}{
+		"a syntax error":             {tree{"a.yaml": "a: [\n", "b.yaml": cm}, []string{"whole"}},
+		"a syntax error further on":  {tree{"a.yaml": configMap("half", "v") + "---\na: [\n", "b.yaml": cm}, []string{"whole"}},
+		"no object beside one":       {tree{"a.yaml": "apiVersion: v1\nkind: X\n---\n" + cm}, []string{"whole"}},
+		"a broken kustomization":     {tree{"a/kustomization.yaml": "resources: [b.yaml, c.yaml]\n", "a/b.yaml": configMap("b", "v"), "a/c.yaml": "a: [\n", "d.yaml": cm}, []string{"whole"}},
+		"an object that comes twice": {tree{"a.yaml": cm, "b.yaml": cm}, []string{"whole", "whole"}},
+		"nothing":                    {tree{"a.yaml": "a: [\n"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, problems := c.files.local(t).Build(t.Context(), BuildOptions{})
+			if len(problems) != 1 {
+				t.Errorf("got problems %v, want one", lines(problems))
+			}
+			var got []string
+			for _, o := range objects {
+				got = append(got, o.GetName())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}
