@@ -85,6 +85,14 @@ func (b *builder) start(name string) (string, *failure) {
 		}
 	}
 	dir, f := join("", cmp.Or(name, "."))
+	if f != nil && f.reason == RemoteResourceDenied {
+		// A directory may be called a@b; only kustomize would look for it elsewhere.
+		if inside, denied := join("", "./"+name); denied == nil {
+			if e, missing := b.find(path.Join(b.tree.base, inside)); missing == nil && e.kind == directory {
+				dir, f = inside, nil
+			}
+		}
+	}
 	if f != nil {
 		return "", f
 	}

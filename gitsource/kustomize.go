@@ -45,10 +45,10 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 	}
 	file := w.kustomizationOf(dir)
 	asked := w.trackOrigins(file)
-	fs := filesys.MakeFsInMemory()
+	fs := newAliasedFiles()
 	for _, name := range w.kept() {
 		if err := fs.WriteFile("/"+name, w.files[name]); err != nil {
-			b.add(problem.Problem{Reason: RenderFailed, Path: name, Message: printable(err.Error())})
+			b.add(problem.Problem{Reason: RenderFailed, Path: name, Message: oneLine(unaliased(err.Error()))})
 			return nil
 		}
 	}
@@ -254,7 +254,7 @@ func explainKustomize(err error) string {
 	if strings.Contains(err.Error(), scalarError) {
 		return "a replacement copies an object or a list; only strings, numbers and booleans can be copied"
 	}
-	return oneLine(err.Error())
+	return oneLine(unaliased(err.Error()))
 }
 
 // oneLine makes kustomize's error, which may span lines, one of bounded length.

@@ -233,7 +233,7 @@ func (w *walker) once(declared map[identity]source, sources []source) {
 func (w *walker) target(dir string, r reference) (string, entry, *failure) {
 	name, f := join(dir, r.path)
 	if f != nil {
-		return "", entry{}, f
+		return "", entry{}, w.mistaken(dir, r.path, f)
 	}
 	e, f := w.find(name)
 	switch {
@@ -247,6 +247,22 @@ func (w *walker) target(dir string, r reference) (string, entry, *failure) {
 		return "", entry{}, fail(RenderFailed, "%s is a file; a directory with a kustomization is wanted here", name)
 	}
 	return name, e, nil
+}
+
+// mistaken explains a name that kustomize would take for something to fetch although
+// it is in the directory, such as ns@2.yaml.
+func (w *walker) mistaken(dir, name string, f *failure) *failure {
+	if f.reason != RemoteResourceDenied {
+		return f
+	}
+	inside, denied := join(dir, "./"+name)
+	if denied != nil {
+		return f
+	}
+	if _, missing := w.find(inside); missing != nil {
+		return f
+	}
+	return &failure{RemoteResourceDenied, name + " could be read as a place outside of the repository", "write ./" + name}
 }
 
 // resources reads a file of objects and keeps it with Lists taken apart.

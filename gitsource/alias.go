@@ -1,0 +1,77 @@
+package gitsource
+
+import (
+	"encoding/hex"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// aliasPrefix starts the aliases of names that kustomize's file system in memory
+// does not take.
+const aliasPrefix = "addonflow-alias."
+
+var (
+	plainName    = regexp.MustCompile(`^[a-zA-Z0-9_.:-]+$`)
+	aliasPattern = regexp.MustCompile(regexp.QuoteMeta(aliasPrefix) + `([0-9a-f]+)`)
+)
+
+// aliasedFiles is a file system in memory that takes every name. Kustomize's own
+// knows only ASCII letters, digits and -_.: and so no "a b", "ü" or "c++"; in there
+// such a name has an alias. Kustomize sees none of them: it asks by name and is
+// answered with names, but in the text of errors, for which there is unaliased.
+//
+// Only what a build reads with is translated; it neither lists nor searches.
+type aliasedFiles struct{ filesys.FileSystem }
+
+func newAliasedFiles() aliasedFiles { return aliasedFiles{filesys.MakeFsInMemory()} }
+
+// WriteFile is part of filesys.FileSystem.
+func (a aliasedFiles) WriteFile(name string, content []byte) error {
+	return a.FileSystem.WriteFile(aliased(name), content)
+}
+
+// ReadFile is part of filesys.FileSystem.
+func (a aliasedFiles) ReadFile(name string) ([]byte, error) {
+	return a.FileSystem.ReadFile(aliased(name))
+}
+
+// IsDir is part of filesys.FileSystem.
+func (a aliasedFiles) IsDir(name string) bool { return a.FileSystem.IsDir(aliased(name)) }
+
+// Exists is part of filesys.FileSystem.
+func (a aliasedFiles) Exists(name string) bool { return a.FileSystem.Exists(aliased(name)) }
+
+// CleanedAbs is part of filesys.FileSystem.
+func (a aliasedFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
+	dir, file, err := a.FileSystem.CleanedAbs(aliased(name))
+	return filesys.ConfirmedDir(unaliased(dir.String())), unaliased(file), err
+}
+
+// aliased returns a path with an alias for each name that needs one. Names that look
+// like an alias get one, so that no two names share it.
+func aliased(name string) string {
+	segments := strings.Split(filepath.Clean(name), "/")
+	for i, s := range segments {
+		if s == "" || s == "." || s == ".." {
+			continue
+		}
+		if !plainName.MatchString(s) || strings.Contains(s, "..") || strings.Contains(s, aliasPrefix) {
+			segments[i] = aliasPrefix + hex.EncodeToString([]byte(s))
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// unaliased returns a path or text with the names that its aliases stand for.
+func unaliased(text string) string {
+	return aliasPattern.ReplaceAllStringFunc(text, func(alias string) string {
+		name, err := hex.DecodeString(strings.TrimPrefix(alias, aliasPrefix))
+		if err != nil {
+			return alias // not one of ours
+		}
+		return string(name)
+	})
+}
