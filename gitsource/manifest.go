@@ -2,6 +2,8 @@ package gitsource
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -71,6 +73,9 @@ func objects(path, field string, doc document) ([]source, problem.List) {
 	if items, ok := listItems(s); ok {
 		return expand(s, field, items)
 	}
+	if s.value["kind"] == "List" {
+		return nil, problem.List{withoutItems(s)}
+	}
 	if problems := checkManifest(s); len(problems) > 0 {
 		return nil, problems
 	}
@@ -82,6 +87,41 @@ func listItems(s source) ([]any, bool) {
 	kind, _ := s.value["kind"].(string)
 	items, ok := s.value["items"].([]any)
 	return items, ok && strings.HasSuffix(kind, "List")
+}
+
+// withoutItems is the problem of a List that lists nothing. Only kind List is one for
+// certain: any other kind may end like it.
+func withoutItems(s source) problem.Problem {
+	items, present := s.value["items"]
+	p := s.problem(InvalidManifest, "must be a list, found %s", describe(items))
+	p.Field, p.Line = "items", s.line("items")
+	if misspelt := s.misspelt("items"); !present && misspelt != "" {
+		return s.unknown(misspelt, "items")
+	}
+	if !present {
+		p.Message = "is missing"
+	}
+	return p
+}
+
+// misspelt returns the name under which the object has a field but for its case, or
+// "" where it has the field itself, or none.
+func (s source) misspelt(field string) string {
+	if _, present := s.value[field]; present {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.value)) {
+		if strings.EqualFold(name, field) {
+			return name
+		}
+	}
+	return ""
+}
+
+func (s source) unknown(name, field string) problem.Problem {
+	p := s.problem(InvalidManifest, "unknown field")
+	p.Field, p.Line, p.Hint = name, s.line(name), "did you mean "+field+"?"
+	return p
 }
 
 func expand(list source, field string, items []any) ([]source, problem.List) {
@@ -119,6 +159,9 @@ func checkManifest(s source) problem.List {
 	var problems problem.List
 	require := func(field string, value any, present bool) {
 		switch text, ok := value.(string); {
+		case !present && s.misspelt(topLevel(field)) != "":
+			name := topLevel(field)
+			problems = append(problems, s.unknown(s.misspelt(name), name))
 		case !present || value == nil:
 			p := s.problem(InvalidManifest, "is missing")
 			p.Field = field
@@ -155,6 +198,12 @@ func checkManifest(s source) problem.List {
 		}
 	}
 	return problems
+}
+
+// topLevel returns the first step of a field's path.
+func topLevel(field string) string {
+	name, _, _ := strings.Cut(field, ".")
+	return name
 }
 
 // line returns the line of a field of the source.
