@@ -169,5 +169,16 @@ func sameRemoval(a, b *v1alpha1.RemovalBudget) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Since.Equal(&b.Since) && a.Total == b.Total && a.WindowStart.Equal(b.WindowStart) && slices.Equal(a.Removed, b.Removed)
+	return a.Since.Equal(&b.Since) && a.Total == b.Total && a.Commit == b.Commit && a.Returned == b.Returned &&
+		a.WindowStart.Equal(b.WindowStart) && slices.Equal(a.Removed, b.Removed) && sameLifted(a.Lifted, b.Lifted) &&
+		slices.EqualFunc(a.Departed, b.Departed, func(a, b v1alpha1.Departed) bool {
+			return a.Since.Equal(&b.Since) && slices.Equal(a.Clusters, b.Clusters) && bytes.Equal(a.ClustersGzip, b.ClustersGzip)
+		})
+}
+
+func sameLifted(a, b *v1alpha1.LiftedRemoval) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Commit == b.Commit && a.At.Equal(&b.At)
 }

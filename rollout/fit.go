@@ -22,6 +22,9 @@ const (
 
 // fit encodes the ledger, with as many of the new admissions as it has room for.
 func (p *planner) fit() v1alpha1.Ledger {
+	if p.removal != nil {
+		p.removal.Departed = p.departures()
+	}
 	if kept := p.roomFor(); kept < len(p.grants) {
 		for _, g := range p.grants[kept:] {
 			g.u.entry, g.u.state, g.u.forTarget, g.u.grant = g.before, g.state, g.forTarget, 0
@@ -36,6 +39,10 @@ func (p *planner) fit() v1alpha1.Ledger {
 		if size(l) <= p.limit() {
 			break
 		}
+	}
+	for size(l) > p.limit() && p.removal != nil && len(p.removal.Departed) > 0 {
+		p.forgetDepartures()
+		l = p.encoded(len(p.grants), time.Hour)
 	}
 	return l
 }

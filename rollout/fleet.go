@@ -20,6 +20,8 @@ type unit struct {
 	member, leaving bool
 	// placement is the position of the last install placement that selects it; -1: none.
 	placement int
+	// departed is when it was first seen to be leaving; zero: it is not, or not noted.
+	departed time.Time
 	// named by a stage or strategy.
 	named bool
 
@@ -100,13 +102,20 @@ func (p *planner) assignRoles() {
 			u.member = true
 		case u.c.Installed == Ours:
 			u.member = true
-			u.leaving = leavable && u.placement < 0
+			u.leaving = leavable && !u.selected()
 		default:
-			u.member = u.placement >= 0 && p.spec.Removal == nil
+			u.member = u.selected() && p.spec.Removal == nil
 			u.state, u.reason = Ignored, "outside the install set: no install placement selects it"
 		}
 	}
 }
+
+// selected tells whether something installs the add-on on the cluster.
+func (u *unit) selected() bool { return u.placement >= 0 }
+
+// selective tells whether something selects who has the add-on; otherwise it is
+// installed by hand.
+func (p *planner) selective() bool { return p.byPlacements() }
 
 // markSelected notes the last install placement of each cluster: of two that select
 // a cluster the later has it, as in OCM.
@@ -129,7 +138,7 @@ func (p *planner) leavable() bool {
 	if p.spec.Removal != nil {
 		return true
 	}
-	return p.byPlacements() && p.untrusted(p.install) == ""
+	return p.selective() && p.untrusted(p.install) == ""
 }
 
 // byPlacements tells whether placements say who has the add-on.

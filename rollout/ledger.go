@@ -45,6 +45,8 @@ type allWave struct {
 type record struct {
 	entries map[string]*entry
 	all     []allWave
+	// departed is when each cluster that is leaving was first seen to.
+	departed map[string]time.Time
 }
 
 // decode reads a stored ledger and refuses one that breaks its invariants: names are
@@ -65,7 +67,31 @@ func decode(l v1alpha1.Ledger) (record, error) {
 			return record{}, fmt.Errorf("%w: parked list %d: %w", ErrCorruptLedger, i, err)
 		}
 	}
+	if l.Removal != nil {
+		for i, d := range l.Removal.Departed {
+			if err := r.addDeparted(d); err != nil {
+				return record{}, fmt.Errorf("%w: departed list %d: %w", ErrCorruptLedger, i, err)
+			}
+		}
+	}
 	return r, nil
+}
+
+func (r *record) addDeparted(d v1alpha1.Departed) error {
+	names, err := unpack(d.Clusters, d.ClustersGzip)
+	if err != nil {
+		return err
+	}
+	if r.departed == nil {
+		r.departed = make(map[string]time.Time, len(names))
+	}
+	for _, name := range names {
+		if _, ok := r.departed[name]; ok {
+			return fmt.Errorf("cluster %q departed twice", name)
+		}
+		r.departed[name] = d.Since.UTC()
+	}
+	return nil
 }
 
 func (r *record) addWave(w v1alpha1.Wave) error {

@@ -113,6 +113,12 @@ func (p *planner) attach(stored record) {
 			u.entry = &own
 		}
 	}
+	at = p.cursor()
+	for name, since := range stored.departed {
+		if u := at.find(name); u != nil {
+			u.departed = since
+		}
+	}
 	p.stored = stored.all
 }
 

@@ -41,7 +41,8 @@ type Plan struct {
 	// succeeded-at and makes the target the stable revision.
 	Succeeded bool
 	// Guard says in words what holds a removal back (DeletionGuard); "" when nothing does.
-	Guard string
+	// GuardHint says how to lift it, where that can be done; too long for a commit status.
+	Guard, GuardHint string
 
 	// RecheckAt is the next time at which the plan changes by the clock alone; zero:
 	// never.

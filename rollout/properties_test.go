@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func (w *world) happen() {
 	f := w.fleet
 	what := rapid.SampledFrom([]string{
 		"commit", "revert", "lose", "lose", "return", "return", "suspend", "resume", "policy", "unsettle", "settle",
-		"join", "gone", "collect", "hand-made",
+		"join", "gone", "collect", "hand-made", "deselect", "deselect", "select", "select", "approve", "disapprove",
 	}).Draw(w.T, "event")
 	w.history = append(w.history, what)
 	switch what {
@@ -115,6 +116,12 @@ func (w *world) happen() {
 		w.names = append(w.names, name)
 		g := &f.Policy.Placements[0].Groups[0]
 		g.Clusters = append(slices.Clone(g.Clusters), name)
+	case "deselect", "select":
+		w.selects(what == "select", w.cluster())
+	case "approve":
+		_, f.Policy.ApprovedRemoval, _ = strings.Cut(f.Policy.Spec.Target.Commit, "sha1:")
+	case "disapprove":
+		f.Policy.ApprovedRemoval = ""
 	case "gone":
 		f.Clusters[w.cluster()].Gone = rapid.IntRange(0, 3).Draw(w.T, "for good") == 0
 	case "hand-made":
@@ -124,6 +131,22 @@ func (w *world) happen() {
 	default:
 		f.Collect()
 	}
+}
+
+// selects makes the placements select a cluster, or none of them.
+func (w *world) selects(is bool, name string) {
+	pls := slices.Clone(w.fleet.Policy.Placements)
+	for i := range pls {
+		pls[i].Groups = slices.Clone(pls[i].Groups)
+		for j := range pls[i].Groups {
+			g := &pls[i].Groups[j]
+			g.Clusters = slices.DeleteFunc(slices.Clone(g.Clusters), func(c string) bool { return c == name })
+			if is && i == 0 && j == 0 {
+				g.Clusters = append(g.Clusters, name)
+			}
+		}
+	}
+	w.fleet.Policy.Placements = pls
 }
 
 func (w *world) settle(all bool) {
@@ -207,7 +230,7 @@ func (w *world) calm() {
 	f := w.fleet
 	f.CarryOut(w.late)
 	w.late = nil
-	f.Policy.Suspended = false
+	f.Policy.Suspended, f.Policy.ApprovedRemoval = false, ""
 	w.settle(true)
 	for i := range f.Policy.Spec.Stages {
 		if c := f.Policy.Spec.Stages[i].MaxConcurrency; c != nil && c.String() == "0" {

@@ -17,17 +17,19 @@ const removalPercent = 5
 // remove lets clusters of ours leave that nothing selects any more, or all of them
 // when the add-on is to go.
 //
-//	within the budget of the window      at once
-//	beyond it                            after the grace period, a budget per window
-//	the commit's removal is approved     all, at once
-//	a placement is missing or unsettled  nobody
+//	whoever left                         waits out a grace period of its own
+//	after it                             leaves, a budget per window
+//	came back meanwhile                  stays, and a new grace period is due
+//	the commit's removal is approved     all that had left by then, at once
+//	a placement is unsettled             nobody; grace periods go on
+//	a placement is missing               nobody, however long; they start anew
 //
-// Who was let go is noted in the ledger with the window it counts in, so that neither
-// a crash nor a shrink right after the first opens the budget anew.
+// Who left when, and who was let go in which window, stands in the ledger, so that
+// neither a crash nor a shrink right after the first opens the budget anew.
 func (p *planner) remove() {
 	leavers := p.leavers()
 	why := p.removalHeld(len(leavers))
-	lifted := p.removalLifted()
+	p.noteDepartures()
 	switch {
 	case why != "":
 		p.guard = why
@@ -35,11 +37,11 @@ func (p *planner) remove() {
 		p.stay(leavers, why)
 	case len(leavers) == 0:
 		p.keepWindow()
-	case lifted:
+	case p.spec.Removal != nil && p.removalLifted():
 		p.removal = nil
 		p.leave(leavers, "the removal of the add-on is approved for its commit")
 	default:
-		p.removeWithinBudget(leavers)
+		p.removeWithinBudget(p.lift(leavers))
 	}
 }
 
@@ -61,7 +63,7 @@ func (p *planner) leavers() []*unit {
 // removalHeld says why nobody at all may leave now.
 func (p *planner) removalHeld(leavers int) string {
 	switch {
-	case leavers == 0 && p.spec.Removal == nil && p.byPlacements() && p.orphans():
+	case leavers == 0 && p.spec.Removal == nil && p.selective() && p.orphans():
 		return p.untrusted(p.install) + ": nobody is removed"
 	case leavers == 0:
 		return ""
@@ -74,16 +76,30 @@ func (p *planner) removalHeld(leavers int) string {
 	return ""
 }
 
+// removalLifted tells whether the approval annotation names the commit in question:
+// the one that the add-on left Git with, or the one the fleet runs.
 func (p *planner) removalLifted() bool {
-	r := p.spec.Removal
-	return r != nil && r.Commit != "" && p.in.ApprovedRemoval == r.Commit
+	commit := p.removalCommit()
+	return commit != "" && p.in.ApprovedRemoval == commit
+}
+
+// removalCommit is the commit that an approval is to name.
+func (p *planner) removalCommit() string {
+	switch {
+	case p.spec.Removal != nil:
+		return p.spec.Removal.Commit
+	case p.spec.Target != nil:
+		_, sha, _ := strings.Cut(p.spec.Target.Commit, "sha1:")
+		return sha
+	}
+	return ""
 }
 
 // orphans tells whether a cluster of ours is selected by no placement that can be read.
 func (p *planner) orphans() bool {
 	for i := range p.units {
 		u := &p.units[i]
-		if u.member && u.c.Installed == Ours && u.placement < 0 {
+		if u.member && u.c.Installed == Ours && !u.selected() {
 			return p.untrusted(p.install) != ""
 		}
 	}
@@ -91,20 +107,28 @@ func (p *planner) orphans() bool {
 }
 
 // keepWindow drops the record of the removal once its window is over, or at once if
-// none was opened. While a placement is unsettled it stays: the shrink may be real,
-// and its grace period goes on.
+// none was opened. While somebody departed is still to leave, it stays, as does an
+// approval that was used, for as long as it is given.
 func (p *planner) keepWindow() {
-	if p.removal == nil || p.unsettled() {
+	r := p.removal
+	if r == nil {
 		return
 	}
-	if w := p.removal.WindowStart; w != nil {
+	if w := r.WindowStart; w != nil {
 		end := w.Add(p.in.RemovalGrace)
 		if p.now.Before(end) {
 			p.look(end)
 			return
 		}
+		r.WindowStart, r.Removed, r.Returned = nil, nil, 0
 	}
-	p.removal = nil
+	switch {
+	case p.anyDeparted():
+	case r.Lifted == nil:
+		p.removal = nil
+	default:
+		r.Total = 0 // counted anew when somebody leaves
+	}
 }
 
 // unsettled tells whether an install placement exists and is in motion.
@@ -115,37 +139,36 @@ func (p *planner) unsettled() bool {
 }
 
 func (p *planner) removeWithinBudget(leavers []*unit) {
-	r := p.removal
-	// A record without a window waits out its grace period. One is begun that way when
-	// the status is empty, since what the last window held is lost with it.
-	atOnce := r == nil && p.in.Previous.Target != "" || r != nil && r.WindowStart != nil
-	if r == nil {
-		r = &v1alpha1.RemovalBudget{Since: metav1.NewTime(p.second), Total: p.installed()}
-		p.removal = r
-	}
-	if r.WindowStart != nil && !p.now.Before(r.WindowStart.Add(p.in.RemovalGrace)) {
-		r.WindowStart, r.Removed = nil, nil
-	}
-	counted, pending := parted(leavers, r.Removed)
-	p.leave(counted, "leaves: nothing selects it any more")
-
-	budget := max(1, int(r.Total)*removalPercent/100)
-	room := max(0, budget-len(r.Removed))
-	grace := r.Since.Add(p.in.RemovalGrace)
-	if len(pending) > 0 && (len(pending) > room || !atOnce) && p.now.Before(grace) {
-		p.look(grace)
-		p.guard = fmt.Sprintf("%s to leave, the budget is %d: grace period until %s",
-			clusters(len(pending)), budget, clock(grace, p.now))
-		p.stay(pending, p.guard)
+	if len(leavers) == 0 {
+		p.keepWindow()
 		return
 	}
-	going := pending[:min(room, len(pending))]
+	r := p.begun()
+	if r.WindowStart != nil && !p.now.Before(r.WindowStart.Add(p.in.RemovalGrace)) {
+		r.WindowStart, r.Removed, r.Returned = nil, nil, 0
+	}
+	counted, pending := parted(leavers, r.Removed)
+	p.leave(counted, p.whyLeaving())
+
+	ripe, waiting := p.ripe(pending)
+	budget := max(1, int(r.Total)*removalPercent/100)
+	going := ripe[:min(max(0, budget-len(r.Removed)-int(r.Returned)), len(ripe))]
 	if len(going) > 0 {
 		p.reserveRemoval(r, going)
 		p.moved += len(going)
-		p.leave(going, "leaves: nothing selects it any more")
+		p.leave(going, p.whyLeaving())
 	}
-	p.waitForWindow(r, pending[len(going):], budget)
+	p.waitForWindow(r, ripe[len(going):], budget)
+	p.waitForGrace(waiting)
+}
+
+func (p *planner) whyLeaving() string { return "leaves: " + p.whyUnwanted() }
+
+func (p *planner) whyUnwanted() string {
+	if p.spec.Removal != nil {
+		return "the add-on is to go"
+	}
+	return "nothing selects it any more"
 }
 
 // reserveRemoval notes who goes in the current window, which begins anew: whenever one

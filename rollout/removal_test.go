@@ -23,7 +23,33 @@ func TestRemoval(t *testing.T) {
 	}
 	began := func(ago time.Duration) change {
 		return func(in *rollout.Input) {
-			in.Ledger.Removal = &v1alpha1.RemovalBudget{Since: metav1.NewTime(now().Add(-ago)), Total: 40}
+			since := metav1.NewTime(now().Add(-ago))
+			in.Ledger.Removal = &v1alpha1.RemovalBudget{
+				Since: since, Total: 40, Departed: []v1alpha1.Departed{{Since: since, Clusters: last(5)}},
+			}
+			if in.Spec.Removal != nil {
+				in.Ledger.Removal.Commit, in.Ledger.Removal.Departed = in.Spec.Removal.Commit, nil
+			}
+		}
+	}
+	// flapped says that the last cluster came back in between, after the others had left.
+	flapped := func(ago time.Duration) change {
+		return func(in *rollout.Input) {
+			d := &in.Ledger.Removal.Departed[0]
+			d.Clusters = d.Clusters[:len(d.Clusters)-1]
+			in.Ledger.Removal.Departed = append(in.Ledger.Removal.Departed, v1alpha1.Departed{
+				Since: metav1.NewTime(now().Add(-ago)), Clusters: last(1),
+			})
+		}
+	}
+	approves := func(annotation string) change {
+		return func(in *rollout.Input) {
+			in.Spec.Target.Commit, in.ApprovedRemoval = "main@sha1:abc", annotation
+		}
+	}
+	lifted := func(ago time.Duration) change {
+		return func(in *rollout.Input) {
+			in.Ledger.Removal.Lifted = &v1alpha1.LiftedRemoval{Commit: "abc", At: metav1.NewTime(now().Add(-ago))}
 		}
 	}
 	window := func(ago time.Duration, gone ...string) change {
@@ -49,16 +75,23 @@ func TestRemoval(t *testing.T) {
 		guard   string        // a part of it
 		phase   v1alpha1.Phase
 	}{
-		"within the budget":             {reason: "at once", change: []change{shrunkBy(2)}, removed: last(2), recheck: 5 * time.Minute},
+		"within the budget":             {reason: "it waits out the grace period all the same: it may be a flap", change: []change{shrunkBy(2)}, recheck: 5 * time.Minute, guard: "2 clusters to leave: grace period until 12:05 UTC"},
 		"beyond the budget":             {reason: "it waits out the grace period", change: []change{shrunkBy(3)}, recheck: 5 * time.Minute, guard: "grace period until 12:05 UTC"},
 		"in the grace period":           {reason: "it waits on", change: []change{shrunkBy(3), began(time.Minute)}, recheck: 4 * time.Minute, guard: "grace period"},
 		"after the grace period":        {reason: "at the budget's pace", change: []change{shrunkBy(5), began(5 * time.Minute)}, removed: last(5)[:2], recheck: 5 * time.Minute, guard: "3 clusters left to leave, 2 per 5m0s"},
-		"budget of the window gone":     {reason: "until the window is over", change: []change{shrunkBy(5), began(time.Hour), window(time.Minute, names[0], names[1])}, recheck: 4 * time.Minute, guard: "next at 12:04 UTC"},
-		"next window":                   {reason: "the next budget", change: []change{shrunkBy(5), began(time.Hour), window(5*time.Minute, names[0], names[1])}, removed: last(5)[:2], recheck: 5 * time.Minute, guard: "3 clusters left"},
+		"one flapped":                   {reason: "who came back in between has a grace period of its own", change: []change{shrunkBy(1), began(time.Hour), flapped(time.Minute)}, recheck: 4 * time.Minute, guard: "grace period until 12:04 UTC"},
+		"one of several flapped":        {reason: "the others go", change: []change{shrunkBy(2), began(time.Hour), flapped(time.Minute)}, removed: last(2)[:1], recheck: 4 * time.Minute, guard: "1 cluster to leave: grace period until 12:04 UTC"},
+		"budget of the window gone":     {reason: "until the window is over", change: []change{shrunkBy(5), began(time.Hour), window(time.Minute, "gone-1", "gone-2")}, recheck: 4 * time.Minute, guard: "next at 12:04 UTC"},
+		"next window":                   {reason: "the next budget", change: []change{shrunkBy(5), began(time.Hour), window(5*time.Minute, "gone-1", "gone-2")}, removed: last(5)[:2], recheck: 5 * time.Minute, guard: "3 clusters left"},
 		"a crash after reserving":       {reason: "who was counted goes, for no further budget", change: []change{shrunkBy(5), began(time.Hour), window(time.Minute, last(2)...)}, removed: last(2), recheck: 4 * time.Minute, guard: "3 clusters left"},
-		"a second small shrink":         {reason: "the budget counts over the window", change: []change{shrunkBy(1), began(time.Minute), window(time.Minute, names[0], names[1])}, recheck: 4 * time.Minute, guard: "1 cluster to leave, the budget is 2"},
-		"a second leaver in the window": {reason: "the budget has one left, and the window begins anew, so that no five minutes see more than two", change: []change{shrunkBy(1), began(4 * time.Minute), window(4*time.Minute, names[0])}, removed: last(1), recheck: 5 * time.Minute},
-		"an empty status":               {reason: "what the last window held is lost with it, so that the grace period comes first", change: []change{shrunkBy(1), func(in *rollout.Input) { in.Previous = rollout.Previous{} }}, recheck: 5 * time.Minute, guard: "grace period"},
+		"returned and left again":       {reason: "who was let go and has the add-on again leaves anew, and the budget is used up all the same", change: []change{shrunkBy(1), began(time.Hour), window(time.Minute, names[0], names[1])}, recheck: 4 * time.Minute, guard: "1 cluster left to leave, 2 per 5m0s: next at 12:04 UTC"},
+		"a second small shrink":         {reason: "the budget counts over the window", change: []change{shrunkBy(1), began(time.Hour), window(time.Minute, "gone-1", "gone-2")}, recheck: 4 * time.Minute, guard: "1 cluster left to leave, 2 per 5m0s"},
+		"a second leaver in the window": {reason: "the budget has one left, and the window begins anew, so that no five minutes see more than two", change: []change{shrunkBy(1), began(time.Hour), window(4*time.Minute, "gone-1")}, removed: last(1), recheck: 5 * time.Minute},
+		"an empty status":               {reason: "who left is not known any more, so that the grace period starts anew", change: []change{shrunkBy(1), func(in *rollout.Input) { in.Previous = rollout.Previous{} }}, recheck: 5 * time.Minute, guard: "grace period"},
+		"approved":                      {reason: "everybody that left, at once", change: []change{shrunkBy(5), approves("abc")}, removed: last(5)},
+		"another commit approved":       {reason: "that is another decision", change: []change{shrunkBy(5), approves("abd")}, recheck: 5 * time.Minute, guard: "grace period"},
+		"approved, and not gone yet":    {reason: "it was let go, and is to go", change: []change{shrunkBy(1), began(time.Hour), lifted(time.Minute), approves("abc")}, removed: last(1)},
+		"approved before it left":       {reason: "an approval is used once, or a flap a month later would take the fleet with it", change: []change{shrunkBy(1), began(time.Second), lifted(time.Minute), approves("abc")}, recheck: 5*time.Minute - time.Second, guard: "grace period"},
 		"they came back":                {reason: "nobody goes and nothing is kept", change: []change{began(time.Minute)}},
 		"they came back in a window":    {reason: "the window is remembered until it is over", change: []change{began(time.Minute), window(time.Minute, names[0])}, recheck: 4 * time.Minute},
 		"the placement is gone":         {reason: "it removes nobody, however long", change: []change{func(in *rollout.Input) { in.Placements = nil }, began(time.Hour)}, guard: "Placement default/all does not exist: nobody is removed"},

@@ -102,6 +102,19 @@ func scenarios() map[string]func() rollouttest.Scenario {
 				}),
 			}}
 		},
+		"placement-flaps": func() rollouttest.Scenario {
+			f := staged("v1", 6)
+			all, few := placement("all", rollouttest.Names(6)...), placement("all", rollouttest.Names(5)...)
+			flap := func(pl rollout.Placement) func(*rollouttest.Fleet) {
+				return func(f *rollouttest.Fleet) { f.Policy.Placements[1] = pl }
+			}
+			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{
+				at(0, "Placement all loses cluster-06", flap(few)),
+				at(4*time.Minute, "and has it again", flap(all)),
+				at(8*time.Minute, "and loses it", flap(few)),
+				at(12*time.Minute, "and has it again", flap(all)),
+			}}
+		},
 		"removed-from-git": func() rollouttest.Scenario {
 			f := staged("v1", 5)
 			f.Clusters["cluster-05"].Installed = rollout.HandMade

@@ -28,10 +28,16 @@ type Summary struct {
 // Summarise says what the commit is told: first the add-on, then each stage. A
 // strategy's only step says no more than the add-on and is left out.
 //
+// What holds a removal back stands behind what the add-on says.
+//
 // Once the rollout as a whole has an outcome, every stage has one: those that a
 // failure elsewhere keeps from starting fail with it.
 func Summarise(p Plan) []Summary {
-	said := []Summary{{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}}
+	whole := Summary{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}
+	if p.Guard != "" && p.Guard != p.Message {
+		whole.Description += "; " + p.Guard
+	}
+	said := []Summary{whole}
 	failed := ""
 	for _, st := range p.Stages {
 		if st.Phase == StageFailed {

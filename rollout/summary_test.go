@@ -47,6 +47,20 @@ func TestSummarise(t *testing.T) {
 				{Context: "everyone", State: rollout.Pending, Description: "0/4, 1 in flight"},
 			},
 		},
+		"a cluster waits to be removed": {
+			[]change{
+				canaryDone, on("cluster-03", verified("v2")), on("cluster-04", verified("v2")), on("cluster-05", verified("v2")),
+				func(in *rollout.Input) {
+					in.Spec.Install = installedBy("few")
+					in.Placements = append(in.Placements, placement("few", rollouttest.Names(5)...))
+				},
+			},
+			[]rollout.Summary{
+				{State: rollout.Success, Description: "5/5 updated; 1 cluster to leave: grace period until 12:05 UTC", Percent: 100},
+				{Context: "canary", State: rollout.Success, Description: "2/2", Percent: 100},
+				{Context: "everyone", State: rollout.Success, Description: "3/3", Percent: 100},
+			},
+		},
 		"success with a failure within the budget": {
 			[]change{
 				canaryDone, on("cluster-03", verified("v2")), on("cluster-04", verified("v2")), on("cluster-05", verified("v2")),

@@ -171,7 +171,7 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 		next.Target, next.TargetSince = nil, nil
 	}
 	if t.plan.Guard != "" {
-		t.verdict = verdict{waiting: v1alpha1.DeletionGuardReason, message: t.plan.Guard}
+		t.verdict = verdict{waiting: v1alpha1.DeletionGuardReason, message: guardMessage(t.plan)}
 	}
 	t.next = next
 	t.ledger = r.openLedger(o, &t)

@@ -121,6 +121,14 @@ func verdictOf(err error) (verdict, bool) {
 	return verdict{}, false
 }
 
+// guardMessage says what holds a removal back, and how to lift it.
+func guardMessage(p rollout.Plan) string {
+	if p.GuardHint == "" {
+		return p.Guard
+	}
+	return p.Guard + "; " + p.GuardHint
+}
+
 // setConditions writes Ready, Reconciling and Stalled as kstatus reads them:
 // Reconciling and Stalled are there only while they are True.
 func setConditions(ro *v1alpha1.AddOnRollout, v verdict) {

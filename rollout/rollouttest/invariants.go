@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/addonflow/addonflow/rollout"
@@ -16,6 +17,7 @@ import (
 type Invariants struct {
 	verified map[string]seen      // since when a cluster has been verified, unbroken
 	removed  map[string]time.Time // when clusters were let go
+	departed map[string]time.Time // since when, unbroken, nothing selects a cluster of ours
 	// installed is the most ManagedClusterAddOns there ever were.
 	installed int
 	random    *rand.Rand             // orders the input for the determinism check
@@ -35,7 +37,7 @@ type ledgerEntry = rollout.Admission
 
 // NewInvariants returns a checker for one rollout from its beginning.
 func NewInvariants() *Invariants {
-	return &Invariants{verified: map[string]seen{}, removed: map[string]time.Time{}, random: random(1)}
+	return &Invariants{verified: map[string]seen{}, removed: map[string]time.Time{}, departed: map[string]time.Time{}, random: random(1)}
 }
 
 // random is a source of orders; which order is no secret.
@@ -69,11 +71,27 @@ func (v *Invariants) Check(in rollout.Input, plan rollout.Plan, refused error) e
 // them. A removal counts from then on, whenever it is carried out.
 func (v *Invariants) Stored(in rollout.Input, plan rollout.Plan) {
 	v.watch(in)
+	v.departures(in)
 	if r := plan.Ledger.Removal; r != nil {
 		for _, name := range r.Removed {
 			if before := in.Ledger.Removal; before == nil || !slices.Contains(before.Removed, name) {
 				v.removed[name] = in.Now
 			}
+		}
+	}
+}
+
+// departures keeps track of who has left the install set, as the stored plans saw it.
+// While a placement is in motion nobody is seen to leave, but may be seen to return.
+func (v *Invariants) departures(in rollout.Input) {
+	n := newNaive(in)
+	for _, c := range in.Clusters {
+		_, before := v.departed[c.Name]
+		switch {
+		case c.Installed != rollout.Ours || n.wanted(c.Name):
+			delete(v.departed, c.Name)
+		case !before && n.leaving(c.Name):
+			v.departed[c.Name] = in.Now
 		}
 	}
 }
@@ -362,12 +380,17 @@ func (v *Invariants) untouched(plan rollout.Plan) error {
 }
 
 // leavers (S8, S9): only what is ours leaves, nobody while a placement cannot be
-// relied upon, and no more than the budget within a grace period.
+// relied upon, nobody before it was away for a grace period, and no more than the budget
+// within one. An approval lifts the last two.
 func (v *Invariants) leavers(in rollout.Input, plan rollout.Plan) error {
-	fresh := 0
+	fresh, approved := 0, approves(in)
 	for _, a := range plan.Actions {
 		if a.Kind != rollout.Remove {
 			continue
+		}
+		since, away := v.departed[a.Cluster]
+		if in.Spec.Removal == nil && !approved && (!away || in.Now.Before(since.Add(in.RemovalGrace))) {
+			return fmt.Errorf("S8: %s is removed before it was away for %s: since %s", a.Cluster, in.RemovalGrace, since)
 		}
 		if c := v.naive.clusters[a.Cluster]; c.Installed != rollout.Ours {
 			return fmt.Errorf("S8: %s is removed and is %s", a.Cluster, c.Installed)
@@ -379,7 +402,6 @@ func (v *Invariants) leavers(in rollout.Input, plan rollout.Plan) error {
 			fresh++
 		}
 	}
-	approved := in.Spec.Removal != nil && in.ApprovedRemoval == in.Spec.Removal.Commit
 	if fresh == 0 || approved {
 		return nil
 	}
@@ -393,6 +415,14 @@ func (v *Invariants) leavers(in rollout.Input, plan rollout.Plan) error {
 		return fmt.Errorf("S9: %d removed within %s of %d", recent, in.RemovalGrace, v.installed)
 	}
 	return nil
+}
+
+// approves tells whether the annotation names the commit that is to be approved.
+func approves(in rollout.Input) bool {
+	if in.Spec.Removal != nil {
+		return in.ApprovedRemoval == in.Spec.Removal.Commit
+	}
+	return in.ApprovedRemoval != "" && in.Spec.Target != nil && strings.HasSuffix(in.Spec.Target.Commit, "@sha1:"+in.ApprovedRemoval)
 }
 
 // Snapshot is the whole of an input or plan as text, to tell whether it changed.

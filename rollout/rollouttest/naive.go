@@ -106,10 +106,7 @@ func selects(pl rollout.Placement, name string) bool {
 func (n *naive) members() []string {
 	var names []string
 	for _, c := range n.in.Clusters {
-		wanted := false
-		for _, pl := range n.installPlacements() {
-			wanted = wanted || selects(pl, c.Name)
-		}
+		wanted := n.wanted(c.Name)
 		has := c.Installed == rollout.Ours || c.Installed == rollout.HandMade
 		if !c.Gone && (has || wanted && c.Installed != rollout.Deleting) {
 			names = append(names, c.Name)
@@ -119,18 +116,23 @@ func (n *naive) members() []string {
 	return names
 }
 
+// wanted tells whether something installs the add-on on a cluster, in motion or not.
+func (n *naive) wanted(name string) bool {
+	for _, pl := range n.installPlacements() {
+		if selects(pl, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // leaving tells whether nothing selects a cluster of ours any more.
 func (n *naive) leaving(name string) bool {
 	pls := n.installPlacements()
 	if n.in.Spec.Install == nil || n.in.Spec.Install.Type != "Placements" || n.anyDistrusted(pls) {
 		return false
 	}
-	for _, pl := range pls {
-		if selects(pl, name) {
-			return false
-		}
-	}
-	return n.clusters[name].Installed == rollout.Ours
+	return !n.wanted(name) && n.clusters[name].Installed == rollout.Ours
 }
 
 // share is a number, or a percentage rounded up, of total, and never more than total.
