@@ -44,20 +44,9 @@ func newGitea(config Config, client *restClient) (Forge, error) {
 
 // Post implements Forge.
 func (g *gitea) Post(ctx context.Context, status Status) error {
-	if err := status.Validate(); err != nil {
-		return invalid(err)
-	}
-	var stored giteaStatus
-	err := g.client.send(ctx, call{
-		method: http.MethodPost,
-		url:    g.repo.endpoint("statuses", status.SHA),
-		body:   newStatusBody(status),
-		expect: http.StatusCreated,
-	}, &stored)
-	if err != nil {
-		return err
-	}
-	return confirm(stored.State == status.State && stored.Context == status.Context)
+	return post(ctx, g.client, g.repo.endpoint("statuses", status.SHA), status, func(stored giteaStatus) bool {
+		return stored.State == status.State && stored.Context == status.Context
+	})
 }
 
 // Latest implements Forge. It reads the combined status, which has the newest status

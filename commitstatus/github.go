@@ -53,20 +53,9 @@ func githubAPI(root *url.URL) string {
 
 // Post implements Forge.
 func (g *github) Post(ctx context.Context, status Status) error {
-	if err := status.Validate(); err != nil {
-		return invalid(err)
-	}
-	var stored githubStatus
-	err := g.client.send(ctx, call{
-		method: http.MethodPost,
-		url:    g.repo.endpoint("statuses", status.SHA),
-		body:   newStatusBody(status),
-		expect: http.StatusCreated,
-	}, &stored)
-	if err != nil {
-		return err
-	}
-	return confirm(stored.State == status.State && strings.EqualFold(stored.Context, status.Context))
+	return post(ctx, g.client, g.repo.endpoint("statuses", status.SHA), status, func(stored githubStatus) bool {
+		return stored.State == status.State && strings.EqualFold(stored.Context, status.Context)
+	})
 }
 
 // Latest implements Forge. GitHub lists the newest status first, and does not tell

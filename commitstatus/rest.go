@@ -135,6 +135,20 @@ func (c *restClient) redact(s string) string {
 	return strings.ReplaceAll(s, string(c.token), redacted)
 }
 
+// post adds the status at the URL. Both forges take the same body and answer 201 with
+// what they stored, of which same is asked whether it is this one.
+func post[Stored any](ctx context.Context, c *restClient, url string, status Status, same func(Stored) bool) error {
+	if err := status.Validate(); err != nil {
+		return invalid(err)
+	}
+	var stored Stored
+	err := c.send(ctx, call{method: http.MethodPost, url: url, body: newStatusBody(status), expect: http.StatusCreated}, &stored)
+	if err != nil {
+		return err
+	}
+	return confirm(same(stored))
+}
+
 // confirm returns the error for a forge that answered with another status than the
 // one that was posted.
 func confirm(same bool) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -144,34 +145,10 @@ func nearest(refs *packp.AdvRefs, name, prefix string) string {
 	}
 	slices.Sort(names)
 	names = names[:min(len(names), compared)]
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(distance(a, name), distance(b, name)) })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(problem.Distance(a, name), problem.Distance(b, name)) })
 	names = names[:min(len(names), candidates)]
 	for i, n := range names {
 		names[i] = printable(strings.TrimPrefix(n, prefix))
 	}
 	return "; nearest: " + strings.Join(names, ", ")
-}
-
-// distance is the number of single-character edits between two names (Levenshtein),
-// of their first characters: what differs later is far anyway.
-func distance(a, b string) int {
-	const most = 64
-	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -41,6 +41,10 @@ type LoadOptions struct {
 	// Namespace of the AddOnSource. An AddOnRollout may name no other. Empty, as
 	// offline: not checked.
 	Namespace string
+	// Incomplete says that the commit may declare more than the objects given, since
+	// some of its files could not be read. Then nothing is a problem for being absent,
+	// and Commit.Missing is empty: the hub may have an older version of what is meant.
+	Incomplete bool
 }
 
 // Commit is what the objects of one commit ask for.

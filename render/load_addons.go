@@ -106,6 +106,9 @@ func (l *loader) attachRollout(o *loaded, declared map[string]bool) {
 		})
 	}
 	if !declared[object.GetName()] {
+		if l.options.Incomplete {
+			return
+		}
 		l.reportNormalised(o, flaw{
 			field: "metadata.name", reason: ReasonReferenceNotFound,
 			message: fmt.Sprintf("the commit declares no ClusterManagementAddOn %q", object.GetName()),
@@ -159,7 +162,9 @@ func (l *loader) commit() Commit {
 			continue // built from a part, to find more problems
 		}
 		c.AddOns = append(c.AddOns, d.AddOn)
-		c.Missing = append(c.Missing, d.Missing...)
+		if !l.options.Incomplete {
+			c.Missing = append(c.Missing, d.Missing...)
+		}
 	}
 	slices.SortFunc(c.Missing, compareReferences)
 	c.Missing = slices.Compact(c.Missing)

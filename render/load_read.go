@@ -57,7 +57,9 @@ func (l *loader) read(objects []Located) {
 		declared := located.GetUnstructured()
 		r := roleOf(declared.GroupVersionKind(), l.listed)
 		if r == roleUnsupported {
-			l.report(located, unsupported(declared))
+			if !l.options.Incomplete || !listable(declared.GroupVersionKind()) {
+				l.report(located, unsupported(declared))
+			}
 			continue
 		}
 		id := l.identify(declared, r)

@@ -96,28 +96,6 @@ func TestClosest(t *testing.T) {
 	}
 }
 
-// TestEditDistance compares with the definition.
-func TestEditDistance(t *testing.T) {
-	var slow func(a, b string) int
-	slow = func(a, b string) int {
-		switch {
-		case a == "" || b == "":
-			return len(a) + len(b)
-		case a[0] == b[0]:
-			return slow(a[1:], b[1:])
-		default:
-			return 1 + min(slow(a[1:], b), slow(a, b[1:]), slow(a[1:], b[1:]))
-		}
-	}
-	word := rapid.StringMatching(`[ab]{0,6}`)
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		if got, want := editDistance(a, b), slow(a, b); got != want {
-			t.Fatalf("editDistance(%q, %q) = %d, want %d", a, b, got, want)
-		}
-	})
-}
-
 func TestFieldPath(t *testing.T) {
 	p := fieldPath("").child("metadata").child("labels").child("example.com/team")
 	if p != "metadata.labels[example.com/team]" {

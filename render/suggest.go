@@ -3,6 +3,8 @@ package render
 import (
 	"slices"
 	"strings"
+
+	"github.com/addonflow/addonflow/api/problem"
 )
 
 // didYouMean returns a hint for a word that is none of the known ones: the closest
@@ -28,7 +30,7 @@ func closest(word string, known []string) string {
 		if strings.EqualFold(word, candidate) {
 			return candidate
 		}
-		if d := editDistance(word, candidate); d < distance {
+		if d := problem.Distance(word, candidate); d < distance {
 			best, distance = candidate, d
 		}
 	}
@@ -36,25 +38,4 @@ func closest(word string, known []string) string {
 		return ""
 	}
 	return best
-}
-
-// editDistance counts the bytes to insert, delete or replace to get from a to b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1) // distances from a[:i] to every b[:j]
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -29,11 +29,8 @@ func compileDir(ctx context.Context, dir string) (compiled, error) {
 	if err != nil {
 		return compiled{}, &exitError{code: exitNotFound, err: err}
 	}
-	objects, problems := tree.Build(ctx, gitsource.BuildOptions{})
-	if len(problems) > 0 {
-		return compiled{problems: problems.Sorted()}, nil
-	}
-	commit, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{})
+	objects, unread := tree.Build(ctx, gitsource.BuildOptions{})
+	commit, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread})
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render"
@@ -23,6 +24,8 @@ type attempt struct {
 	revision string
 	spec     string
 	objects  []gitsource.Object
+	// unread is what kept a part of the commit from being read.
+	unread problem.List
 	// hub are the referenced objects that live only there, as read last.
 	hub    render.Lookup
 	commit render.Commit
@@ -47,11 +50,11 @@ func (p *pass) remembered() *attempt {
 func (p *pass) compiled(ctx context.Context) (*attempt, error) {
 	a := p.remembered()
 	if a == nil {
-		objects, err := p.fetch(ctx)
+		objects, unread, err := p.fetch(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a = &attempt{revision: p.head.String(), spec: p.spec, objects: objects, hub: render.Lookup{}}
+		a = &attempt{revision: p.head.String(), spec: p.spec, objects: objects, unread: unread, hub: render.Lookup{}}
 		p.memories.keep(p.key().NamespacedName, a, p.now)
 	}
 	if p.requested || p.forced {
@@ -73,9 +76,11 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 		return err
 	}
 	for range lookups {
-		commit, problems := Compile(a.objects, hub, CompileOptions{AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace})
+		commit, problems := Compile(a.objects, hub, CompileOptions{
+			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: a.unread,
+		})
 		if len(problems) > 0 {
-			return refuse(v1alpha1.ValidationFailedReason, problems)
+			return refuse(verdict(a.unread), problems)
 		}
 		a.commit, a.hub = commit, hub
 		found := 0

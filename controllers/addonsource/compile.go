@@ -23,6 +23,8 @@ type CompileOptions struct {
 	AddOns []string
 	// Namespace of the AddOnSource; empty, as offline: AddOnRollouts of any are taken.
 	Namespace string
+	// Unread is what kept a part of the commit from being read (gitsource's Build).
+	Unread problem.List
 }
 
 // Compile turns the objects a commit declares into what is applied to the hub. hub
@@ -31,6 +33,9 @@ type CompileOptions struct {
 // applied. References in Commit.Missing are no problem: the caller reads them from
 // the hub and compiles again, and waits for what is not there either.
 //
+// With o.Unread, which is among the problems returned, the objects are those that could
+// be read in spite of it. What is only wrong because others could not is left out.
+//
 // The controller and `addonflow lint` compile with this one function, so that a
 // commit that passes offline is not refused for its content on the hub.
 func Compile(objects []gitsource.Object, hub render.Lookup, o CompileOptions) (render.Commit, problem.List) {
@@ -38,13 +43,34 @@ func Compile(objects []gitsource.Object, hub render.Lookup, o CompileOptions) (r
 	for _, object := range objects {
 		located = append(located, object)
 	}
-	commit, problems := render.Load(located, hub, render.LoadOptions{AllowedAddOns: o.AddOns, Namespace: o.Namespace})
+	commit, problems := render.Load(located, hub, render.LoadOptions{
+		AllowedAddOns: o.AddOns, Namespace: o.Namespace, Incomplete: len(o.Unread) > 0,
+	})
 	problems = withNew(problems, declaredPaces(objects))
 	var policies problem.List
 	for _, addOn := range commit.AddOns {
 		policies = append(policies, checkPolicy(addOn)...)
 	}
-	return commit, withNew(problems, policies).Sorted()
+	return commit, withUnread(o.Unread, withNew(problems, policies)).Sorted()
+}
+
+// withUnread adds what was found in the objects to what kept others from being read.
+// Both look for objects that are declared twice; what reading said of one is enough.
+func withUnread(unread, found problem.List) problem.List {
+	type object struct{ kind, name string }
+	twice := map[object]bool{}
+	for _, p := range unread {
+		if p.Reason == gitsource.DuplicateObject {
+			twice[object{p.Kind, p.Name}] = true
+		}
+	}
+	out := slices.Clone(unread)
+	for _, p := range found {
+		if p.Reason != render.ReasonDuplicateObject || !twice[object{p.Kind, p.Name}] {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // withNew adds problems of fields that have none yet: the same value may be refused

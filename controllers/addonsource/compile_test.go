@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render"
 )
 
-// built returns the objects of a directory with the given files.
-func built(t *testing.T, files map[string]string) []gitsource.Object {
+// built returns the objects of a directory with the given files, and what kept some
+// from being read.
+func built(t *testing.T, files map[string]string) ([]gitsource.Object, problem.List) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
@@ -23,11 +25,7 @@ func built(t *testing.T, files map[string]string) []gitsource.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, problems := tree.Build(t.Context(), gitsource.BuildOptions{})
-	if err := problems.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return objects
+	return tree.Build(t.Context(), gitsource.BuildOptions{})
 }
 
 const (
@@ -116,10 +114,40 @@ func TestCompile(t *testing.T) {
 			allow:  []string{"other"},
 			want:   []string{"a.yaml:4: ClusterManagementAddOn/hello: metadata.name", "t.yaml:6: "},
 		},
+		"Unreadable": {
+			reason: "what can be read is judged beside what cannot",
+			files: map[string]string{
+				"a.yaml": compiledAddOn,
+				"b.yaml": "a: b\n  c: d\n",
+				"r.yaml": strings.Replace(compiledRollout, "maxConcurrency: 1", "maxConcurrency: 150%", 1),
+				"t.yaml": compiledTemplate + "        data:\n          greeting: '{{MISSING}}'\n",
+			},
+			want: []string{"b.yaml:2: ", "r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: ", "t.yaml:16: AddOnTemplate/hello: "},
+		},
+		"UnreadableAddOn": {
+			reason: "nothing is wrong for want of the add-on: neither its rollout nor the kinds it lists",
+			files: map[string]string{
+				"a.yaml": compiledAddOn + "\t\n", "t.yaml": compiledTemplate, "r.yaml": compiledRollout,
+				"c.yaml": "apiVersion: example.com/v1\nkind: Tuning\nmetadata:\n  name: a\n",
+				"s.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  namespace: b\n",
+			},
+			want: []string{"a.yaml:20: ", "s.yaml:1: Secret/a: a Secret cannot be a configuration"},
+		},
+		"UnreadableTemplate": {
+			reason: "a reference to what cannot be read is neither wrong nor waited for",
+			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate + "\t\n", "r.yaml": compiledRollout},
+			want:   []string{"t.yaml:15: "},
+		},
+		"Twice": {
+			reason: "an object that is declared twice is said once",
+			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "u.yaml": compiledTemplate},
+			want:   []string{"u.yaml:1: AddOnTemplate/hello: already declared in t.yaml:1"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			commit, problems := Compile(built(t, c.files), render.Lookup{}, CompileOptions{AddOns: c.allow})
+			objects, unread := built(t, c.files)
+			commit, problems := Compile(objects, render.Lookup{}, CompileOptions{AddOns: c.allow, Unread: unread})
 			if len(problems) != len(c.want) {
 				t.Fatalf("%s: got %d problems, want %d:\n%s", c.reason, len(problems), len(c.want), problems.Error())
 			}
@@ -127,6 +155,9 @@ func TestCompile(t *testing.T) {
 				if got := problems[i].String(); !strings.HasPrefix(got, prefix) {
 					t.Errorf("%s: problem %d is %q, want it to begin with %q", c.reason, i, got, prefix)
 				}
+			}
+			if len(unread) > 0 && len(commit.Missing) > 0 {
+				t.Errorf("%s: waits for %v", c.reason, commit.Missing)
 			}
 			if len(c.want) == 0 && (len(commit.AddOns) != 1 || commit.AddOns[0].Digest == "" || len(commit.Missing) > 0) {
 				t.Errorf("%s: got %+v", c.reason, commit)

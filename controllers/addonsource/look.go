@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/jitter"
@@ -111,20 +112,20 @@ func (p *pass) backoff() time.Duration {
 	return min(after, p.source.Spec.Interval.Duration)
 }
 
-// fetch reads the head and builds the objects it declares. What is wrong with the
-// commit itself is its verdict; it is not read again.
-func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, error) {
+// fetch reads the head and builds the objects it declares, as far as they could be
+// read, and what kept others from being read, for compile to judge both at once.
+func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, error) {
 	if err := p.open(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tree, err := p.repository.Fetch(ctx, p.head)
 	if errors.Is(err, gitsource.ErrLimitExceeded) {
-		return nil, refuse(v1alpha1.LimitExceededReason, problem.List{{
+		return nil, nil, refuse(v1alpha1.LimitExceededReason, problem.List{{
 			Reason: v1alpha1.LimitExceededReason, Message: err.Error(),
 		}})
 	}
 	if err != nil {
-		return nil, p.unread(ctx, err)
+		return nil, nil, p.unread(ctx, err)
 	}
 	// The branch may have moved since it was resolved; what came is what counts.
 	p.head = tree.Revision()
@@ -134,23 +135,24 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, error) {
 		options.Ignore = *p.source.Spec.Ignore
 	}
 	objects, problems := tree.Build(ctx, options)
-	if len(problems) > 0 {
-		return nil, p.unbuilt(problems)
-	}
-	return objects, nil
-}
-
-// unbuilt is the halt for a commit that does not build. Content that could not be
-// read is nobody's mistake: it is tried again.
-func (p *pass) unbuilt(problems problem.List) *halt {
-	reason := v1alpha1.BuildFailedReason
 	for _, one := range problems {
-		switch one.Reason {
-		case gitsource.FetchFailed:
-			return wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
-		case gitsource.LimitExceeded:
-			reason = v1alpha1.LimitExceededReason
+		// Content that could not be read is nobody's mistake: it is tried again.
+		if one.Reason == gitsource.FetchFailed {
+			return nil, nil, wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
 		}
 	}
-	return refuse(reason, problems)
+	return objects, problems, nil
+}
+
+// verdict is the reason of a refused commit: what kept it from being read, if
+// anything did, else that it is not valid.
+func verdict(unread problem.List) string {
+	switch {
+	case len(unread) == 0:
+		return v1alpha1.ValidationFailedReason
+	case slices.ContainsFunc(unread, func(p problem.Problem) bool { return p.Reason == gitsource.LimitExceeded }):
+		return v1alpha1.LimitExceededReason
+	default:
+		return v1alpha1.BuildFailedReason
+	}
 }
