@@ -167,7 +167,7 @@ func (b *builder) unique() {
 			kept = append(kept, m)
 			continue
 		}
-		if !bytes.Equal(encode(kept[first].fields), encode(m.fields)) {
+		if !bytes.Equal(b.encode(&kept[first], kept[first].fields), b.encode(&m, m.fields)) {
 			b.invalid(m.at, fmt.Sprintf("is a second, different %s", id))
 		}
 	}
@@ -183,24 +183,23 @@ func (b *builder) invalid(at *field.Path, message string) {
 }
 
 // encode writes an object as the API server does: keys sorted, no spaces, <, >
-// and & escaped. Then what comes back from the hub is equal byte by byte.
-func encode(fields map[string]any) []byte {
+// and & escaped. Then what comes back from the hub is equal byte by byte. What
+// cannot be encoded is found wrong with the manifest the object comes from.
+func (b *builder) encode(m *manifest, fields map[string]any) []byte {
 	text, err := json.Marshal(fields)
 	if err != nil {
-		// Unreachable: fields were decoded from JSON and changed by strings and
-		// numbers only.
-		panic(fmt.Sprintf("render: %v", err))
+		b.invalid(m.at, fmt.Sprintf("cannot be encoded: %s", err))
 	}
 	return text
 }
 
 // jsonText is name as the content of a JSON string.
-func jsonText(name string) []byte {
+func jsonText(name string) ([]byte, error) {
 	text, err := json.Marshal(name)
 	if err != nil {
-		panic(fmt.Sprintf("render: %v", err)) // unreachable: a string
+		return nil, fmt.Errorf("cannot encode the name %q: %w", name, err)
 	}
-	return text[1 : len(text)-1]
+	return text[1 : len(text)-1], nil
 }
 
 // marked returns fields with the annotation that says which content they are;

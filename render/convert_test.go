@@ -52,7 +52,7 @@ func betaAddOns() *rapid.Generator[map[string]any] {
 // TestConversionAgreesWithTheModule compares typed results: the module's own writes
 // empty structs and reformats durations, which is why it is not used.
 func TestConversionAgreesWithTheModule(t *testing.T) {
-	schemas := compiledSchemas()
+	schemas := schemasForTest(t)
 	rapid.Check(t, func(t *rapid.T) {
 		declared := &unstructured.Unstructured{Object: betaAddOns().Draw(t, "add-on")}
 		object, flaws := schemas.normalise(declared, roleAddOn)

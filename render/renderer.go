@@ -113,7 +113,10 @@ func (r *Renderer) Render(c Cluster) (Rendered, error) {
 	if err != nil {
 		return Rendered{}, err
 	}
-	name := jsonText(c.Name)
+	name, err := jsonText(c.Name)
+	if err != nil {
+		return Rendered{}, err
+	}
 	if p.alone || p.collides(c.Name) {
 		if p, err = r.renderAlone(a, c.ImageRegistries, c.Name); err != nil {
 			return Rendered{}, err

@@ -86,10 +86,10 @@ func (p *rendering) sum(f fill) string {
 }
 
 // seal completes a rendering once its objects stand.
-func (p *rendering) seal() {
+func (p *rendering) seal() error {
 	settings, err := json.Marshal([]any{p.options, p.deleteOption, p.executor})
 	if err != nil {
-		panic(fmt.Sprintf("render: %v", err)) // unreachable: typed values read from JSON
+		return fmt.Errorf("manifestConfigs, deleteOption or executor cannot be encoded: %w", err)
 	}
 	p.settings = cut(settings)
 	p.optionsVary = !p.settings.same()
@@ -108,6 +108,7 @@ func (p *rendering) seal() {
 	if same {
 		p.digest = p.sum(fill{})
 	}
+	return nil
 }
 
 // collides reports whether, for this cluster, an object whose name depends on the
@@ -219,14 +220,16 @@ func (b *builder) finish() *rendering {
 	p.deleteOption = b.deleteOption(moved, p.objects)
 	p.namespace = registrationNamespace(b.agent.namespace, p.objects)
 	p.alone = b.alone
-	p.seal()
+	if err := p.seal(); err != nil {
+		b.found.add(Finding{Template: b.template.name, Field: "spec.agentSpec", Reason: ReasonInvalidTemplate, Message: err.Error()})
+	}
 	return p
 }
 
 func (b *builder) object(m *manifest, options []workv1.ManifestConfigOption) object {
 	id := identityOf(m.fields)
 	metadata, _ := m.fields["metadata"].(map[string]any)
-	o := object{id: id, plain: cut(encode(m.fields)), orphan: annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)}
+	o := object{id: id, plain: cut(b.encode(m, m.fields)), orphan: annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)}
 	o.delivered = o.plain
 	if !m.workload {
 		return o
@@ -234,7 +237,7 @@ func (b *builder) object(m *manifest, options []workv1.ManifestConfigOption) obj
 	effective := b.effective(options, id.resource())
 	rules := rulesFor(m, effective)
 	if rules.digest {
-		o.delivered = cut(encode(marked(m.fields)))
+		o.delivered = cut(b.encode(m, marked(m.fields)))
 	}
 	o.workload = &workload{kind: m.kind, ask: workv1.ManifestConfigOption{
 		ResourceIdentifier: id.resource(), FeedbackRules: rules.union(effective),

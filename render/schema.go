@@ -23,8 +23,9 @@ import (
 var crds embed.FS
 
 // compiledSchemas compiles the embedded CRDs once. What it returns is shared and
-// must not be changed.
-var compiledSchemas = sync.OnceValue(mustCompile)
+// must not be changed. An error says that the program was built wrong: no input can
+// be right then.
+var compiledSchemas = sync.OnceValues(compileEmbedded)
 
 // kindSchema is one served version of one CRD.
 type kindSchema struct {
@@ -37,9 +38,8 @@ type kindSchema struct {
 
 type schemaSet map[schema.GroupVersionKind]kindSchema
 
-// mustCompile panics if an embedded CRD does not compile: the program was built
-// wrong then, and no input can be right.
-func mustCompile() schemaSet {
+// compileEmbedded reads and compiles every embedded CRD.
+func compileEmbedded() (schemaSet, error) {
 	set := schemaSet{}
 	err := fs.WalkDir(crds, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -56,10 +56,10 @@ func mustCompile() schemaSet {
 		return set.add(&crd)
 	})
 	if err != nil {
-		panic(fmt.Sprintf("embedded CRDs: %v", err))
+		return nil, fmt.Errorf("cannot compile the embedded CRDs: %w", err)
 	}
 	set.renameTemplates()
-	return set
+	return set, nil
 }
 
 func (s schemaSet) add(crd *apiextensionsv1.CustomResourceDefinition) error {

@@ -65,7 +65,7 @@ func TestCompiledKinds(t *testing.T) {
 		"Placement v1beta1": true,
 	}
 	got := map[string]bool{}
-	for kind, s := range compiledSchemas() {
+	for kind, s := range schemasForTest(t) {
 		got[kind.Kind+" "+kind.Version] = s.namespaced
 		if s.storage != "v1alpha1" && kind.Kind != placementKind {
 			t.Errorf("%s is stored as %s", kind, s.storage)
@@ -80,7 +80,7 @@ func TestCompiledKinds(t *testing.T) {
 // not evaluate CEL, so every rule there is must be one that is written in Go.
 func TestOneCELRule(t *testing.T) {
 	var rules []string
-	for kind, s := range compiledSchemas() {
+	for kind, s := range schemasForTest(t) {
 		visitor := structuralschema.Visitor{Structural: func(node *structuralschema.Structural) bool {
 			for _, rule := range node.XValidations {
 				rules = append(rules, kind.Kind+" "+kind.Version+": "+rule.Rule)
@@ -105,7 +105,7 @@ func normalised(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	declared := document(t, "x.yaml", text).GetUnstructured()
 	listed := map[schema.GroupResource]bool{{Resource: "configmaps"}: true, {Group: "example.com", Resource: "things"}: true}
-	object, flaws := compiledSchemas().normalise(declared, roleOf(declared.GroupVersionKind(), listed))
+	object, flaws := schemasForTest(t).normalise(declared, roleOf(declared.GroupVersionKind(), listed))
 	if len(flaws) > 0 {
 		t.Fatalf("unexpected flaws: %v", flaws)
 	}
@@ -213,14 +213,14 @@ func TestStoredIsNormalised(t *testing.T) {
 		if r == roleRollout || r == roleNamespace {
 			continue // never read from the hub by this package
 		}
-		object, _ := compiledSchemas().normalise(declared, r)
+		object, _ := schemasForTest(t).normalise(declared, r)
 		live := object.DeepCopy()
 		live.SetUID("1")
 		live.SetResourceVersion("2")
 		live.SetGeneration(3)
 		live.SetFinalizers([]string{"a/b"})
 		live.Object["status"] = map[string]any{"x": "y"}
-		stored, err := compiledSchemas().stored(live, r)
+		stored, err := schemasForTest(t).stored(live, r)
 		if err != nil {
 			t.Fatal(err)
 		}

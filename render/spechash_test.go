@@ -193,7 +193,7 @@ func configs() *rapid.Generator[map[string]any] {
 }
 
 func TestSpecHashProperties(t *testing.T) {
-	schemas := compiledSchemas()
+	schemas := schemasForTest(t)
 	hash := func(t *rapid.T, u *unstructured.Unstructured) string {
 		h, err := SpecHash(u)
 		if err != nil {

@@ -1,0 +1,23 @@
+package render
+
+import (
+	"math"
+	"testing"
+)
+
+// TestWhatCannotBeEncodedIsFound: parsed JSON holds no such value, but if one came to
+// be there, the commit would be refused, and nothing would crash.
+func TestWhatCannotBeEncodedIsFound(t *testing.T) {
+	b := &builder{template: &parsedTemplate{name: "hello"}}
+	m := manifest{fields: map[string]any{"value": math.NaN()}}
+	if text := b.encode(&m, m.fields); text != nil {
+		t.Errorf("encoded as %q", text)
+	}
+	want := Finding{
+		Template: "hello", Field: "spec.agentSpec.workload.manifests", Reason: ReasonInvalidManifest,
+		Message: "cannot be encoded: json: unsupported value: NaN",
+	}
+	if len(b.found.list) != 1 || b.found.list[0] != want {
+		t.Errorf("found %+v, want %+v", b.found.list, want)
+	}
+}
