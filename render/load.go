@@ -96,7 +96,11 @@ type AddOn struct {
 // wherever it has the right type.
 func Load(objects []Located, hub Lookup, o LoadOptions) (Commit, problem.List) {
 	l := loader{options: o, hub: hub.byReference()}
-	l.schemas = compiledSchemas()
+	schemas, err := compiledSchemas()
+	if err != nil {
+		return Commit{}, problem.List{{Reason: ReasonInvalidManifest, Message: err.Error()}}
+	}
+	l.schemas = schemas
 	l.read(objects)
 	l.buildAddOns()
 	l.checkAddOns()

@@ -166,6 +166,27 @@ func TestLintProblems(t *testing.T) {
 	}
 }
 
+// TestLintReadsOn: what cannot be read does not hide what is wrong with the rest, and
+// is not missed on the hub.
+func TestLintReadsOn(t *testing.T) {
+	dir := broken(t, "addontemplate.yaml", "addonName: hello", "addonName: other")
+	if err := os.WriteFile(filepath.Join(dir, "addondeploymentconfig.yaml"), []byte("a: b\n  c: d\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t)
+	if code := s.run(t.Context(), "lint", dir); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	got := strings.Split(strings.TrimSpace(s.out.String()), "\n")
+	want := []string{"addondeploymentconfig.yaml:2: ", "clustermanagementaddon.yaml:"}
+	if len(got) != len(want) || !strings.HasPrefix(got[0], want[0]) || !strings.HasPrefix(got[1], want[1]) {
+		t.Errorf("got %q, want lines that start with %q", got, want)
+	}
+	if text := s.err.String(); strings.Contains(text, "warning") || !strings.Contains(text, "2 problems") {
+		t.Errorf("stderr is %q", text)
+	}
+}
+
 // What is not in the directory may be on the hub: a warning to lint, but nothing that
 // can be rendered.
 func TestMissingReference(t *testing.T) {

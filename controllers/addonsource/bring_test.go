@@ -144,6 +144,22 @@ var _ = Describe("A commit", func() {
 		Expect(w.delivered(fixed, "success").Description).To(Equal("no add-on content changed"))
 	})
 
+	It("of which a part cannot be read is told what is wrong with the rest as well", func() {
+		w := newWorld()
+		bad := w.commit("two mistakes", addOnFilesWith(map[string]string{
+			"addons/addontemplate.yaml": strings.Replace(templateYAML, "{{GREETING}}", "{{GREETINGS}}", 1),
+			"addons/addonrollout.yaml":  rolloutYAML + "\tpaused: true\n",
+		}))
+		w.passes()
+		source := w.source()
+		Expect(conditions.IsStalled(source)).To(BeTrue())
+		Expect(conditions.GetReason(source, fluxmeta.ReadyCondition)).To(Equal(v1alpha1.BuildFailedReason))
+		Expect(strings.Split(conditions.GetMessage(source, fluxmeta.ReadyCondition), "\n")).To(HaveExactElements(
+			HavePrefix("addons/addonrollout.yaml:"), And(HavePrefix("addons/addontemplate.yaml:"), ContainSubstring("GREETINGS")),
+		))
+		Expect(w.delivered(bad, "failure").Description).To(And(HavePrefix("addons/addonrollout.yaml:"), HaveSuffix("(and 1 more)")))
+	})
+
 	It("whose path is missing prunes nothing", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		w.commit("add hello", addOnFilesWith(map[string]string{"README.md": "hello"}))
