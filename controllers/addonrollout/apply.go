@@ -214,9 +214,10 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	if err != nil {
 		return fmt.Errorf("cannot render: %w", err)
 	}
-	if !admitted(p) && m.health.Digest != "" && rendered.Digest != m.health.Digest {
+	if !admitted(p) && rendered.Digest != m.health.Digest {
 		// What it renders from changed on the hub, such as the placement it is
-		// in. That is a move like any other: it waits for its admission.
+		// in, or its works do not say what they hold. Writing them is a move like
+		// any other: it waits for its admission.
 		return nil
 	}
 	if p.State == rollout.Parked {

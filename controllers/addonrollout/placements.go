@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,6 +115,9 @@ func decisionGroups(decisions []clusterv1beta1.PlacementDecision) []rollout.Grou
 // writes them one by one, a hundred clusters each, and the status last, so a view
 // in between misses clusters that are still selected (reliability, rule 5).
 func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
+	if !judged(p) {
+		return false
+	}
 	names := map[string]struct{}{}
 	present := map[string]int{}
 	for i := range decisions {
@@ -139,4 +143,17 @@ func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDe
 		}
 	}
 	return true
+}
+
+// judged reports whether OCM's placement controller has decided about the placement as
+// it is. One that was created or restored a moment ago has no status: 0 clusters, as in
+// a placement that selects nobody, which would remove the add-on from all of them. One
+// that is misconfigured was not scheduled, and has none either.
+func judged(p *clusterv1beta1.Placement) bool {
+	if meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured) {
+		return false
+	}
+	c := meta.FindStatusCondition(p.Status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
+	// OCM leaves observedGeneration 0; a controller that sets it is held to it.
+	return c != nil && (c.ObservedGeneration == 0 || c.ObservedGeneration == p.Generation)
 }

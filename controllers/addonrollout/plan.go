@@ -69,8 +69,10 @@ func plannedCluster(m *member, target, stable *render.Renderer) rollout.Cluster 
 		c.JoinedAt = m.addOn.CreationTimestamp.Time
 	}
 	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.cluster)
-	c.UpToDate = upToDate(m, target)
-	c.UpToDateStable = stable != nil && upToDate(m, stable)
+	if c.Running != rollout.Mixed {
+		c.UpToDate = upToDate(m, target)
+		c.UpToDateStable = stable != nil && upToDate(m, stable)
+	}
 	return c
 }
 
@@ -105,9 +107,11 @@ func reachable(c *clusterv1.ManagedCluster) (is bool, lost, back time.Time) {
 	return false, lost, back
 }
 
-// running is the digest of the revision on a member's works.
+// running is the digest of the revision on a member's works. Works that have lost
+// either mark, the revision's or the content's, are Mixed: what they hold cannot be
+// told, and repairing them would be a move without an admission.
 func running(m *member) string {
-	if m.health.Revision != "" {
+	if m.health.Revision != "" && m.health.Digest != "" {
 		return m.health.Revision
 	}
 	found := ""

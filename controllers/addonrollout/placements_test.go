@@ -1,0 +1,58 @@
+package addonrollout
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+)
+
+func TestSettled(t *testing.T) {
+	satisfied := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue}
+	nobody := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse, Reason: "NoManagedClusterMatched"}
+	broken := metav1.Condition{Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue}
+	old, seen := nobody, nobody
+	old.ObservedGeneration, seen.ObservedGeneration = 1, 2
+	decision := func(name string, clusters ...string) clusterv1beta1.PlacementDecision {
+		d := clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, c := range clusters {
+			d.Status.Decisions = append(d.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: c})
+		}
+		return d
+	}
+	cases := map[string]struct {
+		reason     string
+		selected   int32
+		groups     []clusterv1beta1.DecisionGroupStatus
+		conditions []metav1.Condition
+		decisions  []clusterv1beta1.PlacementDecision
+		want       bool
+	}{
+		"Restored":       {reason: "without a status nobody has judged it yet, and it selects nobody only by default"},
+		"Empty":          {reason: "judged, and it selects nobody", conditions: []metav1.Condition{nobody}, want: true},
+		"EmptyOfOldSpec": {reason: "the judgement is about the spec before", conditions: []metav1.Condition{old}},
+		"EmptyOfSpec":    {reason: "the judgement is about this spec", conditions: []metav1.Condition{seen}, want: true},
+		"Misconfigured":  {reason: "what could not be scheduled selects nobody by accident", conditions: []metav1.Condition{nobody, broken}},
+		"Whole":          {reason: "as many as the status counts", selected: 2, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b")}, want: true},
+		"Shuffled":       {reason: "a cluster counts once, in whichever decisions it stands", selected: 2, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b"), decision("d2", "b")}, want: true},
+		"Missing":        {reason: "one is not written yet", selected: 3, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b")}},
+		"LeftOver":       {reason: "decisions of the placement before", conditions: []metav1.Condition{nobody}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")}},
+		"GroupMissing": {
+			reason: "a decision that a group lists is not there", selected: 1, conditions: []metav1.Condition{satisfied},
+			groups: []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{"d1", "d2"}, ClustersCount: 1}}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")},
+		},
+		"GroupShort": {
+			reason: "a group has fewer than it counts", selected: 1, conditions: []metav1.Condition{satisfied},
+			groups: []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{"d1"}, ClustersCount: 2}}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			p.Status.NumberOfSelectedClusters, p.Status.DecisionGroups, p.Status.Conditions = tc.selected, tc.groups, tc.conditions
+			if got := settled(p, tc.decisions); got != tc.want {
+				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
