@@ -1,0 +1,100 @@
+package chart
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestBounded renders charts that would take the operator's memory, time or stack.
+// Each is an error of its template, with the line.
+func TestBounded(t *testing.T) {
+	doubling := `{{ $s := "0123456789abcdef" }}{{ range until 40 }}{{ $s = print $s $s }}{{ end }}{{ $s }}`
+	cases := map[string]struct{ template, says string }{
+		"NestedLoops":        {`{{ $l := until 10000 }}{{ range $l }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}{{ end }}`, "steps to render"},
+		"LongList":           {`{{ range until 1000000000 }}{{ end }}`, "list of 1000000000 numbers is too long"},
+		"LongSequence":       {`{{ seq 1 1000000000 }}`, "too long"},
+		"Repeat":             {`{{ repeat 1000000000 "x" }}`, "MiB of text"},
+		"RepeatNested":       {`{{ repeat 1000000 (repeat 1000000 "x") }}`, "MiB of text"},
+		"Indent":             {`{{ indent 1000000000 "x" }}`, "MiB of text"},
+		"Doubling":           {doubling, "MiB of text"},
+		"DoublingByReplace":  {`{{ $s := repeat 9000 "a" }}{{ $s = replace "a" $s $s }}{{ $s }}`, "MiB of text"},
+		"DoublingByRegex":    {`{{ $s := repeat 9000 "a" }}{{ $s = regexReplaceAll "a" $s $s }}{{ $s }}`, "MiB of text"},
+		"Padding":            {`{{ printf "%1000000d" 1 }}`, "pads to more than"},
+		"PaddingByArgument":  {`{{ printf "%*d" 1000000 1 }}`, "pads to more than"},
+		"SharedParts":        {`{{ $d := dict "a" "b" }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ toYaml $d }}`, "steps to render"},
+		"SharedPartsPrinted": {`{{ $d := dict "a" "b" }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ $d }}`, "steps to render"},
+		"Cycle":              {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toYamlPretty $d }}`, "levels deep"},
+		"CyclePrinted":       {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, "levels deep"},
+		"CycleCopied":        {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ deepCopy $d | len }}`, "levels deep"},
+		"Recursion":          {`{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}`, "levels deep"},
+		"RecursionTemplate":  {`{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}`, "levels deep"},
+		"RecursionTpl":       {`{{ define "r" }}{{ tpl "{{ include \"r\" . }}" . }}{{ end }}{{ include "r" . }}`, "levels deep"},
+		"Fork":               {`{{ define "r" }}{{ if lt . 40 }}{{ template "r" (add1 .) }}{{ template "r" (add1 .) }}{{ end }}{{ end }}{{ template "r" 0 }}`, "steps to render"},
+		"OwnFunction":        {`{{ addonflow_leave }}`, `function "addonflow_leave" not defined`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := loaded(t, minimal("\n"+c.template)).Render(inputFor("cluster1"))
+			failed, ok := errors.AsType[*Error](err)
+			if !ok || !strings.Contains(failed.Message, c.says) {
+				t.Fatalf("got %v, want an error that says %q", err, c.says)
+			}
+			if failed.File != "templates/it.yaml" || failed.Line == 0 {
+				t.Errorf("it is said to be at %s:%d", failed.File, failed.Line)
+			}
+		})
+	}
+}
+
+// TestClosed refuses what reaches out of the chart, or differs from one time to the
+// next, when it is called, and with a hint.
+func TestClosed(t *testing.T) {
+	cases := map[string]struct{ value, hint string }{
+		"lookup":         {`{{ lookup "v1" "Secret" "a" "b" }}`, lookupHint},
+		"getHostByName":  {`{{ getHostByName "example.com" }}`, dnsHint},
+		"randAlphaNum":   {`{{ randAlphaNum 8 }}`, randomHint},
+		"uuidv4":         {`{{ uuidv4 }}`, randomHint},
+		"shuffle":        {`{{ shuffle "abc" }}`, randomHint},
+		"now":            {`{{ now }}`, clockHint},
+		"date":           {`{{ date "2006" 0 }}`, clockHint},
+		"genCA":          {`{{ (genCA "a" 1).Cert }}`, cryptoHint},
+		"genPrivateKey":  {`{{ genPrivateKey "rsa" }}`, cryptoHint},
+		"htpasswd":       {`{{ htpasswd "a" "b" }}`, cryptoHint},
+		"derivePassword": {`{{ derivePassword 1 "long" "a" "b" "c" }}`, cryptoHint},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := loaded(t, minimal(settings(c.value))).Render(inputFor("cluster1"))
+			failed, ok := errors.AsType[*Error](err)
+			if !ok || failed.Message != name+" is not available in a package" || failed.Hint != c.hint || failed.Line != 5 {
+				t.Errorf("got %v", err)
+			}
+			if got := it(t, minimal(settings(`hi{{ if .Values.missing }}`+c.value+`{{ end }}`)), inputFor("cluster1")); got != "hi" {
+				t.Errorf("what is not called renders %v", got)
+			}
+		})
+	}
+	for _, name := range []string{"env", "expandenv"} {
+		if _, err := loaded(t, minimal(settings(`{{ `+name+` "HOME" }}`))).Render(inputFor("cluster1")); err == nil {
+			t.Errorf("%s is a function", name)
+		}
+	}
+}
+
+// TestUnordered refuses a rendering that hangs on the order of a map, every time.
+func TestUnordered(t *testing.T) {
+	const dict = `(dict "a" 1 "b" 2 "c" 3)`
+	for value, fine := range map[string]bool{
+		`{{ keys ` + dict + ` | join "-" }}`:                    false,
+		`"{{ values ` + dict + ` | join "-" }}"`:                false,
+		`{{ keys ` + dict + ` | sortAlpha | join "-" }}`:        true,
+		`"{{ len (keys ` + dict + `) }}"`:                       true,
+		`"{{ range $k, $v := ` + dict + ` }}{{ $k }}{{ end }}"`: true,
+	} {
+		err := loaded(t, minimal(settings(value))).Verify(inputFor("cluster1"))
+		if (err == nil) != fine {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package chart
+
+import (
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+// capabilities is .Capabilities. That KubeVersion is a method and no field tells
+// whether it was read.
+type capabilities struct {
+	// APIVersions are the API versions that Helm knows without asking a cluster.
+	APIVersions chartutil.VersionSet
+	// HelmVersion is the version of the Helm library.
+	HelmVersion any
+
+	version string
+	read    bool
+}
+
+func newCapabilities(version string) *capabilities {
+	return &capabilities{
+		APIVersions: chartutil.DefaultCapabilities.APIVersions, HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
+		version: version,
+	}
+}
+
+// KubeVersion is what the managed cluster reports. It is an error while it has not.
+func (c *capabilities) KubeVersion() (*chartutil.KubeVersion, error) {
+	c.read = true
+	if c.version == "" {
+		return nil, &refusal{"the managed cluster has not reported its Kubernetes version", "it does once its agent is connected"}
+	}
+	parsed, err := chartutil.ParseKubeVersion(c.version)
+	if err != nil {
+		return nil, &refusal{fmt.Sprintf("the managed cluster reports a Kubernetes version that cannot be read: %v", err), ""}
+	}
+	parsed.Version = c.version
+	return parsed, nil
+}
+
+// satisfy refuses a cluster whose version the chart does not support.
+func (c *capabilities) satisfy(constraint string) error {
+	version, err := c.KubeVersion()
+	if err != nil {
+		return &Error{File: "Chart.yaml", Message: err.Error()}
+	}
+	if !chartutil.IsCompatibleRange(constraint, version.Version) {
+		return &Error{File: "Chart.yaml", Message: fmt.Sprintf("the chart needs Kubernetes %s, and the cluster has %s", constraint, version.Version)}
+	}
+	return nil
+}

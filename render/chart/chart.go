@@ -1,0 +1,190 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"sigs.k8s.io/yaml"
+)
+
+// File is one file of a folder. Path is relative to the folder, with slashes.
+type File struct {
+	Path    string
+	Content []byte
+}
+
+// Chart is a folder that can be rendered. It is not changed by rendering and safe
+// for concurrent use.
+type Chart struct {
+	files []File
+	// helm is the chart as Helm read it; nil for a folder of manifests.
+	helm *helmchart.Chart
+}
+
+// Load reads a Helm chart. The error is an *Error.
+func Load(files []File) (*Chart, error) {
+	c := &Chart{files: files}
+	if err := c.judge(); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(files, func(f File) bool { return f.Path == "Chart.yaml" }) {
+		return nil, &Error{Message: "holds no Helm chart: Chart.yaml is missing", Hint: "helm.path names the folder with the Chart.yaml; for plain manifests use manifests.path"}
+	}
+	helm, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	c.helm = helm
+	if strings.EqualFold(helm.Metadata.Type, "library") {
+		return nil, &Error{File: "Chart.yaml", Message: "a library chart renders nothing by itself", Hint: "name a chart that uses it"}
+	}
+	return c, c.vendored(helm)
+}
+
+// LoadManifests reads a folder of Go-template manifests. Of it every .yaml, .yml and
+// .json file is rendered and .tpl files are partials; other files are left alone.
+// The error is an *Error.
+func LoadManifests(files []File) (*Chart, error) {
+	c := &Chart{files: files}
+	if err := c.judge(); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(files, func(f File) bool { return isManifest(f.Path) }) {
+		return nil, &Error{Message: "holds no manifest", Hint: "files that end in .yaml, .yml or .json are rendered"}
+	}
+	return c, nil
+}
+
+func isManifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(name)))
+}
+
+func isPartial(name string) bool {
+	return strings.HasPrefix(path.Base(name), "_") || path.Ext(name) == ".tpl"
+}
+
+// judge refuses what rendering cannot tell from its own marks.
+func (c *Chart) judge() error {
+	for _, f := range c.files {
+		if !utf8.Valid(f.Content) {
+			continue // an archive, or a picture for .Files
+		}
+		for _, mark := range []string{"\uFDD0", "\uFDD1"} {
+			if bytes.Contains(f.Content, []byte(mark)) {
+				return &Error{File: f.Path, Message: fmt.Sprintf("character %U cannot be used", []rune(mark)[0])}
+			}
+		}
+		if bytes.Contains(bytes.ToLower(f.Content), []byte(quotedMark)) {
+			return &Error{File: f.Path, Message: quotedMark + " cannot be used"}
+		}
+	}
+	return nil
+}
+
+// read loads the chart anew, because Helm changes what it renders. Test templates
+// and notes are left out: neither is part of an installation.
+func (c *Chart) read() (*helmchart.Chart, error) {
+	buffered := make([]*loader.BufferedFile, 0, len(c.files))
+	for _, f := range c.files {
+		buffered = append(buffered, &loader.BufferedFile{Name: f.Path, Data: f.Content})
+	}
+	helm, err := loader.LoadFiles(buffered)
+	if err != nil {
+		return nil, &Error{File: "Chart.yaml", Message: fmt.Sprintf("Helm cannot load the chart: %v", err)}
+	}
+	prune(helm)
+	return helm, nil
+}
+
+// prune drops what is not installed and puts sub-charts into an order, which the
+// loader leaves to chance.
+func prune(c *helmchart.Chart) {
+	c.Templates = slices.DeleteFunc(c.Templates, func(f *helmchart.File) bool {
+		return f == nil || path.Base(f.Name) == "NOTES.txt" || strings.HasPrefix(f.Name, "templates/tests/")
+	})
+	dependencies := slices.Clone(c.Dependencies())
+	slices.SortStableFunc(dependencies, func(a, b *helmchart.Chart) int {
+		return strings.Compare(a.Name()+" "+a.Metadata.Version, b.Name()+" "+b.Metadata.Version)
+	})
+	c.SetDependencies(dependencies...)
+	for _, dependency := range dependencies {
+		prune(dependency)
+	}
+}
+
+// vendored refuses a chart that names dependencies it does not bring.
+func (c *Chart) vendored(helm *helmchart.Chart) error {
+	present := map[string]bool{}
+	for _, dependency := range helm.Dependencies() {
+		present[dependency.Name()] = true
+		if err := c.vendored(dependency); err != nil {
+			return err
+		}
+	}
+	for _, wanted := range helm.Metadata.Dependencies {
+		if wanted != nil && !present[wanted.Name] {
+			return &Error{
+				File: "Chart.yaml", Message: fmt.Sprintf("dependency %s of chart %s is not in its charts directory", wanted.Name, helm.Name()),
+				Hint: "run `helm dependency update` and commit charts/; nothing is downloaded",
+			}
+		}
+	}
+	return nil
+}
+
+// ReadValues reads a file of values. The error is an *Error without a file.
+func ReadValues(content []byte) (map[string]any, error) {
+	values := map[string]any{}
+	if err := yaml.UnmarshalStrict(content, &values); err != nil {
+		return nil, &Error{Message: fmt.Sprintf("cannot be read as values: %v", err)}
+	}
+	return values, nil
+}
+
+// MergeValues returns values with those over it: objects are merged, all else is
+// replaced, and a null stays, which removes the chart's own value. Neither argument
+// is changed.
+func MergeValues(values, over map[string]any) map[string]any {
+	out := make(map[string]any, len(values)+len(over))
+	maps.Copy(out, values)
+	for key, value := range over {
+		under, underIsObject := out[key].(map[string]any)
+		object, isObject := value.(map[string]any)
+		if isObject && underIsObject {
+			value = MergeValues(under, object)
+		}
+		out[key] = value
+	}
+	return out
+}
+
+// helmNumbers is a deep copy in which every number is a float64: what Helm makes of
+// values, and what charts therefore print.
+func helmNumbers(values map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, &Error{Message: "values: " + err.Error()}
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, &Error{Message: "values: " + err.Error()}
+	}
+	return out, nil
+}
+
+// asError returns err as an *Error.
+func asError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Message: err.Error()}
+}

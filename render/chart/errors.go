@@ -1,0 +1,91 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrInvalid says that the files are no chart that can be rendered.
+var ErrInvalid = errors.New("chart cannot be used")
+
+// Error is what is wrong with one file. File is relative to the folder and "" when
+// no file is to blame; Line is 1-based and 0 when it is not known.
+type Error struct {
+	File    string
+	Line    int
+	Message string
+	Hint    string
+}
+
+// Error returns file:line: message; hint.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, ":%d", e.Line)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Message)
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+// refusal is an error of a function that the engine itself refuses, with a hint.
+type refusal struct {
+	message, hint string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+// place finds where a template failed: Go names template:line, and template:line:column.
+var place = regexp.MustCompile(`template: ([^\s:]+):(\d+)(?::\d+)?: `)
+
+// shownMessage bounds what is said of one failure: a chart may quote whole files.
+const shownMessage = 400
+
+// templateError turns an error of text/template into one of a file. Of nested
+// calls the innermost place counts: that is the line to mend.
+func (c *Chart) templateError(err error) *Error {
+	text := err.Error()
+	out := &Error{Message: text}
+	all := place.FindAllStringSubmatchIndex(text, -1)
+	for n, at := range slices.Backward(all) {
+		if n == len(all)-1 {
+			out.Message = text[at[1]:]
+		}
+		// A text that tpl renders has no file; whoever rendered it has.
+		if file := c.fileOf(text[at[2]:at[3]]); c.has(file) {
+			out.File = file
+			out.Line, _ = strconv.Atoi(text[at[4]:at[5]])
+			break
+		}
+	}
+	if r, ok := errors.AsType[*refusal](err); ok {
+		out.Message, out.Hint = r.message, r.hint
+	}
+	out.Message = strings.ReplaceAll(strings.TrimSpace(out.Message), "\n", " ")
+	if len(out.Message) > shownMessage {
+		out.Message = strings.ToValidUTF8(out.Message[:shownMessage], "") + "..."
+	}
+	return out
+}
+
+func (c *Chart) has(file string) bool {
+	return slices.ContainsFunc(c.files, func(f File) bool { return f.Path == file })
+}
+
+// fileOf returns the file of a template, whose name starts with its chart's.
+func (c *Chart) fileOf(template string) string {
+	if c.helm == nil {
+		return template
+	}
+	return strings.TrimPrefix(template, c.helm.Name()+"/")
+}

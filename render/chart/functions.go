@@ -1,0 +1,248 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// Why a function that Helm has is refused here.
+const (
+	randomHint = "set the value in the package, or keep it in a Secret on the managed cluster"
+	clockHint  = "a rendering must be the same tomorrow"
+	lookupHint = "a package is rendered without asking a cluster; pass what it needs as a value"
+	dnsHint    = "pass the address as a value"
+	cryptoHint = "keys and passwords do not belong into a manifest"
+)
+
+// refused are Helm's functions whose result is not given by their arguments, or that
+// would put a secret into a ManifestWork, each with what to do instead. They are
+// refused when they are called, not where they are written.
+func refused() map[string]string {
+	out := map[string]string{"lookup": lookupHint, "getHostByName": dnsHint}
+	for hint, names := range map[string]string{
+		randomHint: "randAlphaNum randAlpha randAscii randNumeric randInt randBytes shuffle uuidv4",
+		clockHint:  "now ago date date_in_zone dateInZone htmlDate htmlDateInZone toDate mustToDate durationRound",
+		cryptoHint: "bcrypt htpasswd derivePassword genPrivateKey buildCustomCert genCA genCAWithKey genSelfSignedCert " +
+			"genSelfSignedCertWithKey genSignedCert genSignedCertWithKey encryptAES decryptAES",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			out[name] = hint
+		}
+	}
+	return out
+}
+
+// shallow are the functions that look at their arguments, or put them somewhere,
+// without walking into them.
+const shallow = " include tpl required fail default coalesce ternary empty all any kindIs kindOf typeOf typeIs typeIsLike " +
+	"get set unset hasKey dict list tuple pluck pick omit keys values dig first mustFirst rest mustRest last mustLast " +
+	"initial mustInitial append mustAppend push mustPush prepend mustPrepend concat reverse mustReverse slice mustSlice chunk mustChunk "
+
+// keyed are the shallow functions of which a text among the arguments is a name
+// that is looked up.
+const keyed = " include get unset hasKey pluck pick omit dig "
+
+// transparent are the functions that carry a text on as it is: what they return for
+// one name of a cluster is what they return for another, with the name replaced.
+const transparent = " print println quote squote cat toString toStrings join indent nindent trim lower " +
+	"toYaml toYamlPretty toJson toRawJson toPrettyJson mustToJson mustToRawJson mustToPrettyJson " +
+	"deepCopy mustDeepCopy merge mustMerge mergeOverwrite mustMergeOverwrite "
+
+func among(list, name string) bool { return strings.Contains(list, " "+name+" ") }
+
+// functions are Helm's, each behind a guard.
+func (x *execution) functions() template.FuncMap {
+	all := sprig.TxtFuncMap()
+	delete(all, "env")
+	delete(all, "expandenv")
+	maps.Copy(all, template.FuncMap{
+		"toToml": toTOML, "fromToml": fromTOML, "toYaml": toYAML, "toYamlPretty": toYAMLPretty,
+		"fromYaml": fromYAML, "fromYamlArray": fromYAMLArray, "toJson": toJSON, "fromJson": fromJSON, "fromJsonArray": fromJSONArray,
+		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
+		"keys": x.keys, "values": x.values,
+	})
+	out := make(template.FuncMap, len(all))
+	for name, function := range all {
+		out[name] = x.guard(name, function)
+	}
+	for name, hint := range refused() {
+		out[name] = func(...any) (any, error) {
+			return nil, &refusal{name + " is not available in a package", hint}
+		}
+	}
+	out["required"], out["fail"] = required, fail
+	out[printFunction], out[seeFunction] = x.print, x.see
+	out[stepFunction], out[enterFunction], out[leaveFunction] = x.round, x.enterTemplate, x.leaveTemplate
+	return out
+}
+
+func required(message string, value any) (any, error) {
+	if text, isText := value.(string); value == nil || isText && text == "" {
+		return value, &refusal{message: message}
+	}
+	return value, nil
+}
+
+func fail(message string) (string, error) { return "", &refusal{message: message} }
+
+// keys is sprig's in a fixed order, which Go's maps have not; Verify turns it round
+// to see whether the rendering hangs on it.
+func (x *execution) keys(dicts ...map[string]any) []string {
+	out := []string{}
+	for _, dict := range dicts {
+		out = append(out, x.ordered(dict)...)
+	}
+	return out
+}
+
+func (x *execution) values(dict map[string]any) []any {
+	out := []any{}
+	for _, key := range x.ordered(dict) {
+		out = append(out, dict[key])
+	}
+	return out
+}
+
+func (x *execution) ordered(dict map[string]any) []string {
+	names := slices.Sorted(maps.Keys(dict))
+	if x.backwards {
+		slices.Reverse(names)
+	}
+	return names
+}
+
+// guard returns a function of the same parameters that pays for what it does and
+// notices what the name of the cluster decides.
+func (x *execution) guard(name string, function any) any {
+	inner := reflect.ValueOf(function)
+	of := inner.Type()
+	in := make([]reflect.Type, of.NumIn())
+	for i := range in {
+		in[i] = of.In(i)
+	}
+	call := inner.Call
+	if of.IsVariadic() {
+		call = inner.CallSlice
+	}
+	outer := reflect.FuncOf(in, []reflect.Type{of.Out(0), reflect.TypeFor[error]()}, of.IsVariadic())
+	return reflect.MakeFunc(outer, func(args []reflect.Value) []reflect.Value {
+		plain := flat(args, of.IsVariadic())
+		if err := x.before(name, plain); err != nil {
+			return []reflect.Value{reflect.Zero(of.Out(0)), reflect.ValueOf(&err).Elem()}
+		}
+		results := call(args)
+		var err error
+		if len(results) > 1 {
+			err, _ = results[1].Interface().(error)
+		}
+		result := results[0]
+		if err == nil && result.Kind() == reflect.String {
+			err = x.budget.produce(int64(result.Len()))
+			if x.mark != "" && (name == "quote" || name == "printf") {
+				result = reflect.ValueOf(strings.ReplaceAll(result.String(), quotedMark, x.mark)).Convert(result.Type())
+			}
+		}
+		return []reflect.Value{result, reflect.ValueOf(&err).Elem()}
+	}).Interface()
+}
+
+// flat returns arguments as values, those of a variadic function each for itself.
+func flat(args []reflect.Value, variadic bool) []any {
+	out := make([]any, 0, len(args))
+	for i, arg := range args {
+		if variadic && i == len(args)-1 {
+			for j := range arg.Len() {
+				out = append(out, arg.Index(j).Interface())
+			}
+			break
+		}
+		out = append(out, arg.Interface())
+	}
+	return out
+}
+
+// before pays for a call and judges its arguments.
+func (x *execution) before(name string, args []any) error {
+	if err := x.budget.step(1 + int64(len(args))); err != nil {
+		return err
+	}
+	if among(shallow, name) {
+		x.noticeShallow(name, args)
+		return x.payLists(args)
+	}
+	inValue, inKey := false, false
+	for _, arg := range args {
+		value, key, err := x.budget.walk(arg, x.mark)
+		if err != nil {
+			return err
+		}
+		inValue, inKey = inValue || value, inKey || key
+	}
+	if inKey || inValue && !x.carries(name, args) {
+		x.alone = true
+	}
+	return x.bound(name, args)
+}
+
+// noticeShallow notices a name of the cluster that is looked up or becomes a key.
+func (x *execution) noticeShallow(name string, args []any) {
+	for i, arg := range args {
+		text, isText := arg.(string)
+		if isText && x.marked(text) && (among(keyed, name) || (name == "dict" && i%2 == 0) || (name == "set" && i == 1)) {
+			x.alone = true
+		}
+	}
+}
+
+// payLists pays for the lists that a function copies.
+func (x *execution) payLists(args []any) error {
+	for _, arg := range args {
+		if v := reflect.ValueOf(arg); v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
+			if err := x.budget.step(int64(v.Len() >> 2)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// carries reports whether a function carries the name of the cluster on unchanged.
+func (x *execution) carries(name string, args []any) bool {
+	last := ""
+	if len(args) > 0 {
+		last, _ = args[len(args)-1].(string)
+	}
+	switch name {
+	case "trunc":
+		most, isInt := args[0].(int)
+		grown := len(last) + strings.Count(last, x.mark)*(longestName-len(x.mark))
+		return isInt && most >= grown
+	case "trimSuffix", "trimPrefix": // a name neither starts nor ends with a dash
+		affix, _ := args[0].(string)
+		return affix == "-"
+	case "printf":
+		format, _ := args[0].(string)
+		return !x.marked(format) && plainFormat(format)
+	default:
+		return among(transparent, name)
+	}
+}
+
+// plainFormat reports whether every verb of a format writes its argument as it is.
+func plainFormat(format string) bool {
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		if i++; i == len(format) || !strings.ContainsRune("svdqt%", rune(format[i])) {
+			return false
+		}
+	}
+	return true
+}

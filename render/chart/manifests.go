@@ -1,0 +1,189 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Document is a text with YAML documents and the file it comes from.
+type Document struct {
+	File, Text string
+}
+
+// Manifest is one object.
+type Manifest struct {
+	// File it was rendered from, relative to the folder.
+	File string
+	// Fields as plain JSON: int64, float64, []any and map[string]any.
+	Fields map[string]any
+}
+
+const (
+	hookAnnotation = "helm.sh/hook"
+	keepAnnotation = "helm.sh/resource-policy"
+)
+
+// separator is Helm's.
+var separator = regexp.MustCompile(`(?:^|\s*\n)---\s*(?:\n|$)`)
+
+// manifests reads the objects of the CRD files and of the rendered templates.
+func (c *Chart) manifests(texts map[string]string, crds []Document, in Input) ([]Manifest, error) {
+	slices.SortFunc(crds, func(a, b Document) int { return strings.Compare(a.File, b.File) })
+	documents := slices.Clone(crds)
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		documents = append(documents, Document{File: c.fileOf(name), Text: texts[name]})
+	}
+	var out []Manifest
+	for _, d := range documents {
+		read, err := d.manifests()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, read...)
+	}
+	if len(out) == 0 {
+		return nil, &Error{Message: "renders no object", Hint: "the hub takes no work without manifests"}
+	}
+	place := newPlacer(out, in.Namespace)
+	for _, m := range out {
+		trim(m.Fields)
+		place.namespace(m.Fields)
+	}
+	return out, nil
+}
+
+// manifests reads the objects of one text.
+func (d Document) manifests() ([]Manifest, error) {
+	var out []Manifest
+	for _, text := range separator.Split(d.Text, -1) {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		converted, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err), Hint: "`addonflow render` or `helm template` shows it"}
+		}
+		var value any
+		if err := utiljson.Unmarshal(converted, &value); err != nil {
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err)}
+		}
+		read, err := d.objects(value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, read...)
+	}
+	return out, nil
+}
+
+// objects are those of one document: itself, or the items of a List.
+func (d Document) objects(value any) ([]Manifest, error) {
+	if value == nil {
+		return nil, nil
+	}
+	fields, isObject := value.(map[string]any)
+	if !isObject {
+		return nil, &Error{File: d.File, Message: "renders a document that is no object"}
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	if items, isList := fields["items"].([]any); isList && fields["kind"] == "List" {
+		var out []Manifest
+		for _, item := range items {
+			read, err := d.objects(item)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, read...)
+		}
+		return out, nil
+	}
+	return d.object(fields)
+}
+
+// object refuses a hook and leaves out a test.
+func (d Document) object(fields map[string]any) ([]Manifest, error) {
+	name := func(value any) string {
+		text, _ := value.(string)
+		return text
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	hook, isHook := annotations[hookAnnotation]
+	if isHook {
+		if kinds := strings.ReplaceAll(name(hook), " ", ""); kinds == "test" || kinds == "test-success" || kinds == "test-failure" {
+			return nil, nil
+		}
+		return nil, &Error{
+			File:    d.File,
+			Message: fmt.Sprintf("%s %q is a Helm hook (%v), and hooks do not run: the agent applies all objects at once", name(fields["kind"]), name(metadata["name"]), hook),
+			Hint:    "turn the hook off in the values, or remove the annotation",
+		}
+	}
+	if annotations[keepAnnotation] == "keep" {
+		annotations[orphanAnnotation] = ""
+	}
+	return []Manifest{{File: d.File, Fields: fields}}, nil
+}
+
+// orphanAnnotation is OCM's word for what helm.sh/resource-policy: keep means.
+const orphanAnnotation = "addon.open-cluster-management.io/deletion-orphan"
+
+// safe are characters with which no text is a number, boolean, null or date of YAML,
+// whatever else stands in it.
+const safe = "ghjkmpqvwGHJKMPQVW/@,;=()[]{}<>%$#!?*&|'\"\\"
+
+// words are the texts of letters that YAML reads as something else.
+func words() []string {
+	return []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
+}
+
+// ambiguous reports whether a text with the mark may be no text once the mark is a
+// name that PlainText accepts: y<mark> is a boolean when the cluster is called es. A
+// text that is the mark alone is none.
+func ambiguous(value any, mark string) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			if strings.Contains(key, mark) || ambiguous(item, mark) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, func(item any) bool { return ambiguous(item, mark) })
+	case string:
+		return ambiguousText(value, mark)
+	}
+	return false
+}
+
+func ambiguousText(text, mark string) bool {
+	before, after, found := strings.Cut(text, mark)
+	rest := strings.ToLower(strings.ReplaceAll(after, mark, ""))
+	switch {
+	case !found || strings.ContainsAny(before+rest, safe):
+		return false
+	case before == "":
+		return rest != "" && slices.ContainsFunc(words(), func(word string) bool { return strings.HasSuffix(word, rest) })
+	case isLetter(before[0]):
+		return slices.ContainsFunc(words(), func(word string) bool { return strings.HasPrefix(word, strings.ToLower(before)) })
+	default:
+		return true
+	}
+}
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+// PlainText reports whether the name of a cluster is a text wherever YAML reads it.
+// 123, 1e3, 2020-01-01 and on may be something else; a rendering for such a cluster
+// is not shared.
+func PlainText(name string) bool {
+	return name != "" && isLetter(name[0]) && !slices.Contains(words(), name)
+}

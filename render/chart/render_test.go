@@ -1,0 +1,137 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestRenderIsHelms renders what charts commonly do. Every case is rendered by
+// Helm's own engine as well (Verify), and must come out the same.
+func TestRenderIsHelms(t *testing.T) {
+	cases := map[string]struct {
+		value string
+		want  any
+	}{
+		"Value":           {`{{ .Values.greeting }}`, "hi"},
+		"MissingIsEmpty":  {`"{{ .Values.missing }}."`, "."},
+		"DefaultOfNone":   {`{{ .Values.missing | default "x" | quote }}`, "x"},
+		"Number":          {`"{{ .Values.replicas }}"`, "1"},
+		"Arithmetic":      {`"{{ add 1 .Values.replicas 2 }}"`, "4"},
+		"Comparison":      {`{{ if eq (int .Values.replicas) 1 }}one{{ else }}more{{ end }}`, "one"},
+		"PipedComparison": {`"{{ .Values.greeting | eq "hi" }}"`, "true"},
+		"NilComparison":   {`"{{ eq .Values.missing nil }}{{ ne .Values.greeting "x" }}"`, "truetrue"},
+		"Length":          {`"{{ len .Values.greeting }}{{ len (list 1 2) }}{{ index (list "a" "b") 1 }}"`, "22b"},
+		"Range":           {`"{{ range $i, $v := list "a" "b" }}{{ if $i }},{{ end }}{{ $v }}{{ end }}"`, "a,b"},
+		"RangeBreak":      {`"{{ range until 5 }}{{ if gt . 2 }}{{ break }}{{ end }}{{ . }}{{ end }}"`, "012"},
+		"RangeElse":       {`"{{ range .Values.missing }}x{{ else }}none{{ end }}"`, "none"},
+		"With":            {`{{ with .Values.greeting }}{{ . | upper }}{{ end }}`, "HI"},
+		"Variable":        {`{{ $a := 1 }}{{ $a = 2 }}"{{ $a }}"`, "2"},
+		"Include":         {`{{ include "hello.name" (dict "a" "b") }}`, "name-b"},
+		"IncludeOfRoot":   {`{{ include "hello.root" . }}`, "hello-hi"},
+		"Template":        {`{{ template "hello.name" (dict "a" "c") }}`, "name-c"},
+		"Tpl":             {`{{ tpl "{{ .Values.greeting }}-{{ include \"hello.root\" . }}" . }}`, "hi-hello-hi"},
+		"TplDefines":      {`{{ tpl "{{ define \"own\" }}x{{ end }}{{ include \"own\" . }}" . }}`, "x"},
+		"ToYaml":          {`{{ toYaml (dict "b" 1 "a" (list "x")) | quote }}`, "a:\n- x\nb: 1"},
+		"JSON":            {`{{ dict "b" 1 "a" "<" | toJson | squote }}`, `{"a":"\u003c","b":1}`},
+		"FromYaml":        {`{{ (fromYaml "a: {b: c}").a.b }}`, "c"},
+		"Files":           {`{{ .Files.Get "files/a.txt" | quote }}`, "A"},
+		"FilesGlob":       {`"{{ range $n, $_ := .Files.Glob "files/*" }}{{ base $n }} {{ end }}"`, "a.txt b.txt "},
+		"FilesAsConfig":   {`{{ (.Files.Glob "files/*").AsConfig | quote }}`, "a.txt: A\nb.txt: |\n  B\n  C"},
+		"FilesLines":      {`"{{ range .Files.Lines "files/b.txt" }}{{ . }};{{ end }}"`, "B;C;"},
+		"Release":         {`{{ .Release.Name }}/{{ .Release.Namespace }}/{{ .Release.Service }}/{{ .Release.IsInstall }}`, "hello/agents/Helm/true"},
+		"Chart":           {`{{ .Chart.Name }}-{{ .Chart.Version }}-{{ .Template.Name }}-{{ .Template.BasePath }}`, "hello-1.0.0-hello/templates/it.yaml-hello/templates"},
+		"KubeVersion":     {`{{ .Capabilities.KubeVersion }} {{ .Capabilities.KubeVersion.Major }}.{{ .Capabilities.KubeVersion.Minor }} {{ .Capabilities.KubeVersion.GitVersion }}`, "v1.33.2+k3s1 1.33 v1.33.2+k3s1"},
+		"SemverCompare":   {`"{{ semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}"`, "true"},
+		"APIVersions":     {`"{{ .Capabilities.APIVersions.Has "apps/v1" }}{{ .Capabilities.APIVersions.Has "example.com/v1" }}"`, "truefalse"},
+		"HelmVersion":     {`"{{ hasPrefix "v3" .Capabilities.HelmVersion.Version }}"`, "true"},
+		"Dictionary":      {`{{ $d := dict "a" 1 }}{{ $_ := set $d "b" 2 }}"{{ get $d "b" }}{{ hasKey $d "c" }}{{ keys $d | sortAlpha | join "," }}"`, "2falsea,b"},
+		"Printf":          {`{{ printf "%s-%d-%q" .Values.greeting 7 "x" | squote }}`, `hi-7-"x"`},
+		"Regex":           {`{{ regexReplaceAll "h(.)" .Values.greeting "${1}o" }}`, "io"},
+		"Required":        {`{{ required "greeting is needed" .Values.greeting }}`, "hi"},
+		"Ternary":         {`{{ ternary "a" "b" (empty .Values.missing) }}`, "a"},
+		"Hash":            {`"{{ sha256sum "a" | trunc 8 }}"`, "ca978112"},
+		"PrintOfValues":   {`{{ .Values.table | quote }}{{ "" }}`, "map[a:1]"},
+		"Indentation":     {"|-{{ \"a\\nb\" | nindent 4 }}", "a\nb"},
+		"Html":            {`'{{ html "<a>" }}{{ urlquery "a b" }}'`, "&lt;a&gt;a+b"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			from := minimal(settings(c.value)).
+				with("values.yaml", "greeting: hi\nreplicas: 1\ntable: {a: 1}\n").
+				with("templates/_lib.tpl", `{{ define "hello.name" }}name-{{ .a }}{{ end }}{{ define "hello.root" }}{{ .Chart.Name }}-{{ .Values.greeting }}{{ end }}`).
+				with("files/a.txt", "A").with("files/b.txt", "B\nC\n")
+			if diff := cmp.Diff(c.want, it(t, from, inputFor("cluster1"))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if err := loaded(t, from).Verify(inputFor("cluster1")); err != nil {
+				t.Errorf("Helm's engine: %v", err)
+			}
+		})
+	}
+}
+
+// TestNameIsCarriedOrDecides tells a rendering that only shows the name of the
+// cluster from one that the name decides. What is shared must be, with the name put
+// in, what each cluster would get alone.
+func TestNameIsCarriedOrDecides(t *testing.T) {
+	const name = `.Values.clusterName`
+	cases := map[string]struct {
+		value string
+		alone bool
+	}{
+		"Plain":           {`{{ ` + name + ` }}`, false},
+		"Quoted":          {`{{ ` + name + ` | quote }}`, false},
+		"Printf":          {`{{ printf "%s.example.com" ` + name + ` }}`, false},
+		"PrintfQuoted":    {`{{ printf "https://%s" ` + name + ` | quote }}`, false},
+		"Default":         {`{{ default "x" ` + name + ` }}`, false},
+		"Yaml":            {`{{ toYaml (dict "name" ` + name + `) | quote }}`, false},
+		"Json":            {`{{ toJson (dict "name" ` + name + `) | squote }}`, false},
+		"Truncated":       {`{{ printf "hello-%s" ` + name + ` | trunc 80 | trimSuffix "-" }}`, false},
+		"Include":         {`{{ include "hello.cluster" . }}`, false},
+		"Tpl":             {`{{ tpl "{{ .Values.clusterName }}-k" . }}`, false},
+		"Condition":       {`{{ if ` + name + ` }}here{{ end }}`, false},
+		"KeyOfYaml":       {`{{ get (dict "name" ` + name + `) "name" }}`, false},
+		"NotAsked":        {`hi`, false},
+		"CutShort":        {`{{ trunc 20 ` + name + ` }}k`, true},
+		"Equal":           {`{{ if eq ` + name + ` "cluster1" }}one{{ end }}`, true},
+		"EqualPiped":      {`"{{ ` + name + ` | eq "cluster1" }}"`, true},
+		"EqualInBrackets": {`"{{ and true (eq "cluster1" (print ` + name + `)) }}"`, true},
+		"Looked up":       {`"{{ index (dict "cluster1" "one") ` + name + ` }}"`, true},
+		"Key":             {`{{ get (dict "cluster1" "one") ` + name + ` | quote }}`, true},
+		"Key of a dict":   {`{{ toJson (dict ` + name + ` 1) | squote }}`, true},
+		"Hash":            {`"{{ sha256sum ` + name + ` }}"`, true},
+		"Base64":          {`"{{ b64enc ` + name + ` }}"`, true},
+		"Replace":         {`{{ replace "1" "2" ` + name + ` }}`, true},
+		"Length":          {`"{{ len ` + name + ` }}"`, true},
+		"Contains":        {`"{{ contains "1" ` + name + ` }}"`, true},
+		"Upper":           {`{{ upper ` + name + ` }}`, true},
+		"Padded":          {`{{ printf "%20s" ` + name + ` | quote }}`, true},
+		"Number":          {`1{{ ` + name + ` }}`, true},
+		"TplLiteral":      {`{{ tpl (printf "{{ if eq %q \"cluster1\" }}a{{ end }}" ` + name + `) . | quote }}`, true},
+		"Escaped":         {`{{ urlquery ` + name + ` | quote }}`, true},
+		"Sorted":          {`{{ list ` + name + ` "b" | sortAlpha | join "," }}`, true},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			from := minimal(settings(c.value)).with("templates/_lib.tpl", `{{ define "hello.cluster" }}k-{{ .Values.clusterName }}{{ end }}`)
+			out, err := loaded(t, from).Render(inputFor(mark))
+			if err != nil && !out.Alone {
+				t.Fatal(err)
+			}
+			if out.Alone != c.alone {
+				t.Fatalf("alone is %v, want %v", out.Alone, c.alone)
+			}
+			if c.alone {
+				return
+			}
+			shared, _ := it(t, from, inputFor(mark)).(string)
+			for _, cluster := range []string{"cluster1", "a", "prod-eu-west-1", strings.Repeat("n", longestName)} {
+				if got, want := strings.ReplaceAll(shared, mark, cluster), it(t, from, inputFor(cluster)); got != want {
+					t.Errorf("shared gives %q, alone gives %q", got, want)
+				}
+			}
+		})
+	}
+}
