@@ -77,6 +77,18 @@ func Supersede(reports []Report, oldSHA, newSHA string) []Report {
 	return out
 }
 
+// Open returns the contexts of a commit that have no verdict yet, in the order of the
+// ledger.
+func Open(reports []Report, sha string) []string {
+	var open []string
+	for i, r := range reports {
+		if r.SHA == sha && !r.State.Terminal() && latest(reports, sha, r.Context) == i {
+			open = append(open, r.Context)
+		}
+	}
+	return open
+}
+
 // Prune drops what need not be remembered: attempts whose verdict the forge has and
 // that a later attempt follows, everything finished of commits other than the current
 // ones, and verdicts on those that the forge refused for good. What stays is bounded

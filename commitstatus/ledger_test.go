@@ -374,3 +374,16 @@ func TestReportAsJSON(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", encoded, want)
 	}
 }
+
+func TestOpen(t *testing.T) {
+	said := func(sha, context string, attempt int, state commitstatus.State) commitstatus.Report {
+		return commitstatus.Report{SHA: sha, Context: context, Attempt: attempt, State: state}
+	}
+	ledger := []commitstatus.Report{
+		said("a", "going", 1, commitstatus.Pending), said("b", "other", 1, commitstatus.Pending), said("a", "judged", 1, commitstatus.Success),
+		said("a", "again", 1, commitstatus.Failure), said("a", "again", 2, commitstatus.Pending), said("a", "over", 1, commitstatus.Pending), said("a", "over", 2, commitstatus.Success),
+	}
+	if got, want := commitstatus.Open(ledger, "a"), []string{"going", "again"}; !slices.Equal(got, want) {
+		t.Errorf("the newest attempt of a context tells whether it has a verdict: got %v, want %v", got, want)
+	}
+}

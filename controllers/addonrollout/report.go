@@ -39,16 +39,54 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 	if requested(ro) {
 		l.Retry()
 	}
-	for _, s := range summaries(t) {
-		l.Want(commitstatus.Status{
-			SHA: sha, Context: forge.ContextName(o.source, contextParts(ro.Name, s.Context)...),
-			State:       commitstatus.State(s.State),
-			Description: commitstatus.Describe(commitstatus.DescriptionLimit, commitstatus.Text{Head: s.Description}),
-			TargetURL:   forge.TargetURL(o.source),
-		}, s.Percent)
+	said := summaries(t)
+	for _, s := range said {
+		l.Want(statusOf(o, sha, forge.ContextName(o.source, contextParts(ro.Name, s.Context)...), s), s.Percent)
+	}
+	if t.err == nil && allSettled(o.placements) {
+		endDropped(l, o, sha, said)
 	}
 	l.Prune(sha)
 	return l
+}
+
+// statusOf is a summary as a forge shows it.
+func statusOf(o *observation, sha, context string, s rollout.Summary) commitstatus.Status {
+	return commitstatus.Status{
+		SHA: sha, Context: context, State: commitstatus.State(s.State),
+		Description: commitstatus.Describe(commitstatus.DescriptionLimit, commitstatus.Text{Head: s.Description}),
+		TargetURL:   forge.TargetURL(o.source),
+	}
+}
+
+// endDropped sees to contexts that nobody reports any more on the same commit: of a
+// stage that a change of policy dropped, or of a name that the source does not use any
+// more. They end with the add-on, in its state: ended sooner, a required check would
+// turn green unproven, or stay red on a commit that is good.
+func endDropped(l *forge.Ledger, o *observation, sha string, said []rollout.Summary) {
+	whole := said[0]
+	known := map[string]bool{}
+	for _, s := range said {
+		known[forge.ContextName(o.source, contextParts(o.rollout.Name, s.Context)...)] = true
+	}
+	for _, context := range l.Open(sha) {
+		if known[context] {
+			continue
+		}
+		s := rollout.Summary{State: whole.State, Description: "no longer reported apart: ends with the add-on", Percent: whole.Percent}
+		if whole.State != rollout.Pending {
+			s.Description = "no longer reported apart; " + whole.Description
+		}
+		l.Want(statusOf(o, sha, context, s), s.Percent)
+	}
+}
+
+// allSettled reports whether every placement can be relied upon; where one cannot,
+// the stages of its decision groups may be missing for a moment.
+func allSettled(placements []rollout.Placement) bool {
+	return !slices.ContainsFunc(placements, func(p rollout.Placement) bool {
+		return p.Existence != rollout.Exists || p.Settlement != rollout.Settled
+	})
 }
 
 // summaries is what the add-on and its stages say; with a verdict that stops the

@@ -46,6 +46,9 @@ func (l *Ledger) SupersedeOne(oldSHA, newSHA string) {
 	l.reports = commitstatus.Supersede(l.reports, oldSHA, newSHA)
 }
 
+// Open returns the contexts of a commit that have no verdict yet.
+func (l *Ledger) Open(sha string) []string { return commitstatus.Open(l.reports, sha) }
+
 // Prune drops what need not be remembered about commits other than the current ones.
 func (l *Ledger) Prune(currentSHAs ...string) {
 	l.reports = commitstatus.Prune(l.reports, currentSHAs...)

@@ -1,0 +1,65 @@
+package addonrollout
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// told is state and text of a context below the add-on's, as the ledger wants it.
+func (s *scene) told(parts ...string) string {
+	s.t.Helper()
+	context := strings.Join(append([]string{"addonflow/fleet/hello"}, parts...), "/")
+	reports := s.rollout().Status.CommitReports
+	i := slices.IndexFunc(reports, func(r v1alpha1.CommitReport) bool { return r.Context == context })
+	if i < 0 {
+		return ""
+	}
+	return reports[i].State + ": " + reports[i].Description
+}
+
+// reporting gives the source a forge, which nobody can reach.
+func (s *scene) reporting() {
+	s.t.Helper()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		s.t.Fatal(err)
+	}
+	source.Spec.Interval = metav1.Duration{Duration: 60e9}
+	source.Spec.CommitStatus = &v1alpha1.CommitStatusSpec{
+		Provider: "gitea", Address: "https://forge.example.com/team/fleet", SecretRef: &fluxmeta.LocalObjectReference{Name: "forge"},
+	}
+	s.update(source)
+}
+
+func TestDroppedStageEndsWithTheAddOn(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	s.target("v1")
+	s.turns(2)
+	if got := s.told("everyone"); !strings.HasPrefix(got, "pending: ") {
+		t.Fatalf("the stage has begun, got %q", got)
+	}
+	ro := s.rollout()
+	ro.Spec.Stages[0].Name = "fleet"
+	s.update(ro)
+	s.turn()
+	if got := s.told("everyone"); got != "pending: no longer reported apart: ends with the add-on" {
+		t.Errorf("a stage that is gone must not look as if it went on, got %q", got)
+	}
+	s.settle()
+	if got := s.told("everyone"); got != "success: no longer reported apart; 2/2 updated" {
+		t.Errorf("every context of a commit has an end, got %q", got)
+	}
+	if got := s.told("fleet"); !strings.HasPrefix(got, "success: ") {
+		t.Errorf("and so has the new stage, got %q", got)
+	}
+}
