@@ -68,4 +68,7 @@ type Config struct {
 	SpecHash string `json:"specHash"`
 	// Body holds every top-level field but apiVersion, kind, metadata and status.
 	Body map[string]any `json:"body"`
+	// Typed is that of Template, for an AddOnTemplate that a ManagedClusterAddOn
+	// names; other configurations and those of a Content have none.
+	Typed map[string]string `json:"-"`
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -101,11 +102,7 @@ func (r *Renderer) assignmentFor(c Cluster) *assignment {
 	if len(c.Configs) == 0 {
 		return base
 	}
-	// The hashes stand for the bodies, so that clusters that name one object share.
-	key := ownKey{base: base}
-	for _, own := range c.Configs {
-		key.configs += own.Group + "/" + own.Resource + "/" + own.Namespace + "/" + own.Name + "=" + own.SpecHash + "\n"
-	}
+	key := ownKey{base: base, configs: c.Own()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a, ok := r.own[key]
@@ -115,6 +112,21 @@ func (r *Renderer) assignmentFor(c Cluster) *assignment {
 		r.own[key] = a
 	}
 	return a
+}
+
+// Own names the cluster's own configurations and what is in them: equal for clusters
+// that name the same objects in the same order, "" for one that names none. The
+// hashes stand for the bodies.
+func (c Cluster) Own() string {
+	if len(c.Configs) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i := range c.Configs {
+		own := &c.Configs[i]
+		fmt.Fprintf(&b, "%s/%s/%s/%s=%s%v\n", own.Group, own.Resource, own.Namespace, own.Name, own.SpecHash, own.Typed)
+	}
+	return b.String()
 }
 
 // ownKey names a cluster's own configurations over an assignment.
@@ -225,7 +237,7 @@ func (r *Renderer) ownConfig(a *assignment, c Config) (hash, sum string, ok bool
 	case c.Group != addonGroup:
 	case c.Resource == templateResource:
 		spec, _ := c.Body[specKey].(map[string]any)
-		parsed := parseTemplate(r.addOn, Template{Name: c.Name, SpecHash: c.SpecHash, Spec: spec})
+		parsed := parseTemplate(r.addOn, Template{Name: c.Name, SpecHash: c.SpecHash, Typed: c.Typed, Spec: spec})
 		a.template = cmp.Or(a.template, parsed)
 		return c.SpecHash, parsed.sum, true
 	case c.Resource == agentConfigResource:

@@ -111,7 +111,7 @@ func (p *planner) settleWithout(u *unit) {
 	case u.c.UpToDate:
 		u.state, u.reason = Unchanged, "the target changes nothing here"
 	case !u.c.Reachable:
-		u.state, u.reason = Unreachable, "not available: admitted on return"
+		u.state, u.reason = Unreachable, u.c.absence("not available: admitted on return")
 	default:
 		u.state, u.reason = Waiting, "waits to be admitted"
 	}
@@ -122,7 +122,7 @@ func (p *planner) settleEntry(u *unit) {
 	if e.parked {
 		if !u.c.Reachable {
 			p.setTarget(u)
-			u.state, u.reason = Parked, "not available since it was admitted: in flight again on return"
+			u.state, u.reason = Parked, u.c.absence("not available since it was admitted: in flight again on return")
 			return
 		}
 		e.parked, e.joining, e.admittedAt, e.verifiedAt = false, false, p.second, time.Time{}
@@ -236,11 +236,11 @@ func (p *planner) settleLost(u *unit, at bool) {
 	until := p.keepsSlotUntil(u)
 	if p.now.Before(until) {
 		p.look(until)
-		u.state, u.reason = Lost, p.words.keepsSlot(until, p.now)
+		u.state, u.reason = Lost, u.c.absence(p.words.keepsSlot(until, p.now))
 		return
 	}
 	e.parked, e.covered, e.verifiedAt = true, false, time.Time{}
-	u.state, u.reason = Parked, "not available since it was admitted: in flight again on return"
+	u.state, u.reason = Parked, u.c.absence("not available since it was admitted: in flight again on return")
 }
 
 // keepsSlotUntil is the progress deadline, and without one ParkAfter from when the
@@ -263,6 +263,9 @@ func (p *planner) finish(u *unit) {
 	u.entry, u.forTarget = nil, false
 	u.until, u.deadline = time.Time{}, time.Time{}
 }
+
+// absence is why the cluster is away, else the text for one that is not available.
+func (c *Cluster) absence(otherwise string) string { return orElse(c.Away, otherwise) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -124,6 +124,10 @@ type Cluster struct {
 	Gone bool
 	// Reachable: the ManagedCluster's Available condition is True.
 	Reachable bool
+	// Away says in words why the cluster cannot be given anything now though it is
+	// there: a configuration it names is missing, say. Reachable is false then. It is
+	// counted, parked and admitted as one that is not available, and named in texts.
+	Away string
 	// LostSince is when Available left True, ReachableSince when it became True.
 	// Zero: unknown.
 	LostSince, ReachableSince time.Time

@@ -55,6 +55,7 @@ type tally struct {
 
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failed
+	away     []*unit   // of those parked, the ones held back by something of their own
 	lost     int32
 }
 
@@ -91,6 +92,9 @@ func (u *unit) addTo(t *tally) {
 		u.addFailed(t)
 	case Parked, Unreachable:
 		t.parked++
+		if u.c.Away != "" {
+			t.away = append(t.away, u)
+		}
 	case Waiting:
 		t.waiting++
 	case Unstaged, Removing, Ignored, Gone:

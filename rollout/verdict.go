@@ -137,7 +137,7 @@ func (p *planner) successText(c v1alpha1.Counts) string {
 	if c.Failed > 0 {
 		text += ", within the budget: " + failedText(int(c.Failed), p.failing())
 	}
-	return text + asideText(c)
+	return text + p.asideText(c)
 }
 
 func updatedText(c v1alpha1.Counts) string {
@@ -148,12 +148,25 @@ func updatedText(c v1alpha1.Counts) string {
 }
 
 // asideText is about those that keep nobody waiting.
-func asideText(c v1alpha1.Counts) string {
-	text := ""
-	if c.Parked > 0 {
-		text = fmt.Sprintf(", %d not available, caught up on return", c.Parked)
+func (p *planner) asideText(c v1alpha1.Counts) string {
+	away := p.away()
+	text := awayText(away)
+	if n := int(c.Parked) - len(away); n > 0 {
+		text = fmt.Sprintf(", %d not available, caught up on return", n) + text
 	}
 	return text + unstagedText(c)
+}
+
+// away are the parked clusters that are there and cannot be given anything, by name.
+func (p *planner) away() []*unit {
+	var found []*unit
+	for i := range p.units {
+		u := &p.units[i]
+		if u.c.Away != "" && u.step != nil && (u.state == Parked || u.state == Unreachable) {
+			found = append(found, u)
+		}
+	}
+	return found
 }
 
 func unstagedText(c v1alpha1.Counts) string {
@@ -175,7 +188,7 @@ func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 	if t, i := p.firstBreach(); t != nil {
 		text += ", halted in " + t.steps[i].name
 	}
-	return text + asideText(c)
+	return text + p.asideText(c)
 }
 
 // failing are the first clusters, by name, that failed at the target.

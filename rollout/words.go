@@ -89,24 +89,37 @@ func (p *planner) detail(s *step) string {
 	if c.failed > 0 {
 		text += ", " + failedText(int(c.failed), c.failures)
 	}
-	if c.parked > 0 {
-		text += fmt.Sprintf(", %d not available", c.parked)
+	if n := int(c.parked) - len(c.away); n > 0 {
+		text += fmt.Sprintf(", %d not available", n)
 	}
-	return text
+	return text + awayText(c.away)
+}
+
+// awayText is ", 2 held back (c1: reason; c2: reason)"; "" for nobody.
+func awayText(away []*unit) string {
+	if len(away) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d held back (%s)", len(away), namedText(len(away), away))
 }
 
 // failedText is "2 failed (c1: reason; c2: reason)", naming the first few.
 func failedText(n int, first []*unit) string {
+	return fmt.Sprintf("%d failed (%s)", n, namedText(n, first))
+}
+
+// namedText is "c1: reason; c2: reason; and 4 more", of n clusters the first few.
+func namedText(n int, first []*unit) string {
 	const named = 3
 	names := make([]string, 0, named)
 	for _, u := range first[:min(named, len(first))] {
 		names = append(names, u.c.Name+": "+u.reason)
 	}
-	text := fmt.Sprintf("%d failed (%s", n, strings.Join(names, "; "))
+	text := strings.Join(names, "; ")
 	if n > named {
 		text += fmt.Sprintf("; and %d more", n-named)
 	}
-	return text + ")"
+	return text
 }
 
 // haltedText is "halted in canary: 1 failed (c1: reason), 22 untouched".

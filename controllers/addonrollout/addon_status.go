@@ -109,6 +109,22 @@ func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, 
 	return cs
 }
 
+// hinderedConditions say what is in a cluster's way: OCM's words first, then the
+// object (OCM behaviour, rows 11 and 12).
+func hinderedConditions(h hindrance) []metav1.Condition {
+	configured := metav1.Condition{
+		Type: conditionConfigured, Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured",
+		Message: "Configurations updated and not configured yet: " + h.message,
+	}
+	if !h.unsupported {
+		return []metav1.Condition{configured}
+	}
+	return []metav1.Condition{configured, {
+		Type: conditionProgressing, Status: metav1.ConditionFalse,
+		Reason: addonv1alpha1.ProgressingReasonConfigurationUnsupported, Message: h.message,
+	}}
+}
+
 // keepsProgressing reports whether Progressing already says that a move succeeded;
 // rewording InstallSucceed to UpgradeSucceed at rest would be a lie and a write.
 func keepsProgressing(cs []metav1.Condition) bool {

@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -136,7 +138,13 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 			return err
 		}
 	}
-	if addOn == nil || addOn.DeletionTimestamp != nil || !movable(p) {
+	if addOn == nil || addOn.DeletionTimestamp != nil {
+		return nil
+	}
+	if m.hindered != nil {
+		return d.hinder(ctx, m, addOn)
+	}
+	if !movable(p) {
 		return nil
 	}
 	return d.sync(ctx, m, p, addOn)
@@ -294,12 +302,31 @@ func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClu
 	}
 	updated := addOn.DeepCopy()
 	updated.Status = next
+	return d.patchStatus(ctx, addOn, updated)
+}
+
+// patchStatus writes what differs, preconditioned on the version that was read.
+func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.ManagedClusterAddOn) error {
+	if equality.Semantic.DeepEqual(addOn.Status, updated.Status) {
+		return nil
+	}
 	patch := client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})
 	if err := d.Client.Status().Patch(ctx, updated, patch); err != nil {
 		return fmt.Errorf("cannot write the add-on's status: %w", err)
 	}
 	d.addOns.put(updated)
 	return nil
+}
+
+// hinder says in the add-on's conditions what keeps the cluster from being given
+// anything. Its works stay as they are.
+func (d *round) hinder(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	updated := addOn.DeepCopy()
+	for _, c := range hinderedConditions(*m.hindered) {
+		c.LastTransitionTime = d.now
+		meta.SetStatusCondition(&updated.Status.Conditions, c)
+	}
+	return d.patchStatus(ctx, addOn, updated)
 }
 
 // writeWorks creates, updates and removes works until they are what was rendered.

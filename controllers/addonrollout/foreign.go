@@ -119,8 +119,8 @@ func (r *Reconciler) contested(o *observation, target *render.Renderer) error {
 			continue
 		}
 		for _, t := range r.foreign.of(m.addOn) {
-			if t.field == "configReferences" && r.expectedReferences(m, target) {
-				continue
+			if t.field == "configReferences" && (m.hindered != nil || r.expectedReferences(m, target)) {
+				continue // of a cluster that is hindered nothing is known to expect
 			}
 			return fmt.Errorf("%w: %s of ManagedClusterAddOn %s/%s was written by %q; stop it, then run: addonflow reconcile rollout %s",
 				errOwnership, t.field, m.name, m.addOn.Name, t.manager, m.addOn.Name)

@@ -63,6 +63,9 @@ func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClust
 	for _, s := range m.selectedBy {
 		parts = append(parts, s.Namespace, s.Name)
 	}
+	for i := range m.configs {
+		parts = append(parts, m.configs[i].String(), m.configs[i].SpecHash)
+	}
 	if m.cluster != nil {
 		parts = append(parts, m.cluster.Annotations[imageRegistriesAnnotation], string(clusterCondition(m)))
 	}

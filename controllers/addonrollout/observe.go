@@ -49,6 +49,10 @@ type member struct {
 	works []*workv1.ManifestWork
 	// selectedBy are the install placements that select the cluster, in declared order.
 	selectedBy []v1alpha1.PlacementReference
+	// configs are those its ManagedClusterAddOn names, as the hub has them now.
+	configs []render.Config
+	// hindered is why it cannot be given anything now; nil where nothing is in the way.
+	hindered *hindrance
 	// health is what the works say about what they ask for now.
 	health render.Observation
 }
@@ -79,6 +83,7 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout) (*o
 	if o.members, err = r.readMembers(ctx, o); err != nil {
 		return nil, err
 	}
+	r.joinConfigs(ctx, o)
 	return o, nil
 }
 

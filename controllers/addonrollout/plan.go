@@ -69,7 +69,10 @@ func plannedCluster(m *member, target, stable *render.Renderer) rollout.Cluster 
 		c.JoinedAt = m.addOn.CreationTimestamp.Time
 	}
 	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.cluster)
-	if c.Running != rollout.Mixed {
+	switch {
+	case m.hindered != nil:
+		c.Reachable, c.Away = false, m.hindered.message
+	case c.Running != rollout.Mixed:
 		c.UpToDate = upToDate(m, target)
 		c.UpToDateStable = stable != nil && upToDate(m, stable)
 	}
@@ -153,7 +156,7 @@ func upToDate(m *member, r *render.Renderer) bool {
 
 // renderInput is what of the member a rendering depends on.
 func (m *member) renderInput() render.Cluster {
-	c := render.Cluster{Name: m.name, Placements: m.selectedBy}
+	c := render.Cluster{Name: m.name, Placements: m.selectedBy, Configs: m.configs}
 	if m.cluster != nil {
 		c.ImageRegistries = m.cluster.Annotations[imageRegistriesAnnotation]
 	}

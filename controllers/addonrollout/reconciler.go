@@ -8,6 +8,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/controller"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -57,6 +58,7 @@ type Reconciler struct {
 	pace      *pace
 	gauges    *gauges
 	foreign   *foreignWriters
+	configs   *configStore
 }
 
 // New returns a Reconciler; register it with SetupWithManager.
@@ -76,6 +78,7 @@ func New(o Options) *Reconciler {
 		pace:      newPace(o.Pace),
 		gauges:    newGauges(),
 		foreign:   newForeignWriters(),
+		configs:   newConfigStore(o.Live, func() apimeta.RESTMapper { return o.Client.RESTMapper() }, o.Clock),
 	}
 }
 
@@ -250,5 +253,6 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.synced.forget(key)
 	r.pace.forget(key)
 	r.gauges.forget(key)
+	r.configs.forget(key)
 	r.Desk.Forget(ledgerKey(key))
 }

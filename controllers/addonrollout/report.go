@@ -162,6 +162,9 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 		// Not returned: backing off for one cluster would hold the clocks of all others.
 		after = sooner(after, retryAfter)
 	}
+	if o.retriesConfigs() {
+		after = sooner(after, configRetry)
+	}
 	if t.err != nil && t.verdict.waiting != "" {
 		after = sooner(after, time.Minute)
 	}

@@ -14,12 +14,14 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -61,6 +63,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 			return fmt.Errorf("cannot register metrics: %w", err)
 		}
 	}
+	woken, err := r.watchConfigs(mgr)
+	if err != nil {
+		return err
+	}
 	ownChange := predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(ownChange)).
@@ -72,8 +78,43 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofSource), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), builder.WithPredicates(createdOrDeleted())).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnRolloutKind)).
+		WatchesRawSource(woken).
 		WithOptions(options).
 		Complete(r)
+}
+
+// watchConfigs gives the reader of configurations a watch of its own, in memory of its
+// own, and returns what wakes the rollouts it is about.
+func (r *Reconciler) watchConfigs(mgr ctrl.Manager) (source.Source, error) {
+	informers, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: trimMetadata,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch configurations: %w", err)
+	}
+	if err := mgr.Add(informers); err != nil {
+		return nil, fmt.Errorf("cannot watch configurations: %w", err)
+	}
+	// Buffered, so that a burst of events does not hold the watch up.
+	events := make(chan event.TypedGenericEvent[client.ObjectKey], 1024)
+	r.configs.watch = newKindWatch(informers, func(of client.ObjectKey) {
+		events <- event.TypedGenericEvent[client.ObjectKey]{Object: of}
+	})
+	return source.TypedChannel(events, handler.TypedEnqueueRequestsFromMapFunc(
+		func(_ context.Context, of client.ObjectKey) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: of}}
+		})), nil
+}
+
+// trimMetadata keeps of an object what tells its versions apart.
+func trimMetadata(in any) (any, error) {
+	if o, ok := in.(client.Object); ok {
+		o.SetManagedFields(nil)
+		o.SetAnnotations(nil)
+		o.SetLabels(nil)
+	}
+	return in, nil
 }
 
 // addIndexes makes the reads of observe independent of how many add-ons there are.
