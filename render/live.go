@@ -25,7 +25,11 @@ func LiveConfig(addOn string, reference ConfigReference, live *unstructured.Unst
 		return Config{}, fmt.Errorf("%w: %s", ErrUnusableConfig, why)
 	}
 	role := roleOf(live.GroupVersionKind(), map[schema.GroupResource]bool{resource: true})
-	object, err := compiledSchemas().stored(live, role)
+	schemas, err := compiledSchemas()
+	if err != nil {
+		return Config{}, err
+	}
+	object, err := schemas.stored(live, role)
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %s: %w", ErrUnusableConfig, reference, err)
 	}

@@ -1,0 +1,207 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/test/hub"
+)
+
+// patience is how long a test waits for something that is bound to happen.
+const patience = 2 * time.Minute
+
+// startHub starts an API server for one test.
+func startHub(t *testing.T) (*hub.Hub, client.WithWatch) {
+	t.Helper()
+	h, err := hub.Start(t.Context(), hub.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.NewWithWatch(h.Config(), client.Options{Scheme: hub.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, c
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func configMap(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"k": value}}
+}
+
+func mapReference(name string) render.ConfigReference {
+	return render.ConfigReference{Resource: "configmaps", Namespace: "default", Name: name}
+}
+
+// TestConfigurationsAreWatchedAsLongAsTheyAreNamed: one informer for a kind, however
+// many rollouts name objects of it, woken for those objects only, stopped with the last.
+func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
+	h, c := startHub(t)
+	for _, name := range []string{"a", "b"} {
+		if err := c.Create(t.Context(), configMap(name, "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	informers, err := cache.New(h.Config(), cache.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = informers.Start(t.Context()) }()
+	woken := make(chan client.ObjectKey, 100)
+	w := newKindWatch(informers, func(of client.ObjectKey) { woken <- of })
+	store := newConfigStore(c, c.RESTMapper, clock.RealClock{})
+	one, two := client.ObjectKey{Name: "one"}, client.ObjectKey{Name: "two"}
+	a, missing := store.locate(mapReference("a")), store.locate(mapReference("missing"))
+	unknown := store.locate(render.ConfigReference{Group: "example.com", Resource: "nothings", Name: "x"})
+	if unknown.err == nil {
+		t.Error("a kind that the hub does not serve was found")
+	}
+
+	w.use(t.Context(), one, []namedConfig{a, missing, unknown})
+	w.use(t.Context(), two, []namedConfig{a})
+	informer := w.kinds[a.kind]
+	if len(w.kinds) != 1 {
+		t.Fatalf("watches %d kinds, want ConfigMaps only", len(w.kinds))
+	}
+	eventually(t, "the version of a is known", func() bool {
+		version, known := w.version(t.Context(), a)
+		return known && version != ""
+	})
+	if version, known := w.version(t.Context(), missing); !known || version != "" {
+		t.Errorf("an object that is not there: version %q, known %t", version, known)
+	}
+	// What is there when the watch begins wakes both; then only what is named does.
+	got := []client.ObjectKey{next(t, woken), next(t, woken)}
+	for _, name := range []string{"b", "a"} {
+		if err := c.Update(t.Context(), configMap(name, "2")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got = append(got, next(t, woken), next(t, woken))
+	slices.SortFunc(got, func(a, b client.ObjectKey) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	if want := []client.ObjectKey{one, one, two, two}; !slices.Equal(got, want) || len(woken) > 0 {
+		t.Errorf("woke %v and %d more, want %v: b is named by nobody", got, len(woken), want)
+	}
+
+	w.use(t.Context(), one, nil)
+	if w.kinds[a.kind] != informer || informer.IsStopped() {
+		t.Error("stopped while a rollout still names an object")
+	}
+	w.use(t.Context(), two, nil)
+	if len(w.kinds) != 0 {
+		t.Errorf("still watches %v", w.kinds)
+	}
+	eventually(t, "the informer is stopped", informer.IsStopped)
+	if _, known := w.version(t.Context(), a); known {
+		t.Error("claims to know what it does not watch")
+	}
+}
+
+// next receives who was woken.
+func next(t *testing.T, woken <-chan client.ObjectKey) client.ObjectKey {
+	t.Helper()
+	select {
+	case of := <-woken:
+		return of
+	case <-time.After(patience):
+		t.Fatal("nobody was woken")
+		return client.ObjectKey{}
+	}
+}
+
+// TestTroubleWithOneConfigurationIsItsOwn: what cannot be read, is not there or is of
+// no kind says so by itself; the others are read all the same, as they are now.
+func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
+	_, c := startHub(t)
+	for _, name := range []string{"good", "broken"} {
+		if err := c.Create(t.Context(), configMap(name, "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := 0
+	flaky := interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		reads++
+		if key.Name == "broken" {
+			return apierrors.NewInternalError(errors.New("etcd is away"))
+		}
+		return w.Get(ctx, key, o, opts...)
+	}})
+	s := newConfigStore(flaky, c.RESTMapper, clock.RealClock{})
+	references := map[render.ConfigReference]bool{
+		mapReference("good"): true, mapReference("broken"): true, mapReference("missing"): true,
+		{Group: "example.com", Resource: "nothings", Name: "x"}: true,
+	}
+	of := client.ObjectKey{Namespace: "default", Name: "hello"}
+	read := s.read(t.Context(), of, references)
+	good := read[mapReference("good")]
+	if good.err != nil || good.config.SpecHash == "" || good.config.Kind != "ConfigMap" {
+		t.Errorf("good: %+v", good)
+	}
+	if err := read[mapReference("missing")].err; !errors.Is(err, errConfigMissing) {
+		t.Errorf("missing: %v", err)
+	}
+	for _, name := range []string{"broken", "x"} {
+		for reference, r := range read {
+			if reference.Name == name && (r.err == nil || errors.Is(r.err, errConfigMissing)) {
+				t.Errorf("%s: %v; trouble is not absence", name, r.err)
+			}
+		}
+	}
+	if err := c.Update(t.Context(), configMap("good", "2")); err != nil {
+		t.Fatal(err)
+	}
+	before := reads
+	again := s.read(t.Context(), of, references)
+	if again[mapReference("good")].config.SpecHash == good.config.SpecHash {
+		t.Error("an edit was not seen")
+	}
+	if reads-before != 2 {
+		t.Errorf("%d reads, want good and missing: what was broken a moment ago is left alone for a while", reads-before)
+	}
+}
+
+func TestUnsupportedKindsAreSaidInOCMsWords(t *testing.T) {
+	// Row 12: the message is OCM's, to the letter.
+	kind := schema.GroupResource{Group: "example.com", Resource: "things"}
+	const want = "Configuration with gvr example.com/things is not supported for this addon"
+	if got := render.UnsupportedMessage(kind.Group, kind.Resource); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	conditions := hinderedConditions(hindrance{unsupported: true, message: want})
+	if len(conditions) != 2 || conditions[1].Reason != "ConfigurationUnsupported" || conditions[1].Message != want {
+		t.Errorf("conditions: %+v", conditions)
+	}
+}
