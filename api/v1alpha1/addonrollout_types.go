@@ -257,6 +257,13 @@ type AddOnRolloutStatus struct {
 	// +optional
 	CommitReports []CommitReport `json:"commitReports,omitempty"`
 
+	// ParkAfter and RemovalGracePeriod are the flags of the operator that wrote this
+	// status, for tools that plan as it does.
+	// +optional
+	ParkAfter *metav1.Duration `json:"parkAfter,omitempty"`
+	// +optional
+	RemovalGracePeriod *metav1.Duration `json:"removalGracePeriod,omitempty"`
+
 	meta.ReconcileRequestStatus `json:",inline"`
 }
 

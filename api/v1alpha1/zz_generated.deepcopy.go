@@ -246,6 +246,16 @@ func (in *AddOnRolloutStatus) DeepCopyInto(out *AddOnRolloutStatus) {
 		*out = make([]CommitReport, len(*in))
 		copy(*out, *in)
 	}
+	if in.ParkAfter != nil {
+		in, out := &in.ParkAfter, &out.ParkAfter
+		*out = new(v1.Duration)
+		**out = **in
+	}
+	if in.RemovalGracePeriod != nil {
+		in, out := &in.RemovalGracePeriod, &out.RemovalGracePeriod
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	out.ReconcileRequestStatus = in.ReconcileRequestStatus
 }
 

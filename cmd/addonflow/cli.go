@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -52,7 +53,7 @@ func newCLI() *cli {
 	c := &cli{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		flags:     genericclioptions.NewConfigFlags(true),
-		explain:   explainRollout,
+		explain:   addonrollout.Explain,
 		now:       time.Now,
 		terminal:  func() terminal { return terminalOf(os.Stdout, os.Getenv) },
 	}

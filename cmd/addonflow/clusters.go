@@ -2,23 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/cmd/addonflow/show"
 )
-
-// clusterFormats are what `get clusters -o` understands: a cluster of a rollout is no
-// object of the API, so the formats that take one apart have nothing to work on.
-const clusterFormats = "wide, json, yaml, name"
 
 // newGetClustersCommand is `get clusters`: the operator's own plan, cluster by cluster.
 func newGetClustersCommand(c *cli) *cobra.Command {
@@ -30,27 +23,24 @@ func newGetClustersCommand(c *cli) *cobra.Command {
 		Long: `List the clusters of rollouts: stage, state, revision and what each waits for.
 
 Observes and plans as the operator does, with your own credentials and without
-writing anything.`,
+writing anything. With -o the clusters are a List; a RolloutCluster in it is not an
+object of the API: metadata has the rollout's namespace and the cluster's name.`,
 		Example: `  # Every cluster of one rollout
   addonflow get clusters hello
-  # Who is not done, in any rollout of the hub
-  addonflow get clusters -A -o json | jq '.[] | select(.state != "Succeeded")'`,
+  # Who failed, in any rollout of the hub
+  addonflow get clusters -A -o jsonpath='{range .items[?(@.state=="Failed")]}{.metadata.name}: {.reason}{"\n"}{end}'`,
 		RunE: func(cmd *cobra.Command, names []string) error { return o.runClusters(cmd.Context(), names) },
 	}
 	o.bind(cmd)
-	output := cmd.Flags().Lookup("output")
-	output.Usage = "Output format. One of: (" + clusterFormats + ")."
-	for _, name := range []string{"template", "allow-missing-template-keys", "show-managed-fields"} {
-		_ = cmd.Flags().MarkHidden(name)
-	}
 	cmd.ValidArgsFunction = c.completeNames(&v1alpha1.AddOnRolloutList{})
 	return c.command(cmd)
 }
 
 // runClusters plans every rollout asked for, and with --watch again at each change of one.
 func (o *getOptions) runClusters(ctx context.Context, names []string) error {
-	if !slices.Contains([]string{"", "wide", "json", "yaml", "name"}, *o.print.OutputFormat) {
-		return &exitError{code: exitUsage, err: fmt.Errorf("cannot print clusters as %q: one of %s", *o.print.OutputFormat, clusterFormats)}
+	printer, err := o.printer()
+	if err != nil {
+		return err
 	}
 	options, err := o.options()
 	if err != nil {
@@ -60,12 +50,7 @@ func (o *getOptions) runClusters(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	w := clusterWriter{getOptions: o}
-	if o.table() {
-		if w.printer, err = o.printer(); err != nil {
-			return err
-		}
-	}
+	w := clusterWriter{getOptions: o, printer: printer}
 	if !o.watch {
 		return w.once(ctx, hub, names, options)
 	}
@@ -96,7 +81,7 @@ func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []str
 			continue
 		}
 		objects = append(objects, r)
-		planned, err := w.planned(ctx, hub, r)
+		planned, err := w.clusters(ctx, hub, r)
 		if err != nil {
 			return err
 		}
@@ -122,7 +107,7 @@ func (w *clusterWriter) changed(ctx context.Context, hub client.Client, names []
 		if !ok || !wanted(r, names) || r.DeletionTimestamp != nil {
 			continue
 		}
-		clusters, err := w.planned(ctx, hub, r)
+		clusters, err := w.clusters(ctx, hub, r)
 		if err != nil {
 			return err
 		}
@@ -140,41 +125,30 @@ func (w *clusterWriter) changed(ctx context.Context, hub client.Client, names []
 	return w.writeClusters(fresh)
 }
 
-// planned are the clusters of one rollout. One that has no target yet has none.
-func (w *clusterWriter) planned(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout) ([]show.Cluster, error) {
+// clusters are those of one rollout. One that has no target yet has none.
+func (w *clusterWriter) clusters(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout) ([]show.Cluster, error) {
 	if r.Spec.Target == nil {
 		return nil, nil
 	}
-	plan, err := w.explain(ctx, hub, client.ObjectKeyFromObject(r))
-	if err != nil {
-		return nil, hubError("plan "+rolloutKey(client.ObjectKeyFromObject(r)), err)
-	}
-	return show.Clusters(r, plan), nil
+	plan, err := w.planned(ctx, hub, r)
+	return show.Clusters(r, plan), err
 }
 
 // writeClusters prints in the format of -o.
 func (w *clusterWriter) writeClusters(clusters []show.Cluster) error {
-	var text []byte
-	var err error
-	switch *w.print.OutputFormat {
-	case "json":
-		text, err = json.MarshalIndent(clusters, "", "    ")
-		text = append(text, '\n')
-	case "yaml":
-		text, err = yaml.Marshal(clusters)
-	case "name":
+	switch {
+	case *w.print.OutputFormat == "name":
 		for _, c := range clusters {
-			text = append(text, "managedcluster.cluster.open-cluster-management.io/"+c.Cluster+"\n"...)
+			if _, err := fmt.Fprintln(w.Out, "managedcluster.cluster.open-cluster-management.io/"+c.Cluster); err != nil {
+				return err
+			}
 		}
+		return nil
+	case !w.table():
+		return w.printer.PrintObj(show.ClusterList(clusters), w.Out)
+	case len(clusters) == 0:
+		return nil
 	default:
-		if len(clusters) == 0 {
-			return nil
-		}
 		return w.printer.PrintObj(show.ClustersTable(clusters...), w.Out)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot print clusters: %w", err)
-	}
-	_, err = w.Out.Write(text)
-	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"strings"
@@ -56,7 +55,10 @@ func TestReadingCommands(t *testing.T) {
 		"Clusters":         {args: "get clusters --no-headers", objects: []client.Object{hello("")}, out: "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n"},
 		"ClustersName":     {args: "get clusters hello -o name", objects: []client.Object{hello("")}, out: "managedcluster.cluster.open-cluster-management.io/eu-01\nmanagedcluster.cluster.open-cluster-management.io/us-01\n"},
 		"ClustersNotFound": {args: "get clusters nobody", code: exitNotFound, err: "cannot find clusters of rollouts nobody\n"},
-		"ClustersFormat":   {args: "get clusters -o jsonpath={.x}", code: exitUsage, err: "one of wide, json, yaml, name"},
+		"ClustersFormat":   {args: "get clusters -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, json`},
+		"ClustersJSONPath": {args: `get clusters -o jsonpath={range.items[?(@.state=="Waiting")]}{.metadata.name}:{.stage}{end}`, objects: []client.Object{hello("")}, out: "us-01:everyone"},
+		"ClustersColumns":  {args: `get clusters hello -o go-template={{range.items}}{{.rollout}}/{{.metadata.name}};{{end}}`, objects: []client.Object{hello("")}, out: "hello/eu-01;hello/us-01;"},
+		"ClustersUnseen":   {args: "get clusters --no-headers", objects: []client.Object{unseen()}, out: "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n", err: "no operator has planned rollout default/hello yet; its times assume --park-after=10m0s and --removal-grace-period=5m0s"},
 		"Why":              {args: "why hello us-01", objects: []client.Object{hello("")}, out: "us-01: Waiting in stage everyone at hello-2222222222: stage canary is not complete\n"},
 		"WhyStranger":      {args: "why hello xx-01", objects: []client.Object{hello("")}, code: exitNotFound, err: `cannot find cluster "xx-01"`},
 		"WhyNotFound":      {args: "why nobody us-01", code: exitNotFound, err: "cannot read rollout default/nobody"},
@@ -134,17 +136,71 @@ func TestClustersJSON(t *testing.T) {
 	if code := s.run(t.Context(), "get", "clusters", "-o", "json"); code != 0 {
 		t.Fatal(s.err.String())
 	}
-	var got []show.Cluster
-	if err := json.Unmarshal(s.out.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	want := []show.Cluster{
-		{Namespace: "default", Rollout: "hello", Cluster: "eu-01", Stage: "canary", State: "Succeeded", Revision: "hello-2222222222"},
-		{Namespace: "default", Rollout: "hello", Cluster: "us-01", Stage: "everyone", State: "Waiting", Revision: "hello-2222222222", Reason: "stage canary is not complete"},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	want := `{
+    "apiVersion": "v1",
+    "items": [
+        {
+            "apiVersion": "addonflow.io/v1alpha1",
+            "kind": "RolloutCluster",
+            "metadata": {
+                "name": "eu-01",
+                "namespace": "default"
+            },
+            "revision": "hello-2222222222",
+            "rollout": "hello",
+            "stage": "canary",
+            "state": "Succeeded"
+        },
+        {
+            "apiVersion": "addonflow.io/v1alpha1",
+            "kind": "RolloutCluster",
+            "metadata": {
+                "name": "us-01",
+                "namespace": "default"
+            },
+            "reason": "stage canary is not complete",
+            "revision": "hello-2222222222",
+            "rollout": "hello",
+            "stage": "everyone",
+            "state": "Waiting"
+        }
+    ],
+    "kind": "List",
+    "metadata": {
+        "resourceVersion": ""
+    }
+}
+`
+	if diff := cmp.Diff(want, s.out.String()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestListsAreLists: whatever is listed is a list in every format, an empty one too.
+func TestListsAreLists(t *testing.T) {
+	for args, want := range map[string]string{
+		"get sources -o json":           `"kind": "AddOnSourceList"`,
+		"get rollouts -o yaml":          "kind: AddOnRolloutList",
+		"get revisions -o json":         `"kind": "AddOnRevisionList"`,
+		"get clusters -o yaml":          "kind: List",
+		"get clusters hello -o json":    `"kind": "List"`,
+		"get rollouts -n other -o json": `"items": []`,
+		"get clusters -n other -o json": `"items": []`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			s := newStage(t, hello(""), fleetSource("True", "applied"), revision())
+			if code := s.run(t.Context(), strings.Fields(args)...); code != 0 || !strings.Contains(s.out.String(), want) {
+				t.Errorf("exit code %d, %q does not hold %q", code, s.out.String(), want)
+			}
+		})
+	}
+}
+
+// unseen is a rollout that no operator has planned.
+func unseen() *v1alpha1.AddOnRollout {
+	r := hello("")
+	r.Status.ParkAfter, r.Status.RemovalGracePeriod = nil, nil
+	return r
 }
 
 func TestSuspendAndResume(t *testing.T) {
@@ -215,14 +271,45 @@ func suspendedSource(declared bool, annotations map[string]string) *v1alpha1.Add
 	return source
 }
 
-// A rollout that is suspended half-way is what status calls it: suspended.
-func TestReconcileOfSuspendedRollout(t *testing.T) {
-	suspended := hello(v1alpha1.PhaseSuspended)
-	suspended.Spec.Suspend = true
-	suspended.Status.SetLastHandledReconcileRequest("2026-03-04T14:30:00Z")
-	s := newStage(t, suspended)
-	if code := s.run(t.Context(), "reconcile", "rollout", "hello", "--wait"); code != exitSuspended {
-		t.Errorf("exit code %d, want %d; %s", code, exitSuspended, s.err.String())
+// TestOneVerdict: status and reconcile say the same of a rollout, whatever stands.
+func TestOneVerdict(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason    string
+		phase     v1alpha1.Phase
+		suspended bool
+		condition string
+		want      int
+	}{
+		"Succeeded":          {"done", v1alpha1.PhaseSucceeded, false, "", 0},
+		"SucceededSuspended": {"a suspended rollout that is done is done", v1alpha1.PhaseSucceeded, true, "", 0},
+		"Failed":             {"stopped", v1alpha1.PhaseFailed, false, meta.StalledCondition, exitFailed},
+		"FailedSuspended":    {"resuming it would not help", v1alpha1.PhaseFailed, true, meta.StalledCondition, exitFailed},
+		"Held":               {"green for the commit, but not where the target is to go", v1alpha1.PhaseHeld, false, "", exitSuspended},
+		"HeldSuspended":      {"waits for two decisions", v1alpha1.PhaseHeld, true, "", exitSuspended},
+		"Suspended":          {"half-way", v1alpha1.PhaseSuspended, true, "", exitSuspended},
+		"Stalled":            {"only a change helps", v1alpha1.PhaseProgressing, false, meta.StalledCondition, exitFailed},
+		"Progressing":        {"moves by itself", v1alpha1.PhaseProgressing, false, meta.ReconcilingCondition, exitTimeout},
+		"Removed":            {"removed as asked", v1alpha1.PhaseRemoved, false, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := hello(c.phase)
+			r.Spec.Suspend = c.suspended
+			r.Status.SetLastHandledReconcileRequest("2026-03-04T14:30:00Z")
+			ready := metav1.ConditionUnknown
+			if c.want == 0 || c.phase == v1alpha1.PhaseHeld {
+				ready = metav1.ConditionTrue
+			}
+			r.Status.Conditions = []metav1.Condition{{Type: meta.ReadyCondition, Status: ready, Reason: "Tested"}}
+			if c.condition != "" {
+				r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: c.condition, Status: metav1.ConditionTrue, Reason: "Tested"})
+			}
+			for _, args := range []string{"status hello", "status hello --watch --timeout 1ms", "reconcile rollout hello --wait --timeout 1ms"} {
+				s := newStage(t, r.DeepCopy())
+				if code := s.run(t.Context(), strings.Fields(args)...); code != c.want {
+					t.Errorf("%s: %s: exit code %d, want %d; %s", c.reason, args, code, c.want, s.err.String())
+				}
+			}
+		})
 	}
 }
 
@@ -250,9 +337,9 @@ func TestReconcile(t *testing.T) {
 		"NotReady":          {fleetSource("False", "a.yaml:3: wrong\nb.yaml:1: wrong"), exitFailed, "✗ source default/fleet: a.yaml:3: wrong\nb.yaml:1: wrong\n", ""},
 		"Stalled":           {reporting(fleetSource("False", "wrong"), meta.StalledCondition), exitFailed, "✗ source default/fleet: wrong\n", ""},
 		"PassesByItself":    {reporting(fleetSource("False", "waits for a Placement"), meta.ReconcilingCondition), exitTimeout, "⟳ source default/fleet: waits for a Placement\n", "still reconciling after 1ms"},
-		"SuspendedBySpec":   {suspendedSource(true, nil), exitSuspended, "⏸ source default/fleet: applied main\n", "is suspended"},
-		"SuspendedByWord":   {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "yes"}), exitSuspended, "⏸ source default/fleet: applied main\n", "is suspended"},
-		"SuspendedByNoWord": {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: ""}), exitSuspended, "⏸ source default/fleet: applied main\n", "is suspended"},
+		"SuspendedBySpec":   {suspendedSource(true, nil), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
+		"SuspendedByWord":   {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "yes"}), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
+		"SuspendedByNoWord": {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: ""}), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
 		"NotSuspended":      {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "false"}), 0, "✔ source default/fleet: applied main\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

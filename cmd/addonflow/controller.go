@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 )
 
@@ -64,9 +65,9 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.namespace, "watch-namespace", "", "The namespace whose AddOnSources and AddOnRollouts are reconciled; all if empty.")
 	fs.StringVar(&o.addonManager, "addon-manager", string(addonsource.Coexist),
 		"Whether OCM's addon-manager runs beside this operator (coexist) or not (replace).")
-	fs.DurationVar(&o.parkAfter, "park-after", 10*time.Minute,
+	fs.DurationVar(&o.parkAfter, "park-after", addonrollout.DefaultParkAfter,
 		"How long a cluster lost after admission keeps its slot where no progressDeadline is set.")
-	fs.DurationVar(&o.removalGrace, "removal-grace-period", 5*time.Minute,
+	fs.DurationVar(&o.removalGrace, "removal-grace-period", addonrollout.DefaultRemovalGrace,
 		"How long a removal beyond the budget waits, and the period of the budget.")
 	o.client.BindFlags(fs)
 	o.logger.BindFlags(fs)

@@ -114,7 +114,8 @@ func hello(phase v1alpha1.Phase) *v1alpha1.AddOnRollout {
 		Spec: v1alpha1.AddOnRolloutSpec{Target: target},
 		Status: v1alpha1.AddOnRolloutStatus{
 			ObservedGeneration: 1, Phase: phase, Target: target, Message: "as it is",
-			Counts: v1alpha1.Counts{Total: 2, Updated: 1},
+			Counts:    v1alpha1.Counts{Total: 2, Updated: 1},
+			ParkAfter: &metav1.Duration{Duration: time.Minute}, RemovalGracePeriod: &metav1.Duration{Duration: time.Minute},
 			Stages: []v1alpha1.StageStatus{{Name: "canary", Phase: "Complete", Counts: v1alpha1.Counts{Total: 1, Updated: 1}}},
 		},
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
 )
 
 // reconcileOptions are the flags of `reconcile`.
@@ -67,6 +67,7 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 		defer cancel()
 	}
 	var last client.Object
+	outcome := show.Running
 	f := follower{
 		hub: hub, list: t.list,
 		options: []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}},
@@ -75,13 +76,16 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 				switch {
 				case ch.object.GetName() != key.Name:
 					continue
+				case ch.kind == watch.Deleted && leaving(last):
+					outcome = show.Succeeded
+					return errSeenEnough
 				case ch.kind == watch.Deleted:
 					return &exitError{code: exitNotFound, err: fmt.Errorf("%s %s is gone", t.kind, key)}
 				case t.handled(ch.object) != request:
 					continue
 				}
-				last = ch.object
-				if t.suspended(last) || settled(t.conditions(last)) {
+				last, outcome = ch.object, t.outcome(ch.object)
+				if outcome != show.Running {
 					return errSeenEnough
 				}
 			}
@@ -94,46 +98,28 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	case errors.As(err, &exit):
 		return exit
 	case errors.Is(err, context.DeadlineExceeded) && last != nil:
-		return o.outcome(t, key, last)
+		return o.report(t, last, outcome)
 	case errors.Is(err, context.DeadlineExceeded):
 		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s was not looked at within %s: is the operator running?", t.kind, key, o.timeout)}
 	case err != nil:
 		return hubError("watch "+t.kind+" "+key.String(), err)
 	}
-	return o.outcome(t, key, last)
+	return o.report(t, last, outcome)
 }
 
-// settled tells whether the conditions say something that does not pass by itself.
-func settled(conditions []metav1.Condition) bool {
-	ready, _ := readyLine(conditions)
-	return apimeta.IsStatusConditionTrue(conditions, meta.StalledCondition) ||
-		ready != metav1.ConditionUnknown && !apimeta.IsStatusConditionTrue(conditions, meta.ReconcilingCondition)
-}
-
-// outcome prints what the operator found. A suspended object may well be ready, with
-// what it had before: a script must not take that for what was just pushed.
-func (o *reconcileOptions) outcome(t target, key types.NamespacedName, object client.Object) error {
-	ready, message := readyLine(t.conditions(object))
-	suspended, done := t.suspended(object), settled(t.conditions(object))
-	icons := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "✔", metav1.ConditionFalse: "✗", metav1.ConditionUnknown: "⟳"}
-	icon := icons[ready]
-	switch {
-	case suspended:
-		icon = "⏸"
-	case !done:
-		icon = icons[metav1.ConditionUnknown]
-	}
-	if _, err := fmt.Fprintf(o.Out, "%s %s %s: %s\n", icon, t.kind, key, message); err != nil {
+// report prints what the operator found, and gives it the exit code of its outcome.
+func (o *reconcileOptions) report(t target, object client.Object, outcome show.Outcome) error {
+	marks := map[show.Outcome]string{show.Succeeded: "✔", show.Failed: "✗", show.Waiting: "⏸", show.Running: "⟳"}
+	key := client.ObjectKeyFromObject(object)
+	if _, err := fmt.Fprintf(o.Out, "%s %s %s: %s\n", marks[outcome], t.kind, key, readyMessage(t.conditions(object))); err != nil {
 		return err
 	}
-	switch {
-	case suspended:
-		o.hint("Next: addonflow resume %s %s -n %s", t.kind, key.Name, key.Namespace)
-		return &exitError{code: exitSuspended, err: fmt.Errorf("%s %s is suspended: nothing new was taken up", t.kind, key)}
-	case !done:
-		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s still reconciling after %s", t.kind, key, o.timeout)}
-	case ready != metav1.ConditionTrue:
-		return &exitError{code: exitFailed}
+	switch outcome {
+	case show.Waiting:
+		o.hint("Next: what is suspended goes on with: addonflow resume %s %s -n %s", t.kind, key.Name, key.Namespace)
+	case show.Running:
+		o.hint("%s %s still reconciling after %s", t.kind, key, o.timeout)
+	case show.Succeeded, show.Failed:
 	}
-	return nil
+	return exitOf(outcome)
 }

@@ -98,8 +98,8 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 		return hubError("watch "+rolloutKey(key), err)
 	}
 	if show.OutcomeOf(last) == show.Running {
-		if last.Status.Phase == v1alpha1.PhaseRemoving {
-			return nil // its last step is that it goes itself
+		if leaving(last) {
+			return nil
 		}
 		return &exitError{code: exitNotFound, err: fmt.Errorf("%s is gone", rolloutKey(key))}
 	}
@@ -129,19 +129,36 @@ func (o *statusOptions) hintRefused(ctx context.Context, hub client.Reader, r *v
 
 // verdict is the exit code of an outcome, and what a person might do next.
 func (o *statusOptions) verdict(r *v1alpha1.AddOnRollout) error {
-	switch show.OutcomeOf(r) {
-	case show.Succeeded:
-		return nil
+	outcome := show.OutcomeOf(r)
+	switch outcome {
 	case show.Failed:
 		o.hint("Next: addonflow tree %s -n %s, then fix it in Git or revert the commit", r.Name, r.Namespace)
-		return &exitError{code: exitFailed}
 	case show.Waiting:
 		o.hint("Next: addonflow tree %s -n %s; a suspended rollout goes on with: addonflow resume rollout %s -n %s",
 			r.Name, r.Namespace, r.Name, r.Namespace)
+	case show.Running, show.Succeeded:
+	}
+	return exitOf(outcome)
+}
+
+// exitOf is the exit code of an outcome, for every command that has one.
+func exitOf(outcome show.Outcome) error {
+	switch outcome {
+	case show.Succeeded:
+		return nil
+	case show.Failed:
+		return &exitError{code: exitFailed}
+	case show.Waiting:
 		return &exitError{code: exitSuspended}
 	case show.Running:
 	}
 	return &exitError{code: exitTimeout}
+}
+
+// leaving tells whether an object is a rollout whose last step is that it goes itself.
+func leaving(object client.Object) bool {
+	r, ok := object.(*v1alpha1.AddOnRollout)
+	return ok && (r.Status.Phase == v1alpha1.PhaseRemoving || r.Status.Phase == v1alpha1.PhaseRemoved)
 }
 
 // lineWriter writes one line per change of a rollout.

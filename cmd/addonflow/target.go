@@ -7,11 +7,13 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
 )
 
 // target is a kind that people suspend, resume and reconcile by annotation.
@@ -23,6 +25,8 @@ type target struct {
 	declared func(client.Object) bool
 	// handled is the value of the reconcile request that was last worked on.
 	handled func(client.Object) string
+	// outcome is how the object stands, as far as a script needs to know.
+	outcome func(client.Object) show.Outcome
 	// conditions of the object.
 	conditions func(client.Object) []metav1.Condition
 	// undo says where a declared suspend is taken back.
@@ -38,6 +42,7 @@ func targets() []target {
 			declared:   onKind(func(s *v1alpha1.AddOnSource) bool { return s.Spec.Suspend }),
 			handled:    onKind(func(s *v1alpha1.AddOnSource) string { return s.Status.GetLastHandledReconcileRequest() }),
 			conditions: onKind(func(s *v1alpha1.AddOnSource) []metav1.Condition { return s.Status.Conditions }),
+			outcome:    onKind(show.SourceOutcome),
 			undo:       "spec.suspend of the AddOnSource says true: set it to false where the source is declared",
 		}, {
 			kind: "rollout", list: &v1alpha1.AddOnRolloutList{},
@@ -45,16 +50,10 @@ func targets() []target {
 			declared:   onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
 			handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
 			conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
+			outcome:    onKind(show.OutcomeOf),
 			undo:       "the add-on's AddOnRollout in Git says suspend: true: change it there and push",
 		},
 	}
-}
-
-// suspended tells whether spec or the annotation suspends the object. Any value but
-// "false" does, as the operator has it: whoever sets it means to stop something.
-func (t target) suspended(o client.Object) bool {
-	value, ok := o.GetAnnotations()[v1alpha1.SuspendAnnotation]
-	return t.declared(o) || ok && value != "false"
 }
 
 // onKind reads a value of one kind; of another, its zero.
@@ -174,12 +173,10 @@ func annotate(ctx context.Context, hub client.Client, t target, key types.Namesp
 	return object, nil
 }
 
-// readyLine is the Ready condition of an object in words.
-func readyLine(conditions []metav1.Condition) (ready metav1.ConditionStatus, message string) {
-	for _, c := range conditions {
-		if c.Type == meta.ReadyCondition {
-			return c.Status, strings.TrimSpace(c.Message)
-		}
+// readyMessage is the Ready condition of an object in words.
+func readyMessage(conditions []metav1.Condition) string {
+	if ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition); ready != nil {
+		return strings.TrimSpace(ready.Message)
 	}
-	return metav1.ConditionUnknown, "nothing reported yet"
+	return "nothing reported yet"
 }

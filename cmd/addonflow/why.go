@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -16,16 +14,16 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// The operator's defaults of --park-after and --removal-grace-period. Where the hub's
-// operator runs with others, the times in reasons differ from its own.
-const (
-	usualParkAfter    = 10 * time.Minute
-	usualRemovalGrace = 5 * time.Minute
-)
-
-// explainRollout is the plan the operator would make now.
-func explainRollout(ctx context.Context, hub client.Client, key types.NamespacedName) (rollout.Plan, error) {
-	return addonrollout.Explain(ctx, hub, key, usualParkAfter, usualRemovalGrace)
+// planned is the plan the operator would make of a rollout now, with a word on what
+// had to be assumed for it.
+func (c *cli) planned(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout) (rollout.Plan, error) {
+	key := client.ObjectKeyFromObject(r)
+	if r.Status.ParkAfter == nil {
+		c.hint("warning: no operator has planned %s yet; its times assume --park-after=%s and --removal-grace-period=%s",
+			rolloutKey(key), addonrollout.DefaultParkAfter, addonrollout.DefaultRemovalGrace)
+	}
+	plan, err := c.explain(ctx, hub, key)
+	return plan, hubError("plan "+rolloutKey(key), err)
 }
 
 // newWhyCommand is `why`.
@@ -63,9 +61,9 @@ func (c *cli) why(ctx context.Context, name, cluster string) error {
 	if err := hub.Get(ctx, key, &r); err != nil {
 		return hubError("read "+rolloutKey(key), err)
 	}
-	plan, err := c.explain(ctx, hub, key)
+	plan, err := c.planned(ctx, hub, &r)
 	if err != nil {
-		return hubError("plan "+rolloutKey(key), err)
+		return err
 	}
 	found, ok := plan.Why(cluster)
 	if !ok {

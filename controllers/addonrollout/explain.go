@@ -13,14 +13,20 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
+// The operator's defaults of --park-after and --removal-grace-period.
+const (
+	DefaultParkAfter    = 10 * time.Minute
+	DefaultRemovalGrace = 5 * time.Minute
+)
+
 // Explain returns the plan the operator would make of a rollout right now, and
 // writes nothing: the same reads and the same planner, with the caller's own
-// credentials. c may read uncached. parkAfter and removalGrace are the operator's
-// flags; where they differ from the running operator's, so do the times in reasons.
+// credentials. c may read uncached. The operator's flags are those that its last
+// status names; for a rollout that no operator planned yet, the defaults.
 //
 // The error is that of reading, one of rollout.New's, or says that the rollout has
 // no target yet.
-func Explain(ctx context.Context, c client.Client, key client.ObjectKey, parkAfter, removalGrace time.Duration) (rollout.Plan, error) {
+func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollout.Plan, error) {
 	var ro v1alpha1.AddOnRollout
 	if err := c.Get(ctx, key, &ro); err != nil {
 		return rollout.Plan{}, fmt.Errorf("cannot read rollout %s: %w", key.Name, err)
@@ -28,7 +34,11 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, parkAft
 	if ro.Spec.Target == nil {
 		return rollout.Plan{}, fmt.Errorf("rollout %s has no target yet: its source has not declared the add-on", key.Name)
 	}
-	r := New(Options{Client: c, Live: c, Clock: clock.RealClock{}, ParkAfter: parkAfter, RemovalGrace: removalGrace})
+	r := New(Options{
+		Client: c, Live: c, Clock: clock.RealClock{},
+		ParkAfter:    published(ro.Status.ParkAfter, DefaultParkAfter),
+		RemovalGrace: published(ro.Status.RemovalGracePeriod, DefaultRemovalGrace),
+	})
 	o, err := r.observe(ctx, &ro)
 	if err != nil {
 		return rollout.Plan{}, err
@@ -43,4 +53,12 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, parkAft
 		return rollout.Plan{}, err
 	}
 	return rollout.New(in)
+}
+
+// published is what the operator's status says of a flag, usual where it says nothing.
+func published(flag *metav1.Duration, usual time.Duration) time.Duration {
+	if flag == nil {
+		return usual
+	}
+	return flag.Duration
 }

@@ -216,6 +216,8 @@ func (r *Reconciler) reserve(ctx context.Context, o *observation, t turn) error 
 	}
 	ro.Status = t.next
 	ro.Status.ObservedGeneration = ro.Generation
+	ro.Status.ParkAfter = &metav1.Duration{Duration: r.ParkAfter}
+	ro.Status.RemovalGracePeriod = &metav1.Duration{Duration: r.RemovalGrace}
 	ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
 	setConditions(ro, t.verdict)
 	r.settle(ctx, o, t)

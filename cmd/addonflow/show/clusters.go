@@ -4,31 +4,63 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Cluster is one cluster of one rollout, as the operator's own plan has it. Its JSON
-// is the output of `get clusters -o json`.
+// Cluster is one cluster of one rollout, as the operator's own plan has it.
 type Cluster struct {
 	// Namespace and Rollout name the AddOnRollout.
-	Namespace string `json:"namespace"`
-	Rollout   string `json:"rollout"`
+	Namespace, Rollout string
 	// Cluster is the name of the ManagedCluster.
-	Cluster string `json:"cluster"`
+	Cluster string
 	// Stage it belongs to, empty for none.
-	Stage string `json:"stage,omitempty"`
+	Stage string
 	// State it is in, such as Waiting, Soaking or Failed.
-	State string `json:"state"`
+	State string
 	// Revision is the name of the AddOnRevision its works are to be at.
-	Revision string `json:"revision,omitempty"`
+	Revision string
 	// Reason says in words what it waits for, or why it is where it is.
-	Reason string `json:"reason,omitempty"`
-	// SoakingUntil and Deadline are absent where they do not apply.
-	SoakingUntil *time.Time `json:"soakingUntil,omitempty"`
-	Deadline     *time.Time `json:"deadline,omitempty"`
+	Reason string
+	// SoakingUntil and Deadline are nil where they do not apply.
+	SoakingUntil, Deadline *time.Time
+}
+
+// ClusterList returns clusters as a List, as kubectl prints what it lists, so that
+// every format that takes one apart works on it.
+func ClusterList(clusters []Cluster) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": ""}}}
+	list.SetAPIVersion("v1")
+	list.SetKind("List")
+	list.Items = make([]unstructured.Unstructured, 0, len(clusters))
+	for _, c := range clusters {
+		list.Items = append(list.Items, c.object())
+	}
+	return list
+}
+
+// object is the cluster in the form of an API object, which it is not.
+func (c Cluster) object() unstructured.Unstructured {
+	fields := map[string]any{"rollout": c.Rollout, "state": c.State}
+	for name, value := range map[string]string{"stage": c.Stage, "revision": c.Revision, "reason": c.Reason} {
+		if value != "" {
+			fields[name] = value
+		}
+	}
+	for name, at := range map[string]*time.Time{"soakingUntil": c.SoakingUntil, "deadline": c.Deadline} {
+		if at != nil {
+			fields[name] = at.Format(time.RFC3339)
+		}
+	}
+	o := unstructured.Unstructured{Object: fields}
+	o.SetAPIVersion(v1alpha1.GroupVersion.String())
+	o.SetKind("RolloutCluster")
+	o.SetNamespace(c.Namespace)
+	o.SetName(c.Cluster)
+	return o
 }
 
 // Clusters returns the clusters of a plan that concern the rollout, sorted by name.

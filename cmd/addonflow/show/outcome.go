@@ -24,8 +24,10 @@ const (
 	Waiting Outcome = "Waiting"
 )
 
-// OutcomeOf reads the outcome of a rollout's current target. A status that is about an
-// older spec or target says nothing about this one: Running.
+// OutcomeOf reads the outcome of a rollout's current target: the one verdict behind the
+// exit code of every command. A status that is about an older spec or target says
+// nothing about this one: Running. A failure is the outcome of a suspended rollout, too;
+// what a strategy or a guard holds is Waiting, also where the commit status is green.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !current(r) {
 		return Running
@@ -43,6 +45,25 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	case v1alpha1.PhaseProgressing, v1alpha1.PhaseRemoving:
 	}
 	return Running
+}
+
+// SourceOutcome reads how a source stands. A suspended one may well be ready, with
+// what it had before: a script must not take that for what was just pushed.
+func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
+	value, annotated := s.Annotations[v1alpha1.SuspendAnnotation]
+	ready := apimeta.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
+	switch {
+	case s.Spec.Suspend, annotated && value != "false":
+		return Waiting
+	case apimeta.IsStatusConditionTrue(s.Status.Conditions, meta.StalledCondition):
+		return Failed
+	case ready == nil, ready.Status == metav1.ConditionUnknown, apimeta.IsStatusConditionTrue(s.Status.Conditions, meta.ReconcilingCondition):
+		return Running
+	case ready.Status == metav1.ConditionTrue:
+		return Succeeded
+	default:
+		return Failed
+	}
 }
 
 // current tells whether the status is about the spec as it stands.
