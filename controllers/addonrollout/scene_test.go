@@ -210,7 +210,7 @@ func (s *scene) settleOnce() {
 // plan is what the planner would decide now.
 func (s *scene) plan() rollout.Plan {
 	s.t.Helper()
-	plan, err := Explain(s.t.Context(), s.hub, s.key, 10*time.Minute, 5*time.Minute)
+	plan, err := Explain(s.t.Context(), s.hub, s.key)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -136,3 +136,13 @@ func TestNamed(t *testing.T) {
 		t.Errorf("workers finish in any order, the text is the same: got %q, want %q", got, want)
 	}
 }
+
+// TestPublishedFlags: a tool that plans takes the operator's flags from the status.
+func TestPublishedFlags(t *testing.T) {
+	if got := published(nil, DefaultParkAfter); got != DefaultParkAfter {
+		t.Errorf("a status that names no flag gives %s", got)
+	}
+	if got := published(&metav1.Duration{Duration: 4 * time.Second}, DefaultParkAfter); got != 4*time.Second {
+		t.Errorf("a status that names 4s gives %s", got)
+	}
+}
