@@ -35,7 +35,8 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // error is returned, and nothing of a kustomization with any problem. A directory with a kustomization file is built by kustomize,
 // in memory. Of any other directory every *.yaml and *.yml file in it is taken, and
 // its sub-directories in the same way, so that a nested kustomization is built as
-// one (Flux). Names that start with a dot are skipped.
+// one (Flux). Names that start with a dot are skipped, and so are the folders of Helm
+// charts and whatever an AddOnPackage names: that is read into Object.Folder.
 //
 // Objects come in the order of their files, or as kustomize orders them. Which
 // kinds are allowed is not checked here.
@@ -47,13 +48,16 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 		contents: map[string][]byte{},
 		parsed:   map[string][]document{},
 		broken:   map[string]bool{},
+		packed:   map[string]bool{},
 	}
 	dir, f := b.start(o.Path)
 	if f != nil {
 		return nil, problem.List{f.at(problem.Problem{Field: "spec.path"})}
 	}
+	b.packages(dir)
 	objects := b.directory(ctx, dir)
 	b.duplicates(objects)
+	b.capture(ctx, objects)
 	// Two kustomizations that share a base find the same mistakes in it.
 	return objects, slices.Compact(b.problems.Sorted())
 }
@@ -68,8 +72,10 @@ type builder struct {
 	contents map[string][]byte
 	parsed   map[string][]document
 	broken   map[string]bool
-	seen     int
-	bytes    int64
+	// packed are the folders and files that belong to an AddOnPackage.
+	packed map[string]bool
+	seen   int
+	bytes  int64
 	// stopped: a limit of the whole build was passed; reading on reports it again.
 	stopped bool
 }
@@ -118,12 +124,16 @@ func (b *builder) directory(ctx context.Context, dir string) []Object {
 		b.add(f.at(problem.Problem{Path: dir}))
 		return nil
 	}
-	if slices.ContainsFunc(list, func(e entry) bool {
-		return slices.Contains(kustomizationNames, e.name) && !b.ignored(path.Join(dir, e.name), e.kind)
-	}) {
+	if b.hasKustomization(dir, list) {
 		return b.kustomize(ctx, dir)
 	}
 	return b.plain(ctx, dir, list)
+}
+
+func (b *builder) hasKustomization(dir string, list []entry) bool {
+	return slices.ContainsFunc(list, func(e entry) bool {
+		return slices.Contains(kustomizationNames, e.name) && !b.ignored(path.Join(dir, e.name), e.kind)
+	})
 }
 
 // plain takes every YAML file below a directory.
@@ -133,6 +143,9 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 			at(problem.Problem{Path: dir}))
 		return nil
 	}
+	if b.packed[dir] || isChart(list) {
+		return nil
+	}
 	var out []Object
 	folded := map[string]string{}
 	for _, e := range list {
@@ -140,7 +153,7 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 		if b.stopped {
 			return nil
 		}
-		if strings.HasPrefix(e.name, ".") || b.ignored(name, e.kind) {
+		if strings.HasPrefix(e.name, ".") || b.ignored(name, e.kind) || b.packed[name] {
 			continue
 		}
 		if f := checkName(dir, e, folded); f != nil {

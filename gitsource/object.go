@@ -13,6 +13,8 @@ import (
 type Object struct {
 	*unstructured.Unstructured
 	source source
+	// folders are what the paths of an AddOnPackage name, by field.
+	folders map[string]folder
 }
 
 // source is a document, or an item of a List in one, before kustomize.

@@ -144,7 +144,7 @@ func badKinds(t *testing.T) []badInput {
 		unsupported("secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\n", "Secret"),
 		unsupported("alpha_placement", "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: Placement\nmetadata: {name: x, namespace: y}\n", "v1beta1"),
 		unsupported("future_version", "apiVersion: addon.open-cluster-management.io/v1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "v1alpha1 or v1beta1"),
-		unsupported("package_of_a_later_version", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnPackage\nmetadata: {name: x}\n", "AddOnPackage"),
+		unsupported("package_of_a_later_version", "apiVersion: addonflow.io/v2\nkind: AddOnPackage\nmetadata: {name: x}\n", "AddOnPackage"),
 		unsupported("hub_config_of_a_later_version", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnHubConfig\nmetadata: {name: x}\n", "AddOnHubConfig"),
 		unsupported("template_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonTemplate\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),
 		unsupported("template_in_capitals", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ADDONTEMPLATE\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),

@@ -23,7 +23,10 @@ type builder struct {
 	mirrors    []addonv1alpha1.ImageMirror
 	name       string // of the cluster, or the place holder
 	variables  variables
+	facts      facts
 	found      findings
+	// readsKubeVersion: a chart asked for the Kubernetes version of the cluster.
+	readsKubeVersion bool
 	// alone: something was decided by a text that depends on the cluster, so that
 	// the result is good for this cluster only.
 	alone bool
@@ -34,16 +37,17 @@ type builder struct {
 // manifest is one manifest on its way to an object.
 type manifest struct {
 	at       *field.Path // in the template; nil for an injected one
+	file     string      // of a package, that it was rendered from
 	fields   map[string]any
 	kind     workloadType
 	workload bool
 	declared identity // with variables, before it was relocated
 }
 
-func newBuilder(addOn string, a *assignment, registries, name string) (*builder, error) {
-	b := &builder{addOn: addOn, assignment: a, template: a.template, agent: a.agent, name: name, mirrors: a.agent.registries}
+func newBuilder(addOn string, a *assignment, known facts, name string) (*builder, error) {
+	b := &builder{addOn: addOn, assignment: a, template: a.template, agent: a.agent, name: name, facts: known, mirrors: a.agent.registries}
 	if a.mirrors {
-		mirrors, err := parseImageRegistries(registries)
+		mirrors, err := parseImageRegistries(known.registries)
 		if err != nil {
 			return nil, err
 		}
@@ -55,10 +59,20 @@ func newBuilder(addOn string, a *assignment, registries, name string) (*builder,
 	}
 	b.found.list = append(b.found.list, b.template.found.list...)
 	b.variables = newVariables(b.template, b.agent, name)
-	return b, nil
+	if b.template.pkg == nil {
+		return b, nil
+	}
+	if b.template.pkg.chart == nil {
+		return nil, b.found.err(addOn)
+	}
+	return b, b.renderPackage()
 }
 
 func (b *builder) build() *rendering {
+	if b.template.pkg != nil {
+		b.unique()
+		return b.finish()
+	}
 	b.substitute()
 	for i := range b.manifests {
 		b.decorate(&b.manifests[i])
@@ -168,7 +182,7 @@ func (b *builder) unique() {
 			continue
 		}
 		if !bytes.Equal(b.encode(&kept[first], kept[first].fields), b.encode(&m, m.fields)) {
-			b.invalid(m.at, fmt.Sprintf("is a second, different %s", id))
+			b.invalidIn(&m)(m.at, fmt.Sprintf("is a second, different %s", id))
 		}
 	}
 	b.manifests = kept
@@ -180,6 +194,30 @@ func (b *builder) invalid(at *field.Path, message string) {
 		name = at.String()
 	}
 	b.found.add(Finding{Template: b.template.name, Field: name, Reason: ReasonInvalidManifest, Message: message})
+}
+
+// stamped returns what was found; what has no place yet is about the package.
+func (b *builder) stamped() []Finding {
+	if b.template == nil || b.template.pkg == nil {
+		return b.found.list
+	}
+	for i := range b.found.list {
+		if f := &b.found.list[i]; f.Template == "" && f.Config == "" {
+			f.Package = b.template.pkg.Name
+		}
+	}
+	return b.found.list
+}
+
+// invalidIn reports what is wrong with a manifest: in the template, or in the file of
+// a package, where the field is one of what it renders.
+func (b *builder) invalidIn(m *manifest) func(at *field.Path, message string) {
+	if b.template.pkg == nil {
+		return b.invalid
+	}
+	return func(at *field.Path, message string) {
+		b.found.add(Finding{Package: b.template.pkg.Name, File: m.file, Reason: ReasonInvalidManifest, Message: at.String() + ": " + message})
+	}
 }
 
 // encode writes an object as the API server does: keys sorted, no spaces, <, >

@@ -12,6 +12,8 @@ import (
 const (
 	// probeCluster is the name names and labels are checked with.
 	probeCluster = "cluster1"
+	// probeKubeVersion is the Kubernetes version packages are checked with.
+	probeKubeVersion = "v1.33.0"
 	// longestCluster is how long a cluster's name can be, for sizes.
 	longestCluster = 63
 )
@@ -49,28 +51,35 @@ func (r *Renderer) names(resource string) bool {
 // check renders one assignment, as all clusters share it and then for the probe,
 // which has a name to look at.
 func (r *Renderer) check(a *assignment) []Finding {
-	if _, err := r.renderAlone(a, "", namePlaceholder); err != nil {
+	known := facts{kubeVersion: probeKubeVersion}
+	if p, err := r.renderAlone(a, known, namePlaceholder); err != nil && (p == nil || !p.alone) {
 		return findingsOf(err)
 	}
-	b, err := newBuilder(r.addOn, a, "", probeCluster)
+	b, err := newBuilder(r.addOn, a, known, probeCluster)
 	if err != nil {
 		return findingsOf(err)
 	}
 	p := b.build()
+	if b.template.pkg != nil && len(b.found.list) == 0 {
+		b.verify()
+	}
 	for i := range b.manifests {
 		m := &b.manifests[i]
 		at := m.at
 		if at == nil {
 			at = field.NewPath("spec", "proxyConfig")
 		}
-		checkNames(m.fields, at, b.invalid)
+		checkNames(m.fields, at, b.invalidIn(m))
 		if size := largest(&p.objects[i]); size > WorkLimit {
 			finding := tooLarge(b.template.name, sized{id: p.objects[i].id, size: size})
 			finding.Field = at.String()
+			if b.template.pkg != nil {
+				finding.Package, finding.File, finding.Field = b.template.pkg.Name, m.file, ""
+			}
 			b.found.add(finding)
 		}
 	}
-	return b.found.list
+	return b.stamped()
 }
 
 func findingsOf(err error) []Finding {

@@ -27,6 +27,8 @@ type Content struct {
 	Placements []PlacementConfigs `json:"placements,omitempty"`
 	// Templates by name.
 	Templates []Template `json:"templates,omitempty"`
+	// Package is given instead of Templates, by an AddOnPackage.
+	Package *Package `json:"package,omitempty"`
 	// Configs are the other configurations: AddOnDeploymentConfigs and any kind
 	// the add-on declares as supported.
 	Configs []Config `json:"configs,omitempty"`

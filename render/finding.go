@@ -2,10 +2,12 @@ package render
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // ReasonNotSupported: what a template asks for cannot be delivered yet.
@@ -16,18 +18,26 @@ const ReasonNotSupported problem.Reason = "NotSupported"
 // path inside that object.
 type Finding struct {
 	Template, Config, Field string
-	Reason                  problem.Reason
-	Message, Hint           string
+	// Package names an AddOnPackage; File and Line (0: unknown) are in its folder.
+	Package, File string
+	Line          int
+	Reason        problem.Reason
+	Message, Hint string
 }
 
 // String returns object: field: message; hint.
 func (f Finding) String() string {
 	parts := make([]string, 0, 4)
 	switch {
+	case f.Package != "":
+		parts = append(parts, v1alpha1.AddOnPackageKind+"/"+f.Package)
 	case f.Template != "":
 		parts = append(parts, "AddOnTemplate/"+f.Template)
 	case f.Config != "":
 		parts = append(parts, "AddOnDeploymentConfig/"+f.Config)
+	}
+	if f.File != "" {
+		parts = append(parts, f.place(""))
 	}
 	if f.Field != "" {
 		parts = append(parts, f.Field)
@@ -37,6 +47,15 @@ func (f Finding) String() string {
 		text += "; " + f.Hint
 	}
 	return text
+}
+
+// place is file:line, the file below dir.
+func (f Finding) place(dir string) string {
+	file := path.Join(dir, f.File)
+	if f.Line > 0 {
+		file = fmt.Sprintf("%s:%d", file, f.Line)
+	}
+	return file
 }
 
 // InvalidError says that content cannot be rendered, with everything found

@@ -14,12 +14,20 @@ type flaw struct {
 	reason  problem.Reason
 	message string
 	hint    string
+	// file and line are where it stands, when that is not where the field does.
+	file string
+	line int
+	// untemplated: an add-on lists no templates, which one with a package must not.
+	untemplated bool
 }
 
 // about makes a flaw a problem of an object and looks up its line.
 func (f flaw) about(object Located) problem.Problem {
 	declared := object.GetUnstructured()
 	path, line := object.Position(string(f.field))
+	if f.file != "" {
+		path, line = f.file, f.line
+	}
 	return problem.Problem{
 		Reason: f.reason, Path: path, Line: line,
 		Kind: declared.GetKind(), Name: declared.GetName(), Field: string(f.field),

@@ -35,6 +35,32 @@ type Cluster struct {
 	// ImageRegistries is the value of the ManagedCluster's annotation
 	// open-cluster-management.io/image-registries.
 	ImageRegistries string
+	// Values is the value of the ManagedClusterAddOn's annotation
+	// addon.open-cluster-management.io/values, which packages read.
+	Values string
+	// KubeVersion is the ManagedCluster's status.version.kubernetes.
+	KubeVersion string
+	// InstallMode is what packages see as installMode; "" means Default.
+	InstallMode string
+}
+
+// facts are what of a cluster, apart from its name, a rendering reads beyond its
+// assignment. Those that an assignment does not read are empty, so that clusters that
+// differ in them share a rendering.
+type facts struct {
+	registries, values, kubeVersion, mode string
+}
+
+// facts returns those of the cluster that the assignment may read.
+func (c Cluster) facts(a *assignment) facts {
+	known := facts{}
+	if a.mirrors {
+		known.registries = c.ImageRegistries
+	}
+	if a.template != nil && a.template.pkg != nil {
+		known.values, known.kubeVersion, known.mode = c.Values, c.KubeVersion, c.InstallMode
+	}
+	return known
 }
 
 // ConfigHash is a configuration assigned to a cluster, with OCM's hash of it.
@@ -78,8 +104,13 @@ func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
 	if a.template != nil {
 		inputs.Template = a.template.name
 	}
-	if a.mirrors && c.ImageRegistries != "" {
-		sum := sha256.Sum256([]byte(a.key + c.ImageRegistries))
+	known := c.facts(a)
+	if known.kubeVersion != "" && !r.sharedFor(a, known).readsKubeVersion {
+		known.kubeVersion = ""
+	}
+	if known != (facts{}) {
+		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode}) //nolint:errchkjson // strings only
+		sum := sha256.Sum256(text)
 		inputs.Key = hex.EncodeToString(sum[:])
 	}
 	return inputs, a.found.err(r.addOn)
@@ -158,6 +189,7 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 			r.take(a, reference)
 		}
 	}
+	r.packed(a)
 	a.agent = cmp.Or(a.agent, &agentConfig{})
 	a.mirrors = !a.agent.givesRegistries
 	if a.template == nil && len(a.found.list) == 0 {
@@ -167,6 +199,17 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 		})
 	}
 	return a
+}
+
+// packed gives an assignment the add-on's package, if it has one, in the place of a
+// template.
+func (r *Renderer) packed(a *assignment) {
+	if r.pkg == nil {
+		return
+	}
+	a.template = r.pkg
+	sum := sha256.Sum256([]byte(a.key + r.pkg.sum))
+	a.key = hex.EncodeToString(sum[:])
 }
 
 // layered merges lists of configurations: of each kind the last list that has any,

@@ -44,11 +44,12 @@ const (
 	roleTemplate
 	roleAddOn
 	roleRollout
+	rolePackage
 )
 
 // supportedKinds is what the message about an unsupported kind lists.
 const supportedKinds = "supported are ClusterManagementAddOn, AddOnTemplate and AddOnDeploymentConfig " +
-	"(addon.open-cluster-management.io/v1alpha1 or v1beta1), AddOnRollout (addonflow.io/v1alpha1), " +
+	"(addon.open-cluster-management.io/v1alpha1 or v1beta1), AddOnRollout and AddOnPackage (addonflow.io/v1alpha1), " +
 	"Placement (cluster.open-cluster-management.io/v1beta1), Namespace (v1), " +
 	"and the kinds a ClusterManagementAddOn of the commit lists in supportedConfigs, except Secret"
 
@@ -67,6 +68,8 @@ func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) 
 		return when(kind.Version == betaVersion, rolePlacement)
 	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnRolloutKind}:
 		return when(kind.Version == storageVersion, roleRollout)
+	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnPackageKind}:
+		return when(kind.Version == storageVersion, rolePackage)
 	case schema.GroupKind{Kind: namespaceKind}:
 		return when(kind.Version == "v1", roleNamespace)
 	}
@@ -98,7 +101,7 @@ func knownKinds(group string) []string {
 	case placementGroup:
 		return []string{placementKind}
 	case rolloutGroup:
-		return []string{v1alpha1.AddOnRolloutKind}
+		return []string{v1alpha1.AddOnRolloutKind, v1alpha1.AddOnPackageKind}
 	case "":
 		return []string{namespaceKind, configMapKind}
 	default:

@@ -18,6 +18,7 @@ type draft struct {
 	AddOn
 	addOn   *loaded
 	rollout *loaded
+	pkg     *loaded
 	// broken says that something it refers to has problems of its own: its content
 	// is not built, because what it lacks would be reported as missing.
 	broken bool
@@ -40,6 +41,7 @@ func (l *loader) buildAddOns() {
 		}
 	}
 	slices.SortFunc(l.addOns, func(a, b *draft) int { return strings.Compare(a.Name, b.Name) })
+	l.checkPackages(declared)
 	for _, o := range l.objects {
 		switch o.role {
 		case roleRollout:
@@ -171,7 +173,7 @@ func (l *loader) commit() Commit {
 	objects := slices.Clone(l.objects)
 	slices.SortStableFunc(objects, func(a, b *loaded) int { return cmp.Compare(a.role, b.role) })
 	for _, o := range objects {
-		if o.object != nil && o.role != roleRollout {
+		if o.object != nil && o.role != roleRollout && o.role != rolePackage {
 			c.Objects = append(c.Objects, o.object)
 		}
 	}

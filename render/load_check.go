@@ -75,6 +75,10 @@ func (d *draft) seal() error {
 // reportFinding reports what rendering found where it stands: in the template or
 // configuration, if the commit declares it, else at the add-on that refers to it.
 func (l *loader) reportFinding(d *draft, f Finding) {
+	if f.Package != "" && d.pkg != nil {
+		l.reportNormalised(d.pkg, packageFlaw(d.pkg, f))
+		return
+	}
 	var reference Reference
 	switch {
 	case f.Template != "":
@@ -155,7 +159,9 @@ func (c claims) take(p v1alpha1.PlacementReference, addOn string, object *unstru
 // has a manifest there; objects that rendering added have none.
 func (l *loader) reportConflict(d *draft, template string, f flaw) {
 	o, declared := l.configs[Reference{Group: addonGroup, Resource: templateResource, Name: template}]
-	if !declared {
+	if d.pkg != nil {
+		o, f.field = d.pkg, ""
+	} else if !declared {
 		o, f.field = d.addOn, ""
 	} else if manifests, _ := manifestsOf(o.object.Object); f.field.position() >= len(manifests) {
 		f.field = manifestsAt

@@ -29,6 +29,8 @@ type loader struct {
 	schemas schemaSet
 	// listed are the configuration resources that the commit's add-ons list.
 	listed map[schema.GroupResource]bool
+	// packaged are the add-ons that have an AddOnPackage.
+	packaged map[string]bool
 	// objects in the order of their positions, those with problems included.
 	objects []*loaded
 	// configs by reference, for what the add-ons refer to.
@@ -50,7 +52,7 @@ type loaded struct {
 // read classifies, normalises and validates every object by itself.
 func (l *loader) read(objects []Located) {
 	objects = inOrder(objects)
-	l.listed = listedResources(objects)
+	l.listed, l.packaged = listedResources(objects), packagedAddOns(objects)
 	l.configs = map[Reference]*loaded{}
 	seen := map[identity]Located{}
 	for _, located := range objects {
@@ -91,7 +93,7 @@ func (l *loader) add(located Located, r role) {
 	l.report(located, flaws...)
 	if len(flaws) > 0 {
 		l.addPart(o, object, flaws)
-	} else if flaws = valueFlaws(object, r); len(flaws) > 0 {
+	} else if flaws = l.apartFromPackages(object, valueFlaws(object, r)); len(flaws) > 0 {
 		l.reportNormalised(o, flaws...)
 	} else {
 		o.object = object
@@ -112,7 +114,7 @@ func (l *loader) addPart(o *loaded, object *unstructured.Unstructured, flaws []f
 	if part == nil {
 		return
 	}
-	flaws = addOnFlaws(part)
+	flaws = l.apartFromPackages(part, addOnFlaws(part))
 	l.reportNormalised(o, flaws...)
 	if len(flaws) == 0 {
 		o.part = part
@@ -149,6 +151,8 @@ func valueFlaws(object *unstructured.Unstructured, r role) []flaw {
 		return addOnFlaws(object)
 	case roleRollout:
 		return rolloutFlaws(object)
+	case rolePackage:
+		return packageFlaws(object)
 	default:
 		return nil
 	}
@@ -222,7 +226,7 @@ func (l *loader) checkLimits() {
 		switch o.role {
 		case roleAddOn:
 			addOns++
-		case roleTemplate, roleConfig, roleConfigMap, roleOther:
+		case roleTemplate, rolePackage, roleConfig, roleConfigMap, roleOther:
 			configs++
 		default:
 		}

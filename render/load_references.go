@@ -45,6 +45,7 @@ func (l *loader) resolve(d *draft) {
 	for _, r := range all {
 		l.take(d, &c, r)
 	}
+	l.takePackage(d, &c)
 	c.sort()
 	if d.broken || len(d.Missing) > 0 {
 		return

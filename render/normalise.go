@@ -36,6 +36,8 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	case roleRollout:
 		found = append(strictTopLevel(object, reflect.TypeFor[v1alpha1.AddOnRollout]()), paceFlaws(specKey, object[specKey])...)
 		dropNulls(object)
+	case rolePackage:
+		found = normalisePackage(object)
 	case roleOther:
 		// Whatever schema it has, only the hub knows it.
 	default:
@@ -108,7 +110,7 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 		return scopeNamespace
 	case roleConfigMap:
 		return scopeNamespaced
-	case roleRollout, roleOther:
+	case roleRollout, rolePackage, roleOther:
 		return scopeUnknown // an AddOnRollout takes its source's namespace
 	default:
 	}

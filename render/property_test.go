@@ -112,7 +112,7 @@ func TestSharedRenderingEqualsRenderingAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := fresh.assignmentOf(nil)
-			alone, wantErr := fresh.renderAlone(a, "", name)
+			alone, wantErr := fresh.renderAlone(a, facts{}, name)
 			if gotErr == nil && wantErr != nil {
 				t.Fatalf("%s: alone says %v", name, wantErr)
 			}

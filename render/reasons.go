@@ -19,6 +19,10 @@ const (
 	ReasonManifestTooLarge problem.Reason = "ManifestTooLarge"
 	// ReasonInvalidTemplate: an AddOnTemplate that cannot be rendered.
 	ReasonInvalidTemplate problem.Reason = "InvalidTemplate"
+	// ReasonInvalidPackage: an AddOnPackage that cannot be used.
+	ReasonInvalidPackage problem.Reason = "InvalidPackage"
+	// ReasonRenderFailed: a chart or manifest of an AddOnPackage does not render.
+	ReasonRenderFailed problem.Reason = "RenderFailed"
 	// ReasonInvalidConfig: an AddOnDeploymentConfig with a value that cannot be used.
 	ReasonInvalidConfig problem.Reason = "InvalidConfig"
 	// ReasonInvalidVariable: a variable whose name or value breaks the rule.

@@ -44,6 +44,7 @@ type Renderer struct {
 
 	templates map[string]*parsedTemplate
 	agents    map[ConfigReference]*agentConfig
+	pkg       *parsedTemplate // nil for an add-on with templates
 
 	mu     sync.Mutex
 	own    map[ownKey]*assignment
@@ -53,7 +54,7 @@ type Renderer struct {
 // sharedKey tells apart what clusters of one name would get.
 type sharedKey struct {
 	assignment *assignment
-	registries string
+	facts      facts
 }
 
 // sharedRendering is rendered by the first cluster that needs it.
@@ -61,6 +62,9 @@ type sharedRendering struct {
 	once      sync.Once
 	rendering *rendering
 	err       error
+	// readsKubeVersion: the rendering is for clusters of kubeVersion only.
+	readsKubeVersion bool
+	kubeVersion      string
 }
 
 // maxShared bounds what is kept for annotations and configurations of clusters.
@@ -80,6 +84,9 @@ func NewRenderer(c Content) (*Renderer, error) {
 		agents:     map[ConfigReference]*agentConfig{},
 		own:        map[ownKey]*assignment{},
 		shared:     map[sharedKey]*sharedRendering{},
+	}
+	if c.Package != nil {
+		r.pkg = parsePackage(c.AddOn, c.Package)
 	}
 	r.defaults = r.assign("", nil, nil)
 	for _, p := range c.Placements {
@@ -103,45 +110,71 @@ func (r *Renderer) agentConfig(c Config) *agentConfig {
 }
 
 // Render returns what the cluster gets. The error is an *InvalidError for content
-// that cannot be rendered for it, or ErrInvalidImageRegistries for its annotation.
+// that cannot be rendered for it, or ErrInvalidImageRegistries or ErrInvalidValues for
+// an annotation.
 func (r *Renderer) Render(c Cluster) (Rendered, error) {
 	if c.Name == "" {
 		return Rendered{}, ErrNoClusterName
 	}
 	a := r.assignmentFor(c)
-	p, err := r.sharedFor(a, c.ImageRegistries)
-	if err != nil {
-		return Rendered{}, err
+	known := c.facts(a)
+	shared := r.sharedFor(a, known)
+	if shared.err != nil && !shared.alone() {
+		return Rendered{}, shared.err
 	}
 	name, err := jsonText(c.Name)
 	if err != nil {
 		return Rendered{}, err
 	}
-	if p.alone || p.collides(c.Name) {
-		if p, err = r.renderAlone(a, c.ImageRegistries, c.Name); err != nil {
+	p := shared.rendering
+	if p.alone || p.collides(c.Name) || !p.sharesWith(c.Name) {
+		if p, err = r.renderAlone(a, known, c.Name); err != nil {
 			return Rendered{}, err
 		}
 	}
 	return p.rendered(c.Name, name), nil
 }
 
-// sharedFor returns what all clusters of an assignment share.
-func (r *Renderer) sharedFor(a *assignment, registries string) (*rendering, error) {
-	if !a.mirrors {
-		registries = ""
+// sharedFor returns what all clusters of an assignment share. Clusters of different
+// Kubernetes versions share it too, unless a chart asks for the version: what never
+// reads it is the same for all.
+func (r *Renderer) sharedFor(a *assignment, known facts) *sharedRendering {
+	version := known.kubeVersion
+	known.kubeVersion = ""
+	s := r.sharedEntry(sharedKey{a, known})
+	known.kubeVersion = version
+	s.render(r, a, known)
+	if s.readsKubeVersion && s.kubeVersion != version {
+		s = r.sharedEntry(sharedKey{a, known})
+		s.render(r, a, known)
 	}
-	key := sharedKey{a, registries}
+	return s
+}
+
+func (r *Renderer) sharedEntry(key sharedKey) *sharedRendering {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	s, ok := r.shared[key]
 	if !ok {
 		r.bound()
 		s = &sharedRendering{}
 		r.shared[key] = s
 	}
-	r.mu.Unlock()
-	s.once.Do(func() { s.rendering, s.err = r.renderAlone(a, registries, namePlaceholder) })
-	return s.rendering, s.err
+	return s
 }
+
+// render renders for all clusters, once.
+func (s *sharedRendering) render(r *Renderer, a *assignment, known facts) {
+	s.once.Do(func() {
+		s.kubeVersion = known.kubeVersion
+		s.rendering, s.err = r.renderAlone(a, known, namePlaceholder)
+		s.readsKubeVersion = s.rendering != nil && s.rendering.readsKubeVersion
+	})
+}
+
+// alone reports whether each cluster is to be rendered by itself. An error may then
+// come from the place holder.
+func (s *sharedRendering) alone() bool { return s.rendering != nil && s.rendering.alone }
 
 // bound forgets what is shared when it became too much. The lock is held.
 func (r *Renderer) bound() {
@@ -152,12 +185,14 @@ func (r *Renderer) bound() {
 }
 
 // renderAlone renders an assignment for one cluster name, or for all of them with
-// the place holder as the name.
-func (r *Renderer) renderAlone(a *assignment, registries, name string) (*rendering, error) {
-	b, err := newBuilder(r.addOn, a, registries, name)
+// the place holder as the name. With an *InvalidError there may be a rendering, which
+// says what it depends on.
+func (r *Renderer) renderAlone(a *assignment, known facts, name string) (*rendering, error) {
+	b, err := newBuilder(r.addOn, a, known, name)
 	if err != nil {
 		return nil, err
 	}
 	p := b.build()
+	b.stamped()
 	return p, b.found.err(r.addOn)
 }

@@ -33,6 +33,10 @@ type rendering struct {
 	registration []addonv1alpha1.RegistrationSpec
 	namespace    string
 
+	// packaged: rendered from an AddOnPackage.
+	packaged bool
+	// readsKubeVersion: good for clusters of one Kubernetes version only.
+	readsKubeVersion bool
 	// alone: good for the cluster it was rendered for only.
 	alone bool
 	// varying are the objects whose identity depends on the cluster.
@@ -145,7 +149,7 @@ type Rendered struct {
 	// Digest is the value of addonflow.io/digest: equal for equal objects,
 	// manifestConfigs, deleteOption and executor, whatever they were rendered from.
 	Digest string
-	// Template is the name of the AddOnTemplate.
+	// Template is the name of the AddOnTemplate, "" when an AddOnPackage is rendered.
 	Template string
 	// ConfigReferences are the configurations with their hashes, as
 	// MCA.status.configReferences lists them.
@@ -219,7 +223,10 @@ func (b *builder) finish() *rendering {
 	}
 	p.deleteOption = b.deleteOption(moved, p.objects)
 	p.namespace = registrationNamespace(b.agent.namespace, p.objects)
-	p.alone = b.alone
+	if b.template.pkg != nil {
+		p.packaged, p.namespace = true, b.installNamespace()
+	}
+	p.alone, p.readsKubeVersion = b.alone, b.readsKubeVersion
 	if err := p.seal(); err != nil {
 		b.found.add(Finding{Template: b.template.name, Field: "spec.agentSpec", Reason: ReasonInvalidTemplate, Message: err.Error()})
 	}

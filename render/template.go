@@ -27,12 +27,18 @@ type parsedTemplate struct {
 	registers     bool // a registration block is there, if only an empty one
 	registrations []volume
 
+	// pkg is what is rendered instead of manifests; nil for a template. A package has
+	// its name there, and name is empty.
+	pkg *parsedPackage
+	// configsAt is the field of configs.
+	configsAt string
+
 	found findings
 }
 
 // parseTemplate reads a template. What is wrong with it is in found.
 func parseTemplate(addOn string, t Template) *parsedTemplate {
-	p := &parsedTemplate{name: t.Name, typed: t.Typed}
+	p := &parsedTemplate{name: t.Name, typed: t.Typed, configsAt: "spec.agentSpec.manifestConfigs"}
 	add := func(field string, reason problem.Reason, message, hint string) {
 		p.found.add(Finding{Template: t.Name, Field: field, Reason: reason, Message: message, Hint: hint})
 	}
@@ -95,11 +101,16 @@ func (p *parsedTemplate) check(add func(field string, reason problem.Reason, mes
 			add("spec", ReasonInvalidTemplate, "character "+c+" cannot be used", "")
 		}
 	}
+	p.checkConfigs(add)
+}
+
+// checkConfigs refuses what AddonFlow asks the agent for itself.
+func (p *parsedTemplate) checkConfigs(add func(field string, reason problem.Reason, message, hint string)) {
 	for i, c := range p.configs {
 		for _, rule := range c.FeedbackRules {
 			for _, path := range rule.JsonPaths {
 				if reservedValue(path.Name) {
-					add(fmt.Sprintf("spec.agentSpec.manifestConfigs[%d].feedbackRules", i), ReasonInvalidTemplate,
+					add(fmt.Sprintf("%s[%d].feedbackRules", p.configsAt, i), ReasonInvalidTemplate,
 						fmt.Sprintf("name %q is reserved", path.Name), "choose a name that does not begin with "+valuePrefix)
 				}
 			}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +33,7 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 	}
 	flaws = append(flaws, lifecycleFlaws(cma.Annotations)...)
 	flaws = append(flaws, supportedFlaws(supportedBy(cma.Spec))...)
-	if len(flaws) > 0 {
+	if slices.ContainsFunc(flaws, func(f flaw) bool { return !f.untemplated }) {
 		return flaws // what follows would repeat them in other words
 	}
 	listed := map[addonv1alpha1.ConfigGroupResource]bool{}
@@ -42,7 +43,19 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 	for i, p := range cma.Spec.InstallStrategy.Placements {
 		flaws = append(flaws, placementFlaws(i, p, listed)...)
 	}
+	if len(flaws) > 0 && flaws[0].untemplated {
+		return flaws // nor is any template named
+	}
 	return append(flaws, coverageFlaws(cma.Spec)...)
+}
+
+// apartFromPackages drops the flaw of an add-on that lists no templates where it has
+// an AddOnPackage.
+func (l *loader) apartFromPackages(object *unstructured.Unstructured, flaws []flaw) []flaw {
+	if !l.packaged[object.GetName()] {
+		return flaws
+	}
+	return slices.DeleteFunc(flaws, func(f flaw) bool { return f.untemplated })
 }
 
 // lifecycleFlaws refuses an add-on that somebody else installs: AddonFlow would set
@@ -88,8 +101,9 @@ func supportedFlaws(supported []addonv1alpha1.ConfigMeta) []flaw {
 	if !templates {
 		flaws = append(flaws, flaw{
 			field: list, reason: ReasonConfigurationUnsupported,
-			message: "lists no addontemplates.addon.open-cluster-management.io: the add-on has no template to roll out",
-			hint:    "add-ons with an add-on manager of their own are not declared to AddonFlow",
+			message:     "lists no addontemplates.addon.open-cluster-management.io: the add-on has no template to roll out",
+			hint:        "name one, or add an AddOnPackage; add-ons with an add-on manager of their own are not declared to AddonFlow",
+			untemplated: true,
 		})
 	}
 	return flaws

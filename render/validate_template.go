@@ -34,18 +34,18 @@ func templateFlaws(object *unstructured.Unstructured) []flaw {
 			flaws = append(flaws, flawOfFinding(f))
 		}
 	}
-	return firstPerField(append(flaws, conditionRuleFlaws(typed.Spec.AgentSpec.ManifestConfigs)...))
+	return firstPerField(append(flaws, conditionRuleFlaws("spec.agentSpec.manifestConfigs", typed.Spec.AgentSpec.ManifestConfigs)...))
 }
 
 // conditionRuleFlaws is the one rule of the embedded CRDs that is written in CEL;
 // a test makes sure it stays the only one.
-func conditionRuleFlaws(configs []workv1.ManifestConfigOption) []flaw {
+func conditionRuleFlaws(at fieldPath, configs []workv1.ManifestConfigOption) []flaw {
 	var flaws []flaw
 	for i, config := range configs {
 		for j, rule := range config.ConditionRules {
 			if rule.Type == workv1.CelConditionExpressionsType && rule.Condition == "" {
 				flaws = append(flaws, flaw{
-					field:  fieldPath("spec.agentSpec.manifestConfigs").index(i).child("conditionRules").index(j).child("condition"),
+					field:  at.index(i).child("conditionRules").index(j).child("condition"),
 					reason: ReasonInvalidTemplate, message: "Condition is required for CEL rules",
 				})
 			}

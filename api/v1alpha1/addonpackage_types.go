@@ -1,0 +1,56 @@
+package v1alpha1
+
+import (
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// AddOnPackageKind is the kind of an add-on given as a Helm chart or as manifests.
+const AddOnPackageKind = "AddOnPackage"
+
+// AddOnPackageSpec is an add-on given as a Helm chart or as Go-template manifests in
+// the repository, instead of an AddOnTemplate. An AddOnPackage is read from Git only:
+// the hub has no such kind, and what a commit gives is kept in the AddOnRevision.
+//
+// +kubebuilder:object:generate=false
+type AddOnPackageSpec struct {
+	// AddOn is the name of the ClusterManagementAddOn.
+	AddOn string `json:"addOn"`
+	// Helm names a Helm chart. Exactly one of Helm and Manifests is given.
+	Helm *PackageFolder `json:"helm,omitempty"`
+	// Manifests names a folder of Go-template manifests: every .yaml, .yml and .json
+	// file in it is rendered, .tpl files are partials, other files are not read.
+	Manifests *PackageFolder `json:"manifests,omitempty"`
+	// ValueFiles are files of values, relative to this file; a later one goes over an
+	// earlier one.
+	ValueFiles []string `json:"valueFiles,omitempty"`
+	// Values go over those of the files.
+	Values map[string]any `json:"values,omitempty"`
+	// Variables say where customizedVariables of an AddOnDeploymentConfig go. One that
+	// is not listed becomes a text at the top of the values, under its own name.
+	Variables []PackageVariable `json:"variables,omitempty"`
+	// Registration as in an AddOnTemplate.
+	Registration []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
+	// ManifestConfigs as in an AddOnTemplate.
+	ManifestConfigs []workv1.ManifestConfigOption `json:"manifestConfigs,omitempty"`
+}
+
+// PackageFolder names a folder of the repository.
+//
+// +kubebuilder:object:generate=false
+type PackageFolder struct {
+	// Path is relative to the file it is written in and stays inside the repository.
+	Path string `json:"path"`
+}
+
+// PackageVariable says which value a variable sets.
+//
+// +kubebuilder:object:generate=false
+type PackageVariable struct {
+	// Name of a customizedVariable.
+	Name string `json:"name"`
+	// Value is where it goes: names separated by dots, such as agent.replicas.
+	Value string `json:"value"`
+	// Type is string (the default), integer, number or boolean.
+	Type string `json:"type,omitempty"`
+}

@@ -1,0 +1,249 @@
+package gitsource
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// packageBytes bounds the files of one AddOnPackage. What counts in the end is how
+// large they are in an AddOnRevision; this keeps a mistaken path from reading a
+// whole repository.
+const packageBytes = 8 << 20
+
+// helmIgnore is the file of a chart that lists what is not part of it.
+const helmIgnore = ".helmignore"
+
+// folder is what a field of an AddOnPackage names: a directory, or a file.
+type folder struct {
+	path  string
+	files map[string][]byte
+}
+
+// Folder returns what a path in an AddOnPackage names, by its field, such as
+// spec.helm.path or spec.valueFiles[0]: its place in the repository, and the files
+// below it by their path relative to it ("" for a file). No files: the field names
+// nothing, which Build reported.
+func (o Object) Folder(field string) (dir string, files map[string][]byte) {
+	f := o.folders[field]
+	return f.path, f.files
+}
+
+// packaged tells an AddOnPackage from other objects.
+func packaged(value map[string]any) bool {
+	version, _ := value["apiVersion"].(string)
+	return value["kind"] == v1alpha1.AddOnPackageKind && strings.HasPrefix(version, v1alpha1.GroupVersion.Group+"/")
+}
+
+// named is a path that an AddOnPackage names.
+type named struct {
+	field, path string
+	directory   bool
+}
+
+// pathsOf returns the paths that an AddOnPackage names. What is no path at all is left
+// to whoever knows the kind.
+func pathsOf(value map[string]any) []named {
+	var out []named
+	spec, _ := value["spec"].(map[string]any)
+	for _, key := range []string{"helm", "manifests"} {
+		fields, _ := spec[key].(map[string]any)
+		if name, ok := fields["path"].(string); ok {
+			out = append(out, named{field: "spec." + key + ".path", path: name, directory: true})
+		}
+	}
+	list, _ := spec["valueFiles"].([]any)
+	for i, item := range list {
+		if name, ok := item.(string); ok {
+			out = append(out, named{field: fmt.Sprintf("spec.valueFiles[%d]", i), path: name})
+		}
+	}
+	return out
+}
+
+// capture reads what the AddOnPackages among the objects name.
+func (b *builder) capture(ctx context.Context, objects []Object) {
+	for i := range objects {
+		o := &objects[i]
+		if !packaged(o.Object) {
+			continue
+		}
+		o.folders = map[string]folder{}
+		for _, n := range pathsOf(o.Object) {
+			if f := b.captureOne(ctx, o, n); f != nil {
+				file, line := o.Position(n.field)
+				b.add(f.at(problem.Problem{
+					Path: file, Line: line, Kind: o.GetKind(), Name: printable(o.GetName()), Field: n.field,
+				}))
+			}
+		}
+	}
+}
+
+func (b *builder) captureOne(ctx context.Context, o *Object, n named) *failure {
+	if err := ctx.Err(); err != nil {
+		return fail(FetchFailed, "stopped: %s", err)
+	}
+	name, f := join(path.Dir(o.source.path), n.path)
+	if f != nil {
+		return f
+	}
+	e, f := b.find(name)
+	switch {
+	case f != nil:
+		return f
+	case n.directory && holds(name, o.source.path):
+		return &failure{PathDenied, "the folder holds the AddOnPackage itself", "put what is rendered into a folder of its own"}
+	case n.directory && e.kind != directory:
+		return &failure{PathNotFound, name + " is a file", "name the folder it is in"}
+	case !n.directory && e.kind != regular:
+		return fail(PathNotFound, "%s is %s, not a file", name, e.kind)
+	}
+	c := capturing{builder: b, root: name, files: map[string][]byte{}}
+	if n.directory {
+		f = c.directory(name)
+	} else {
+		f = c.file(name, e)
+	}
+	if f == nil {
+		o.folders[n.field] = folder{path: name, files: c.files}
+	}
+	return f
+}
+
+// capturing reads one folder.
+type capturing struct {
+	*builder
+	root   string
+	files  map[string][]byte
+	size   int
+	ignore gitignore.Matcher
+}
+
+// directory reads every file below a directory but those that .helmignore at its
+// root or spec.ignore leave out, and dot files.
+func (c *capturing) directory(dir string) *failure {
+	list, f := c.list(dir)
+	if f != nil {
+		return f
+	}
+	if c.ignore == nil {
+		if f := c.readIgnore(dir, list); f != nil {
+			return f
+		}
+	}
+	folded := map[string]string{}
+	for _, e := range list {
+		name := path.Join(dir, e.name)
+		if strings.HasPrefix(e.name, ".") || c.ignored(name, e.kind) || c.ignore.Match(strings.Split(c.relative(name), "/"), e.kind == directory) {
+			continue
+		}
+		if f := checkName(dir, e, folded); f != nil {
+			return f
+		}
+		switch e.kind {
+		case directory:
+			f = c.directory(name)
+		case regular:
+			f = c.file(name, e)
+		default:
+			f = fail(PathDenied, "%s is %s; only regular files are read", name, e.kind)
+		}
+		if f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (c *capturing) readIgnore(dir string, list []entry) *failure {
+	c.ignore = parseIgnore("")
+	i := slices.IndexFunc(list, func(e entry) bool { return e.name == helmIgnore && e.kind == regular })
+	if i < 0 {
+		return nil
+	}
+	content, f := c.read(path.Join(dir, helmIgnore), list[i])
+	if f == nil {
+		c.ignore = parseIgnore(string(content))
+	}
+	return f
+}
+
+func (c *capturing) file(name string, e entry) *failure {
+	content, f := c.read(name, e)
+	if f != nil {
+		f.message = name + ": " + f.message
+		return f
+	}
+	if c.size += len(content); c.size > packageBytes {
+		return &failure{LimitExceeded, fmt.Sprintf("%s has more than %d bytes", c.root, packageBytes), "leave out what is not rendered with " + helmIgnore}
+	}
+	c.files[c.relative(name)] = content
+	return nil
+}
+
+// relative returns a path below the folder, "" for the file that was named itself.
+func (c *capturing) relative(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, c.root), "/")
+}
+
+// packages finds the folders that AddOnPackages below a directory name, so that what
+// is in them is not taken for objects of the commit: a template is no YAML. What a
+// kustomization builds is looked at where it says. Files that cannot be read are
+// reported when they are built, and here when no more is read because of them.
+func (b *builder) packages(dir string) {
+	list, f := b.list(dir)
+	if f != nil && b.stopped {
+		b.add(f.at(problem.Problem{Path: dir}))
+	}
+	if f != nil || strings.Count(dir, "/") >= b.tree.limits.Depth || isChart(list) || b.hasKustomization(dir, list) {
+		return
+	}
+	for _, e := range list {
+		name := path.Join(dir, e.name)
+		switch {
+		case strings.HasPrefix(e.name, ".") || b.ignored(name, e.kind) || b.stopped:
+		case e.kind == directory:
+			b.packages(name)
+		case e.kind == regular && isYAML(e.name):
+			b.packagesOf(name, e)
+		}
+	}
+}
+
+func (b *builder) packagesOf(name string, e entry) {
+	content, f := b.read(name, e)
+	if f != nil && b.stopped {
+		b.add(f.at(problem.Problem{Path: name}))
+	}
+	if f != nil || !strings.Contains(string(content), v1alpha1.AddOnPackageKind) {
+		return
+	}
+	docs, _ := decodeYAML(content)
+	for _, doc := range docs {
+		value, _ := doc.value.(map[string]any)
+		if !packaged(value) {
+			continue
+		}
+		for _, n := range pathsOf(value) {
+			if where, f := join(path.Dir(name), n.path); f == nil && !holds(where, name) {
+				b.packed[where] = true
+			}
+		}
+	}
+}
+
+// holds tells whether a file is somewhere below a directory.
+func holds(dir, name string) bool { return dir == "" || strings.HasPrefix(name, dir+"/") }
+
+// isChart tells the folder of a Helm chart by its Chart.yaml.
+func isChart(list []entry) bool {
+	return slices.ContainsFunc(list, func(e entry) bool { return e.name == "Chart.yaml" && e.kind == regular })
+}

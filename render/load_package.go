@@ -1,0 +1,280 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
+)
+
+// Foldered is a Located AddOnPackage, with what its paths name.
+type Foldered interface {
+	Located
+	// Folder returns what the path in a field, such as spec.helm.path or
+	// spec.valueFiles[0], names: its place in the repository, and the files below it
+	// by their path relative to it ("" for a file that is named itself). No files: it
+	// names nothing, and somebody reported it.
+	Folder(field string) (dir string, files map[string][]byte)
+}
+
+// declaredPackage is an AddOnPackage as strict decoding sees it.
+type declaredPackage struct {
+	APIVersion string                    `json:"apiVersion"`
+	Kind       string                    `json:"kind"`
+	Spec       v1alpha1.AddOnPackageSpec `json:"spec"`
+}
+
+// normalisePackage checks the fields of an AddOnPackage, for which the hub has no schema.
+func normalisePackage(object map[string]any) []flaw {
+	flaws := strictTopLevel(object, reflect.TypeFor[declaredPackage]())
+	values := valueAt(object, specKey, "values") // a null among the values says something
+	dropNulls(object)
+	if spec, isObject := object[specKey].(map[string]any); isObject && values != nil {
+		spec["values"] = values
+	}
+	return flaws
+}
+
+// valueName is a path into values: names separated by dots.
+var valueName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
+
+// packageFlaws judges the values of a well-formed AddOnPackage.
+func packageFlaws(object *unstructured.Unstructured) []flaw {
+	var declared declaredPackage
+	if err := convert(object.Object, &declared); err != nil {
+		return []flaw{{field: specKey, reason: ReasonInvalidPackage, message: err.Error()}}
+	}
+	spec := declared.Spec
+	var flaws []flaw
+	if spec.AddOn == "" {
+		flaws = append(flaws, flaw{field: "spec.addOn", reason: ReasonInvalidPackage, message: "is empty", hint: "name the ClusterManagementAddOn it belongs to"})
+	}
+	switch {
+	case spec.Helm == nil && spec.Manifests == nil:
+		flaws = append(flaws, flaw{field: specKey, reason: ReasonInvalidPackage, message: "names nothing to render", hint: "set helm.path or manifests.path"})
+	case spec.Helm != nil && spec.Manifests != nil:
+		flaws = append(flaws, flaw{field: "spec.manifests", reason: ReasonInvalidPackage, message: "cannot be given with helm", hint: "use a package and an add-on for each"})
+	}
+	for engine, folder := range map[string]*v1alpha1.PackageFolder{EngineHelm: spec.Helm, EngineManifests: spec.Manifests} {
+		if folder != nil && folder.Path == "" {
+			flaws = append(flaws, flaw{field: fieldPath(specKey).child(engine).child("path"), reason: ReasonInvalidPackage, message: "is empty", hint: "name the folder, relative to this file"})
+		}
+	}
+	flaws = append(flaws, packageVariableFlaws(spec.Variables)...)
+	flaws = append(flaws, registrationFlaws(spec.Registration)...)
+	return firstPerField(append(flaws, conditionRuleFlaws("spec.manifestConfigs", spec.ManifestConfigs)...))
+}
+
+func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw {
+	var flaws []flaw
+	seen := map[string]bool{}
+	for i, v := range variables {
+		at := fieldPath("spec.variables").index(i)
+		invalid := func(field, message, hint string) {
+			flaws = append(flaws, flaw{field: at.child(field), reason: ReasonInvalidVariable, message: message, hint: hint})
+		}
+		switch {
+		case !variableName.MatchString(v.Name):
+			invalid(nameKey, fmt.Sprintf("%.40q is no name of a variable", v.Name), "use letters, digits and _, no digit first")
+		case seen[v.Name]:
+			invalid(nameKey, fmt.Sprintf("variable %q is listed twice", v.Name), "keep one of them")
+		}
+		if !valueName.MatchString(v.Value) {
+			invalid("value", fmt.Sprintf("%.80q is no place among values", v.Value), "write names separated by dots, such as agent.replicas")
+		}
+		if !slices.Contains([]string{"", "string", TypeInteger, TypeNumber, TypeBoolean}, v.Type) {
+			invalid("type", fmt.Sprintf("%.40q is no type", v.Type), "use string, integer, number or boolean")
+		}
+		seen[v.Name] = true
+	}
+	return flaws
+}
+
+// packagedAddOns are the add-ons that AddOnPackages of the commit name, whether the
+// packages are good or not: such an add-on needs no template.
+func packagedAddOns(objects []Located) map[string]bool {
+	out := map[string]bool{}
+	for _, located := range objects {
+		declared := located.GetUnstructured()
+		if name, _ := valueAt(declared.Object, specKey, "addOn").(string); roleOf(declared.GroupVersionKind(), nil) == rolePackage {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// packageOf returns the AddOnPackage of an add-on, the first of them; more are
+// problems by themselves.
+func (l *loader) packageOf(addOn string) *loaded {
+	for _, o := range l.objects {
+		if o.role == rolePackage && packageAddOn(o) == addOn {
+			return o
+		}
+	}
+	return nil
+}
+
+func packageAddOn(o *loaded) string {
+	name, _ := valueAt(o.GetUnstructured().Object, specKey, "addOn").(string)
+	return name
+}
+
+// checkPackages finds packages that belong to no add-on of the commit, or to one that
+// has another already.
+func (l *loader) checkPackages(declared map[string]bool) {
+	for _, o := range l.objects {
+		if o.role != rolePackage {
+			continue
+		}
+		addOn := packageAddOn(o)
+		l.checkAllowed(o, "spec.addOn", addOn)
+		if first := l.packageOf(addOn); first != o {
+			p, line := first.Position("")
+			l.reportNormalised(o, flaw{
+				field: "spec.addOn", reason: ReasonDuplicateObject,
+				message: fmt.Sprintf("add-on %q has a package already, in %s:%d", addOn, p, line), hint: "keep one of them",
+			})
+		}
+		if addOn != "" && !declared[addOn] {
+			l.reportNormalised(o, flaw{
+				field: "spec.addOn", reason: ReasonReferenceNotFound,
+				message: fmt.Sprintf("the commit declares no ClusterManagementAddOn %q", addOn), hint: "declare the add-on in the same commit",
+			})
+		}
+	}
+}
+
+// takePackage adds the add-on's package to its content.
+func (l *loader) takePackage(d *draft, c *Content) {
+	o := l.packageOf(d.Name)
+	if o == nil {
+		return
+	}
+	d.pkg = o
+	if slices.Contains(c.Supported, templateGroupResource()) {
+		l.reportNormalised(o, flaw{
+			field: "spec.addOn", reason: ReasonInvalidPackage,
+			message: fmt.Sprintf("add-on %q lists addontemplates, and has a package", d.Name),
+			hint:    "remove addontemplates from its supportedConfigs, or the package",
+		})
+		d.broken = true
+		return
+	}
+	pkg := l.readPackage(o)
+	if d.broken = d.broken || pkg == nil; pkg != nil {
+		c.Package = pkg
+	}
+}
+
+// readPackage brings a package and what it names together; nil where that has problems.
+func (l *loader) readPackage(o *loaded) *Package {
+	foldered, ok := o.Located.(Foldered)
+	var declared declaredPackage
+	if o.object == nil || !ok || convert(o.object.Object, &declared) != nil {
+		return nil
+	}
+	spec := declared.Spec
+	pkg := &Package{
+		Name: o.object.GetName(), Engine: EngineHelm, Values: map[string]any{},
+		Variables: spec.Variables, Registration: spec.Registration, ManifestConfigs: spec.ManifestConfigs,
+	}
+	if spec.Manifests != nil {
+		pkg.Engine = EngineManifests
+	}
+	_, files := foldered.Folder(pkg.folderField())
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		pkg.Files = append(pkg.Files, newPackageFile(name, files[name]))
+	}
+	good := files != nil
+	for i := range spec.ValueFiles {
+		values := l.valueFile(o, foldered, fieldPath("spec.valueFiles").index(i))
+		pkg.Values = chart.MergeValues(pkg.Values, values)
+		good = good && values != nil
+	}
+	pkg.Values = chart.MergeValues(pkg.Values, spec.Values)
+	if c := forbiddenIn(pkg.Values); c != "" {
+		l.reportNormalised(o, flaw{field: "spec.values", reason: ReasonInvalidPackage, message: "character " + c + " cannot be used"})
+		return nil
+	}
+	if !good {
+		return nil
+	}
+	return pkg
+}
+
+func (l *loader) valueFile(o *loaded, foldered Foldered, at fieldPath) map[string]any {
+	name, files := foldered.Folder(string(at))
+	if files == nil {
+		return nil // whoever read it said why
+	}
+	values, err := chart.ReadValues(files[""])
+	if err != nil {
+		l.reportNormalised(o, flaw{field: at, file: name, reason: ReasonInvalidPackage, message: err.Error()})
+		return nil
+	}
+	return values
+}
+
+// forbiddenIn names a character among values that no manifest may hold.
+func forbiddenIn(value any) string {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			if c := forbiddenCharacter(key) + forbiddenIn(item); c != "" {
+				return c
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if c := forbiddenIn(item); c != "" {
+				return c
+			}
+		}
+	case string:
+		return forbiddenCharacter(value)
+	}
+	return ""
+}
+
+// packageFlaw is a finding in a package, where the commit has it.
+func packageFlaw(o *loaded, f Finding) flaw {
+	about := flawOfFinding(f)
+	foldered, ok := o.Located.(Foldered)
+	if f.File == "" || !ok {
+		return about
+	}
+	for _, engine := range []string{EngineHelm, EngineManifests} {
+		if dir, files := foldered.Folder("spec." + engine + ".path"); files != nil {
+			about.file, about.line, about.field = path.Join(dir, archive(f.File, files)), f.Line, ""
+			if about.file != path.Join(dir, f.File) {
+				about.line, about.message = 0, f.File+": "+about.message
+			}
+		}
+	}
+	return about
+}
+
+// archive returns the file of the commit that holds a file of a chart: the sub-chart's
+// archive, where there is no such file.
+func archive(name string, files map[string][]byte) string {
+	if _, known := files[name]; known {
+		return name
+	}
+	parts := strings.SplitN(name, "/", 3)
+	if len(parts) == 3 && parts[0] == "charts" {
+		for _, file := range slices.Sorted(maps.Keys(files)) {
+			if strings.HasPrefix(file, "charts/"+parts[1]+"-") && strings.HasSuffix(file, ".tgz") {
+				return file
+			}
+		}
+	}
+	return name
+}

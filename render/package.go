@@ -1,0 +1,139 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
+)
+
+// Engines of a Package.
+const (
+	EngineHelm      = "helm"
+	EngineManifests = "manifests"
+)
+
+// Package is an AddOnPackage with everything it names: enough to render any cluster
+// again, whatever becomes of the repository. An add-on with a Package has no
+// Templates, and the Package is every cluster's.
+type Package struct {
+	// Name of the AddOnPackage.
+	Name string `json:"name"`
+	// Engine is EngineHelm or EngineManifests.
+	Engine string `json:"engine"`
+	// Files of the folder, sorted by path.
+	Files []PackageFile `json:"files"`
+	// Values are the value files and the values of the package, merged; a null stays.
+	Values map[string]any `json:"values,omitempty"`
+	// Variables, Registration and ManifestConfigs as declared.
+	Variables       []v1alpha1.PackageVariable       `json:"variables,omitempty"`
+	Registration    []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
+	ManifestConfigs []workv1.ManifestConfigOption    `json:"manifestConfigs,omitempty"`
+}
+
+// PackageFile is one file of a Package: as text where it is UTF-8, else as bytes.
+type PackageFile struct {
+	Path   string `json:"path"`
+	Text   string `json:"text,omitempty"`
+	Binary []byte `json:"binary,omitempty"`
+}
+
+func newPackageFile(path string, content []byte) PackageFile {
+	if utf8.Valid(content) {
+		return PackageFile{Path: path, Text: string(content)}
+	}
+	return PackageFile{Path: path, Binary: content}
+}
+
+// files of the package, as the renderer takes them.
+func (p *Package) files() []chart.File {
+	out := make([]chart.File, 0, len(p.Files))
+	for _, f := range p.Files {
+		content := f.Binary
+		if content == nil {
+			content = []byte(f.Text)
+		}
+		out = append(out, chart.File{Path: f.Path, Content: content})
+	}
+	return out
+}
+
+// folderField is the field of an AddOnPackage that names its folder.
+func (p *Package) folderField() string { return "spec." + p.Engine + ".path" }
+
+// parsedPackage is a Package, read once for every cluster.
+type parsedPackage struct {
+	*Package
+	chart *chart.Chart
+}
+
+// parsePackage reads a package into what takes the place of a template.
+func parsePackage(addOn string, p *Package) *parsedTemplate {
+	t := &parsedTemplate{
+		pkg: &parsedPackage{Package: p}, configs: p.ManifestConfigs, configsAt: "spec.manifestConfigs",
+		registration: p.Registration, registers: len(p.Registration) > 0,
+	}
+	add := func(field string, reason problem.Reason, message, hint string) {
+		t.found.add(Finding{Package: p.Name, Field: field, Reason: reason, Message: message, Hint: hint})
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		add("spec", ReasonInvalidPackage, err.Error(), "")
+		return t
+	}
+	sum := sha256.Sum256(text)
+	t.sum = hex.EncodeToString(sum[:])
+	load := chart.Load
+	if p.Engine == EngineManifests {
+		load = chart.LoadManifests
+	}
+	if t.pkg.chart, err = load(p.files()); err != nil {
+		t.found.add(p.finding(err))
+	}
+	if _, err := registrationVolumes(addOn, p.Registration); err != nil {
+		add("spec.registration", ReasonInvalidRegistration, err.Error(), "")
+	}
+	t.checkConfigs(add)
+	return t
+}
+
+// finding is an error of rendering, where it stands.
+func (p *Package) finding(err error) Finding {
+	f := Finding{Package: p.Name, Reason: ReasonRenderFailed, Message: err.Error()}
+	if failed, ok := errors.AsType[*chart.Error](err); ok {
+		f.File, f.Line, f.Message, f.Hint = failed.File, failed.Line, failed.Message, failed.Hint
+	}
+	if f.File == "" {
+		f.Field = p.folderField()
+	}
+	return f
+}
+
+// ErrInvalidValues says that a ManagedClusterAddOn's annotation
+// addon.open-cluster-management.io/values is no JSON object that can be used.
+var ErrInvalidValues = errors.New("annotation addon.open-cluster-management.io/values is invalid")
+
+// parseValues reads the annotation of a ManagedClusterAddOn.
+func parseValues(annotation string) (map[string]any, error) {
+	if annotation == "" {
+		return nil, nil
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal([]byte(annotation), &values); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidValues, err)
+	}
+	if c := forbiddenCharacter(annotation); c != "" || strings.Contains(strings.ToLower(annotation), `\ufdd`) {
+		return nil, fmt.Errorf("%w: it contains a character that cannot be used", ErrInvalidValues)
+	}
+	return values, nil
+}

@@ -1,0 +1,164 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
+)
+
+// installModeDefault is .Values.installMode on a cluster that runs the agent itself.
+const installModeDefault = "Default"
+
+// packageValues are the values a package is rendered with, below the built-in ones:
+// the package's, over them the AddOnDeploymentConfig's, over them the annotation of
+// the ManagedClusterAddOn.
+func (b *builder) packageValues(annotation string) (map[string]any, error) {
+	values, err := b.agentValues()
+	if err != nil {
+		return nil, err
+	}
+	own, err := parseValues(annotation)
+	if err != nil {
+		return nil, err
+	}
+	return chart.MergeValues(chart.MergeValues(b.template.pkg.Values, values), own), nil
+}
+
+// builtIns are the values that nobody overrides.
+func (b *builder) builtIns(mode string) map[string]any {
+	values := map[string]any{
+		"clusterName": b.name, "addonInstallNamespace": b.installNamespace(), "installMode": cmp.Or(mode, installModeDefault),
+	}
+	if b.template.registers {
+		values["hubKubeConfigSecret"] = b.addOn + "-hub-kubeconfig"
+	}
+	return values
+}
+
+// installNamespace is where a package is installed.
+func (b *builder) installNamespace() string {
+	return cmp.Or(b.agent.namespace, defaultInstallNamespace)
+}
+
+// agentValues are those of the AddOnDeploymentConfig, under the names that OCM's
+// add-on framework gives them: for a chart what charts for OCM read, for manifests
+// plain names.
+func (b *builder) agentValues() (map[string]any, error) {
+	values := map[string]any{}
+	if b.template.pkg.Engine == EngineHelm {
+		b.chartConfig(values)
+	} else {
+		b.manifestConfig(values)
+	}
+	for _, v := range b.agent.variables {
+		at, typed, err := b.target(v.Name, v.Value)
+		if err != nil {
+			return nil, err
+		}
+		setValue(values, at, typed)
+	}
+	return values, nil
+}
+
+// chartConfig sets global.nodeSelector, tolerations, global.proxyConfig and
+// global.resourceRequirements.
+func (b *builder) chartConfig(values map[string]any) {
+	global := map[string]any{}
+	if b.agent.nodeSelector.ok {
+		global["nodeSelector"] = b.agent.nodeSelector.value
+	}
+	if b.agent.tolerations.ok {
+		values["tolerations"] = b.agent.tolerations.value
+	}
+	proxy := map[string]any{}
+	setText(proxy, "HTTP_PROXY", b.agent.proxy.HTTPProxy)
+	setText(proxy, "HTTPS_PROXY", b.agent.proxy.HTTPSProxy)
+	setText(proxy, "NO_PROXY", b.agent.proxy.NoProxy)
+	setText(proxy, "PROXY_CA_BUNDLE", string(b.agent.proxy.CABundle))
+	if len(proxy) > 0 {
+		global["proxyConfig"] = proxy
+	}
+	if list := b.requirementValues(); len(list) > 0 {
+		global["resourceRequirements"] = list
+	}
+	if len(global) > 0 {
+		values["global"] = global
+	}
+}
+
+func (b *builder) manifestConfig(values map[string]any) {
+	if b.agent.nodeSelector.ok {
+		values["NodeSelector"] = b.agent.nodeSelector.value
+	}
+	if b.agent.tolerations.ok {
+		values["Tolerations"] = b.agent.tolerations.value
+	}
+	setText(values, "HTTPProxy", b.agent.proxy.HTTPProxy)
+	setText(values, "HTTPSProxy", b.agent.proxy.HTTPSProxy)
+	setText(values, "NoProxy", b.agent.proxy.NoProxy)
+	setText(values, "ProxyCABundle", string(b.agent.proxy.CABundle))
+	if list := b.requirementValues(); len(list) > 0 {
+		values["ResourceRequirements"] = list
+	}
+}
+
+func setText(values map[string]any, name, text string) {
+	if text != "" {
+		values[name] = text
+	}
+}
+
+func (b *builder) requirementValues() []any {
+	list := make([]any, 0, len(b.agent.requirements))
+	for _, r := range b.agent.requirements {
+		list = append(list, map[string]any{
+			"containerIDRegex": r.container.String(), "resources": r.resources, "resourcesRaw": r.resources,
+		})
+	}
+	return list
+}
+
+// target is where a customised variable goes, and its value in the type it has there.
+func (b *builder) target(name, text string) (at []string, value any, err error) {
+	for _, v := range b.template.pkg.Variables {
+		if v.Name == name {
+			value, err = typedValue(v, text)
+			return strings.Split(v.Value, "."), value, err
+		}
+	}
+	return []string{name}, text, nil
+}
+
+func typedValue(v v1alpha1.PackageVariable, text string) (value any, err error) {
+	switch v.Type {
+	case TypeInteger:
+		value, err = strconv.ParseInt(text, 10, 64)
+	case TypeNumber:
+		value, err = strconv.ParseFloat(text, 64)
+	case TypeBoolean:
+		value, err = strconv.ParseBool(text)
+	default:
+		return text, nil
+	}
+	if err != nil {
+		return nil, &chart.Error{Message: fmt.Sprintf("variable %s is of type %s and has the value %.40q", v.Name, v.Type, text), Hint: "mend it in the AddOnDeploymentConfig"}
+	}
+	return value, nil
+}
+
+// setValue sets a nested value; what is no object on the way is replaced by one.
+func setValue(values map[string]any, at []string, value any) {
+	for _, name := range at[:len(at)-1] {
+		next, isObject := values[name].(map[string]any)
+		if !isObject {
+			next = map[string]any{}
+			values[name] = next
+		}
+		values = next
+	}
+	values[at[len(at)-1]] = value
+}
