@@ -41,6 +41,9 @@ func badInputs() []struct {
 	title string
 	rows  []badInput
 } {
+	health := func(prober, kind, current string) string {
+		return "spec:\n  health:\n    prober: " + prober + "\n    healthCheckExprs:\n    - apiVersion: apps/v1\n      kind: " + kind + "\n      current: " + current + "\n"
+	}
 	pace := func(text string) string { return "      name: all\n      rolloutStrategy:\n        " + text }
 	return []struct {
 		title string
@@ -88,6 +91,16 @@ func badInputs() []struct {
 			{"days as a deadline", rollout, "progressDeadline: 30m", "progressDeadline: 5d"},
 			{"days as a soak", rollout, "minSuccessTime: 10m", "minSuccessTime: 5d"},
 			{"two stages of one name", rollout, "name: everyone", "name: canary"},
+		}},
+		{"Health", []badInput{
+			{"a prober that is none", rollout, "spec:\n", "spec:\n  health: {prober: Pods}\n"},
+			{"expressions that nobody reads", rollout, "spec:\n", health("Work", "Deployment", "feedback.ReadyReplicas >= 1")},
+			{"a name that is not there", rollout, "spec:\n", health("CEL", "Deployment", "status.readyReplicas >= 1")},
+			{"an expression that is no boolean", rollout, "spec:\n", health("CEL", "Deployment", "feedback.ReadyReplicas")},
+			{"an expression that is always true", rollout, "spec:\n", health("CEL", "Deployment", "feedback.ReadyReplicas >= 1 || true")},
+			{"an expression that reads nothing", rollout, "spec:\n", health("CEL", "Deployment", "metadata.name == 'hello'")},
+			{"loops in loops", rollout, "spec:\n", health("CEL", "Deployment", "feedback.all(a, feedback.all(b, feedback.all(c, a != b)))")},
+			{"an object that no template has", rollout, "spec:\n", health("CEL", "DaemonSet", "feedback.NumberReady >= 1")},
 		}},
 		{"Variables", []badInput{
 			{"a variable without a value", template, "{{GREETING}}", "{{GRETING}}"},

@@ -114,7 +114,7 @@ func sameMeaning(desired, existing []byte) bool {
 		return true
 	}
 	id := identityOf(a)
-	if id != identityOf(b) || id.groupKind().Group != "apps" {
+	if id != identityOf(b) || id.groupKind().Group != appsGroup {
 		return false
 	}
 	switch id.Kind {

@@ -84,6 +84,10 @@ func (f feedback) paths() []workv1.JsonPath {
 		add(valueDigest, `.metadata.annotations.addonflow\.io/digest`)
 	}
 	add(valueGeneration, ".metadata.generation")
+	if f.kind.name == "" {
+		// Not a workload: its controller, if it has one, mostly says so.
+		add(valueObservedGeneration, ".status.observedGeneration")
+	}
 	status := map[string][][2]string{
 		deploymentKind: {
 			{valueObservedGeneration, ".status.observedGeneration"},

@@ -43,36 +43,48 @@ func (a ask) asks(name string) bool {
 	return slices.Contains(a.names, name)
 }
 
-// health reads the values that the agent returned for the workload.
-func (a ask) health(work *workv1.ManifestWork) health {
+// askHealth reads the values that the agent returned for the workload.
+func (p Prober) askHealth(a ask, work *workv1.ManifestWork) health {
 	v, ok := valuesOf(work, a.id)
 	if !ok {
 		return a.waiting("has not been reported")
 	}
-	if a.asks(valueDigest) {
-		switch v.text(valueDigest) {
-		case work.Annotations[v1alpha1.DigestAnnotation]:
-		case "":
-			return a.waiting("has not been reported with its content")
-		default:
-			return a.waiting("has not got the new content")
-		}
+	if h, ok := a.echoed(v, work); !ok {
+		return h
+	}
+	h := health{current: true, verified: true}
+	if !p.hears(a) {
+		return h
 	}
 	if h, ok := a.observed(v); !ok {
 		return h
 	}
-	h := health{current: true}
 	// Without the digest nothing tells whether it gave up on this content.
 	if words := a.gaveUp(v); words != "" && !a.disregarded(v, work.Annotations[DisregardAnnotation]) {
-		h.failed, h.reason = a.asks(valueDigest), a.name()+": "+words
+		return health{current: true, failed: a.asks(valueDigest), reason: a.name() + ": " + words}
+	}
+	if !p.probes(a) {
 		return h
 	}
-	h.reason = a.missing(v)
-	h.verified = h.reason == ""
-	if h.reason != "" {
-		h.reason = a.name() + ": " + h.reason
+	if missing := a.missing(v); missing != "" {
+		h.verified, h.reason = false, a.name()+": "+missing
 	}
 	return h
+}
+
+// echoed reports whether the object is the one the work has now, where that is asked.
+func (a ask) echoed(v values, work *workv1.ManifestWork) (health, bool) {
+	if !a.asks(valueDigest) {
+		return health{}, true
+	}
+	switch v.text(valueDigest) {
+	case work.Annotations[v1alpha1.DigestAnnotation]:
+		return health{}, true
+	case "":
+		return a.waiting("has not been reported with its content"), false
+	default:
+		return a.waiting("has not got the new content"), false
+	}
 }
 
 func (a ask) name() string {
@@ -84,6 +96,18 @@ func (a ask) name() string {
 	return kind + " " + a.id.Name
 }
 
+// workload reports whether the object runs pods, or makes what does.
+func (a ask) workload() bool {
+	switch a.id.Resource {
+	case deploymentsResource, daemonSetsResource, statefulSetsResource:
+		return a.id.Group == appsGroup
+	case jobsResource, cronJobsResource:
+		return a.id.Group == batchGroup
+	default:
+		return false
+	}
+}
+
 func (a ask) waiting(reason string) health {
 	return health{reason: a.name() + " " + reason}
 }
@@ -92,11 +116,15 @@ func (a ask) waiting(reason string) health {
 // it says before that is about something older.
 func (a ask) observed(v values) (health, bool) {
 	generation, known := v.number(valueGeneration)
+	if !known && !a.workload() {
+		return health{}, true // many kinds have none
+	}
 	if !known {
 		return a.waiting("has not been reported"), false
 	}
 	if a.asks(valueObservedGeneration) {
-		if observed, _ := v.number(valueObservedGeneration); observed < generation {
+		observed, reported := v.number(valueObservedGeneration)
+		if observed < generation && (reported || a.workload()) {
 			return a.waiting("has not been seen by its controller"), false
 		}
 	}
@@ -106,11 +134,11 @@ func (a ask) observed(v values) (health, bool) {
 // gaveUp returns the workload's own words for having given up, if it has.
 func (a ask) gaveUp(v values) string {
 	switch a.id.Resource {
-	case "deployments":
+	case deploymentsResource:
 		if v.text(valueReason) != "ProgressDeadlineExceeded" {
 			return ""
 		}
-	case "jobs":
+	case jobsResource:
 		if v.text(valueFailed) != "True" {
 			return ""
 		}
@@ -161,13 +189,16 @@ func reportedFailures(parts []workPart) string {
 // Counts that the workload omits are 0, except for how many it wants.
 func (a ask) missing(v values) string {
 	switch a.id.Resource {
-	case "jobs":
+	case jobsResource:
 		if v.text(valueComplete) != "True" {
 			return "not complete"
 		}
 		return ""
-	case "cronjobs":
+	case cronJobsResource:
 		return "" // that it is there is all it promises
+	}
+	if !a.workload() {
+		return "" // it was echoed: its own rules, and prober CEL, say the rest
 	}
 	desired, known := v.number(valueDesired)
 	if !known {

@@ -141,6 +141,7 @@ func (l *loader) setRollout(d *draft, o *loaded) {
 		return
 	}
 	d.rollout, d.Rollout = o, &rollout.Spec
+	l.reportNormalised(o, healthFlaws(rollout.Spec.Health, d.Content)...)
 }
 
 // checkAllowed holds a source to the add-ons it may declare.

@@ -37,7 +37,7 @@ func relocate(obj map[string]any, namespace string) {
 func registrationNamespace(configured string, objects []object) string {
 	var deployment, daemonSet, other string
 	for _, o := range objects {
-		if o.workload == nil {
+		if o.workload == nil || o.workload.kind.name == "" {
 			continue
 		}
 		switch o.workload.kind.name {

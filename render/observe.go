@@ -35,17 +35,24 @@ type Observation struct {
 	Reason string
 }
 
-// Observe reads the health of an add-on on one cluster from its works. Works of
-// other add-ons, hooks, and works that are being deleted are skipped.
+// Observe reads the health of an add-on on one cluster from its works, with prober
+// WorkloadAvailability; see Prober.Observe.
+func Observe(works []*workv1.ManifestWork, addOn string) Observation {
+	return Prober{}.Observe(Report{AddOn: addOn, Works: works})
+}
+
+// Observe reads the health of an add-on on one cluster. Works of other add-ons,
+// hooks, and works that are being deleted are skipped.
 //
 // Verified is earned: Available only says that objects exist. It takes all parts of
 // one digest, Applied and Available true for each part as it is now, and of every
-// workload what AddOnFlow's feedback rules ask for: that it echoes the digest,
-// that its controller has seen it, and that no pod of an older content is left.
-// What a rule does not ask (an update that OnDelete holds back) is not expected; a
-// workload that is not updated by its work counts with its health only.
-func Observe(works []*workv1.ManifestWork, addOn string) Observation {
-	parts := deployParts(works, addOn)
+// workload what AddOnFlow's feedback rules ask for: that it echoes the digest, and,
+// as far as the prober asks, that its controller has seen it and that no pod of an
+// older content is left. What a rule does not ask (an update that OnDelete holds
+// back) is not expected; a workload that is not updated by its work counts with its
+// health only.
+func (p Prober) Observe(r Report) Observation {
+	parts := deployParts(r.Works, r.AddOn)
 	if len(parts) == 0 {
 		return Observation{Reason: "no work yet"}
 	}
@@ -62,8 +69,10 @@ func Observe(works []*workv1.ManifestWork, addOn string) Observation {
 		o.Reason = fmt.Sprintf("%d of %s works written", len(parts), cmp.Or(wanted, "?"))
 	}
 	for _, work := range parts {
-		o.add(workHealth(work))
+		o.add(p.workHealth(work))
 	}
+	o.add(p.unmatched(parts))
+	o.add(p.lease(r.Available))
 	return o
 }
 
@@ -109,7 +118,7 @@ type health struct {
 	reason                             string
 }
 
-func workHealth(work *workv1.ManifestWork) health {
+func (p Prober) workHealth(work *workv1.ManifestWork) health {
 	applied := currentCondition(work, workv1.WorkApplied)
 	switch {
 	case applied == nil:
@@ -127,9 +136,10 @@ func workHealth(work *workv1.ManifestWork) health {
 	}
 	for i := range work.Spec.ManifestConfigs {
 		if ask, ok := askedOf(&work.Spec.ManifestConfigs[i]); ok {
-			h.add(ask.health(work))
+			h.add(p.askHealth(ask, work))
 		}
 	}
+	h.add(p.checkHealth(work))
 	return h
 }
 

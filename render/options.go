@@ -41,6 +41,11 @@ func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.Resource
 	if to, ok := moved[id]; ok {
 		return to
 	}
+	for from := range moved {
+		// On one cluster it may name what was relocated, on another it does not.
+		b.alone = b.alone || from.Group == id.Group && from.Resource == id.Resource &&
+			(varies(from.Namespace+from.Name) || varies(id.Namespace+id.Name))
+	}
 	return id
 }
 

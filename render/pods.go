@@ -26,15 +26,26 @@ const (
 	daemonSetKind  = "DaemonSet"
 )
 
+// Groups and resources of the kinds that run pods.
+const (
+	appsGroup            = "apps"
+	batchGroup           = "batch"
+	deploymentsResource  = "deployments"
+	daemonSetsResource   = "daemonsets"
+	statefulSetsResource = "statefulsets"
+	jobsResource         = "jobs"
+	cronJobsResource     = "cronjobs"
+)
+
 // workloadKinds are the kinds that run pods. OCM knows the first two (OCM
 // behaviour, row 63); versions do not matter, as for OCM.
 func workloadKinds() []workloadType {
 	return []workloadType{
-		{group: "apps", name: deploymentKind, resource: "deployments", template: []string{specKey, templateKey}, ocm: true},
-		{group: "apps", name: daemonSetKind, resource: "daemonsets", template: []string{specKey, templateKey}, ocm: true},
-		{group: "apps", name: "StatefulSet", resource: "statefulsets", template: []string{specKey, templateKey}},
-		{group: "batch", name: "Job", resource: "jobs", template: []string{specKey, templateKey}},
-		{group: "batch", name: "CronJob", resource: "cronjobs", template: []string{specKey, "jobTemplate", specKey, templateKey}},
+		{group: appsGroup, name: deploymentKind, resource: deploymentsResource, template: []string{specKey, templateKey}, ocm: true},
+		{group: appsGroup, name: daemonSetKind, resource: daemonSetsResource, template: []string{specKey, templateKey}, ocm: true},
+		{group: appsGroup, name: "StatefulSet", resource: statefulSetsResource, template: []string{specKey, templateKey}},
+		{group: batchGroup, name: "Job", resource: jobsResource, template: []string{specKey, templateKey}},
+		{group: batchGroup, name: "CronJob", resource: cronJobsResource, template: []string{specKey, "jobTemplate", specKey, templateKey}},
 	}
 }
 

@@ -55,6 +55,8 @@ const (
 	ReasonObjectConflict problem.Reason = "ObjectConflict"
 	// ReasonAddOnNotAllowed: the source may not declare an add-on of this name.
 	ReasonAddOnNotAllowed problem.Reason = "AddOnNotAllowed"
+	// ReasonInvalidHealth: a health policy that cannot be judged.
+	ReasonInvalidHealth problem.Reason = "InvalidHealth"
 	// ReasonLimitExceeded: more of something than is allowed.
 	ReasonLimitExceeded problem.Reason = "LimitExceeded"
 )

@@ -51,11 +51,13 @@ type object struct {
 	// plain is the object, delivered the object with our mark.
 	plain, delivered segments
 	sum              [sha256.Size]byte // of plain, when it is the same everywhere
-	workload         *workload         // nil for what runs nothing
-	orphan           bool
+	// workload is nil for what runs nothing and of which nothing is asked.
+	workload *workload
+	orphan   bool
 }
 
-// workload is an object whose health is asked for.
+// workload is an object that something is asked of: it runs pods, or the template
+// has feedback rules for it. kind is zero for the latter.
 type workload struct {
 	kind workloadType
 	ask  workv1.ManifestConfigOption
@@ -238,11 +240,11 @@ func (b *builder) object(m *manifest, options []workv1.ManifestConfigOption) obj
 	metadata, _ := m.fields["metadata"].(map[string]any)
 	o := object{id: id, plain: cut(b.encode(m, m.fields)), orphan: annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)}
 	o.delivered = o.plain
-	if !m.workload {
-		return o
-	}
 	effective := b.effective(options, id.resource())
 	rules := rulesFor(m, effective)
+	if !m.workload && (len(effective.FeedbackRules) == 0 || !rules.digest) {
+		return o
+	}
 	if rules.digest {
 		o.delivered = cut(b.encode(m, marked(m.fields)))
 	}

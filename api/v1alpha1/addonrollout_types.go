@@ -28,7 +28,7 @@ const (
 )
 
 // AddOnRolloutSpec is policy: who gets the add-on and how fast. A user declares
-// strategy or stages, suspend and revisionHistoryLimit in Git; target, install
+// strategy or stages, health, suspend and revisionHistoryLimit in Git; target, install
 // and removal are written by AddOnFlow from the same commit and refused in Git.
 // +kubebuilder:validation:XValidation:rule="!(has(self.strategy) && has(self.stages) && size(self.stages) > 0)",message="strategy and stages exclude each other"
 type AddOnRolloutSpec struct {
@@ -53,6 +53,11 @@ type AddOnRolloutSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// Health says what decides the health of the add-on on a cluster; prober
+	// WorkloadAvailability if absent.
+	// +optional
+	Health *Health `json:"health,omitempty"`
 
 	// Target is the content the fleet is to run. Written by AddOnFlow.
 	// +optional

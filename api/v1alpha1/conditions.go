@@ -37,6 +37,8 @@ const (
 	SuspendedReason = "Suspended"
 	// RevisionMissingReason: an AddOnRevision that clusters run has no body; those clusters are held.
 	RevisionMissingReason = "RevisionMissing"
+	// InvalidHealthReason: the rollout's health policy cannot be judged.
+	InvalidHealthReason = "InvalidHealth"
 	// InvalidRolloutStrategyReason: the rollout's policy cannot be planned.
 	InvalidRolloutStrategyReason = "InvalidRolloutStrategy"
 	// InvalidLedgerReason: the stored ledger breaks its own rules; everything is held.
@@ -68,6 +70,10 @@ const (
 	RollingBack     = "RollingBack"
 	RollbackSucceed = "RollbackSucceed"
 	RollbackFailed  = "RollbackFailed"
+	// ProbeDegraded and ProbeNotDegraded are the reasons of Degraded, for which OCM
+	// has none.
+	ProbeDegraded    = "ProbeDegraded"
+	ProbeNotDegraded = "ProbeNotDegraded"
 	// NotYetSupported is the reason of RegistrationApplied=False while hub-side
 	// registration (approval, signing, RBAC) is not part of AddonFlow.
 	NotYetSupported = "NotYetSupported"

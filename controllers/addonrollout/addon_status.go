@@ -3,7 +3,6 @@ package addonrollout
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,8 +43,13 @@ type move struct {
 	rendered render.Rendered
 	// registrations are the credentials the klusterlet is to ask for.
 	registrations []addonv1alpha1.RegistrationConfig
-	// available is what the works say about health now.
-	available availability
+	// mode says who maintains Available.
+	mode addonv1alpha1.HealthCheckMode
+	// available is what the works say about health now, in OCM's words.
+	available render.Availability
+	// unknownCluster says that the hub marked the cluster itself Unknown; then
+	// Available is the hub's to write.
+	unknownCluster bool
 	// hidesTemplateHash says that OCM's template manager may be running beside us.
 	hidesTemplateHash bool
 }
@@ -54,16 +58,6 @@ type move struct {
 func (m move) done() move {
 	m.state = moveDone
 	return m
-}
-
-// availability is the add-on's Available condition in the making.
-type availability struct {
-	status  metav1.ConditionStatus
-	reason  string
-	message string
-	// unknownCluster says that the hub marked the cluster itself Unknown; then
-	// Available is the hub's to write.
-	unknownCluster bool
 }
 
 // nextStatus returns the status the ManagedClusterAddOn is to have and whether it
@@ -77,7 +71,7 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 	next.ConfigReferences = configReferences(current.Status.ConfigReferences, m)
 	next.Registrations = m.registrations
 	next.Namespace = m.rendered.Namespace
-	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: addonv1alpha1.HealthCheckModeCustomized}
+	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: m.mode}
 
 	for _, c := range addOnConditions(current, m, fresh, settled) {
 		c.LastTransitionTime = now
@@ -87,7 +81,8 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 }
 
 // addOnConditions are the conditions this move writes. Available is left alone while
-// the works are being replaced, because their feedback is about the content before.
+// the works are being replaced, because their feedback is about the content before;
+// one that was never written says that nothing is applied yet.
 func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, settled bool) []metav1.Condition {
 	cs := []metav1.Condition{
 		{Type: conditionConfigured, Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured", Message: "Configurations configured"},
@@ -100,11 +95,8 @@ func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, 
 	if p := progressingCondition(m, fresh); !settled || !keepsProgressing(current.Status.Conditions) {
 		cs = append(cs, p)
 	}
-	if m.state != moveStarted && !m.available.unknownCluster {
-		cs = append(cs, metav1.Condition{
-			Type: addonv1alpha1.ManagedClusterAddOnConditionAvailable, Status: m.available.status,
-			Reason: m.available.reason, Message: m.available.message,
-		})
+	if m.tellsHealth(current.Status.Conditions) {
+		cs = append(cs, healthConditions(current.Name, m.available)...)
 	}
 	return cs
 }
@@ -242,16 +234,4 @@ func neverApplied(refs []addonv1alpha1.ConfigReference) bool {
 // appliedAlready reports whether the references already say that this very move is done.
 func appliedAlready(refs []addonv1alpha1.ConfigReference, m move) bool {
 	return equality.Semantic.DeepEqual(refs, configReferences(refs, m))
-}
-
-// availableFrom turns what the works say into OCM's words (OCM behaviour, row 78).
-func availableFrom(addOn string, o render.Observation, clusterReachable corev1.ConditionStatus) availability {
-	a := availability{unknownCluster: clusterReachable == corev1.ConditionUnknown}
-	switch {
-	case o.Verified:
-		a.status, a.reason, a.message = metav1.ConditionTrue, "ProbeAvailable", addOn+" add-on is available."
-	default:
-		a.status, a.reason, a.message = metav1.ConditionFalse, "ProbeUnavailable", "Probe addon unavailable with err "+o.Reason
-	}
-	return a
 }

@@ -25,7 +25,7 @@ func contentOf(templateHash string) render.Rendered {
 	}
 }
 
-var healthy = availability{status: metav1.ConditionTrue, reason: "ProbeAvailable", message: "hello add-on is available."}
+var healthy = render.Availability{Status: metav1.ConditionTrue, Reason: "ProbeAvailable", Message: "hello add-on is available."}
 
 // written applies moves one after another and returns how many of them wrote.
 func written(t *testing.T, addOn *addonv1alpha1.ManagedClusterAddOn, moves ...move) int {
@@ -100,9 +100,7 @@ func TestNextStatusHidesTemplateHash(t *testing.T) {
 func TestNextStatusLeavesAvailableToTheHub(t *testing.T) {
 	v1 := contentOf("t1")
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	unknown := healthy
-	unknown.unknownCluster = true
-	written(t, addOn, move{rendered: v1}, move{rendered: v1, state: moveDone, available: unknown})
+	written(t, addOn, move{rendered: v1}, move{rendered: v1, state: moveDone, available: healthy, unknownCluster: true})
 	if c := meta.FindStatusCondition(addOn.Status.Conditions, "Available"); c != nil {
 		t.Errorf("the hub writes Available while the cluster is Unknown, we wrote %+v", c)
 	}
@@ -115,5 +113,61 @@ func TestNextStatusKeepsForeignConditions(t *testing.T) {
 	written(t, addOn, move{rendered: contentOf("t1")})
 	if meta.FindStatusCondition(addOn.Status.Conditions, foreign.Type) == nil {
 		t.Error("conditions of other controllers stay")
+	}
+}
+
+// Row 78: Available as OCM words it, and Degraded, for which OCM has a name alone.
+func TestRow78AvailableAndDegraded(t *testing.T) {
+	v1 := contentOf("t1")
+	notApplied := render.Availability{Status: metav1.ConditionUnknown, Reason: "WorkNotApplied", Message: "Addon manifestWork is not applied yet"}
+	limping := healthy
+	limping.Degraded = "Deployment hello: 1 of 3 replicas ready"
+	down := render.Availability{Status: metav1.ConditionFalse, Reason: "ProbeUnavailable", Message: "Probe addon unavailable with err x"}
+	done := func(a render.Availability) move { return move{rendered: v1, state: moveDone, available: a} }
+	started := move{rendered: v1, available: notApplied}
+	cases := map[string]struct {
+		reason              string
+		moves               []move
+		available, degraded string
+	}{
+		"started":         {"nothing is applied yet", []move{started}, "Unknown WorkNotApplied: Addon manifestWork is not applied yet", "Unknown WorkNotApplied: Addon manifestWork is not applied yet"},
+		"done":            {"and well", []move{started, done(healthy)}, "True ProbeAvailable: hello add-on is available.", "False ProbeNotDegraded: hello add-on is not degraded."},
+		"degraded":        {"is still available", []move{started, done(limping)}, "True ProbeAvailable: hello add-on is available.", "True ProbeDegraded: hello add-on is providing degraded service: Deployment hello: 1 of 3 replicas ready"},
+		"unavailable":     {"there is no service to be degraded", []move{started, done(down)}, "False ProbeUnavailable: Probe addon unavailable with err x", "Unknown ProbeUnavailable: Probe addon unavailable with err x"},
+		"moving on":       {"feedback of the content before is not asked", []move{started, done(healthy), {rendered: contentOf("t2"), available: notApplied}}, "True ProbeAvailable: hello add-on is available.", "False ProbeNotDegraded: hello add-on is not degraded."},
+		"Lease or None":   {"Available is not ours to write", []move{{rendered: v1}, done(render.Availability{})}, "", ""},
+		"cluster Unknown": {"the hub writes Available", []move{{rendered: v1, available: notApplied, unknownCluster: true}}, "", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
+			written(t, addOn, tc.moves...)
+			for kind, want := range map[string]string{"Available": tc.available, "Degraded": tc.degraded} {
+				got := ""
+				if c := meta.FindStatusCondition(addOn.Status.Conditions, kind); c != nil {
+					got = string(c.Status) + " " + c.Reason + ": " + c.Message
+				}
+				if got != want {
+					t.Errorf("%s: %s is %q, want %q", tc.reason, kind, got, want)
+				}
+			}
+		})
+	}
+}
+
+// The mode says who writes Available: with Lease the klusterlet does.
+func TestRow77HealthCheckMode(t *testing.T) {
+	for prober, want := range map[v1alpha1.ProberType]addonv1alpha1.HealthCheckMode{
+		"": "Customized", v1alpha1.ProberLease: "Lease", v1alpha1.ProberNone: "Customized", v1alpha1.ProberWork: "Customized",
+	} {
+		p, err := render.NewProber(&v1alpha1.Health{Prober: prober})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
+		written(t, addOn, move{rendered: contentOf("t1"), mode: p.Mode()})
+		if got := addOn.Status.HealthCheck.Mode; got != want {
+			t.Errorf("prober %q: mode %q, want %q", prober, got, want)
+		}
 	}
 }

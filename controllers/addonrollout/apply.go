@@ -210,7 +210,7 @@ func (d *round) remove(ctx context.Context, m *member) error {
 // sync writes the add-on's status and then its works, each only where it differs.
 func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	key := syncKey{rollout: client.ObjectKeyFromObject(d.o.rollout), cluster: m.name}
-	mark := markOf(m, p, addOn)
+	mark := markOf(m, p, addOn, d.o.policy)
 	if d.synced.is(key, mark) {
 		return nil
 	}
@@ -262,7 +262,8 @@ func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.M
 		reverting:         d.o.rollout.Status.Reverting && d.isTarget(p.Revision),
 		reason:            p.Reason,
 		hidesTemplateHash: d.HidesTemplateHash,
-		available:         availableFrom(d.o.rollout.Name, m.health, clusterCondition(m)),
+		mode:              d.o.prober.Mode(),
+		unknownCluster:    clusterCondition(m) == corev1.ConditionUnknown,
 	}
 	current := m.health.Digest == rendered.Digest
 	switch {
@@ -271,6 +272,10 @@ func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.M
 	case current && (m.health.Verified || !admitted(p) && appliedAlready(addOn.Status.ConfigReferences, mv.done())):
 		// Unverified is done only where it was verified before, and fell ill since.
 		mv.state = moveDone
+	}
+	mv.available = d.o.prober.NotApplied()
+	if mv.state != moveStarted {
+		mv.available = d.o.prober.Available(m.report(d.o.rollout.Name))
 	}
 	return mv, nil
 }

@@ -46,6 +46,9 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 	if err := o.conflict(); err != nil {
 		return rollout.Plan{}, err
 	}
+	if o.invalidHealth != nil {
+		return rollout.Plan{}, o.invalidHealth
+	}
 	now := r.Clock.Now()
 	status := advance(ro.Status, *ro.Spec.Target, o.succeeded, metav1.NewTime(now))
 	in, err := r.input(ctx, o, &status, now)

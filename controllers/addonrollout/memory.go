@@ -54,9 +54,9 @@ func (s *synced) forget(rollout client.ObjectKey) {
 
 // markOf names everything the writes of one cluster depend on: an object's version
 // stands for its content.
-func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) string {
+func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, policy string) string {
 	parts := make([]string, 0, 8+len(m.works)+2*len(m.selectedBy))
-	parts = append(parts, p.Revision, string(p.State), p.Reason, string(addOn.UID), addOn.ResourceVersion)
+	parts = append(parts, p.Revision, string(p.State), p.Reason, policy, string(addOn.UID), addOn.ResourceVersion)
 	for _, w := range m.works {
 		parts = append(parts, w.ResourceVersion)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -30,9 +31,14 @@ type observation struct {
 	// source that declares the add-on; nil when it is gone.
 	source *v1alpha1.AddOnSource
 	// owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
-	owner      *metav1.PartialObjectMetadata
-	succeeded  succeeded
-	placements []rollout.Placement
+	owner     *metav1.PartialObjectMetadata
+	succeeded succeeded
+	// prober judges health; policy is what it was made from. invalidHealth says why
+	// the declared one could not be made.
+	prober        render.Prober
+	policy        string
+	invalidHealth error
+	placements    []rollout.Placement
 	// members are every cluster that has the add-on or is selected, by name.
 	members []*member
 }
@@ -61,6 +67,7 @@ type member struct {
 // the caller, because the ledger in it is what budget is spent on.
 func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout) (*observation, error) {
 	o := &observation{rollout: ro}
+	o.prober, o.policy, o.invalidHealth = r.probers.of(ro)
 	var err error
 	if o.source, err = r.readSource(ctx, ro); err != nil {
 		return nil, err
@@ -143,7 +150,7 @@ func (r *Reconciler) readMembers(ctx context.Context, o *observation) ([]*member
 	}
 	members := make([]*member, 0, len(byName))
 	for _, m := range byName {
-		m.health = render.Observe(m.works, o.rollout.Name)
+		m.health = o.prober.Observe(m.report(o.rollout.Name))
 		members = append(members, m)
 	}
 	slices.SortFunc(members, func(a, b *member) int { return strings.Compare(a.name, b.name) })
@@ -230,4 +237,13 @@ func (r *Reconciler) joinClusters(ctx context.Context, byName map[string]*member
 		}
 	}
 	return nil
+}
+
+// report is what a prober reads about a member.
+func (m *member) report(addOn string) render.Report {
+	r := render.Report{AddOn: addOn, Works: m.works}
+	if m.addOn != nil {
+		r.Available = meta.FindStatusCondition(m.addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnConditionAvailable)
+	}
+	return r
 }

@@ -59,6 +59,7 @@ type Reconciler struct {
 	gauges    *gauges
 	foreign   *foreignWriters
 	configs   *configStore
+	probers   *probers
 }
 
 // New returns a Reconciler; register it with SetupWithManager.
@@ -79,6 +80,7 @@ func New(o Options) *Reconciler {
 		gauges:    newGauges(),
 		foreign:   newForeignWriters(),
 		configs:   newConfigStore(o.Live, func() apimeta.RESTMapper { return o.Client.RESTMapper() }, o.Clock),
+		probers:   newProbers(),
 	}
 }
 
@@ -187,6 +189,9 @@ func (r *Reconciler) mayWrite(ctx context.Context, o *observation) error {
 	if err := o.conflict(); err != nil {
 		return err
 	}
+	if o.invalidHealth != nil {
+		return o.invalidHealth
+	}
 	if requested(o.rollout) {
 		return nil
 	}
@@ -253,6 +258,7 @@ func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (b
 // forget drops what is remembered of a rollout that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.synced.forget(key)
+	r.probers.forget(key)
 	r.pace.forget(key)
 	r.gauges.forget(key)
 	r.configs.forget(key)

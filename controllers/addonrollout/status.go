@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -111,6 +112,8 @@ func verdictOf(err error) (verdict, bool) {
 	switch {
 	case errors.Is(err, rollout.ErrInvalidStrategy), errors.Is(err, rollout.ErrUnknownDecisionGroup):
 		return verdict{stalled: v1alpha1.InvalidRolloutStrategyReason, message: err.Error()}, true
+	case errors.Is(err, render.ErrInvalidHealth):
+		return verdict{stalled: v1alpha1.InvalidHealthReason, message: err.Error()}, true
 	case errors.Is(err, rollout.ErrCorruptLedger):
 		return verdict{stalled: v1alpha1.InvalidLedgerReason, message: err.Error()}, true
 	case errors.Is(err, errRevisionMissing):

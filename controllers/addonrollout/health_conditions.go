@@ -1,0 +1,39 @@
+package addonrollout
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// tellsHealth reports whether Available and Degraded are to be written now.
+func (m move) tellsHealth(cs []metav1.Condition) bool {
+	if m.available.Status == "" || m.unknownCluster {
+		return false
+	}
+	return m.state != moveStarted || meta.FindStatusCondition(cs, addonv1alpha1.ManagedClusterAddOnConditionAvailable) == nil
+}
+
+// healthConditions are Available in OCM's words (OCM behaviour, row 78) and Degraded.
+// OCM names Degraded, "the addon agent is providing degraded service", and writes
+// none; so its reasons are ours. An add-on that is not available has no service of
+// which it could be said.
+func healthConditions(addOn string, a render.Availability) []metav1.Condition {
+	degraded := metav1.Condition{
+		Type: addonv1alpha1.ManagedClusterAddOnConditionDegraded, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ProbeNotDegraded, Message: addOn + " add-on is not degraded.",
+	}
+	switch {
+	case a.Status != metav1.ConditionTrue:
+		degraded.Status, degraded.Reason, degraded.Message = metav1.ConditionUnknown, a.Reason, a.Message
+	case a.Degraded != "":
+		degraded.Status, degraded.Reason = metav1.ConditionTrue, v1alpha1.ProbeDegraded
+		degraded.Message = addOn + " add-on is providing degraded service: " + a.Degraded
+	}
+	return []metav1.Condition{{
+		Type: addonv1alpha1.ManagedClusterAddOnConditionAvailable, Status: a.Status, Reason: a.Reason, Message: a.Message,
+	}, degraded}
+}

@@ -1,0 +1,188 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Availability is the Available condition of a ManagedClusterAddOn, and whether the
+// add-on serves less than it is to. A Status of "" says that Available is not
+// AddonFlow's to write: it is the klusterlet's (Lease) or the user's (None).
+type Availability struct {
+	Status          metav1.ConditionStatus
+	Reason, Message string
+	// Degraded says in words what is missing while the add-on is available, "" if
+	// nothing is.
+	Degraded string
+}
+
+// NotApplied is the availability of an add-on before its works first were applied.
+func (p Prober) NotApplied() Availability {
+	if !p.tellsAvailable() {
+		return Availability{}
+	}
+	return Availability{
+		Status: metav1.ConditionUnknown, Reason: addonv1alpha1.AddonAvailableReasonWorkNotApply,
+		Message: "Addon manifestWork is not applied yet",
+	}
+}
+
+// Available says what OCM's prober of the same type would, in its words (OCM
+// behaviour, row 78): a Deployment is available with one ready replica or when it
+// wants none, a DaemonSet with all of them. It says less than Observe, which asks
+// whether the content of the works is what runs.
+//
+// StatefulSets count like Deployments, a Job that failed is unavailable. Unlike in
+// OCM, feedback that is partial, or about something older than the works as they
+// are, is no result.
+func (p Prober) Available(r Report) Availability {
+	if !p.tellsAvailable() {
+		return Availability{}
+	}
+	parts := deployParts(r.Works, r.AddOn)
+	if len(parts) == 0 {
+		return Availability{
+			Status: metav1.ConditionUnknown, Reason: addonv1alpha1.AddonAvailableReasonWorkNotFound,
+			Message: "Addon manifestWork is not found",
+		}
+	}
+	for _, work := range parts {
+		switch c := currentCondition(work, workv1.WorkAvailable); {
+		case c == nil:
+			return p.NotApplied()
+		case c.Status == metav1.ConditionFalse:
+			return Availability{
+				Status: metav1.ConditionFalse, Reason: addonv1alpha1.AddonAvailableReasonWorkNotApply, Message: words(c.Message),
+			}
+		}
+	}
+	if p.Type() == v1alpha1.ProberWork {
+		return Availability{
+			Status: metav1.ConditionTrue, Reason: addonv1alpha1.AddonAvailableReasonWorkApply, Message: "Addon manifestWork is applied",
+		}
+	}
+	return p.probed(r.AddOn, parts)
+}
+
+func (p Prober) tellsAvailable() bool {
+	return p.Type() != v1alpha1.ProberLease && p.Type() != v1alpha1.ProberNone
+}
+
+// probe is what the feedback about one object says.
+type probe struct {
+	result                bool // there is one
+	unavailable, degraded string
+}
+
+// probed joins the probes of all objects.
+func (p Prober) probed(addOn string, parts []*workv1.ManifestWork) Availability {
+	all := probe{result: p.unmatched(parts).verified}
+	for _, work := range parts {
+		for i := range work.Spec.ManifestConfigs {
+			if a, ok := askedOf(&work.Spec.ManifestConfigs[i]); ok && p.probes(a) {
+				all.add(a.probe(work))
+			}
+		}
+		p.probeChecks(work, &all)
+	}
+	switch {
+	case !all.result:
+		return Availability{
+			Status: metav1.ConditionUnknown, Reason: addonv1alpha1.AddonAvailableReasonNoProbeResult,
+			Message: "Probe results are not returned",
+		}
+	case all.unavailable != "":
+		return Availability{
+			Status: metav1.ConditionFalse, Reason: addonv1alpha1.AddonAvailableReasonProbeUnavailable,
+			Message: "Probe addon unavailable with err " + all.unavailable,
+		}
+	}
+	return Availability{
+		Status: metav1.ConditionTrue, Reason: addonv1alpha1.AddonAvailableReasonProbeAvailable,
+		Message: addOn + " add-on is available.", Degraded: all.degraded,
+	}
+}
+
+func (all *probe) add(one probe) {
+	all.result = all.result && one.result
+	all.unavailable = cmp.Or(all.unavailable, one.unavailable)
+	all.degraded = cmp.Or(all.degraded, one.degraded)
+}
+
+// probeChecks adds what the expressions say about one work's objects.
+func (p Prober) probeChecks(work *workv1.ManifestWork, all *probe) {
+	for i := range work.Status.ResourceStatus.Manifests {
+		for c := range p.checks {
+			m := &work.Status.ResourceStatus.Manifests[i]
+			if !p.checks[c].matchesReported(m.ResourceMeta) {
+				continue
+			}
+			j := p.checks[c].judge(work, m)
+			one := probe{result: j.known, unavailable: j.unwell()}
+			if j.degraded {
+				one.degraded = j.reason
+			}
+			all.add(one)
+		}
+	}
+}
+
+// probe reads one workload's feedback as OCM's health checker does. Feedback about
+// other content, or that its controller has not seen, is no result.
+func (a ask) probe(work *workv1.ManifestWork) probe {
+	v, ok := valuesOf(work, a.id)
+	if ok {
+		_, ok = a.echoed(v, work)
+	}
+	if ok {
+		_, ok = a.observed(v)
+	}
+	if !ok {
+		return probe{}
+	}
+	gaveUp := a.gaveUp(v)
+	if gaveUp != "" && !a.disregarded(v, work.Annotations[DisregardAnnotation]) {
+		gaveUp = a.name() + ": " + gaveUp
+	} else {
+		gaveUp = ""
+	}
+	switch a.id.Resource {
+	case deploymentsResource, statefulSetsResource, daemonSetsResource:
+		return a.probePods(v, gaveUp)
+	case jobsResource:
+		return probe{result: true, unavailable: gaveUp}
+	default:
+		return probe{result: true}
+	}
+}
+
+// probePods compares counts as OCM does; gaveUp is what the workload says of that.
+func (a ask) probePods(v values, gaveUp string) probe {
+	desired, known := v.number(valueDesired)
+	if !known {
+		return probe{}
+	}
+	ready, _ := v.number(valueReady)
+	if desired > 0 && (ready == 0 || a.id.Resource == daemonSetsResource && ready != desired) {
+		total, _ := v.number(valueTotal)
+		return probe{result: true, unavailable: fmt.Sprintf("desiredNumberReplicas is %d but readyReplica is %d for %s %s/%s",
+			max(total, desired), ready, a.id.Resource, a.id.Namespace, a.id.Name)}
+	}
+	return probe{result: true, degraded: cmp.Or(gaveUp, a.unready(v, desired))}
+}
+
+// unready says how many replicas do not serve.
+func (a ask) unready(v values, desired int64) string {
+	for _, c := range []struct{ name, words string }{{valueReady, "ready"}, {valueAvailable, "available"}} {
+		if count, _ := v.number(c.name); a.asks(c.name) && count < desired {
+			return fmt.Sprintf("%s: %d of %d replicas %s", a.name(), count, desired, c.words)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,156 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+)
+
+// Variables of a health expression.
+const (
+	feedbackVariable   = "feedback"
+	conditionsVariable = "conditions"
+)
+
+const (
+	// maxCost bounds one evaluation of an expression, in CEL's own units: two
+	// nested loops over everything an agent may return fit, three do not.
+	maxCost = 100_000
+	// maxElements is what is assumed of the length of a list, map or text when the
+	// cost of an expression is estimated.
+	maxElements = 64
+	// maxExpression is the length of an expression in bytes.
+	maxExpression = 1024
+)
+
+// expression is a compiled health expression.
+type expression struct {
+	text    string
+	program cel.Program
+}
+
+// refusal says why an expression cannot be used.
+type refusal struct{ message, hint string }
+
+const hintVariables = "it can read feedback, conditions, metadata, apiVersion and kind"
+
+// newCELEnvironment declares what a health expression can read and call: the
+// functions of Flux's healthCheckExprs, so that an expression reads the same in both.
+func newCELEnvironment() (*cel.Env, error) {
+	env, err := cel.NewEnv(
+		cel.HomogeneousAggregateLiterals(),
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true),
+		cel.OptionalTypes(),
+		ext.Strings(), ext.Sets(), ext.Encoders(),
+		cel.Variable(feedbackVariable, cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable(conditionsVariable, cel.MapType(cel.StringType, cel.MapType(cel.StringType, cel.StringType))),
+		cel.Variable(metadataKey, cel.MapType(cel.StringType, cel.StringType)),
+		cel.Variable("apiVersion", cel.StringType),
+		cel.Variable("kind", cel.StringType),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up CEL: %w", err)
+	}
+	return env, nil
+}
+
+// compileExpression returns the expression, or why it is refused: it does not parse, is no
+// boolean, is the same whatever the cluster reports, or may cost too much.
+func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
+	if len(text) > maxExpression {
+		return nil, &refusal{fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxExpression), "judge fewer values, or several objects one by one"}
+	}
+	compiled, issues := env.Compile(text)
+	if issues.Err() != nil {
+		first := issues.Errors()[0]
+		message := strings.TrimSuffix(strings.Join(strings.Fields(first.Message), " "), " (in container '')")
+		return nil, &refusal{fmt.Sprintf("column %d: %s", first.Location.Column()+1, message), hintVariables}
+	}
+	if !compiled.OutputType().IsExactType(cel.BoolType) {
+		return nil, &refusal{"is no boolean but " + typeName(compiled.OutputType()), "compare it, as in feedback.ready == true"}
+	}
+	if why := constant(env, compiled); why != nil {
+		return nil, why
+	}
+	cost, err := env.EstimateCost(compiled, sizes{})
+	if err != nil {
+		return nil, &refusal{"its cost cannot be told: " + err.Error(), ""}
+	}
+	if cost.Max > maxCost {
+		return nil, &refusal{fmt.Sprintf("may cost %d, at most %d is allowed", cost.Max, maxCost), "nest fewer loops"}
+	}
+	program, err := env.Program(compiled, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+	if err != nil {
+		return nil, &refusal{err.Error(), hintVariables}
+	}
+	return &expression{text: text, program: program}, nil
+}
+
+func typeName(t *cel.Type) string {
+	if t.Kind() == types.DynKind {
+		return "of a type that only shows on the cluster"
+	}
+	return "of type " + t.String()
+}
+
+// constant refuses an expression whose value no cluster can change.
+func constant(env *cel.Env, compiled *cel.Ast) *refusal {
+	const hint = "read what the cluster reports, as in feedback.ReadyReplicas >= 1"
+	if !reads(compiled) {
+		return &refusal{"reads neither feedback nor conditions, so that it is always the same", hint}
+	}
+	folding, err := cel.NewConstantFoldingOptimizer()
+	if err != nil {
+		return &refusal{err.Error(), ""}
+	}
+	// Folding refuses what fails whatever is reported, such as a division by zero.
+	folded, issues := cel.NewStaticOptimizer(folding).Optimize(env, compiled)
+	if issues.Err() != nil {
+		return &refusal{"fails whatever the cluster reports: " + strings.Join(strings.Fields(issues.Errors()[0].Message), " "), hint}
+	}
+	root := folded.NativeRep().Expr()
+	if value, ok := root.AsLiteral().(types.Bool); ok && root.Kind() == ast.LiteralKind {
+		return &refusal{fmt.Sprintf("is always %v", bool(value)), hint}
+	}
+	return nil
+}
+
+// reads reports whether an expression names what a cluster reports.
+func reads(compiled *cel.Ast) bool {
+	found := false
+	ast.PostOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		found = found || e.Kind() == ast.IdentKind && (e.AsIdent() == feedbackVariable || e.AsIdent() == conditionsVariable)
+	}))
+	return found
+}
+
+// sizes is what is assumed of values when a cost is estimated.
+type sizes struct{}
+
+// EstimateSize bounds every value that is not in the expression itself.
+func (sizes) EstimateSize(checker.AstNode) *checker.SizeEstimate {
+	return &checker.SizeEstimate{Min: 0, Max: maxElements}
+}
+
+// EstimateCallCost leaves the cost of functions to CEL.
+func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
+}
+
+// holds evaluates the expression. The error says, in one line, why it has no value:
+// mostly that it reads what was not reported.
+func (e *expression) holds(values map[string]any) (bool, error) {
+	out, _, err := e.program.Eval(values)
+	if err != nil {
+		return false, fmt.Errorf("%s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	value, ok := out.(types.Bool)
+	return ok && bool(value), nil
+}

@@ -1,0 +1,312 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// maxRaw bounds a structured feedback value that expressions can read.
+const maxRaw = 64 * 1024
+
+// ErrInvalidHealth says that a health policy cannot be used.
+var ErrInvalidHealth = errors.New("health cannot be judged")
+
+// check is a compiled HealthCheckExpr.
+type check struct {
+	kind                                  schema.GroupKind
+	namespace, name                       string
+	field                                 string // where it stands
+	inProgress, failed, current, degraded *expression
+}
+
+// NewProber returns the prober of a policy; nil is the default one. The error wraps
+// ErrInvalidHealth and names the first thing wrong.
+func NewProber(h *v1alpha1.Health) (Prober, error) {
+	p, flaws := newProber(h)
+	if len(flaws) > 0 {
+		return Prober{}, fmt.Errorf("%w: %s: %s", ErrInvalidHealth, flaws[0].field, flaws[0].message)
+	}
+	return p, nil
+}
+
+// newProber compiles a policy and returns everything wrong with it, at paths of an
+// AddOnRollout.
+func newProber(h *v1alpha1.Health) (Prober, []flaw) {
+	if h == nil {
+		return Prober{}, nil
+	}
+	const at = fieldPath("spec.health")
+	p, flaws := Prober{kind: h.Prober}, proberFlaws(h, at)
+	if len(h.HealthCheckExprs) == 0 {
+		return p, flaws
+	}
+	env, err := newCELEnvironment()
+	if err != nil {
+		return p, append(flaws, flaw{field: at, reason: ReasonInvalidHealth, message: err.Error()})
+	}
+	for i, e := range h.HealthCheckExprs {
+		c, found := newCheck(env, e, at.child("healthCheckExprs").index(i))
+		p.checks, flaws = append(p.checks, c), append(flaws, found...)
+	}
+	return p, flaws
+}
+
+// proberFlaws judges what the AddOnRollout's schema judges on the hub.
+func proberFlaws(h *v1alpha1.Health, at fieldPath) []flaw {
+	add := func(name, message, hint string) []flaw {
+		return []flaw{{field: at.child(name), reason: ReasonInvalidHealth, message: message, hint: hint}}
+	}
+	const exprs = "healthCheckExprs"
+	switch h.Prober {
+	case "", v1alpha1.ProberLease, v1alpha1.ProberWork, v1alpha1.ProberDeploymentAvailability,
+		v1alpha1.ProberWorkloadAvailability, v1alpha1.ProberNone:
+		if len(h.HealthCheckExprs) > 0 {
+			return add(exprs, fmt.Sprintf("prober %s would ignore them", Prober{kind: h.Prober}.Type()), "set prober: CEL, or remove them")
+		}
+	case v1alpha1.ProberCEL:
+		switch {
+		case len(h.HealthCheckExprs) == 0:
+			return add(exprs, "prober CEL needs at least one", "")
+		case len(h.HealthCheckExprs) > maxChecks:
+			return add(exprs, fmt.Sprintf("%d entries, at most %d are allowed", len(h.HealthCheckExprs), maxChecks), "")
+		}
+	default:
+		return add("prober", fmt.Sprintf("unknown prober %q", h.Prober), "Lease, Work, DeploymentAvailability, WorkloadAvailability, CEL or None")
+	}
+	return nil
+}
+
+// maxChecks is how many entries healthCheckExprs may have.
+const maxChecks = 20
+
+func newCheck(env *cel.Env, e v1alpha1.HealthCheckExpr, at fieldPath) (check, []flaw) {
+	c := check{
+		kind:      schema.FromAPIVersionAndKind(e.APIVersion, e.Kind).GroupKind(),
+		namespace: e.Namespace, name: e.Name, field: strings.TrimPrefix(string(at), "spec.health."),
+	}
+	var flaws []flaw
+	add := func(name string, r refusal) {
+		flaws = append(flaws, flaw{field: at.child(name), reason: ReasonInvalidHealth, message: r.message, hint: r.hint})
+	}
+	for name, value := range map[string]string{"apiVersion": e.APIVersion, "kind": e.Kind, "current": e.Current} {
+		if value == "" {
+			add(name, refusal{"is required", ""})
+		}
+	}
+	if _, err := schema.ParseGroupVersion(e.APIVersion); err != nil {
+		add("apiVersion", refusal{fmt.Sprintf("%q is no apiVersion", e.APIVersion), "such as apps/v1"})
+	}
+	for _, x := range []struct {
+		name, text string
+		into       **expression
+	}{
+		{"inProgress", e.InProgress, &c.inProgress},
+		{"failed", e.Failed, &c.failed},
+		{"current", e.Current, &c.current},
+		{"degraded", e.Degraded, &c.degraded},
+	} {
+		if x.text == "" {
+			continue
+		}
+		compiled, why := compileExpression(env, x.text)
+		if why != nil {
+			add(x.name, *why)
+			continue
+		}
+		*x.into = compiled
+	}
+	return c, flaws
+}
+
+// matches reports whether the check judges an object; versions do not matter.
+func (c *check) matches(kind schema.GroupKind, namespace, name string) bool {
+	return c.kind == kind && (c.namespace == "" || c.namespace == namespace) && (c.name == "" || c.name == name)
+}
+
+func (c *check) matchesReported(m workv1.ManifestResourceMeta) bool {
+	return c.matches(schema.GroupKind{Group: m.Group, Kind: m.Kind}, m.Namespace, m.Name)
+}
+
+// checkHealth is what the expressions say about one work. Partial feedback is not
+// health: every object of the work must be reported, and those that carry the
+// content's digest must have echoed it.
+func (p Prober) checkHealth(work *workv1.ManifestWork) health {
+	h := health{current: true, verified: true}
+	if len(p.checks) == 0 {
+		return h
+	}
+	reported := work.Status.ResourceStatus.Manifests
+	if len(reported) < len(work.Spec.Workload.Manifests) {
+		return health{reason: fmt.Sprintf("%d of %d objects reported", len(reported), len(work.Spec.Workload.Manifests))}
+	}
+	for i := range reported {
+		for c := range p.checks {
+			if p.checks[c].matchesReported(reported[i].ResourceMeta) {
+				h.add(p.checks[c].judge(work, &reported[i]).health())
+			}
+		}
+	}
+	return h
+}
+
+// unmatched is about checks that judge nothing on the cluster: what nobody says is
+// not health.
+func (p Prober) unmatched(parts []*workv1.ManifestWork) health {
+	h := health{applied: true, current: true, verified: true}
+	for c := range p.checks {
+		found := false
+		for _, work := range parts {
+			for i := range work.Status.ResourceStatus.Manifests {
+				found = found || p.checks[c].matchesReported(work.Status.ResourceStatus.Manifests[i].ResourceMeta)
+			}
+		}
+		if !found {
+			h.verified = false
+			h.reason = fmt.Sprintf("%s: no %s is reported", p.checks[c].field, p.checks[c].kind.Kind)
+			break
+		}
+	}
+	return h
+}
+
+// judgement is what a check says about one object.
+type judgement struct {
+	// known: what the expressions read is about the present content and is all there.
+	known bool
+	// current, failed and degraded are those of the expressions. A failure counts
+	// where the object echoed its content only.
+	current, failed, degraded bool
+	// reason in words; with degraded, why it is.
+	reason string
+}
+
+func (j judgement) health() health {
+	return health{current: j.known, verified: j.current, failed: j.failed, reason: j.unwell()}
+}
+
+// unwell is the reason where the object is not current.
+func (j judgement) unwell() string {
+	if j.current {
+		return ""
+	}
+	return j.reason
+}
+
+// judge evaluates the expressions in Flux's order.
+func (c *check) judge(work *workv1.ManifestWork, m *workv1.ManifestCondition) judgement {
+	object := m.ResourceMeta.Kind + " " + m.ResourceMeta.Name
+	a, echoes := askOf(work, m.ResourceMeta)
+	if echoes {
+		v := values(m.StatusFeedbacks.Values)
+		if h, ok := a.echoed(v, work); !ok {
+			return judgement{reason: h.reason}
+		}
+		if h, ok := a.observed(v); !ok {
+			return judgement{reason: h.reason}
+		}
+	}
+	read := readable(m)
+	for _, x := range []struct {
+		name       string
+		expression *expression
+		then       judgement
+	}{
+		{"in progress", c.inProgress, judgement{known: true}},
+		{"failed", c.failed, judgement{known: true, failed: a.asks(valueDigest)}},
+	} {
+		holds, err := x.expression.maybe(read)
+		if err != nil {
+			return judgement{reason: words(object + ": " + err.Error())}
+		}
+		if holds {
+			x.then.reason = words(object + ": " + x.name + ": " + x.expression.text)
+			return x.then
+		}
+	}
+	return c.judgeCurrent(object, read)
+}
+
+func (c *check) judgeCurrent(object string, read map[string]any) judgement {
+	current, err := c.current.maybe(read)
+	if err != nil {
+		return judgement{reason: words(object + ": " + err.Error())}
+	}
+	if !current {
+		return judgement{known: true, reason: words(object + ": not current: " + c.current.text)}
+	}
+	degraded, err := c.degraded.maybe(read)
+	j := judgement{known: true, current: true, degraded: degraded && err == nil}
+	if j.degraded {
+		j.reason = words(object + ": " + c.degraded.text)
+	}
+	return j
+}
+
+// maybe evaluates an expression that may be left out.
+func (e *expression) maybe(values map[string]any) (bool, error) {
+	if e == nil {
+		return false, nil
+	}
+	return e.holds(values)
+}
+
+// askOf returns what AddOnFlow asked about an object.
+func askOf(work *workv1.ManifestWork, m workv1.ManifestResourceMeta) (ask, bool) {
+	for i := range work.Spec.ManifestConfigs {
+		id := work.Spec.ManifestConfigs[i].ResourceIdentifier
+		if id.Group != m.Group || id.Resource != m.Resource || id.Namespace != m.Namespace || id.Name != m.Name {
+			continue
+		}
+		if a, ok := askedOf(&work.Spec.ManifestConfigs[i]); ok {
+			return a, true
+		}
+	}
+	return ask{}, false
+}
+
+// readable is what expressions read about one object.
+func readable(m *workv1.ManifestCondition) map[string]any {
+	feedback := make(map[string]any, len(m.StatusFeedbacks.Values))
+	for i := range m.StatusFeedbacks.Values {
+		if value := plain(&m.StatusFeedbacks.Values[i].Value); value != nil {
+			feedback[m.StatusFeedbacks.Values[i].Name] = value
+		}
+	}
+	conditions := make(map[string]map[string]string, len(m.Conditions))
+	for i := range m.Conditions {
+		c := &m.Conditions[i]
+		conditions[c.Type] = map[string]string{"status": string(c.Status), "reason": c.Reason, "message": c.Message}
+	}
+	meta := m.ResourceMeta
+	return map[string]any{
+		feedbackVariable: feedback, conditionsVariable: conditions,
+		metadataKey:  map[string]string{"name": meta.Name, "namespace": meta.Namespace},
+		"apiVersion": schema.GroupVersion{Group: meta.Group, Version: meta.Version}.String(), "kind": meta.Kind,
+	}
+}
+
+// plain returns a feedback value as CEL reads it, nil for none.
+func plain(v *workv1.FieldValue) any {
+	switch {
+	case v.Type == workv1.Integer && v.Integer != nil:
+		return *v.Integer
+	case v.Type == workv1.String && v.String != nil:
+		return *v.String
+	case v.Type == workv1.Boolean && v.Boolean != nil:
+		return *v.Boolean
+	case v.Type == workv1.JsonRaw && v.JsonRaw != nil && len(*v.JsonRaw) <= maxRaw:
+		var value any
+		if utiljson.Unmarshal([]byte(*v.JsonRaw), &value) == nil {
+			return value
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package render
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Prober decides what of an add-on's works is health (OCM behaviour, rows 77 and
+// 78). The zero Prober is WorkloadAvailability. It is safe for concurrent use.
+//
+// Whatever the prober, a cluster is verified only when every part is applied and
+// available as it is now and every object that carries the digest echoed it.
+// Besides that are asked by
+//
+//	WorkloadAvailability    every workload: that no old pod is left and all run
+//	DeploymentAvailability  the same of Deployments
+//	Lease                   the same as WorkloadAvailability, and the agent's lease
+//	CEL                     the expressions
+//	Work, None              nothing
+type Prober struct {
+	kind   v1alpha1.ProberType
+	checks []check
+}
+
+// Report is what is known about an add-on on one cluster.
+type Report struct {
+	// AddOn is its name.
+	AddOn string
+	// Works of the cluster's namespace, whichever there are.
+	Works []*workv1.ManifestWork
+	// Available is that condition of the ManagedClusterAddOn, nil if there is none.
+	// Only prober Lease reads it, and then the klusterlet writes it.
+	Available *metav1.Condition
+}
+
+// Type returns the prober's type.
+func (p Prober) Type() v1alpha1.ProberType {
+	if p.kind == "" {
+		return v1alpha1.ProberWorkloadAvailability
+	}
+	return p.kind
+}
+
+// Mode returns what MCA.status.healthCheck.mode must be for it: with Lease the
+// klusterlet writes Available, with Customized it does not.
+func (p Prober) Mode() addonv1alpha1.HealthCheckMode {
+	if p.Type() == v1alpha1.ProberLease {
+		return addonv1alpha1.HealthCheckModeLease
+	}
+	return addonv1alpha1.HealthCheckModeCustomized
+}
+
+// probes reports whether the pods of a workload are asked for.
+func (p Prober) probes(a ask) bool {
+	switch p.Type() {
+	case v1alpha1.ProberWorkloadAvailability, v1alpha1.ProberLease:
+		return true
+	case v1alpha1.ProberDeploymentAvailability:
+		return a.id.Group == appsGroup && a.id.Resource == deploymentsResource
+	default:
+		return false
+	}
+}
+
+// hears reports whether a workload that says it gave up is believed. With CEL the
+// expressions say what is well, and a workload's own failure is one all the same.
+func (p Prober) hears(a ask) bool {
+	return p.probes(a) || p.Type() == v1alpha1.ProberCEL
+}
+
+// lease is the health that the agent's lease adds. What is known of it does not
+// tell which content renews it; so it is asked on top of the workloads.
+func (p Prober) lease(c *metav1.Condition) health {
+	h := health{applied: true, current: true, verified: true}
+	switch {
+	case p.Type() != v1alpha1.ProberLease:
+		return h
+	case c == nil || ownAvailable(c.Reason):
+		h.verified, h.reason = false, "the klusterlet has not reported the agent's lease"
+	case c.Status != metav1.ConditionTrue:
+		h.verified, h.reason = false, "lease: "+words(c.Message)
+	}
+	return h
+}
+
+// ownAvailable reports whether a reason of Available is one that AddonFlow writes:
+// our own word, left from another prober, is no lease.
+func ownAvailable(reason string) bool {
+	return slices.Contains([]string{
+		addonv1alpha1.AddonAvailableReasonWorkNotFound, addonv1alpha1.AddonAvailableReasonWorkNotApply,
+		addonv1alpha1.AddonAvailableReasonWorkApply, addonv1alpha1.AddonAvailableReasonNoProbeResult,
+		addonv1alpha1.AddonAvailableReasonProbeUnavailable, addonv1alpha1.AddonAvailableReasonProbeAvailable,
+	}, reason)
+}
