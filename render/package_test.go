@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"path"
 	"strings"
 	"testing"
@@ -178,5 +179,155 @@ func TestPackageRenders(t *testing.T) {
 	}
 	if got := at(packagedObjects(t, addOn.Content, Cluster{Name: "cluster1"})[1].Object, "data", "greeting"); got != "from the config" {
 		t.Errorf("without an annotation: %v", got)
+	}
+}
+
+// TestPackageSharesRenderings counts on the renderings being one and the same.
+func TestPackageSharesRenderings(t *testing.T) {
+	const deployment = "hello/chart/templates/deployment.yaml"
+	cases := map[string]struct {
+		commit tree
+		a, b   Cluster
+		shared bool
+		equal  bool
+	}{
+		"EqualInputs":        {packagedHello(), Cluster{Name: "a1"}, Cluster{Name: "b1"}, true, false},
+		"OtherVersionUnread": {packagedHello(), Cluster{Name: "a1", KubeVersion: "v1.32.0"}, Cluster{Name: "b1", KubeVersion: "v1.33.0"}, true, false},
+		"OtherVersionRead": {
+			packagedHello().edited(t, deployment, "{{ .Values.logLevel }}", "{{ .Capabilities.KubeVersion.Minor }}"),
+			Cluster{Name: "a1", KubeVersion: "v1.32.0"}, Cluster{Name: "b1", KubeVersion: "v1.33.0"}, false, false,
+		},
+		"SameVersionRead": {
+			packagedHello().edited(t, deployment, "{{ .Values.logLevel }}", "{{ .Capabilities.KubeVersion.Minor }}"),
+			Cluster{Name: "a1", KubeVersion: "v1.33.0"}, Cluster{Name: "b1", KubeVersion: "v1.33.0"}, true, false,
+		},
+		"OtherValues": {packagedHello(), Cluster{Name: "a1", Values: `{"logLevel":9}`}, Cluster{Name: "b1"}, false, false},
+		"DecidedByName": {
+			packagedHello().edited(t, deployment, "--cluster={{ .Values.clusterName }}", `--hash={{ sha256sum .Values.clusterName }}`),
+			Cluster{Name: "a1"}, Cluster{Name: "b1"}, false, false,
+		},
+		"NameOfDigits": {packagedHello(), Cluster{Name: "a1"}, Cluster{Name: "123"}, false, false},
+		"NoNameInIt": {
+			packagedHello().edited(t, deployment, "--cluster={{ .Values.clusterName }}", "--cluster"),
+			Cluster{Name: "a1"}, Cluster{Name: "123"}, true, true,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRenderer(t, loadPackaged(t, c.commit).Content)
+			render := func(cluster Cluster) Rendered {
+				cluster.Placements = []v1alpha1.PlacementReference{{Namespace: "hello", Name: "everyone"}}
+				rendered, err := r.Render(cluster)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if digest, err := r.Digest(cluster); err != nil || digest != rendered.Digest {
+					t.Errorf("Digest says %s, %v; want %s", digest, err, rendered.Digest)
+				}
+				return rendered
+			}
+			a, b := render(c.a), render(c.b)
+			if got := a.shared == b.shared; got != c.shared {
+				t.Errorf("shared is %v, want %v", got, c.shared)
+			}
+			if got := a.Digest == b.Digest; got != c.equal {
+				t.Errorf("the digests are equal: %v, want %v", got, c.equal)
+			}
+		})
+	}
+}
+
+// TestPackageInputsKey is equal exactly when what is rendered is, but for the name.
+func TestPackageInputsKey(t *testing.T) {
+	key := func(commit tree, c Cluster) string {
+		inputs, err := newRenderer(t, loadPackaged(t, commit).Content).Inputs(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inputs.Key
+	}
+	plain := packagedHello()
+	reads := plain.edited(t, "hello/chart/templates/settings.yaml", "quote .Values.greeting", "quote .Capabilities.KubeVersion.Minor")
+	base := Cluster{Name: "a1", KubeVersion: "v1.32.0"}
+	if key(plain, base) != key(plain, Cluster{Name: "b1", KubeVersion: "v1.33.0"}) {
+		t.Error("a version that nothing reads changes the key")
+	}
+	if key(reads, base) == key(reads, Cluster{Name: "a1", KubeVersion: "v1.33.0"}) {
+		t.Error("a version that the chart reads does not change the key")
+	}
+	if key(plain, base) == key(plain, Cluster{Name: "a1", Values: "{}"}) {
+		t.Error("values of the annotation do not change the key")
+	}
+	if key(plain, base) == key(plain.edited(t, "hello/chart/values.yaml", "from the chart", "else"), base) {
+		t.Error("a file of the chart does not change the key")
+	}
+}
+
+// TestPackageContentRoundTrip keeps everything in an AddOnRevision that rendering
+// needs, and its digest covers it.
+func TestPackageContentRoundTrip(t *testing.T) {
+	commit := packagedHello().with("hello/chart/files/logo.png", "\x89PNG\xff")
+	addOn := loadPackaged(t, commit)
+	body, err := addOn.Content.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := Decode(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := decoded.Digest()
+	if err != nil || digest != addOn.Digest {
+		t.Errorf("digest %s, %v; want %s", digest, err, addOn.Digest)
+	}
+	cluster := Cluster{Name: "cluster1", KubeVersion: "v1.33.0"}
+	if diff := cmp.Diff(packagedObjects(t, addOn.Content, cluster), packagedObjects(t, decoded, cluster)); diff != "" {
+		t.Errorf("rendered from the revision (-commit +revision):\n%s", diff)
+	}
+	for file, text := range commit {
+		if file == addOnFile || !strings.HasPrefix(file, "hello/chart/") {
+			continue
+		}
+		if changed := loadPackaged(t, commit.with(file, text+"\n# changed\n")); changed.Digest == addOn.Digest {
+			t.Errorf("%s is not covered by the digest", file)
+		}
+	}
+}
+
+// TestPackageOfManifests renders a folder of manifests with the guide's names.
+func TestPackageOfManifests(t *testing.T) {
+	commit := packagedHello().
+		edited(t, packageFile, "helm: {path: chart}", "manifests: {path: manifests}").
+		with("hello/manifests/agent.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  it: '{{ .ClusterName }} {{ .AddonInstallNamespace }} {{ .HubKubeConfigSecret }} {{ .InstallMode }} {{ .clusterName }}'\n  disk: {{ .NodeSelector.disk }}\n  replicas: '{{ .agent.replicas }}'\n").
+		with("hello/manifests/sub/b.json", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"it":"{{ include "greet" . }}"}}`).
+		with("hello/manifests/c.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n").
+		with("hello/manifests/_lib.tpl", `{{ define "greet" }}{{ .greeting }}{{ end }}`).
+		with("hello/manifests/README.md", "{{ not rendered")
+	objects := packagedObjects(t, loadPackaged(t, commit).Content, Cluster{Name: "cluster1"})
+	got := map[string]any{}
+	for _, o := range objects {
+		got[o.GetName()] = o.Object["data"]
+	}
+	want := map[string]any{
+		"a": map[string]any{"it": "cluster1 hello-agent hello-hub-kubeconfig Default cluster1", "disk": "ssd", "replicas": "2"},
+		"b": map[string]any{"it": "from the config"},
+		"c": nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("every .yaml, .yml and .json file (-want +got):\n%s", diff)
+	}
+}
+
+// TestPackageAnnotationIsTheClustersOwn says what is wrong with the annotation of one
+// cluster to that cluster only.
+func TestPackageAnnotationIsTheClustersOwn(t *testing.T) {
+	r := newRenderer(t, loadPackaged(t, packagedHello()).Content)
+	for _, bad := range []string{"[]", "{", `{"a":"` + namePlaceholder + `"}`, `{"a":"\ufdd0"}`} {
+		if _, err := r.Render(Cluster{Name: "a1", Values: bad}); !errors.Is(err, ErrInvalidValues) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if _, err := r.Render(Cluster{Name: "b1"}); err != nil {
+		t.Error(err)
 	}
 }

@@ -49,6 +49,8 @@ type Renderer struct {
 	mu     sync.Mutex
 	own    map[ownKey]*assignment
 	shared map[sharedKey]*sharedRendering
+	// digests of clusters that share with nobody.
+	digests map[aloneKey]string
 }
 
 // sharedKey tells apart what clusters of one name would get.
@@ -67,6 +69,15 @@ type sharedRendering struct {
 	kubeVersion      string
 }
 
+// aloneKey names one cluster's rendering.
+type aloneKey struct {
+	sharedKey
+	name string
+}
+
+// maxDigests bounds how many clusters' digests are remembered.
+const maxDigests = 20_000
+
 // maxShared bounds what is kept for annotations and configurations of clusters.
 const maxShared = 1024
 
@@ -84,6 +95,7 @@ func NewRenderer(c Content) (*Renderer, error) {
 		agents:     map[ConfigReference]*agentConfig{},
 		own:        map[ownKey]*assignment{},
 		shared:     map[sharedKey]*sharedRendering{},
+		digests:    map[aloneKey]string{},
 	}
 	if c.Package != nil {
 		r.pkg = parsePackage(c.AddOn, c.Package)
@@ -113,26 +125,57 @@ func (r *Renderer) agentConfig(c Config) *agentConfig {
 // that cannot be rendered for it, or ErrInvalidImageRegistries or ErrInvalidValues for
 // an annotation.
 func (r *Renderer) Render(c Cluster) (Rendered, error) {
+	rendered, _, err := r.render(c)
+	return rendered, err
+}
+
+// render tells as well whether the cluster shares its rendering with others.
+func (r *Renderer) render(c Cluster) (rendered Rendered, shares bool, err error) {
 	if c.Name == "" {
-		return Rendered{}, ErrNoClusterName
+		return Rendered{}, false, ErrNoClusterName
 	}
 	a := r.assignmentFor(c)
 	known := c.facts(a)
 	shared := r.sharedFor(a, known)
 	if shared.err != nil && !shared.alone() {
-		return Rendered{}, shared.err
+		return Rendered{}, false, shared.err
 	}
 	name, err := jsonText(c.Name)
 	if err != nil {
-		return Rendered{}, err
+		return Rendered{}, false, err
 	}
 	p := shared.rendering
-	if p.alone || p.collides(c.Name) || !p.sharesWith(c.Name) {
+	shares = !p.alone && !p.collides(c.Name) && p.sharesWith(c.Name)
+	if !shares {
 		if p, err = r.renderAlone(a, known, c.Name); err != nil {
-			return Rendered{}, err
+			return Rendered{}, false, err
 		}
 	}
-	return p.rendered(c.Name, name), nil
+	return p.rendered(c.Name, name), shares, nil
+}
+
+// Digest returns the digest of what Render returns. Of a cluster that shares its
+// rendering with nobody it is remembered, so that asking again renders nothing.
+func (r *Renderer) Digest(c Cluster) (string, error) {
+	a := r.assignmentFor(c)
+	key := aloneKey{sharedKey{a, c.facts(a)}, c.Name}
+	r.mu.Lock()
+	digest, known := r.digests[key]
+	r.mu.Unlock()
+	if known {
+		return digest, nil
+	}
+	rendered, shares, err := r.render(c)
+	if err != nil || shares {
+		return rendered.Digest, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.digests) >= maxDigests {
+		clear(r.digests)
+	}
+	r.digests[key] = rendered.Digest
+	return rendered.Digest, nil
 }
 
 // sharedFor returns what all clusters of an assignment share. Clusters of different

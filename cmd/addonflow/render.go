@@ -30,6 +30,8 @@ type renderOptions struct {
 	placements []string
 	addOn      string
 	registries string
+	values     string
+	version    string
 	output     string
 }
 
@@ -59,6 +61,8 @@ add-on's default configuration.`,
 	cmd.Flags().StringSliceVar(&o.placements, "placement", nil, "Install placement, namespace/name, that selects the cluster; may be repeated.")
 	cmd.Flags().StringVar(&o.addOn, "add-on", "", "Render this add-on alone.")
 	cmd.Flags().StringVar(&o.registries, "image-registries", "", "Value of the ManagedCluster's image-registries annotation.")
+	cmd.Flags().StringVar(&o.values, "values", "", "Value of the ManagedClusterAddOn's values annotation, for a package.")
+	cmd.Flags().StringVar(&o.version, "kube-version", "v1.33.0", "Kubernetes version of the cluster, for a package.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", outputObjects, "What to print: "+outputObjects+" or "+outputWorks+".")
 	return offline(cmd)
 }
@@ -125,7 +129,7 @@ func (o *renderOptions) render(addOn render.AddOn, placements []v1alpha1.Placeme
 	if err != nil {
 		return err
 	}
-	rendered, err := renderer.Render(render.Cluster{Name: o.cluster, Placements: selecting, ImageRegistries: o.registries})
+	rendered, err := renderer.Render(render.Cluster{Name: o.cluster, Placements: selecting, ImageRegistries: o.registries, Values: o.values, KubeVersion: o.version})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,9 @@ import (
 // imageRegistriesAnnotation on a ManagedCluster redirects images (OCM behaviour, row 71).
 const imageRegistriesAnnotation = clusterv1.ClusterImageRegistriesAnnotationKey
 
+// valuesAnnotation on a ManagedClusterAddOn holds values for its package, as JSON.
+const valuesAnnotation = "addon.open-cluster-management.io/values"
+
 // input turns an observation into what the planner reads. previous is the status
 // the ledger belongs to, after a change of target was entered into it.
 func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alpha1.AddOnRolloutStatus, now time.Time) (rollout.Input, error) {
@@ -150,8 +153,8 @@ func upToDate(m *member, r *render.Renderer) bool {
 	if len(m.works) == 0 || m.health.Digest == "" {
 		return false
 	}
-	rendered, err := r.Render(m.renderInput())
-	return err == nil && rendered.Digest == m.health.Digest
+	digest, err := r.Digest(m.renderInput())
+	return err == nil && digest == m.health.Digest
 }
 
 // renderInput is what of the member a rendering depends on.
@@ -159,6 +162,10 @@ func (m *member) renderInput() render.Cluster {
 	c := render.Cluster{Name: m.name, Placements: m.selectedBy, Configs: m.configs}
 	if m.cluster != nil {
 		c.ImageRegistries = m.cluster.Annotations[imageRegistriesAnnotation]
+		c.KubeVersion = m.cluster.Status.Version.Kubernetes
+	}
+	if m.addOn != nil {
+		c.Values = m.addOn.Annotations[valuesAnnotation]
 	}
 	return c
 }

@@ -203,7 +203,7 @@ func clusterChange() predicate.Predicate {
 			return ""
 		}
 		is, lost, back := reachable(c)
-		return fmt.Sprint(is, lost.Unix(), back.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation])
+		return fmt.Sprint(is, lost.Unix(), back.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation], c.Status.Version.Kubernetes)
 	}
 	p := predicate.Funcs{}
 	p.UpdateFunc = func(e event.UpdateEvent) bool { return facts(e.ObjectOld) != facts(e.ObjectNew) }

@@ -22,6 +22,9 @@ const (
 	defaultClusterSet = "default"
 )
 
+// kubeVersion is what every cluster reports.
+const kubeVersion = "v1.33.2"
+
 // Cluster is a cluster that joins.
 type Cluster struct {
 	Name        string
@@ -79,6 +82,7 @@ func (f *Fleet) join(ctx context.Context, c Cluster) error {
 	if err != nil {
 		return err
 	}
+	managed.Status.Version.Kubernetes = kubeVersion
 	for _, condition := range healthy() {
 		meta.SetStatusCondition(&managed.Status.Conditions, condition)
 	}
