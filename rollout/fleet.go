@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -18,6 +20,8 @@ type unit struct {
 
 	// member of the install set; leaving it, where nothing selects it any more.
 	member, leaving bool
+	// labelled: the label selector selects it.
+	labelled bool
 	// placement is the position of the last install placement that selects it; -1: none.
 	placement int
 	// departed is when it was first seen to be leaving; zero: it is not, or not noted.
@@ -103,23 +107,38 @@ func (p *planner) assignRoles() {
 		case u.c.Installed == Ours:
 			u.member = true
 			u.leaving = leavable && !u.selected()
+		case u.c.InstallDisabled && u.selected():
+			u.state, u.reason = Ignored, "its ManagedCluster disables automatic installation"
 		default:
 			u.member = u.selected() && p.spec.Removal == nil
-			u.state, u.reason = Ignored, "outside the install set: no install placement selects it"
+			u.state, u.reason = Ignored, "outside the install set: "+p.unselectedText()
 		}
 	}
 }
 
 // selected tells whether something installs the add-on on the cluster.
-func (u *unit) selected() bool { return u.placement >= 0 }
+func (u *unit) selected() bool { return u.placement >= 0 || u.labelled }
 
 // selective tells whether something selects who has the add-on; otherwise it is
 // installed by hand.
-func (p *planner) selective() bool { return p.byPlacements() }
+func (p *planner) selective() bool { return p.byPlacements() || p.selector != nil }
+
+func (p *planner) unselectedText() string {
+	if p.selector != nil {
+		return "its labels do not select it"
+	}
+	return "no install placement selects it"
+}
 
 // markSelected notes the last install placement of each cluster: of two that select
-// a cluster the later has it, as in OCM.
+// a cluster the later has it, as in OCM. By labels it is selected or not.
 func (p *planner) markSelected() {
+	if p.selector != nil {
+		for i := range p.units {
+			u := &p.units[i]
+			u.labelled = p.selector.Matches(labels.Set(u.c.Labels))
+		}
+	}
 	for i := range p.install {
 		for _, g := range p.install[i].Groups {
 			at := p.cursor()

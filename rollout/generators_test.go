@@ -113,6 +113,9 @@ func drawPolicy(t *rapid.T, in *rollout.Input, names []string) {
 			}
 			in.Spec.Stages = append(in.Spec.Stages, st)
 		}
+		if rapid.IntRange(0, 2).Draw(t, "by labels") == 0 {
+			in.Spec.Install, in.Spec.ClusterLabelSelector = &v1alpha1.Install{Type: "Manual"}, edge()
+		}
 		in.Placements = append(in.Placements, drawPlacement(t, "third", names))
 	case "strategy":
 		groups := slices.Concat(first.Groups, second.Groups)
@@ -127,6 +130,11 @@ func drawPolicy(t *rapid.T, in *rollout.Input, names []string) {
 		in.Placements[1].Groups[0].Clusters = slices.Concat(in.Placements[1].Groups[0].Clusters, unselected(in.Placements, names))
 	}
 }
+
+// edge selects the clusters with the labels of onEdge.
+func edge() *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels: onEdge()} }
+
+func onEdge() map[string]string { return map[string]string{"site": "edge"} }
 
 func unselected(pls []rollout.Placement, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -154,6 +162,10 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 			rollout.HealthVerified, rollout.HealthVerified, rollout.HealthProgressing, rollout.HealthFailed, rollout.HealthUnknown,
 		}).Draw(t, "health")},
 	}
+	if in.Spec.ClusterLabelSelector != nil && rapid.Bool().Draw(t, "on the edge") {
+		c.Labels = onEdge()
+	}
+	c.InstallDisabled = rapid.IntRange(0, 9).Draw(t, "install disabled") == 0
 	target := in.Spec.Target.Digest
 	c.UpToDate = c.Running == target || c.Running == "b" && rapid.IntRange(0, 5).Draw(t, "alike") == 0
 	c.UpToDateStable = in.Stable != "" && c.Running == in.Stable

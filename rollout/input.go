@@ -116,6 +116,10 @@ const (
 // Cluster is what was observed of one cluster.
 type Cluster struct {
 	Name string
+	// Labels of the ManagedCluster. Only Spec.ClusterLabelSelector reads them.
+	Labels map[string]string
+	// InstallDisabled: its ManagedCluster asks for no add-on to be installed by itself.
+	InstallDisabled bool
 	// Installed says whether and whose the ManagedClusterAddOn is.
 	Installed Installation
 	// JoinedAt is when it was created.

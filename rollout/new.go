@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -18,6 +21,8 @@ type planner struct {
 	// now decides what has passed; second, now rounded up, is what the ledger notes.
 	now, second    time.Time
 	target, stable string
+	// selector of clusters by label; nil: labels install nothing.
+	selector labels.Selector
 	// install placements as observed, in declared order.
 	install []Placement
 
@@ -81,6 +86,10 @@ func newPlanner(in *Input) *planner {
 	}
 	if in.Spec.Target != nil {
 		p.target = in.Spec.Target.Digest
+	}
+	if in.Spec.ClusterLabelSelector != nil && in.Spec.Removal == nil {
+		// One that cannot be read selects nobody; validPolicy says so.
+		p.selector, _ = metav1.LabelSelectorAsSelector(in.Spec.ClusterLabelSelector)
 	}
 	if p.byPlacements() && p.spec.Removal == nil {
 		for _, ip := range p.spec.Install.Placements {

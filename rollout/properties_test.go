@@ -90,7 +90,7 @@ func (w *world) happen() {
 	f := w.fleet
 	what := rapid.SampledFrom([]string{
 		"commit", "revert", "lose", "lose", "return", "return", "suspend", "resume", "policy", "unsettle", "settle",
-		"join", "gone", "collect", "hand-made", "deselect", "deselect", "select", "select", "approve", "disapprove",
+		"join", "gone", "collect", "hand-made", "deselect", "deselect", "select", "select", "approve", "disapprove", "disable install",
 	}).Draw(w.T, "event")
 	w.history = append(w.history, what)
 	switch what {
@@ -118,6 +118,9 @@ func (w *world) happen() {
 		g.Clusters = append(slices.Clone(g.Clusters), name)
 	case "deselect", "select":
 		w.selects(what == "select", w.cluster())
+	case "disable install":
+		c := f.Clusters[w.cluster()]
+		c.InstallDisabled = !c.InstallDisabled
 	case "approve":
 		_, f.Policy.ApprovedRemoval, _ = strings.Cut(f.Policy.Spec.Target.Commit, "sha1:")
 	case "disapprove":
@@ -133,8 +136,12 @@ func (w *world) happen() {
 	}
 }
 
-// selects makes the placements select a cluster, or none of them.
+// selects makes labels and placements select a cluster, or none of them.
 func (w *world) selects(is bool, name string) {
+	w.fleet.Clusters[name].Labels = nil
+	if is {
+		w.fleet.Clusters[name].Labels = onEdge()
+	}
 	pls := slices.Clone(w.fleet.Policy.Placements)
 	for i := range pls {
 		pls[i].Groups = slices.Clone(pls[i].Groups)

@@ -18,7 +18,7 @@ func (p *planner) act() {
 		}
 		if (u.c.Installed == NotInstalled || u.c.Installed == "") && !p.suspended() {
 			p.actions = append(p.actions, Action{
-				Cluster: u.c.Name, Kind: Install, Reason: "an install placement selects it",
+				Cluster: u.c.Name, Kind: Install, Reason: u.installReason(),
 			})
 		}
 		if u.entry != nil && !p.at(u.c, u.entry.revision) {
@@ -28,6 +28,13 @@ func (p *planner) act() {
 		}
 	}
 	slices.SortStableFunc(p.actions, func(a, b Action) int { return strings.Compare(a.Cluster, b.Cluster) })
+}
+
+func (u *unit) installReason() string {
+	if u.labelled {
+		return "its labels select it"
+	}
+	return "an install placement selects it"
 }
 
 // report is the plan but for the ledger. A group error turns it into a hold.

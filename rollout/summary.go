@@ -25,19 +25,26 @@ type Summary struct {
 	Percent int
 }
 
+// RemovalContext is the part of a context that tells of clusters that wait to be removed.
+// No stage can have that name.
+const RemovalContext = "removal_guard"
+
+// RemovalOver is the end of what RemovalContext tells.
+func RemovalOver() Summary {
+	return Summary{Context: RemovalContext, State: Success, Description: "nobody waits to be removed", Percent: 100}
+}
+
 // Summarise says what the commit is told: first the add-on, then each stage. A
 // strategy's only step says no more than the add-on and is left out.
 //
-// What holds a removal back stands behind what the add-on says.
+// What holds a removal back has a context of its own, RemovalContext, because the verdict
+// on a commit is final and clusters leave after it. It is pending while somebody waits;
+// whoever reports it ends it with RemovalOver when no plan says it any more.
 //
 // Once the rollout as a whole has an outcome, every stage has one: those that a
 // failure elsewhere keeps from starting fail with it.
 func Summarise(p Plan) []Summary {
-	whole := Summary{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}
-	if p.Guard != "" && p.Guard != p.Message {
-		whole.Description += "; " + p.Guard
-	}
-	said := []Summary{whole}
+	said := []Summary{{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}}
 	failed := ""
 	for _, st := range p.Stages {
 		if st.Phase == StageFailed {
@@ -50,6 +57,9 @@ func Summarise(p Plan) []Summary {
 			continue
 		}
 		said = append(said, summariseStage(st, p.Outcome, failed))
+	}
+	if p.Guard != "" && p.Guard != p.Message {
+		said = append(said, Summary{Context: RemovalContext, State: Pending, Description: p.Guard})
 	}
 	return said
 }

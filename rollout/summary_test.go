@@ -56,9 +56,10 @@ func TestSummarise(t *testing.T) {
 				},
 			},
 			[]rollout.Summary{
-				{State: rollout.Success, Description: "5/5 updated; 1 cluster to leave: grace period until 12:05 UTC", Percent: 100},
+				{State: rollout.Success, Description: "5/5 updated", Percent: 100},
 				{Context: "canary", State: rollout.Success, Description: "2/2", Percent: 100},
 				{Context: "everyone", State: rollout.Success, Description: "3/3", Percent: 100},
+				{Context: rollout.RemovalContext, State: rollout.Pending, Description: "1 cluster to leave: grace period until 12:05 UTC"},
 			},
 		},
 		"success with a failure within the budget": {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
@@ -19,6 +20,8 @@ const (
 	InvalidDuration = "InvalidDuration"
 	// DuplicatePlacement: a placement that is listed twice.
 	DuplicatePlacement = "DuplicatePlacement"
+	// InvalidLabelSelector: labels that cannot select, or select beside placements.
+	InvalidLabelSelector = "InvalidLabelSelector"
 	// DuplicateStage: two stages of one name.
 	DuplicateStage = "DuplicateStage"
 )
@@ -80,10 +83,35 @@ func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
 	if limit := spec.RevisionHistoryLimit; limit != nil && *limit < 0 {
 		f.add("revisionHistoryLimit", fmt.Sprintf("%d: %s", *limit, errNegative), "give the number of revisions to keep, or omit it for 10")
 	}
+	f.selector(spec)
 	if spec.Install != nil {
 		f.install(*spec.Install)
 	}
 	return f
+}
+
+// selector checks clusterLabelSelector, which with placements would be a second answer
+// to the question who gets the add-on.
+func (f *findings) selector(spec v1alpha1.AddOnRolloutSpec) {
+	const field = "clusterLabelSelector"
+	if spec.ClusterLabelSelector == nil {
+		return
+	}
+	found := validation.ValidateLabelSelector(spec.ClusterLabelSelector,
+		validation.LabelSelectorValidationOptions{}, nil)
+	for _, err := range found {
+		*f = append(*f, FieldError{
+			Field: field + "." + err.Field, Reason: InvalidLabelSelector, Message: err.ErrorBody(),
+			Hint: "labels and operators are those of a Kubernetes label selector",
+		})
+	}
+	if spec.Install != nil && spec.Install.Type == installPlacements {
+		*f = append(*f, FieldError{
+			Field: field, Reason: InvalidLabelSelector,
+			Message: "the ClusterManagementAddOn installs by placements, which exclude it",
+			Hint:    "set its installStrategy.type to Manual, or select by labels in a Placement",
+		})
+	}
 }
 
 func (f *findings) stages(stages []v1alpha1.Stage) {

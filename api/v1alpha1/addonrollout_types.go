@@ -28,7 +28,8 @@ const (
 )
 
 // AddOnRolloutSpec is policy: who gets the add-on and how fast. A user declares
-// strategy or stages, health, suspend and revisionHistoryLimit in Git; target, install
+// strategy or stages, clusterLabelSelector, health, suspend and revisionHistoryLimit
+// in Git; target, install
 // and removal are written by AddOnFlow from the same commit and refused in Git.
 // +kubebuilder:validation:XValidation:rule="!(has(self.strategy) && has(self.stages) && size(self.stages) > 0)",message="strategy and stages exclude each other"
 type AddOnRolloutSpec struct {
@@ -43,6 +44,12 @@ type AddOnRolloutSpec struct {
 	// +listMapKey=name
 	// +optional
 	Stages []Stage `json:"stages,omitempty"`
+
+	// ClusterLabelSelector installs the add-on on every cluster whose ManagedCluster has
+	// these labels (seed install-strategy). The ClusterManagementAddOn's installStrategy
+	// must be Manual beside it. An empty selector selects every cluster.
+	// +optional
+	ClusterLabelSelector *metav1.LabelSelector `json:"clusterLabelSelector,omitempty"`
 
 	// Suspend admits nobody further; what runs goes on and is repaired.
 	// +optional

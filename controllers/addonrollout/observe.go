@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -59,6 +60,9 @@ type member struct {
 	configs []render.Config
 	// hindered is why it cannot be given anything now; nil where nothing is in the way.
 	hindered *hindrance
+	// had is the install placement that selected the cluster when its works were
+	// written, where none does any more; nil: none, or not known.
+	had *v1alpha1.PlacementReference
 	// health is what the works say about what they ask for now.
 	health render.Observation
 }
@@ -142,10 +146,10 @@ func (r *Reconciler) readMembers(ctx context.Context, o *observation) ([]*member
 	if err := r.joinAddOns(ctx, o.rollout.Name, get); err != nil {
 		return nil, err
 	}
-	if err := r.joinWorks(ctx, o.rollout.Name, byName); err != nil {
+	if err := r.joinClusters(ctx, labelSelector(o.rollout), byName, get); err != nil {
 		return nil, err
 	}
-	if err := r.joinClusters(ctx, byName); err != nil {
+	if err := r.joinWorks(ctx, o.rollout.Name, byName); err != nil {
 		return nil, err
 	}
 	members := make([]*member, 0, len(byName))
@@ -225,15 +229,21 @@ func (r *Reconciler) joinWorks(ctx context.Context, addOn string, byName map[str
 	return nil
 }
 
-// joinClusters enters the ManagedClusters of the members.
-func (r *Reconciler) joinClusters(ctx context.Context, byName map[string]*member) error {
+// joinClusters enters the ManagedClusters of the members, and those that the selector
+// makes members.
+func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName map[string]*member, get func(string) *member) error {
 	var list clusterv1.ManagedClusterList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list managed clusters: %w", err)
 	}
 	for i := range list.Items {
-		if m := byName[list.Items[i].Name]; m != nil {
-			m.cluster = &list.Items[i]
+		c := &list.Items[i]
+		m := byName[c.Name]
+		if m == nil && s.Matches(labels.Set(c.Labels)) {
+			m = get(c.Name)
+		}
+		if m != nil {
+			m.cluster = c
 		}
 	}
 	return nil

@@ -53,6 +53,9 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		}
 	}
 	in.Clusters = make([]rollout.Cluster, 0, len(o.members))
+	if err := r.recall(ctx, o); err != nil {
+		return rollout.Input{}, err
+	}
 	for _, m := range o.members {
 		in.Clusters = append(in.Clusters, plannedCluster(m, target, stable))
 	}
@@ -70,6 +73,9 @@ func plannedCluster(m *member, target, stable *render.Renderer) rollout.Cluster 
 	}
 	if m.addOn != nil {
 		c.JoinedAt = m.addOn.CreationTimestamp.Time
+	}
+	if m.cluster != nil {
+		c.Labels, c.InstallDisabled = m.cluster.Labels, installDisabled(m.cluster)
 	}
 	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.cluster)
 	switch {
@@ -160,6 +166,9 @@ func upToDate(m *member, r *render.Renderer) bool {
 // renderInput is what of the member a rendering depends on.
 func (m *member) renderInput() render.Cluster {
 	c := render.Cluster{Name: m.name, Placements: m.selectedBy, Configs: m.configs}
+	if m.had != nil {
+		c.Placements = []v1alpha1.PlacementReference{*m.had}
+	}
 	if m.cluster != nil {
 		c.ImageRegistries = m.cluster.Annotations[imageRegistriesAnnotation]
 		c.KubeVersion = m.cluster.Status.Version.Kubernetes

@@ -40,8 +40,11 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 		l.Retry()
 	}
 	said := summaries(t)
+	if t.err == nil && t.plan.Guard == "" && slices.Contains(l.Open(sha), contextName(o, rollout.RemovalContext)) {
+		said = append(said, rollout.RemovalOver())
+	}
 	for _, s := range said {
-		l.Want(statusOf(o, sha, forge.ContextName(o.source, contextParts(ro.Name, s.Context)...), s), s.Percent)
+		l.Want(statusOf(o, sha, contextName(o, s.Context), s), s.Percent)
 	}
 	if t.err == nil && allSettled(o.placements) {
 		endDropped(l, o, sha, said)
@@ -67,7 +70,7 @@ func endDropped(l *forge.Ledger, o *observation, sha string, said []rollout.Summ
 	whole := said[0]
 	known := map[string]bool{}
 	for _, s := range said {
-		known[forge.ContextName(o.source, contextParts(o.rollout.Name, s.Context)...)] = true
+		known[contextName(o, s.Context)] = true
 	}
 	for _, context := range l.Open(sha) {
 		if known[context] {
@@ -102,12 +105,12 @@ func summaries(t *turn) []rollout.Summary {
 	return []rollout.Summary{s}
 }
 
-// contextParts are the parts of a context below the source's.
-func contextParts(addOn, stage string) []string {
-	if stage == "" {
-		return []string{addOn}
+// contextName is the context of the add-on, or of a part of it.
+func contextName(o *observation, part string) string {
+	if part == "" {
+		return forge.ContextName(o.source, o.rollout.Name)
 	}
-	return []string{addOn, stage}
+	return forge.ContextName(o.source, o.rollout.Name, part)
 }
 
 // commitOf returns the sha of <ref>@sha1:<sha>, or "".

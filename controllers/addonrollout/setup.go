@@ -74,7 +74,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(addOnOfWork))).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement(client.Object.GetName))).
 		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement(placementOfDecision))).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChange())).
+		Watches(&clusterv1.ManagedCluster{}, r.clusterEvents()).
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofSource), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), builder.WithPredicates(createdOrDeleted())).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnRolloutKind)).
@@ -154,11 +154,6 @@ func (r *Reconciler) ofPlacement(name func(client.Object) string) handler.MapFun
 	}
 }
 
-// ofCluster wakes every rollout: any of them may have the cluster.
-func (r *Reconciler) ofCluster(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.rollouts(ctx)
-}
-
 // ofSource wakes the rollouts of a source, whose commitStatus may have changed.
 func (r *Reconciler) ofSource(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
@@ -203,7 +198,8 @@ func clusterChange() predicate.Predicate {
 			return ""
 		}
 		is, lost, back := reachable(c)
-		return fmt.Sprint(is, lost.Unix(), back.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation], c.Status.Version.Kubernetes)
+		return fmt.Sprint(is, lost.Unix(), back.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation],
+			c.Status.Version.Kubernetes, installDisabled(c))
 	}
 	p := predicate.Funcs{}
 	p.UpdateFunc = func(e event.UpdateEvent) bool { return facts(e.ObjectOld) != facts(e.ObjectNew) }

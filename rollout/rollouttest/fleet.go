@@ -43,6 +43,9 @@ type Cluster struct {
 	Installed rollout.Installation
 	JoinedAt  time.Time
 	Gone      bool
+	// Labels and InstallDisabled are of its ManagedCluster.
+	Labels          map[string]string
+	InstallDisabled bool
 
 	reachable bool
 	since     time.Time // when reachable last changed
@@ -228,7 +231,7 @@ func (f *Fleet) Input() rollout.Input {
 func (f *Fleet) observe(c *Cluster) rollout.Cluster {
 	o := rollout.Cluster{
 		Name: c.Name, Installed: c.Installed, JoinedAt: c.JoinedAt, Gone: c.Gone,
-		Reachable: c.reachable, Running: c.Running, Health: c.health(f.Now),
+		Labels: c.Labels, InstallDisabled: c.InstallDisabled, Reachable: c.reachable, Running: c.Running, Health: c.health(f.Now),
 	}
 	if c.reachable {
 		o.ReachableSince = c.since

@@ -108,7 +108,7 @@ func (n *naive) members() []string {
 	for _, c := range n.in.Clusters {
 		wanted := n.wanted(c.Name)
 		has := c.Installed == rollout.Ours || c.Installed == rollout.HandMade
-		if !c.Gone && (has || wanted && c.Installed != rollout.Deleting) {
+		if !c.Gone && (has || wanted && !c.InstallDisabled && c.Installed != rollout.Deleting) {
 			names = append(names, c.Name)
 		}
 	}
@@ -118,6 +118,14 @@ func (n *naive) members() []string {
 
 // wanted tells whether something installs the add-on on a cluster, in motion or not.
 func (n *naive) wanted(name string) bool {
+	if s := n.in.Spec.ClusterLabelSelector; s != nil {
+		for key, value := range s.MatchLabels {
+			if n.clusters[name].Labels[key] != value {
+				return false
+			}
+		}
+		return true
+	}
 	for _, pl := range n.installPlacements() {
 		if selects(pl, name) {
 			return true
@@ -129,7 +137,8 @@ func (n *naive) wanted(name string) bool {
 // leaving tells whether nothing selects a cluster of ours any more.
 func (n *naive) leaving(name string) bool {
 	pls := n.installPlacements()
-	if n.in.Spec.Install == nil || n.in.Spec.Install.Type != "Placements" || n.anyDistrusted(pls) {
+	byPlacements := n.in.Spec.Install != nil && n.in.Spec.Install.Type == "Placements"
+	if !byPlacements && n.in.Spec.ClusterLabelSelector == nil || n.anyDistrusted(pls) {
 		return false
 	}
 	return !n.wanted(name) && n.clusters[name].Installed == rollout.Ours

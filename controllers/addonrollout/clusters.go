@@ -1,0 +1,106 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// labelSelector says which ManagedClusters the rollout's labels select: none without
+// a selector, or with one that cannot be read, which the planner refuses.
+func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
+	if ro.Spec.ClusterLabelSelector == nil {
+		return labels.Nothing()
+	}
+	s, err := metav1.LabelSelectorAsSelector(ro.Spec.ClusterLabelSelector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return s
+}
+
+// installDisabled reports whether a ManagedCluster asks for no add-on to be installed
+// by itself (OCM behaviour, row 26).
+func installDisabled(c *clusterv1.ManagedCluster) bool {
+	return strings.EqualFold(c.Annotations[addonv1alpha1.DisableAddonAutomaticInstallationAnnotationKey], "true")
+}
+
+// clusterEvents wakes every rollout when a ManagedCluster comes, goes, or changes in
+// what any of them reads, and when only labels change those whose selector that
+// concerns: OCM labels a cluster whenever the health of an add-on changes there.
+func (r *Reconciler) clusterEvents() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(q queue, requests []reconcile.Request) {
+		for _, request := range requests {
+			q.Add(request)
+		}
+	}
+	changed := clusterChange()
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { wake(q, r.rollouts(ctx)) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { wake(q, r.rollouts(ctx)) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			before, after := labels.Set(e.ObjectOld.GetLabels()), labels.Set(e.ObjectNew.GetLabels())
+			switch {
+			case changed.Update(e):
+				wake(q, r.rollouts(ctx))
+			case !labels.Equals(before, after):
+				wake(q, r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
+					s := labelSelector(ro)
+					return s.Matches(before) != s.Matches(after)
+				}))
+			}
+		},
+	}
+}
+
+// recall finds, for each cluster of ours that no install placement selects any more,
+// the one that gave it what it runs. Until it is removed, or selected again, it is
+// rendered as what it had: neither repaired to the defaults nor taken for changed.
+//
+// What it runs is known by its digest; where the body of the revision is gone, nothing
+// is, and the cluster is left alone.
+func (r *Reconciler) recall(ctx context.Context, o *observation) error {
+	if o.rollout.Spec.Install == nil {
+		return nil
+	}
+	placements := o.rollout.Spec.Install.Placements
+	for _, m := range o.members {
+		if len(m.selectedBy) > 0 || installation(m.addOn) != rollout.Ours || m.health.Digest == "" || len(placements) == 0 {
+			continue
+		}
+		renderer, err := r.renderers.get(ctx, o.rollout.Namespace, o.rollout.Name, m.health.Revision)
+		switch {
+		case errors.Is(err, errRevisionMissing):
+		case err != nil:
+			return err
+		default:
+			m.recall(renderer, placements)
+		}
+	}
+	return nil
+}
+
+// recall sets had to the last of the placements that gives what the member runs, if
+// the defaults do not.
+func (m *member) recall(runs *render.Renderer, placements []v1alpha1.InstallPlacement) {
+	for i := len(placements) - 1; i >= 0 && !upToDate(m, runs); i-- {
+		m.had = &placements[i].PlacementReference
+	}
+	if m.had != nil && !upToDate(m, runs) {
+		m.had = nil
+	}
+}

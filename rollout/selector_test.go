@@ -1,0 +1,206 @@
+package rollout_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// byLabels is a fleet of three clusters on the edge that have the add-on, a fourth
+// there without it, and a fifth elsewhere.
+func byLabels() *rollouttest.Fleet {
+	names := rollouttest.Names(3)
+	f := rollouttest.NewFleet("v1", names...)
+	f.Policy.Spec.Install = &v1alpha1.Install{Type: "Manual"}
+	f.Policy.Spec.ClusterLabelSelector = edge()
+	f.Join("cluster-04")
+	f.Join("cluster-05")
+	for _, name := range rollouttest.Names(4) {
+		f.Clusters[name].Labels = onEdge()
+	}
+	return f
+}
+
+// TestRow93ClusterLabelSelector is who gets the add-on by labels, and who loses it.
+func TestRow93ClusterLabelSelector(t *testing.T) {
+	nobody := map[string]string(nil)
+	for name, tc := range map[string]struct {
+		reason  string
+		change  func(*rollouttest.Fleet)
+		after   time.Duration
+		install []string
+		removed []string
+		why     map[string]string
+	}{
+		"labels select": {
+			reason: "who has the labels gets the add-on", change: func(*rollouttest.Fleet) {},
+			install: []string{"cluster-04"},
+		},
+		"an empty selector": {
+			reason: "it selects everybody, as everywhere in Kubernetes",
+			change: func(f *rollouttest.Fleet) {
+				f.Policy.Spec.ClusterLabelSelector = &metav1.LabelSelector{}
+			},
+			install: []string{"cluster-04", "cluster-05"},
+		},
+		"a label is removed": {
+			reason:  "the cluster waits out its grace period like one that left a placement",
+			change:  func(f *rollouttest.Fleet) { f.Clusters["cluster-02"].Labels = nobody },
+			install: []string{"cluster-04"},
+			why:     map[string]string{"cluster-02": "nothing selects it any more: grace period until 12:05 UTC"},
+		},
+		"a label is removed for good": {
+			reason: "it loses the add-on after the grace period",
+			change: func(f *rollouttest.Fleet) { f.Clusters["cluster-02"].Labels = nobody },
+			after:  5 * time.Minute, install: []string{"cluster-04"}, removed: []string{"cluster-02"},
+		},
+		"hand-made without the labels": {
+			reason: "it stays, whatever its labels", after: time.Hour,
+			change: func(f *rollouttest.Fleet) {
+				f.Clusters["cluster-02"].Labels, f.Clusters["cluster-02"].Installed = nobody, rollout.HandMade
+			},
+			install: []string{"cluster-04"},
+		},
+		"the selector is removed": {
+			reason: "Manual removes nobody and installs nobody", after: time.Hour,
+			change: func(f *rollouttest.Fleet) { f.Policy.Spec.ClusterLabelSelector = nil },
+		},
+		"installation disabled": {
+			reason: "nothing is installed where the ManagedCluster asks for that, and what is there stays", after: time.Hour,
+			change: func(f *rollouttest.Fleet) {
+				f.Clusters["cluster-02"].InstallDisabled, f.Clusters["cluster-04"].InstallDisabled = true, true
+			},
+			why: map[string]string{"cluster-04": "its ManagedCluster disables automatic installation"},
+		},
+		"terminating": {
+			reason: "it is left alone", after: time.Hour,
+			change: func(f *rollouttest.Fleet) {
+				f.Clusters["cluster-02"].Labels, f.Clusters["cluster-02"].Gone, f.Clusters["cluster-04"].Gone = nobody, true, true
+			},
+			why: map[string]string{"cluster-04": "its ManagedCluster is terminating or absent"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := byLabels()
+			tc.change(f)
+			first, err := rollout.New(f.Input())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Store(first)
+			f.Now = f.Now.Add(tc.after)
+			plan, err := rollout.New(f.Input())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.install, acted(plan, rollout.Install)); diff != "" {
+				t.Errorf("%s (-want +installed):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.removed, acted(plan, rollout.Remove)); diff != "" {
+				t.Errorf("%s (-want +removed):\n%s", tc.reason, diff)
+			}
+			for cluster, want := range tc.why {
+				if got, _ := plan.Why(cluster); got.Reason != want {
+					t.Errorf("%s: %s says %q, want %q", tc.reason, cluster, got.Reason, want)
+				}
+			}
+		})
+	}
+}
+
+func acted(plan rollout.Plan, kind rollout.ActionKind) []string {
+	var names []string
+	for _, a := range plan.Actions {
+		if a.Kind == kind {
+			names = append(names, a.Cluster)
+		}
+	}
+	return names
+}
+
+// TestSwitchingInstallStrategy switches who says who gets the add-on, in both
+// directions between each two: nobody that the new one selects is touched, and nobody
+// at all is removed by Manual.
+func TestSwitchingInstallStrategy(t *testing.T) {
+	manual := func(f *rollouttest.Fleet) {
+		f.Policy.Spec.Install, f.Policy.Spec.ClusterLabelSelector = &v1alpha1.Install{Type: "Manual"}, nil
+	}
+	placements := func(f *rollouttest.Fleet) {
+		f.Policy.Spec.Install, f.Policy.Spec.ClusterLabelSelector = installedBy("all"), nil
+	}
+	byLabel := func(f *rollouttest.Fleet) {
+		f.Policy.Spec.Install, f.Policy.Spec.ClusterLabelSelector = &v1alpha1.Install{Type: "Manual"}, edge()
+	}
+	for name, tc := range map[string]struct {
+		from, to func(*rollouttest.Fleet)
+		removed  []string
+	}{
+		"Placements to Manual":         {placements, manual, nil},
+		"labels to Manual":             {byLabel, manual, nil},
+		"Manual to Placements":         {manual, placements, []string{"cluster-03"}},
+		"Manual to labels":             {manual, byLabel, []string{"cluster-03"}},
+		"Placements to labels":         {placements, byLabel, []string{"cluster-03"}},
+		"labels to Placements":         {byLabel, placements, []string{"cluster-03"}},
+		"Placements to Placements":     {placements, placements, []string{"cluster-03"}},
+		"Placements with none: Manual": {placements, func(f *rollouttest.Fleet) { f.Policy.Spec.Install = nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := rollouttest.NewFleet("v1", rollouttest.Names(4)...)
+			f.Policy.Placements = []rollout.Placement{placement("all", "cluster-01", "cluster-02")}
+			for _, c := range []string{"cluster-01", "cluster-02"} {
+				f.Clusters[c].Labels = onEdge()
+			}
+			f.Clusters["cluster-04"].Installed = rollout.HandMade
+			tc.from(f)
+			tc.to(f)
+			var removed []string
+			for range 6 {
+				plan, err := rollout.New(f.Input())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, a := range plan.Actions {
+					if a.Kind != rollout.Remove {
+						t.Errorf("%s %s: %s", a.Kind, a.Cluster, a.Reason)
+					}
+				}
+				removed = append(removed, acted(plan, rollout.Remove)...)
+				f.Store(plan)
+				f.CarryOut(plan.Actions)
+				f.Collect()
+				f.Now = f.Now.Add(time.Minute)
+			}
+			if !slices.Equal(removed, tc.removed) {
+				t.Errorf("removed %v, want %v", removed, tc.removed)
+			}
+		})
+	}
+}
+
+// TestLabelSelectorRefused: labels that cannot select are an error, and so are labels
+// beside placements.
+func TestLabelSelectorRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec v1alpha1.AddOnRolloutSpec
+		want string
+	}{
+		"a value that is no label":      {v1alpha1.AddOnRolloutSpec{ClusterLabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "a b"}}}, "clusterLabelSelector.matchLabels"},
+		"an operator that is not there": {v1alpha1.AddOnRolloutSpec{ClusterLabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "site", Operator: "Is"}}}}, "clusterLabelSelector.matchExpressions[0].operator"},
+		"beside placements":             {v1alpha1.AddOnRolloutSpec{ClusterLabelSelector: edge(), Install: installedBy("all")}, "clusterLabelSelector: the ClusterManagementAddOn installs by placements"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := rollout.Validate(tc.spec)
+			if len(found) != 1 || !strings.HasPrefix(found[0].Error(), tc.want) || found[0].Reason != rollout.InvalidLabelSelector {
+				t.Errorf("%v, want one that begins with %q", found, tc.want)
+			}
+		})
+	}
+}
