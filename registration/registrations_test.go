@@ -31,6 +31,7 @@ func TestRegistrations(t *testing.T) {
 		reason string
 		specs  []addonv1alpha1.RegistrationSpec
 		found  []addonv1alpha1.RegistrationConfig
+		driver string
 		want   []addonv1alpha1.RegistrationConfig
 		fails  bool
 	}{
@@ -44,7 +45,7 @@ func TestRegistrations(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Registrations(tc.specs, "hello", "c1", tc.found)
+			got, err := Registrations(tc.specs, "hello", "c1", Found{Registrations: tc.found, Driver: tc.driver})
 			if (err != nil) != tc.fails {
 				t.Fatalf("%s: error %v", tc.reason, err)
 			}

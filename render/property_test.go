@@ -157,7 +157,11 @@ func objectTexts(t *rapid.T, r Rendered) []string {
 }
 
 func encodedOptions(t *rapid.T, r Rendered) string {
-	text, err := json.Marshal([]any{r.options(), r.deleteOption(), r.shared.executor})
+	told := []any{r.options(), r.deleteOption(), r.shared.executor}
+	if len(r.Registration) > 0 {
+		told = append(told, r.Registration)
+	}
+	text, err := json.Marshal(told)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ const digestVersionRendered = "v1"
 
 // sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of
 // its objects, in the template's order, and of what else the works of the cluster
-// are told (manifestConfigs, deleteOption, executor), before our marks. Summing
+// are told (manifestConfigs, deleteOption, executor) and of how its agent registers,
+// before our marks. Summing
 // the objects apart lets the large ones, which seldom hold the cluster's name, be
 // summed once.
 func (p *rendering) sum(f fill) string {
@@ -93,9 +94,15 @@ func (p *rendering) sum(f fill) string {
 
 // seal completes a rendering once its objects stand.
 func (p *rendering) seal() error {
-	settings, err := json.Marshal([]any{p.options, p.deleteOption, p.executor})
+	told := []any{p.options, p.deleteOption, p.executor}
+	if len(p.registration) > 0 {
+		// Who the agent is on the hub and what it may do there is rolled out like
+		// what it runs: cluster by cluster.
+		told = append(told, p.registration)
+	}
+	settings, err := json.Marshal(told)
 	if err != nil {
-		return fmt.Errorf("manifestConfigs, deleteOption or executor cannot be encoded: %w", err)
+		return fmt.Errorf("manifestConfigs, deleteOption, executor or registration cannot be encoded: %w", err)
 	}
 	p.settings = cut(settings)
 	p.optionsVary = !p.settings.same()
@@ -149,7 +156,8 @@ func named(text, cluster string) string {
 // must not be changed.
 type Rendered struct {
 	// Digest is the value of addonflow.io/digest: equal for equal objects,
-	// manifestConfigs, deleteOption and executor, whatever they were rendered from.
+	// manifestConfigs, deleteOption, executor and registration, whatever they were
+	// rendered from.
 	Digest string
 	// Template is the name of the AddOnTemplate, "" when an AddOnPackage is rendered.
 	Template string

@@ -74,7 +74,4 @@ const (
 	// has none.
 	ProbeDegraded    = "ProbeDegraded"
 	ProbeNotDegraded = "ProbeNotDegraded"
-	// NotYetSupported is the reason of RegistrationApplied=False while hub-side
-	// registration (approval, signing, RBAC) is not part of AddonFlow.
-	NotYetSupported = "NotYetSupported"
 )

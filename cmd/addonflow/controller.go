@@ -18,6 +18,7 @@ import (
 
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/registration"
 )
 
 // controllerOptions are the flags of `addonflow controller`, named as Flux's
@@ -31,6 +32,8 @@ type controllerOptions struct {
 	addonManager   string
 	parkAfter      time.Duration
 	removalGrace   time.Duration
+	hubRoles       []string
+	caNamespaces   []string
 	client         client.Options
 	logger         logger.Options
 	leaderElection leaderelection.Options
@@ -69,6 +72,10 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"How long a cluster lost after admission keeps its slot where no progressDeadline is set.")
 	fs.DurationVar(&o.removalGrace, "removal-grace-period", addonrollout.DefaultRemovalGrace,
 		"How long a removal beyond the budget waits, and the period of the budget.")
+	fs.StringSliceVar(&o.hubRoles, "allowed-hub-roles", nil,
+		"Roles that templates may give to their agents besides those with the label "+registration.AllowLabel+"=true: ClusterRole/<name> or Role/<namespace>/<name>.")
+	fs.StringSliceVar(&o.caNamespaces, "signing-ca-namespaces", []string{registration.DefaultSigningNamespace},
+		"The namespaces whose Secrets templates may name as a signing CA.")
 	o.client.BindFlags(fs)
 	o.logger.BindFlags(fs)
 	o.leaderElection.BindFlags(fs)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/metrics"
 	"github.com/fluxcd/pkg/runtime/pprof"
 	"github.com/fluxcd/pkg/runtime/probes"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -32,6 +35,8 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/forge"
+	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/registration"
 )
 
 // controllerName is the field manager, event source and lease name.
@@ -87,10 +92,12 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.AddOnSource{}:     {Namespaces: own},
-			&v1alpha1.AddOnRollout{}:    {Namespaces: own},
-			&workv1.ManifestWork{}:      {Label: addonrollout.WorkSelector()},
-			&clusterv1.ManagedCluster{}: {Transform: addonrollout.TrimManagedCluster},
+			&v1alpha1.AddOnSource{}:                     {Namespaces: own},
+			&v1alpha1.AddOnRollout{}:                    {Namespaces: own},
+			&workv1.ManifestWork{}:                      {Label: addonrollout.WorkSelector()},
+			&clusterv1.ManagedCluster{}:                 {Transform: addonrollout.TrimManagedCluster},
+			&certificatesv1.CertificateSigningRequest{}: {Label: agents.Selector()},
+			&rbacv1.RoleBinding{}:                       {Label: agents.Selector()},
 			// The managed fields of these name a foreign writer.
 			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: addonrollout.KeepWhole},
 		},
@@ -110,11 +117,14 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 		return fmt.Errorf("cannot set up commit statuses: %w", err)
 	}
 	parts := shared{
-		mgr: mgr, recorder: recorder, desk: desk, mode: mode,
+		mgr: mgr, recorder: recorder, desk: desk, book: agents.NewBook(), mode: mode,
 		metrics: runtimecontroller.NewMetrics(mgr, gotk, v1alpha1.Finalizer),
 	}
 	if err := o.setupRollouts(ctx, parts); err != nil {
 		return fmt.Errorf("cannot set up rollouts: %w", err)
+	}
+	if err := o.setupAgents(ctx, parts); err != nil {
+		return fmt.Errorf("cannot set up registration: %w", err)
 	}
 	if err := o.setupSources(parts); err != nil {
 		return fmt.Errorf("cannot set up sources: %w", err)
@@ -127,6 +137,7 @@ type shared struct {
 	mgr      ctrl.Manager
 	recorder *events.Recorder
 	desk     *forge.Desk
+	book     *agents.Book
 	mode     addonsource.Mode
 	metrics  runtimecontroller.Metrics
 }
@@ -139,6 +150,7 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		Recorder:          s.recorder,
 		Metrics:           s.metrics,
 		Desk:              s.desk,
+		Agents:            s.book,
 		Clock:             clock.RealClock{},
 		ParkAfter:         o.parkAfter,
 		RemovalGrace:      o.removalGrace,
@@ -150,6 +162,30 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 	}, crtmetrics.Registry)
 }
 
+// setupAgents registers the controllers that let agents onto the hub.
+func (o *controllerOptions) setupAgents(ctx context.Context, s shared) error {
+	options := agents.Options{
+		Client:            client.WithFieldOwner(s.mgr.GetClient(), v1alpha1.FieldManager),
+		Live:              s.mgr.GetAPIReader(),
+		Recorder:          s.recorder,
+		Book:              s.book,
+		Clock:             clock.RealClock{},
+		Random:            rand.Reader,
+		Roles:             o.rolePolicy(),
+		SigningNamespaces: o.caNamespaces,
+	}
+	workers := controller.Options{MaxConcurrentReconciles: o.concurrent}
+	if err := agents.NewRequests(options).SetupWithManager(ctx, s.mgr, workers); err != nil {
+		return err
+	}
+	return agents.NewBindings(options).SetupWithManager(s.mgr, workers)
+}
+
+// rolePolicy says which roles agents may have.
+func (o *controllerOptions) rolePolicy() registration.RolePolicy {
+	return registration.RolePolicy{Allowed: o.hubRoles}
+}
+
 // setupSources registers the controller of AddOnSources.
 func (o *controllerOptions) setupSources(s shared) error {
 	r := addonsource.New(addonsource.Config{
@@ -159,6 +195,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Metrics:      s.metrics,
 		Desk:         s.desk,
 		AddonManager: s.mode,
+		Permits:      addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
 	return r.SetupWithManager(s.mgr, addonsource.Options{
 		Concurrent:  o.concurrent,

@@ -41,8 +41,8 @@ type move struct {
 	reason string
 	// rendered is what the cluster is to run.
 	rendered render.Rendered
-	// registrations are the credentials the klusterlet is to ask for.
-	registrations []addonv1alpha1.RegistrationConfig
+	// entry is how the agent gets to the hub.
+	entry entry
 	// mode says who maintains Available.
 	mode addonv1alpha1.HealthCheckMode
 	// available is what the works say about health now, in OCM's words.
@@ -69,7 +69,7 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 	settled := m.state == moveDone && appliedAlready(current.Status.ConfigReferences, m)
 
 	next.ConfigReferences = configReferences(current.Status.ConfigReferences, m)
-	next.Registrations = m.registrations
+	next.Registrations = m.entry.registrations
 	next.Namespace = m.rendered.Namespace
 	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: m.mode}
 
@@ -86,12 +86,12 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, settled bool) []metav1.Condition {
 	cs := []metav1.Condition{
 		{Type: conditionConfigured, Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured", Message: "Configurations configured"},
-		registrationCondition(m.registrations),
 		{
 			Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
 			Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",
 		},
 	}
+	cs = append(cs, m.entry.conditions()...)
 	if p := progressingCondition(m, fresh); !settled || !keepsProgressing(current.Status.Conditions) {
 		cs = append(cs, p)
 	}
@@ -154,20 +154,6 @@ func progressingCondition(m move, fresh bool) metav1.Condition {
 		c.Reason, c.Message = reasons[2], kind+" failed: "+m.reason
 	}
 	return c
-}
-
-// registrationCondition says whether the agent's way to the hub is set up.
-func registrationCondition(registrations []addonv1alpha1.RegistrationConfig) metav1.Condition {
-	if len(registrations) == 0 {
-		return metav1.Condition{
-			Type: conditionRegistrationApplied, Status: metav1.ConditionTrue,
-			Reason: "NilRegistration", Message: "Registration of the addon agent is configured",
-		}
-	}
-	return metav1.Condition{
-		Type: conditionRegistrationApplied, Status: metav1.ConditionFalse, Reason: v1alpha1.NotYetSupported,
-		Message: "Approval, signing and permissions of the addon agent are not supported yet",
-	}
 }
 
 // configReferences lists what the cluster is configured with, in OCM's form. The

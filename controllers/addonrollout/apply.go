@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -210,7 +209,7 @@ func (d *round) remove(ctx context.Context, m *member) error {
 // sync writes the add-on's status and then its works, each only where it differs.
 func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	key := syncKey{rollout: client.ObjectKeyFromObject(d.o.rollout), cluster: m.name}
-	mark := markOf(m, p, addOn, d.o.policy)
+	mark := markOf(m, p, addOn, d.o.policy, d.Agents.Outcome(d.agentOf(m)))
 	if d.synced.is(key, mark) {
 		return nil
 	}
@@ -226,15 +225,18 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 		// What it renders from changed on the hub, such as the placement it is
 		// in, or its works do not say what they hold. Writing them is a move like
 		// any other: it waits for its admission.
+		d.Agents.Assume(d.agentOf(m), rendered.Registration)
 		return nil
+	}
+	registered, err := d.entryOf(m, addOn, rendered)
+	if err != nil {
+		return err
 	}
 	if p.State == rollout.Parked {
 		return nil // lost: what it says of itself is old, and what we say can wait
 	}
-	mv, err := d.moveOf(m, p, addOn, rendered)
-	if err != nil {
-		return err
-	}
+	mv := d.moveOf(m, p, addOn, rendered)
+	mv.entry = registered
 	if err := d.writeStatus(ctx, addOn, mv); err != nil {
 		return err
 	}
@@ -251,14 +253,9 @@ func admitted(p *rollout.ClusterPlan) bool {
 }
 
 // moveOf derives the facts for the add-on's status.
-func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (move, error) {
-	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, m.name, addOn.Status.Registrations)
-	if err != nil {
-		return move{}, fmt.Errorf("cannot register: %w", err)
-	}
+func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) move {
 	mv := move{
 		rendered:          rendered,
-		registrations:     registrations,
 		reverting:         d.o.rollout.Status.Reverting && d.isTarget(p.Revision),
 		reason:            p.Reason,
 		hidesTemplateHash: d.HidesTemplateHash,
@@ -277,7 +274,7 @@ func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.M
 	if mv.state != moveStarted {
 		mv.available = d.o.prober.Available(m.report(d.o.rollout.Name))
 	}
-	return mv, nil
+	return mv
 }
 
 // isTarget reports whether a digest is that of the rollout's target.

@@ -8,6 +8,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -54,9 +55,9 @@ func (s *synced) forget(rollout client.ObjectKey) {
 
 // markOf names everything the writes of one cluster depend on: an object's version
 // stands for its content.
-func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, policy string) string {
-	parts := make([]string, 0, 8+len(m.works)+2*len(m.selectedBy))
-	parts = append(parts, p.Revision, string(p.State), p.Reason, policy, string(addOn.UID), addOn.ResourceVersion)
+func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, policy string, permissions agents.Outcome) string {
+	parts := make([]string, 0, 10+len(m.works)+2*len(m.selectedBy))
+	parts = append(parts, p.Revision, string(p.State), p.Reason, policy, string(addOn.UID), addOn.ResourceVersion, string(permissions.State), permissions.Message)
 	for _, w := range m.works {
 		parts = append(parts, w.ResourceVersion)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
+	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	Metrics controller.Metrics
 	// Desk delivers commit statuses.
 	Desk *forge.Desk
+	// Agents is told what each cluster's agent asks for; a new book if nil.
+	Agents *agents.Book
 	// Clock of the ledger.
 	Clock clock.PassiveClock
 	// ParkAfter and RemovalGrace are those of rollout.Input.
@@ -69,6 +72,9 @@ func New(o Options) *Reconciler {
 	}
 	if o.Pace == 0 {
 		o.Pace = time.Second
+	}
+	if o.Agents == nil {
+		o.Agents = agents.NewBook()
 	}
 	return &Reconciler{
 		Options:   o,

@@ -79,6 +79,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), builder.WithPredicates(createdOrDeleted())).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnRolloutKind)).
 		WatchesRawSource(woken).
+		WatchesRawSource(r.Agents.Outcomes(r.ofAgents)).
 		WithOptions(options).
 		Complete(r)
 }

@@ -34,6 +34,9 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 	if a.admitted || applied && !p.requested {
 		return nil
 	}
+	if err := p.permit(ctx, a); err != nil {
+		return err
+	}
 	problems := p.oversized(todo)
 	created := createdNamespaces(todo)
 	for _, c := range todo.changes() {

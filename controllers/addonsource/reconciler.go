@@ -17,6 +17,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/registration"
 )
 
 // Config is what a Reconciler works with.
@@ -34,6 +35,8 @@ type Config struct {
 	Desk *forge.Desk
 	// AddonManager says whether OCM's addon-manager runs; Coexist if empty.
 	AddonManager Mode
+	// Permits is what the agents of add-ons may have on the hub.
+	Permits Permits
 	// Limits of what is read of a repository; zero fields take their defaults.
 	Limits gitsource.Limits
 	// Clock tells the time; nil: the system's.
@@ -54,6 +57,9 @@ type Reconciler struct {
 func New(config Config) *Reconciler {
 	if config.AddonManager == "" {
 		config.AddonManager = Coexist
+	}
+	if config.Permits.SigningNamespaces == nil {
+		config.Permits.SigningNamespaces = []string{registration.DefaultSigningNamespace}
 	}
 	if config.Clock == nil {
 		config.Clock = time.Now

@@ -1,0 +1,160 @@
+package addonsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render"
+)
+
+// Reasons of problems with what a template asks of the hub for its agents.
+const (
+	reasonHubPermissionDenied problem.Reason = "HubPermissionDenied"
+	reasonSigningCADenied     problem.Reason = "SigningCADenied"
+)
+
+// templateKind is the kind that asks.
+const templateKind = "AddOnTemplate"
+
+// Permits is what an admin allows the agents of add-ons on the hub.
+type Permits struct {
+	Roles registration.RolePolicy
+	// SigningNamespaces are where a template may name a signing CA; OCM's own if nil.
+	SigningNamespaces []string
+}
+
+// permit refuses a commit whose templates ask for a role that no admin allowed, that
+// the operator itself may not give away, or for a signing CA from elsewhere. A role
+// that does not exist is waited for.
+func (p *pass) permit(ctx context.Context, a *attempt) error {
+	var problems problem.List
+	for _, addOn := range a.commit.AddOns {
+		for _, template := range addOn.Content.Templates {
+			found, err := p.permitTemplate(ctx, template)
+			if err != nil {
+				return err
+			}
+			key := objectKey{Group: addonv1alpha1.GroupName, Kind: templateKind, Name: template.Name}
+			problems = append(problems, positioned(a.objects, key, found)...)
+		}
+	}
+	if len(problems) > 0 {
+		return refuse(v1alpha1.ValidationFailedReason, problems)
+	}
+	return nil
+}
+
+// permitTemplate returns what an admin has not allowed of one template.
+func (p *pass) permitTemplate(ctx context.Context, template render.Template) (problem.List, error) {
+	var typed struct {
+		Registration []addonv1alpha1.RegistrationSpec `json:"registration"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template.Spec, &typed); err != nil {
+		return nil, fmt.Errorf("cannot read the registration of template %s: %w", template.Name, err)
+	}
+	problems := p.permitSigners(template.Name, typed.Registration)
+	for _, permission := range registration.Permissions(typed.Registration) {
+		denied, err := p.permitRole(ctx, permission.Role)
+		if err != nil {
+			return nil, err
+		}
+		if denied != nil {
+			problems = append(problems, problem.Problem{
+				Reason: reasonHubPermissionDenied, Kind: templateKind, Name: template.Name,
+				Field: "spec.registration" + permission.Field, Message: denied.Error(), Hint: hintFor(denied),
+			})
+		}
+	}
+	return problems, nil
+}
+
+// permitSigners refuses signing CAs from namespaces that are not allowed.
+func (p *pass) permitSigners(template string, blocks []addonv1alpha1.RegistrationSpec) problem.List {
+	var problems problem.List
+	for i, block := range blocks {
+		if block.CustomSigner == nil {
+			continue
+		}
+		namespace := registration.SigningNamespace(block.CustomSigner.SigningCA.Namespace)
+		if slices.Contains(p.Permits.SigningNamespaces, namespace) {
+			continue
+		}
+		problems = append(problems, problem.Problem{
+			Reason: reasonSigningCADenied, Kind: templateKind, Name: template,
+			Field:   fmt.Sprintf("spec.registration[%d].customSigner.signingCA.namespace", i),
+			Message: fmt.Sprintf("no signing CA is taken from namespace %q", namespace),
+			Hint:    fmt.Sprintf("allowed: %s; an admin allows others by --signing-ca-namespaces", listed(p.Permits.SigningNamespaces)),
+		})
+	}
+	return problems
+}
+
+// hintFor says what would make a denied role good.
+func hintFor(denied error) string {
+	switch {
+	case errors.Is(denied, registration.ErrRoleNotAllowed):
+		return "an admin allows it with the label " + registration.AllowLabel + `: "true" on it, or by --allowed-hub-roles`
+	case errors.Is(denied, errMayNotBind):
+		return "an admin grants the operator the verb bind on it; see Registration in the user guide"
+	}
+	return "name a role of your own with what the agent needs"
+}
+
+// errMayNotBind says that the API server would not let the operator give a role.
+var errMayNotBind = errors.New("cannot be given by the operator")
+
+// permitRole says whether agents may have a role: its name, its rules and label, and,
+// by a dry run, the API server's own rule against escalation.
+func (p *pass) permitRole(ctx context.Context, role registration.Role) (denied, err error) {
+	if denied := p.Permits.Roles.CheckName(role); denied != nil {
+		return denied, nil
+	}
+	labels, rules, err := agents.ReadRole(ctx, p.Live, role)
+	if apierrors.IsNotFound(err) {
+		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for %s on the hub", role.Key())
+	}
+	if err != nil {
+		return nil, retry(v1alpha1.ReferenceNotFoundReason, fmt.Errorf("cannot read %s: %w", role.Key(), err))
+	}
+	if denied := p.Permits.Roles.Check(role, labels, rules); denied != nil {
+		return denied, nil
+	}
+	return p.tryBind(ctx, role)
+}
+
+// tryBind asks the API server, by a dry run, to bind a role as the operator would.
+func (p *pass) tryBind(ctx context.Context, role registration.Role) (denied, err error) {
+	binding := &unstructured.Unstructured{Object: map[string]any{
+		"roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": role.Kind, "name": role.Name},
+	}}
+	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
+	binding.SetName(generatedName(binding, p.head.Commit))
+	binding.SetNamespace(role.Namespace)
+	if role.Namespace == "" {
+		binding.SetNamespace(metav1.NamespaceDefault)
+	}
+	err = p.Client.Create(ctx, binding, client.DryRunAll, client.FieldOwner(v1alpha1.FieldManager))
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s %w: %w", role.Key(), errMayNotBind, err), nil
+	case apierrors.IsNotFound(err):
+		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for Namespace %s on the hub", role.Namespace)
+	}
+	return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot try to bind %s: %w", role.Key(), err))
+}

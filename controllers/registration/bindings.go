@@ -1,0 +1,296 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/registration"
+)
+
+// bindPace is the least time between two looks at one add-on's bindings: an install
+// on a thousand clusters is a few of them.
+const bindPace = time.Second
+
+// Bindings gives agents the roles their templates name. Its requests name an add-on.
+type Bindings struct {
+	Options
+
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// NewBindings returns a reconciler; register it with SetupWithManager.
+func NewBindings(o Options) *Bindings { return &Bindings{Options: o, last: map[string]time.Time{}} }
+
+// Reconcile brings the RoleBindings of one add-on to what its agents ask for and an
+// admin allows.
+func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if left := r.wait(req.Name); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	agents, err := r.agents(ctx, req.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	found, err := r.found(ctx, req.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	verdicts, err := r.judge(ctx, agents)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	t := &turn{Bindings: r, addOn: req.Name, agents: agents, found: found, verdicts: verdicts, failed: map[client.ObjectKey]error{}}
+	return t.write(ctx)
+}
+
+// wait returns how long the add-on has to wait for its turn; 0 takes it.
+func (r *Bindings) wait(addOn string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.Clock.Now()
+	if left := bindPace - now.Sub(r.last[addOn]); left > 0 && left <= bindPace {
+		return left
+	}
+	r.last[addOn] = now
+	return 0
+}
+
+// agents lists the agents of an add-on: none when AddonFlow has no rollout of it. One
+// whose add-on is being deleted keeps what it has until it is gone, because it may
+// have to clean up.
+func (r *Bindings) agents(ctx context.Context, addOn string) ([]registration.Agent, error) {
+	ours, err := managed(ctx, r.Client, addOn)
+	if err != nil || !ours {
+		return nil, err
+	}
+	var list addonv1alpha1.ManagedClusterAddOnList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
+	}
+	agents := make([]registration.Agent, 0, len(list.Items))
+	for i := range list.Items {
+		a := &list.Items[i]
+		agent := registration.Agent{Cluster: a.Namespace, UID: a.UID, Driver: a.Status.KubeClientDriver}
+		agent.Registrations, agent.Declared = r.Book.asked(Key{Cluster: a.Namespace, AddOn: addOn})
+		agents = append(agents, agent)
+	}
+	return agents, nil
+}
+
+// found lists the bindings that carry the add-on's name, ours and OCM's.
+func (r *Bindings) found(ctx context.Context, addOn string) ([]rbacv1.RoleBinding, error) {
+	var list rbacv1.RoleBindingList
+	if err := r.Client.List(ctx, &list, client.MatchingLabels{addonv1alpha1.AddonLabelKey: addOn}); err != nil {
+		return nil, fmt.Errorf("cannot list role bindings of %s: %w", addOn, err)
+	}
+	return list.Items, nil
+}
+
+// errRoleMissing says that a role an agent is to have does not exist.
+var errRoleMissing = errors.New("does not exist")
+
+// errOtherCluster says that a role would be given in the namespace of a cluster.
+var errOtherCluster = errors.New("is the namespace of a managed cluster")
+
+// judge says of every role that the agents ask for whether they may have it. Its own
+// error is one of reading: then nothing is decided.
+func (r *Bindings) judge(ctx context.Context, agents []registration.Agent) (map[registration.Role]error, error) {
+	verdicts := map[registration.Role]error{}
+	for _, agent := range agents {
+		for _, p := range registration.Permissions(agent.Registrations) {
+			if _, known := verdicts[p.Role]; known {
+				continue
+			}
+			verdict, err := r.judgeRole(ctx, p.Role)
+			if err != nil {
+				return nil, err
+			}
+			verdicts[p.Role] = verdict
+		}
+	}
+	return verdicts, nil
+}
+
+// judgeRole reads a role and returns the policy's verdict on it.
+func (r *Bindings) judgeRole(ctx context.Context, role registration.Role) (verdict, err error) {
+	if verdict := r.Roles.CheckName(role); verdict != nil {
+		return verdict, nil
+	}
+	if role.Namespace != "" {
+		err := r.Client.Get(ctx, client.ObjectKey{Name: role.Namespace}, &clusterv1.ManagedCluster{})
+		if err == nil {
+			return fmt.Errorf("%s %w", role.Namespace, errOtherCluster), nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("cannot read cluster %s: %w", role.Namespace, err)
+		}
+	}
+	labels, rules, err := ReadRole(ctx, r.Live, role)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s %w", role.Key(), errRoleMissing), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", role.Key(), err)
+	}
+	return r.Roles.Check(role, labels, rules), nil
+}
+
+// ReadRole reads what a RolePolicy judges a role by. The error is the API server's.
+func ReadRole(ctx context.Context, live client.Reader, role registration.Role) (map[string]string, []rbacv1.PolicyRule, error) {
+	if role.Kind == "ClusterRole" {
+		found := &rbacv1.ClusterRole{}
+		err := live.Get(ctx, client.ObjectKey{Name: role.Name}, found)
+		return found.Labels, found.Rules, err
+	}
+	found := &rbacv1.Role{}
+	err := live.Get(ctx, client.ObjectKey{Namespace: role.Namespace, Name: role.Name}, found)
+	return found.Labels, found.Rules, err
+}
+
+// turn is one look at one add-on's bindings.
+type turn struct {
+	*Bindings
+	addOn    string
+	agents   []registration.Agent
+	found    []rbacv1.RoleBinding
+	verdicts map[registration.Role]error
+	// failed are the bindings that could not be written.
+	failed map[client.ObjectKey]error
+}
+
+// write makes what is missing, repairs what differs and removes what nobody asks for.
+func (t *turn) write(ctx context.Context) (ctrl.Result, error) {
+	desired := registration.Bindings(t.addOn, t.agents, t.ours(), func(role registration.Role) error { return t.verdicts[role] })
+	existing := map[client.ObjectKey]*rbacv1.RoleBinding{}
+	for i := range t.found {
+		existing[client.ObjectKeyFromObject(&t.found[i])] = &t.found[i]
+	}
+	for i := range desired {
+		if err := t.bring(ctx, &desired[i], existing[client.ObjectKeyFromObject(&desired[i])]); err != nil {
+			if ctx.Err() != nil {
+				return ctrl.Result{}, err
+			}
+			t.failed[client.ObjectKeyFromObject(&desired[i])] = err
+		}
+	}
+	if err := t.remove(ctx, desired); err != nil {
+		return ctrl.Result{}, err
+	}
+	t.Book.decide(t.addOn, t.outcomes())
+	if len(t.verdicts) == 0 {
+		return ctrl.Result{}, nil
+	}
+	// An admin may allow a role, or withdraw one: roles are not watched.
+	return ctrl.Result{RequeueAfter: retryAfter}, nil
+}
+
+// ours are the found bindings that we made.
+func (t *turn) ours() []rbacv1.RoleBinding {
+	return slices.DeleteFunc(slices.Clone(t.found), func(b rbacv1.RoleBinding) bool { return !registration.Ours(&b) })
+}
+
+// bring makes one binding what it is to be. A role cannot be changed in a binding:
+// one of ours with another role is replaced.
+func (t *turn) bring(ctx context.Context, want, have *rbacv1.RoleBinding) error {
+	if have != nil && registration.Same(want, have) {
+		return nil
+	}
+	if have != nil && have.RoleRef != want.RoleRef {
+		if err := t.delete(ctx, have); err != nil {
+			return err
+		}
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return fmt.Errorf("cannot write role binding %s: %w", want.Name, err)
+	}
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+	u := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields})
+	if err := t.Client.Apply(ctx, u, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return bindError(want, err)
+	}
+	return nil
+}
+
+// bindError words why a binding was refused.
+func bindError(want *rbacv1.RoleBinding, err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("the operator may not bind %s %s in %s: grant it verb bind on it: %w", want.RoleRef.Kind, want.RoleRef.Name, want.Namespace, err)
+	}
+	return fmt.Errorf("cannot bind %s %s in %s: %w", want.RoleRef.Kind, want.RoleRef.Name, want.Namespace, err)
+}
+
+func (t *turn) delete(ctx context.Context, binding *rbacv1.RoleBinding) error {
+	err := t.Client.Delete(ctx, binding, client.Preconditions{UID: &binding.UID, ResourceVersion: &binding.ResourceVersion})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot remove role binding %s/%s: %w", binding.Namespace, binding.Name, err)
+	}
+	return nil
+}
+
+// remove deletes the bindings of ours that nobody asks for any more and, once
+// everything is known and bound, what OCM left of the add-on.
+func (t *turn) remove(ctx context.Context, desired []rbacv1.RoleBinding) error {
+	kept := map[client.ObjectKey]bool{}
+	for i := range desired {
+		kept[client.ObjectKeyFromObject(&desired[i])] = true
+	}
+	replaced := len(t.agents) > 0 && len(t.failed) == 0 && !slices.ContainsFunc(t.agents, func(a registration.Agent) bool { return !a.Declared })
+	for i := range t.found {
+		binding := &t.found[i]
+		gone := registration.Ours(binding) && !kept[client.ObjectKeyFromObject(binding)]
+		if gone || replaced && registration.LeftByOCM(t.addOn, binding) {
+			if err := t.delete(ctx, binding); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// outcomes says of each agent that asks for roles whether it has them all.
+func (t *turn) outcomes() map[string]Outcome {
+	out := map[string]Outcome{}
+	for _, agent := range t.agents {
+		permissions := registration.Permissions(agent.Registrations)
+		if !agent.Declared {
+			continue
+		}
+		outcome := Outcome{State: Applied}
+		for _, p := range permissions {
+			if err := t.errorOf(agent, p.Role); err != nil {
+				outcome = Outcome{State: Failed, Message: err.Error()}
+				break
+			}
+		}
+		out[agent.Cluster] = outcome
+	}
+	return out
+}
+
+// errorOf says why an agent does not have a role, or nil.
+func (t *turn) errorOf(agent registration.Agent, role registration.Role) error {
+	if err := t.verdicts[role]; err != nil {
+		return err
+	}
+	at := client.ObjectKey{Namespace: role.Namespace, Name: registration.BindingName(t.addOn, role)}
+	if at.Namespace == "" {
+		at.Namespace = agent.Cluster
+	}
+	return t.failed[at]
+}

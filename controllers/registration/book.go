@@ -1,0 +1,163 @@
+package registration
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/addonflow/addonflow/registration"
+)
+
+// queue is a controller's, as a source gets it.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Key names an add-on on a cluster.
+type Key struct{ Cluster, AddOn string }
+
+// String returns cluster/add-on.
+func (k Key) String() string { return k.Cluster + "/" + k.AddOn }
+
+// Outcome says how far an agent's permissions on the hub are.
+type Outcome struct {
+	State State
+	// Message says why a Failed one failed.
+	Message string
+}
+
+// State of an Outcome.
+type State string
+
+// States of an agent's permissions.
+const (
+	// Pending: not looked at yet.
+	Pending State = ""
+	// Applied: every role its template names is bound.
+	Applied State = "applied"
+	// Failed: at least one is not.
+	Failed State = "failed"
+)
+
+// Book knows which credentials and permissions each cluster's agent asks for. It is
+// safe for concurrent use.
+type Book struct {
+	mu      sync.RWMutex
+	entries map[Key]*entry
+	// declared and decided are told what changed of an agent.
+	declared, decided []func(Key)
+}
+
+// entry is one agent.
+type entry struct {
+	asked   []addonv1alpha1.RegistrationSpec
+	outcome Outcome
+}
+
+// NewBook returns an empty book.
+func NewBook() *Book { return &Book{entries: map[Key]*entry{}} }
+
+// Declare says what the template of the revision that a cluster is to have, or has,
+// asks for. Call it before anything is written that has the agent ask. It returns how
+// far its permissions are.
+func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) Outcome {
+	b.mu.Lock()
+	e := b.entries[key]
+	if e != nil && equality.Semantic.DeepEqual(e.asked, asked) {
+		defer b.mu.Unlock()
+		return e.outcome
+	}
+	e = &entry{asked: asked}
+	if len(registration.Permissions(asked)) == 0 {
+		e.outcome.State = Applied
+	}
+	b.entries[key] = e
+	outcome, told := e.outcome, b.declared
+	b.mu.Unlock()
+	for _, tell := range told {
+		tell(key)
+	}
+	return outcome
+}
+
+// Assume is Declare for a cluster of which nothing is known yet; what is known stays.
+func (b *Book) Assume(key Key, asked []addonv1alpha1.RegistrationSpec) {
+	if _, known := b.asked(key); !known {
+		b.Declare(key, asked)
+	}
+}
+
+// Outcome returns how far an agent's permissions are; Pending for one nobody declared.
+func (b *Book) Outcome(key Key) Outcome {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if e := b.entries[key]; e != nil {
+		return e.outcome
+	}
+	return Outcome{}
+}
+
+// Outcomes is the source of requests about agents whose permissions were decided on;
+// requests makes those of an add-on.
+func (b *Book) Outcomes(requests func(ctx context.Context, addOn string) []reconcile.Request) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.decided = append(b.decided, func(key Key) { enqueue(q, requests(ctx, key.AddOn)) })
+		return nil
+	})
+}
+
+// declarations is the source of requests about agents that ask for something new.
+func (b *Book) declarations(requests func(context.Context, Key) []reconcile.Request) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.declared = append(b.declared, func(key Key) { enqueue(q, requests(ctx, key)) })
+		return nil
+	})
+}
+
+func enqueue(q queue, requests []reconcile.Request) {
+	for _, request := range requests {
+		q.Add(request)
+	}
+}
+
+// decide records outcomes of one add-on's agents, and tells once if any is new.
+func (b *Book) decide(addOn string, outcomes map[string]Outcome) {
+	b.mu.Lock()
+	changed := false
+	for cluster, outcome := range outcomes {
+		if e := b.entries[Key{cluster, addOn}]; e != nil && e.outcome != outcome {
+			e.outcome, changed = outcome, true
+		}
+	}
+	told := b.decided
+	b.mu.Unlock()
+	if changed {
+		for _, tell := range told {
+			tell(Key{AddOn: addOn})
+		}
+	}
+}
+
+// forget drops an agent whose add-on is gone from its cluster.
+func (b *Book) forget(key Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.entries, key)
+}
+
+// asked returns what an agent asks for, and whether that is known.
+func (b *Book) asked(key Key) ([]addonv1alpha1.RegistrationSpec, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if e := b.entries[key]; e != nil {
+		return e.asked, true
+	}
+	return nil, false
+}

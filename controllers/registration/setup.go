@@ -1,0 +1,157 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/registration"
+)
+
+// Fields that open requests are indexed by.
+const (
+	agentIndex   = "agent"
+	clusterIndex = "cluster"
+)
+
+// Selector selects the requests and role bindings of add-ons; no other needs to be in
+// memory.
+func Selector() labels.Selector {
+	s, err := labels.Parse(addonv1alpha1.AddonLabelKey)
+	if err != nil {
+		return labels.Everything() // the label is a constant and parses
+	}
+	return s
+}
+
+// SetupWithManager registers the reconciler of requests and what wakes it: the
+// request, and whatever Facts are gathered from. addonrollout must be set up as well:
+// it indexes what both read.
+func (r *Requests) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	for name, value := range map[string]func(Key) string{agentIndex: Key.String, clusterIndex: func(k Key) string { return k.Cluster }} {
+		err := mgr.GetFieldIndexer().IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, name, indexOpen(value))
+		if err != nil {
+			return fmt.Errorf("cannot index requests by %s: %w", name, err)
+		}
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("registration-requests").
+		For(&certificatesv1.CertificateSigningRequest{}).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn), builder.WithPredicates(comesOrGoes(nil))).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(comesOrGoes(accepted))).
+		WatchesRawSource(r.Book.declarations(r.ofAgent)).
+		WithOptions(options).
+		Complete(r)
+}
+
+// indexOpen indexes the requests that are still to be dealt with.
+func indexOpen(value func(Key) string) client.IndexerFunc {
+	return func(o client.Object) []string {
+		csr, ok := o.(*certificatesv1.CertificateSigningRequest)
+		if !ok || settled(csr) {
+			return nil
+		}
+		addOn, cluster := registration.AddOnOf(csr)
+		return []string{value(Key{Cluster: cluster, AddOn: addOn})}
+	}
+}
+
+// ofAddOn wakes the open requests of the agent of a ManagedClusterAddOn.
+func (r *Requests) ofAddOn(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.ofAgent(ctx, Key{Cluster: obj.GetNamespace(), AddOn: obj.GetName()})
+}
+
+// ofAgent wakes the open requests of an agent.
+func (r *Requests) ofAgent(ctx context.Context, key Key) []reconcile.Request {
+	return r.open(ctx, client.MatchingFields{agentIndex: key.String()})
+}
+
+// ofCluster wakes the open requests of a cluster.
+func (r *Requests) ofCluster(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.open(ctx, client.MatchingFields{clusterIndex: obj.GetName()})
+}
+
+// open lists requests. A read of the watch cache fails only while it starts, and then
+// everything is queued anyway.
+func (r *Requests) open(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: list.Items[i].Name}})
+	}
+	return requests
+}
+
+// SetupWithManager registers the reconciler of role bindings and what wakes it: a
+// binding, an add-on that comes, goes or changes its driver, a rollout that goes, and
+// an agent that asks for something new.
+func (r *Bindings) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request { return ofName(o.GetName()) })
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return ofName(o.GetLabels()[addonv1alpha1.AddonLabelKey])
+	})
+	forget := handler.Funcs{DeleteFunc: r.forget}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("registration-bindings").
+		Watches(&rbacv1.RoleBinding{}, byLabel).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, byName, builder.WithPredicates(comesOrGoes(driver))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, forget).
+		Watches(&v1alpha1.AddOnRollout{}, byName, builder.WithPredicates(comesOrGoes(nil))).
+		WatchesRawSource(r.Book.declarations(func(_ context.Context, key Key) []reconcile.Request { return ofName(key.AddOn) })).
+		WithOptions(options).
+		Complete(r)
+}
+
+// ofName makes the request of an add-on.
+func ofName(addOn string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: addOn}}}
+}
+
+// forget drops what an agent asked for whose add-on is gone; it wakes nobody.
+func (r *Bindings) forget(_ context.Context, e event.DeleteEvent, _ queue) {
+	r.Book.forget(Key{Cluster: e.Object.GetNamespace(), AddOn: e.Object.GetName()})
+}
+
+// comesOrGoes passes that an object came, goes or is gone, and that what fact says of
+// it changed.
+func comesOrGoes(fact func(client.Object) string) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		if (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) {
+			return true
+		}
+		return fact != nil && fact(e.ObjectOld) != fact(e.ObjectNew)
+	}}
+}
+
+// accepted says whether the hub lets a cluster in.
+func accepted(o client.Object) string {
+	if c, ok := o.(*clusterv1.ManagedCluster); ok {
+		return fmt.Sprint(c.Spec.HubAcceptsClient)
+	}
+	return ""
+}
+
+// driver says how an add-on's agent identifies itself.
+func driver(o client.Object) string {
+	if a, ok := o.(*addonv1alpha1.ManagedClusterAddOn); ok {
+		return a.Status.KubeClientDriver
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+package registration
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// templateLabel is what OCM marks the bindings of templates with.
+const templateLabel = "open-cluster-management.io/addon-template-name"
+
+// Agent is one add-on on one cluster, as far as its way to the hub is concerned.
+type Agent struct {
+	Cluster string
+	// UID of the ManagedClusterAddOn, which owns what stands in the cluster's
+	// namespace.
+	UID types.UID
+	// Driver is MCA.status.kubeClientDriver.
+	Driver string
+	// Declared says that Registrations are known: those of the template of the
+	// revision applied on the cluster.
+	Declared      bool
+	Registrations []addonv1alpha1.RegistrationSpec
+}
+
+// Verdict says of a role whether it may be given: nil, or why not.
+type Verdict func(Role) error
+
+// Bindings returns the RoleBindings that give the agents of an add-on their roles,
+// sorted by namespace and name. One binding holds one role in one namespace: that of
+// the cluster (CurrentCluster), or a namespace that is shared by the clusters whose
+// templates name it, with the union of their subjects (SingleNamespace). Roles that
+// allowed has something against are left out.
+//
+// Of an agent that is not declared nothing is known yet, as after a restart: it keeps
+// what found grants its own group or account, and gets nothing new. What stands in a
+// found binding besides is not of an agent, and goes.
+func Bindings(addOn string, agents []Agent, found []rbacv1.RoleBinding, allowed Verdict) []rbacv1.RoleBinding {
+	b := bindings{addOn: addOn, byKey: map[bindingKey]*rbacv1.RoleBinding{}}
+	own, shared := sorted(found)
+	for _, agent := range agents {
+		if agent.Declared {
+			b.grant(agent, allowed)
+			continue
+		}
+		for _, before := range slices.Concat(own[agent.Cluster], shared) {
+			b.retain(agent, before)
+		}
+	}
+	out := make([]rbacv1.RoleBinding, 0, len(b.byKey))
+	for _, key := range slices.SortedFunc(maps.Keys(b.byKey), compareKeys) {
+		binding := b.byKey[key]
+		slices.SortFunc(binding.Subjects, compareSubjects)
+		binding.Subjects = slices.Compact(binding.Subjects)
+		out = append(out, *binding)
+	}
+	return out
+}
+
+// sorted tells bindings of one agent alone, by namespace, from shared ones, by what
+// their name ends with.
+func sorted(found []rbacv1.RoleBinding) (own map[string][]*rbacv1.RoleBinding, shared []*rbacv1.RoleBinding) {
+	own = map[string][]*rbacv1.RoleBinding{}
+	for i := range found {
+		binding := &found[i]
+		if strings.HasSuffix(binding.Name, ":"+ownSuffix) {
+			own[binding.Namespace] = append(own[binding.Namespace], binding)
+		} else {
+			shared = append(shared, binding)
+		}
+	}
+	return own, shared
+}
+
+// Ends of a binding's name: of one agent, of those of several clusters.
+const (
+	ownSuffix    = "agent"
+	sharedSuffix = "agents"
+)
+
+// bindings collects subjects by binding.
+type bindings struct {
+	addOn string
+	byKey map[bindingKey]*rbacv1.RoleBinding
+}
+
+// bindingKey names a binding.
+type bindingKey struct{ namespace, name string }
+
+func compareKeys(a, b bindingKey) int {
+	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+}
+
+func compareSubjects(a, b rbacv1.Subject) int {
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// grant enters an agent into the bindings of its permissions.
+func (b *bindings) grant(agent Agent, allowed Verdict) {
+	for _, p := range Permissions(agent.Registrations) {
+		if allowed(p.Role) != nil {
+			continue
+		}
+		b.add(bindingOf(b.addOn, agent, p.Role))
+	}
+}
+
+// retain enters an agent into a binding that has it already.
+func (b *bindings) retain(agent Agent, found *rbacv1.RoleBinding) {
+	role := Role{Kind: found.RoleRef.Kind, Namespace: found.Namespace, Name: found.RoleRef.Name}
+	if strings.HasSuffix(found.Name, ":"+ownSuffix) {
+		role.Namespace = "" // the cluster's own
+	}
+	fresh := bindingOf(b.addOn, agent, role)
+	if fresh.Name != found.Name || fresh.Namespace != found.Namespace {
+		return // not of this agent, or not named by us
+	}
+	agent.Driver = DriverToken
+	fresh.Subjects = slices.DeleteFunc(grantees(b.addOn, agent.Cluster, agent.Driver), func(s rbacv1.Subject) bool {
+		return !slices.Contains(found.Subjects, s)
+	})
+	if len(fresh.Subjects) > 0 {
+		b.add(fresh)
+	}
+}
+
+// add joins the subjects of a binding to those entered before.
+func (b *bindings) add(binding rbacv1.RoleBinding) {
+	key := bindingKey{binding.Namespace, binding.Name}
+	if before := b.byKey[key]; before != nil {
+		before.Subjects = append(before.Subjects, binding.Subjects...)
+		return
+	}
+	b.byKey[key] = &binding
+}
+
+// BindingName is the name of the binding of a role: unique among the roles of one
+// add-on in one namespace, where OCM's is not. An add-on's name and a kind hold no
+// colon, so no two roles share a name.
+func BindingName(addOn string, role Role) string {
+	suffix := sharedSuffix
+	if role.Namespace == "" {
+		suffix = ownSuffix
+	}
+	return strings.Join([]string{"open-cluster-management", addOn, strings.ToLower(role.Kind), role.Name, suffix}, ":")
+}
+
+// bindingOf gives one agent one role. In the cluster's own namespace the agent's
+// ManagedClusterAddOn owns it.
+func bindingOf(addOn string, agent Agent, role Role) rbacv1.RoleBinding {
+	binding := rbacv1.RoleBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: role.Namespace,
+			Name:      BindingName(addOn, role),
+			Labels: map[string]string{
+				v1alpha1.ManagedByLabel:     v1alpha1.ManagedByValue,
+				addonv1alpha1.AddonLabelKey: addOn,
+				templateLabel:               "",
+			},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name},
+		Subjects: grantees(addOn, agent.Cluster, agent.Driver),
+	}
+	if role.Namespace == "" {
+		binding.Namespace = agent.Cluster
+		binding.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: addonv1alpha1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn, UID: agent.UID,
+		}}
+	}
+	return binding
+}
+
+// Ours reports whether we made a binding.
+func Ours(binding *rbacv1.RoleBinding) bool {
+	return binding.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+}
+
+// LeftByOCM reports whether OCM's addon-manager made a binding for the template of
+// an add-on. It gives the role to the add-on's agents on every cluster, and one that
+// is not in a cluster's namespace stays for ever.
+func LeftByOCM(addOn string, binding *rbacv1.RoleBinding) bool {
+	_, template := binding.Labels[templateLabel]
+	name := strings.Join([]string{"open-cluster-management", addOn, strings.ToLower(binding.RoleRef.Kind), "agent"}, ":")
+	return template && !Ours(binding) && binding.Labels[addonv1alpha1.AddonLabelKey] == addOn && binding.Name == name
+}
+
+// Same reports whether a binding is as it is to be: what others put on it besides,
+// such as annotations, is theirs.
+func Same(want, have *rbacv1.RoleBinding) bool {
+	for key, value := range want.Labels {
+		if v, ok := have.Labels[key]; !ok || v != value {
+			return false
+		}
+	}
+	for _, owner := range want.OwnerReferences {
+		if !slices.ContainsFunc(have.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+			return false
+		}
+	}
+	return want.RoleRef == have.RoleRef && slices.Equal(want.Subjects, have.Subjects)
+}

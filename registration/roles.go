@@ -1,0 +1,133 @@
+package registration
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+)
+
+// AllowLabel, with the value "true", on a Role or ClusterRole is an admin's word that
+// add-ons may give it to their agents.
+const AllowLabel = "addonflow.io/allow-hub-permission"
+
+// allowValue is the only value of AllowLabel that allows.
+const allowValue = "true"
+
+// Role names a role that an agent is to have on the hub.
+type Role struct {
+	// Kind is Role or ClusterRole.
+	Kind string
+	// Namespace the role is granted in, which is also where a Role stands; the
+	// cluster's own, written empty, for CurrentCluster.
+	Namespace string
+	Name      string
+}
+
+// Key names the role among all roles, in the form that allows it by flag:
+// ClusterRole/name or Role/namespace/name.
+func (r Role) Key() string {
+	if r.Kind == clusterRoleKind {
+		return r.Kind + "/" + r.Name
+	}
+	return r.Kind + "/" + r.Namespace + "/" + r.Name
+}
+
+const (
+	clusterRoleKind = "ClusterRole"
+	roleKind        = "Role"
+)
+
+// Permission is one hub permission of a template and where it stands in it.
+type Permission struct {
+	Role Role
+	// Field is the path below registration, such as [0].kubeClient.hubPermissions[1].
+	Field string
+}
+
+// Permissions lists the hub permissions of a template's registration blocks, in
+// order. Blocks that lack their section are left out; loading a commit refuses them.
+func Permissions(specs []addonv1alpha1.RegistrationSpec) []Permission {
+	var out []Permission
+	for i, spec := range specs {
+		if spec.Type != addonv1alpha1.RegistrationTypeKubeClient || spec.KubeClient == nil {
+			continue
+		}
+		for j, p := range spec.KubeClient.HubPermissions {
+			at := fmt.Sprintf("[%d].kubeClient.hubPermissions[%d]", i, j)
+			switch {
+			case p.Type == addonv1alpha1.HubPermissionsBindingCurrentCluster && p.CurrentCluster != nil:
+				out = append(out, Permission{
+					Role:  Role{Kind: clusterRoleKind, Name: p.CurrentCluster.ClusterRoleName},
+					Field: at + ".currentCluster.clusterRoleName",
+				})
+			case p.Type == addonv1alpha1.HubPermissionsBindingSingleNamespace && p.SingleNamespace != nil:
+				out = append(out, Permission{
+					Role:  Role{Kind: p.SingleNamespace.RoleRef.Kind, Namespace: p.SingleNamespace.Namespace, Name: p.SingleNamespace.RoleRef.Name},
+					Field: at + ".singleNamespace",
+				})
+			}
+		}
+	}
+	return out
+}
+
+// RolePolicy says which roles may be given to agents.
+type RolePolicy struct {
+	// Allowed are the keys of roles an admin allows by flag; see Role.Key.
+	Allowed []string
+}
+
+// Errors of a RolePolicy.
+var (
+	// ErrRoleForbidden: no label and no flag allows this role.
+	ErrRoleForbidden = errors.New("is never given to an agent")
+	// ErrRoleNotAllowed: an admin has not allowed the role.
+	ErrRoleNotAllowed = errors.New("is not allowed for agents")
+)
+
+// CheckName refuses what no role of that name, in that namespace, could make good:
+// cluster-admin and the roles of Kubernetes itself, and roles in its namespaces. The
+// error is ErrRoleForbidden.
+func (RolePolicy) CheckName(role Role) error {
+	switch {
+	case role.Name == "cluster-admin":
+		return fmt.Errorf("%s %w", role.Key(), ErrRoleForbidden)
+	case strings.HasPrefix(role.Name, "system:"):
+		return fmt.Errorf("%s %w: it belongs to Kubernetes", role.Key(), ErrRoleForbidden)
+	case strings.HasPrefix(role.Namespace, "kube-"):
+		return fmt.Errorf("a role in namespace %s %w", role.Namespace, ErrRoleForbidden)
+	case role.Kind != roleKind && role.Kind != clusterRoleKind:
+		return fmt.Errorf("a role of kind %q %w", role.Kind, ErrRoleForbidden)
+	}
+	return nil
+}
+
+// Check says whether a role, as it is on the hub, may be given to agents: nil, or an
+// error that is ErrRoleForbidden or ErrRoleNotAllowed. A role that allows everything
+// is cluster-admin under another name.
+func (p RolePolicy) Check(role Role, labels map[string]string, rules []rbacv1.PolicyRule) error {
+	if err := p.CheckName(role); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(rules, grantsEverything) {
+		return fmt.Errorf("%s %w: it allows everything", role.Key(), ErrRoleForbidden)
+	}
+	if labels[AllowLabel] == allowValue || slices.Contains(p.Allowed, role.Key()) {
+		return nil
+	}
+	return fmt.Errorf("%s %w", role.Key(), ErrRoleNotAllowed)
+}
+
+// grantsEverything reports whether a rule leaves nothing out, or lets its holder
+// become anybody.
+func grantsEverything(rule rbacv1.PolicyRule) bool {
+	if slices.ContainsFunc(rule.Verbs, func(v string) bool { return v == "escalate" || v == "bind" || v == "impersonate" }) {
+		return true
+	}
+	all := func(words []string) bool { return slices.Contains(words, rbacv1.ResourceAll) }
+	return all(rule.Verbs) && all(rule.APIGroups) && all(rule.Resources)
+}

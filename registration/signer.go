@@ -1,0 +1,230 @@
+package registration
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// SignedFor is how long a certificate of a custom signer lives, as in OCM, unless
+// its request asks for less or its authority ends before.
+const SignedFor = 24 * time.Hour
+
+// backdated is how far back a certificate's validity begins, for clocks that are
+// behind.
+const backdated = 5 * time.Minute
+
+// Keys of the seed's form of a signing CA; OCM itself takes those of type
+// kubernetes.io/tls, which come first here.
+const (
+	seedCertificateKey = "ca.crt"
+	seedPrivateKeyKey  = "ca.key"
+)
+
+// Authority is a CA that signs for a custom signer.
+type Authority struct {
+	certificate *x509.Certificate
+	key         crypto.Signer
+}
+
+// NewAuthority reads a signing CA from the entries of its Secret: tls.crt and
+// tls.key, or ca.crt and ca.key. The key is RSA, ECDSA or Ed25519, in PKCS#8, PKCS#1
+// or SEC 1. Errors name the entry and never show what is in it.
+func NewAuthority(entries map[string][]byte) (*Authority, error) {
+	certificateKey, privateKeyKey := corev1.TLSCertKey, corev1.TLSPrivateKeyKey
+	if len(entries[certificateKey]) == 0 && len(entries[seedCertificateKey]) > 0 {
+		certificateKey, privateKeyKey = seedCertificateKey, seedPrivateKeyKey
+	}
+	certificate, err := readCertificate(entries[certificateKey])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", certificateKey, err)
+	}
+	key, err := readKey(entries[privateKeyKey])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", privateKeyKey, err)
+	}
+	if !samePublicKey(certificate.PublicKey, key.Public()) {
+		return nil, fmt.Errorf("%s is not the key of %s", privateKeyKey, certificateKey)
+	}
+	return &Authority{certificate: certificate, key: key}, nil
+}
+
+// readCertificate reads the first certificate: the CA itself stands first.
+func readCertificate(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("holds no PEM block CERTIFICATE")
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	switch {
+	case err != nil:
+		return nil, errors.New("holds a certificate that cannot be read")
+	case !certificate.BasicConstraintsValid || !certificate.IsCA:
+		return nil, errors.New("holds a certificate that is not of an authority")
+	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
+		return nil, errors.New("holds an authority that may not sign certificates")
+	}
+	return certificate, nil
+}
+
+// readKey reads the first private key.
+func readKey(text []byte) (crypto.Signer, error) {
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			return nil, errors.New("holds no private key in PEM")
+		}
+		if block.Type == "EC PARAMETERS" {
+			text = rest // openssl writes them in front of a key
+			continue
+		}
+		return parseKey(block)
+	}
+}
+
+func parseKey(block *pem.Block) (crypto.Signer, error) {
+	if block.Headers["DEK-Info"] != "" || block.Type == "ENCRYPTED PRIVATE KEY" {
+		return nil, errors.New("is encrypted")
+	}
+	if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+		if signer, ok := key.(crypto.Signer); ok {
+			return signer, nil
+		}
+		return nil, errors.New("is a key that cannot sign")
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	return nil, errors.New("is neither PKCS#8, PKCS#1 nor SEC 1")
+}
+
+func samePublicKey(a, b crypto.PublicKey) bool {
+	switch key := a.(type) {
+	case *rsa.PublicKey:
+		return key.Equal(b)
+	case *ecdsa.PublicKey:
+		return key.Equal(b)
+	case ed25519.PublicKey:
+		return key.Equal(b)
+	}
+	return false
+}
+
+// errAuthorityEnded says that no certificate of an authority would be valid.
+var errAuthorityEnded = errors.New("the signing CA is not valid now")
+
+// Sign issues the certificate of a request that CheckContent has nothing against, as
+// PEM. It is for clients only, whatever the request says; it names what was checked
+// and nothing else of the request; it ends after SignedFor, when the request asks, or
+// with its authority, whichever comes first.
+func (a *Authority) Sign(csr *certificatesv1.CertificateSigningRequest, now time.Time, random io.Reader) ([]byte, error) {
+	request, r := parse(csr.Spec.Request)
+	if r != nil {
+		return nil, r
+	}
+	from, until := a.validity(csr.Spec.ExpirationSeconds, now)
+	if !until.After(now) || from.After(now) {
+		return nil, errAuthorityEnded
+	}
+	serial, err := serialNumber(random)
+	if err != nil {
+		return nil, fmt.Errorf("cannot choose a serial number: %w", err)
+	}
+	certificate := &x509.Certificate{
+		SerialNumber: serial,
+		Subject: pkix.Name{
+			CommonName:         request.Subject.CommonName,
+			Organization:       request.Subject.Organization,
+			OrganizationalUnit: request.Subject.OrganizationalUnit,
+		},
+		DNSNames:              request.DNSNames,
+		NotBefore:             from,
+		NotAfter:              until,
+		KeyUsage:              keyUsage(csr.Spec.Usages),
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(random, certificate, a.certificate, request.PublicKey, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot sign: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// validity returns from when until when a certificate may be valid.
+func (a *Authority) validity(seconds *int32, now time.Time) (from, until time.Time) {
+	lifetime := SignedFor
+	if seconds != nil {
+		lifetime = min(lifetime, time.Duration(*seconds)*time.Second)
+	}
+	from, until = now.Add(-backdated), now.Add(lifetime)
+	if a.certificate.NotBefore.After(from) {
+		from = a.certificate.NotBefore
+	}
+	if a.certificate.NotAfter.Before(until) {
+		until = a.certificate.NotAfter
+	}
+	return from, until
+}
+
+// keyUsage translates the usages of a request; what is not for a client is left out.
+func keyUsage(usages []certificatesv1.KeyUsage) x509.KeyUsage {
+	var out x509.KeyUsage
+	if slices.Contains(usages, certificatesv1.UsageDigitalSignature) {
+		out |= x509.KeyUsageDigitalSignature
+	}
+	if slices.Contains(usages, certificatesv1.UsageKeyEncipherment) {
+		out |= x509.KeyUsageKeyEncipherment
+	}
+	return out
+}
+
+// serialBytes leaves the number below the 20 bytes that RFC 5280 allows.
+const serialBytes = 16
+
+func serialNumber(random io.Reader) (*big.Int, error) {
+	number := make([]byte, serialBytes)
+	if _, err := io.ReadFull(random, number); err != nil {
+		return nil, err
+	}
+	return new(big.Int).SetBytes(number), nil
+}
+
+// SigningCA returns the Secret that the block of a signer names, as namespace and
+// name; the namespace is OCM's where the block names none.
+func SigningCA(facts Facts, signer string) (namespace, name string, ok bool) {
+	for _, spec := range facts.Asked {
+		if spec.CustomSigner != nil && spec.CustomSigner.SignerName == signer {
+			return SigningNamespace(spec.CustomSigner.SigningCA.Namespace), spec.CustomSigner.SigningCA.Name, true
+		}
+	}
+	return "", "", false
+}
+
+// DefaultSigningNamespace is where a signing CA stands that names no namespace, and
+// the only one allowed unless the operator is told otherwise.
+const DefaultSigningNamespace = "open-cluster-management-hub"
+
+// SigningNamespace returns the namespace a block means.
+func SigningNamespace(declared string) string {
+	if declared == "" {
+		return DefaultSigningNamespace
+	}
+	return declared
+}
