@@ -5,6 +5,10 @@ package v1alpha1
 const (
 	// CommitStatusReportedCondition says whether the forge accepted what was to be told.
 	CommitStatusReportedCondition = "CommitStatusReported"
+	// ClustersWrittenCondition is False, and there, while single clusters of a rollout
+	// cannot be brought to what they are to run; it names them. Whatever else the rollout
+	// has to do goes on.
+	ClustersWrittenCondition = "ClustersWritten"
 )
 
 // Reasons of conditions and events. One word per thing.

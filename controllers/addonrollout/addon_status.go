@@ -18,6 +18,8 @@ const (
 	conditionConfigured          = "Configured"
 	conditionProgressing         = "Progressing"
 	conditionRegistrationApplied = "RegistrationApplied"
+
+	reasonConfigured = "ConfigurationsConfigured"
 )
 
 // moveState is how far one cluster is with the revision it is to have.
@@ -85,7 +87,7 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 // one that was never written says that nothing is applied yet.
 func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, settled bool) []metav1.Condition {
 	cs := []metav1.Condition{
-		{Type: conditionConfigured, Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured", Message: "Configurations configured"},
+		{Type: conditionConfigured, Status: metav1.ConditionTrue, Reason: reasonConfigured, Message: "Configurations configured"},
 		{
 			Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
 			Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",

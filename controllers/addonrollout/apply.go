@@ -26,18 +26,28 @@ import (
 
 // applyFor bounds one round of writes, so that a suspend or a new commit is heard
 // while thousands of clusters are being written. What is left is left to the next
-// round: it is all derived again from what is there.
-const applyFor = 5 * time.Second
+// round: it is all derived again from what is there. clusterFor bounds the requests of
+// one cluster, so that one that hangs costs a worker and not the round.
+const (
+	applyFor   = 5 * time.Second
+	clusterFor = 10 * time.Second
+)
 
 // applied says how a round of writes went.
 type applied struct {
+	// skipped says that there was no round, because nothing may be written.
+	skipped bool
 	// unfinished says that the round ended before everything was written.
 	unfinished bool
-	// failed names the clusters that could not be written, by name, and why.
-	failed []v1alpha1.ClusterReason
-	// held names the clusters whose revision has no body any more: they keep what
-	// they run and are not repaired.
-	held []v1alpha1.ClusterReason
+	// created says that something was created, which the watch has yet to show.
+	created bool
+	// next is the first cluster the round did not get to, "" for none; left are all
+	// those it did not bring to an end.
+	next string
+	left []string
+	// troubles are the clusters that could not be written, and those whose revision
+	// has no body any more: they keep what they run and are not repaired.
+	troubles map[string]trouble
 }
 
 // round is one round of writes for one rollout.
@@ -55,7 +65,10 @@ type round struct {
 // apply writes what the plan says, cluster by cluster, and repairs what drifted. The
 // ledger was written before. One cluster that cannot be written never stops another.
 func (r *Reconciler) apply(ctx context.Context, o *observation, plan rollout.Plan, now time.Time) (applied, error) {
-	d := &round{Reconciler: r, o: o, plan: plan, now: metav1.NewTime(now), stop: r.Clock.Now().Add(applyFor)}
+	d := &round{
+		Reconciler: r, o: o, plan: plan, now: metav1.NewTime(now), stop: r.Clock.Now().Add(applyFor),
+		result: applied{troubles: map[string]trouble{}},
+	}
 	kinds := map[string]map[rollout.ActionKind]bool{}
 	for _, a := range plan.Actions {
 		if kinds[a.Cluster] == nil {
@@ -69,8 +82,13 @@ func (r *Reconciler) apply(ctx context.Context, o *observation, plan rollout.Pla
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
-	for i := range plan.Clusters {
-		if m := members[plan.Clusters[i].Name]; m != nil {
+	for _, i := range d.order(kinds) {
+		m := members[plan.Clusters[i].Name]
+		switch {
+		case m == nil:
+		case d.Clock.Now().After(d.stop):
+			d.postpone(m.name)
+		default:
 			g.Go(func() error { return d.cluster(ctx, m, &plan.Clusters[i], kinds[m.name]) })
 		}
 	}
@@ -78,13 +96,28 @@ func (r *Reconciler) apply(ctx context.Context, o *observation, plan rollout.Pla
 	return d.result, err
 }
 
+// order returns the positions in plan.Clusters in the order they are written.
+func (d *round) order(kinds map[string]map[rollout.ActionKind]bool) []int {
+	names := make([]string, len(d.plan.Clusters))
+	for i := range d.plan.Clusters {
+		names[i] = d.plan.Clusters[i].Name
+	}
+	return inOrder(names, d.rounds.next(client.ObjectKeyFromObject(d.o.rollout)), func(name string) int {
+		switch {
+		case kinds[name][rollout.Remove]:
+			return 0
+		case len(kinds[name]) > 0:
+			return 1
+		}
+		return 2
+	})
+}
+
 // cluster writes one cluster. Only the end of the context is an error of the round.
 func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, kinds map[rollout.ActionKind]bool) error {
-	if d.Clock.Now().After(d.stop) {
-		d.leave()
-		return nil
-	}
-	err := d.write(ctx, m, p, kinds)
+	bounded, cancel := context.WithTimeout(ctx, clusterFor)
+	defer cancel()
+	err := d.write(bounded, m, p, kinds)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -95,34 +128,43 @@ func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, 
 		for _, w := range m.works {
 			d.works.forget(client.ObjectKeyFromObject(w))
 		}
-		d.leave()
+		d.leave(m.name)
 	case errors.Is(err, errRevisionMissing):
-		d.hold(m.name, err)
+		d.enter(m.name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
 	default:
-		d.fail(m.name, err)
+		d.enter(m.name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error()})
 	}
 	return nil
 }
 
-// hold remembers that a cluster cannot be repaired to what it runs.
-func (d *round) hold(cluster string, err error) {
+// enter remembers that a cluster could not be brought to what the plan says.
+func (d *round) enter(cluster string, t trouble) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.result.held = append(d.result.held, v1alpha1.ClusterReason{Cluster: cluster, Reason: err.Error()})
+	d.result.troubles[cluster] = t
 }
 
-// leave says that something is left for the next round.
-func (d *round) leave() {
+// leave says that a cluster is left for the next round.
+func (d *round) leave(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.result.unfinished = true
+	d.result.left = append(d.result.left, cluster)
 }
 
-// fail remembers that a cluster could not be written.
-func (d *round) fail(cluster string, err error) {
+// postpone says that the round did not get to a cluster; the next one begins with it.
+func (d *round) postpone(cluster string) {
+	d.leave(cluster)
+	if d.result.next == "" {
+		d.result.next = cluster
+	}
+}
+
+// madeNew notes that something was created.
+func (d *round) madeNew() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.result.failed = append(d.result.failed, v1alpha1.ClusterReason{Cluster: cluster, Reason: err.Error()})
+	d.result.created = true
 }
 
 // write brings one cluster to what its plan says.
@@ -169,7 +211,8 @@ func (d *round) install(ctx context.Context, m *member) (*addonv1alpha1.ManagedC
 	if err := d.Client.Create(ctx, addOn); err != nil {
 		return nil, fmt.Errorf("cannot install: %w", err)
 	}
-	d.addOns.put(addOn)
+	d.addOns.create(addOn)
+	d.madeNew()
 	return addOn, nil
 }
 
@@ -203,17 +246,17 @@ func (d *round) remove(ctx context.Context, m *member) error {
 	if err != nil {
 		return fmt.Errorf("cannot remove: %w", err)
 	}
+	d.addOns.forget(client.ObjectKeyFromObject(m.addOn))
 	return nil
 }
 
 // sync writes the add-on's status and then its works, each only where it differs.
 func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	key := syncKey{rollout: client.ObjectKeyFromObject(d.o.rollout), cluster: m.name}
-	mark := markOf(m, p, addOn, d.o.policy, d.Agents.Outcome(d.agentOf(m)))
-	if d.synced.is(key, mark) {
+	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(m, p, addOn, d.o.policy, d.Agents.Outcome(d.agentOf(m)))
+	if d.synced.is(key, m.name, mark) {
 		return nil
 	}
-	renderer, err := d.renderers.get(ctx, d.o.rollout.Namespace, d.o.rollout.Name, p.Revision)
+	renderer, err := d.o.revisions.get(ctx, p.Revision)
 	if err != nil {
 		return err
 	}
@@ -242,7 +285,7 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	}
 	wrote, err := d.writeWorks(ctx, m, addOn, p, rendered)
 	if err == nil && !wrote {
-		d.synced.set(key, mark)
+		d.synced.set(key, m.name, mark)
 	}
 	return err
 }
@@ -317,6 +360,7 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 		return fmt.Errorf("cannot write the add-on's status: %w", err)
 	}
 	d.addOns.put(updated)
+	d.foreign.wrote(updated)
 	return nil
 }
 
@@ -365,7 +409,8 @@ func (d *round) writeWork(ctx context.Context, m *member, desired *workv1.Manife
 		if err := d.Client.Create(ctx, desired); err != nil {
 			return true, fmt.Errorf("cannot create work %s: %w", desired.Name, err)
 		}
-		d.works.put(desired)
+		d.works.create(desired)
+		d.madeNew()
 		return true, nil
 	}
 	if render.Compare(desired, existing) != render.Different {
@@ -389,6 +434,7 @@ func (d *round) removeWorks(ctx context.Context, m *member, names []string, wrot
 		if err := d.Client.Delete(ctx, w, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}); err != nil {
 			return wrote, fmt.Errorf("cannot delete work %s: %w", name, err)
 		}
+		d.works.forget(client.ObjectKeyFromObject(w))
 	}
 	return wrote, nil
 }

@@ -179,7 +179,7 @@ func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.Get
 // joinConfigs gives every member the configurations its ManagedClusterAddOn names, or
 // says what hinders it. Clusters that name one object share what is read of it.
 func (r *Reconciler) joinConfigs(ctx context.Context, o *observation) {
-	target, _ := r.renderers.get(ctx, o.rollout.Namespace, o.rollout.Name, o.rollout.Spec.Target.Digest) // without: the plan says so
+	target, _ := o.revisions.get(ctx, o.rollout.Spec.Target.Digest) // without: the plan says so
 	references := map[render.ConfigReference]bool{}
 	for _, m := range o.members {
 		m.hindered = unsupported(m, target)

@@ -1,12 +1,15 @@
 package addonrollout
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -23,21 +26,35 @@ type takeover struct {
 	field string
 }
 
-// foreignWriters finds takeovers; it reads the managed fields of a version once.
-type foreignWriters struct {
-	mu   sync.Mutex
-	seen map[types.UID]seenVersion
+// kind is what of the status the field belongs to: configReferences or a condition.
+func (t takeover) kind() string {
+	kind, _, _ := strings.Cut(t.field, " ")
+	return kind
 }
 
-// seenVersion is what the managed fields of one version of an object said.
-type seenVersion struct {
-	version   string
+// guardedReferences is the kind of configReferences; conditions are their own kinds.
+const guardedReferences = "configReferences"
+
+// foreignWriters finds takeovers, by value: who wrote what we had written has taken
+// nothing. It reads the managed fields of a version once.
+type foreignWriters struct {
+	mu sync.Mutex
+	// seen by the name of the add-on, because that is what is pruned together.
+	seen map[string]map[types.UID]*seenStatus
+}
+
+// seenStatus is what is known of one add-on's status.
+type seenStatus struct {
+	version string
+	// takeovers in this version.
 	takeovers []takeover
+	// own is what each kind was when it last was ours, or was accepted as if it were.
+	own map[string]string
 }
 
 // newForeignWriters returns an empty memory.
 func newForeignWriters() *foreignWriters {
-	return &foreignWriters{seen: map[types.UID]seenVersion{}}
+	return &foreignWriters{seen: map[string]map[types.UID]*seenStatus{}}
 }
 
 // of returns who took which of our fields. An add-on whose status AddonFlow never
@@ -45,31 +62,134 @@ func newForeignWriters() *foreignWriters {
 func (f *foreignWriters) of(addOn *addonv1alpha1.ManagedClusterAddOn) []takeover {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s, ok := f.seen[addOn.UID]; ok && s.version == addOn.ResourceVersion {
+	s := f.entry(addOn)
+	if s.version == addOn.ResourceVersion {
 		return s.takeovers
 	}
-	found := takeoversIn(addOn.ManagedFields)
-	f.seen[addOn.UID] = seenVersion{version: addOn.ResourceVersion, takeovers: found}
-	return found
+	s.version, s.takeovers = addOn.ResourceVersion, nil
+	taken := takeoversIn(addOn.ManagedFields)
+	for _, kind := range []string{guardedReferences, conditionConfigured, conditionProgressing} {
+		value := valueOf(addOn, kind)
+		mine := slices.ContainsFunc(taken, func(t takeover) bool { return t.kind() == kind })
+		own, known := s.own[kind]
+		switch {
+		case !mine, !known && ownWords(addOn, kind):
+			// Ours; or taken before this process began, and just what we would write.
+			s.own[kind] = value
+		case !known || own != value:
+			for _, t := range taken {
+				if t.kind() == kind {
+					s.takeovers = append(s.takeovers, t)
+				}
+			}
+		}
+	}
+	return s.takeovers
+}
+
+// wrote remembers what was written to an add-on's status: it is ours from now on.
+func (f *foreignWriters) wrote(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	f.accept(addOn, guardedReferences, conditionConfigured, conditionProgressing)
+}
+
+// accept takes what stands in an add-on's status for ours.
+func (f *foreignWriters) accept(addOn *addonv1alpha1.ManagedClusterAddOn, kinds ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.entry(addOn)
+	for _, kind := range kinds {
+		s.own[kind] = valueOf(addOn, kind)
+	}
+	s.takeovers = slices.DeleteFunc(s.takeovers, func(t takeover) bool { return slices.Contains(kinds, t.kind()) })
+}
+
+// entry returns what is known of an add-on. The lock is held.
+func (f *foreignWriters) entry(addOn *addonv1alpha1.ManagedClusterAddOn) *seenStatus {
+	all := f.seen[addOn.Name]
+	if all == nil {
+		all = map[types.UID]*seenStatus{}
+		f.seen[addOn.Name] = all
+	}
+	if all[addOn.UID] == nil {
+		all[addOn.UID] = &seenStatus{own: map[string]string{}}
+	}
+	return all[addOn.UID]
+}
+
+// keep drops what is known of installations that are gone.
+func (f *foreignWriters) keep(addOn string, members []*member) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	there := make(map[types.UID]bool, len(members))
+	for _, m := range members {
+		if m.addOn != nil {
+			there[m.addOn.UID] = true
+		}
+	}
+	maps.DeleteFunc(f.seen[addOn], func(uid types.UID, _ *seenStatus) bool { return !there[uid] })
+	if len(f.seen[addOn]) == 0 {
+		delete(f.seen, addOn)
+	}
+}
+
+// valueOf is what a guarded kind says, as a text that is equal for equal values.
+func valueOf(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) string {
+	if kind != guardedReferences {
+		c := meta.FindStatusCondition(addOn.Status.Conditions, kind)
+		if c == nil {
+			return ""
+		}
+		return string(c.Status) + " " + c.Reason
+	}
+	var b strings.Builder
+	for _, r := range addOn.Status.ConfigReferences {
+		parts := []string{r.Group, r.Resource}
+		if d := r.DesiredConfig; d != nil {
+			parts = append(parts, d.Namespace, d.Name, d.SpecHash)
+		}
+		b.WriteString(strings.Join(parts, "/"))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// ownWords reports whether a condition says what only AddonFlow says.
+func ownWords(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) bool {
+	c := meta.FindStatusCondition(addOn.Status.Conditions, kind)
+	switch {
+	case c == nil:
+		return false
+	case kind == conditionConfigured:
+		return c.Status == metav1.ConditionTrue && c.Reason == reasonConfigured
+	case kind != conditionProgressing:
+		return false
+	}
+	for _, words := range progressingReasons {
+		if i := slices.Index(words[:], c.Reason); i >= 0 {
+			return (c.Status == metav1.ConditionTrue) == (i == int(moveStarted))
+		}
+	}
+	return false
 }
 
 // takeoversIn compares our entry of the managed fields with the others'.
 func takeoversIn(entries []metav1.ManagedFieldsEntry) []takeover {
-	var ours map[string]bool
+	var own *metav1.ManagedFieldsEntry
 	others := map[string]map[string]bool{}
 	for i := range entries {
 		e := &entries[i]
 		switch {
 		case e.Subresource != "status" || e.FieldsV1 == nil:
 		case e.Manager == v1alpha1.FieldManager:
-			ours = guarded(e.FieldsV1.GetRawBytes())
-		default:
+			own = e
+		case mentionsGuarded(e.FieldsV1.GetRawBytes()):
 			others[e.Manager] = guarded(e.FieldsV1.GetRawBytes())
 		}
 	}
-	if ours == nil {
-		return nil
+	if own == nil || len(others) == 0 {
+		return nil // mostly so, and cheap
 	}
+	ours := guarded(own.FieldsV1.GetRawBytes())
 	var found []takeover
 	for manager, fields := range others {
 		for field := range fields {
@@ -82,6 +202,17 @@ func takeoversIn(entries []metav1.ManagedFieldsEntry) []takeover {
 		return strings.Compare(a.field+a.manager, b.field+b.manager)
 	})
 	return found
+}
+
+// mentionsGuarded tells without decoding whether a set of managed fields may have one
+// that AddonFlow guards.
+func mentionsGuarded(raw []byte) bool {
+	for _, name := range []string{"f:" + guardedReferences, conditionConfigured, conditionProgressing} {
+		if bytes.Contains(raw, []byte(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // guarded lists which of the fields AddonFlow guards stand in a set of managed fields.
@@ -97,7 +228,7 @@ func guarded(raw []byte) map[string]bool {
 		return out // not a form we know: nothing is claimed from it
 	}
 	if set.Status.ConfigReferences != nil {
-		out["configReferences"] = true
+		out[guardedReferences] = true
 	}
 	for _, kind := range []string{conditionConfigured, conditionProgressing} {
 		// Who changes a condition takes its parts; its key stays ours as well.
@@ -119,14 +250,31 @@ func (r *Reconciler) contested(o *observation, target *render.Renderer) error {
 			continue
 		}
 		for _, t := range r.foreign.of(m.addOn) {
-			if t.field == "configReferences" && (m.hindered != nil || r.expectedReferences(m, target)) {
-				continue // of a cluster that is hindered nothing is known to expect
+			if t.field == guardedReferences && (m.hindered != nil || r.expectedReferences(m, target)) {
+				if m.hindered == nil { // of a cluster that is hindered nothing is known to expect
+					r.foreign.accept(m.addOn, guardedReferences)
+				}
+				continue
 			}
 			return fmt.Errorf("%w: %s of ManagedClusterAddOn %s/%s was written by %q; stop it, then run: addonflow reconcile rollout %s",
 				errOwnership, t.field, m.name, m.addOn.Name, t.manager, m.addOn.Name)
 		}
 	}
 	return nil
+}
+
+// acceptForeign takes for ours what others wrote, because the user says that they were
+// stopped: what is not to be like that is written anew, by this turn or when the cluster
+// is next written.
+func (r *Reconciler) acceptForeign(o *observation) {
+	for _, m := range o.members {
+		if m.addOn == nil {
+			continue
+		}
+		for _, t := range slices.Clone(r.foreign.of(m.addOn)) {
+			r.foreign.accept(m.addOn, t.kind())
+		}
+	}
 }
 
 // expectedReferences reports whether the add-on's references are, but for

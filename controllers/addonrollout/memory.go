@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -12,45 +13,52 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// syncKey is one cluster of one rollout.
-type syncKey struct {
-	rollout client.ObjectKey
-	cluster string
-}
-
-// synced remembers which clusters were found to need no write, so that a fleet at
-// rest costs no rendering. Losing it costs one comparison per cluster.
+// synced remembers which clusters of a rollout were found to need no write, so that a
+// fleet at rest costs no rendering. Losing it costs one comparison per cluster.
 type synced struct {
 	mu   sync.Mutex
-	seen map[syncKey]string
+	seen map[client.ObjectKey]map[string]string
 }
 
 // newSynced returns an empty memory.
-func newSynced() *synced { return &synced{seen: map[syncKey]string{}} }
+func newSynced() *synced { return &synced{seen: map[client.ObjectKey]map[string]string{}} }
 
 // is reports whether the cluster needed no write when it looked like this.
-func (s *synced) is(key syncKey, mark string) bool {
+func (s *synced) is(rollout client.ObjectKey, cluster, mark string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seen[key] == mark
+	return s.seen[rollout][cluster] == mark
 }
 
 // set remembers that the cluster needs no write while it looks like this.
-func (s *synced) set(key syncKey, mark string) {
+func (s *synced) set(rollout client.ObjectKey, cluster, mark string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen[key] = mark
+	if s.seen[rollout] == nil {
+		s.seen[rollout] = map[string]string{}
+	}
+	s.seen[rollout][cluster] = mark
 }
 
-// forget drops every cluster of a rollout that is gone.
+// keep drops the clusters that are no members any more.
+func (s *synced) keep(rollout client.ObjectKey, members []*member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen[rollout]) == 0 {
+		return
+	}
+	there := make(map[string]bool, len(members))
+	for _, m := range members {
+		there[m.name] = true
+	}
+	maps.DeleteFunc(s.seen[rollout], func(name, _ string) bool { return !there[name] })
+}
+
+// forget drops a rollout that is gone.
 func (s *synced) forget(rollout client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k := range s.seen {
-		if k.rollout == rollout {
-			delete(s.seen, k)
-		}
-	}
+	delete(s.seen, rollout)
 }
 
 // markOf names everything the writes of one cluster depend on: an object's version

@@ -42,6 +42,10 @@ type observation struct {
 	placements    []rollout.Placement
 	// members are every cluster that has the add-on or is selected, by name.
 	members []*member
+	// revisions that this turn asks for.
+	revisions *turnRevisions
+	// unseen: the watch has not shown yet everything that was created.
+	unseen bool
 }
 
 // member is one cluster as far as the add-on is concerned.
@@ -70,7 +74,7 @@ type member struct {
 // observe reads everything a plan needs. The rollout itself was read uncached by
 // the caller, because the ledger in it is what budget is spent on.
 func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout) (*observation, error) {
-	o := &observation{rollout: ro}
+	o := &observation{rollout: ro, revisions: r.renderers.forTurn(ro.Namespace, ro.Name)}
 	o.prober, o.policy, o.invalidHealth = r.probers.of(ro)
 	var err error
 	if o.source, err = r.readSource(ctx, ro); err != nil {
@@ -143,13 +147,13 @@ func (r *Reconciler) readMembers(ctx context.Context, o *observation) ([]*member
 		return byName[name]
 	}
 	selectMembers(o, get)
-	if err := r.joinAddOns(ctx, o.rollout.Name, get); err != nil {
+	if err := r.joinAddOns(ctx, o, get); err != nil {
 		return nil, err
 	}
 	if err := r.joinClusters(ctx, labelSelector(o.rollout), byName, get); err != nil {
 		return nil, err
 	}
-	if err := r.joinWorks(ctx, o.rollout.Name, byName); err != nil {
+	if err := r.joinWorks(ctx, o, byName); err != nil {
 		return nil, err
 	}
 	members := make([]*member, 0, len(byName))
@@ -184,7 +188,8 @@ func selectMembers(o *observation, get func(string) *member) {
 }
 
 // joinAddOns enters every ManagedClusterAddOn of the add-on.
-func (r *Reconciler) joinAddOns(ctx context.Context, addOn string, get func(string) *member) error {
+func (r *Reconciler) joinAddOns(ctx context.Context, o *observation, get func(string) *member) error {
+	addOn := o.rollout.Name
 	var list addonv1alpha1.ManagedClusterAddOnList
 	err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -195,15 +200,29 @@ func (r *Reconciler) joinAddOns(ctx context.Context, addOn string, get func(stri
 		shown[client.ObjectKeyFromObject(&list.Items[i])] = true
 		get(list.Items[i].Namespace).addOn = r.addOns.newest(&list.Items[i])
 	}
-	for _, a := range r.addOns.unseen(shown, func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == addOn }) {
-		get(a.Namespace).addOn = a
+	unseen, err := r.addOns.confirmed(shown, func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == addOn },
+		func(key client.ObjectKey) (*addonv1alpha1.ManagedClusterAddOn, error) { return r.liveAddOn(ctx, key) })
+	for _, a := range unseen {
+		o.unseen, get(a.Namespace).addOn = true, a
 	}
-	return nil
+	return err
+}
+
+// liveAddOn reads a ManagedClusterAddOn uncached; nil when it does not exist. It lists
+// by name, because that is what the operator may do.
+func (r *Reconciler) liveAddOn(ctx context.Context, key client.ObjectKey) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	var list addonv1alpha1.ManagedClusterAddOnList
+	err := r.Live.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{indexName: key.Name})
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return &list.Items[0], nil
 }
 
 // joinWorks enters the works that deploy the add-on on the clusters known so far.
 // Works of another shape, such as hooks, are not ours to compare.
-func (r *Reconciler) joinWorks(ctx context.Context, addOn string, byName map[string]*member) error {
+func (r *Reconciler) joinWorks(ctx context.Context, o *observation, byName map[string]*member) error {
+	addOn := o.rollout.Name
 	var list workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.MatchingLabels{addOnNameLabel: addOn}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -220,13 +239,26 @@ func (r *Reconciler) joinWorks(ctx context.Context, addOn string, byName map[str
 		shown[client.ObjectKeyFromObject(&list.Items[i])] = true
 		join(r.works.newest(&list.Items[i]))
 	}
-	for _, w := range r.works.unseen(shown, func(w *workv1.ManifestWork) bool { return addOnOfWork(w) == addOn }) {
+	unseen, err := r.works.confirmed(shown, func(w *workv1.ManifestWork) bool { return addOnOfWork(w) == addOn },
+		func(key client.ObjectKey) (*workv1.ManifestWork, error) { return r.liveWork(ctx, key) })
+	for _, w := range unseen {
+		o.unseen = true
 		join(w)
 	}
 	for _, m := range byName {
 		slices.SortFunc(m.works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
 	}
-	return nil
+	return err
+}
+
+// liveWork reads a work uncached; nil when it does not exist.
+func (r *Reconciler) liveWork(ctx context.Context, key client.ObjectKey) (*workv1.ManifestWork, error) {
+	var list workv1.ManifestWorkList
+	err := r.Live.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{indexName: key.Name})
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return &list.Items[0], nil
 }
 
 // joinClusters enters the ManagedClusters of the members, and those that the selector

@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -9,9 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// overlayFor bounds how long a write is remembered that the watch never shows, such
-// as that of an object somebody deleted at once.
-const overlayFor = 30 * time.Second
+// unseenFor is how long an object created is believed in that the watch does not show.
+// After that it is looked for live: somebody may have deleted it at once, so that the
+// watch never shows it and nothing wakes us for it.
+const unseenFor = 5 * time.Second
 
 // overlay remembers what this process wrote until the watch has caught up, so
 // that the next look at a cluster does not plan on the state before the write and
@@ -27,6 +29,9 @@ type overlay[T client.Object] struct {
 type write[T client.Object] struct {
 	object T
 	at     time.Time
+	// created: the watch has not shown the object yet. One that it has shown and shows
+	// no more is gone, because a watch never goes back in time.
+	created bool
 }
 
 // newOverlay returns an empty overlay.
@@ -34,11 +39,19 @@ func newOverlay[T client.Object](c clock.PassiveClock) *overlay[T] {
 	return &overlay[T]{clock: c, written: map[client.ObjectKey]write[T]{}}
 }
 
-// put remembers an object as the API server returned it.
+// create remembers an object that was created, as the API server returned it.
+func (o *overlay[T]) create(obj T) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.written[client.ObjectKeyFromObject(obj)] = write[T]{object: obj, at: o.clock.Now(), created: true}
+}
+
+// put remembers an object that was changed, as the API server returned it.
 func (o *overlay[T]) put(obj T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.written[client.ObjectKeyFromObject(obj)] = write[T]{object: obj, at: o.clock.Now()}
+	key := client.ObjectKeyFromObject(obj)
+	o.written[key] = write[T]{object: obj, at: o.clock.Now(), created: o.written[key].created}
 }
 
 // forget drops an object that turned out not to be what was remembered.
@@ -62,25 +75,53 @@ func (o *overlay[T]) newest(watched T) T {
 		delete(o.written, key)
 		return watched
 	}
+	if mine.created {
+		mine.created = false
+		o.written[key] = mine
+	}
 	return mine.object
 }
 
-// unseen returns the objects written that are not among those the watch showed:
-// created so lately that it has not told of them.
-func (o *overlay[T]) unseen(shown map[client.ObjectKey]bool, mine func(T) bool) []T {
+// unseen returns the objects written that are not among those the watch showed: fresh
+// ones were created so lately that it has not told of them; doubtful ones it should
+// have told of by now, so that the caller looks for them live, and then puts what it
+// finds with create or forgets it.
+func (o *overlay[T]) unseen(shown map[client.ObjectKey]bool, mine func(T) bool) (fresh, doubtful []T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var out []T
 	for key, w := range o.written {
 		switch {
 		case shown[key] || !mine(w.object):
-		case o.clock.Since(w.at) > overlayFor:
+		case !w.created:
 			delete(o.written, key)
+		case o.clock.Since(w.at) > unseenFor:
+			doubtful = append(doubtful, w.object)
 		default:
-			out = append(out, w.object)
+			fresh = append(fresh, w.object)
 		}
 	}
-	return out
+	return fresh, doubtful
+}
+
+// confirmed returns the objects that are there although the watch does not show them.
+// Those in doubt are asked for with live, which returns nil for what does not exist.
+func (o *overlay[T]) confirmed(shown map[client.ObjectKey]bool, mine func(T) bool, live func(client.ObjectKey) (T, error)) ([]T, error) {
+	var none T
+	there, doubtful := o.unseen(shown, mine)
+	for _, d := range doubtful {
+		key := client.ObjectKeyFromObject(d)
+		found, err := live(key)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("cannot look for %s: %w", key, err)
+		case client.Object(found) == client.Object(none):
+			o.forget(key)
+		default:
+			o.create(found)
+			there = append(there, found)
+		}
+	}
+	return there, nil
 }
 
 // olderVersion reports whether a is an older version of the same object than b.

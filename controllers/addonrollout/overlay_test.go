@@ -1,44 +1,54 @@
 package addonrollout
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func TestOverlay(t *testing.T) {
 	at := func(version string) *workv1.ManifestWork {
 		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "w", UID: "u", ResourceVersion: version}}
 	}
-	all := func(*workv1.ManifestWork) bool { return true }
-	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	start := time.Unix(0, 0)
+	clock := clocktesting.NewFakePassiveClock(start)
 	o := newOverlay[*workv1.ManifestWork](clock)
+	unseen := func() (fresh, doubtful int) {
+		f, d := o.unseen(map[client.ObjectKey]bool{}, func(*workv1.ManifestWork) bool { return true })
+		return len(f), len(d)
+	}
 
 	if got := o.newest(at("5")); got.ResourceVersion != "5" {
 		t.Errorf("without a write the watched object counts, got version %s", got.ResourceVersion)
 	}
-	o.put(at("7"))
-	if got := o.newest(at("6")); got.ResourceVersion != "7" {
+	o.create(at("7"))
+	if fresh, doubtful := unseen(); fresh != 1 || doubtful != 0 {
+		t.Errorf("an object the watch does not know yet is there all the same, got %d and %d", fresh, doubtful)
+	}
+	o.put(at("8"))
+	if fresh, _ := unseen(); fresh != 1 {
+		t.Errorf("and so it is when it was changed since, got %d", fresh)
+	}
+	clock.SetTime(start.Add(time.Minute))
+	if fresh, doubtful := unseen(); fresh != 0 || doubtful != 1 {
+		t.Errorf("one the watch should have shown by now is in doubt, got %d and %d", fresh, doubtful)
+	}
+	if got := o.newest(at("6")); got.ResourceVersion != "8" {
 		t.Errorf("a watch that lags shows what was written, got version %s", got.ResourceVersion)
 	}
-	if got := o.unseen(map[client.ObjectKey]bool{}, all); len(got) != 1 {
-		t.Errorf("an object the watch does not know yet is there all the same, got %d", len(got))
+	if fresh, doubtful := unseen(); fresh+doubtful != 0 {
+		t.Errorf("what the watch has shown and shows no more is gone, got %d and %d", fresh, doubtful)
 	}
+	o.put(at("9"))
 	if got := o.newest(at("10")); got.ResourceVersion != "10" {
 		t.Errorf("a watch that is ahead wins; versions are numbers, not text: got %s", got.ResourceVersion)
-	}
-	if got := o.unseen(map[client.ObjectKey]bool{}, all); len(got) != 0 {
-		t.Errorf("what the watch caught up with is forgotten, got %d", len(got))
-	}
-
-	o.put(at("11"))
-	clock.SetTime(time.Unix(0, 0).Add(time.Hour))
-	if got := o.unseen(map[client.ObjectKey]bool{}, all); len(got) != 0 {
-		t.Errorf("a write the watch never shows is forgotten in the end, got %d", len(got))
 	}
 	recreated := at("12")
 	o.put(at("20"))
@@ -46,4 +56,29 @@ func TestOverlay(t *testing.T) {
 	if got := o.newest(recreated); got.ResourceVersion != "12" {
 		t.Errorf("another object of the same name is not the one written, got version %s", got.ResourceVersion)
 	}
+}
+
+// A ManagedClusterAddOn that somebody deletes at once is never shown by the watch: it
+// must not be believed in, and nothing but us wakes us up for it.
+func TestCreatedAndDeletedAtOnceIsInstalledAgain(t *testing.T) {
+	blind := false
+	s := newScene(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		_, addOns := list.(*addonv1alpha1.ManagedClusterAddOnList)
+		asked := &client.ListOptions{}
+		asked.ApplyOptions(opts)
+		if addOns && blind && asked.Namespace == "" {
+			return nil // the watch shows none
+		}
+		return c.List(ctx, list, opts...)
+	}}, "c1")
+	blind = true
+	s.target("v1")
+	result := s.turn()
+	s.delete(s.addOn("c1"))
+	if result.RequeueAfter <= 0 || result.RequeueAfter > unseenFor {
+		t.Fatalf("nothing else wakes the rollout up for it: requeue after %s", result.RequeueAfter)
+	}
+	s.advance(unseenFor)
+	s.turns(1)
+	s.addOn("c1") // fails if it is not there
 }

@@ -24,7 +24,7 @@ const valuesAnnotation = "addon.open-cluster-management.io/values"
 // the ledger belongs to, after a change of target was entered into it.
 func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alpha1.AddOnRolloutStatus, now time.Time) (rollout.Input, error) {
 	ro := o.rollout
-	target, err := r.renderers.get(ctx, ro.Namespace, ro.Name, ro.Spec.Target.Digest)
+	target, err := o.revisions.get(ctx, ro.Spec.Target.Digest)
 	if err != nil {
 		return rollout.Input{}, err
 	}
@@ -48,7 +48,7 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	var stable *render.Renderer
 	if previous.Stable != nil {
 		in.Stable = previous.Stable.Digest
-		if stable, err = r.renderers.get(ctx, ro.Namespace, ro.Name, in.Stable); err != nil && !errors.Is(err, errRevisionMissing) {
+		if stable, err = o.revisions.get(ctx, in.Stable); err != nil && !errors.Is(err, errRevisionMissing) {
 			return rollout.Input{}, err
 		}
 	}

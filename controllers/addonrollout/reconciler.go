@@ -2,11 +2,12 @@ package addonrollout
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/controller"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,6 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
@@ -63,6 +63,7 @@ type Reconciler struct {
 	foreign   *foreignWriters
 	configs   *configStore
 	probers   *probers
+	rounds    *rounds
 }
 
 // New returns a Reconciler; register it with SetupWithManager.
@@ -87,6 +88,7 @@ func New(o Options) *Reconciler {
 		foreign:   newForeignWriters(),
 		configs:   newConfigStore(o.Live, func() apimeta.RESTMapper { return o.Client.RESTMapper() }, o.Clock),
 		probers:   newProbers(),
+		rounds:    newRounds(),
 	}
 }
 
@@ -118,10 +120,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // reconcile is one turn of one rollout.
 func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (ctrl.Result, error) {
+	if ro.DeletionTimestamp != nil {
+		if ending, result, err := r.finalize(ctx, ro); ending || err != nil {
+			return result, err
+		}
+	}
 	if ro.Spec.Target == nil {
 		return ctrl.Result{}, nil // made by hand, or its source has not spoken yet
 	}
-	if done, err := r.finalize(ctx, ro); done || err != nil {
+	if err := r.hold(ctx, ro); err != nil {
 		return ctrl.Result{}, err
 	}
 	now := r.Clock.Now()
@@ -129,6 +136,8 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.synced.keep(client.ObjectKeyFromObject(ro), o.members)
+	r.foreign.keep(ro.Name, o.members)
 	t, err := r.decide(ctx, o, now)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -136,11 +145,14 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	if err := r.reserve(ctx, o, t); err != nil {
 		return ctrl.Result{}, err
 	}
-	var wrote applied
-	if t.verdict.stalled == "" || !errors.Is(t.err, errOwnership) {
+	wrote := applied{skipped: true}
+	if len(t.plan.Clusters) > 0 || t.err == nil {
 		if wrote, err = r.apply(ctx, o, t.plan, now); err != nil {
 			return ctrl.Result{}, err
 		}
+	}
+	if err := r.complete(ctx, ro, wrote); err != nil {
+		return ctrl.Result{}, err
 	}
 	return r.report(o, t, wrote, now)
 }
@@ -199,9 +211,10 @@ func (r *Reconciler) mayWrite(ctx context.Context, o *observation) error {
 		return o.invalidHealth
 	}
 	if requested(o.rollout) {
+		r.acceptForeign(o)
 		return nil
 	}
-	target, err := r.renderers.get(ctx, o.rollout.Namespace, o.rollout.Name, o.rollout.Spec.Target.Digest)
+	target, err := o.revisions.get(ctx, o.rollout.Spec.Target.Digest)
 	if err != nil {
 		return err
 	}
@@ -221,7 +234,8 @@ func requested(ro *v1alpha1.AddOnRollout) bool {
 func (r *Reconciler) reserve(ctx context.Context, o *observation, t turn) error {
 	ro := o.rollout
 	if t.plan.Succeeded {
-		if err := r.noteSuccess(ctx, ro); err != nil {
+		// A revision that was deleted has nothing to be noted on; what runs runs.
+		if err := r.noteSuccess(ctx, ro); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
@@ -229,7 +243,6 @@ func (r *Reconciler) reserve(ctx context.Context, o *observation, t turn) error 
 	ro.Status.ObservedGeneration = ro.Generation
 	ro.Status.ParkAfter = &metav1.Duration{Duration: r.ParkAfter}
 	ro.Status.RemovalGracePeriod = &metav1.Duration{Duration: r.RemovalGrace}
-	ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
 	setConditions(ro, t.verdict)
 	r.settle(ctx, o, t)
 	if sameStatus(t.before, ro.Status) {
@@ -238,27 +251,39 @@ func (r *Reconciler) reserve(ctx context.Context, o *observation, t turn) error 
 	return r.Client.Status().Update(ctx, ro)
 }
 
-// finalize keeps the finalizer on while any cluster has the add-on. It reports
-// whether the rollout is gone.
-func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, error) {
-	if ro.DeletionTimestamp == nil {
-		if controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
-			return false, nil
-		}
-		base := ro.DeepCopy()
-		controllerutil.AddFinalizer(ro, v1alpha1.Finalizer)
-		return false, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+// complete notes what became of the round: which clusters could not be written, and
+// that a request was done. A request stands until a round got to the end; were it
+// consumed before, the turn that goes on with it would stop at what it lifts. In a
+// healthy turn that nobody asked for there is nothing to note, and no write.
+func (r *Reconciler) complete(ctx context.Context, ro *v1alpha1.AddOnRollout, wrote applied) error {
+	before := conditions.Get(ro, v1alpha1.ClustersWrittenCondition).DeepCopy()
+	if !wrote.skipped {
+		markWritten(ro, r.rounds.enter(client.ObjectKeyFromObject(ro), wrote), !wrote.unfinished)
 	}
-	var list addonv1alpha1.ManagedClusterAddOnList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{indexName: ro.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, err
+	after := conditions.Get(ro, v1alpha1.ClustersWrittenCondition)
+	done := requested(ro) && !wrote.unfinished
+	if done {
+		ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
 	}
-	if len(list.Items) > 0 || !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
-		return false, nil
+	same := sameWords(before, after)
+	if same && !done {
+		return nil
 	}
-	base := ro.DeepCopy()
-	controllerutil.RemoveFinalizer(ro, v1alpha1.Finalizer)
-	return true, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if err := r.Client.Status().Update(ctx, ro); err != nil {
+		return err
+	}
+	if after != nil && !same {
+		r.Recorder.Event(ro, corev1.EventTypeWarning, after.Reason, after.Message)
+	}
+	return nil
+}
+
+// sameWords reports whether two conditions, either of which may be absent, say the same.
+func sameWords(a, b *metav1.Condition) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
 // forget drops what is remembered of a rollout that is gone.
@@ -268,5 +293,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.pace.forget(key)
 	r.gauges.forget(key)
 	r.configs.forget(key)
+	r.rounds.forget(key)
+	r.foreign.keep(key.Name, nil)
 	r.Desk.Forget(ledgerKey(key))
 }

@@ -151,23 +151,19 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 	if !t.plan.RecheckAt.IsZero() {
 		after = sooner(after, max(t.plan.RecheckAt.Sub(now), r.Pace))
 	}
+	if o.unseen {
+		after = sooner(after, unseenFor)
+	}
 	if wrote.unfinished {
 		after = sooner(after, r.Pace)
 	}
-	if len(wrote.held) > 0 {
-		// The body may be restored; nothing else wakes us for it but its creation.
-		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.RevisionMissingReason, "Held "+named(wrote.held))
-		after = sooner(after, heldFor)
-	}
-	if len(wrote.failed) > 0 {
-		err := writeError(wrote.failed)
-		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.ApplyFailedReason, err.Error())
-		// Not returned: backing off for one cluster would hold the clocks of all others.
-		after = sooner(after, retryAfter)
+	if wrote.created {
+		after = sooner(after, unseenFor)
 	}
 	if o.retriesConfigs() {
 		after = sooner(after, configRetry)
 	}
+	after = sooner(after, againAfter(wrote.troubles))
 	if t.err != nil && t.verdict.waiting != "" {
 		after = sooner(after, time.Minute)
 	}
@@ -191,9 +187,18 @@ const retryAfter = 15 * time.Second
 // heldFor is how long clusters are held before the missing revision is looked for again.
 const heldFor = 10 * time.Minute
 
-// writeError names the first clusters that could not be written.
-func writeError(failed []v1alpha1.ClusterReason) error {
-	return fmt.Errorf("cannot write %s", named(failed))
+// againAfter is when clusters in trouble are tried again; 0 without any. Nothing is
+// returned to the queue as an error: backing off for one cluster would hold the clocks
+// of all others.
+func againAfter(troubles map[string]trouble) time.Duration {
+	after := time.Duration(0)
+	for _, t := range troubles {
+		if t.reason == v1alpha1.ApplyFailedReason {
+			return retryAfter
+		}
+		after = heldFor // the body may be restored, which wakes us; this is for the rest
+	}
+	return after
 }
 
 // named counts clusters and names the first of them with the reason, in order, so

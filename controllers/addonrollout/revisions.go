@@ -59,10 +59,46 @@ func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*
 	}
 	r, err := decodeRenderer(rev.Spec.Body)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use revision %s: %w", key.Name, err)
+		// It will not get better by itself, and must hold nobody but those that run it.
+		return nil, fmt.Errorf("%w: %s cannot be used: %w", errRevisionMissing, key.Name, err)
 	}
 	s.keep(key, r)
 	return r, nil
+}
+
+// turnRevisions are the revisions of one add-on that one turn asks for, each once: of
+// one that is gone, a thousand clusters would each ask the hub.
+type turnRevisions struct {
+	*renderers
+	namespace, addOn string
+
+	mu    sync.Mutex
+	asked map[string]func() (*render.Renderer, error)
+}
+
+// forTurn begins a turn.
+func (s *renderers) forTurn(namespace, addOn string) *turnRevisions {
+	return &turnRevisions{renderers: s, namespace: namespace, addOn: addOn, asked: map[string]func() (*render.Renderer, error){}}
+}
+
+// get returns the renderer of a digest, as renderers.get does.
+func (t *turnRevisions) get(ctx context.Context, digest string) (*render.Renderer, error) {
+	return t.ask(ctx, digest)()
+}
+
+// ask returns what answers for a digest, whoever calls it first.
+func (t *turnRevisions) ask(ctx context.Context, digest string) func() (*render.Renderer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asked[digest] == nil {
+		t.asked[digest] = sync.OnceValues(func() (*render.Renderer, error) {
+			// What one cluster asks for is every cluster's, whatever becomes of the one.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clusterFor)
+			defer cancel()
+			return t.renderers.get(ctx, t.namespace, t.addOn, digest)
+		})
+	}
+	return t.asked[digest]
 }
 
 // decodeRenderer builds a renderer from a revision's body.

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -43,13 +45,21 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, addonv1alpha1.Install, clusterv1.Install, clusterv1beta1.Install, workv1.Install,
+		corev1.AddToScheme, v1alpha1.AddToScheme, addonv1alpha1.Install, clusterv1.Install, clusterv1beta1.Install, workv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	byName := func(o client.Object) []string { return []string{o.GetName()} }
+	create := calls.Create
+	calls.Create = func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		obj.SetUID(types.UID(obj.GetNamespace() + "/" + obj.GetName())) // as a hub would
+		if create != nil {
+			return create(ctx, c, obj, opts...)
+		}
+		return c.Create(ctx, obj, opts...)
+	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(calls).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, indexName, byName).
 		WithIndex(&workv1.ManifestWork{}, indexName, byName).

@@ -26,6 +26,8 @@ type memory struct {
 	refusal         *halt
 	refusedRevision string
 	refusedSpec     string
+	// withdrawn is when a source that is being deleted had nothing left on the hub.
+	withdrawn time.Time
 	// forced says that a forced reconcile has not got to its end yet.
 	forced bool
 }

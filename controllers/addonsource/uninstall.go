@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 )
 
@@ -21,6 +23,9 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	if err := p.withdraw(ctx); err != nil {
 		return p.report(ctx, err)
 	}
+	if err := p.takeLeave(); err != nil {
+		return p.report(ctx, err)
+	}
 	patch := client.MergeFromWithOptions(p.source.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	controllerutil.RemoveFinalizer(p.source, v1alpha1.Finalizer)
 	if err := p.Client.Patch(ctx, p.source, patch, client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
@@ -28,6 +33,26 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	}
 	p.forget(ctrl.Request{NamespacedName: p.key().NamespacedName})
 	return ctrl.Result{}, nil
+}
+
+// takeLeave ends what the source has told its commits, and waits until the forge has
+// accepted it, at most forge.LeaveFor from when there was nothing else left to do: the
+// ledger goes with the source. That begins anew with a new process, which costs once more
+// as long at most. The rollouts' ledgers are delivered by then: they hold them back.
+func (p *pass) takeLeave() error {
+	ledger := p.Desk.Open(p.key(), p.source.Status.CommitReports)
+	for _, r := range ledger.Reports() {
+		ledger.End(r.SHA, commitstatus.Error, "ended: the source was deleted")
+	}
+	if p.memory.withdrawn.IsZero() {
+		p.memory.withdrawn = p.now
+	}
+	left := forge.LeaveFor - p.now.Sub(p.memory.withdrawn)
+	if p.source.Spec.CommitStatus == nil || !ledger.Owes() || left <= 0 {
+		return nil
+	}
+	p.source.Status.CommitReports = ledger.Stored()
+	return wait(fluxmeta.ProgressingReason, left, "waiting for the forge to accept the last commit statuses")
 }
 
 // withdraw takes everything of the source off the hub, as far as it may. It returns

@@ -46,6 +46,28 @@ func (l *Ledger) SupersedeOne(oldSHA, newSHA string) {
 	l.reports = commitstatus.Supersede(l.reports, oldSHA, newSHA)
 }
 
+// LeaveFor is how long an object that is being deleted, and is otherwise done, is kept
+// for commit statuses that its forge has not accepted yet. After that they are given up.
+const LeaveFor = 5 * time.Minute
+
+// Owes tells whether the forge has not accepted yet what is final, so that the ledger is
+// still needed. What the forge refused for good is not owed.
+func (l *Ledger) Owes() bool {
+	for _, r := range l.reports {
+		if r.State.Terminal() && !r.Done() && !r.Stopped {
+			return true
+		}
+	}
+	return false
+}
+
+// End gives every context of a commit that has no verdict yet this one.
+func (l *Ledger) End(sha string, state commitstatus.State, description string) {
+	for _, context := range l.Open(sha) {
+		l.Want(commitstatus.Status{SHA: sha, Context: context, State: state, Description: description}, 0)
+	}
+}
+
 // Open returns the contexts of a commit that have no verdict yet.
 func (l *Ledger) Open(sha string) []string { return commitstatus.Open(l.reports, sha) }
 

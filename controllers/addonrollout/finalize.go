@@ -1,0 +1,80 @@
+package addonrollout
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
+)
+
+// hold puts our finalizer on a rollout before anything of it reaches a cluster.
+func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+	if ro.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
+		return nil
+	}
+	base := ro.DeepCopy()
+	controllerutil.AddFinalizer(ro, v1alpha1.Finalizer)
+	return r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+// finalize ends a rollout that is being deleted, once no cluster has the add-on; until
+// then the rollout goes on as ever. It reports whether it is ending: then there are no
+// clusters to look at, and nothing is planned, which would install the add-on again.
+//
+// Whether a cluster has it is asked live: a watch that lags shows none of those just
+// created, and works nobody looks after would stay.
+func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
+		return true, ctrl.Result{}, nil
+	}
+	var list addonv1alpha1.ManagedClusterAddOnList
+	if err := r.Live.List(ctx, &list, client.MatchingFields{indexName: ro.Name}, client.Limit(1)); err != nil {
+		return false, ctrl.Result{}, err
+	}
+	if len(list.Items) > 0 {
+		return false, ctrl.Result{}, nil
+	}
+	if left, err := r.takeLeave(ctx, ro); left > 0 || err != nil {
+		return true, ctrl.Result{RequeueAfter: left}, err
+	}
+	base := ro.DeepCopy()
+	controllerutil.RemoveFinalizer(ro, v1alpha1.Finalizer)
+	return true, ctrl.Result{}, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+// takeLeave delivers what commits are yet to be told of a rollout that ends, and returns
+// how long it is still to be kept for it; 0: no longer. Its ledger goes with it, and
+// with the last rollout the source, which knows the forge. Beyond forge.LeaveFor the
+// statuses are given up: a forge that is gone for good must not keep anything.
+func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout) (time.Duration, error) {
+	source, err := r.readSource(ctx, ro)
+	if err != nil || source == nil {
+		return 0, err
+	}
+	before := ro.Status.DeepCopy()
+	ledger := r.Desk.Open(ledgerKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitReports)
+	if source.DeletionTimestamp != nil && ro.Status.Target != nil {
+		ledger.End(commitOf(ro.Status.Target.Commit), commitstatus.Error, "ended: its source was deleted")
+	}
+	ledger.Address(ctx, source)
+	left := ro.DeletionTimestamp.Add(forge.LeaveFor).Sub(r.Clock.Now())
+	if !ledger.Owes() || left <= 0 {
+		return 0, nil
+	}
+	ro.Status.CommitReports = ledger.Stored()
+	ledger.Mark(ro)
+	if !equality.Semantic.DeepEqual(*before, ro.Status) {
+		if err := r.Client.Status().Update(ctx, ro); err != nil {
+			return left, err
+		}
+	}
+	return sooner(left, ledger.Deliver()), nil
+}

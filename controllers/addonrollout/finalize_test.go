@@ -1,0 +1,141 @@
+package addonrollout
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/forge"
+	testforge "github.com/addonflow/addonflow/test/forge"
+)
+
+// gone reports whether the rollout is.
+func (s *scene) gone() bool {
+	s.t.Helper()
+	err := s.hub.Get(s.t.Context(), s.key, &v1alpha1.AddOnRollout{})
+	return apierrors.IsNotFound(err)
+}
+
+// leave takes the add-on off every cluster and deletes the rollout, as its source does
+// when it is deleted.
+func (s *scene) leave() {
+	s.t.Helper()
+	ro := s.rollout()
+	ro.Spec.Removal = &v1alpha1.Removal{Commit: "c", Approved: true}
+	s.update(ro)
+	for name := range s.works() {
+		s.delete(s.works()[name])
+		s.delete(s.addOn(name))
+	}
+	s.delete(s.rollout())
+}
+
+func TestDeletedRolloutWithoutTargetEnds(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{})
+	ro := s.rollout()
+	ro.Finalizers = []string{v1alpha1.Finalizer}
+	s.update(ro)
+	s.delete(ro)
+	s.turn()
+	if !s.gone() {
+		t.Error("nothing holds a rollout that never had a target")
+	}
+}
+
+func TestFinalizerAsksLive(t *testing.T) {
+	blind := false
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	watch := interceptor.NewClient(s.hub.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error { //nolint:errcheck,forcetypeassert // the fake has both
+		if _, ok := list.(*addonv1alpha1.ManagedClusterAddOnList); ok && blind {
+			return nil
+		}
+		return c.List(ctx, list, opts...)
+	}})
+	s.target("v1")
+	s.settle()
+	s.delete(s.rollout())
+	blind = true
+	s.reconciler.Client = watch
+	s.turn()
+	if s.gone() {
+		t.Error("a watch that lags shows no installation, and the one that is there would be nobody's")
+	}
+}
+
+func TestDeletedRolloutWaitsForItsStatuses(t *testing.T) {
+	t.Run("DeadForge", func(t *testing.T) {
+		s := newScene(t, interceptor.Funcs{}, "c1")
+		s.reporting()
+		s.target("v1")
+		s.settle()
+		s.leave()
+		if result := s.turn(); s.gone() || result.RequeueAfter <= 0 || result.RequeueAfter > forge.LeaveFor {
+			t.Fatalf("a verdict is still to be told: gone %v, again after %s", s.gone(), result.RequeueAfter)
+		}
+		if len(s.works()) != 0 {
+			t.Fatal("a rollout that ends plans nothing")
+		}
+		ro := s.rollout()
+		s.clock.SetTime(ro.DeletionTimestamp.Time)
+		s.advance(forge.LeaveFor)
+		s.turn()
+		if !s.gone() {
+			t.Error("a forge that is gone for good keeps nothing for ever")
+		}
+	})
+	t.Run("Delivered", func(t *testing.T) {
+		s := newScene(t, interceptor.Funcs{}, "c1")
+		f := testforge.New("team/fleet")
+		if _, err := f.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		s.reporting()
+		s.readdress(f.Address("team/fleet"))
+		s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "forge"}, Data: map[string][]byte{"token": []byte("x")}})
+		s.target("v1")
+		s.settle() // nothing was delivered: the desk is not at work
+		s.leave()
+		desk := forge.NewDesk(s.hub, &http.Client{Timeout: 10 * time.Second})
+		s.reconciler.Desk = desk
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan error, 1)
+		go func() { stopped <- desk.Start(ctx) }()
+		t.Cleanup(func() { cancel(); <-stopped })
+		s.turn()
+		waiting, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := f.WaitFor(waiting, func([]testforge.Entry) bool {
+			e, ok := f.Latest(commitNamed("v1"), "addonflow/fleet/hello")
+			return ok && e.State == "success"
+		}); err != nil {
+			t.Fatalf("the verdict never came: %v", err)
+		}
+		for !s.gone() && waiting.Err() == nil {
+			s.turn()
+		}
+		if !s.gone() {
+			t.Error("with the verdict accepted nothing is waited for")
+		}
+	})
+}
+
+// readdress lets the source report to another forge.
+func (s *scene) readdress(address string) {
+	s.t.Helper()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		s.t.Fatal(err)
+	}
+	source.Spec.CommitStatus.Address = address
+	s.update(source)
+}

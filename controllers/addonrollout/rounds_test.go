@@ -1,0 +1,235 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// troubled is what the condition says of single clusters, "" without it.
+func (s *scene) troubled() string {
+	c := conditions.Get(s.rollout(), v1alpha1.ClustersWrittenCondition)
+	if c == nil {
+		return ""
+	}
+	return c.Reason + ": " + c.Message
+}
+
+func TestMissingRevisionIsAskedForOnceAndNamed(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[string]int{}
+	s := newScene(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		if _, ok := obj.(*v1alpha1.AddOnRevision); ok {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[key.Name]++
+		}
+		return c.Get(ctx, key, obj, opts...)
+	}}, "c1", "c2", "c3", "c4")
+	s.oneByOne()
+	first := s.target("v1")
+	s.settle()
+	s.target("v2")
+	s.turns(2) // c1 is in flight, the others stay at the first
+	revision := s.revision(first)
+	s.delete(revision)
+	s.restart()
+	s.announced()
+	clear(asked)
+	s.turn()
+	if got := asked[revision.Name]; got != 1 {
+		t.Errorf("a revision that is gone is asked for once a turn, not once a cluster: got %d", got)
+	}
+	why := "revision is missing: " + revision.Name
+	want := "RevisionMissing: held 3 clusters: c2: " + why + "; c3: " + why + "; c4: " + why
+	if got := s.troubled(); got != want {
+		t.Errorf("the condition names who is held:\n got %q\nwant %q", got, want)
+	}
+	s.turns(3)
+	if got := s.announced(); len(got) != 1 || !strings.Contains(got[0], "held 3 clusters") {
+		t.Errorf("an event tells of a change, and only of one: got %v", got)
+	}
+	revision.ResourceVersion = ""
+	s.create(revision)
+	s.turns(1)
+	if got := s.troubled(); got != "" {
+		t.Errorf("with the body back nobody is held: got %q", got)
+	}
+}
+
+func TestDeletedRevisionDoesNotBlockTheSuccessOfItsRollout(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	digest := s.target("v1")
+	s.turns(2)
+	s.delete(s.revision(digest))
+	s.settle()
+	if got := s.rollout().Status.Stable; got == nil || got.Digest != digest {
+		t.Errorf("what runs runs, though nothing is left to note it on: stable is %+v", got)
+	}
+}
+
+func TestClusterThatCannotBeWrittenIsNamedAndStopsNobody(t *testing.T) {
+	refused := errors.New("the namespace is full")
+	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if _, ok := obj.(*workv1.ManifestWork); ok && obj.GetNamespace() == "c2" {
+			return refused
+		}
+		return c.Create(ctx, obj, opts...)
+	}}, "c1", "c2", "c3")
+	s.target("v1")
+	result := s.turn()
+	if got := len(s.works()); got != 2 {
+		t.Errorf("the others are written: got %d works", got)
+	}
+	if got, want := s.troubled(), "ApplyFailed: cannot write 1 clusters: c2: cannot create work addon-hello-deploy-0: the namespace is full"; got != want {
+		t.Errorf("it is that cluster's trouble:\n got %q\nwant %q", got, want)
+	}
+	if result.RequeueAfter == 0 || result.RequeueAfter > retryAfter {
+		t.Errorf("it is tried again soon, got %s", result.RequeueAfter)
+	}
+}
+
+func TestRequestStandsUntilItsRoundIsThrough(t *testing.T) {
+	lost := errors.New("etcdserver: request timed out")
+	failing := true
+	var s *scene
+	s = newScene(t, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		if _, ok := obj.(*addonv1alpha1.ManagedClusterAddOn); ok && failing {
+			s.advance(time.Minute) // the round's time is up
+			return lost
+		}
+		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	}}, "c1", "c2", "c3")
+	s.reconciler.Workers = 1
+	s.target("v1")
+	ro := s.rollout()
+	ro.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
+	s.update(ro)
+	s.turn()
+	if got := s.rollout().Status.LastHandledReconcileAt; got != "" {
+		t.Errorf("the round ended before everybody was written, and the request is still to be done: got %q", got)
+	}
+	failing = false
+	s.turns(2)
+	if got := s.rollout().Status.LastHandledReconcileAt; got != "now" {
+		t.Errorf("the round got to its end: got %q", got)
+	}
+}
+
+func TestInOrder(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	urgency := func(urgent map[string]int) func(string) int {
+		return func(name string) int {
+			if u, ok := urgent[name]; ok {
+				return u
+			}
+			return 2
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		next   string
+		urgent map[string]int
+		want   string
+	}{
+		"FromTheStart": {reason: "nothing was left", want: "abcdef"},
+		"Rotated":      {reason: "who was left comes first, so that nobody starves", next: "d", want: "defabc"},
+		"LeftIsGone":   {reason: "the cluster that was next has left", next: "cc", want: "defabc"},
+		"PastTheEnd":   {reason: "the last one has left", next: "z", want: "abcdef"},
+		"Departures":   {reason: "departures free what others wait for, moves go before repairs", urgent: map[string]int{"e": 0, "c": 1, "f": 0}, want: "efcabd"},
+		"Both":         {reason: "each kind begins where the last round ended", next: "f", urgent: map[string]int{"e": 0, "c": 1, "f": 0}, want: "fecabd"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got strings.Builder
+			for _, i := range inOrder(names, tc.next, urgency(tc.urgent)) {
+				got.WriteString(names[i])
+			}
+			if got.String() != tc.want {
+				t.Errorf("%s: got %s, want %s", tc.reason, got.String(), tc.want)
+			}
+		})
+	}
+	if got := inOrder(nil, "x", urgency(nil)); len(got) != 0 {
+		t.Errorf("nobody is in order: %v", got)
+	}
+}
+
+// A fleet larger than what fits into a round is written whole in the end, though one
+// cluster takes all of every round's time.
+func TestSlowClusterStarvesNobody(t *testing.T) {
+	names := []string{"a-slow", "b", "c", "d"}
+	var s *scene
+	s = newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if _, ok := obj.(*workv1.ManifestWork); ok {
+			s.advance(applyFor / 2) // two fit into a round, and the second is its last
+			if obj.GetNamespace() == "a-slow" {
+				s.advance(applyFor)
+				return errors.New("too slow")
+			}
+		}
+		return c.Create(ctx, obj, opts...)
+	}}, names...)
+	s.reconciler.Workers = 1
+	s.target("v1")
+	s.turns(4)
+	var written []string
+	for name := range s.works() {
+		written = append(written, name)
+	}
+	slices.Sort(written)
+	if diff := cmp.Diff([]string{"b", "c", "d"}, written); diff != "" {
+		t.Errorf("who was not reached comes first in the next round (-want +got):\n%s", diff)
+	}
+}
+
+func TestTroublesOfClustersNotReachedAreRemembered(t *testing.T) {
+	key := client.ObjectKey{Namespace: "team", Name: "hello"}
+	r := newRounds()
+	bad := trouble{reason: v1alpha1.ApplyFailedReason, text: "bad"}
+	r.enter(key, applied{troubles: map[string]trouble{"a": bad, "b": bad}})
+	got := r.enter(key, applied{unfinished: true, left: []string{"b", "c"}, next: "b"})
+	if diff := cmp.Diff(map[string]trouble{"b": bad}, got, cmp.AllowUnexported(trouble{})); diff != "" {
+		t.Errorf("a was written since, b was not looked at (-want +got):\n%s", diff)
+	}
+	if next := r.next(key); next != "b" {
+		t.Errorf("the next round begins with %q", next)
+	}
+	r.forget(key)
+	if next := r.next(key); next != "" {
+		t.Errorf("a rollout that is gone is forgotten: %q", next)
+	}
+}
+
+func TestMemoriesOfClustersThatLeftAreDropped(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	r := s.reconciler
+	if len(r.synced.seen[s.key]) != 2 || len(r.foreign.seen["hello"]) != 2 {
+		t.Fatalf("both are remembered: %d, %d", len(r.synced.seen[s.key]), len(r.foreign.seen["hello"]))
+	}
+	r.synced.keep(s.key, []*member{{name: "c1", addOn: s.addOn("c1")}})
+	r.foreign.keep("hello", []*member{{name: "c1", addOn: s.addOn("c1")}})
+	if len(r.synced.seen[s.key]) != 1 || len(r.foreign.seen["hello"]) != 1 {
+		t.Errorf("who left is forgotten: %d, %d", len(r.synced.seen[s.key]), len(r.foreign.seen["hello"]))
+	}
+	r.forget(s.key)
+	if len(r.synced.seen)+len(r.foreign.seen)+len(r.rounds.of) != 0 {
+		t.Error("a rollout that is gone is forgotten whole")
+	}
+}
