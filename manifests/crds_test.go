@@ -20,6 +20,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -97,17 +98,23 @@ func TestKindsAreServed(t *testing.T) {
 	status := map[string]bool{}
 	for kind, s := range kinds(t) {
 		status[kind] = s.version.Subresources != nil && s.version.Subresources.Status != nil
-		if s.crd.Spec.Group != v1alpha1.GroupVersion.Group || s.version.Name != v1alpha1.GroupVersion.Version || !s.version.Served || !s.version.Storage {
-			t.Errorf("%s is not served and stored as %s", kind, v1alpha1.GroupVersion)
+		group, scope := v1alpha1.GroupVersion.Group, apiextensionsv1.NamespaceScoped
+		if kind == hubconfigv1alpha1.AddOnHubConfigKind {
+			group, scope = hubconfigv1alpha1.GroupVersion.Group, apiextensionsv1.ClusterScoped
 		}
-		if s.crd.Spec.Scope != apiextensionsv1.NamespaceScoped {
-			t.Errorf("%s is not namespaced", kind)
+		if s.crd.Spec.Group != group || s.version.Name != v1alpha1.GroupVersion.Version || !s.version.Served || !s.version.Storage {
+			t.Errorf("%s is not served and stored as %s/%s", kind, group, v1alpha1.GroupVersion.Version)
+		}
+		if s.crd.Spec.Scope != scope {
+			t.Errorf("%s is %s, want %s", kind, s.crd.Spec.Scope, scope)
 		}
 		if !slices.Contains(s.crd.Spec.Names.Categories, "addonflow") || len(s.crd.Spec.Names.ShortNames) == 0 {
 			t.Errorf("kubectl get addonflow does not list %s, or it has no short name", kind)
 		}
 	}
-	want := map[string]bool{v1alpha1.AddOnSourceKind: true, v1alpha1.AddOnRolloutKind: true, v1alpha1.AddOnRevisionKind: false}
+	want := map[string]bool{v1alpha1.AddOnSourceKind: true, v1alpha1.AddOnRolloutKind: true, v1alpha1.AddOnRevisionKind: false,
+		hubconfigv1alpha1.AddOnHubConfigKind: false,
+	}
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Errorf("kinds, and whether they have a status subresource (-want +got):\n%s", diff)
 	}
@@ -120,6 +127,8 @@ func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 		v1alpha1.AddOnSourceKind:   v1alpha1.AddOnSource{},
 		v1alpha1.AddOnRolloutKind:  v1alpha1.AddOnRollout{},
 		v1alpha1.AddOnRevisionKind: v1alpha1.AddOnRevision{},
+
+		hubconfigv1alpha1.AddOnHubConfigKind: hubconfigv1alpha1.AddOnHubConfig{},
 	}
 	for kind, s := range kinds(t) {
 		sameFields(t, kind, reflect.TypeOf(types[kind]), *s.version.Schema.OpenAPIV3Schema)

@@ -14,8 +14,8 @@ package manifests
 
 import "embed"
 
-// CRDs holds the CustomResourceDefinitions of addonflow.io, one YAML file each,
-// under crds/.
+// CRDs holds the CustomResourceDefinitions that AddonFlow brings, one YAML file each,
+// under crds/: those of addonflow.io, and OCM's AddOnHubConfig, which no hub has.
 //
-//go:embed crds/addonflow.io_*.yaml
+//go:embed crds/addonflow.io_*.yaml crds/addon.open-cluster-management.io_*.yaml
 var CRDs embed.FS

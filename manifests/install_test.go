@@ -82,6 +82,7 @@ func TestInstallHoldsWhatItShould(t *testing.T) {
 		"ClusterRole /addonflow",
 		"ClusterRole /addonflow-base",
 		"ClusterRoleBinding /addonflow",
+		"CustomResourceDefinition /addonhubconfigs.addon.open-cluster-management.io",
 		"CustomResourceDefinition /addonrevisions.addonflow.io",
 		"CustomResourceDefinition /addonrollouts.addonflow.io",
 		"CustomResourceDefinition /addonsources.addonflow.io",

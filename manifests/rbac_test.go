@@ -52,6 +52,8 @@ func uses() []use {
 		{resource{addOnGroup, "addondeploymentconfigs"}, "applied and pruned by addonsource", applied},
 		{resource{addOnGroup, "addontemplates"}, "addonrollout/configs.go: named by a ManagedClusterAddOn", read},
 		{resource{addOnGroup, "addondeploymentconfigs"}, "addonrollout/configs.go: named by a ManagedClusterAddOn", read},
+		{resource{addOnGroup, "addonhubconfigs"}, "applied and pruned by addonsource", applied},
+		{resource{addOnGroup, "addonhubconfigs"}, "addonrollout/configs.go: named by a ManagedClusterAddOn", read},
 		{resource{addOnGroup, "managedclusteraddons"}, "observed by addonrollout, counted by addonsource", watched},
 		{resource{addOnGroup, "managedclusteraddons"}, "addonrollout/apply.go: install and remove", []string{"create", "delete"}},
 		{resource{addOnGroup, "managedclusteraddons/status"}, "addonrollout/apply.go, addonsource/takeover.go", []string{"patch"}},

@@ -145,7 +145,7 @@ func badKinds(t *testing.T) []badInput {
 		unsupported("alpha_placement", "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: Placement\nmetadata: {name: x, namespace: y}\n", "v1beta1"),
 		unsupported("future_version", "apiVersion: addon.open-cluster-management.io/v1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "v1alpha1 or v1beta1"),
 		unsupported("package_of_a_later_version", "apiVersion: addonflow.io/v2\nkind: AddOnPackage\nmetadata: {name: x}\n", "AddOnPackage"),
-		unsupported("hub_config_of_a_later_version", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnHubConfig\nmetadata: {name: x}\n", "AddOnHubConfig"),
+		unsupported("hub_config_of_a_later_version", "apiVersion: addon.open-cluster-management.io/v1beta1\nkind: AddOnHubConfig\nmetadata: {name: x}\n", "AddOnHubConfig"),
 		unsupported("template_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonTemplate\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),
 		unsupported("template_in_capitals", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ADDONTEMPLATE\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),
 		unsupported("config_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonDeploymentConfig\nmetadata: {name: x, namespace: y}\n", "did you mean AddOnDeploymentConfig?"),
@@ -210,9 +210,9 @@ func badReferences(t *testing.T) []badInput {
 			one(ReasonInvalidReference, addOnFile, `AddOnTemplate "hello" belongs to add-on "other"`),
 		},
 		{
-			"row_06_two_configs_for_one_placement",
-			hello().edited(t, addOnFile, "      rolloutStrategy:", "      - {group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: hello, name: other}\n      rolloutStrategy:"),
-			one(ReasonInvalidReference, addOnFile, "spec.installStrategy.placements[0].configs[1]", `the placement has addondeploymentconfigs.addon.open-cluster-management.io "agent" already`),
+			"row_06_two_templates_for_one_placement",
+			hello().edited(t, addOnFile, "      rolloutStrategy:", "      - {group: addon.open-cluster-management.io, resource: addontemplates, name: hello}\n      - {group: addon.open-cluster-management.io, resource: addontemplates, name: other}\n      rolloutStrategy:"),
+			one(ReasonInvalidReference, addOnFile, "spec.installStrategy.placements[0].configs[2]", `the placement has addontemplates.addon.open-cluster-management.io "hello" already`),
 		},
 		{
 			"row_06_template_reference_with_namespace", hello().edited(t, addOnFile, "{name: hello}", "{name: hello, namespace: hello}"),

@@ -56,6 +56,8 @@ type Template struct {
 	// Typed are the variables declared with a type, by name, from the annotation
 	// TypedVariablesAnnotation; see ParseTypedVariables.
 	Typed map[string]string `json:"typed,omitempty"`
+	// Version is the label addonflow.io/version, in an add-on that lists AddOnHubConfig.
+	Version string `json:"version,omitempty"`
 	// Spec is the stored spec, as unstructured JSON.
 	Spec map[string]any `json:"spec"`
 }

@@ -18,6 +18,8 @@ const ReasonNotSupported problem.Reason = "NotSupported"
 // path inside that object.
 type Finding struct {
 	Template, Config, Field string
+	// About is a configuration of another kind that it stands in, else zero.
+	About ConfigReference
 	// Package names an AddOnPackage; File and Line (0: unknown) are in its folder.
 	Package, File string
 	Line          int
@@ -35,6 +37,8 @@ func (f Finding) String() string {
 		parts = append(parts, "AddOnTemplate/"+f.Template)
 	case f.Config != "":
 		parts = append(parts, "AddOnDeploymentConfig/"+f.Config)
+	case f.About.Name != "":
+		parts = append(parts, f.About.String())
 	}
 	if f.File != "" {
 		parts = append(parts, f.place(""))

@@ -180,7 +180,11 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 	for _, c := range own {
 		named = append(named, c.ConfigReference)
 	}
+	if f, conflict := conflictingLevel(named); conflict {
+		a.found.add(f) // in a commit it has a line, and was refused
+	}
 	byKind := layered(r.content.Defaults, over, named)
+	r.selectVersion(a, byKind)
 	kinds := slices.SortedFunc(maps.Keys(byKind), func(a, b groupResource) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource))
 	})
@@ -222,6 +226,9 @@ func layered(layers ...[]ConfigReference) map[groupResource][]ConfigReference {
 			kind := groupResource{c.Group, c.Resource}
 			if !replaced[kind] {
 				replaced[kind], byKind[kind] = true, nil
+				if other := kind.rival(); kind.selects() && !replaced[other] {
+					delete(byKind, other)
+				}
 			}
 			if !slices.Contains(byKind[kind], c) {
 				byKind[kind] = append(byKind[kind], c)
@@ -271,6 +278,18 @@ func (r *Renderer) known(a *assignment, reference ConfigReference) (hash, sum st
 		a.agent = cmp.Or(a.agent, r.agentConfig(config))
 	}
 	return config.SpecHash, "", true
+}
+
+// bodyOf returns the body of a configuration that is no template.
+func (r *Renderer) bodyOf(a *assignment, reference ConfigReference) (map[string]any, bool) {
+	for _, list := range [][]Config{a.own, r.content.Configs} {
+		for i := range list {
+			if list[i].ConfigReference == reference {
+				return list[i].Body, true
+			}
+		}
+	}
+	return nil, false
 }
 
 // ownConfig reads a configuration that the cluster names itself. An object of that

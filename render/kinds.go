@@ -24,6 +24,7 @@ const (
 	addOnKind     = "ClusterManagementAddOn"
 	templateKind  = "AddOnTemplate"
 	configKind    = "AddOnDeploymentConfig"
+	hubConfigKind = "AddOnHubConfig"
 	placementKind = "Placement"
 	namespaceKind = "Namespace"
 	configMapKind = "ConfigMap"
@@ -41,6 +42,7 @@ const (
 	roleOther
 	roleConfigMap
 	roleConfig
+	roleHubConfig
 	roleTemplate
 	roleAddOn
 	roleRollout
@@ -49,7 +51,7 @@ const (
 
 // supportedKinds is what the message about an unsupported kind lists.
 const supportedKinds = "supported are ClusterManagementAddOn, AddOnTemplate and AddOnDeploymentConfig " +
-	"(addon.open-cluster-management.io/v1alpha1 or v1beta1), AddOnRollout and AddOnPackage (addonflow.io/v1alpha1), " +
+	"(addon.open-cluster-management.io/v1alpha1 or v1beta1), AddOnHubConfig (v1alpha1), AddOnRollout and AddOnPackage (addonflow.io/v1alpha1), " +
 	"Placement (cluster.open-cluster-management.io/v1beta1), Namespace (v1), " +
 	"and the kinds a ClusterManagementAddOn of the commit lists in supportedConfigs, except Secret"
 
@@ -64,6 +66,8 @@ func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) 
 		return when(served, roleTemplate)
 	case schema.GroupKind{Group: addonGroup, Kind: configKind}:
 		return when(served, roleConfig)
+	case schema.GroupKind{Group: addonGroup, Kind: hubConfigKind}:
+		return when(kind.Version == storageVersion, roleHubConfig)
 	case schema.GroupKind{Group: placementGroup, Kind: placementKind}:
 		return when(kind.Version == betaVersion, rolePlacement)
 	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnRolloutKind}:
@@ -97,7 +101,7 @@ func listable(kind schema.GroupVersionKind) bool {
 func knownKinds(group string) []string {
 	switch group {
 	case addonGroup:
-		return []string{addOnKind, templateKind, configKind}
+		return []string{addOnKind, templateKind, configKind, hubConfigKind}
 	case placementGroup:
 		return []string{placementKind}
 	case rolloutGroup:
@@ -144,8 +148,6 @@ func refusedConfiguration(resource schema.GroupResource) string {
 	switch resource {
 	case schema.GroupResource{Resource: secretsResource}:
 		return "a Secret cannot be a configuration: it would be copied into every AddOnRevision"
-	case schema.GroupResource{Group: addonGroup, Resource: hubConfigsResource}:
-		return "AddOnHubConfig is not supported"
 	default:
 		return ""
 	}
@@ -164,6 +166,8 @@ func knownKind(resource schema.GroupResource) string {
 		return templateKind
 	case schema.GroupResource{Group: addonGroup, Resource: agentConfigResource}:
 		return configKind
+	case schema.GroupResource{Group: addonGroup, Resource: hubConfigsResource}:
+		return hubConfigKind
 	case schema.GroupResource{Resource: configMapsResource}:
 		return configMapKind
 	default:

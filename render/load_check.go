@@ -86,6 +86,8 @@ func (l *loader) reportFinding(d *draft, f Finding) {
 	case f.Config != "":
 		namespace, name, _ := strings.Cut(f.Config, "/")
 		reference = Reference{Group: addonGroup, Resource: agentConfigResource, Namespace: namespace, Name: name}
+	case f.About.Name != "":
+		reference = Reference{Group: f.About.Group, Resource: f.About.Resource, Namespace: f.About.Namespace, Name: f.About.Name}
 	}
 	if o, declared := l.configs[reference]; declared {
 		l.reportNormalised(o, flawOfFinding(f))

@@ -226,7 +226,7 @@ func (l *loader) checkLimits() {
 		switch o.role {
 		case roleAddOn:
 			addOns++
-		case roleTemplate, rolePackage, roleConfig, roleConfigMap, roleOther:
+		case roleTemplate, rolePackage, roleConfig, roleHubConfig, roleConfigMap, roleOther:
 			configs++
 		default:
 		}

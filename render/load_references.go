@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
+	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -46,6 +47,7 @@ func (l *loader) resolve(d *draft) {
 		l.take(d, &c, r)
 	}
 	l.takePackage(d, &c)
+	l.takeVersions(d, &c)
 	c.sort()
 	if d.broken || len(d.Missing) > 0 {
 		return
@@ -127,7 +129,11 @@ func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstruc
 		return // templateFlaws reported it
 	}
 	spec, _ := object.Object[specKey].(map[string]any)
-	c.Templates = append(c.Templates, Template{Name: r.Name, SpecHash: hash, Typed: typed, Spec: spec})
+	t := Template{Name: r.Name, SpecHash: hash, Typed: typed, Spec: spec}
+	if versioned(c.Supported) {
+		t.Version = object.GetLabels()[hubconfigv1alpha1.VersionLabel]
+	}
+	c.Templates = append(c.Templates, t)
 }
 
 // find returns the object of a reference, from the commit or else from the hub.

@@ -80,7 +80,7 @@ func reduceStrings(at fieldPath, value any) (any, []flaw) {
 	flaws := stringMapFlaws(at, value)
 	entries, _ := value.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		if strings.HasPrefix(key, ownKeys) && key != TypedVariablesAnnotation {
+		if strings.HasPrefix(key, ownKeys) && !declarable(key) {
 			flaws = append(flaws, flaw{
 				field: at.child(key), reason: ReasonInvalidManifest,
 				message: "is written by AddonFlow or set on the hub", hint: removeIt,

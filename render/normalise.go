@@ -23,10 +23,7 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	}
 	delete(object, statusKey)
 	metadata, flaws := reduceMetadata(object, s.scopeOf(declared, r))
-	if _, typed := declared.GetAnnotations()[TypedVariablesAnnotation]; typed && r != roleTemplate {
-		at := fieldPath("metadata.annotations").child(TypedVariablesAnnotation)
-		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: "is for an AddOnTemplate", hint: removeIt})
-	}
+	flaws = append(flaws, misplacedKeys(declared.GetLabels(), declared.GetAnnotations(), r)...)
 	var found []flaw
 	switch r {
 	case roleNamespace:

@@ -16,10 +16,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+//go:generate cp ../manifests/crds/addon.open-cluster-management.io_addonhubconfigs.yaml owncrds/
+
 // crds are OCM's, copied from the pinned open-cluster-management.io/api, which
-// embeds none itself; a test holds the copies to the module.
+// embeds none itself, and our own of configurations; a test holds the copies to the
+// module and to what users install.
 //
-//go:embed crds/*.yaml
+//go:embed crds/*.yaml owncrds/*.yaml
 var crds embed.FS
 
 // compiledSchemas compiles the embedded CRDs once. What it returns is shared and

@@ -97,6 +97,8 @@ func reasonOf(r role, at fieldPath, kind field.ErrorType) problem.Reason {
 		return ReasonInvalidManifest
 	}
 	switch r {
+	case roleHubConfig:
+		return ReasonInvalidConfig
 	case roleConfig:
 		return configReason(at, kind)
 	case roleTemplate:

@@ -57,12 +57,27 @@ func TestEmbeddedCRDsAreTheModules(t *testing.T) {
 	}
 }
 
+func TestOwnCRDsAreThoseInstalled(t *testing.T) {
+	const name = "addon.open-cluster-management.io_addonhubconfigs.yaml"
+	embedded, err := fs.ReadFile(crds, "owncrds/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed, err := os.ReadFile(filepath.Join("..", "manifests", "crds", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(embedded) != string(installed) {
+		t.Errorf("%s differs; run make generate", name)
+	}
+}
+
 func TestCompiledKinds(t *testing.T) {
 	want := map[string]bool{ // kind and version: namespaced
 		"ClusterManagementAddOn v1alpha1": false, "ClusterManagementAddOn v1beta1": false,
 		"AddOnTemplate v1alpha1": false, "AddOnTemplate v1beta1": false,
 		"AddOnDeploymentConfig v1alpha1": true, "AddOnDeploymentConfig v1beta1": true,
-		"Placement v1beta1": true,
+		"Placement v1beta1": true, "AddOnHubConfig v1alpha1": false,
 	}
 	got := map[string]bool{}
 	for kind, s := range schemasForTest(t) {

@@ -40,8 +40,12 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 	for _, s := range supportedBy(cma.Spec) {
 		listed[s.ConfigGroupResource] = true
 	}
+	flaws = append(flaws, defaultLevelFlaws(supportedBy(cma.Spec))...)
 	for i, p := range cma.Spec.InstallStrategy.Placements {
 		flaws = append(flaws, placementFlaws(i, p, listed)...)
+		if f, conflict := levelFlaw(placementReferences(i, p)); conflict {
+			flaws = append(flaws, f)
+		}
 	}
 	if len(flaws) > 0 && flaws[0].untemplated {
 		return flaws // nor is any template named
@@ -90,7 +94,7 @@ func supportedFlaws(supported []addonv1alpha1.ConfigMeta) []flaw {
 	templates := false
 	for i, s := range supported {
 		at := list.index(i)
-		templates = templates || s.ConfigGroupResource == templateGroupResource()
+		templates = templates || selectsTemplate(s.ConfigGroupResource)
 		if why := refusedConfiguration(schema.GroupResource{Group: s.Group, Resource: s.Resource}); why != "" {
 			flaws = append(flaws, flaw{field: at.child("resource"), reason: ReasonUnsupportedKind, message: why})
 		}
@@ -113,6 +117,41 @@ func templateGroupResource() addonv1alpha1.ConfigGroupResource {
 	return addonv1alpha1.ConfigGroupResource{Group: addonGroup, Resource: templateResource}
 }
 
+// defaultLevelFlaws finds a default template beside a default AddOnHubConfig.
+func defaultLevelFlaws(supported []addonv1alpha1.ConfigMeta) []flaw {
+	var level []referring
+	for i, s := range supported {
+		if s.DefaultConfig != nil {
+			at := fieldPath("spec.supportedConfigs").index(i).child("defaultConfig")
+			level = append(level, referring{at: at, ConfigReference: configReference(s.ConfigGroupResource, *s.DefaultConfig)})
+		}
+	}
+	if f, conflict := levelFlaw(level); conflict {
+		return []flaw{f}
+	}
+	return nil
+}
+
+// levelFlaw says that one level names both a template and an AddOnHubConfig, at the
+// AddOnHubConfig.
+func levelFlaw(level []referring) (flaw, bool) {
+	references := make([]ConfigReference, 0, len(level))
+	at := fieldPath("")
+	for _, r := range level {
+		references = append(references, r.ConfigReference)
+		if r.Group == addonGroup && r.Resource == hubConfigsResource {
+			at = r.at
+		}
+	}
+	f, conflict := conflictingLevel(references)
+	return flaw{field: at, reason: f.Reason, message: f.Message, hint: f.Hint}, conflict
+}
+
+// selectsTemplate reports whether configurations of a kind say which template is used.
+func selectsTemplate(kind addonv1alpha1.ConfigGroupResource) bool {
+	return groupResource{kind.Group, kind.Resource}.selects()
+}
+
 // placementFlaws judges the configurations one placement assigns.
 func placementFlaws(i int, p addonv1alpha1.PlacementStrategy, listed map[addonv1alpha1.ConfigGroupResource]bool) []flaw {
 	at := fieldPath("spec.installStrategy.placements").index(i).child("configs")
@@ -130,7 +169,7 @@ func placementFlaws(i int, p addonv1alpha1.PlacementStrategy, listed map[addonv1
 		}
 		flaws = append(flaws, referentFlaws(at.index(j), kind, config.ConfigReferent)...)
 		before, again := first[kind]
-		if again && before != config.ConfigReferent && kind.Group == addonGroup {
+		if again && before != config.ConfigReferent && selectsTemplate(kind) {
 			flaws = append(flaws, flaw{
 				field: at.index(j), reason: ReasonInvalidReference,
 				message: fmt.Sprintf("the placement has %s %q already; OCM would ignore this one", resourceName(kind.Group, kind.Resource), before.Name),
@@ -154,6 +193,8 @@ func referentFlaws(at fieldPath, kind addonv1alpha1.ConfigGroupResource, referen
 		return invalid(nameKey, fmt.Sprintf("%q is reserved by OCM and names no object", referent.Name), "leave the default out")
 	case kind == templateGroupResource() && referent.Namespace != "":
 		return invalid(namespaceKey, "an AddOnTemplate is cluster-scoped", "remove the namespace")
+	case selectsTemplate(kind) && referent.Namespace != "":
+		return invalid(namespaceKey, "an AddOnHubConfig is cluster-scoped", "remove the namespace")
 	case kind.Group == addonGroup && kind.Resource == agentConfigResource && referent.Namespace == "":
 		return invalid(namespaceKey, "is required: an AddOnDeploymentConfig lives in a namespace", "")
 	case kind.Group == "" && kind.Resource == configMapsResource && referent.Namespace == "":
@@ -168,7 +209,7 @@ func referentFlaws(at fieldPath, kind addonv1alpha1.ConfigGroupResource, referen
 // own, and with type Manual nobody would.
 func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
 	for _, s := range supportedBy(spec) {
-		if s.ConfigGroupResource == templateGroupResource() && s.DefaultConfig != nil {
+		if selectsTemplate(s.ConfigGroupResource) && s.DefaultConfig != nil {
 			return nil
 		}
 	}
@@ -180,7 +221,7 @@ func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
 	for i, p := range spec.InstallStrategy.Placements {
 		names := false
 		for _, config := range p.Configs {
-			names = names || config.ConfigGroupResource == templateGroupResource()
+			names = names || selectsTemplate(config.ConfigGroupResource)
 		}
 		if !names {
 			flaws = append(flaws, flaw{

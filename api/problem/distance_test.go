@@ -15,8 +15,13 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"main", "main", 0}, {"mian", "main", 2}, {"", "abc", 3}, {"kitten", "sitting", 3},
-		{long + "a", long + "b", 0}, {strings.Repeat(long, 1000), "x", 63},
+		{"", "", 0},
+		{"main", "main", 0},
+		{"mian", "main", 2},
+		{"", "abc", 3},
+		{"kitten", "sitting", 3},
+		{long + "a", long + "b", 0},
+		{strings.Repeat(long, 1000), "x", 63},
 	} {
 		if got := problem.Distance(c.a, c.b); got != c.want {
 			t.Errorf("Distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)

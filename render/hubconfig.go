@@ -1,0 +1,102 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
+)
+
+// templateKindKey and hubConfigKindKey are the two kinds that select a template.
+func templateKindKey() groupResource  { return groupResource{addonGroup, templateResource} }
+func hubConfigKindKey() groupResource { return groupResource{addonGroup, hubConfigsResource} }
+
+// selects reports whether configurations of a kind say which template is used, so
+// that one at a more specific level replaces both kinds.
+func (k groupResource) selects() bool { return k == templateKindKey() || k == hubConfigKindKey() }
+
+// rival is the other kind that selects a template.
+func (k groupResource) rival() groupResource {
+	if k == templateKindKey() {
+		return hubConfigKindKey()
+	}
+	return templateKindKey()
+}
+
+// selectVersion adds the template that the first AddOnHubConfig of an assignment
+// selects to what is assigned, or says that there is none, or more than one.
+func (r *Renderer) selectVersion(a *assignment, byKind map[groupResource][]ConfigReference) {
+	if len(byKind[hubConfigKindKey()]) == 0 {
+		return
+	}
+	reference := byKind[hubConfigKindKey()][0]
+	body, ok := r.bodyOf(a, reference)
+	if !ok {
+		return // take says that it is missing
+	}
+	version, _ := valueAt(body, specKey, "desiredVersion").(string)
+	var names []string
+	for _, t := range r.content.Templates {
+		if t.Version != "" && t.Version == version {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) == 1 {
+		byKind[templateKindKey()] = []ConfigReference{{Group: addonGroup, Resource: templateResource, Name: names[0]}}
+		return
+	}
+	f := Finding{
+		About: reference, Field: "spec.desiredVersion", Reason: ReasonReferenceNotFound,
+		Message: fmt.Sprintf("no AddOnTemplate of add-on %q has the label %s=%s", r.addOn, hubconfigv1alpha1.VersionLabel, version),
+		Hint:    "the templates of every version stand in the commit",
+	}
+	if len(names) > 1 {
+		f.Reason = ReasonInvalidReference
+		f.Message = fmt.Sprintf("AddOnTemplates %s have the label %s=%s", strings.Join(names, " and "), hubconfigv1alpha1.VersionLabel, version)
+		f.Hint = "keep one of them"
+	}
+	a.found.add(f)
+}
+
+// conflictingLevel says that one level names both a template and an AddOnHubConfig.
+func conflictingLevel(level []ConfigReference) (Finding, bool) {
+	named := func(kind groupResource) int {
+		return slices.IndexFunc(level, func(c ConfigReference) bool { return c.Group == kind.group && c.Resource == kind.resource })
+	}
+	template, config := named(templateKindKey()), named(hubConfigKindKey())
+	if template < 0 || config < 0 {
+		return Finding{}, false
+	}
+	return Finding{
+		Reason:  ReasonInvalidReference,
+		Message: fmt.Sprintf("AddOnTemplate %q and AddOnHubConfig %q are named at the same level", level[template].Name, level[config].Name),
+		Hint:    "keep one of them: either selects the template",
+	}, true
+}
+
+// versioned reports whether the add-on lists AddOnHubConfig, so that its content holds
+// every version there is.
+func versioned(supported []addonv1alpha1.ConfigGroupResource) bool {
+	return slices.Contains(supported, addonv1alpha1.ConfigGroupResource{Group: addonGroup, Resource: hubConfigsResource})
+}
+
+// takeVersions adds the templates of the commit that have a version, whether or not
+// anybody asks for it now: a ManagedClusterAddOn may.
+func (l *loader) takeVersions(d *draft, c *Content) {
+	if !versioned(c.Supported) {
+		return
+	}
+	for _, o := range l.objects {
+		if o.role != roleTemplate || o.object == nil {
+			continue
+		}
+		owner, _ := valueAt(o.object.Object, specKey, "addonName").(string)
+		if owner == d.Name && o.object.GetLabels()[hubconfigv1alpha1.VersionLabel] != "" {
+			name := o.object.GetName()
+			l.take(d, c, referring{ConfigReference: ConfigReference{Group: addonGroup, Resource: templateResource, Name: name}})
+		}
+	}
+}
