@@ -56,6 +56,7 @@ func uses() []use {
 		{resource{addOnGroup, "addonhubconfigs"}, "addonrollout/configs.go: named by a ManagedClusterAddOn", read},
 		{resource{addOnGroup, "managedclusteraddons"}, "observed by addonrollout, counted by addonsource", watched},
 		{resource{addOnGroup, "managedclusteraddons"}, "addonrollout/apply.go: install and remove", []string{"create", "delete"}},
+		{resource{addOnGroup, "managedclusteraddons"}, "addonrollout/finalizers.go", []string{"patch"}},
 		{resource{addOnGroup, "managedclusteraddons/status"}, "addonrollout/apply.go, addonsource/takeover.go", []string{"patch"}},
 		{resource{addOnGroup, "managedclusteraddons/finalizers"}, "owner of works", []string{"update"}},
 		{resource{workGroup, "manifestworks"}, "observed by addonrollout, addonsource/collect.go", watched},

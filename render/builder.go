@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -34,6 +35,9 @@ type builder struct {
 	manifests []manifest
 }
 
+// manifestsField is where a template lists its manifests.
+const manifestsField = "spec.agentSpec.workload.manifests"
+
 // manifest is one manifest on its way to an object.
 type manifest struct {
 	at       *field.Path // in the template; nil for an injected one
@@ -42,6 +46,8 @@ type manifest struct {
 	kind     workloadType
 	workload bool
 	declared identity // with variables, before it was relocated
+	hook     bool     // run when the add-on is removed
+	location string   // in hosted mode; "" is that of the managed cluster
 }
 
 func newBuilder(addOn string, a *assignment, known facts, name string) (*builder, error) {
@@ -71,7 +77,7 @@ func newBuilder(addOn string, a *assignment, known facts, name string) (*builder
 func (b *builder) build() *rendering {
 	if b.template.pkg != nil {
 		b.unique()
-		return b.finish()
+		return b.deployable(b.finish())
 	}
 	b.substitute()
 	for i := range b.manifests {
@@ -84,7 +90,18 @@ func (b *builder) build() *rendering {
 		relocate(m.fields, b.agent.namespace)
 	}
 	b.unique()
-	return b.finish()
+	return b.deployable(b.finish())
+}
+
+// deployable refuses hooks with nothing to clean up after: the hub takes no empty work.
+func (b *builder) deployable(p *rendering) *rendering {
+	if hooks := len(p.managed.hooks); hooks > 0 && hooks == len(p.objects) && len(b.found.list) == 0 {
+		b.found.add(Finding{
+			Template: b.template.name, Field: manifestsField, Reason: ReasonInvalidManifest,
+			Message: "every manifest is a pre-delete hook: nothing would be deployed", Hint: "declare what the hooks clean up after",
+		})
+	}
+	return p
 }
 
 // substitute parses every manifest into one with its variables replaced.
@@ -101,16 +118,44 @@ func (b *builder) substitute() {
 		if !ok || !checkManifest(fields, at, b.invalid) {
 			continue
 		}
-		if isPreDeleteHook(fields) {
-			b.found.add(Finding{
-				Template: b.template.name, Field: at.String(), Reason: ReasonNotSupported,
-				Message: "pre-delete hooks are not supported yet", Hint: "remove the manifest, or its annotation to run it at once",
-			})
-		}
 		id := identityOf(fields)
 		k, workload := workloadKind(id.groupKind().Group, id.Kind)
-		b.manifests = append(b.manifests, manifest{at: at, fields: fields, kind: k, workload: workload, declared: id})
+		m := manifest{at: at, fields: fields, kind: k, workload: workload, declared: id}
+		b.mark(&m)
+		b.manifests = append(b.manifests, m)
 	}
+}
+
+// mark reads the marks that say when and where a manifest is delivered.
+func (b *builder) mark(m *manifest) {
+	metadata, _ := m.fields[metadataKey].(map[string]any)
+	known := false
+	m.hook = isPreDeleteHook(m.fields)
+	if m.location, known = hostedLocation(m.fields); !known {
+		b.found.add(b.atAnnotation(m, addonv1alpha1.HostedManifestLocationAnnotationKey, Finding{
+			Reason:  ReasonInvalidManifest,
+			Message: fmt.Sprintf("%.80q is no location of a manifest in hosted mode", m.location),
+			Hint:    "use " + strings.Join(hostedLocations(), ", "),
+		}))
+	}
+	if annotated(metadata, helmHookAnnotation) {
+		b.found.add(b.atAnnotation(m, helmHookAnnotation, Finding{
+			Reason:  ReasonNotSupported,
+			Message: "hooks of Helm are not run: the manifest would be deployed with the others",
+			Hint:    "annotate a Job or Pod with " + addonv1alpha1.AddonPreDeleteHookAnnotationKey + " to run it before the add-on is removed",
+		}))
+	}
+}
+
+// atAnnotation places a finding about an annotation: in the template, or in the file
+// of the package.
+func (b *builder) atAnnotation(m *manifest, key string, f Finding) Finding {
+	if b.template.pkg != nil {
+		f.Package, f.File, f.Message = b.template.pkg.Name, m.file, m.declared.String()+": "+f.Message
+		return f
+	}
+	f.Template, f.Field = b.template.name, m.at.Child("metadata", "annotations").Key(key).String()
+	return f
 }
 
 // decorate applies the configuration to a pod template, in OCM's order (row 64).
@@ -189,7 +234,7 @@ func (b *builder) unique() {
 }
 
 func (b *builder) invalid(at *field.Path, message string) {
-	name := "spec.agentSpec.workload.manifests"
+	name := manifestsField
 	if at != nil {
 		name = at.String()
 	}

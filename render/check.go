@@ -79,6 +79,13 @@ func (r *Renderer) check(a *assignment) []Finding {
 			b.found.add(finding)
 		}
 	}
+	hooks := 0
+	for _, i := range p.managed.hooks {
+		hooks += largest(&p.objects[i])
+	}
+	if hooks > WorkLimit && len(p.managed.hooks) > 1 {
+		b.found.add(hooksTooLarge(b.template.name, hooks))
+	}
 	return b.stamped()
 }
 

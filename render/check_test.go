@@ -41,8 +41,9 @@ func TestTemplatesThatCannotBeRendered(t *testing.T) {
 		"containers":             {"are no list", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: {}}}}}"), ReasonInvalidManifest, first + ".spec.template.spec.containers"},
 		"container":              {"is no object", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [x]}}}}"), ReasonInvalidManifest, first + ".spec.template.spec.containers[0]"},
 		"pod spec":               {"is no object", manifestsOfYAML("{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {jobTemplate: {spec: {template: {spec: x}}}}}"), ReasonInvalidManifest, first + ".spec.jobTemplate.spec.template.spec"},
-		"row_57_job":             {"would clean up at once", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}"), ReasonNotSupported, first},
-		"row_57_pod_label":       {"would clean up at once", manifestsOfYAML("{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {open-cluster-management.io/addon-pre-delete: ''}}}"), ReasonNotSupported, first},
+		"row_57_only_hooks":      {"nothing would be deployed", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}"), ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
+		"row_57_helm_hook":       {"would be deployed with the others", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {helm.sh/hook: pre-delete}}}"), ReasonNotSupported, first + ".metadata.annotations[helm.sh/hook]"},
+		"row_58_location":        {"OCM knows three", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosted}}}"), ReasonInvalidManifest, first + ".metadata.annotations[addon.open-cluster-management.io/hosted-manifest-location]"},
 		"two of one object":      {"differ", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}"), ReasonInvalidManifest, "spec.agentSpec.workload.manifests[1]"},
 		"custom signer":          {"says nothing", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}") + "registration: [{type: CustomSigner}]", ReasonInvalidRegistration, "spec.registration"},
 		"ttl":                    {"deletes what is kept", "agentSpec: {deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 1}, workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", ReasonNotSupported, "spec.agentSpec.deleteOption.ttlSecondsAfterFinished"},
@@ -65,7 +66,8 @@ func TestTemplatesThatCan(t *testing.T) {
 		"metadata only":       {"as ReadOnly allows", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: b}}")},
 		"equal twice":         {"is one, as for OCM", manifestsOfYAML("{apiVersion: v1, kind: Namespace, metadata: {name: a}}, {apiVersion: v1, kind: Namespace, metadata: {name: a}}")},
 		"hook on another":     {"kind is no hook for OCM", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}")},
-		"hosted location":     {"means nothing to templates", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosting}}}")},
+		"pre-delete hook":     {"runs when the add-on is removed", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: a, labels: {open-cluster-management.io/addon-pre-delete: ''}}}")},
+		"hosted location":     {"means nothing in the default mode", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosting}}}")},
 		"binding to nobody":   {"is one", manifestsOfYAML("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: b}}")},
 	}
 	for name, c := range cases {

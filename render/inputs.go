@@ -40,8 +40,10 @@ type Cluster struct {
 	Values string
 	// KubeVersion is the ManagedCluster's status.version.kubernetes.
 	KubeVersion string
-	// InstallMode is what packages see as installMode; "" means Default.
-	InstallMode string
+	// Hosting is the value of the ManagedClusterAddOn's annotation
+	// addon.open-cluster-management.io/hosting-cluster-name: the cluster that part of
+	// the manifests are deployed on (row 58). "": all are deployed on the managed one.
+	Hosting string
 }
 
 // facts are what of a cluster, apart from its name, a rendering reads beyond its
@@ -58,7 +60,7 @@ func (c Cluster) facts(a *assignment) facts {
 		known.registries = c.ImageRegistries
 	}
 	if a.template != nil && a.template.pkg != nil {
-		known.values, known.kubeVersion, known.mode = c.Values, c.KubeVersion, c.InstallMode
+		known.values, known.kubeVersion, known.mode = c.Values, c.KubeVersion, c.installMode()
 	}
 	return known
 }
@@ -108,8 +110,8 @@ func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
 	if known.kubeVersion != "" && !r.sharedFor(a, known).readsKubeVersion {
 		known.kubeVersion = ""
 	}
-	if known != (facts{}) {
-		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode}) //nolint:errchkjson // strings only
+	if known != (facts{}) || c.Hosting != "" {
+		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode, c.Hosting}) //nolint:errchkjson // strings only
 		sum := sha256.Sum256(text)
 		inputs.Key = hex.EncodeToString(sum[:])
 	}

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -10,7 +9,6 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -138,18 +136,4 @@ func annotated(metadata map[string]any, key string) bool {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	_, ok := annotations[key]
 	return ok
-}
-
-// isPreDeleteHook reports whether OCM would hold the object back until the add-on
-// is removed (OCM behaviour, row 57). Deployed with the rest, it would clean up
-// at once.
-func isPreDeleteHook(obj map[string]any) bool {
-	if !slices.Contains([]any{"Job", "Pod"}, obj["kind"]) {
-		return false
-	}
-	metadata, _ := obj["metadata"].(map[string]any)
-	labels, _ := metadata["labels"].(map[string]any)
-	_, label := labels[addonv1alpha1.AddonPreDeleteHookAnnotationKey]
-	_, legacy := labels[addonv1alpha1.AddonPreDeleteHookLabelKey]
-	return label || legacy || annotated(metadata, addonv1alpha1.AddonPreDeleteHookAnnotationKey)
 }

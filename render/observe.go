@@ -87,18 +87,24 @@ func (o *Observation) add(h health) {
 	o.Reason = cmp.Or(o.Reason, h.reason)
 }
 
-// deployParts are the add-on's deploy works, by index.
+// deployParts are the add-on's deploy works, by index, those of the hosting cluster last.
 func deployParts(works []*workv1.ManifestWork, addOn string) []*workv1.ManifestWork {
 	index := map[*workv1.ManifestWork]int{}
-	var parts []*workv1.ManifestWork
+	var parts, hosting []*workv1.ManifestWork
 	for _, work := range works {
-		i, ok := deployIndex(work, addOn)
-		if ok && work.DeletionTimestamp.IsZero() {
+		if !work.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if i, ok := deployIndex(work, addOn); ok {
 			index[work], parts = i, append(parts, work)
+		} else if i, ok := hostingIndex(work, addOn); ok {
+			index[work], hosting = i, append(hosting, work)
 		}
 	}
-	slices.SortFunc(parts, func(a, b *workv1.ManifestWork) int { return cmp.Compare(index[a], index[b]) })
-	return parts
+	byIndex := func(a, b *workv1.ManifestWork) int { return cmp.Compare(index[a], index[b]) }
+	slices.SortFunc(parts, byIndex)
+	slices.SortFunc(hosting, byIndex)
+	return append(parts, hosting...)
 }
 
 // agreed returns the value all works have for an annotation, else "".

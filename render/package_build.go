@@ -61,12 +61,7 @@ func (b *builder) take(rendered chart.Manifest) {
 	if !checkManifest(m.fields, m.at, invalid) {
 		return
 	}
-	if isPreDeleteHook(m.fields) {
-		b.found.add(Finding{
-			Package: b.template.pkg.Name, File: m.file, Reason: ReasonNotSupported,
-			Message: id.String() + " is a pre-delete hook, which a package cannot have yet", Hint: "remove it, or its annotation to run it at once",
-		})
-	}
+	b.mark(&m)
 	m.kind, m.workload = workloadKind(id.groupKind().Group, id.Kind)
 	if m.workload {
 		if p := podOf(m.fields, m.kind, m.at, invalid); p != nil && len(b.found.list) == 0 {

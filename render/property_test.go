@@ -123,7 +123,7 @@ func TestSharedRenderingEqualsRenderingAlone(t *testing.T) {
 				}
 				continue
 			}
-			want := alone.rendered(name, nameText(t, name))
+			want := alone.rendered(Cluster{Name: name}, nameText(t, name))
 			if diff := cmp.Diff(everything(t, want), everything(t, got)); diff != "" {
 				t.Fatalf("%s (-alone +shared):\n%s", name, diff)
 			}

@@ -35,7 +35,8 @@ var ErrNoClusterName = errors.New("cluster has no name")
 //     namespace; OCM takes manifestConfigs of the default template and drops the rest.
 //   - Typed decoding adds no empty structs and drops no unknown field. Works that
 //     OCM wrote compare equal all the same (Compare).
-//   - A Job or Pod annotated as a pre-delete hook is refused for now.
+//   - Pre-delete hooks and hosted mode work for templates; OCM knows the latter for
+//     add-ons with a manager of their own only.
 type Renderer struct {
 	addOn      string
 	content    Content
@@ -72,7 +73,7 @@ type sharedRendering struct {
 // aloneKey names one cluster's rendering.
 type aloneKey struct {
 	sharedKey
-	name string
+	name, hosting string
 }
 
 // maxDigests bounds how many clusters' digests are remembered.
@@ -151,14 +152,14 @@ func (r *Renderer) render(c Cluster) (rendered Rendered, shares bool, err error)
 			return Rendered{}, false, err
 		}
 	}
-	return p.rendered(c.Name, name), shares, nil
+	return p.rendered(c, name), shares, nil
 }
 
 // Digest returns the digest of what Render returns. Of a cluster that shares its
 // rendering with nobody it is remembered, so that asking again renders nothing.
 func (r *Renderer) Digest(c Cluster) (string, error) {
 	a := r.assignmentFor(c)
-	key := aloneKey{sharedKey{a, c.facts(a)}, c.Name}
+	key := aloneKey{sharedKey{a, c.facts(a)}, c.Name, c.Hosting}
 	r.mu.Lock()
 	digest, known := r.digests[key]
 	r.mu.Unlock()

@@ -41,8 +41,10 @@ type rendering struct {
 	alone bool
 	// varying are the objects whose identity depends on the cluster.
 	varying []int
-	// digest of every cluster, when nothing depends on the cluster.
+	// digest of every cluster in the default mode, when nothing depends on the cluster.
 	digest string
+	// managed and hosted are the objects by destination, in the two install modes.
+	managed, hosted bins
 }
 
 // object is one rendered object.
@@ -51,9 +53,11 @@ type object struct {
 	// plain is the object, delivered the object with our mark.
 	plain, delivered segments
 	sum              [sha256.Size]byte // of plain, when it is the same everywhere
-	// workload is nil for what runs nothing and of which nothing is asked.
+	// workload is nil for what runs nothing and of which nothing is asked, and for hooks.
 	workload *workload
 	orphan   bool
+	hook     *workv1.ManifestConfigOption // what is asked of a pre-delete hook; nil for what is deployed
+	location string                       // in hosted mode
 }
 
 // workload is an object that something is asked of: it runs pods, or the template
@@ -70,11 +74,11 @@ const digestVersionRendered = "v1"
 // sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of
 // its objects, in the template's order, and of what else the works of the cluster
 // are told (manifestConfigs, deleteOption, executor) and of how its agent registers,
-// before our marks. Summing
-// the objects apart lets the large ones, which seldom hold the cluster's name, be
-// summed once.
-func (p *rendering) sum(f fill) string {
-	if p.digest != "" {
+// before our marks. In hosted mode the name of the hosting cluster is part of it:
+// moving there is a change like any other. Summing the objects apart lets the large
+// ones, which seldom hold the cluster's name, be summed once.
+func (p *rendering) sum(f fill, hosting string) string {
+	if p.digest != "" && hosting == "" {
 		return p.digest
 	}
 	scratch, all := sha256.New(), sha256.New()
@@ -89,6 +93,9 @@ func (p *rendering) sum(f fill) string {
 	}
 	settings := p.settings.sum(scratch, f)
 	all.Write(settings[:])
+	if hosting != "" {
+		all.Write([]byte("hosting\x00" + hosting))
+	}
 	return digestVersionRendered + ":sha256:" + hex.EncodeToString(all.Sum(nil))
 }
 
@@ -118,8 +125,9 @@ func (p *rendering) seal() error {
 			p.varying = append(p.varying, i)
 		}
 	}
+	p.managed, p.hosted = binned(p.objects, false), binned(p.objects, true)
 	if same {
-		p.digest = p.sum(fill{})
+		p.digest = p.sum(fill{}, "")
 	}
 	return nil
 }
@@ -169,18 +177,20 @@ type Rendered struct {
 	// Namespace is where the registration agent keeps the add-on's credentials
 	// (MCA.status.namespace).
 	Namespace string
+	// Hosting is the hosting cluster in hosted mode, "" in the default mode.
+	Hosting string
 
 	cluster string
 	fill    fill
 	shared  *rendering
 }
 
-func (p *rendering) rendered(cluster string, name []byte) Rendered {
-	digest := p.sum(fill{name: name})
+func (p *rendering) rendered(c Cluster, name []byte) Rendered {
+	digest := p.sum(fill{name: name}, c.Hosting)
 	return Rendered{
 		Digest: digest, Template: p.template, ConfigReferences: p.configs,
-		Registration: p.registration, Namespace: named(p.namespace, cluster),
-		cluster: cluster, fill: fill{name: name, digest: []byte(digest)}, shared: p,
+		Registration: p.registration, Namespace: named(p.namespace, c.Name), Hosting: c.Hosting,
+		cluster: c.Name, fill: fill{name: name, digest: []byte(digest)}, shared: p,
 	}
 }
 
@@ -247,7 +257,11 @@ func (b *builder) object(m *manifest, options []workv1.ManifestConfigOption) obj
 	id := identityOf(m.fields)
 	metadata, _ := m.fields["metadata"].(map[string]any)
 	o := object{id: id, plain: cut(b.encode(m, m.fields)), orphan: annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)}
-	o.delivered = o.plain
+	o.delivered, o.location = o.plain, m.location
+	if m.hook {
+		o.hook, o.delivered = hookAsk(id), cut(b.encode(m, marked(m.fields)))
+		return o
+	}
 	effective := b.effective(options, id.resource())
 	rules := rulesFor(m, effective)
 	if !m.workload && (len(effective.FeedbackRules) == 0 || !rules.digest) {

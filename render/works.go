@@ -41,6 +41,7 @@ type Owner struct {
 
 // workPart is one work that is, or is to be.
 type workPart struct {
+	side     side
 	index    int
 	existing *workv1.ManifestWork
 	objects  []int
@@ -49,14 +50,20 @@ type workPart struct {
 
 // Works returns the works that make the cluster run what was rendered, in the
 // order to write them (a work that receives objects before the one that loses
-// them), and the names of works to delete after that. existing are the works of
-// the cluster's namespace, whichever there are; those that are not deploy works of
-// this add-on are left alone. A work that exists keeps its metadata and the order
-// of its objects; use Compare to see whether it needs writing at all.
+// them), and the works to delete after that. existing are the works of the
+// cluster's namespace and of its hosting cluster's, whichever there are; those that
+// are not deploy works of this add-on on this cluster are left alone. A work that
+// exists keeps its metadata and the order of its objects; use Compare to see whether
+// it needs writing at all.
 //
-// The error is an *InvalidError when an object exceeds what the hub takes; then
-// nothing must be written.
-func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired []*workv1.ManifestWork, remove []string, err error) {
+// Works on a hosting cluster have no owner, since an owner is in one's own namespace;
+// nor have those of an add-on with pre-delete hooks, since a deletion in the
+// foreground would take them away before the hooks ran. Whoever removes the add-on
+// deletes them (see HookWorks).
+//
+// The error is an *InvalidError when an object exceeds what the hub takes, or when
+// nothing is left to deploy in hosted mode; then nothing must be written.
+func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, remove []*workv1.ManifestWork, err error) {
 	if r.shared == nil {
 		return nil, nil, ErrNoClusterName
 	}
@@ -72,10 +79,17 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired [
 			found.add(tooLarge(r.shared.template, objects[i]))
 		}
 	}
+	sides := r.sides(owner)
+	if r.Hosting != "" && len(r.bins().managed)+len(r.bins().hosting) == 0 {
+		found.add(nothingHosted(r.shared.template))
+	}
 	if err := found.err(r.shared.addOn); err != nil {
 		return nil, nil, err
 	}
-	parts := r.partition(owner, objects, existing)
+	var parts []workPart
+	for _, s := range sides {
+		parts = append(parts, s.partition(owner, objects, existing)...)
+	}
 	count := 0
 	for _, part := range parts {
 		if len(part.objects) > 0 {
@@ -85,7 +99,7 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired [
 	failures := reportedFailures(parts)
 	for _, part := range parts {
 		if len(part.objects) == 0 {
-			remove = append(remove, part.existing.Name)
+			remove = append(remove, part.existing)
 			continue
 		}
 		work := r.work(owner, part, raw)
@@ -95,12 +109,20 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired [
 		}
 		desired = append(desired, work)
 	}
-	return desired, remove, nil
+	return desired, append(remove, stray(owner, sides, existing)...), nil
+}
+
+func nothingHosted(template string) Finding {
+	return Finding{
+		Template: template, Field: manifestsField, Reason: ReasonInvalidManifest,
+		Message: "no manifest is deployed in hosted mode",
+		Hint:    "give one the location managed or hosting",
+	}
 }
 
 func tooLarge(template string, o sized) Finding {
 	return Finding{
-		Template: template, Field: "spec.agentSpec.workload.manifests", Reason: ReasonManifestTooLarge,
+		Template: template, Field: manifestsField, Reason: ReasonManifestTooLarge,
 		Message: fmt.Sprintf("%s has %d bytes, the hub takes %d", o.id, o.size, WorkLimit),
 		Hint:    "split it, or drop descriptions",
 	}
@@ -129,21 +151,27 @@ func (r Rendered) deliver() [][]byte {
 	return out
 }
 
-// partition spreads the objects over works.
-func (r Rendered) partition(owner Owner, objects []sized, existing []*workv1.ManifestWork) []workPart {
-	parts, taken := deployWorks(owner, existing)
+// partition spreads the side's objects, which are among all, over works.
+func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWork) []workPart {
+	parts, taken := s.deployWorks(owner, existing)
 	present := make([][]identity, len(parts))
 	for i := range parts {
 		present[i] = identitiesOf(parts[i].existing)
 	}
+	objects := make([]sized, len(s.objects))
+	for i, o := range s.objects {
+		objects[i] = all[o]
+	}
 	for i, placed := range split(objects, present) {
 		if i >= len(parts) {
-			parts = append(parts, workPart{index: freeIndex(taken)})
+			parts = append(parts, workPart{side: s, index: freeIndex(taken)})
 		}
-		parts[i].objects = placed
 		parts[i].gains = i >= len(present) || slices.ContainsFunc(placed, func(o int) bool {
 			return !slices.Contains(present[i], objects[o].id)
 		})
+		for _, o := range placed {
+			parts[i].objects = append(parts[i].objects, s.objects[o])
+		}
 	}
 	rank := func(p workPart) int {
 		switch {
@@ -160,18 +188,18 @@ func (r Rendered) partition(owner Owner, objects []sized, existing []*workv1.Man
 	return parts
 }
 
-// deployWorks are the add-on's works among existing, by index, and every index
+// deployWorks are the side's works among existing, by index, and every index
 // that a work holds, be it one that is being deleted.
-func deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts []workPart, taken map[int]bool) {
+func (s side) deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts []workPart, taken map[int]bool) {
 	taken = map[int]bool{}
 	for _, work := range existing {
-		index, ok := deployIndex(work, owner.Name)
-		if !ok || work.Namespace != owner.Namespace {
+		index, ok := s.index(work, owner)
+		if !ok {
 			continue
 		}
 		taken[index] = true
 		if work.DeletionTimestamp.IsZero() {
-			parts = append(parts, workPart{index: index, existing: work})
+			parts = append(parts, workPart{side: s, index: index, existing: work})
 		}
 	}
 	slices.SortFunc(parts, func(a, b workPart) int { return cmp.Compare(a.index, b.index) })
@@ -234,7 +262,7 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 		work.ObjectMeta = *part.existing.ObjectMeta.DeepCopy()
 		work.ManagedFields = nil
 	} else {
-		work.Name, work.Namespace = WorkName(owner.Name, part.index), owner.Namespace
+		work.Name, work.Namespace = part.side.workName(owner, part.index), part.side.namespace
 	}
 	work.Labels = merged(work.Labels, map[string]string{
 		addonv1alpha1.AddonLabelKey: owner.Name,
@@ -249,7 +277,14 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 		v1alpha1.DigestAnnotation:                  r.Digest,
 		workv1.ManifestConfigSpecHashAnnotationKey: r.shared.specHashes,
 	})
-	work.OwnerReferences = owned(work.OwnerReferences, owner)
+	switch {
+	case part.side.namespace != owner.Namespace:
+		work.Labels[addonv1alpha1.AddonNamespaceLabelKey] = owner.Namespace
+	case r.Hooks().Any():
+		work.OwnerReferences = disowned(work.OwnerReferences, owner)
+	default:
+		work.OwnerReferences = owned(work.OwnerReferences, owner)
+	}
 
 	work.Spec.Workload.Manifests = make([]workv1.Manifest, 0, len(part.objects))
 	for _, i := range part.objects {
@@ -311,16 +346,22 @@ func merged(existing, ours map[string]string) map[string]string {
 // already stays as it is, whatever version it names; one to a former
 // ManagedClusterAddOn of the same name goes.
 func owned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerReference {
-	const kind = "ManagedClusterAddOn"
 	if slices.ContainsFunc(references, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 		return references
 	}
-	out := slices.DeleteFunc(slices.Clone(references), func(o metav1.OwnerReference) bool {
-		return o.Kind == kind && o.Name == owner.Name
-	})
 	yes := true
-	return append(out, metav1.OwnerReference{
-		APIVersion: addonv1alpha1.GroupVersion.String(), Kind: kind, Name: owner.Name, UID: owner.UID,
+	return append(disowned(references, owner), metav1.OwnerReference{
+		APIVersion: addonv1alpha1.GroupVersion.String(), Kind: installationKind, Name: owner.Name, UID: owner.UID,
 		Controller: &yes, BlockOwnerDeletion: &yes,
 	})
 }
+
+// disowned returns references without those to the ManagedClusterAddOn.
+func disowned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(references), func(o metav1.OwnerReference) bool {
+		return o.Kind == installationKind && o.Name == owner.Name
+	})
+}
+
+// installationKind is the kind of what owns works.
+const installationKind = "ManagedClusterAddOn"

@@ -26,11 +26,11 @@ var owner = Owner{Name: "hello", Namespace: "cluster1", UID: types.UID("mca-uid"
 // worksFor returns the works of cluster1 and those to remove.
 func worksFor(t *testing.T, c Content, existing ...*workv1.ManifestWork) (desired []*workv1.ManifestWork, remove []string) {
 	t.Helper()
-	desired, remove, err := renderedFor(t, c, Cluster{Name: "cluster1"}).Works(owner, existing)
+	desired, gone, err := renderedFor(t, c, Cluster{Name: "cluster1"}).Works(owner, existing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return desired, remove
+	return desired, workNames(gone)
 }
 
 // configMaps is a template of ConfigMaps of a size.

@@ -144,6 +144,8 @@ func (p *planner) settleEntry(u *unit) {
 		u.state, u.reason = Failed, orElse(u.c.Health.Reason, "it reported a failure")
 	case e.covered && at && u.c.Health.State == HealthVerified:
 		p.finish(u)
+	case u.c.Blocked != "" && !at:
+		u.state, u.reason = Failed, bounded(u.c.Blocked)
 	case !u.c.Reachable:
 		p.settleLost(u, at)
 	case !at:

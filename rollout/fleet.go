@@ -97,11 +97,12 @@ func (p *planner) assignRoles() {
 	leavable := p.leavable()
 	for i := range p.units {
 		u := &p.units[i]
+		p.look(u.c.Departure.OverdueAt)
 		switch {
 		case u.c.Gone:
 			u.state, u.reason = Gone, "its ManagedCluster is terminating or absent"
 		case u.c.Installed == Deleting:
-			u.state, u.reason = Removing, "its ManagedClusterAddOn is being deleted"
+			u.state, u.reason = Removing, orElse(u.c.Departure.Reason, "its ManagedClusterAddOn is being deleted")
 		case u.c.Installed == HandMade:
 			u.member = true
 		case u.c.Installed == Ours:

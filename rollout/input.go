@@ -143,6 +143,20 @@ type Cluster struct {
 	UpToDate, UpToDateStable bool
 	// Health of what its works ask for now.
 	Health Health
+	// Blocked says in words why its works cannot be written at all, such as a hosting
+	// cluster that does not exist; "" when they can. Admitted, it counts as failed.
+	Blocked string
+	// Departure of a cluster that is Deleting and waits for something.
+	Departure Departure
+}
+
+// Departure is what a ManagedClusterAddOn that is being deleted waits for. The zero
+// value waits for nothing but its deletion.
+type Departure struct {
+	// Reason in words.
+	Reason string
+	// OverdueAt is from when on the user is told that it should have been over.
+	OverdueAt time.Time
 }
 
 // HealthState is what the feedback of a cluster's works adds up to.

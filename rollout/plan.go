@@ -40,6 +40,8 @@ type Plan struct {
 	// Succeeded: the target earned success with this plan. The caller writes
 	// succeeded-at and makes the target the stable revision.
 	Succeeded bool
+	// Overdue names, in words, the clusters whose removal takes too long; "" for none.
+	Overdue string
 	// Guard says in words what holds a removal back (DeletionGuard); "" when nothing does.
 	// GuardHint says how to lift it, where that can be done; too long for a commit status.
 	Guard, GuardHint string

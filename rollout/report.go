@@ -45,11 +45,15 @@ func (p *planner) report(groupErr error) Plan {
 		Clusters: p.clusterPlans(), Stages: p.stageStatuses(), Counts: p.counts(),
 		Guard: p.guard, GuardHint: p.guardHint(), RecheckAt: p.recheck,
 	}
-	for _, u := range p.failing() {
+	for _, u := range append(p.failing(), p.overdue()...) {
 		plan.Failing = append(plan.Failing, v1alpha1.ClusterReason{Cluster: u.c.Name, Reason: u.reason})
 	}
 	v := p.judge(plan.Counts)
+	plan.Overdue = p.overdueText()
 	plan.Phase, plan.Message, plan.Outcome = v.phase, v.message, v.outcome
+	if plan.Overdue != "" {
+		plan.Message += ", " + plan.Overdue
+	}
 	if groupErr != nil {
 		plan.Phase, plan.Message, plan.Outcome = v1alpha1.PhaseHeld, "held: "+bounded(groupErr.Error()), Pending
 		return plan

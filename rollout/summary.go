@@ -34,12 +34,19 @@ func RemovalOver() Summary {
 	return Summary{Context: RemovalContext, State: Success, Description: "nobody waits to be removed", Percent: 100}
 }
 
+// OverdueContext is the part of a context that names clusters whose removal takes too
+// long. No stage can have that name.
+const OverdueContext = "pre_delete_hooks"
+
 // Summarise says what the commit is told: first the add-on, then each stage. A
 // strategy's only step says no more than the add-on and is left out.
 //
 // What holds a removal back has a context of its own, RemovalContext, because the verdict
 // on a commit is final and clusters leave after it. It is pending while somebody waits;
 // whoever reports it ends it with RemovalOver when no plan says it any more.
+//
+// Clusters whose removal takes too long are a failure in OverdueContext: what was rolled
+// out is none the worse for it. Whoever reports it ends it with a success.
 //
 // Once the rollout as a whole has an outcome, every stage has one: those that a
 // failure elsewhere keeps from starting fail with it.
@@ -60,6 +67,9 @@ func Summarise(p Plan) []Summary {
 	}
 	if p.Guard != "" && p.Guard != p.Message {
 		said = append(said, Summary{Context: RemovalContext, State: Pending, Description: p.Guard})
+	}
+	if p.Overdue != "" {
+		said = append(said, Summary{Context: OverdueContext, State: Failure, Description: p.Overdue, Percent: percent(p.Counts)})
 	}
 	return said
 }

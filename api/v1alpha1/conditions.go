@@ -57,6 +57,10 @@ const (
 	RolloutFailedReason = "RolloutFailed"
 	// RolloutHeldReason: the strategy holds the rest of the fleet back.
 	RolloutHeldReason = "RolloutHeld"
+	// PreDeleteHookOverdueReason: a pre-delete hook failed or takes too long; its cluster keeps the add-on.
+	PreDeleteHookOverdueReason = "PreDeleteHookOverdue"
+	// PreDeleteHookSkippedReason: an add-on was removed from a cluster without its pre-delete hooks.
+	PreDeleteHookSkippedReason = "PreDeleteHookSkipped"
 	// DeliveryFailedReason: the forge did not accept a commit status; retried.
 	DeliveryFailedReason = "DeliveryFailed"
 	// DeliveredReason: the forge accepted every commit status.

@@ -27,6 +27,10 @@ const (
 	// command line; a suspend declared in spec wins over its absence.
 	SuspendAnnotation = "addonflow.io/suspend"
 
+	// SkipPreDeleteAnnotation on a ManagedClusterAddOn that is being deleted, with the
+	// value "true", removes it without its pre-delete hooks, whatever they left undone.
+	SkipPreDeleteAnnotation = "addonflow.io/skip-pre-delete"
+
 	// AddOnLabel names the add-on an AddOnRevision or AddOnRollout belongs to.
 	AddOnLabel = "addonflow.io/add-on"
 

@@ -154,6 +154,7 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		Clock:             clock.RealClock{},
 		ParkAfter:         o.parkAfter,
 		RemovalGrace:      o.removalGrace,
+		HookTimeout:       o.hookTimeout,
 		HidesTemplateHash: s.mode == addonsource.Coexist,
 	})
 	return r.SetupWithManager(ctx, s.mgr, controller.Options{

@@ -54,6 +54,8 @@ type move struct {
 	unknownCluster bool
 	// hidesTemplateHash says that OCM's template manager may be running beside us.
 	hidesTemplateHash bool
+	// hosting is where it runs in hosted mode.
+	hosting hosting
 }
 
 // done is the move as it is when it is done.
@@ -75,7 +77,8 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 	next.Namespace = m.rendered.Namespace
 	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: m.mode}
 
-	for _, c := range addOnConditions(current, m, fresh, settled) {
+	m.hosting.stale(&next.Conditions)
+	for _, c := range append(addOnConditions(current, m, fresh, settled), m.hosting.conditions()...) {
 		c.LastTransitionTime = now
 		meta.SetStatusCondition(&next.Conditions, c)
 	}

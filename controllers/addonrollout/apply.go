@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,7 +126,7 @@ func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, 
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		// Somebody was faster, or the cluster is going: look again, at what is there.
 		d.addOns.forget(client.ObjectKey{Namespace: m.name, Name: d.o.rollout.Name})
-		for _, w := range m.works {
+		for _, w := range slices.Concat(m.works, m.hooks) {
 			d.works.forget(client.ObjectKeyFromObject(w))
 		}
 		d.leave(m.name)
@@ -179,13 +180,16 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 			return err
 		}
 	}
-	if addOn == nil || addOn.DeletionTimestamp != nil {
+	switch {
+	case addOn == nil:
 		return nil
-	}
-	if m.hindered != nil {
+	case addOn.DeletionTimestamp != nil:
+		return d.depart(ctx, m)
+	case m.hindered != nil:
 		return d.hinder(ctx, m, addOn)
-	}
-	if !movable(p) {
+	case m.hosting.problem() != "":
+		return d.writeValidity(ctx, m, addOn)
+	case !movable(p):
 		return nil
 	}
 	return d.sync(ctx, m, p, addOn)
@@ -203,7 +207,7 @@ func (d *round) install(ctx context.Context, m *member) (*addonv1alpha1.ManagedC
 		return nil, errOwnerMissing
 	}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Name: d.o.rollout.Name, Namespace: m.name,
+		Name: d.o.rollout.Name, Namespace: m.name, Finalizers: d.firstFinalizers(ctx, m),
 		Labels:          map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
 		Annotations:     addOnAnnotations(m),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.o.owner, ownerKind())},
@@ -278,15 +282,22 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	if p.State == rollout.Parked {
 		return nil // lost: what it says of itself is old, and what we say can wait
 	}
+	if addOn, err = d.holdBack(ctx, addOn, rendered.Finalizers()); err != nil {
+		return err
+	}
 	mv := d.moveOf(m, p, addOn, rendered)
 	mv.entry = registered
-	if err := d.writeStatus(ctx, addOn, mv); err != nil {
+	if addOn, err = d.writeStatus(ctx, addOn, mv); err != nil {
 		return err
 	}
 	wrote, err := d.writeWorks(ctx, m, addOn, p, rendered)
-	if err == nil && !wrote {
+	if err != nil {
+		return err
+	}
+	if !wrote {
 		d.synced.set(key, m.name, mark)
 	}
+	_, err = d.letGo(ctx, addOn, rendered.Finalizers())
 	return err
 }
 
@@ -304,6 +315,7 @@ func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.M
 		hidesTemplateHash: d.HidesTemplateHash,
 		mode:              d.o.prober.Mode(),
 		unknownCluster:    clusterCondition(m) == corev1.ConditionUnknown,
+		hosting:           m.hosting,
 	}
 	current := m.health.Digest == rendered.Digest
 	switch {
@@ -339,11 +351,11 @@ func clusterCondition(m *member) corev1.ConditionStatus {
 }
 
 // writeStatus writes the add-on's status where it differs, preconditioned on the
-// version it was read at.
-func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, m move) error {
+// version it was read at, and returns the add-on as it is now.
+func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, m move) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	next, changed := nextStatus(addOn, m, d.now)
 	if !changed {
-		return nil
+		return addOn, nil
 	}
 	updated := addOn.DeepCopy()
 	updated.Status = next
@@ -351,17 +363,18 @@ func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClu
 }
 
 // patchStatus writes what differs, preconditioned on the version that was read.
-func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.ManagedClusterAddOn) error {
+// It returns the add-on as it is now.
+func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if equality.Semantic.DeepEqual(addOn.Status, updated.Status) {
-		return nil
+		return addOn, nil
 	}
 	patch := client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})
 	if err := d.Client.Status().Patch(ctx, updated, patch); err != nil {
-		return fmt.Errorf("cannot write the add-on's status: %w", err)
+		return nil, fmt.Errorf("cannot write the add-on's status: %w", err)
 	}
 	d.addOns.put(updated)
 	d.foreign.wrote(updated)
-	return nil
+	return updated, nil
 }
 
 // hinder says in the add-on's conditions what keeps the cluster from being given
@@ -372,16 +385,13 @@ func (d *round) hinder(ctx context.Context, m *member, addOn *addonv1alpha1.Mana
 		c.LastTransitionTime = d.now
 		meta.SetStatusCondition(&updated.Status.Conditions, c)
 	}
-	return d.patchStatus(ctx, addOn, updated)
+	_, err := d.patchStatus(ctx, addOn, updated)
+	return err
 }
 
 // writeWorks creates, updates and removes works until they are what was rendered.
 func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn, p *rollout.ClusterPlan, rendered render.Rendered) (bool, error) {
-	owner := render.Owner{
-		Name: addOn.Name, Namespace: addOn.Namespace, UID: addOn.UID,
-		Source: d.sourceName(), Revision: p.Revision,
-	}
-	desired, gone, err := rendered.Works(owner, m.works)
+	desired, gone, err := rendered.Works(d.ownerOf(addOn, p.Revision), m.works)
 	if err != nil {
 		return false, fmt.Errorf("cannot render works: %w", err)
 	}
@@ -393,7 +403,15 @@ func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.
 			return wrote, err
 		}
 	}
-	return d.removeWorks(ctx, m, gone, wrote)
+	return d.removeWorks(ctx, gone, wrote)
+}
+
+// ownerOf is whom the works of an add-on belong to.
+func (d *round) ownerOf(addOn *addonv1alpha1.ManagedClusterAddOn, revision string) render.Owner {
+	return render.Owner{
+		Name: addOn.Name, Namespace: addOn.Namespace, UID: addOn.UID,
+		Source: d.sourceName(), Revision: revision,
+	}
 }
 
 // sourceName is the namespace/name of the source, as works carry it.
@@ -404,7 +422,7 @@ func (d *round) sourceName() string {
 // writeWork creates or updates one work where it differs. One that OCM wrote with
 // the same content is left alone: our marks come with the next content.
 func (d *round) writeWork(ctx context.Context, m *member, desired *workv1.ManifestWork) (bool, error) {
-	existing := m.work(desired.Name)
+	existing := m.work(client.ObjectKeyFromObject(desired))
 	if existing == nil {
 		if err := d.Client.Create(ctx, desired); err != nil {
 			return true, fmt.Errorf("cannot create work %s: %w", desired.Name, err)
@@ -424,25 +442,21 @@ func (d *round) writeWork(ctx context.Context, m *member, desired *workv1.Manife
 }
 
 // removeWorks deletes works that hold nothing any more.
-func (d *round) removeWorks(ctx context.Context, m *member, names []string, wrote bool) (bool, error) {
-	for _, name := range names {
-		w := m.work(name)
-		if w == nil {
-			continue
-		}
+func (d *round) removeWorks(ctx context.Context, gone []*workv1.ManifestWork, wrote bool) (bool, error) {
+	for _, w := range gone {
 		wrote = true
 		if err := d.Client.Delete(ctx, w, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}); err != nil {
-			return wrote, fmt.Errorf("cannot delete work %s: %w", name, err)
+			return wrote, fmt.Errorf("cannot delete work %s: %w", w.Name, err)
 		}
 		d.works.forget(client.ObjectKeyFromObject(w))
 	}
 	return wrote, nil
 }
 
-// work returns the member's work of that name, or nil.
-func (m *member) work(name string) *workv1.ManifestWork {
+// work returns the member's work of that namespace and name, or nil.
+func (m *member) work(key client.ObjectKey) *workv1.ManifestWork {
 	for _, w := range m.works {
-		if w.Name == name {
+		if w.Namespace == key.Namespace && w.Name == key.Name {
 			return w
 		}
 	}

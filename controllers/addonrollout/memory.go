@@ -78,6 +78,9 @@ func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClust
 	if m.cluster != nil {
 		parts = append(parts, m.cluster.Annotations[imageRegistriesAnnotation], m.cluster.Status.Version.Kubernetes, string(clusterCondition(m)))
 	}
+	if m.hosting.hosted {
+		parts = append(parts, m.hosting.mark())
+	}
 	return strings.Join(parts, "\x00")
 }
 

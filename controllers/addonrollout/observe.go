@@ -55,9 +55,16 @@ type member struct {
 	cluster *clusterv1.ManagedCluster
 	// addOn is nil when the add-on is not installed.
 	addOn *addonv1alpha1.ManagedClusterAddOn
-	// works that deploy the add-on, sorted by name; also those being deleted, whose
-	// names are not free yet.
+	// works that deploy the add-on, in the cluster's namespace and in that of its
+	// hosting cluster, sorted by name; also those being deleted, whose names are not
+	// free yet.
 	works []*workv1.ManifestWork
+	// hooks are the works that run its pre-delete hooks.
+	hooks []*workv1.ManifestWork
+	// hosting says where it runs in hosted mode; hostedAt is the cluster its hosting
+	// works are on, nil for none, which may still be the one before.
+	hosting  hosting
+	hostedAt *clusterv1.ManagedCluster
 	// selectedBy are the install placements that select the cluster, in declared order.
 	selectedBy []v1alpha1.PlacementReference
 	// configs are those its ManagedClusterAddOn names, as the hub has them now.
@@ -150,12 +157,14 @@ func (r *Reconciler) readMembers(ctx context.Context, o *observation) ([]*member
 	if err := r.joinAddOns(ctx, o, get); err != nil {
 		return nil, err
 	}
-	if err := r.joinClusters(ctx, labelSelector(o.rollout), byName, get); err != nil {
+	clusters, err := r.joinClusters(ctx, labelSelector(o.rollout), byName, get)
+	if err != nil {
 		return nil, err
 	}
 	if err := r.joinWorks(ctx, o, byName); err != nil {
 		return nil, err
 	}
+	joinHosts(clusters, o.rollout.Name, byName)
 	members := make([]*member, 0, len(byName))
 	for _, m := range byName {
 		m.health = o.prober.Observe(m.report(o.rollout.Name))
@@ -219,8 +228,9 @@ func (r *Reconciler) liveAddOn(ctx context.Context, key client.ObjectKey) (*addo
 	return &list.Items[0], nil
 }
 
-// joinWorks enters the works that deploy the add-on on the clusters known so far.
-// Works of another shape, such as hooks, are not ours to compare.
+// joinWorks enters the works of the add-on on the clusters known so far. A work on a
+// hosting cluster belongs to the cluster that OCM's label names. Works of another
+// shape are not ours to compare.
 func (r *Reconciler) joinWorks(ctx context.Context, o *observation, byName map[string]*member) error {
 	addOn := o.rollout.Name
 	var list workv1.ManifestWorkList
@@ -228,10 +238,14 @@ func (r *Reconciler) joinWorks(ctx context.Context, o *observation, byName map[s
 	if err != nil {
 		return fmt.Errorf("cannot list works of %s: %w", addOn, err)
 	}
-	prefix := strings.TrimSuffix(render.WorkName(addOn, 0), "0")
 	join := func(w *workv1.ManifestWork) {
-		if m := byName[w.Namespace]; m != nil && strings.HasPrefix(w.Name, prefix) {
+		m := byName[render.AddOnNamespace(w)]
+		switch {
+		case m == nil:
+		case render.IsDeployWork(w, addOn):
 			m.works = append(m.works, w)
+		case render.IsPreDeleteWork(w, addOn):
+			m.hooks = append(m.hooks, w)
 		}
 	}
 	shown := make(map[client.ObjectKey]bool, len(list.Items))
@@ -262,14 +276,16 @@ func (r *Reconciler) liveWork(ctx context.Context, key client.ObjectKey) (*workv
 }
 
 // joinClusters enters the ManagedClusters of the members, and those that the selector
-// makes members.
-func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName map[string]*member, get func(string) *member) error {
+// makes members. It returns all of them by name.
+func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName map[string]*member, get func(string) *member) (map[string]*clusterv1.ManagedCluster, error) {
 	var list clusterv1.ManagedClusterList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("cannot list managed clusters: %w", err)
+		return nil, fmt.Errorf("cannot list managed clusters: %w", err)
 	}
+	clusters := make(map[string]*clusterv1.ManagedCluster, len(list.Items))
 	for i := range list.Items {
 		c := &list.Items[i]
+		clusters[c.Name] = c
 		m := byName[c.Name]
 		if m == nil && s.Matches(labels.Set(c.Labels)) {
 			m = get(c.Name)
@@ -278,7 +294,15 @@ func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName
 			m.cluster = c
 		}
 	}
-	return nil
+	return clusters, nil
+}
+
+// joinHosts enters where members run in hosted mode, once their works are known.
+func joinHosts(clusters map[string]*clusterv1.ManagedCluster, addOn string, byName map[string]*member) {
+	for _, m := range byName {
+		m.hosting = hostingOf(m, clusters)
+		m.hostedAt = clusters[m.hostedBy(addOn)]
+	}
 }
 
 // report is what a prober reads about a member.

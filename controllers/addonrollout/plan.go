@@ -57,19 +57,21 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		return rollout.Input{}, err
 	}
 	for _, m := range o.members {
-		in.Clusters = append(in.Clusters, plannedCluster(m, target, stable))
+		in.Clusters = append(in.Clusters, r.plannedCluster(m, ro.Name, target, stable))
 	}
 	return in, nil
 }
 
 // plannedCluster is what the planner is told of one member. stable may be nil.
-func plannedCluster(m *member, target, stable *render.Renderer) rollout.Cluster {
+func (r *Reconciler) plannedCluster(m *member, addOn string, target, stable *render.Renderer) rollout.Cluster {
 	c := rollout.Cluster{
 		Name:      m.name,
 		Installed: installation(m.addOn),
 		Gone:      m.cluster == nil || m.cluster.DeletionTimestamp != nil,
 		Running:   running(m),
 		Health:    health(m),
+		Blocked:   m.hosting.problem(),
+		Departure: plannedDeparture(m, addOn, r.HookTimeout),
 	}
 	if m.addOn != nil {
 		c.JoinedAt = m.addOn.CreationTimestamp.Time
@@ -78,10 +80,13 @@ func plannedCluster(m *member, target, stable *render.Renderer) rollout.Cluster 
 		c.Labels, c.InstallDisabled = m.cluster.Labels, installDisabled(m.cluster)
 	}
 	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.cluster)
+	if c.Reachable && m.hosting.cluster != nil {
+		c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.cluster)
+	}
 	switch {
 	case m.hindered != nil:
 		c.Reachable, c.Away = false, m.hindered.message
-	case c.Running != rollout.Mixed:
+	case c.Running != rollout.Mixed && c.Blocked == "":
 		c.UpToDate = upToDate(m, target)
 		c.UpToDateStable = stable != nil && upToDate(m, stable)
 	}
@@ -165,7 +170,7 @@ func upToDate(m *member, r *render.Renderer) bool {
 
 // renderInput is what of the member a rendering depends on.
 func (m *member) renderInput() render.Cluster {
-	c := render.Cluster{Name: m.name, Placements: m.selectedBy, Configs: m.configs}
+	c := render.Cluster{Name: m.name, Placements: m.selectedBy, Configs: m.configs, Hosting: m.hosting.name}
 	if m.had != nil {
 		c.Placements = []v1alpha1.PlacementReference{*m.had}
 	}

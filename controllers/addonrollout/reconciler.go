@@ -42,6 +42,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// ParkAfter and RemovalGrace are those of rollout.Input.
 	ParkAfter, RemovalGrace time.Duration
+	// HookTimeout is how long pre-delete hooks may take before they are reported.
+	HookTimeout time.Duration
 	// HidesTemplateHash: OCM's addon-manager may be running beside this operator.
 	HidesTemplateHash bool
 	// Workers write clusters in parallel; 32 if 0.

@@ -43,6 +43,7 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 	if t.err == nil && t.plan.Guard == "" && slices.Contains(l.Open(sha), contextName(o, rollout.RemovalContext)) {
 		said = append(said, rollout.RemovalOver())
 	}
+	said = append(said, removed(l.Reports(), sha, contextName(o, rollout.OverdueContext), t)...)
 	for _, s := range said {
 		l.Want(statusOf(o, sha, contextName(o, s.Context), s), s.Percent)
 	}
@@ -90,6 +91,19 @@ func allSettled(placements []rollout.Placement) bool {
 	return !slices.ContainsFunc(placements, func(p rollout.Placement) bool {
 		return p.Existence != rollout.Exists || p.Settlement != rollout.Settled
 	})
+}
+
+// removed takes back that removals are overdue, where the commit was told so.
+func removed(reports []commitstatus.Report, sha, context string, t *turn) []rollout.Summary {
+	overdue := slices.ContainsFunc(reports, func(r commitstatus.Report) bool {
+		return r.SHA == sha && r.Context == context && r.State == commitstatus.Failure
+	})
+	if t.err != nil || t.plan.Overdue != "" || !overdue {
+		return nil
+	}
+	return []rollout.Summary{{
+		Context: rollout.OverdueContext, State: rollout.Success, Description: "no removal is overdue any more", Percent: 100,
+	}}
 }
 
 // summaries is what the add-on and its stages say; with a verdict that stops the

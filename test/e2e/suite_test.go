@@ -38,7 +38,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	options = demo.WorldOptions{
 		Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter,
 		Fleet:         fleet.Options{Latency: 50 * time.Millisecond, DeadlineAfter: time.Second},
-		OperatorFlags: []string{"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8"},
+		OperatorFlags: []string{"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s"},
 	}
 	world, err = demo.StartWorld(ctx, options)
 	Expect(err).NotTo(HaveOccurred())

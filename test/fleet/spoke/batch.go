@@ -26,15 +26,16 @@ func (w *World) workloadFor(object *unstructured.Unstructured) workload {
 	return nil
 }
 
-// job starts its pods in one step and has them succeed in the next. An image
-// that never starts keeps them active for good, as an image that cannot be
-// pulled does.
+// job starts its pods in one step and has them succeed in the next, or, with an
+// image that fails, give up. An image that never starts keeps them active for
+// good, as an image that cannot be pulled does.
 type job struct {
 	world     *World
 	spec      batchv1.JobSpec
 	pods      podSet
 	active    int
 	succeeded int
+	failed    bool
 }
 
 func (j *job) want(live *unstructured.Unstructured, _ int64) error {
@@ -56,11 +57,14 @@ func (j *job) suspended() bool { return j.spec.Suspend != nil && *j.spec.Suspend
 
 func (j *job) step() bool {
 	switch {
-	case j.suspended() || j.complete():
+	case j.suspended() || j.complete() || j.failed:
 		return false
 	case j.active == 0:
 		j.active = min(count(j.spec.Parallelism, 1), j.completions())
 		return j.active > 0
+	case j.pods.fails:
+		j.active, j.failed = 0, true
+		return true
 	case j.pods.starts:
 		j.active, j.succeeded = 0, j.completions()
 		return true
@@ -83,6 +87,15 @@ func (j *job) status() (map[string]any, error) {
 			{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonCompletionsReached},
 		}
 	}
+	if j.failed {
+		status.Conditions = []batchv1.JobCondition{
+			{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded},
+			{
+				Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded,
+				Message: "Job has reached the specified backoff limit",
+			},
+		}
+	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 }
 
@@ -90,10 +103,11 @@ func (j *job) summary() Workload {
 	return Workload{Images: j.pods.images, Desired: j.completions(), Pods: j.active, Updated: j.active + j.succeeded, Ready: j.succeeded}
 }
 
-// pod is a bare Pod.
+// pod is a bare Pod. One that is not to be restarted ends after it ran.
 type pod struct {
 	world *World
 	pods  podSet
+	ends  bool
 	phase corev1.PodPhase
 }
 
@@ -108,18 +122,32 @@ func (p *pod) want(live *unstructured.Unstructured, _ int64) error {
 	}
 	p.pods = pods
 	p.phase = corev1.PodPending
+	p.ends = typed.Spec.RestartPolicy == corev1.RestartPolicyNever || typed.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
 	return nil
 }
 
 func (p *pod) step() bool {
-	if p.phase == corev1.PodRunning || !p.pods.starts {
+	switch {
+	case !p.pods.starts:
+		return false
+	case p.phase == corev1.PodPending:
+		p.phase = corev1.PodRunning
+	case p.phase == corev1.PodRunning && p.ends && p.pods.fails:
+		p.phase = corev1.PodFailed
+	case p.phase == corev1.PodRunning && p.ends:
+		p.phase = corev1.PodSucceeded
+	default:
 		return false
 	}
-	p.phase = corev1.PodRunning
 	return true
 }
 
-func (p *pod) complete() bool { return p.phase == corev1.PodRunning }
+func (p *pod) complete() bool {
+	if p.ends {
+		return p.phase == corev1.PodSucceeded
+	}
+	return p.phase == corev1.PodRunning
+}
 
 // giveUp does nothing: a Pod knows no deadline.
 func (p *pod) giveUp() {}
@@ -129,7 +157,7 @@ func (p *pod) dropUnready() {}
 
 func (p *pod) status() (map[string]any, error) {
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}
-	if p.complete() {
+	if p.phase == corev1.PodRunning {
 		ready = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 	}
 	status := corev1.PodStatus{Phase: p.phase, Conditions: []corev1.PodCondition{ready}}
@@ -138,7 +166,7 @@ func (p *pod) status() (map[string]any, error) {
 
 func (p *pod) summary() Workload {
 	w := Workload{Images: p.pods.images, Desired: 1, Pods: 1, Updated: 1}
-	if p.complete() {
+	if p.phase == corev1.PodRunning {
 		w.Ready, w.ReadyImages = 1, p.pods.images
 	}
 	return w

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,6 +18,7 @@ type podSet struct {
 	hash   string
 	images []string
 	starts bool
+	fails  bool // of a Job or a Pod that ends
 	pods   int
 	ready  int
 }
@@ -158,6 +160,7 @@ func (w *World) podSetFor(template corev1.PodTemplateSpec) (podSet, error) {
 	for _, container := range slices.Concat(template.Spec.Containers, template.Spec.InitContainers) {
 		s.images = append(s.images, container.Image)
 		s.starts = s.starts && w.opts.ImageStarts(container.Image)
+		s.fails = s.fails || strings.HasSuffix(container.Image, ":fails")
 	}
 	return s, nil
 }

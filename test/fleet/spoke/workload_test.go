@@ -334,3 +334,29 @@ func TestRolloutInvariants(t *testing.T) {
 		}
 	})
 }
+
+func TestJobAndPodThatEnd(t *testing.T) {
+	job := `{apiVersion: batch/v1, kind: Job, metadata: {name: hello, namespace: default},
+		spec: {template: {spec: {containers: [{name: hello, image: "hello:fails"}], restartPolicy: Never}}}}`
+	c := newCluster(Options{})
+	work := workOf(t, 1, job)
+	apply(t, c, work)
+	settle(t, c, work)
+	var status batchv1.JobStatus
+	statusOf(t, c, &status)
+	if status.Succeeded != 0 || len(status.Conditions) != 2 || status.Conditions[1].Type != batchv1.JobFailed {
+		t.Errorf("a Job whose image fails: %+v", status)
+	}
+	for image, want := range map[string]corev1.PodPhase{"hello:v1": corev1.PodSucceeded, "hello:fails": corev1.PodFailed, "hello:bad": corev1.PodPending} {
+		c := newCluster(Options{})
+		work := workOf(t, 1, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: hello, namespace: default},
+			spec: {containers: [{name: hello, image: %q}], restartPolicy: Never}}`, image))
+		apply(t, c, work)
+		settle(t, c, work)
+		var status corev1.PodStatus
+		statusOf(t, c, &status)
+		if status.Phase != want {
+			t.Errorf("a Pod that is not restarted, with image %s: %s", image, status.Phase)
+		}
+	}
+}

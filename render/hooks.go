@@ -1,0 +1,243 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// helmHookAnnotation marks a hook of Helm's, which OCM does not know.
+const helmHookAnnotation = "helm.sh/hook"
+
+// Kinds that can be a pre-delete hook.
+const (
+	jobKind = "Job"
+	podKind = "Pod"
+)
+
+// PreDeleteWorkName returns the name of the work that runs the pre-delete hooks on
+// the managed cluster (OCM behaviour, row 49).
+func PreDeleteWorkName(addOn string) string {
+	return fmt.Sprintf("addon-%s-pre-delete", addOn)
+}
+
+// HostingPreDeleteWorkName is PreDeleteWorkName on the hosting cluster, for the
+// ManagedClusterAddOn of a namespace.
+func HostingPreDeleteWorkName(addOn, namespace string) string {
+	return fmt.Sprintf("addon-%s-pre-delete-hosting-%s", addOn, namespace)
+}
+
+// IsPreDeleteWork reports whether a work runs pre-delete hooks of the add-on, on
+// whichever cluster.
+func IsPreDeleteWork(work *workv1.ManifestWork, addOn string) bool {
+	if work.Labels[addonv1alpha1.AddonLabelKey] != addOn {
+		return false
+	}
+	return work.Name == PreDeleteWorkName(addOn) || work.Name == HostingPreDeleteWorkName(addOn, AddOnNamespace(work))
+}
+
+// isPreDeleteHook reports whether OCM holds the object back until the add-on is
+// removed: a Job or Pod with the annotation, or one of the two labels it used to be
+// (OCM behaviour, row 57).
+func isPreDeleteHook(obj map[string]any) bool {
+	if !slices.Contains([]any{jobKind, podKind}, obj["kind"]) {
+		return false
+	}
+	metadata, _ := obj[metadataKey].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	_, label := labels[addonv1alpha1.AddonPreDeleteHookAnnotationKey]
+	_, legacy := labels[addonv1alpha1.AddonPreDeleteHookLabelKey]
+	return label || legacy || annotated(metadata, addonv1alpha1.AddonPreDeleteHookAnnotationKey)
+}
+
+// hookAsk is what is asked of a hook: OCM's well-known status, which says that it
+// completed, and ours, which says whether that is about this content, and why it failed.
+func hookAsk(id identity) *workv1.ManifestConfigOption {
+	paths := []workv1.JsonPath{{Name: valueDigest, Path: `.metadata.annotations.addonflow\.io/digest`}}
+	if id.Kind == jobKind {
+		paths = append(paths,
+			workv1.JsonPath{Name: valueFailed, Path: `.status.conditions[?(@.type=="Failed")].status`},
+			workv1.JsonPath{Name: valueReason, Path: `.status.conditions[?(@.type=="Failed")].reason`},
+			workv1.JsonPath{Name: valueMessage, Path: `.status.conditions[?(@.type=="Failed")].message`})
+	} else {
+		paths = append(paths,
+			workv1.JsonPath{Name: valueReason, Path: ".status.reason"},
+			workv1.JsonPath{Name: valueMessage, Path: ".status.message"})
+	}
+	return &workv1.ManifestConfigOption{
+		ResourceIdentifier: id.resource(),
+		FeedbackRules: []workv1.FeedbackRule{
+			{Type: workv1.JSONPathsType, JsonPaths: paths},
+			{Type: workv1.WellKnownStatusType},
+		},
+	}
+}
+
+// Hooks says on which of the two clusters pre-delete hooks are to run before the
+// add-on is removed.
+type Hooks struct {
+	Managed, Hosting bool
+}
+
+// Any reports whether there is a hook at all.
+func (h Hooks) Any() bool { return h.Managed || h.Hosting }
+
+// Hooks returns which hooks the cluster has. A Rendered without content has none.
+func (r Rendered) Hooks() Hooks {
+	if r.shared == nil {
+		return Hooks{}
+	}
+	b := r.bins()
+	return Hooks{Managed: len(b.hooks) > 0, Hosting: len(b.hostingHooks) > 0}
+}
+
+// HookWorks returns the works that run the cluster's pre-delete hooks, that of the
+// managed cluster first; none without hooks. Write them once the ManagedClusterAddOn
+// is being deleted, and delete them, and the deploy works, when ObserveHook says of
+// all of them that they completed: they have no owner that would take them away, for
+// a deletion in the foreground takes dependents before any hook could run.
+//
+// The error is an *InvalidError when the hooks exceed what the hub takes in one work.
+func (r Rendered) HookWorks(owner Owner) ([]*workv1.ManifestWork, error) {
+	if r.shared == nil {
+		return nil, ErrNoClusterName
+	}
+	b, raw := r.bins(), r.deliver()
+	var works []*workv1.ManifestWork
+	var found findings
+	for _, s := range []struct {
+		name, namespace string
+		objects         []int
+	}{
+		{PreDeleteWorkName(owner.Name), owner.Namespace, b.hooks},
+		{HostingPreDeleteWorkName(owner.Name, owner.Namespace), r.Hosting, b.hostingHooks},
+	} {
+		if len(s.objects) == 0 {
+			continue
+		}
+		work := r.hookWork(owner, s.objects, raw)
+		work.Name, work.Namespace = s.name, s.namespace
+		if s.namespace != owner.Namespace {
+			work.Labels[addonv1alpha1.AddonNamespaceLabelKey] = owner.Namespace
+		}
+		size := 0
+		for _, i := range s.objects {
+			size += (&runtime.RawExtension{Raw: raw[i]}).Size()
+		}
+		if size > WorkLimit {
+			found.add(hooksTooLarge(r.shared.template, size))
+		}
+		works = append(works, work)
+	}
+	return works, found.err(r.shared.addOn)
+}
+
+func hooksTooLarge(template string, size int) Finding {
+	return Finding{
+		Template: template, Field: manifestsField, Reason: ReasonManifestTooLarge,
+		Message: fmt.Sprintf("the pre-delete hooks have %d bytes together, the hub takes %d", size, WorkLimit),
+		Hint:    "all hooks of a cluster go into one work",
+	}
+}
+
+// hookWork builds one hook work, but for its name.
+func (r Rendered) hookWork(owner Owner, objects []int, raw [][]byte) *workv1.ManifestWork {
+	work := &workv1.ManifestWork{
+		TypeMeta: metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
+		ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{
+				addonv1alpha1.AddonLabelKey: owner.Name,
+				v1alpha1.ManagedByLabel:     v1alpha1.ManagedByValue,
+			},
+			Annotations: map[string]string{
+				v1alpha1.SourceAnnotation:   owner.Source,
+				v1alpha1.RevisionAnnotation: owner.Revision,
+				v1alpha1.DigestAnnotation:   r.Digest,
+			},
+		},
+	}
+	for _, i := range objects {
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
+			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw[i]}})
+		ask := *r.shared.objects[i].hook
+		ask.ResourceIdentifier = r.resource(ask.ResourceIdentifier)
+		work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, ask)
+	}
+	work.Spec.Executor = r.shared.executor
+	return work
+}
+
+// HookObservation is what a work says about the pre-delete hooks in it.
+type HookObservation struct {
+	// Completed: every hook did, as OCM asks for it.
+	Completed bool
+	// Failed: a hook says that it gave up. It never completes by itself.
+	Failed bool
+	// Reason says in words what is missing, or why it failed; "" when completed. Parts
+	// of it were written by the managed cluster; they are bounded and stripped.
+	Reason string
+}
+
+// ObserveHook reads a hook work: completed when the work is available as it is now
+// and of every hook this very content was reported as complete (a Job) or succeeded
+// (a Pod). What the agent says of an older content of the same name counts for nothing.
+func ObserveHook(work *workv1.ManifestWork) HookObservation {
+	if len(work.Spec.ManifestConfigs) == 0 {
+		return HookObservation{Reason: "the work asks for no feedback"}
+	}
+	applied := currentCondition(work, workv1.WorkApplied)
+	switch {
+	case applied == nil:
+		return HookObservation{Reason: "waiting for the agent to apply"}
+	case applied.Status != metav1.ConditionTrue:
+		return HookObservation{Reason: "not applied: " + notApplied(work, applied)}
+	}
+	o := HookObservation{Completed: true}
+	if available := currentCondition(work, workv1.WorkAvailable); available == nil || available.Status != metav1.ConditionTrue {
+		o.Completed, o.Reason = false, "waiting for the agent to report"
+	}
+	for i := range work.Spec.ManifestConfigs {
+		id := work.Spec.ManifestConfigs[i].ResourceIdentifier
+		done, failed, reason := hookState(work, id)
+		o.Completed = o.Completed && done
+		if failed && !o.Failed {
+			o.Failed, o.Reason = true, reason
+		}
+		o.Reason = cmp.Or(o.Reason, reason)
+	}
+	return o
+}
+
+// hookState reads one hook.
+func hookState(work *workv1.ManifestWork, id workv1.ResourceIdentifier) (done, failed bool, reason string) {
+	v, _ := valuesOf(work, id)
+	kind, result, success := podKind, v.text("PodPhase"), "Succeeded"
+	gaveUp := result == "Failed"
+	if id.Resource == "jobs" {
+		kind, result, success = jobKind, v.text("JobComplete"), string(metav1.ConditionTrue)
+		gaveUp = v.text(valueFailed) == string(metav1.ConditionTrue)
+	}
+	name := kind + " " + id.Name
+	switch echoed := v.text(valueDigest); {
+	case echoed == "":
+		return false, false, name + " has not been reported"
+	case echoed != work.Annotations[v1alpha1.DigestAnnotation]:
+		return false, false, name + " has not got its content"
+	case result == success:
+		return true, false, ""
+	case gaveUp:
+		said := words(v.text(valueReason))
+		if message := words(v.text(valueMessage)); message != "" {
+			said += ": " + message
+		}
+		return false, true, words(name + " failed: " + cmp.Or(said, "no reason given"))
+	}
+	return false, false, name + " has not completed"
+}

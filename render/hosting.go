@@ -1,0 +1,173 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// bins are a rendering's objects, by index in the template's order: where each is
+// delivered, and when.
+type bins struct {
+	// managed and hosting are deployed, on the managed and on the hosting cluster.
+	managed, hosting []int
+	// hooks and hostingHooks run when the add-on is removed.
+	hooks, hostingHooks []int
+}
+
+// binned sorts the objects for one of the two install modes (OCM behaviour, row 58).
+// In the default mode all of them go to the managed cluster, whatever location they
+// declare; in the hosted one those without a location do.
+func binned(objects []object, hosted bool) bins {
+	var b bins
+	for i := range objects {
+		o := &objects[i]
+		location := o.location
+		if !hosted || location == "" {
+			location = addonv1alpha1.HostedManifestLocationManagedValue
+		}
+		switch {
+		case location == addonv1alpha1.HostedManifestLocationNoneValue:
+		case location == addonv1alpha1.HostedManifestLocationHostingValue && o.hook != nil:
+			b.hostingHooks = append(b.hostingHooks, i)
+		case location == addonv1alpha1.HostedManifestLocationHostingValue:
+			b.hosting = append(b.hosting, i)
+		case o.hook != nil:
+			b.hooks = append(b.hooks, i)
+		default:
+			b.managed = append(b.managed, i)
+		}
+	}
+	return b
+}
+
+// installMode is what packages see as installMode, in OCM's words; "" is the default.
+func (c Cluster) installMode() string {
+	if c.Hosting == "" {
+		return ""
+	}
+	return "Hosted"
+}
+
+// bins are those of the cluster's install mode.
+func (r Rendered) bins() *bins {
+	if r.Hosting != "" {
+		return &r.shared.hosted
+	}
+	return &r.shared.managed
+}
+
+// hostedLocation reads where a manifest goes in hosted mode: the annotation, and
+// without one the label of the same key, as in OCM. ok is false for a value that
+// OCM does not know.
+func hostedLocation(fields map[string]any) (location string, ok bool) {
+	metadata, _ := fields[metadataKey].(map[string]any)
+	const key = addonv1alpha1.HostedManifestLocationAnnotationKey
+	if location = texts(metadata["annotations"])[key]; location == "" {
+		location = texts(metadata["labels"])[addonv1alpha1.HostedManifestLocationLabelKey]
+	}
+	return location, location == "" || slices.Contains(hostedLocations(), location)
+}
+
+// hostedLocations are the values OCM knows.
+func hostedLocations() []string {
+	return []string{
+		addonv1alpha1.HostedManifestLocationHostingValue,
+		addonv1alpha1.HostedManifestLocationManagedValue,
+		addonv1alpha1.HostedManifestLocationNoneValue,
+	}
+}
+
+// HostingWorkName returns the name of the deploy work of an index on the hosting
+// cluster, for the ManagedClusterAddOn of a namespace (OCM behaviour, row 49).
+func HostingWorkName(addOn, namespace string, index int) string {
+	return fmt.Sprintf("addon-%s-deploy-hosting-%s-%d", addOn, namespace, index)
+}
+
+// AddOnNamespace returns the namespace of the ManagedClusterAddOn that a work belongs
+// to: the one OCM's label names, which stands where it is not the work's own.
+func AddOnNamespace(work *workv1.ManifestWork) string {
+	if namespace := work.Labels[addonv1alpha1.AddonNamespaceLabelKey]; namespace != "" {
+		return namespace
+	}
+	return work.Namespace
+}
+
+// hostingIndex returns the index of a deploy work on a hosting cluster.
+func hostingIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
+	namespace := AddOnNamespace(work)
+	suffix, ok := strings.CutPrefix(work.Name, "addon-"+addOn+"-deploy-hosting-"+namespace+"-")
+	if !ok || work.Labels[addonv1alpha1.AddonLabelKey] != addOn {
+		return 0, false
+	}
+	index, err := strconv.Atoi(suffix)
+	return index, err == nil && index >= 0 && HostingWorkName(addOn, namespace, index) == work.Name
+}
+
+// IsHostingWork reports whether a work deploys the add-on on a hosting cluster.
+func IsHostingWork(work *workv1.ManifestWork, addOn string) bool {
+	_, ok := hostingIndex(work, addOn)
+	return ok
+}
+
+// IsDeployWork reports whether a work deploys the add-on, on whichever cluster.
+func IsDeployWork(work *workv1.ManifestWork, addOn string) bool {
+	_, ok := deployIndex(work, addOn)
+	return ok || IsHostingWork(work, addOn)
+}
+
+// side is one of the two namespaces that a cluster's works lie in.
+type side struct {
+	// namespace of the works: the managed cluster's or the hosting cluster's.
+	namespace string
+	hosting   bool
+	objects   []int
+}
+
+// sides are where the cluster's deploy works lie, the managed one first.
+func (r Rendered) sides(owner Owner) []side {
+	b := r.bins()
+	all := []side{{namespace: owner.Namespace, objects: b.managed}}
+	if r.Hosting != "" {
+		all = append(all, side{namespace: r.Hosting, hosting: true, objects: b.hosting})
+	}
+	return all
+}
+
+// workName is the name of the side's work of an index.
+func (s side) workName(owner Owner, index int) string {
+	if s.hosting {
+		return HostingWorkName(owner.Name, owner.Namespace, index)
+	}
+	return WorkName(owner.Name, index)
+}
+
+// index returns the index of a work that is one of the side's.
+func (s side) index(work *workv1.ManifestWork, owner Owner) (int, bool) {
+	if work.Namespace != s.namespace || AddOnNamespace(work) != owner.Namespace {
+		return 0, false
+	}
+	if s.hosting {
+		return hostingIndex(work, owner.Name)
+	}
+	return deployIndex(work, owner.Name)
+}
+
+// stray are the deploy works of the ManagedClusterAddOn that lie on neither side:
+// those of a hosting cluster that is no longer its own.
+func stray(owner Owner, sides []side, existing []*workv1.ManifestWork) []*workv1.ManifestWork {
+	var out []*workv1.ManifestWork
+	for _, work := range existing {
+		if !work.DeletionTimestamp.IsZero() || AddOnNamespace(work) != owner.Namespace || !IsHostingWork(work, owner.Name) {
+			continue
+		}
+		if !slices.ContainsFunc(sides, func(s side) bool { _, ok := s.index(work, owner); return ok }) {
+			out = append(out, work)
+		}
+	}
+	return out
+}
