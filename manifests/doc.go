@@ -6,8 +6,8 @@
 //	operator/  the deployment and a service for its metrics
 //	install/   all of it: kubectl apply -k manifests/install
 //
-// The CRDs are embedded, so that tests, the demo and the offline commands use the
-// very files users apply. The tests build manifests/install as kubectl does and hold
+// CRDs and RBAC are embedded, so that tests, the demo and the offline commands use
+// the very files users apply. The tests build manifests/install as kubectl does and hold
 // the promises in it: least privilege, the restricted pod security standard, and
 // schemas that agree with the Go types.
 package manifests
@@ -19,3 +19,8 @@ import "embed"
 //
 //go:embed crds/addonflow.io_*.yaml crds/addon.open-cluster-management.io_*.yaml
 var CRDs embed.FS
+
+// RBAC holds the operator's namespace, ServiceAccount and rights, under rbac/.
+//
+//go:embed rbac/*.yaml
+var RBAC embed.FS

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -25,6 +26,7 @@ import (
 	"github.com/addonflow/addonflow/test/forge"
 	"github.com/addonflow/addonflow/test/gitserver"
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/rights"
 )
 
 // Names in the world.
@@ -50,6 +52,9 @@ type WorldOptions struct {
 	Clusters, Canaries []string
 	// Fleet are the constants of the simulated clusters.
 	Fleet fleet.Options
+	// ShippedRights lets the operator do what manifests/rbac grants, and no more, as
+	// the ServiceAccount there; World.Rights is what it may do. Else it is an admin.
+	ShippedRights bool
 	// OperatorFlags are given to the operator besides those it needs here.
 	OperatorFlags []string
 	// Output is told what takes time; nil: nobody.
@@ -62,6 +67,12 @@ type World struct {
 	Dir string
 	// Kubeconfig is the path of an admin's kubeconfig.
 	Kubeconfig string
+	// OperatorKubeconfig is the path of the operator's.
+	OperatorKubeconfig string
+	// Rights are granted to the operator, and AuditLog is the path of a log of what it
+	// asked for (rights.Read). Both are empty for an admin.
+	Rights   []rbacv1.PolicyRule
+	AuditLog string
 	// Hub, Fleet, Git, Repo, Forge and Operator are the parts.
 	Hub      *hub.Hub
 	Fleet    *fleet.Fleet
@@ -90,6 +101,7 @@ func StartWorld(ctx context.Context, o WorldOptions) (*World, error) {
 	}{
 		{"a directory for it all", w.startDir},
 		{"the hub: kube-apiserver and etcd", w.startHub},
+		{"the operator's rights", w.startRights},
 		{"the Git server and the forge", w.startForge},
 		{fmt.Sprintf("%d simulated clusters", len(o.Clusters)), w.startFleet},
 	} {
@@ -123,6 +135,7 @@ func (w *World) startDir(context.Context, WorldOptions) error {
 		return err
 	}
 	w.Dir, w.Kubeconfig = dir, filepath.Join(dir, "kubeconfig")
+	w.OperatorKubeconfig = w.Kubeconfig
 	w.finally(func() error { return os.RemoveAll(dir) })
 	return nil
 }
@@ -132,7 +145,12 @@ func (w *World) startHub(ctx context.Context, o WorldOptions) error {
 	if err != nil {
 		return err
 	}
-	w.Hub, err = hub.Start(ctx, hub.Options{CRDYAML: crds, Namespaces: []string{"addonflow-system"}, Output: o.Output})
+	options := hub.Options{CRDYAML: crds, Namespaces: []string{rights.Namespace}, Output: o.Output}
+	if o.ShippedRights {
+		w.AuditLog = filepath.Join(w.Dir, "audit.log")
+		options.AuditPolicy, options.AuditLog = rights.Policy, w.AuditLog
+	}
+	w.Hub, err = hub.Start(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -142,6 +160,23 @@ func (w *World) startHub(ctx context.Context, o WorldOptions) error {
 	}
 	w.Client, err = NewClient(w.Hub.Config())
 	return err
+}
+
+// startRights makes the operator who it is on a real hub.
+func (w *World) startRights(ctx context.Context, o WorldOptions) error {
+	if !o.ShippedRights {
+		return nil
+	}
+	var err error
+	if w.Rights, err = rights.Install(ctx, w.Client); err != nil {
+		return err
+	}
+	_, kubeconfig, err := w.Hub.User(rights.User, rights.Groups()...)
+	if err != nil {
+		return err
+	}
+	w.OperatorKubeconfig = filepath.Join(w.Dir, "operator.kubeconfig")
+	return os.WriteFile(w.OperatorKubeconfig, kubeconfig, 0o600)
 }
 
 // crdFiles are AddonFlow's CRDs as users apply them.
@@ -224,7 +259,7 @@ func (w *World) startFleet(ctx context.Context, o WorldOptions) error {
 // StartOperator starts the operator as a process of its own. Stop ends it.
 func (w *World) StartOperator(o WorldOptions) error {
 	operator, err := StartOperator(OperatorOptions{
-		Binary: o.Binary, Kubeconfig: w.Kubeconfig, LogFile: filepath.Join(w.Dir, "operator.log"), Flags: o.OperatorFlags,
+		Binary: o.Binary, Kubeconfig: w.OperatorKubeconfig, LogFile: filepath.Join(w.Dir, "operator.log"), Flags: o.OperatorFlags,
 	})
 	if err != nil {
 		return err

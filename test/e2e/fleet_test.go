@@ -64,6 +64,7 @@ var _ = Describe("A fleet that changes", func() {
 		ro := s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(ro.Status.Counts.Parked).To(BeEquivalentTo(1), "lost is not failed")
 		Expect(ro.Status.Counts.Failed).To(BeZero())
+		Expect(ro.Status.ParkAfter.Duration).To(Equal(4*time.Second), "tools that plan see the operator's flag")
 
 		world.Fleet.Release(all[2])
 		Expect(world.Fleet.Return(ctx, all[2])).To(Succeed())

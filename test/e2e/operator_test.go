@@ -47,7 +47,7 @@ var _ = Describe("An operator that", Serial, func() {
 
 	It("has a twin never admits one cluster too many", func(ctx SpecContext) {
 		twin, err := demo.StartOperator(demo.OperatorOptions{
-			Binary: options.Binary, Kubeconfig: world.Kubeconfig, Flags: options.OperatorFlags,
+			Binary: options.Binary, Kubeconfig: world.OperatorKubeconfig, Flags: options.OperatorFlags,
 			LogFile: filepath.Join(world.Dir, "twin.log"),
 		})
 		Expect(err).NotTo(HaveOccurred())

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
 	"github.com/addonflow/addonflow/test/forge"
+	"github.com/addonflow/addonflow/test/rights"
 )
 
 // fleetSize is how many clusters the specs share.
@@ -36,7 +39,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 
 	options = demo.WorldOptions{
-		Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter,
+		Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
 		Fleet:         fleet.Options{Latency: 50 * time.Millisecond, DeadlineAfter: time.Second},
 		OperatorFlags: []string{"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s"},
 	}
@@ -63,7 +66,22 @@ var _ = AfterSuite(func() {
 		return
 	}
 	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "what the forge was told, over all specs")
+	Expect(reportRights().Refused).To(BeEmpty(), "what manifests/rbac does not grant")
 })
+
+// reportRights reads what the operator asked the hub for. What it never used is a
+// report alone, since not every spec exercises every grant; that all of it is needed
+// is for the tests of manifests to say.
+func reportRights() rights.Record {
+	GinkgoHelper()
+	log, err := os.Open(world.AuditLog)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(log.Close()).To(Succeed()) }()
+	record, err := rights.Read(log)
+	Expect(err).NotTo(HaveOccurred())
+	GinkgoWriter.Printf("grants that no spec used:\n  %s\n", strings.Join(record.Unused(world.Rights), "\n  "))
+	return record
+}
 
 // clusters are the first n names of the shared fleet.
 func clusters(n int) []string {

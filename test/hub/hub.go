@@ -49,6 +49,9 @@ type Options struct {
 	// WithoutCollector leaves garbage where it is, for a bench that wants no
 	// watches besides its own.
 	WithoutCollector bool
+	// AuditPolicy is an audit policy as YAML; with one, AuditLog is the path that the
+	// events are appended to, one JSON object a line.
+	AuditPolicy, AuditLog string
 	// Output is told what takes time. Nil: nobody.
 	Output io.Writer
 	// ServerLog gets what kube-apiserver and etcd print. Nil: nobody.
@@ -154,7 +157,23 @@ func (h *Hub) newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.Co
 		Set("max-requests-inflight", "1600").
 		Set("max-mutating-requests-inflight", "800").
 		Set("enable-priority-and-fairness", "true")
+	if err := h.audit(server, opts); err != nil {
+		return nil, err
+	}
 	return &envtest.ControlPlane{APIServer: server, Etcd: etcd}, nil
+}
+
+// audit makes the server write down who asked for what.
+func (h *Hub) audit(server *envtest.APIServer, opts Options) error {
+	if opts.AuditPolicy == "" {
+		return nil
+	}
+	policy := filepath.Join(h.scripts, "audit-policy.yaml")
+	if err := os.WriteFile(policy, []byte(opts.AuditPolicy), 0o600); err != nil {
+		return fmt.Errorf("cannot write the audit policy: %w", err)
+	}
+	server.Configure().Set("audit-policy-file", policy).Set("audit-log-path", opts.AuditLog)
+	return nil
 }
 
 func (h *Hub) guarded(binary string) (string, error) {

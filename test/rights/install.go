@@ -1,0 +1,168 @@
+package rights
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/manifests"
+)
+
+// The operator's ServiceAccount, as manifests/rbac has it.
+const (
+	Namespace      = "addonflow-system"
+	ServiceAccount = "addonflow"
+	// User is how the hub sees it.
+	User = "system:serviceaccount:" + Namespace + ":" + ServiceAccount
+)
+
+// Groups are those that the hub sees the ServiceAccount in.
+func Groups() []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace, "system:authenticated"}
+}
+
+// effectiveWithin bounds how long the hub takes to learn of new grants.
+const effectiveWithin = 2 * time.Minute
+
+// Install applies manifests/rbac as an admin, aggregates the ClusterRoles in it, and
+// returns when the grants are in effect. It returns them.
+func Install(ctx context.Context, admin client.Client) ([]rbacv1.PolicyRule, error) {
+	objects, err := shipped()
+	if err != nil {
+		return nil, err
+	}
+	rules, err := aggregate(objects)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if err := admin.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("cannot create %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return rules, awaitEffect(ctx, admin, rules)
+}
+
+// shipped reads the objects of manifests/rbac.
+func shipped() ([]*unstructured.Unstructured, error) {
+	names, err := fs.Glob(manifests.RBAC, "rbac/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, name := range names {
+		text, err := manifests.RBAC.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+		for {
+			o := &unstructured.Unstructured{}
+			if err := decoder.Decode(o); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("cannot read manifests/%s: %w", name, err)
+			}
+			if o.GetKind() != "Kustomization" {
+				objects = append(objects, o)
+			}
+		}
+	}
+	// The namespace is needed by what stands in it.
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return order(a) - order(b) })
+	return objects, nil
+}
+
+func order(o *unstructured.Unstructured) int {
+	if o.GetKind() == "Namespace" {
+		return 0
+	}
+	return 1
+}
+
+// aggregate writes into every ClusterRole that aggregates others what these grant, as
+// the hub's controller would, and returns all of it.
+func aggregate(objects []*unstructured.Unstructured) ([]rbacv1.PolicyRule, error) {
+	var roles []rbacv1.ClusterRole
+	for _, o := range objects {
+		if o.GetKind() != "ClusterRole" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+			return nil, fmt.Errorf("cannot read ClusterRole %s: %w", o.GetName(), err)
+		}
+		roles = append(roles, role)
+	}
+	var all []rbacv1.PolicyRule
+	for _, o := range objects {
+		i := slices.IndexFunc(roles, func(r rbacv1.ClusterRole) bool { return o.GetKind() == "ClusterRole" && r.Name == o.GetName() })
+		if i < 0 || roles[i].AggregationRule == nil {
+			continue
+		}
+		rules, err := rulesFor(*roles[i].AggregationRule, roles)
+		if err != nil {
+			return nil, err
+		}
+		roles[i].Rules, all = rules, append(all, rules...)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&roles[i])
+		if err != nil {
+			return nil, fmt.Errorf("cannot write ClusterRole %s: %w", o.GetName(), err)
+		}
+		o.Object = content
+	}
+	return all, nil
+}
+
+func rulesFor(aggregation rbacv1.AggregationRule, roles []rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	for i := range aggregation.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&aggregation.ClusterRoleSelectors[i])
+		if err != nil {
+			return nil, fmt.Errorf("cannot read an aggregation rule: %w", err)
+		}
+		for _, role := range roles {
+			if selector.Matches(labels.Set(role.Labels)) {
+				rules = append(rules, role.Rules...)
+			}
+		}
+	}
+	return rules, nil
+}
+
+// awaitEffect asks until the hub grants the last of the rules: it learns of roles and
+// bindings a moment after they are stored.
+func awaitEffect(ctx context.Context, admin client.Client, rules []rbacv1.PolicyRule) error {
+	if len(rules) == 0 {
+		return errors.New("manifests/rbac grants nothing")
+	}
+	last := rules[len(rules)-1]
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, effectiveWithin, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: User, Groups: Groups(),
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: last.APIGroups[0], Resource: last.Resources[0], Verb: last.Verbs[0]},
+		}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+	if err != nil {
+		return fmt.Errorf("the grants of manifests/rbac do not come into effect: %w", err)
+	}
+	return nil
+}
