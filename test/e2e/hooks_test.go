@@ -95,8 +95,8 @@ func (s *scene) works(namespace string) []string {
 	return out
 }
 
-// condition is a condition of a cluster's add-on as "Status Reason: message".
-func (s *scene) condition(cluster, name string) string {
+// addOnCondition is a condition of a cluster's add-on as "Status Reason: message".
+func (s *scene) addOnCondition(cluster, name string) string {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	if err := world.Client.Get(s.ctx, client.ObjectKey{Namespace: cluster, Name: s.addOn}, addOn); err != nil {
 		return ""
@@ -130,7 +130,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		s.discard(all[2], metav1.DeletePropagationBackground)
 		for _, name := range all[1:] {
 			Eventually(s.works).WithArguments(name).Should(ConsistOf("addon-hook-deploy-0", "addon-hook-pre-delete"))
-			Eventually(s.condition).WithArguments(name, addonv1alpha1.ManagedClusterAddOnHookManifestCompleted).Should(
+			Eventually(s.addOnCondition).WithArguments(name, addonv1alpha1.ManagedClusterAddOnHookManifestCompleted).Should(
 				HavePrefix("False HookManifestIsNotCompleted: hook manifestWork addon-hook-pre-delete is not completed."))
 			Eventually(func() []string { return world.Fleet.Objects(name) }).Should(s.haveRun())
 		}
@@ -155,7 +155,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		By("naming the hook that failed at once")
 		s.discard(all[1], metav1.DeletePropagationBackground)
 		hook := addonv1alpha1.ManagedClusterAddOnHookManifestCompleted
-		Eventually(s.condition).WithArguments(all[1], hook).Should(And(
+		Eventually(s.addOnCondition).WithArguments(all[1], hook).Should(And(
 			HavePrefix("False HookManifestIsNotCompleted: hook manifestWork addon-stuck-pre-delete is not completed."),
 			ContainSubstring("Job stuck-cleanup failed: BackoffLimitExceeded"),
 			ContainSubstring(v1alpha1.SkipPreDeleteAnnotation)))
@@ -165,7 +165,7 @@ var _ = Describe("Pre-delete hooks", func() {
 
 		By("naming the one that hangs after its time")
 		s.discard(all[2], metav1.DeletePropagationBackground)
-		Eventually(s.condition).WithArguments(all[2], hook).Should(ContainSubstring("Job stuck-cleanup has not"))
+		Eventually(s.addOnCondition).WithArguments(all[2], hook).Should(ContainSubstring("Job stuck-cleanup has not"))
 		Eventually(func() []v1alpha1.ClusterReason { return s.rollout().Status.Failing }).Should(HaveLen(2))
 		Consistently(func() []string { return world.Fleet.Objects(all[1]) }, "2s").Should(s.haveRun(), "nothing is lost")
 

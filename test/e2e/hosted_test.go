@@ -85,7 +85,7 @@ var _ = Describe("Hosted mode", func() {
 		Expect(work.OwnerReferences).To(BeEmpty())
 		Expect(s.addOnOf(managed).Finalizers).To(ConsistOf(
 			addonv1alpha1.AddonHostingPreDeleteHookFinalizer, addonv1alpha1.AddonHostingManifestFinalizer))
-		Eventually(s.condition).WithArguments(managed, addonv1alpha1.ManagedClusterAddOnHostingClusterValidity).Should(
+		Eventually(s.addOnCondition).WithArguments(managed, addonv1alpha1.ManagedClusterAddOnHostingClusterValidity).Should(
 			Equal("True HostingClusterValid: hosting cluster " + first + " is a managed cluster of the hub"))
 		Expect(s.rollout().Status.Counts.Total).To(BeEquivalentTo(2), "a hosted cluster counts once")
 
@@ -102,7 +102,7 @@ var _ = Describe("Hosted mode", func() {
 
 		By("reporting a name that is mistyped, and touching nothing")
 		s.annotateAddOn(managed, `"`+hostingKey+`":"nobody"`)
-		Eventually(s.condition).WithArguments(managed, addonv1alpha1.ManagedClusterAddOnHostingClusterValidity).Should(
+		Eventually(s.addOnCondition).WithArguments(managed, addonv1alpha1.ManagedClusterAddOnHostingClusterValidity).Should(
 			Equal("False HostingClusterInvalid: hosting cluster nobody is not a managed cluster of the hub"))
 		Eventually(func() []v1alpha1.ClusterReason { return s.rollout().Status.Failing }).Should(ConsistOf(
 			v1alpha1.ClusterReason{Cluster: managed, Reason: "hosting cluster nobody is not a managed cluster of the hub"}))
@@ -142,7 +142,7 @@ var _ = Describe("Hosted mode", func() {
 		Eventually(s.objects).WithArguments(all[0]).Should(HaveLen(3))
 		Eventually(s.objects).WithArguments(all[2]).Should(HaveLen(1))
 		Eventually(func() []string { return s.addOnOf(all[0]).Finalizers }).Should(Equal([]string{addonv1alpha1.AddonPreDeleteHookFinalizer}))
-		Eventually(s.condition).WithArguments(all[0], addonv1alpha1.ManagedClusterAddOnHostingClusterValidity).Should(BeEmpty())
+		Eventually(s.addOnCondition).WithArguments(all[0], addonv1alpha1.ManagedClusterAddOnHostingClusterValidity).Should(BeEmpty())
 
 		Expect(world.Fleet.RemoveCluster(ctx, host)).To(Succeed())
 		s.discard(all[2], metav1.DeletePropagationBackground)
