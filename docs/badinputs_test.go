@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,11 +28,52 @@ const (
 	resource = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- addontemplate.yaml\n"
 )
 
-// badInput is one way to get examples/hello wrong.
+// badInput is one way to get an example wrong.
 type badInput struct {
 	what string
 	// in file, from is replaced by to; without from, the file is added.
 	file, from, to string
+}
+
+// packaged is the section that is about examples/chart; the others are about
+// examples/hello.
+const packaged = "Packages (in `examples/chart`)"
+
+// badPackages are the rows about an AddOnPackage.
+func badPackages() []badInput {
+	const (
+		pkg    = "addonpackage.yaml"
+		daemon = "chart/templates/daemonset.yaml"
+		args   = "        - --cluster="
+	)
+	line := func(text string) string { return "        - " + text + "\n" + args }
+	return []badInput{
+		{"an unknown field", pkg, "  helm:", "  chart:"},
+		{"a folder that is not there", pkg, "path: chart", "path: charts"},
+		{"a folder outside of the repository", pkg, "path: chart", "path: ../../chart"},
+		{"a folder that holds the package", pkg, "path: chart", "path: ."},
+		{"no chart", "chart/Chart.yaml", "name: log-shipper\n", ""},
+		{"a value file that is not there", pkg, "values-fleet.yaml", "values-prod.yaml"},
+		{"a value file that is no YAML", "values-fleet.yaml", "agent:", "agent: {"},
+		{"an add-on that is not there", pkg, "addOn: log-shipper", "addOn: logshipper"},
+		{"a package and a template", "clustermanagementaddon.yaml", "  supportedConfigs:\n", "  supportedConfigs:\n  - group: addon.open-cluster-management.io\n    resource: addontemplates\n"},
+		{"a function that does not exist", daemon, args, line("{{ shout .Values.receiver }}")},
+		{"a value inside of nothing", daemon, args, line("{{ .Values.sink.url }}")},
+		{"a template that does not end", daemon, "      {{- end }}\n", ""},
+		{"no YAML", daemon, "kind: DaemonSet", "kind: DaemonSet: x"},
+		{"a value the chart's schema refuses", "values-fleet.yaml", "https://", "http://"},
+		{"a variable of another type", "addondeploymentconfig.yaml", `value: "2"`, `value: "many"`},
+		{"random numbers", daemon, args, line("{{ randAlphaNum 8 }}")},
+		{"the time", daemon, args, line("{{ now }}")},
+		{"a look at the cluster", daemon, args, line(`{{ (lookup "v1" "Namespace" "" "x").metadata }}`)},
+		{"a look at the network", daemon, args, line(`{{ getHostByName "example.com" }}`)},
+		{"the order of a map", daemon, args, line(`{{ keys .Values | join "," }}`)},
+		{"a loop without an end", daemon, args, line(`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`)},
+		{"a hook", "chart/templates/serviceaccount.yaml", "metadata:\n", "metadata:\n  annotations: {helm.sh/hook: pre-install}\n"},
+		{"a dependency that is not committed", "chart/Chart.yaml", "type: application", "dependencies:\n- {name: common, version: 1.x.x, repository: https://charts.example.com}\ntype: application"},
+		{"a schema from elsewhere", "chart/values.schema.json", `{"type": "string", "minLength": 1}`, `{"$ref": "https://example.com/image.json"}`},
+		{"a file that is too large", "chart/logo.svg", "", strings.Repeat("x", 1<<20+1)},
+	}
 }
 
 // badInputs are the rows of the document, in its order, by section.
@@ -113,19 +153,20 @@ func badInputs() []struct {
 			{"too large for a work", template, "{{GREETING}}", strings.Repeat("x", 600_000)},
 			{"a signer without its authority", template, "  agentSpec:", "  registration:\n  - type: CustomSigner\n    customSigner: {signerName: example.com/a}\n  agentSpec:"},
 		}},
+		{packaged, badPackages()},
 	}
 }
 
-// helloTree is examples/hello.
-func helloTree(t *testing.T) map[string]string {
+// treeOf is an example, by paths below it.
+func treeOf(t *testing.T, example string) map[string]string {
 	t.Helper()
 	tree := map[string]string{}
-	err := fs.WalkDir(examples.Files, "hello", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(examples.Files, example, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := examples.Files.ReadFile(name)
-		tree[path.Base(name)] = string(content)
+		tree[strings.TrimPrefix(name, example+"/")] = string(content)
 		return err
 	})
 	if err != nil {
@@ -139,6 +180,9 @@ func lint(t *testing.T, tree map[string]string) problem.List {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range tree {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -157,8 +201,12 @@ func TestBadInputs(t *testing.T) {
 	var b strings.Builder
 	for _, section := range badInputs() {
 		fmt.Fprintf(&b, "\n## %s\n\n| what | message |\n|---|---|\n", section.title)
+		example := "hello"
+		if section.title == packaged {
+			example = "chart"
+		}
 		for _, in := range section.rows {
-			fmt.Fprintf(&b, "| %s | %s |\n", in.what, in.message(t))
+			fmt.Fprintf(&b, "| %s | %s |\n", in.what, in.message(t, treeOf(t, example)))
 		}
 	}
 	const begin, end = "<!-- begin: go test ./docs -update -->\n", "\n<!-- end -->"
@@ -180,9 +228,8 @@ func TestBadInputs(t *testing.T) {
 }
 
 // message is the first thing lint says about the input, as a cell of a table.
-func (in badInput) message(t *testing.T) string {
+func (in badInput) message(t *testing.T, tree map[string]string) string {
 	t.Helper()
-	tree := helloTree(t)
 	if in.from == "" && tree[in.file] == "" {
 		tree[in.file] = in.to
 	} else {

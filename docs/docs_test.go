@@ -206,7 +206,7 @@ func TestReadmeExample(t *testing.T) {
 	}
 	sameObject[v1alpha1.AddOnSource](t, blocks[0][1], "source.yaml", func(s *v1alpha1.AddOnSource) { s.Spec.Prune = false })
 	sameObject[v1alpha1.AddOnRollout](t, blocks[1][1], "hello/addonrollout.yaml", func(*v1alpha1.AddOnRollout) {})
-	tree := helloTree(t)
+	tree := treeOf(t, "hello")
 	tree["addonrollout.yaml"] = blocks[1][1]
 	if problems := lint(t, tree); len(problems) > 0 {
 		t.Errorf("the example is no good commit:\n%v", problems)

@@ -6,11 +6,13 @@
 //	overlay/             a kustomize base and an overlay for production
 //	progressive/         no AddOnRollout: the pace is OCM's own rolloutStrategy, one
 //	                     decision group after another, the canary group mandatory
+//	chart/               a Helm chart instead of an AddOnTemplate
+//	manifests/           a folder of Go-template manifests instead of one
 package examples
 
 import "embed"
 
 // Files are the examples, as they stand in this directory.
 //
-//go:embed source.yaml hello overlay progressive
+//go:embed source.yaml hello overlay progressive all:chart manifests
 var Files embed.FS

@@ -13,6 +13,8 @@ import (
 // agentConfig is an AddOnDeploymentConfig, read for rendering. What is absent is
 // told from what is empty, where OCM's meaning hangs on it.
 type agentConfig struct {
+	// origin is the namespace/name of the object.
+	origin    string
 	variables []addonv1alpha1.CustomizedVariable
 	namespace string
 
@@ -43,7 +45,7 @@ type given struct {
 // parseAgentConfig reads a configuration. What is wrong with it is in found; the
 // rest is usable, so that rendering can go on and find more.
 func parseAgentConfig(c Config) *agentConfig {
-	a := &agentConfig{}
+	a := &agentConfig{origin: c.Namespace + "/" + c.Name}
 	add := func(field string, reason problem.Reason, message, hint string) {
 		a.found.add(Finding{
 			Config: c.Namespace + "/" + c.Name, Field: field,

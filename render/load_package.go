@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -217,7 +218,11 @@ func (l *loader) valueFile(o *loaded, foldered Foldered, at fieldPath) map[strin
 	}
 	values, err := chart.ReadValues(files[""])
 	if err != nil {
-		l.reportNormalised(o, flaw{field: at, file: name, reason: ReasonInvalidPackage, message: err.Error()})
+		failed := flaw{field: at, file: name, reason: ReasonInvalidPackage, message: err.Error()}
+		if e, ok := errors.AsType[*chart.Error](err); ok {
+			failed.line, failed.message = e.Line, e.Message
+		}
+		l.reportNormalised(o, failed)
 		return nil
 	}
 	return values
@@ -262,18 +267,16 @@ func packageFlaw(o *loaded, f Finding) flaw {
 	return about
 }
 
-// archive returns the file of the commit that holds a file of a chart: the sub-chart's
-// archive, where there is no such file.
+// archive returns the file of the commit that holds a file of a chart: the archive of
+// a sub-chart, which was unpacked into a folder of its name, where there is no such file.
 func archive(name string, files map[string][]byte) string {
 	if _, known := files[name]; known {
 		return name
 	}
-	parts := strings.SplitN(name, "/", 3)
-	if len(parts) == 3 && parts[0] == "charts" {
-		for _, file := range slices.Sorted(maps.Keys(files)) {
-			if strings.HasPrefix(file, "charts/"+parts[1]+"-") && strings.HasSuffix(file, ".tgz") {
-				return file
-			}
+	if parts := strings.SplitN(name, "/", 3); len(parts) == 3 && parts[0] == "charts" {
+		packed := "charts/" + parts[1] + ".tgz"
+		if _, known := files[packed]; known {
+			return packed
 		}
 	}
 	return name

@@ -17,15 +17,11 @@ const installModeDefault = "Default"
 // the package's, over them the AddOnDeploymentConfig's, over them the annotation of
 // the ManagedClusterAddOn.
 func (b *builder) packageValues(annotation string) (map[string]any, error) {
-	values, err := b.agentValues()
-	if err != nil {
-		return nil, err
-	}
 	own, err := parseValues(annotation)
 	if err != nil {
 		return nil, err
 	}
-	return chart.MergeValues(chart.MergeValues(b.template.pkg.Values, values), own), nil
+	return chart.MergeValues(chart.MergeValues(b.template.pkg.Values, b.agentValues()), own), nil
 }
 
 // builtIns are the values that nobody overrides.
@@ -47,21 +43,24 @@ func (b *builder) installNamespace() string {
 // agentValues are those of the AddOnDeploymentConfig, under the names that OCM's
 // add-on framework gives them: for a chart what charts for OCM read, for manifests
 // plain names.
-func (b *builder) agentValues() (map[string]any, error) {
+func (b *builder) agentValues() map[string]any {
 	values := map[string]any{}
 	if b.template.pkg.Engine == EngineHelm {
 		b.chartConfig(values)
 	} else {
 		b.manifestConfig(values)
 	}
-	for _, v := range b.agent.variables {
+	for i, v := range b.agent.variables {
 		at, typed, err := b.target(v.Name, v.Value)
 		if err != nil {
-			return nil, err
+			b.found.add(Finding{
+				Config: b.agent.origin, Field: fmt.Sprintf("spec.customizedVariables[%d].value", i),
+				Reason: ReasonInvalidVariable, Message: err.Error(),
+			})
 		}
 		setValue(values, at, typed)
 	}
-	return values, nil
+	return values
 }
 
 // chartConfig sets global.nodeSelector, tolerations, global.proxyConfig and
@@ -145,7 +144,7 @@ func typedValue(v v1alpha1.PackageVariable, text string) (value any, err error) 
 		return text, nil
 	}
 	if err != nil {
-		return nil, &chart.Error{Message: fmt.Sprintf("variable %s is of type %s and has the value %.40q", v.Name, v.Type, text), Hint: "mend it in the AddOnDeploymentConfig"}
+		return nil, fmt.Errorf("%.40q is no %s, which the package declares %s to be", text, v.Type, v.Name)
 	}
 	return value, nil
 }

@@ -215,7 +215,7 @@ func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
 	}
 	const hint = "set defaultConfig of addontemplates in spec.supportedConfigs"
 	if spec.InstallStrategy.Type != addonv1alpha1.AddonInstallStrategyPlacements || len(spec.InstallStrategy.Placements) == 0 {
-		return []flaw{{field: "spec.supportedConfigs", reason: ReasonReferenceNotFound, message: "no AddOnTemplate is named: no cluster would run anything", hint: hint}}
+		return []flaw{{field: "spec.supportedConfigs", reason: ReasonReferenceNotFound, message: "no AddOnTemplate is named: no cluster would run anything", hint: hint, untemplated: true}}
 	}
 	var flaws []flaw
 	for i, p := range spec.InstallStrategy.Placements {
@@ -227,7 +227,7 @@ func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
 			flaws = append(flaws, flaw{
 				field: fieldPath("spec.installStrategy.placements").index(i), reason: ReasonReferenceNotFound,
 				message: fmt.Sprintf("placement %s/%s names no AddOnTemplate and there is no default: its clusters would run nothing", p.Namespace, p.Name),
-				hint:    "name one in its configs, or " + hint,
+				hint:    "name one in its configs, or " + hint, untemplated: true,
 			})
 		}
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -32,6 +34,10 @@ type Chart struct {
 
 // Load reads a Helm chart. The error is an *Error.
 func Load(files []File) (*Chart, error) {
+	files, err := unpacked(files)
+	if err != nil {
+		return nil, err
+	}
 	c := &Chart{files: files}
 	if err := c.judge(); err != nil {
 		return nil, err
@@ -134,18 +140,25 @@ func (c *Chart) vendored(helm *helmchart.Chart) error {
 		if wanted != nil && !present[wanted.Name] {
 			return &Error{
 				File: "Chart.yaml", Message: fmt.Sprintf("dependency %s of chart %s is not in its charts directory", wanted.Name, helm.Name()),
-				Hint: "run `helm dependency update` and commit charts/; nothing is downloaded",
+				Hint: "run helm dependency update and commit charts/; nothing is downloaded",
 			}
 		}
 	}
 	return nil
 }
 
+// yamlLine is how the parser names a line.
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
 // ReadValues reads a file of values. The error is an *Error without a file.
 func ReadValues(content []byte) (map[string]any, error) {
 	values := map[string]any{}
 	if err := yaml.UnmarshalStrict(content, &values); err != nil {
-		return nil, &Error{Message: fmt.Sprintf("cannot be read as values: %v", err)}
+		failed := &Error{Message: fmt.Sprintf("cannot be read as values: %v", err)}
+		if at := yamlLine.FindStringSubmatch(err.Error()); at != nil {
+			failed.Line, _ = strconv.Atoi(at[1])
+		}
+		return nil, failed
 	}
 	return values, nil
 }

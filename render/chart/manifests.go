@@ -67,7 +67,7 @@ func (d Document) manifests() ([]Manifest, error) {
 		}
 		converted, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
-			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err), Hint: "`addonflow render` or `helm template` shows it"}
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err), Hint: "helm template --debug shows it"}
 		}
 		var value any
 		if err := utiljson.Unmarshal(converted, &value); err != nil {

@@ -1,0 +1,60 @@
+package chart
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+)
+
+// maxUnpacked bounds what the archives of a chart's sub-charts unpack to.
+const maxUnpacked = 16 << 20
+
+// isArchive tells the archive of a sub-chart.
+func isArchive(name string) bool {
+	return path.Dir(name) == "charts" && path.Ext(name) == ".tgz"
+}
+
+// unpacked returns the files with the archives in charts/ as folders, so that an
+// archive is unpacked once and within bounds: a megabyte can stand for a gigabyte.
+func unpacked(files []File) ([]File, error) {
+	var out []File
+	left := int64(maxUnpacked)
+	for _, f := range files {
+		if !isArchive(f.Path) {
+			out = append(out, f)
+			continue
+		}
+		size, err := unpackedSize(f.Content, left)
+		if err != nil {
+			return nil, &Error{File: f.Path, Message: fmt.Sprintf("is no archive of a chart: %v", err)}
+		}
+		if left -= size; left < 0 {
+			return nil, &Error{File: f.Path, Message: fmt.Sprintf("the archives in charts unpack to more than %d MiB", maxUnpacked>>20)}
+		}
+		within, err := loader.LoadArchiveFiles(bytes.NewReader(f.Content))
+		if err != nil {
+			return nil, &Error{File: f.Path, Message: fmt.Sprintf("is no archive of a chart: %v", err)}
+		}
+		for _, w := range within {
+			if isArchive(w.Name) {
+				return nil, &Error{File: f.Path, Message: fmt.Sprintf("holds an archive itself, %s", w.Name), Hint: "unpack the sub-chart into a folder of charts/"}
+			}
+			out = append(out, File{Path: strings.TrimSuffix(f.Path, ".tgz") + "/" + w.Name, Content: w.Data})
+		}
+	}
+	return out, nil
+}
+
+// unpackedSize reads at most a byte more than limit.
+func unpackedSize(content []byte, limit int64) (int64, error) {
+	r, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return 0, err
+	}
+	return io.Copy(io.Discard, io.LimitReader(r, limit+1))
+}
