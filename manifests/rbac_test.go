@@ -47,6 +47,7 @@ func uses() []use {
 		{resource{addOnGroup, "clustermanagementaddons"}, "metadata is watched, read live", read},
 		{resource{addOnGroup, "clustermanagementaddons"}, "applied and removed by addonsource", applied},
 		{resource{addOnGroup, "clustermanagementaddons"}, "addonsource/takeover.go", []string{"patch", "update"}},
+		{resource{addOnGroup, "clustermanagementaddons/status"}, "addonrollout/publish.go, without OCM's addon-manager", []string{"patch"}},
 		{resource{addOnGroup, "clustermanagementaddons/finalizers"}, "owner of ManagedClusterAddOns", []string{"update"}},
 		{resource{addOnGroup, "addontemplates"}, "applied and pruned by addonsource", applied},
 		{resource{addOnGroup, "addondeploymentconfigs"}, "applied and pruned by addonsource", applied},

@@ -194,6 +194,9 @@ func (p *rendering) rendered(c Cluster, name []byte) Rendered {
 	}
 }
 
+// Empty reports whether the cluster gets no object at all.
+func (r Rendered) Empty() bool { return r.shared == nil || len(r.shared.objects) == 0 }
+
 // Objects returns copies of the cluster's objects, in the template's order and
 // without AddOnFlow's marks.
 func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {

@@ -26,6 +26,8 @@ type Plan struct {
 	// Clusters tells of every cluster in Input, sorted by name.
 	Clusters []ClusterPlan
 
+	// Progressions of the install placements, in declared order.
+	Progressions []Progression
 	// Stages in the order they are worked, track by track.
 	Stages []v1alpha1.StageStatus
 	// Counts over the clusters in question.

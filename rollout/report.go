@@ -43,7 +43,8 @@ func (p *planner) report(groupErr error) Plan {
 	plan := Plan{
 		Admitted: p.moved + len(p.grants), Actions: p.actions,
 		Clusters: p.clusterPlans(), Stages: p.stageStatuses(), Counts: p.counts(),
-		Guard: p.guard, GuardHint: p.guardHint(), RecheckAt: p.recheck,
+		Progressions: p.progressions(),
+		Guard:        p.guard, GuardHint: p.guardHint(), RecheckAt: p.recheck,
 	}
 	for _, u := range append(p.failing(), p.overdue()...) {
 		plan.Failing = append(plan.Failing, v1alpha1.ClusterReason{Cluster: u.c.Name, Reason: u.reason})

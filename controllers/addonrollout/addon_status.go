@@ -19,7 +19,8 @@ const (
 	conditionProgressing         = "Progressing"
 	conditionRegistrationApplied = "RegistrationApplied"
 
-	reasonConfigured = "ConfigurationsConfigured"
+	reasonConfigured    = "ConfigurationsConfigured"
+	reasonNotConfigured = "ConfigurationsNotConfigured"
 )
 
 // moveState is how far one cluster is with the revision it is to have.
@@ -37,6 +38,10 @@ const (
 // move is everything the status of one ManagedClusterAddOn is derived from.
 type move struct {
 	state moveState
+	// waits says that the cluster is to be moved on and it is not its turn.
+	waits bool
+	// refused says that the agent could not apply the works.
+	refused bool
 	// reverting says that the revision had succeeded here before.
 	reverting bool
 	// reason in words, for a failure.
@@ -90,11 +95,8 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 // one that was never written says that nothing is applied yet.
 func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, settled bool) []metav1.Condition {
 	cs := []metav1.Condition{
-		{Type: conditionConfigured, Status: metav1.ConditionTrue, Reason: reasonConfigured, Message: "Configurations configured"},
-		{
-			Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
-			Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",
-		},
+		configuredCondition(m.waits),
+		manifestsCondition(m.rendered, m.refused),
 	}
 	cs = append(cs, m.entry.conditions()...)
 	if p := progressingCondition(m, fresh); !settled || !keepsProgressing(current.Status.Conditions) {
@@ -109,10 +111,8 @@ func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, 
 // hinderedConditions say what is in a cluster's way: OCM's words first, then the
 // object (OCM behaviour, rows 11 and 12).
 func hinderedConditions(h hindrance) []metav1.Condition {
-	configured := metav1.Condition{
-		Type: conditionConfigured, Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured",
-		Message: "Configurations updated and not configured yet: " + h.message,
-	}
+	configured := configuredCondition(true)
+	configured.Message += ": " + h.message
 	if !h.unsupported {
 		return []metav1.Condition{configured}
 	}

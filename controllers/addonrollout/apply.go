@@ -134,6 +134,7 @@ func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, 
 		d.enter(m.name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
 	default:
 		d.enter(m.name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error()})
+		d.tellFailure(ctx, m, err)
 	}
 	return nil
 }
@@ -189,6 +190,8 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 		return d.hinder(ctx, m, addOn)
 	case m.hosting.problem() != "":
 		return d.writeValidity(ctx, m, addOn)
+	case !movable(p) && d.waits(p):
+		return d.await(ctx, addOn)
 	case !movable(p):
 		return nil
 	}
@@ -266,13 +269,16 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	}
 	rendered, err := renderer.Render(m.renderInput())
 	if err != nil {
-		return fmt.Errorf("cannot render: %w", err)
+		return worksFailed(failedToRender, fmt.Errorf("cannot render: %w", err))
 	}
 	if !admitted(p) && rendered.Digest != m.health.Digest {
 		// What it renders from changed on the hub, such as the placement it is
 		// in, or its works do not say what they hold. Writing them is a move like
 		// any other: it waits for its admission.
 		d.Agents.Assume(d.agentOf(m), rendered.Registration)
+		if d.waits(p) {
+			return d.await(ctx, addOn)
+		}
 		return nil
 	}
 	registered, err := d.entryOf(m, addOn, rendered)
@@ -287,10 +293,7 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	}
 	mv := d.moveOf(m, p, addOn, rendered)
 	mv.entry = registered
-	if addOn, err = d.writeStatus(ctx, addOn, mv); err != nil {
-		return err
-	}
-	wrote, err := d.writeWorks(ctx, m, addOn, p, rendered)
+	addOn, wrote, err := d.writeMove(ctx, m, p, addOn, mv)
 	if err != nil {
 		return err
 	}
@@ -299,6 +302,23 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	}
 	_, err = d.letGo(ctx, addOn, rendered.Finalizers())
 	return err
+}
+
+// writeMove writes status and works, in this order: what is told of a cluster is true
+// of what is written next. It returns the add-on as written, and whether works were.
+func (d *round) writeMove(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, mv move) (*addonv1alpha1.ManagedClusterAddOn, bool, error) {
+	late := unapplied(addOn)
+	if late {
+		if wrote, err := d.writeWorks(ctx, m, addOn, p, mv.rendered); err != nil {
+			return addOn, wrote, err
+		}
+	}
+	addOn, err := d.writeStatus(ctx, addOn, mv)
+	if late || err != nil {
+		return addOn, true, err
+	}
+	wrote, err := d.writeWorks(ctx, m, addOn, p, mv.rendered)
+	return addOn, wrote, err
 }
 
 // admitted reports whether the ledger holds the cluster at the plan's revision.
@@ -310,6 +330,7 @@ func admitted(p *rollout.ClusterPlan) bool {
 func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) move {
 	mv := move{
 		rendered:          rendered,
+		waits:             d.waits(p),
 		reverting:         d.o.rollout.Status.Reverting && d.isTarget(p.Revision),
 		reason:            p.Reason,
 		hidesTemplateHash: d.HidesTemplateHash,
@@ -318,6 +339,7 @@ func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.M
 		hosting:           m.hosting,
 	}
 	current := m.health.Digest == rendered.Digest
+	mv.refused = current && refused(m.works)
 	switch {
 	case p.State == rollout.Failed || p.State == rollout.TimedOut:
 		mv.state = moveFailed
@@ -393,14 +415,14 @@ func (d *round) hinder(ctx context.Context, m *member, addOn *addonv1alpha1.Mana
 func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn, p *rollout.ClusterPlan, rendered render.Rendered) (bool, error) {
 	desired, gone, err := rendered.Works(d.ownerOf(addOn, p.Revision), m.works)
 	if err != nil {
-		return false, fmt.Errorf("cannot render works: %w", err)
+		return false, worksFailed(failedToBuild, fmt.Errorf("cannot render works: %w", err))
 	}
 	wrote := false
 	for _, w := range desired {
 		did, err := d.writeWork(ctx, m, w)
 		wrote = wrote || did
 		if err != nil {
-			return wrote, err
+			return wrote, worksFailed(failedToApply, err)
 		}
 	}
 	return d.removeWorks(ctx, gone, wrote)

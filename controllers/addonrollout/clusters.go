@@ -82,7 +82,7 @@ func (r *Reconciler) recall(ctx context.Context, o *observation) error {
 		if len(m.selectedBy) > 0 || installation(m.addOn) != rollout.Ours || m.health.Digest == "" || len(placements) == 0 {
 			continue
 		}
-		renderer, err := r.renderers.get(ctx, o.rollout.Namespace, o.rollout.Name, m.health.Revision)
+		renderer, err := o.revisions.get(ctx, m.health.Revision)
 		switch {
 		case errors.Is(err, errRevisionMissing):
 		case err != nil:

@@ -63,6 +63,7 @@ type Reconciler struct {
 	pace      *pace
 	gauges    *gauges
 	foreign   *foreignWriters
+	published *publications
 	configs   *configStore
 	probers   *probers
 	rounds    *rounds
@@ -88,6 +89,7 @@ func New(o Options) *Reconciler {
 		pace:      newPace(o.Pace),
 		gauges:    newGauges(),
 		foreign:   newForeignWriters(),
+		published: newPublications(),
 		configs:   newConfigStore(o.Live, func() apimeta.RESTMapper { return o.Client.RESTMapper() }, o.Clock),
 		probers:   newProbers(),
 		rounds:    newRounds(),
@@ -154,6 +156,9 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 		}
 	}
 	if err := r.complete(ctx, ro, wrote); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.publish(ctx, o, t, now); err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.report(o, t, wrote, now)
@@ -294,6 +299,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.probers.forget(key)
 	r.pace.forget(key)
 	r.gauges.forget(key)
+	r.published.forget(key)
 	r.configs.forget(key)
 	r.rounds.forget(key)
 	r.foreign.keep(key.Name, nil)

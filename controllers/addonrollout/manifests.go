@@ -1,0 +1,91 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/render"
+)
+
+// What failed on the way to a cluster's works, in OCM's words (OCM behaviour, row 55).
+const (
+	failedToRender = "failed to get manifest from agent interface"
+	failedToBuild  = "failed to build manifestwork"
+	failedToApply  = "failed to apply manifestWork"
+)
+
+// worksError is the error of a step, which has OCM's words besides.
+type worksError struct {
+	words string
+	err   error
+}
+
+func (e *worksError) Error() string { return e.err.Error() }
+func (e *worksError) Unwrap() error { return e.err }
+
+// worksFailed wraps the error of a step; nil stays nil.
+func worksFailed(words string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &worksError{words: words, err: err}
+}
+
+// manifestsCondition says whether the works hold what they are to hold (OCM behaviour,
+// row 55). refused: the agent says that it could not apply them.
+func manifestsCondition(rendered render.Rendered, refused bool) metav1.Condition {
+	c := metav1.Condition{
+		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
+		Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",
+	}
+	switch {
+	case refused:
+		c.Status, c.Reason = metav1.ConditionFalse, addonv1alpha1.AddonManifestAppliedReasonManifestsApplyFailed
+		c.Message = "failed to apply the manifests of addon"
+	case rendered.Empty():
+		c.Message = "no manifest need to apply"
+	}
+	return c
+}
+
+// refused reports whether the agent could not apply a work as it is now.
+func refused(works []*workv1.ManifestWork) bool {
+	for _, w := range works {
+		c := meta.FindStatusCondition(w.Status.Conditions, workv1.WorkApplied)
+		if c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == w.Generation {
+			return true
+		}
+	}
+	return false
+}
+
+// unapplied reports whether the add-on says that its works could not be written. Then
+// they are written before the status says otherwise, so that trying again does not
+// make the condition flap.
+func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	c := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnManifestApplied)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed
+}
+
+// tellFailure says in the add-on's conditions why its works could not be written. What
+// fails here as well is told by the next round: the first error is the one that counts.
+func (d *round) tellFailure(ctx context.Context, m *member, cause error) {
+	var failed *worksError
+	if m.addOn == nil || m.addOn.DeletionTimestamp != nil || !errors.As(cause, &failed) {
+		return
+	}
+	addOn := d.addOns.newest(m.addOn)
+	updated := addOn.DeepCopy()
+	meta.SetStatusCondition(&updated.Status.Conditions, metav1.Condition{
+		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
+		Reason: addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed, Message: failed.words + ": " + failed.Error(), LastTransitionTime: d.now,
+	})
+	if _, err := d.patchStatus(ctx, addOn, updated); err != nil {
+		d.leave(m.name)
+	}
+}
