@@ -49,12 +49,16 @@ func rulesFor(m *manifest, effective workv1.ManifestConfigOption) feedback {
 	return feedback{kind: m.kind, digest: delivered(effective), updated: !heldBack(m.fields)}
 }
 
-// delivered reports whether an update of the manifest reaches the managed cluster:
-// not with a strategy that only creates or reads, and not once a condition rule
-// calls it complete, after which the agent updates it no more.
+// delivered reports whether an update of the manifest, and our mark with it, reaches
+// the managed cluster: not with a strategy that only creates or reads or that ignores
+// annotations, and not once a condition rule calls it complete, after which the agent
+// updates it no more.
 func delivered(effective workv1.ManifestConfigOption) bool {
 	if s := effective.UpdateStrategy; s != nil &&
 		(s.Type == workv1.UpdateStrategyTypeCreateOnly || s.Type == workv1.UpdateStrategyTypeReadOnly) {
+		return false
+	}
+	if s := effective.UpdateStrategy; s != nil && s.ServerSideApply != nil && ignoresMark(s.ServerSideApply.IgnoreFields) {
 		return false
 	}
 	return !slices.ContainsFunc(effective.ConditionRules, func(r workv1.ConditionRule) bool {

@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // moved maps resources as the template declares them to where they were
@@ -136,4 +139,41 @@ func matchesWildcard(pattern, text string) bool {
 	}
 	ok, err := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", text)
 	return ok && err == nil
+}
+
+// orphaned reports whether an object stays on the managed cluster when its work goes
+// (OCM behaviour, row 51). OCM reads an annotation of that name, whatever its value; a
+// label of that name can mean nothing else.
+func orphaned(metadata map[string]any) bool {
+	labels, _ := metadata["labels"].(map[string]any)
+	_, labelled := labels[addonv1alpha1.DeletionOrphanAnnotationKey]
+	return labelled || annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)
+}
+
+// ignoresMark reports whether fields that the agent leaves alone once the object is
+// there include our annotation. It would never arrive, and be waited for for ever.
+func ignoresMark(ignored []workv1.IgnoreField) bool {
+	return slices.ContainsFunc(ignored, func(f workv1.IgnoreField) bool {
+		return slices.ContainsFunc(f.JSONPaths, pathHoldsMark) || slices.ContainsFunc(f.JQPathExpressions, pathHoldsMark) ||
+			slices.ContainsFunc(f.JSONPointers, pointerHoldsMark)
+	})
+}
+
+// pathHoldsMark is about a JSONPath, with or without braces and root, or a jq path.
+func pathHoldsMark(path string) bool {
+	const annotations = ".metadata.annotations"
+	path = strings.TrimPrefix(strings.Trim(strings.TrimSpace(path), "{}"), "$")
+	key, below := strings.CutPrefix(path, annotations)
+	if !below {
+		return path == "." || path == ".metadata"
+	}
+	key = strings.NewReplacer(`\`, "", "[", "", "]", "", `"`, "", "'", "").Replace(strings.TrimPrefix(key, "."))
+	return key == "" || key == "*" || key == v1alpha1.DigestAnnotation
+}
+
+func pointerHoldsMark(pointer string) bool {
+	const annotations = "/metadata/annotations"
+	return slices.Contains([]string{
+		"", "/metadata", annotations, annotations + "/" + strings.ReplaceAll(v1alpha1.DigestAnnotation, "/", "~1"),
+	}, pointer)
 }

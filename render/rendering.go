@@ -259,7 +259,7 @@ func (b *builder) finish() *rendering {
 func (b *builder) object(m *manifest, options []workv1.ManifestConfigOption) object {
 	id := identityOf(m.fields)
 	metadata, _ := m.fields["metadata"].(map[string]any)
-	o := object{id: id, plain: cut(b.encode(m, m.fields)), orphan: annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)}
+	o := object{id: id, plain: cut(b.encode(m, m.fields)), orphan: orphaned(metadata)}
 	o.delivered, o.location = o.plain, m.location
 	if m.hook {
 		o.hook, o.delivered = hookAsk(id), cut(b.encode(m, marked(m.fields)))

@@ -1,0 +1,81 @@
+package addonrollout
+
+import (
+	"testing"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// leaving marks an object as being deleted, and keeps it.
+func (s *scene) leaving(o client.Object, key client.ObjectKey) {
+	s.t.Helper()
+	if err := s.hub.Get(s.t.Context(), key, o); err != nil {
+		s.t.Fatal(err)
+	}
+	o.SetFinalizers(append(o.GetFinalizers(), "example.com/held"))
+	s.update(o)
+	s.delete(o)
+}
+
+// Row 53: a cluster or an add-on that goes, and a cluster that is not there, keeps its
+// works as they are; the others move.
+func TestRow53WorksOfWhoGoesAreLeft(t *testing.T) {
+	cases := map[string]func(s *scene){
+		"cluster deleting": func(s *scene) { s.leaving(&clusterv1.ManagedCluster{}, client.ObjectKey{Name: "c1"}) },
+		"cluster gone": func(s *scene) {
+			c := &clusterv1.ManagedCluster{}
+			c.Name = "c1"
+			s.delete(c)
+		},
+		"add-on deleting": func(s *scene) { s.leaving(s.addOn("c1"), client.ObjectKey{Namespace: "c1", Name: "hello"}) },
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			v1 := s.target("v1")
+			s.settle()
+			change(s)
+			before := s.works()["c1"].ResourceVersion
+			v2 := s.target("v2")
+			for range 5 {
+				s.turn()
+				s.report("c2")
+			}
+			works := s.works()
+			if got := works["c1"].Annotations[v1alpha1.RevisionAnnotation]; got != v1 || works["c1"].ResourceVersion != before {
+				t.Errorf("the work was written, and is at %s", got)
+			}
+			if got := works["c2"].Annotations[v1alpha1.RevisionAnnotation]; got != v2 {
+				t.Errorf("the other cluster is at %s", got)
+			}
+		})
+	}
+}
+
+// Row 54: a work is written where it differs and only there, on the version that was
+// read, and somebody else's labels stay.
+func TestRow54WorksAreWrittenWhereTheyDiffer(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	s.settle()
+	w := s.works()["c1"]
+	w.Labels["team"] = "x"
+	s.update(w)
+	version := s.works()["c1"].ResourceVersion
+	s.turns(3)
+	if got := s.works()["c1"]; got.ResourceVersion != version {
+		t.Error("a label of somebody else made a write")
+	}
+	w = s.works()["c1"]
+	w.Spec.Workload.Manifests = nil
+	s.update(w)
+	s.turns(3)
+	repaired := s.works()["c1"]
+	if len(repaired.Spec.Workload.Manifests) != 1 || repaired.Labels["team"] != "x" {
+		t.Errorf("what drifted is %d manifests, labels %v", len(repaired.Spec.Workload.Manifests), repaired.Labels)
+	}
+}
