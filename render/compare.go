@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,8 +22,13 @@ const (
 	Same Difference = iota
 	// MarksMissing: OCM, or somebody else, wrote the same content; only
 	// AddOnFlow's marks and feedback rules are not there. Taking an add-on over
-	// writes no such work; they come with the next content.
+	// writes no such work; they come with the next content. Where they are needed to
+	// tell whether the content runs, in a cluster in flight, they are written.
 	MarksMissing
+	// MarksOutdated: the content is the same and can be verified; the marks and feedback
+	// rules are those of another version of AddOnFlow. Nothing is written for them, or an
+	// upgrade of the operator would rewrite every fleet at once.
+	MarksOutdated
 	// Different: the work must be written.
 	Different
 )
@@ -31,8 +37,8 @@ const (
 // the work of its name that Works returned. Foreign labels, annotations and owners
 // do not count, nor do defaults that the hub fills in or fields it does not know.
 //
-// A work that carries our digest was written by us and is compared as text. One
-// that does not is compared by meaning: OCM passes Deployments and DaemonSets
+// A work that carries our digest was written by us and is compared as text, if its
+// marks are of this version. One that carries none is compared by meaning: OCM passes Deployments and DaemonSets
 // through their Go types, which adds empty structs and rewrites quantities.
 func Compare(desired, existing *workv1.ManifestWork) Difference {
 	if existing == nil || !sameSettings(desired, existing) {
@@ -43,6 +49,9 @@ func Compare(desired, existing *workv1.ManifestWork) Difference {
 		return Different
 	}
 	if existing.Annotations[v1alpha1.DigestAnnotation] != "" {
+		if existing.Annotations[MarksAnnotation] != desired.Annotations[MarksAnnotation] {
+			return compareMarked(desired, existing)
+		}
 		if !holds(existing.Annotations, desired.Annotations) || !holds(existing.Labels, desired.Labels) ||
 			!sameManifests(desired, existing, sameObject) || !sameOptions(desired, existing) {
 			return Different
@@ -150,7 +159,7 @@ func decoded(raw []byte) (map[string]any, bool) {
 func unmark(fields map[string]any) {
 	metadata, _ := fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	delete(annotations, v1alpha1.DigestAnnotation)
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return ownAnnotation(key) })
 	if annotations != nil && len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}

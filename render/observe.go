@@ -140,10 +140,17 @@ func (p Prober) workHealth(work *workv1.ManifestWork) health {
 	case available.Status != metav1.ConditionTrue:
 		h.verified, h.reason = false, "not available: "+words(available.Message)
 	}
+	echoes := 0
 	for i := range work.Spec.ManifestConfigs {
 		if ask, ok := askedOf(&work.Spec.ManifestConfigs[i]); ok {
+			if ask.asks(valueDigest) {
+				echoes++
+			}
 			h.add(p.askHealth(ask, work))
 		}
+	}
+	if echoes < markedIn(work) {
+		h.add(health{reason: "not every workload is asked for its content any more"})
 	}
 	h.add(p.checkHealth(work))
 	return h

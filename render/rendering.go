@@ -27,6 +27,9 @@ type rendering struct {
 	// settings is everything above but the objects, as the digest covers it.
 	settings segments
 
+	// marks tells these marks and feedback rules from those of another version.
+	marks string
+
 	template     string
 	configs      []ConfigHash
 	specHashes   string // the config-spec-hash annotation
@@ -110,6 +113,9 @@ func (p *rendering) seal() error {
 	settings, err := json.Marshal(told)
 	if err != nil {
 		return fmt.Errorf("manifestConfigs, deleteOption, executor or registration cannot be encoded: %w", err)
+	}
+	if p.marks, err = marksOf(p.objects); err != nil {
+		return err
 	}
 	p.settings = cut(settings)
 	p.optionsVary = !p.settings.same()

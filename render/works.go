@@ -22,6 +22,10 @@ import (
 // that a part that is gone, or not written yet, is missed.
 const PartsAnnotation = "addonflow.io/parts"
 
+// MarksAnnotation on a work tells one version of AddOnFlow's marks and feedback rules
+// from another, so that an upgrade of the operator is no drift (see Compare).
+const MarksAnnotation = "addonflow.io/marks"
+
 // DisregardAnnotation on a work names the failures its Deployments reported before
 // the work got its present content, as namespace/name=time of the condition. A
 // Deployment that goes back to a ReplicaSet it had keeps its old condition for a
@@ -275,6 +279,7 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 		v1alpha1.SourceAnnotation:                  owner.Source,
 		v1alpha1.RevisionAnnotation:                owner.Revision,
 		v1alpha1.DigestAnnotation:                  r.Digest,
+		MarksAnnotation:                            r.shared.marks,
 		workv1.ManifestConfigSpecHashAnnotationKey: r.shared.specHashes,
 	})
 	switch {

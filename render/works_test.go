@@ -59,6 +59,7 @@ func TestRow48And49Works(t *testing.T) {
 				`"addontemplates.addon.open-cluster-management.io//hello-template":"hash-of-hello-template"}`,
 			"addonflow.io/source": "team/source", "addonflow.io/revision": "v1:sha256:revision",
 			"addonflow.io/digest": digest, "addonflow.io/parts": "1",
+			"addonflow.io/marks": desired[0].Annotations[MarksAnnotation],
 		},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "addon.open-cluster-management.io/v1alpha1", Kind: "ManagedClusterAddOn", Name: "hello", UID: "mca-uid",

@@ -419,7 +419,7 @@ func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.
 	}
 	wrote := false
 	for _, w := range desired {
-		did, err := d.writeWork(ctx, m, w)
+		did, err := d.writeWork(ctx, m, p, w)
 		wrote = wrote || did
 		if err != nil {
 			return wrote, worksFailed(failedToApply, err)
@@ -441,9 +441,10 @@ func (d *round) sourceName() string {
 	return d.o.rollout.Namespace + "/" + d.o.rollout.Spec.Target.Source
 }
 
-// writeWork creates or updates one work where it differs. One that OCM wrote with
-// the same content is left alone: our marks come with the next content.
-func (d *round) writeWork(ctx context.Context, m *member, desired *workv1.ManifestWork) (bool, error) {
+// writeWork creates or updates one work where it differs. One of the same content that
+// OCM or another version of AddonFlow wrote is left alone: our marks come with the next
+// content, or while the cluster is in flight, if nothing could be verified without them.
+func (d *round) writeWork(ctx context.Context, m *member, p *rollout.ClusterPlan, desired *workv1.ManifestWork) (bool, error) {
 	existing := m.work(client.ObjectKeyFromObject(desired))
 	if existing == nil {
 		if err := d.Client.Create(ctx, desired); err != nil {
@@ -453,8 +454,14 @@ func (d *round) writeWork(ctx context.Context, m *member, desired *workv1.Manife
 		d.madeNew()
 		return true, nil
 	}
-	if render.Compare(desired, existing) != render.Different {
+	switch render.Compare(desired, existing) {
+	case render.Same, render.MarksOutdated:
 		return false, nil
+	case render.MarksMissing:
+		if !p.State.InFlight() {
+			return false, nil
+		}
+	case render.Different:
 	}
 	if err := d.Client.Update(ctx, desired); err != nil {
 		return true, fmt.Errorf("cannot update work %s: %w", desired.Name, err)

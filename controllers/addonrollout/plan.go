@@ -3,11 +3,15 @@ package addonrollout
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -57,13 +61,13 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		return rollout.Input{}, err
 	}
 	for _, m := range o.members {
-		in.Clusters = append(in.Clusters, r.plannedCluster(m, ro.Name, target, stable))
+		in.Clusters = append(in.Clusters, r.plannedCluster(ro, m, target, stable))
 	}
 	return in, nil
 }
 
 // plannedCluster is what the planner is told of one member. stable may be nil.
-func (r *Reconciler) plannedCluster(m *member, addOn string, target, stable *render.Renderer) rollout.Cluster {
+func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target, stable *render.Renderer) rollout.Cluster {
 	c := rollout.Cluster{
 		Name:      m.name,
 		Installed: installation(m.addOn),
@@ -71,7 +75,7 @@ func (r *Reconciler) plannedCluster(m *member, addOn string, target, stable *ren
 		Running:   running(m),
 		Health:    health(m),
 		Blocked:   m.hosting.problem(),
-		Departure: plannedDeparture(m, addOn, r.HookTimeout),
+		Departure: plannedDeparture(m, ro.Name, r.HookTimeout),
 	}
 	if m.addOn != nil {
 		c.JoinedAt = m.addOn.CreationTimestamp.Time
@@ -86,7 +90,11 @@ func (r *Reconciler) plannedCluster(m *member, addOn string, target, stable *ren
 	switch {
 	case m.hindered != nil:
 		c.Reachable, c.Away = false, m.hindered.message
-	case c.Running != rollout.Mixed && c.Blocked == "":
+	case c.Blocked != "":
+	case c.Running == rollout.Foreign:
+		c.UpToDate = r.takenOver(ro, m, target)
+		c.UpToDateStable = stable != nil && r.takenOver(ro, m, stable)
+	case c.Running != rollout.Mixed:
 		c.UpToDate = upToDate(m, target)
 		c.UpToDateStable = stable != nil && upToDate(m, stable)
 	}
@@ -166,6 +174,39 @@ func upToDate(m *member, r *render.Renderer) bool {
 	}
 	digest, err := r.Digest(m.renderInput())
 	return err == nil && digest == m.health.Digest
+}
+
+// takenOver reports whether works that OCM wrote hold what the revision renders for the
+// member: then nothing changes there, and nothing is written (DESIGN section 6). An answer
+// that is yes is remembered for as long as the works are the same.
+func (r *Reconciler) takenOver(ro *v1alpha1.AddOnRollout, m *member, renderer *render.Renderer) bool {
+	if m.addOn == nil || slices.ContainsFunc(m.works, func(w *workv1.ManifestWork) bool { return w.DeletionTimestamp != nil }) {
+		return false
+	}
+	rendered, err := renderer.Render(m.renderInput())
+	if err != nil {
+		return false
+	}
+	mark := rendered.Digest + " " + string(m.addOn.UID)
+	for _, w := range m.works {
+		mark += " " + w.Name + " " + strconv.FormatInt(w.Generation, 10) + " " + w.ResourceVersion
+	}
+	key := client.ObjectKeyFromObject(ro)
+	if r.alike.is(key, m.name, mark) {
+		return true
+	}
+	owner := render.Owner{Name: m.addOn.Name, Namespace: m.addOn.Namespace, UID: m.addOn.UID}
+	desired, gone, err := rendered.Works(owner, m.works)
+	if err != nil || len(gone) > 0 {
+		return false
+	}
+	for _, w := range desired {
+		if render.Compare(w, m.work(client.ObjectKeyFromObject(w))) != render.MarksMissing {
+			return false
+		}
+	}
+	r.alike.set(key, m.name, mark)
+	return true
 }
 
 // renderInput is what of the member a rendering depends on.

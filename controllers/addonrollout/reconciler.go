@@ -60,6 +60,7 @@ type Reconciler struct {
 	addOns    *overlay[*addonv1alpha1.ManagedClusterAddOn]
 	works     *overlay[*workv1.ManifestWork]
 	synced    *synced
+	alike     *synced
 	pace      *pace
 	gauges    *gauges
 	foreign   *foreignWriters
@@ -86,6 +87,7 @@ func New(o Options) *Reconciler {
 		addOns:    newOverlay[*addonv1alpha1.ManagedClusterAddOn](o.Clock),
 		works:     newOverlay[*workv1.ManifestWork](o.Clock),
 		synced:    newSynced(),
+		alike:     newSynced(),
 		pace:      newPace(o.Pace),
 		gauges:    newGauges(),
 		foreign:   newForeignWriters(),
@@ -141,6 +143,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 		return ctrl.Result{}, err
 	}
 	r.synced.keep(client.ObjectKeyFromObject(ro), o.members)
+	r.alike.keep(client.ObjectKeyFromObject(ro), o.members)
 	r.foreign.keep(ro.Name, o.members)
 	t, err := r.decide(ctx, o, now)
 	if err != nil {
@@ -296,6 +299,7 @@ func sameWords(a, b *metav1.Condition) bool {
 // forget drops what is remembered of a rollout that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.synced.forget(key)
+	r.alike.forget(key)
 	r.probers.forget(key)
 	r.pace.forget(key)
 	r.gauges.forget(key)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/controllers/forge"
 )
 
 var _ = Describe("What leaves Git", func() {
@@ -114,6 +115,22 @@ var _ = Describe("What leaves Git", func() {
 		Expect(w.revisions()).To(BeEmpty())
 		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
 		Expect(exists(w.template())).To(BeTrue(), "nobody approved pruning")
+	})
+
+	It("as a source waits for the forge to accept its last words, and not for ever", func() {
+		w := newWorld()
+		Expect(admin.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forge"}})).To(Succeed())
+		sha := w.commit("nonsense", map[string]string{"addons/x.yaml": "kind: Nonsense"})
+		w.pass()
+		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
+		w.pass()
+		source := w.source()
+		Expect(conditions.GetMessage(source, fluxmeta.ReconcilingCondition)).To(Equal("waiting for the forge to accept the last commit statuses"))
+		Expect(source.Status.CommitReports).To(ContainElement(And(HaveField("SHA", sha), HaveField("State", "failure"))))
+
+		w.clock.advance(forge.LeaveFor)
+		w.pass()
+		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
 	})
 
 	It("as a source that never applied anything goes at once", func() {
