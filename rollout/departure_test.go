@@ -1,0 +1,100 @@
+package rollout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// departing is the input of a fleet that runs its target, with these clusters deleted
+// by their owners.
+func departing(clusters ...rollout.Cluster) rollout.Input {
+	in := rollout.Input{
+		Now:      time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		AddOn:    "hello",
+		Spec:     v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:1", Revision: "hello-1"}},
+		Stable:   "v1",
+		Previous: rollout.Previous{Target: "v1", Phase: v1alpha1.PhaseSucceeded},
+		Clusters: append([]rollout.Cluster{{
+			Name: "stays", Installed: rollout.HandMade, Reachable: true, Running: "v1", UpToDate: true, UpToDateStable: true,
+			Health: rollout.Health{State: rollout.HealthVerified},
+		}}, clusters...),
+	}
+	return in
+}
+
+func TestDeparture(t *testing.T) {
+	now := departing().Now
+	leaving := func(name string, overdueAt time.Time) rollout.Cluster {
+		return rollout.Cluster{
+			Name: name, Installed: rollout.Deleting, Reachable: true, Running: "v1",
+			Departure: rollout.Departure{Reason: "pre-delete hook: Job " + name + " has not completed", OverdueAt: overdueAt},
+		}
+	}
+	t.Run("in time", func(t *testing.T) {
+		plan, err := rollout.New(departing(leaving("a", now.Add(time.Minute))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Overdue != "" || strings.Contains(plan.Message, "removed") || len(plan.Failing) != 0 {
+			t.Errorf("nothing to report yet: %q, %v", plan.Message, plan.Failing)
+		}
+		if !plan.RecheckAt.Equal(now.Add(time.Minute)) {
+			t.Errorf("looks again at %s", plan.RecheckAt)
+		}
+		if c, _ := plan.Why("a"); c.State != rollout.Removing || c.Reason != "pre-delete hook: Job a has not completed" {
+			t.Errorf("why: %+v", c)
+		}
+	})
+	t.Run("overdue", func(t *testing.T) {
+		plan, err := rollout.New(departing(leaving("a", now), leaving("b", now.Add(-time.Hour)), leaving("c", now.Add(time.Hour))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "2 not removed yet (a: pre-delete hook: Job a has not completed; b: pre-delete hook: Job b has not completed)"
+		if plan.Overdue != want || !strings.HasSuffix(plan.Message, ", "+want) {
+			t.Errorf("got %q in %q", plan.Overdue, plan.Message)
+		}
+		if plan.Phase != v1alpha1.PhaseSucceeded || plan.Outcome != rollout.Success {
+			t.Errorf("the content is none the worse for it: %s, %s", plan.Phase, plan.Outcome)
+		}
+		if len(plan.Failing) != 2 || plan.Failing[0].Cluster != "a" {
+			t.Errorf("failing: %v", plan.Failing)
+		}
+		said := rollout.Summarise(plan)
+		last := said[len(said)-1]
+		if last.Context != rollout.OverdueContext || last.State != rollout.Failure || last.Description != want {
+			t.Errorf("the commit is told %+v", last)
+		}
+	})
+}
+
+func TestBlockedClusterIsFailedAndMended(t *testing.T) {
+	in := departing(rollout.Cluster{
+		Name: "typo", Installed: rollout.HandMade, Reachable: true, Running: "v1",
+		Health: rollout.Health{State: rollout.HealthVerified}, Blocked: "hosting cluster x is not a managed cluster of the hub",
+	})
+	first, err := rollout.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Ledger = first.Ledger
+	second, err := rollout.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(second.Failing) != 1 || second.Failing[0].Reason != in.Clusters[1].Blocked {
+		t.Errorf("failing: %v, %s", second.Failing, second.Message)
+	}
+	in.Clusters[1].Blocked, in.Clusters[1].UpToDate = "", true
+	mended, err := rollout.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(mended.Failing) != 0 || mended.Counts.Updated != 2 {
+		t.Errorf("once it is mended: %v, %+v", mended.Failing, mended.Counts)
+	}
+}
