@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 func sha256Text(text string) string {
@@ -103,4 +106,28 @@ func BenchmarkCompareAndObserve(b *testing.B) {
 func newRendered(b *testing.B) Rendered {
 	b.Helper()
 	return renderedFor(b, contentOf(b, helloTemplate, helloAgent), Cluster{Name: "cluster1"})
+}
+
+// BenchmarkObserveCEL is what one cluster costs per look with two expressions.
+func BenchmarkObserveCEL(b *testing.B) {
+	p, err := NewProber(&v1alpha1.Health{Prober: v1alpha1.ProberCEL, HealthCheckExprs: []v1alpha1.HealthCheckExpr{{
+		APIVersion: "apps/v1", Kind: "Deployment",
+		Failed:  "has(feedback.phase) && feedback.phase == 'Broken'",
+		Current: "feedback['addonflow.ready'] >= feedback['addonflow.desired'] && conditions.Applied.status == 'True'",
+	}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	works, _, err := renderedFor(b, contentOf(b, podTemplate("apps/v1", "Deployment", "{containers: [{name: c}]}"), ""), Cluster{Name: "cluster1"}).
+		Works(Owner{Name: "hello", Namespace: "cluster1"}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	work := report(b, works[0], healthyDeployment)
+	work.Status.ResourceStatus.Manifests[0].Conditions = []metav1.Condition{{Type: "Applied", Status: metav1.ConditionTrue}}
+	for b.Loop() {
+		if o := p.Observe(Report{AddOn: "hello", Works: []*workv1.ManifestWork{work}}); !o.Verified {
+			b.Fatal(o.Reason)
+		}
+	}
 }

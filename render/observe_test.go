@@ -35,8 +35,8 @@ func workOf(t *testing.T, kind, spec, configs string) *workv1.ManifestWork {
 
 // report returns the work with what an agent reports, each live object being its
 // manifest with the given fields (status, metadata) merged over it.
-func report(t *testing.T, work *workv1.ManifestWork, live string) *workv1.ManifestWork {
-	t.Helper()
+func report(tb testing.TB, work *workv1.ManifestWork, live string) *workv1.ManifestWork {
+	tb.Helper()
 	out := work.DeepCopy()
 	out.Generation = generation
 	for _, name := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
@@ -45,16 +45,16 @@ func report(t *testing.T, work *workv1.ManifestWork, live string) *workv1.Manife
 	for _, m := range out.Spec.Workload.Manifests {
 		object := map[string]any{}
 		if err := json.Unmarshal(m.Raw, &object); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		overlay(object, parsed(t, live))
+		overlay(object, parsed(tb, live))
 		integersIn(object)
 		id := identityOf(object)
 		out.Status.ResourceStatus.Manifests = append(out.Status.ResourceStatus.Manifests, workv1.ManifestCondition{
 			ResourceMeta: workv1.ManifestResourceMeta{
 				Group: id.resource().Group, Resource: id.resource().Resource, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
 			},
-			StatusFeedbacks: workv1.StatusFeedbackResult{Values: answers(t, object, out.Spec.ManifestConfigs)},
+			StatusFeedbacks: workv1.StatusFeedbackResult{Values: answers(tb, object, out.Spec.ManifestConfigs)},
 		})
 	}
 	return out
