@@ -99,6 +99,7 @@ func TestGuideHasEveryField(t *testing.T) {
 		// apart are explained field by field.
 		apart []string
 	}{
+		{"", v1alpha1.AddOnPackageSpec{}, nil},
 		{"", v1alpha1.AddOnSourceSpec{}, []string{"ref", "commitStatus"}},
 		{"ref.", v1alpha1.GitReference{}, nil},
 		{"commitStatus.", v1alpha1.CommitStatusSpec{}, nil},
