@@ -390,7 +390,10 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	if equality.Semantic.DeepEqual(addOn.Status, updated.Status) {
 		return addOn, nil
 	}
-	patch := client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})
+	patch, err := statusPatch(addOn, updated)
+	if err != nil {
+		return nil, err
+	}
 	if err := d.Client.Status().Patch(ctx, updated, patch); err != nil {
 		return nil, fmt.Errorf("cannot write the add-on's status: %w", err)
 	}
