@@ -123,7 +123,12 @@ func (s *scene) place(clusters ...string) {
 // the digest.
 func (s *scene) target(tag string) string {
 	s.t.Helper()
-	content := contentAt(tag)
+	return s.targetOf(contentAt(tag), tag)
+}
+
+// targetOf stores content, makes it the target and returns the digest.
+func (s *scene) targetOf(content render.Content, tag string) string {
+	s.t.Helper()
 	digest, err := content.Digest()
 	if err != nil {
 		s.t.Fatal(err)
