@@ -86,8 +86,8 @@ func (b *builder) add(p problem.Problem) { b.problems = append(b.problems, p) }
 func (b *builder) start(name string) (string, *failure) {
 	if path.IsAbs(name) {
 		return "", &failure{
-			PathDenied, fmt.Sprintf("the path %s is absolute", name),
-			"paths start at the root of the repository: " + strings.TrimLeft(name, "/"),
+			reason: PathDenied, message: fmt.Sprintf("the path %s is absolute", name),
+			hint: "paths start at the root of the repository: " + strings.TrimLeft(name, "/"),
 		}
 	}
 	dir, f := join("", cmp.Or(name, "."))
@@ -108,7 +108,7 @@ func (b *builder) start(name string) (string, *failure) {
 	case f != nil:
 		return "", f
 	case e.kind != directory:
-		return "", &failure{PathNotFound, dir + " is a file", "name the directory it is in"}
+		return "", &failure{reason: PathNotFound, message: dir + " is a file", hint: "name the directory it is in"}
 	}
 	return dir, nil
 }
@@ -242,7 +242,12 @@ func (b *builder) duplicates(objects []Object) {
 			first[id] = o
 			continue
 		}
-		b.add(duplicate(o.source, other.source))
+		p := duplicate(o.source, other.source)
+		if o.source.node != nil && o.source.node == other.source.node {
+			p.Message = fmt.Sprintf("taken twice: by the kustomizations in %s and in %s", other.built, o.built)
+			p.Hint = "let spec.path, or the argument of lint, name one of the two, or leave the other out with spec.ignore"
+		}
+		b.add(p)
 	}
 }
 

@@ -145,6 +145,12 @@ func TestBuildProblems(t *testing.T) {
 			BuildOptions{},
 			[]string{"DuplicateObject b.yaml:1: ConfigMap/a: already declared in a.yaml:1; keep one of them"},
 		},
+		"row 4: one file through two kustomizations": {
+			tree{"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": cm, "prod/kustomization.yaml": "resources: [../base]\n"},
+			BuildOptions{},
+			[]string{"DuplicateObject base/a.yaml:1: ConfigMap/a: taken twice: by the kustomizations in base and in prod; " +
+				"let spec.path, or the argument of lint, name one of the two, or leave the other out with spec.ignore"},
+		},
 		"row 5": {
 			tree{"a.yaml": cm + "  k: w\n"},
 			BuildOptions{},

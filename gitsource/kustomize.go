@@ -172,7 +172,7 @@ func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Obj
 	s := w.sourceOf(dir, file, origin, value)
 	w.problems = append(w.problems, checkManifest(source{path: s.path, node: s.node, value: value})...)
 	w.rounded(s, "", value, s.value)
-	return Object{Unstructured: &unstructured.Unstructured{Object: value}, source: s}, true
+	return Object{Unstructured: &unstructured.Unstructured{Object: value}, source: s, built: display(dir)}, true
 }
 
 // rounded reports integers that kustomize took through floating point, which its

@@ -27,7 +27,7 @@ func TreeFromDir(dir string) (*Tree, error) {
 	if !stat.IsDir() {
 		return nil, fmt.Errorf("cannot read %s: not a directory", dir)
 	}
-	top := workTree(dir)
+	top, found := workTree(dir)
 	base, err := filepath.Rel(top, dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", dir, err)
@@ -35,18 +35,18 @@ func TreeFromDir(dir string) (*Tree, error) {
 	if base = filepath.ToSlash(base); base == "." {
 		base = ""
 	}
-	return &Tree{files: localFiles(top), base: base, limits: DefaultLimits()}, nil
+	return &Tree{files: localFiles(top), base: base, alone: !found, limits: DefaultLimits()}, nil
 }
 
 // workTree returns the nearest directory at or above dir with a .git in it, dir
-// itself if there is none.
-func workTree(dir string) string {
+// itself and false if there is none.
+func workTree(dir string) (top string, found bool) {
 	for d := dir; ; d = filepath.Dir(d) {
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
-			return d
+			return d, true
 		}
 		if d == filepath.Dir(d) {
-			return dir
+			return dir, false
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 type Object struct {
 	*unstructured.Unstructured
 	source source
+	// built is the directory whose kustomization it was built by, "" for a plain file.
+	built string
 	// folders are what the paths of an AddOnPackage name, by field.
 	folders map[string]folder
 }

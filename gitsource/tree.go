@@ -81,6 +81,8 @@ type Tree struct {
 	// base is what BuildOptions.Path is relative to: of a local directory inside a
 	// Git work tree, its place in there.
 	base string
+	// alone says that it is a local directory in no Git work tree.
+	alone bool
 }
 
 // Revision returns which commit this is; zero for a local directory.

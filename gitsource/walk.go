@@ -238,7 +238,7 @@ func (w *walker) target(dir string, r reference) (string, entry, *failure) {
 	e, f := w.find(name)
 	switch {
 	case f != nil && f.reason == PathNotFound:
-		return "", entry{}, &failure{RenderFailed, f.message, f.hint}
+		return "", entry{}, &failure{reason: RenderFailed, message: f.message, hint: f.hint}
 	case f != nil:
 		return "", entry{}, f
 	case e.kind == directory && r.use != asResource && r.use != asBase:
@@ -250,8 +250,14 @@ func (w *walker) target(dir string, r reference) (string, entry, *failure) {
 }
 
 // mistaken explains a name that kustomize would take for something to fetch although
-// it is in the directory, such as ns@2.yaml.
+// it is in the directory, such as ns@2.yaml, and one that leaves a directory which is
+// not the repository.
 func (w *walker) mistaken(dir, name string, f *failure) *failure {
+	if w.tree.alone && f.reason == PathDenied && strings.HasPrefix(path.Join(dir, name), "../") {
+		return &failure{
+			reason: f.reason, message: f.message, hint: "the directory is in no Git work tree and so taken for the repository; name the one that holds both",
+		}
+	}
 	if f.reason != RemoteResourceDenied {
 		return f
 	}
@@ -262,7 +268,9 @@ func (w *walker) mistaken(dir, name string, f *failure) *failure {
 	if _, missing := w.find(inside); missing != nil {
 		return f
 	}
-	return &failure{RemoteResourceDenied, name + " could be read as a place outside of the repository", "write ./" + name}
+	return &failure{
+		reason: RemoteResourceDenied, message: name + " could be read as a place outside of the repository", hint: "write ./" + name,
+	}
 }
 
 // resources reads a file of objects and keeps it with Lists taken apart.

@@ -189,6 +189,27 @@ func TestLintReadsOn(t *testing.T) {
 	}
 }
 
+// TestLintNested: of kustomizations below one directory, and of one that needs what is
+// above it, the message says what to name instead.
+func TestLintNested(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/overlay")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"":           "taken twice: by the kustomizations in base and in production; let spec.path, or the argument of lint, name one of the two",
+		"production": "the path ../base leaves the repository; the directory is in no Git work tree and so taken for the repository; name the one that holds both",
+	} {
+		s := newStage(t)
+		if code := s.run(t.Context(), "lint", filepath.Join(dir, name)); code != exitFailed || !strings.Contains(s.out.String(), want) {
+			t.Errorf("lint overlay/%s: exit code %d, %q does not hold %q", name, code, s.out.String(), want)
+		}
+	}
+	if code := newStage(t).run(t.Context(), "lint", "../../examples/overlay/production"); code != 0 {
+		t.Errorf("in a Git work tree: exit code %d", code)
+	}
+}
+
 // What is not in the directory may be on the hub: a warning to lint, but nothing that
 // can be rendered.
 func TestMissingReference(t *testing.T) {
