@@ -1,0 +1,195 @@
+package roundtrip
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/test/hub"
+)
+
+// ocmHash is OCM's GetSpecHash (addon-framework pkg/utils), word by word: every field
+// but these four, as Go's JSON, hashed.
+func ocmHash(t *testing.T, live *unstructured.Unstructured) string {
+	t.Helper()
+	rest := maps.Clone(live.Object)
+	for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(rest, field)
+	}
+	text, err := json.Marshal(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
+
+// startHub starts a hub that is stopped with the test.
+func startHub(t *testing.T) client.Client {
+	t.Helper()
+	h, err := hub.Start(t.Context(), hub.Options{Namespaces: []string{"cluster3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(h.Config(), client.Options{Scheme: hub.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// build returns the objects of a directory.
+func build(t *testing.T, dir string) ([]gitsource.Object, problem.List) {
+	t.Helper()
+	tree, err := gitsource.TreeFromDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree.Build(t.Context(), gitsource.BuildOptions{})
+}
+
+// load is what render makes of objects, without a hub.
+func load(objects []gitsource.Object) (render.Commit, problem.List) {
+	located := make([]render.Located, 0, len(objects))
+	for _, o := range objects {
+		located = append(located, o)
+	}
+	return render.Load(located, nil, render.LoadOptions{})
+}
+
+// TestHashes: the hash that is computed of a file is the one that OCM computes of the
+// object on the hub, whatever the API server pruned and defaulted in it.
+func TestHashes(t *testing.T) {
+	hub := startHub(t)
+	hashed := 0
+	for _, dir := range []string{"testdata", "../../examples/hello", "../../examples/overlay/production", "../../examples/progressive"} {
+		objects, problems := build(t, dir)
+		commit, more := load(objects)
+		if err := append(problems, more...).Err(); err != nil {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		for _, object := range commit.Objects {
+			kind := object.GetKind()
+			if kind != "AddOnTemplate" && kind != "AddOnDeploymentConfig" {
+				continue
+			}
+			hashed++
+			t.Run(filepath.Base(dir)+"/"+kind+"/"+object.GetName(), func(t *testing.T) {
+				want, err := render.SpecHash(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				declared := declaredAs(t, objects, object)
+				if err := hub.Create(t.Context(), declared); err != nil {
+					t.Fatal(err)
+				}
+				for _, version := range servedVersions(kind) {
+					live := &unstructured.Unstructured{}
+					live.SetGroupVersionKind(schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: version, Kind: kind})
+					if err := hub.Get(t.Context(), client.ObjectKeyFromObject(declared), live); err != nil {
+						t.Fatal(err)
+					}
+					if got := ocmHash(t, live); got != want {
+						t.Errorf("%s is hashed as %s, its file as %s", version, got, want)
+					}
+				}
+			})
+		}
+	}
+	if hashed < 9 {
+		t.Errorf("only %d objects were compared", hashed)
+	}
+}
+
+// servedVersions are those that OCM may read a kind in.
+func servedVersions(kind string) []string {
+	if kind == "AddOnDeploymentConfig" {
+		return []string{"v1alpha1", "v1beta1"}
+	}
+	return []string{"v1alpha1"}
+}
+
+// declaredAs is the object as its file has it.
+func declaredAs(t *testing.T, objects []gitsource.Object, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	for _, o := range objects {
+		if o.GetKind() == object.GetKind() && o.GetName() == object.GetName() && o.GetNamespace() == object.GetNamespace() {
+			return o.DeepCopy()
+		}
+	}
+	t.Fatalf("%s %s is in no file", object.GetKind(), object.GetName())
+	return nil
+}
+
+// TestManifests: what the API server takes as a manifest of an AddOnTemplate, lint
+// takes, and what it refuses, lint refuses first.
+func TestManifests(t *testing.T) {
+	hub := startHub(t)
+	for name, c := range map[string]struct {
+		metadata string
+		// stricter: lint refuses what the server would store.
+		stricter string
+	}{
+		"plain":                        {metadata: "{name: a, namespace: b}"},
+		"cluster-scoped":               {metadata: "{name: a}"},
+		"namespace is a variable":      {metadata: `{name: a, namespace: "{{INSTALL_NAMESPACE}}"}`},
+		"namespace holds a variable":   {metadata: `{name: a, namespace: "x-{{CLUSTER_NAME}}"}`},
+		"name is a variable":           {metadata: `{name: "{{CLUSTER_NAME}}", namespace: b}`},
+		"name holds a variable":        {metadata: `{name: "x-{{CLUSTER_NAME}}", namespace: b}`},
+		"namespace in upper case":      {metadata: `{name: a, namespace: B}`},
+		"namespace too long":           {metadata: `{name: a, namespace: ` + strings.Repeat("b", 64) + `}`},
+		"name with a slash":            {metadata: `{name: a/b, namespace: b}`},
+		"name is a dot":                {metadata: `{name: ., namespace: b}`},
+		"label key":                    {metadata: `{name: a, namespace: b, labels: {"a b": c}}`},
+		"label value":                  {metadata: `{name: a, namespace: b, labels: {a: "b c"}}`},
+		"label value is a variable":    {metadata: `{name: a, namespace: b, labels: {a: "{{CLUSTER_NAME}}"}}`},
+		"annotation key":               {metadata: `{name: a, namespace: b, annotations: {"a b": c}}`},
+		"annotation value is anything": {metadata: `{name: a, namespace: b, annotations: {a: "{{CLUSTER_NAME}} <&>"}}`},
+		"finalizer":                    {metadata: `{name: a, namespace: b, finalizers: ["a b"]}`, stricter: ""},
+		"no name":                      {metadata: `{namespace: b}`, stricter: "a manifest must say which object it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			text := "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: a}\nspec:\n" +
+				"  addonName: a\n  agentSpec:\n    workload:\n      manifests:\n" +
+				"      - apiVersion: v1\n        kind: ConfigMap\n        metadata: " + c.metadata + "\n"
+			if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			objects, problems := build(t, dir)
+			if len(problems) > 0 || len(objects) != 1 {
+				t.Fatal(problems)
+			}
+			_, problems = load(objects)
+			err := hub.Create(t.Context(), objects[0].DeepCopy(), client.DryRunAll)
+			if err != nil && !apierrors.IsInvalid(err) {
+				t.Fatal(err)
+			}
+			switch {
+			case err == nil && len(problems) > 0 && c.stricter == "":
+				t.Errorf("the hub takes what lint refuses: %v", problems)
+			case err != nil && len(problems) == 0:
+				t.Errorf("lint takes what the hub refuses: %v", err)
+			case c.stricter != "" && (err != nil || len(problems) == 0):
+				t.Errorf("no longer stricter (%s): hub %v, lint %v", c.stricter, err, problems)
+			}
+		})
+	}
+}
