@@ -51,7 +51,7 @@ func (r *Renderer) names(resource string) bool {
 // check renders one assignment, as all clusters share it and then for the probe,
 // which has a name to look at.
 func (r *Renderer) check(a *assignment) []Finding {
-	known := facts{kubeVersion: probeKubeVersion}
+	known := facts{kubeVersion: probeKubeVersion, variables: a.template.probeVariables()}
 	if p, err := r.renderAlone(a, known, namePlaceholder); err != nil && (p == nil || !p.alone) {
 		return findingsOf(err)
 	}

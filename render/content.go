@@ -20,6 +20,8 @@ type Content struct {
 	AddOn string `json:"addOn"`
 	// Supported lists the configuration kinds the add-on declares, sorted.
 	Supported []addonv1alpha1.ConfigGroupResource `json:"supported,omitempty"`
+	// MergeConfigs: all AddOnDeploymentConfigs of a level count, not the first only.
+	MergeConfigs bool `json:"mergeConfigs,omitempty"`
 	// Defaults are the default configurations, sorted by group and resource.
 	Defaults []ConfigReference `json:"defaults,omitempty"`
 	// Placements says which configurations each placement assigns. Placements
@@ -56,6 +58,9 @@ type Template struct {
 	// Typed are the variables declared with a type, by name, from the annotation
 	// TypedVariablesAnnotation; see ParseTypedVariables.
 	Typed map[string]string `json:"typed,omitempty"`
+	// FromConfigs are the variables that configurations give, sorted by name, from the
+	// annotation ConfigVariablesAnnotation.
+	FromConfigs []ConfigVariable `json:"fromConfigs,omitempty"`
 	// Version is the label addonflow.io/version, in an add-on that lists AddOnHubConfig.
 	Version string `json:"version,omitempty"`
 	// Spec is the stored spec, as unstructured JSON.
@@ -72,7 +77,8 @@ type Config struct {
 	SpecHash string `json:"specHash"`
 	// Body holds every top-level field but apiVersion, kind, metadata and status.
 	Body map[string]any `json:"body"`
-	// Typed is that of Template, for an AddOnTemplate that a ManagedClusterAddOn
-	// names; other configurations and those of a Content have none.
-	Typed map[string]string `json:"-"`
+	// Typed and FromConfigs are those of Template, for an AddOnTemplate that a
+	// ManagedClusterAddOn names; other configurations and those of a Content have none.
+	Typed       map[string]string `json:"-"`
+	FromConfigs []ConfigVariable  `json:"-"`
 }

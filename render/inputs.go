@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -36,8 +38,13 @@ type Cluster struct {
 	// open-cluster-management.io/image-registries.
 	ImageRegistries string
 	// Values is the value of the ManagedClusterAddOn's annotation
-	// addon.open-cluster-management.io/values, which packages read.
+	// addon.open-cluster-management.io/values, which packages read, and which sets
+	// variables of templates.
 	Values string
+	// Labels and Claims of the ManagedCluster, for templates that name them in
+	// variables. They are only read.
+	Labels map[string]string
+	Claims []clusterv1.ManagedClusterClaim
 	// KubeVersion is the ManagedCluster's status.version.kubernetes.
 	KubeVersion string
 	// Hosting is the value of the ManagedClusterAddOn's annotation
@@ -51,6 +58,8 @@ type Cluster struct {
 // differ in them share a rendering.
 type facts struct {
 	registries, values, kubeVersion, mode string
+	// variables that a template takes from the cluster, in one text.
+	variables string
 }
 
 // facts returns those of the cluster that the assignment may read.
@@ -61,6 +70,8 @@ func (c Cluster) facts(a *assignment) facts {
 	}
 	if a.template != nil && a.template.pkg != nil {
 		known.values, known.kubeVersion, known.mode = c.Values, c.KubeVersion, c.installMode()
+	} else if a.template != nil {
+		known.variables = a.template.variablesOf(c)
 	}
 	return known
 }
@@ -96,7 +107,11 @@ type assignment struct {
 	// mirrors: the agent config gives no registries, so that the cluster's
 	// annotation counts.
 	mirrors bool
-	found   findings
+	// mapped are the variables that the template takes from configurations.
+	mapped map[string]string
+	// others are the configurations that rendering does not understand, with hashes.
+	others []ConfigHash
+	found  findings
 }
 
 // Inputs returns what decides what the cluster gets.
@@ -111,7 +126,7 @@ func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
 		known.kubeVersion = ""
 	}
 	if known != (facts{}) || c.Hosting != "" {
-		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode, c.Hosting}) //nolint:errchkjson // strings only
+		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode, c.Hosting, known.variables}) //nolint:errchkjson // strings only
 		sum := sha256.Sum256(text)
 		inputs.Key = hex.EncodeToString(sum[:])
 	}
@@ -157,7 +172,7 @@ func (c Cluster) Own() string {
 	var b strings.Builder
 	for i := range c.Configs {
 		own := &c.Configs[i]
-		fmt.Fprintf(&b, "%s/%s/%s/%s=%s%v\n", own.Group, own.Resource, own.Namespace, own.Name, own.SpecHash, own.Typed)
+		fmt.Fprintf(&b, "%s/%s/%s/%s=%s%v%v\n", own.Group, own.Resource, own.Namespace, own.Name, own.SpecHash, own.Typed, own.FromConfigs)
 	}
 	return b.String()
 }
@@ -196,7 +211,9 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 		}
 	}
 	r.packed(a)
+	r.merge(a, byKind[groupResource{addonGroup, agentConfigResource}])
 	a.agent = cmp.Or(a.agent, &agentConfig{})
+	r.readVariables(a, byKind)
 	a.mirrors = !a.agent.givesRegistries
 	if a.template == nil && len(a.found.list) == 0 {
 		a.found.add(Finding{
@@ -205,6 +222,26 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 		})
 	}
 	return a
+}
+
+// merge makes one of the AddOnDeploymentConfigs of an assignment, where the add-on asks
+// for it; else the first of them counts, as in OCM (row 3).
+func (r *Renderer) merge(a *assignment, references []ConfigReference) {
+	if !r.content.MergeConfigs || len(references) < 2 {
+		return
+	}
+	var configs []Config
+	for _, reference := range references {
+		if body, ok := r.bodyOf(a, reference); ok {
+			configs = append(configs, Config{ConfigReference: reference, Body: body})
+		}
+	}
+	if len(configs) == 0 {
+		return // take said that they are missing
+	}
+	a.agent = parseAgentConfig(mergedConfigs(configs))
+	sum := sha256.Sum256([]byte(a.key + "merged"))
+	a.key = hex.EncodeToString(sum[:])
 }
 
 // packed gives an assignment the add-on's package, if it has one, in the place of a
@@ -251,7 +288,11 @@ func (r *Renderer) take(a *assignment, reference ConfigReference) {
 		})
 		return
 	}
-	a.configs = append(a.configs, ConfigHash{ConfigReference: reference, SpecHash: hash})
+	assigned := ConfigHash{ConfigReference: reference, SpecHash: hash}
+	a.configs = append(a.configs, assigned)
+	if reference.Group != addonGroup {
+		a.others = append(a.others, assigned)
+	}
 	text, _ := json.Marshal([]any{a.key, r.addOn, reference, hash, sum}) //nolint:errchkjson // strings only
 	next := sha256.Sum256(text)
 	a.key = hex.EncodeToString(next[:])
@@ -301,7 +342,7 @@ func (r *Renderer) ownConfig(a *assignment, c Config) (hash, sum string, ok bool
 	case c.Group != addonGroup:
 	case c.Resource == templateResource:
 		spec, _ := c.Body[specKey].(map[string]any)
-		parsed := parseTemplate(r.addOn, Template{Name: c.Name, SpecHash: c.SpecHash, Typed: c.Typed, Spec: spec})
+		parsed := parseTemplate(r.addOn, Template{Name: c.Name, SpecHash: c.SpecHash, Typed: c.Typed, FromConfigs: c.FromConfigs, Spec: spec})
 		a.template = cmp.Or(a.template, parsed)
 		return c.SpecHash, parsed.sum, true
 	case c.Resource == agentConfigResource:

@@ -49,8 +49,9 @@ func LiveConfig(addOn string, reference ConfigReference, live *unstructured.Unst
 		SpecHash: hash, Body: hashedFields(object.Object),
 	}
 	if role == roleTemplate {
-		// Read by templateFlaws already.
+		// Both were read by templateFlaws already.
 		c.Typed, _ = ParseTypedVariables(object.GetAnnotations()[TypedVariablesAnnotation])
+		c.FromConfigs, _ = ParseConfigVariables(object.GetAnnotations()[ConfigVariablesAnnotation])
 	}
 	return c, nil
 }

@@ -22,7 +22,7 @@ type referring struct {
 // objects it refers to, or notes which of them are missing.
 func (l *loader) resolve(d *draft) {
 	spec := d.ClusterManagementAddOn.Spec
-	c := Content{AddOn: d.Name}
+	c := Content{AddOn: d.Name, MergeConfigs: d.ClusterManagementAddOn.Annotations[MergeConfigsAnnotation] == "true"}
 	var all []referring
 	for i, supported := range supportedBy(spec) {
 		c.Supported = append(c.Supported, supported.ConfigGroupResource)
@@ -129,7 +129,11 @@ func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstruc
 		return // templateFlaws reported it
 	}
 	spec, _ := object.Object[specKey].(map[string]any)
-	t := Template{Name: r.Name, SpecHash: hash, Typed: typed, Spec: spec}
+	mapped, err := ParseConfigVariables(object.GetAnnotations()[ConfigVariablesAnnotation])
+	if err != nil {
+		return // templateFlaws reported it
+	}
+	t := Template{Name: r.Name, SpecHash: hash, Typed: typed, FromConfigs: mapped, Spec: spec}
 	if versioned(c.Supported) {
 		t.Version = object.GetLabels()[hubconfigv1alpha1.VersionLabel]
 	}

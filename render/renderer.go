@@ -179,6 +179,16 @@ func (r *Renderer) Digest(c Cluster) (string, error) {
 	return rendered.Digest, nil
 }
 
+// Refuses returns why nothing can be rendered for the cluster, as far as what clusters
+// share tells: something of its own is missing or wrong. It costs a lookup.
+func (r *Renderer) Refuses(c Cluster) error {
+	a := r.assignmentFor(c)
+	if s := r.sharedFor(a, c.facts(a)); s.err != nil && !s.alone() {
+		return s.err
+	}
+	return nil
+}
+
 // sharedFor returns what all clusters of an assignment share. Clusters of different
 // Kubernetes versions share it too, unless a chart asks for the version: what never
 // reads it is the same for all.

@@ -32,7 +32,8 @@ type rendering struct {
 
 	template     string
 	configs      []ConfigHash
-	specHashes   string // the config-spec-hash annotation
+	others       []ConfigHash // of configs, the kinds that rendering does not understand
+	specHashes   string       // the config-spec-hash annotation
 	registration []addonv1alpha1.RegistrationSpec
 	namespace    string
 
@@ -109,6 +110,10 @@ func (p *rendering) seal() error {
 		// Who the agent is on the hub and what it may do there is rolled out like
 		// what it runs: cluster by cluster.
 		told = append(told, p.registration)
+	}
+	if len(p.others) > 0 {
+		// Whoever reads them, rendering does not know it: a change is a change.
+		told = append(told, p.others)
 	}
 	settings, err := json.Marshal(told)
 	if err != nil {
@@ -241,7 +246,7 @@ func specHashAnnotation(configs []ConfigHash) string {
 // finish encodes the manifests.
 func (b *builder) finish() *rendering {
 	p := &rendering{
-		addOn: b.addOn, template: b.template.name, configs: slices.Clip(b.assignment.configs),
+		addOn: b.addOn, template: b.template.name, configs: slices.Clip(b.assignment.configs), others: b.assignment.others,
 		specHashes:   specHashAnnotation(b.assignment.configs),
 		registration: b.template.registration, executor: b.template.executor,
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -17,7 +18,12 @@ import (
 type parsedTemplate struct {
 	name  string
 	typed map[string]string
-	sum   string // of everything of it that rendering reads
+	// fromConfigs are the variables that configurations give.
+	fromConfigs []ConfigVariable
+	// referenced are the variables it names, and ofCluster those of them that are
+	// labels or claims of the cluster.
+	referenced, ofCluster map[string]bool
+	sum                   string // of everything of it that rendering reads
 
 	manifests     []any
 	configs       []workv1.ManifestConfigOption
@@ -38,7 +44,7 @@ type parsedTemplate struct {
 
 // parseTemplate reads a template. What is wrong with it is in found.
 func parseTemplate(addOn string, t Template) *parsedTemplate {
-	p := &parsedTemplate{name: t.Name, typed: t.Typed, configsAt: "spec.agentSpec.manifestConfigs"}
+	p := &parsedTemplate{name: t.Name, typed: t.Typed, fromConfigs: t.FromConfigs, configsAt: "spec.agentSpec.manifestConfigs"}
 	add := func(field string, reason problem.Reason, message, hint string) {
 		p.found.add(Finding{Template: t.Name, Field: field, Reason: reason, Message: message, Hint: hint})
 	}
@@ -82,8 +88,20 @@ func parseTemplate(addOn string, t Template) *parsedTemplate {
 	if p.registrations, err = registrationVolumes(addOn, p.registration); err != nil {
 		add("spec.registration", ReasonInvalidRegistration, err.Error(), "")
 	}
+	p.noteVariables(valueAt(t.Spec, "agentSpec"))
 	p.check(add)
 	return p
+}
+
+// noteVariables collects the variables that an agentSpec names.
+func (p *parsedTemplate) noteVariables(agentSpec any) {
+	p.referenced, p.ofCluster = map[string]bool{}, map[string]bool{}
+	referencedIn(p.referenced, agentSpec)
+	for name := range p.referenced {
+		if strings.HasPrefix(name, clusterLabelPrefix) || strings.HasPrefix(name, clusterClaimPrefix) {
+			p.ofCluster[name] = true
+		}
+	}
 }
 
 // check says what is wrong with a template whatever the configuration.

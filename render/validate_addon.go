@@ -32,6 +32,12 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 		})
 	}
 	flaws = append(flaws, lifecycleFlaws(cma.Annotations)...)
+	if merge, present := cma.Annotations[MergeConfigsAnnotation]; present && merge != "true" && merge != "false" {
+		flaws = append(flaws, flaw{
+			field: fieldPath("metadata.annotations").child(MergeConfigsAnnotation), reason: ReasonInvalidManifest,
+			message: fmt.Sprintf("%q is neither true nor false", shown(merge)), hint: `write "true" to merge`,
+		})
+	}
 	flaws = append(flaws, supportedFlaws(supportedBy(cma.Spec))...)
 	if slices.ContainsFunc(flaws, func(f flaw) bool { return !f.untemplated }) {
 		return flaws // what follows would repeat them in other words

@@ -18,6 +18,9 @@ func templateFlaws(object *unstructured.Unstructured) []flaw {
 		at := fieldPath("metadata.annotations").child(TypedVariablesAnnotation)
 		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidTemplate, message: err.Error(), hint: "write NAME=type pairs: REPLICAS=integer,DEBUG=boolean"})
 	}
+	if _, err := ParseConfigVariables(object.GetAnnotations()[ConfigVariablesAnnotation]); err != nil {
+		flaws = append(flaws, flaw{field: configVariablesAt, reason: ReasonInvalidVariable, message: err.Error(), hint: configVariablesHint})
+	}
 	var typed struct {
 		Spec addonv1alpha1.AddOnTemplateSpec `json:"spec"`
 	}

@@ -59,6 +59,10 @@ type move struct {
 	unknownCluster bool
 	// hidesTemplateHash says that OCM's template manager may be running beside us.
 	hidesTemplateHash bool
+	// ownTemplate: the ManagedClusterAddOn names a template itself. Its entry is left out
+	// then where the hash is to be hidden: OCM's configuration controller fills the hash
+	// of what a ManagedClusterAddOn names, and no filter stops it.
+	ownTemplate bool
 	// hosting is where it runs in hosted mode.
 	hosting hosting
 }
@@ -166,12 +170,15 @@ func progressingCondition(m move, fresh bool) metav1.Condition {
 func configReferences(current []addonv1alpha1.ConfigReference, m move) []addonv1alpha1.ConfigReference {
 	next := make([]addonv1alpha1.ConfigReference, 0, len(m.rendered.ConfigReferences))
 	for _, want := range m.rendered.ConfigReferences {
+		if m.hidesTemplateHash && m.ownTemplate && isTemplate(want.Group, want.Resource) {
+			continue
+		}
 		ref := addonv1alpha1.ConfigReference{
 			ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: want.Group, Resource: want.Resource},
 			ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},
 			DesiredConfig:       desiredConfig(want, m),
 		}
-		if old := findReference(current, want.Group, want.Resource); old != nil {
+		if old := findReference(current, want.ConfigReference); old != nil {
 			ref.LastAppliedConfig = old.LastAppliedConfig.DeepCopy()
 			if old.Name == want.Name && old.Namespace == want.Namespace {
 				// OCM's config controller keeps this up to date, no filter stops it.
@@ -205,12 +212,16 @@ func isTemplate(group, resource string) bool {
 	return group == addonv1alpha1.GroupName && resource == "addontemplates"
 }
 
-// findReference returns the reference of that kind, or nil. Of several of one kind
-// the first counts, as in OCM.
-func findReference(refs []addonv1alpha1.ConfigReference, group, resource string) *addonv1alpha1.ConfigReference {
+// findReference returns the reference to an object, else the first of its kind, or nil.
+func findReference(refs []addonv1alpha1.ConfigReference, want render.ConfigReference) *addonv1alpha1.ConfigReference {
 	i := slices.IndexFunc(refs, func(r addonv1alpha1.ConfigReference) bool {
-		return r.Group == group && r.Resource == resource
+		return r.Group == want.Group && r.Resource == want.Resource && r.Namespace == want.Namespace && r.Name == want.Name
 	})
+	if i < 0 {
+		i = slices.IndexFunc(refs, func(r addonv1alpha1.ConfigReference) bool {
+			return r.Group == want.Group && r.Resource == want.Resource
+		})
+	}
 	if i < 0 {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -186,8 +185,16 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 		return nil
 	case addOn.DeletionTimestamp != nil:
 		return d.depart(ctx, m)
+	}
+	addOn, err := d.syncAnnotations(ctx, m, addOn)
+	if err != nil {
+		return err
+	}
+	switch {
 	case m.hindered != nil:
-		return d.hinder(ctx, m, addOn)
+		return d.hinder(ctx, addOn, *m.hindered)
+	case m.refused != nil && (!movable(p) || d.isTarget(p.Revision)):
+		return d.hinder(ctx, addOn, *m.refused)
 	case m.hosting.problem() != "":
 		return d.writeValidity(ctx, m, addOn)
 	case !movable(p) && d.waits(p):
@@ -225,23 +232,6 @@ func (d *round) install(ctx context.Context, m *member) (*addonv1alpha1.ManagedC
 
 // errOwnerMissing says that the ClusterManagementAddOn is not there yet.
 var errOwnerMissing = errors.New("cannot install: the ClusterManagementAddOn does not exist")
-
-// addOnAnnotations are the annotations of the ManagedCluster that OCM copies.
-func addOnAnnotations(m *member) map[string]string {
-	var out map[string]string
-	if m.cluster == nil {
-		return nil
-	}
-	for k, v := range m.cluster.Annotations {
-		if strings.HasPrefix(k, "addon.open-cluster-management.io/") {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[k] = v
-		}
-	}
-	return out
-}
 
 // remove deletes our ManagedClusterAddOn; its works go with it by owner reference.
 // A hand-made one is never deleted (Safe-4), whatever the plan says.
@@ -334,6 +324,7 @@ func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.M
 		reverting:         d.o.rollout.Status.Reverting && d.isTarget(p.Revision),
 		reason:            p.Reason,
 		hidesTemplateHash: d.HidesTemplateHash,
+		ownTemplate:       namesTemplate(addOn),
 		mode:              d.o.prober.Mode(),
 		unknownCluster:    clusterCondition(m) == corev1.ConditionUnknown,
 		hosting:           m.hosting,
@@ -404,9 +395,9 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 
 // hinder says in the add-on's conditions what keeps the cluster from being given
 // anything. Its works stay as they are.
-func (d *round) hinder(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+func (d *round) hinder(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, h hindrance) error {
 	updated := addOn.DeepCopy()
-	for _, c := range hinderedConditions(*m.hindered) {
+	for _, c := range hinderedConditions(h) {
 		c.LastTransitionTime = d.now
 		meta.SetStatusCondition(&updated.Status.Conditions, c)
 	}

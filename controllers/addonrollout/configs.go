@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -228,6 +229,11 @@ func unsupported(m *member, target *render.Renderer) *hindrance {
 		}
 	}
 	return nil
+}
+
+// namesTemplate reports whether a ManagedClusterAddOn names a template itself.
+func namesTemplate(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(addOn.Spec.Configs, func(c addonv1alpha1.AddOnConfig) bool { return isTemplate(c.Group, c.Resource) })
 }
 
 func configReference(c addonv1alpha1.AddOnConfig) render.ConfigReference {

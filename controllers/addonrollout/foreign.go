@@ -285,7 +285,7 @@ func (r *Reconciler) expectedReferences(m *member, target *render.Renderer) bool
 			continue
 		}
 		rendered, err := renderer.Render(m.renderInput())
-		if err == nil && sameReferences(m.addOn.Status.ConfigReferences, rendered, r.HidesTemplateHash) {
+		if err == nil && sameReferences(m.addOn.Status.ConfigReferences, move{rendered: rendered, hidesTemplateHash: r.HidesTemplateHash, ownTemplate: namesTemplate(m.addOn)}) {
 			return true
 		}
 	}
@@ -293,8 +293,8 @@ func (r *Reconciler) expectedReferences(m *member, target *render.Renderer) bool
 }
 
 // sameReferences compares the desired side of references.
-func sameReferences(have []addonv1alpha1.ConfigReference, rendered render.Rendered, hidesTemplateHash bool) bool {
-	want := configReferences(nil, move{rendered: rendered, hidesTemplateHash: hidesTemplateHash})
+func sameReferences(have []addonv1alpha1.ConfigReference, m move) bool {
+	want := configReferences(nil, m)
 	return slices.EqualFunc(have, want, func(a, b addonv1alpha1.ConfigReference) bool {
 		return a.ConfigGroupResource == b.ConfigGroupResource && a.DesiredConfig != nil && *a.DesiredConfig == *b.DesiredConfig
 	})

@@ -77,7 +77,7 @@ func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClust
 		parts = append(parts, m.configs[i].String(), m.configs[i].SpecHash)
 	}
 	if m.cluster != nil {
-		parts = append(parts, m.cluster.Annotations[imageRegistriesAnnotation], m.cluster.Status.Version.Kubernetes, string(clusterCondition(m)))
+		parts = append(parts, m.cluster.ResourceVersion)
 	}
 	if m.hosting.hosted {
 		parts = append(parts, m.hosting.mark())

@@ -71,6 +71,9 @@ type member struct {
 	configs []render.Config
 	// hindered is why it cannot be given anything now; nil where nothing is in the way.
 	hindered *hindrance
+	// refused is why the target cannot be rendered for it; the plan finds out. What it
+	// runs is repaired all the same.
+	refused *hindrance
 	// had is the install placement that selected the cluster when its works were
 	// written, where none does any more; nil: none, or not known.
 	had *v1alpha1.PlacementReference

@@ -87,6 +87,10 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 	if c.Reachable && m.hosting.cluster != nil {
 		c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.cluster)
 	}
+	if err := target.Refuses(m.renderInput()); m.hindered == nil && err != nil {
+		m.refused = &hindrance{message: err.Error()}
+		c.Reachable, c.Away = false, m.refused.message
+	}
 	switch {
 	case m.hindered != nil:
 		c.Reachable, c.Away = false, m.hindered.message
@@ -218,6 +222,7 @@ func (m *member) renderInput() render.Cluster {
 	if m.cluster != nil {
 		c.ImageRegistries = m.cluster.Annotations[imageRegistriesAnnotation]
 		c.KubeVersion = m.cluster.Status.Version.Kubernetes
+		c.Labels, c.Claims = m.cluster.Labels, m.cluster.Status.ClusterClaims
 	}
 	if m.addOn != nil {
 		c.Values = m.addOn.Annotations[valuesAnnotation]

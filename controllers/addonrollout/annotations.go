@@ -1,0 +1,124 @@
+package addonrollout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// addOnAnnotationPrefix begins the annotations of a ManagedCluster that its add-ons get.
+const addOnAnnotationPrefix = "addon.open-cluster-management.io/"
+
+// addOnAnnotations are the annotations of the ManagedCluster that OCM copies; nil for none.
+func addOnAnnotations(m *member) map[string]string {
+	if m.cluster == nil {
+		return nil
+	}
+	return clusterAnnotations(m.cluster)
+}
+
+func clusterAnnotations(c *clusterv1.ManagedCluster) map[string]string {
+	var out map[string]string
+	for k, v := range c.Annotations {
+		if strings.HasPrefix(k, addOnAnnotationPrefix) {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// syncAnnotations keeps what a ManagedClusterAddOn of ours has of its cluster's
+// annotations in step with the cluster. What anybody else wrote stays, also where the
+// cluster says otherwise or nothing (OCM removes it, behaviour C14). It returns the
+// add-on as it is then.
+func (d *round) syncAnnotations(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	if installation(addOn) != rollout.Ours || m.cluster == nil || m.cluster.DeletionTimestamp != nil {
+		return addOn, nil
+	}
+	next := annotationsInStep(addOnAnnotations(m), addOn)
+	if next == nil {
+		return addOn, nil
+	}
+	updated := addOn.DeepCopy()
+	updated.Annotations = next
+	if err := d.Client.Patch(ctx, updated, client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})); err != nil {
+		return addOn, fmt.Errorf("cannot copy the cluster's annotations: %w", err)
+	}
+	d.addOns.put(updated)
+	return updated, nil
+}
+
+// annotationsInStep returns the annotations that an add-on is to have, or nil where it
+// has them. Who wrote one is looked at only where it differs from the cluster's.
+func annotationsInStep(cluster map[string]string, addOn *addonv1alpha1.ManagedClusterAddOn) map[string]string {
+	var ours map[string]bool
+	mine := func(key string) bool {
+		if ours == nil {
+			ours = ownAnnotations(addOn.ManagedFields)
+		}
+		return ours[key]
+	}
+	var next map[string]string
+	edit := func() map[string]string {
+		if next == nil {
+			next = map[string]string{}
+			for k, v := range addOn.Annotations {
+				next[k] = v
+			}
+		}
+		return next
+	}
+	for key, value := range cluster {
+		if has, present := addOn.Annotations[key]; !present || has != value && mine(key) {
+			edit()[key] = value
+		}
+	}
+	for key := range addOn.Annotations {
+		if _, wanted := cluster[key]; !wanted && strings.HasPrefix(key, addOnAnnotationPrefix) && mine(key) {
+			delete(edit(), key)
+		}
+	}
+	return next
+}
+
+// ownAnnotations are the keys that AddonFlow wrote and nobody else has written since.
+func ownAnnotations(entries []metav1.ManagedFieldsEntry) map[string]bool {
+	ours, theirs := map[string]bool{}, map[string]bool{}
+	for i := range entries {
+		e := &entries[i]
+		if e.FieldsV1 == nil {
+			continue
+		}
+		var set struct {
+			Metadata struct {
+				Annotations map[string]any `json:"f:annotations"`
+			} `json:"f:metadata"`
+		}
+		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &set) != nil {
+			continue // not a form we know: nothing is claimed from it
+		}
+		owned := theirs
+		if e.Manager == v1alpha1.FieldManager {
+			owned = ours
+		}
+		for field := range set.Metadata.Annotations {
+			owned[strings.TrimPrefix(field, "f:")] = true
+		}
+	}
+	for key := range theirs {
+		delete(ours, key)
+	}
+	return ours
+}

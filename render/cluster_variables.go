@@ -1,0 +1,164 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A template that names one of these has the value of a label or claim of the cluster's
+// ManagedCluster: {{CLUSTER_LABEL_region}} of the label region. In the name of a label
+// or claim every character that a variable cannot have is written _, so that
+// {{CLUSTER_LABEL_topology_kubernetes_io_zone}} is topology.kubernetes.io/zone. A
+// customised variable of the name is what a cluster without the label gets.
+const (
+	clusterLabelPrefix = "CLUSTER_LABEL_"
+	clusterClaimPrefix = "CLUSTER_CLAIM_"
+)
+
+// referencedIn collects the variables that a parsed document names.
+func referencedIn(names map[string]bool, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			referencedIn(names, v)
+		}
+	case []any:
+		for _, v := range value {
+			referencedIn(names, v)
+		}
+	case string:
+		maps.Copy(names, references(value))
+	}
+}
+
+// clusterVariables are the variables of a template that the cluster gives, in one text
+// that is equal for clusters that give the same; "" for none. The trouble with them,
+// if any, is part of it.
+type clusterVariables struct {
+	Values  map[string]string `json:"values,omitempty"`
+	Trouble []string          `json:"trouble,omitempty"`
+}
+
+// variablesOf reads from the cluster what the template names of it.
+func (t *parsedTemplate) variablesOf(c Cluster) string {
+	if len(t.ofCluster) == 0 && c.Values == "" {
+		return ""
+	}
+	v := clusterVariables{Values: map[string]string{}}
+	if c.Values != "" {
+		v.annotated(c.Values, t.referenced)
+	}
+	if len(t.ofCluster) > 0 {
+		for name, value := range c.Labels {
+			v.set(t.ofCluster, clusterLabelPrefix+identifier(name), value, "label")
+		}
+		for _, claim := range c.Claims {
+			v.set(t.ofCluster, clusterClaimPrefix+identifier(claim.Name), claim.Value, "claim")
+		}
+	}
+	if len(v.Values)+len(v.Trouble) == 0 {
+		return ""
+	}
+	slices.Sort(v.Trouble)
+	text, _ := json.Marshal(v) //nolint:errchkjson // strings only
+	return string(text)
+}
+
+// set takes one label or claim, if the template names it. Two that are written alike
+// give neither.
+func (v *clusterVariables) set(named map[string]bool, name, value, what string) {
+	if !named[name] {
+		return
+	}
+	if _, twice := v.Values[name]; twice {
+		v.trouble(fmt.Sprintf("two %ss of the cluster are written %s", what, name))
+		return
+	}
+	if c := forbiddenCharacter(value); c != "" {
+		v.trouble(fmt.Sprintf("the %s of the cluster that is written %s contains %s", what, name, c))
+		return
+	}
+	v.Values[name] = value
+}
+
+func (v *clusterVariables) trouble(text string) {
+	if !slices.Contains(v.Trouble, text) {
+		v.Trouble = append(v.Trouble, text)
+	}
+}
+
+// annotated takes what the annotation addon.open-cluster-management.io/values gives to
+// the variables that the template names; the rest of it is for charts.
+func (v *clusterVariables) annotated(annotation string, referenced map[string]bool) {
+	var values map[string]any
+	d := json.NewDecoder(bytes.NewReader([]byte(annotation)))
+	d.UseNumber()
+	if err := d.Decode(&values); err != nil || d.More() {
+		v.trouble("the annotation addon.open-cluster-management.io/values is no JSON object")
+		return
+	}
+	for name, value := range values {
+		if !referenced[name] || builtIn(name) {
+			continue
+		}
+		text, err := scalarText(value)
+		if err != nil || forbiddenCharacter(text) != "" {
+			v.trouble(fmt.Sprintf("the annotation addon.open-cluster-management.io/values has no text for %s", name))
+			continue
+		}
+		v.Values[name] = text
+	}
+}
+
+// identifier is a name with every character that a variable cannot have written _.
+func identifier(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c < 0x80 && identifierByte(byte(c), false) {
+			return c
+		}
+		return '_'
+	}, name)
+}
+
+// merge gives a rendering the variables of its cluster. They go over customised ones.
+func (b *builder) merge(clusterGives string) {
+	for name, value := range b.assignment.mapped {
+		b.variables.values[name] = value
+	}
+	if clusterGives == "" {
+		return
+	}
+	var v clusterVariables
+	if err := json.Unmarshal([]byte(clusterGives), &v); err != nil {
+		v.Trouble = append(v.Trouble, err.Error())
+	}
+	maps.Copy(b.variables.values, v.Values)
+	for _, text := range v.Trouble {
+		b.found.add(Finding{Template: b.template.name, Reason: ReasonInvalidVariable, Message: text})
+	}
+}
+
+// probeVariables are what a template is checked with for the labels and claims that it
+// names: nobody knows yet which clusters it goes to.
+func (t *parsedTemplate) probeVariables() string {
+	if t == nil || len(t.ofCluster) == 0 {
+		return ""
+	}
+	v := clusterVariables{Values: map[string]string{}}
+	for name := range t.ofCluster {
+		switch t.typed[name] {
+		case TypeInteger, TypeNumber:
+			v.Values[name] = "1"
+		case TypeBoolean:
+			v.Values[name] = "true"
+		default:
+			v.Values[name] = "value"
+		}
+	}
+	text, _ := json.Marshal(v) //nolint:errchkjson // strings only
+	return string(text)
+}

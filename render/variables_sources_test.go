@@ -1,0 +1,179 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// textOf renders an echo for a cluster and returns what it says, or the error.
+func textOf(t *testing.T, r *Renderer, c Cluster) string {
+	t.Helper()
+	c.Name = "cluster1"
+	rendered, err := r.Render(c)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	objects, err := rendered.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := at(objects[0].Object, "data", "text").(string)
+	return text
+}
+
+func TestVariablesOfTheCluster(t *testing.T) {
+	region := echo("{{CLUSTER_LABEL_topology_kubernetes_io_region}} {{CLUSTER_CLAIM_id_k8s_io}} {{WHO}}", "")
+	labels := map[string]string{"topology.kubernetes.io/region": "eu", "unused": "x"}
+	claims := []clusterv1.ManagedClusterClaim{{Name: "id.k8s.io", Value: "4711"}}
+	const who = "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: me}]}"
+	const defaults = "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: me}, {name: CLUSTER_LABEL_topology_kubernetes_io_region, value: nowhere}]}"
+	cases := map[string]struct {
+		reason, config string
+		cluster        Cluster
+		want           string
+	}{
+		"given":     {"label and claim, every odd character written _", who, Cluster{Labels: labels, Claims: claims}, "eu 4711 me"},
+		"missing":   {"the cluster is named, and what it lacks", who, Cluster{Claims: claims}, "no value for CLUSTER_LABEL_topology_kubernetes_io_region"},
+		"default":   {"a customised variable is for those without the label", defaults, Cluster{Claims: claims}, "nowhere 4711 me"},
+		"over":      {"the label goes over it", defaults, Cluster{Labels: labels, Claims: claims}, "eu 4711 me"},
+		"ambiguous": {"which of two is meant is not said", who, Cluster{Claims: claims, Labels: map[string]string{"topology.kubernetes.io/region": "a", "topology_kubernetes_io/region": "b"}}, "two labels of the cluster are written CLUSTER_LABEL_topology_kubernetes_io_region"},
+		"annotated": {"the values annotation goes over customised variables, and the rest of it is for charts", who, Cluster{Labels: labels, Claims: claims, Values: `{"WHO": 7, "other": {"a": 1}}`}, "eu 4711 7"},
+		"built in":  {"and never over what is built in", who, Cluster{Labels: labels, Claims: claims, Values: `{"CLUSTER_NAME": "evil"}`}, "eu 4711 me"},
+		"no JSON":   {"said for this cluster", who, Cluster{Labels: labels, Claims: claims, Values: `{`}, "is no JSON object"},
+		"no text":   {"an object has no text", who, Cluster{Labels: labels, Claims: claims, Values: `{"WHO": {}}`}, "has no text for WHO"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRenderer(t, contentOf(t, region, c.config))
+			if got := textOf(t, r, c.cluster); !strings.Contains(got, c.want) {
+				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+			}
+			if found := r.Check(); len(found) > 0 {
+				t.Errorf("a commit is not refused for what clusters have: %v", found)
+			}
+		})
+	}
+}
+
+func TestClustersShareARenderingUnlessTheyDifferInWhatIsNamed(t *testing.T) {
+	plain := newRenderer(t, contentOf(t, echo("{{CLUSTER_NAME}}", ""), ""))
+	named := newRenderer(t, contentOf(t, echo("{{CLUSTER_LABEL_zone}}", ""), ""))
+	for _, zone := range []string{"a", "a", "b"} {
+		for _, r := range []*Renderer{plain, named} {
+			if _, err := r.Render(Cluster{Name: "c", Labels: map[string]string{"zone": zone, "other": zone + "x"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := []int{len(plain.shared), len(named.shared)}; !cmp.Equal(got, []int{1, 2}) {
+		t.Errorf("renderings %v, want one without labels in use and one for each zone", got)
+	}
+}
+
+func TestParseConfigVariables(t *testing.T) {
+	got, err := ParseConfigVariables("\n ZONE=zones.example.com{.spec.zones[0]['a.b']}\n\nLEVEL=configmaps{.data.log\\.level}\n")
+	want := []ConfigVariable{
+		{Name: "LEVEL", Resource: "configmaps", Path: `{.data.log\.level}`},
+		{Name: "ZONE", Group: "example.com", Resource: "zones", Path: `{.spec.zones[0]['a.b']}`},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("error %v (-want +got):\n%s", err, diff)
+	}
+	bad := map[string]string{
+		"A": "is no NAME", "A=configmaps": "is no NAME", "={.a}": "is no NAME", "a-b=c{.a}": "is no NAME", "A={.a}": "is no NAME",
+		"CLUSTER_NAME=c{.a}": "is built in", "CLUSTER_LABEL_x=c{.a}": "is built in", "HUB_KUBECONFIG=c{.a}": "is built in",
+		"A=c{.a}\nA=c{.b}": "declared twice", "A=c{.a": "no JSONPath", "A=c{}": "no JSONPath", "A=c{.}": "no JSONPath",
+		"A=c{.a..b}": "a name is empty", "A=c{.a[*]}": "neither a position", "A=c{.a[-1]}": "neither a position",
+		"A=c{.a[?(@.b)]}": "neither a position", "A=c{.*}": "cannot be used", "A=c{a}": "begins with neither", "A=c{.a['b}": "no end of",
+	}
+	for text, says := range bad {
+		if _, err := ParseConfigVariables(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v, want %q", text, err, says)
+		}
+	}
+}
+
+// TestAnyKindAsConfiguration: a ConfigMap gives variables, is listed with its hash, and
+// a change of it that no variable shows is a change all the same.
+func TestAnyKindAsConfiguration(t *testing.T) {
+	settings := ConfigReference{Resource: "configmaps", Namespace: "default", Name: "settings"}
+	content := func(body, hash, mapped string) Content {
+		c := contentOf(t, echo("{{LEVEL}}", ""), "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: me}]}")
+		from, err := ParseConfigVariables(mapped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Templates[0].FromConfigs = from
+		c.Supported = append(c.Supported, addonv1alpha1.ConfigGroupResource{Resource: "configmaps"})
+		c.Configs = append(c.Configs, Config{ConfigReference: settings, SpecHash: hash, Body: parsed(t, body)})
+		c.Defaults = append(c.Defaults, settings)
+		return c
+	}
+	const level = "LEVEL=configmaps{.data.level}"
+	cases := map[string]struct{ reason, body, mapped, want string }{
+		"text":         {"as it stands there", "{data: {level: debug}}", level, "debug"},
+		"number":       {"of a kind that has numbers", "{data: {level: 7}}", level, "7"},
+		"missing":      {"named with the object", "{data: {}}", level, `LEVEL: configmaps/default/settings {.data.level}: has no value at "level"`},
+		"object":       {"is no text", "{data: {level: {}}}", level, "is neither a string nor a number nor a boolean"},
+		"unlisted":     {"the add-on does not list the kind", "{data: {level: a}}", "LEVEL=things.example.com{.a}", "things.example.com is no configuration of the add-on"},
+		"set twice":    {"which of them is not said", "{data: {level: a}}", level + "\nWHO=configmaps{.data.level}", "WHO: an AddOnDeploymentConfig sets it"},
+		"place holder": {"cannot be used", `{data: {level: "a\ufdd0"}}`, level, "contains U+FDD0"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := textOf(t, newRenderer(t, content(c.body, "h", c.mapped)), Cluster{}); !strings.Contains(got, c.want) {
+				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+			}
+		})
+	}
+	one := renderedFor(t, content("{data: {level: a}}", "h1", level), Cluster{Name: "c"})
+	two := renderedFor(t, content("{data: {level: a, more: b}}", "h2", level), Cluster{Name: "c"})
+	if one.Digest == two.Digest {
+		t.Error("a change of a configuration that somebody else reads does not trigger a rollout")
+	}
+	if last := one.ConfigReferences[0]; last.ConfigReference != settings || last.SpecHash != "h1" {
+		t.Errorf("listed is %+v", one.ConfigReferences)
+	}
+	own := Config{ConfigReference: settings, SpecHash: "h3", Body: parsed(t, "{data: {level: own}}")}
+	if got := textOf(t, newRenderer(t, content("{data: {level: a}}", "h1", level)), Cluster{Configs: []Config{own}}); got != "own" {
+		t.Errorf("a cluster's own configuration gives %q", got)
+	}
+}
+
+func TestMergedConfigs(t *testing.T) {
+	content := func(merge bool) Content {
+		c := contentOf(t, echo("{{A}} {{B}} {{INSTALL_NAMESPACE}}", ""), "")
+		c.MergeConfigs = merge
+		c.Configs = []Config{
+			agentOf(t, "one", "{agentInstallNamespace: mine, customizedVariables: [{name: A, value: a1}, {name: B, value: b1}], nodePlacement: {nodeSelector: {disk: one, zone: one}}}"),
+			agentOf(t, "two", "{agentInstallNamespace: open-cluster-management-agent-addon, customizedVariables: [{name: B, value: b2}], nodePlacement: {nodeSelector: {zone: two}}}"),
+		}
+		c.Defaults = []ConfigReference{templateReference("hello-template"), agentReference("one"), agentReference("two")}
+		return c
+	}
+	for merge, want := range map[bool]string{false: "a1 b1 mine", true: "a1 b2 mine"} {
+		r := newRenderer(t, content(merge))
+		if got := textOf(t, r, Cluster{}); got != want {
+			t.Errorf("merge %t: got %q, want %q", merge, got, want)
+		}
+		if got := at(r.defaults.agent.nodeSelector.value, "zone"); merge && got != "two" {
+			t.Errorf("node selector has zone %v", got)
+		}
+	}
+	first, err := newRenderer(t, content(false)).Inputs(Cluster{Name: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := newRenderer(t, content(true)).Inputs(Cluster{Name: "c"})
+	if err != nil || first.Key == both.Key {
+		t.Errorf("merging changes what is read and not the key (%v)", err)
+	}
+	own := []Config{agentOf(t, "three", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: own}]}")}
+	if got := textOf(t, newRenderer(t, content(true)), Cluster{Configs: own}); !strings.Contains(got, "no value for B") {
+		t.Errorf("levels are not merged with each other: got %q", got)
+	}
+}
