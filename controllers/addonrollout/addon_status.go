@@ -91,7 +91,15 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 		c.LastTransitionTime = now
 		meta.SetStatusCondition(&next.Conditions, c)
 	}
-	return next, !equality.Semantic.DeepEqual(current.Status, next)
+	changed := !equality.Semantic.DeepEqual(current.Status, next)
+	if changed || m.entry.speaks(m.state) {
+		for _, c := range m.entry.conditions() {
+			c.LastTransitionTime = now
+			meta.SetStatusCondition(&next.Conditions, c)
+		}
+		changed = !equality.Semantic.DeepEqual(current.Status, next)
+	}
+	return next, changed
 }
 
 // addOnConditions are the conditions this move writes. Available is left alone while
@@ -102,7 +110,6 @@ func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m move, fresh, 
 		configuredCondition(m.waits),
 		manifestsCondition(m.rendered, m.refused),
 	}
-	cs = append(cs, m.entry.conditions()...)
 	if p := progressingCondition(m, fresh); !settled || !keepsProgressing(current.Status.Conditions) {
 		cs = append(cs, p)
 	}

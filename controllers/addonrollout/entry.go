@@ -44,6 +44,12 @@ func (r *Reconciler) ofAgents(ctx context.Context, addOn string) []reconcile.Req
 	return r.rollouts(ctx, client.MatchingFields{indexName: addOn})
 }
 
+// speaks reports whether RegistrationApplied is worth a write of its own: not good
+// news in the middle of a move, whose end is written anyway.
+func (e entry) speaks(state moveState) bool {
+	return state != moveStarted || e.permissions.State == agents.Failed
+}
+
 // conditions is RegistrationApplied in OCM's words (OCM behaviour, row 81); nothing
 // while permissions are pending, so that a move is not written once more for it.
 func (e entry) conditions() []metav1.Condition {

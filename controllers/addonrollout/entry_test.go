@@ -1,0 +1,69 @@
+package addonrollout
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	agents "github.com/addonflow/addonflow/controllers/registration"
+)
+
+// TestRow81Conditions: OCM's words, and nothing while roles are being bound, so that
+// a move stays two writes.
+func TestRow81Conditions(t *testing.T) {
+	registered := entry{registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
+	with := func(o agents.Outcome) entry { return entry{registrations: registered.registrations, permissions: o} }
+	const configured = "Registration of the addon agent is configured"
+	cases := map[string]struct {
+		reason string
+		entry  entry
+		want   string
+	}{
+		"Nil":     {"a template without registration", entry{}, "True NilRegistration " + configured},
+		"Applied": {"all roles are bound, or none is asked for", with(agents.Outcome{State: agents.Applied}), "True SetPermissionApplied " + configured},
+		"Failed":  {"a role was refused", with(agents.Outcome{State: agents.Failed, Message: "no"}), "False SetPermissionFailed Failed to set permission for hub agent: no"},
+		"Pending": {"not known yet", registered, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, c := range tc.entry.conditions() {
+				got = append(got, string(c.Status)+" "+c.Reason+" "+c.Message)
+			}
+			if strings.Join(got, "\n") != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPermissionsCostNoWrite: permissions that are bound between the two writes of a
+// move are said with the second one.
+func TestPermissionsCostNoWrite(t *testing.T) {
+	v1 := contentOf("t1")
+	pending := entry{registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
+	bound := pending
+	bound.permissions = agents.Outcome{State: agents.Applied}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	moves := []move{
+		{rendered: v1, entry: pending},
+		{rendered: v1, entry: bound},
+		{rendered: v1, entry: bound, state: moveDone, available: healthy},
+		{rendered: v1, entry: bound, state: moveDone, available: healthy},
+	}
+	if got := written(t, addOn, moves...); got != 2 {
+		t.Errorf("a move is two writes, got %d", got)
+	}
+	if !meta.IsStatusConditionTrue(addOn.Status.Conditions, conditionRegistrationApplied) {
+		t.Errorf("not said: %+v", addOn.Status.Conditions)
+	}
+	refused := bound
+	refused.permissions = agents.Outcome{State: agents.Failed, Message: "withdrawn"}
+	written(t, addOn, move{rendered: v1, entry: refused, state: moveDone, available: healthy})
+	if c := meta.FindStatusCondition(addOn.Status.Conditions, conditionRegistrationApplied); c.Status != metav1.ConditionFalse {
+		t.Errorf("a refusal at rest is not said: %+v", c)
+	}
+}

@@ -1,0 +1,143 @@
+package registration_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/registration"
+)
+
+// mayBind lets the operator give away roles, as an admin would.
+func mayBind(roles ...string) {
+	GinkgoHelper()
+	grant("binds-"+roles[0], rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "clusterroles"}, ResourceNames: roles, Verbs: []string{"bind"},
+	})
+}
+
+var allowed = map[string]string{registration.AllowLabel: "true"}
+
+var _ = Describe("Bindings", func() {
+	It("Row82CurrentCluster: gives an agent an allowed role in its cluster's namespace, and there only", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.clusterRole(w.addOn, allowed)
+		mayBind(w.addOn)
+		w.declare("a", kubeClient(current(w.addOn)))
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+		Eventually(func() agents.Outcome { return book.Outcome(w.key("a")) }, patience).Should(Equal(agents.Outcome{State: agents.Applied}))
+
+		subject := registration.DefaultSubject(w.addOn, w.cluster("a"))
+		agent := w.user(subject.User, subject.Groups...)
+		var list corev1.ConfigMapList
+		Expect(agent.List(ctx, &list, client.InNamespace(w.cluster("a")))).To(Succeed())
+		Expect(apierrors.IsForbidden(agent.List(ctx, &list, client.InNamespace(w.cluster("b"))))).To(BeTrue())
+	})
+
+	It("Row82Single: holds the union of clusters, and goes with the last", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.addOn}})
+		w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.addOn, Name: w.addOn, Labels: allowed}, Rules: readsConfigMaps()})
+		mayBind(w.addOn)
+		for _, letter := range []string{"a", "b"} {
+			w.declare(letter, kubeClient(single(w.addOn, w.addOn)))
+		}
+		Eventually(w.subjects(w.addOn, w.addOn), patience).Should(Equal(w.group("a") + w.group("b")))
+		Expect(admin.Delete(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster("a"), Name: w.addOn}})).To(Succeed())
+		Eventually(w.subjects(w.addOn, w.addOn), patience).Should(Equal(w.group("b")))
+		w.declare("b", kubeClient())
+		Eventually(w.subjects(w.addOn, w.addOn), patience).Should(BeEmpty())
+	})
+
+	It("Row82Repair: repairs what was changed by hand, and believes no status", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.clusterRole(w.addOn, allowed)
+		mayBind(w.addOn)
+		w.declare("a", kubeClient(current(w.addOn)))
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: w.cluster("a"), Name: w.addOn}, addOn)).To(Succeed())
+		addOn.Status.Registrations = []addonv1alpha1.RegistrationConfig{{
+			SignerName: hubSigner, Subject: addonv1alpha1.Subject{User: "kubernetes-admin", Groups: []string{"system:authenticated"}},
+		}}
+		Expect(admin.Status().Update(ctx, addOn)).To(Succeed())
+		binding := &rbacv1.RoleBinding{}
+		at := client.ObjectKey{Namespace: w.cluster("a"), Name: registration.BindingName(w.addOn, registration.Role{Kind: "ClusterRole", Name: w.addOn})}
+		Expect(admin.Get(ctx, at, binding)).To(Succeed())
+		Expect(binding.OwnerReferences).To(HaveLen(1))
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"})
+		Expect(admin.Update(ctx, binding)).To(Succeed())
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+		Expect(admin.Delete(ctx, binding)).To(Succeed())
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+	})
+
+	It("T13Denied: gives no role that no admin allowed, and none that is never given", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.clusterRole(w.addOn, nil)
+		mayBind(w.addOn)
+		failed := func(letter, why string) {
+			GinkgoHelper()
+			Eventually(func() agents.Outcome { return book.Outcome(w.key(letter)) }, patience).Should(Equal(agents.Outcome{State: agents.Failed, Message: why}))
+		}
+		w.declare("a", kubeClient(current(w.addOn)))
+		failed("a", "ClusterRole/"+w.addOn+" is not allowed for agents")
+		w.declare("a", kubeClient(current("cluster-admin")))
+		failed("a", "ClusterRole/cluster-admin is never given to an agent")
+		w.declare("b", kubeClient(single(w.cluster("a"), "x")))
+		failed("b", w.cluster("a")+" is the namespace of a managed cluster")
+		Expect(w.subjects(w.cluster("a"), w.addOn)()).To(BeEmpty())
+	})
+
+	It("T13Escalation: gives no role that the API server does not let it give", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.clusterRole(w.addOn, allowed)
+		w.declare("a", kubeClient(current(w.addOn)))
+		Eventually(func() string { return book.Outcome(w.key("a")).Message }, patience).Should(ContainSubstring("the operator may not bind ClusterRole " + w.addOn))
+		Expect(w.subjects(w.cluster("a"), w.addOn)()).To(BeEmpty())
+	})
+
+	It("Row85Token: binds the account of a token-based agent, as computed", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.clusterRole(w.addOn, allowed)
+		mayBind(w.addOn)
+		w.declare("a", kubeClient(current(w.addOn)))
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: w.cluster("a"), Name: w.addOn}, addOn)).To(Succeed())
+		addOn.Status.KubeClientDriver = registration.DriverToken
+		addOn.Status.Registrations = []addonv1alpha1.RegistrationConfig{{SignerName: hubSigner, Subject: addonv1alpha1.Subject{User: "system:serviceaccount:default:other"}}}
+		Expect(admin.Status().Update(ctx, addOn)).To(Succeed())
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a") + "ServiceAccount " + w.addOn + "-agent\n"))
+	})
+
+	It("Row82Leaving: takes its bindings away with the rollout, and OCM's leftovers with its own in place", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.clusterRole(w.addOn, allowed)
+		mayBind(w.addOn)
+		leftover := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: w.cluster("a"), Name: "open-cluster-management:" + w.addOn + ":clusterrole:agent",
+				Labels: map[string]string{addonv1alpha1.AddonLabelKey: w.addOn, "open-cluster-management.io/addon-template-name": ""},
+			},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.addOn},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:open-cluster-management:addon:" + w.addOn}},
+		}
+		w.create(leftover)
+		w.declare("a", kubeClient(current(w.addOn)))
+		w.declare("b", kubeClient())
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+		Expect(admin.Delete(ctx, &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.addOn}})).To(Succeed())
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(BeEmpty())
+	})
+})
