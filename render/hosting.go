@@ -99,6 +99,9 @@ func AddOnNamespace(work *workv1.ManifestWork) string {
 
 // hostingIndex returns the index of a deploy work on a hosting cluster.
 func hostingIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
+	if !strings.Contains(work.Name, "-deploy-hosting-") {
+		return 0, false // most works; says so without building a name
+	}
 	namespace := AddOnNamespace(work)
 	suffix, ok := strings.CutPrefix(work.Name, "addon-"+addOn+"-deploy-hosting-"+namespace+"-")
 	if !ok || work.Labels[addonv1alpha1.AddonLabelKey] != addOn {

@@ -77,7 +77,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"Roles that templates may give to their agents besides those with the label "+registration.AllowLabel+"=true: ClusterRole/<name> or Role/<namespace>/<name>.")
 	fs.StringSliceVar(&o.caNamespaces, "signing-ca-namespaces", []string{registration.DefaultSigningNamespace},
 		"The namespaces whose Secrets templates may name as a signing CA.")
-	fs.DurationVar(&o.hookTimeout, "pre-delete-timeout", 10*time.Minute,
+	fs.DurationVar(&o.hookTimeout, "pre-delete-timeout", addonrollout.DefaultHookTimeout,
 		"How long the pre-delete hooks of a cluster may take before they are reported; nothing is removed before they complete.")
 	o.client.BindFlags(fs)
 	o.logger.BindFlags(fs)

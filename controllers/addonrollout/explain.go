@@ -13,10 +13,11 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// The operator's defaults of --park-after and --removal-grace-period.
+// The operator's defaults of --park-after, --removal-grace-period and --pre-delete-timeout.
 const (
 	DefaultParkAfter    = 10 * time.Minute
 	DefaultRemovalGrace = 5 * time.Minute
+	DefaultHookTimeout  = 10 * time.Minute
 )
 
 // Explain returns the plan the operator would make of a rollout right now, and
@@ -38,6 +39,7 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 		Client: c, Live: c, Clock: clock.RealClock{},
 		ParkAfter:    published(ro.Status.ParkAfter, DefaultParkAfter),
 		RemovalGrace: published(ro.Status.RemovalGracePeriod, DefaultRemovalGrace),
+		HookTimeout:  DefaultHookTimeout,
 	})
 	o, err := r.observe(ctx, &ro)
 	if err != nil {

@@ -23,17 +23,21 @@ type hosting struct {
 	cluster *clusterv1.ManagedCluster
 }
 
-// hostingOf reads the annotation of the ManagedClusterAddOn, and before there is one
+// hostingName reads the annotation of the ManagedClusterAddOn, and before there is one
 // that of the ManagedCluster, which will be copied to it.
-func hostingOf(m *member, clusters map[string]*clusterv1.ManagedCluster) hosting {
-	var annotations map[string]string
+func (m *member) hostingName() (name string, hosted bool) {
 	switch {
 	case m.addOn != nil:
-		annotations = m.addOn.Annotations
+		name, hosted = m.addOn.Annotations[addonv1alpha1.HostingClusterNameAnnotationKey]
 	case m.cluster != nil:
-		annotations = m.cluster.Annotations
+		name, hosted = m.cluster.Annotations[addonv1alpha1.HostingClusterNameAnnotationKey]
 	}
-	name, hosted := annotations[addonv1alpha1.HostingClusterNameAnnotationKey]
+	return name, hosted
+}
+
+// hostingOf is where the member is to run, given all clusters by name.
+func hostingOf(m *member, clusters map[string]*clusterv1.ManagedCluster) hosting {
+	name, hosted := m.hostingName()
 	if !hosted {
 		return hosting{}
 	}

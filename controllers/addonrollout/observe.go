@@ -61,8 +61,8 @@ type member struct {
 	works []*workv1.ManifestWork
 	// hooks are the works that run its pre-delete hooks.
 	hooks []*workv1.ManifestWork
-	// hosting says where it runs in hosted mode; hostedAt is the cluster its hosting
-	// works are on, nil for none, which may still be the one before.
+	// hosting says where it runs in hosted mode; hostedAt, of a member that departs, is
+	// the cluster its hosting works are on, which may not be the one that is named.
 	hosting  hosting
 	hostedAt *clusterv1.ManagedCluster
 	// selectedBy are the install placements that select the cluster, in declared order.
@@ -279,16 +279,14 @@ func (r *Reconciler) liveWork(ctx context.Context, key client.ObjectKey) (*workv
 }
 
 // joinClusters enters the ManagedClusters of the members, and those that the selector
-// makes members. It returns all of them by name.
-func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName map[string]*member, get func(string) *member) (map[string]*clusterv1.ManagedCluster, error) {
+// makes members. It returns all there are.
+func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName map[string]*member, get func(string) *member) ([]clusterv1.ManagedCluster, error) {
 	var list clusterv1.ManagedClusterList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list managed clusters: %w", err)
 	}
-	clusters := make(map[string]*clusterv1.ManagedCluster, len(list.Items))
 	for i := range list.Items {
 		c := &list.Items[i]
-		clusters[c.Name] = c
 		m := byName[c.Name]
 		if m == nil && s.Matches(labels.Set(c.Labels)) {
 			m = get(c.Name)
@@ -297,14 +295,25 @@ func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName
 			m.cluster = c
 		}
 	}
-	return clusters, nil
+	return list.Items, nil
 }
 
-// joinHosts enters where members run in hosted mode, once their works are known.
-func joinHosts(clusters map[string]*clusterv1.ManagedCluster, addOn string, byName map[string]*member) {
+// joinHosts enters where members run in hosted mode, once their works are known. Most
+// fleets have no such member, and pay a look at an annotation for each.
+func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[string]*member) {
+	var named map[string]*clusterv1.ManagedCluster
 	for _, m := range byName {
-		m.hosting = hostingOf(m, clusters)
-		m.hostedAt = clusters[m.hostedBy(addOn)]
+		if _, hosted := m.hostingName(); !hosted && !m.departs() {
+			continue
+		}
+		if named == nil {
+			named = make(map[string]*clusterv1.ManagedCluster, len(clusters))
+			for i := range clusters {
+				named[clusters[i].Name] = &clusters[i]
+			}
+		}
+		m.hosting = hostingOf(m, named)
+		m.hostedAt = named[m.hostedBy(addOn)]
 	}
 }
 
