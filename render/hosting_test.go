@@ -163,3 +163,15 @@ func keysOf(works []*workv1.ManifestWork) []string {
 	}
 	return out
 }
+
+func TestRow58ObjectsOfAHostedCluster(t *testing.T) {
+	for host, want := range map[string]int{"": 7, "host": 6} {
+		objects, err := renderedFor(t, contentOf(t, hostedTemplate, ""), Cluster{Name: "cluster1", Hosting: host}).Objects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(objects) != want {
+			t.Errorf("hosted on %q: %d objects, want %d: none is deployed nowhere in the default mode only", host, len(objects), want)
+		}
+	}
+}

@@ -209,13 +209,16 @@ func (p *rendering) rendered(c Cluster, name []byte) Rendered {
 func (r Rendered) Empty() bool { return r.shared == nil || len(r.shared.objects) == 0 }
 
 // Objects returns copies of the cluster's objects, in the template's order and
-// without AddOnFlow's marks.
+// without AddOnFlow's marks: those of both clusters in hosted mode, and pre-delete hooks.
 func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {
 	if r.shared == nil {
 		return nil, nil
 	}
 	out := make([]*unstructured.Unstructured, 0, len(r.shared.objects))
 	for i := range r.shared.objects {
+		if r.Hosting != "" && r.shared.objects[i].location == addonv1alpha1.HostedManifestLocationNoneValue {
+			continue
+		}
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(r.shared.objects[i].plain.appendTo(nil, r.fill)); err != nil {
 			return nil, fmt.Errorf("cannot read rendered %s: %w", r.shared.objects[i].id, err)

@@ -31,6 +31,7 @@ type renderOptions struct {
 	addOn      string
 	registries string
 	values     string
+	hosting    string
 	version    string
 	output     string
 }
@@ -62,6 +63,7 @@ add-on's default configuration.`,
 	cmd.Flags().StringVar(&o.addOn, "add-on", "", "Render this add-on alone.")
 	cmd.Flags().StringVar(&o.registries, "image-registries", "", "Value of the ManagedCluster's image-registries annotation.")
 	cmd.Flags().StringVar(&o.values, "values", "", "Value of the ManagedClusterAddOn's values annotation, for a package.")
+	cmd.Flags().StringVar(&o.hosting, "hosting-cluster", "", "Hosting cluster, for what the add-on is in hosted mode.")
 	cmd.Flags().StringVar(&o.version, "kube-version", "v1.33.0", "Kubernetes version of the cluster, for a package.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", outputObjects, "What to print: "+outputObjects+" or "+outputWorks+".")
 	return offline(cmd)
@@ -129,7 +131,7 @@ func (o *renderOptions) render(addOn render.AddOn, placements []v1alpha1.Placeme
 	if err != nil {
 		return err
 	}
-	rendered, err := renderer.Render(render.Cluster{Name: o.cluster, Placements: selecting, ImageRegistries: o.registries, Values: o.values, KubeVersion: o.version})
+	rendered, err := renderer.Render(render.Cluster{Name: o.cluster, Placements: selecting, ImageRegistries: o.registries, Values: o.values, KubeVersion: o.version, Hosting: o.hosting})
 	if err != nil {
 		return err
 	}
@@ -170,13 +172,20 @@ func installedBy(addOn render.AddOn) []string {
 	return names
 }
 
-// worksOf are the works as the hub would hold them. The UID of their owner is the
-// hub's to give, so the owner is left out.
+// worksOf are the works as the hub would hold them, those of pre-delete hooks last: it
+// holds them once the add-on is being removed. The UID of their owner is the hub's to
+// give, so the owner is left out.
 func worksOf(rendered render.Rendered, addOn render.AddOn, cluster string) ([]*unstructured.Unstructured, error) {
-	works, _, err := rendered.Works(render.Owner{Name: addOn.Name, Namespace: cluster, Revision: addOn.Digest}, nil)
+	owner := render.Owner{Name: addOn.Name, Namespace: cluster, Revision: addOn.Digest}
+	works, _, err := rendered.Works(owner, nil)
 	if err != nil {
 		return nil, err
 	}
+	hooks, err := rendered.HookWorks(owner)
+	if err != nil {
+		return nil, err
+	}
+	works = append(works, hooks...)
 	out := make([]*unstructured.Unstructured, 0, len(works))
 	for _, work := range works {
 		work.SetOwnerReferences(nil)
