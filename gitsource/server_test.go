@@ -82,7 +82,7 @@ func configMap(name, value string) string {
 // open opens a repository; change may alter the options.
 func open(t *testing.T, url string, ref v1alpha1.GitReference, change ...func(*Options)) *Repository {
 	t.Helper()
-	o := Options{URL: url, Reference: ref, Timeout: 30 * time.Second}
+	o := Options{URL: url, Reference: ref, Timeout: 2 * time.Minute}
 	for _, c := range change {
 		c(&o)
 	}

@@ -105,7 +105,7 @@ func TestDeletedRolloutWaitsForItsStatuses(t *testing.T) {
 		s.target("v1")
 		s.settle() // nothing was delivered: the desk is not at work
 		s.leave()
-		desk := forge.NewDesk(s.hub, &http.Client{Timeout: 10 * time.Second})
+		desk := forge.NewDesk(s.hub, &http.Client{Timeout: time.Minute})
 		s.reconciler.Desk = desk
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)

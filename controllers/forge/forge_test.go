@@ -119,7 +119,7 @@ func newBench(t *testing.T, token string) *bench {
 	}
 	b := &bench{t: t, forge: f, source: source, key: Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: client.ObjectKeyFromObject(source)}}
 	b.hub = fake.NewClientBuilder().WithObjects(secret(token)).Build()
-	b.desk = NewDesk(b.hub, &http.Client{Timeout: 10 * time.Second})
+	b.desk = NewDesk(b.hub, &http.Client{Timeout: time.Minute})
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	if err := b.desk.Outcomes(v1alpha1.AddOnSourceKind).Start(t.Context(), b.queue); err != nil {
 		t.Fatal(err)
