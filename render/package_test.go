@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -329,5 +330,43 @@ func TestPackageAnnotationIsTheClustersOwn(t *testing.T) {
 	}
 	if _, err := r.Render(Cluster{Name: "b1"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// BenchmarkPackageRender is a cluster of a fleet that shares one rendering, and one
+// whose name decides something.
+func BenchmarkPackageRender(b *testing.B) {
+	alone := packagedHello().edited(b, "hello/chart/templates/deployment.yaml", "--cluster={{ .Values.clusterName }}", "--hash={{ sha256sum .Values.clusterName }}")
+	for name, commit := range map[string]tree{"shared": packagedHello(), "alone": alone} {
+		b.Run(name, func(b *testing.B) {
+			r := newRenderer(b, loadPackaged(b, commit).Content)
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				i++
+				if _, err := r.Render(Cluster{Name: "cluster-" + strconv.Itoa(i), KubeVersion: "v1.33.0"}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestPackageInHostedMode tells the chart the mode, and Default otherwise.
+func TestPackageInHostedMode(t *testing.T) {
+	content := loadPackaged(t, packagedHello()).Content
+	for hosting, want := range map[string]string{"": "--mode=Default", "host1": "--mode=Hosted"} {
+		r := newRenderer(t, content)
+		rendered, err := r.Render(Cluster{Name: "cluster1", Hosting: hosting})
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := rendered.Objects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := at(objects[0].Object, "spec", "template", "spec", "containers", 0, "args", 3); got != want {
+			t.Errorf("hosted on %q: %v, want %s", hosting, got, want)
+		}
 	}
 }
