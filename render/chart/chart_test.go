@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -240,6 +241,7 @@ func TestRefused(t *testing.T) {
 		"SchemaOfSub":     {parent().with("charts/sub/values.schema.json", `{"properties": {"word": {"const": "x"}}}`), "charts/sub/values.schema.json", "must be 'x'"},
 		"SchemaFromURL":   {minimal(settings("x")).with("values.schema.json", `{"$ref": "http://127.0.0.1:1/a.json"}`), "values.schema.json", "nothing is loaded"},
 		"SchemaFromFile":  {minimal(settings("x")).with("values.schema.json", `{"$ref": "file:///etc/hostname"}`), "values.schema.json", "nothing is loaded"},
+		"SchemaBomb":      {minimal(settings("x")).with("values.schema.json", schemaBomb()), "values.schema.json", "stand for more than"},
 		"OldCluster":      {minimal(settings("x")).with("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\nkubeVersion: '>=1.40'\n"), "Chart.yaml", "needs Kubernetes >=1.40"},
 		"BadAlias":        {minimal(settings("x")).with("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [{name: b, alias: 'x y'}]\n"), "Chart.yaml", "alias"},
 	}
@@ -266,4 +268,24 @@ func TestRefused(t *testing.T) {
 			t.Errorf("a chart that does not ask: %v", err)
 		}
 	})
+}
+
+// schemaBomb is a schema of forty lines in which each refers to the next twice.
+func schemaBomb() string {
+	var b strings.Builder
+	b.WriteString(`{"$ref": "#/$defs/a0", "$defs": {`)
+	for i := range 40 {
+		fmt.Fprintf(&b, `"a%d": {"allOf": [{"$ref": "#/$defs/a%d"}, {"$ref": "#/$defs/a%d"}]},`, i, i+1, i+1)
+	}
+	b.WriteString(`"a40": {"type": "object"}}}`)
+	return b.String()
+}
+
+// TestSchemaMayRecur takes a schema of a tree, which refers to itself.
+func TestSchemaMayRecur(t *testing.T) {
+	from := minimal(settings("x")).with("values.yaml", "tree: {name: a, parts: [{name: b, parts: [{name: c}]}]}\n").
+		with("values.schema.json", `{"properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"required": ["name"], "properties": {"parts": {"items": {"$ref": "#/$defs/node"}}}}}}`)
+	if _, err := loaded(t, from).Render(inputFor("cluster1")); err != nil {
+		t.Error(err)
+	}
 }

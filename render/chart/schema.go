@@ -44,6 +44,9 @@ func checkSchema(text []byte, values map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("cannot be read: %w", err)
 	}
+	if expansions(schema) > maxExpansions {
+		return fmt.Errorf("cannot be used: its references stand for more than %d schemas", maxExpansions)
+	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(nothing{})
 	if err := compiler.AddResource(schemaURL, schema); err != nil {
@@ -58,4 +61,59 @@ func checkSchema(text []byte, values map[string]any) error {
 		return fmt.Errorf("the values do not meet the chart's schema: %s", strings.Join(strings.Fields(rest), " "))
 	}
 	return nil
+}
+
+// maxExpansions bounds what a schema is once its references are written out: the
+// validator follows each of them each time, and sixty lines can double sixty times.
+const maxExpansions = 100_000
+
+// expansions counts the parts of a schema with its references to itself written out.
+// One that leads back to where it stands counts once: how often it is followed is up
+// to how deep the values are.
+func expansions(schema any) int {
+	e := expander{root: schema, known: map[string]int{}}
+	return e.count(schema)
+}
+
+type expander struct {
+	root  any
+	known map[string]int
+}
+
+func (e *expander) count(value any) int {
+	total := 1
+	switch value := value.(type) {
+	case map[string]any:
+		for key, part := range value {
+			if reference, isText := part.(string); isText && strings.HasSuffix(strings.ToLower(key), "ref") {
+				total += e.followed(reference)
+			}
+			if key == "$defs" || key == "definitions" {
+				continue // counted where they are referred to
+			}
+			total = min(total+e.count(part), maxExpansions+1)
+		}
+	case []any:
+		for _, part := range value {
+			total = min(total+e.count(part), maxExpansions+1)
+		}
+	}
+	return total
+}
+
+// followed counts what a reference of the form #/a/b stands for.
+func (e *expander) followed(reference string) int {
+	if n, known := e.known[reference]; known {
+		return n
+	}
+	e.known[reference] = 1 // while it is being counted
+	target := e.root
+	path, _ := strings.CutPrefix(reference, "#")
+	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if fields, isObject := target.(map[string]any); isObject && name != "" {
+			target = fields[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
+		}
+	}
+	e.known[reference] = e.count(target)
+	return e.known[reference]
 }
