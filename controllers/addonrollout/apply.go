@@ -294,23 +294,6 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	return err
 }
 
-// writeMove writes status and works, in this order: what is told of a cluster is true
-// of what is written next. It returns the add-on as written, and whether works were.
-func (d *round) writeMove(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, mv move) (*addonv1alpha1.ManagedClusterAddOn, bool, error) {
-	late := unapplied(addOn)
-	if late {
-		if wrote, err := d.writeWorks(ctx, m, addOn, p, mv.rendered); err != nil {
-			return addOn, wrote, err
-		}
-	}
-	addOn, err := d.writeStatus(ctx, addOn, mv)
-	if late || err != nil {
-		return addOn, true, err
-	}
-	wrote, err := d.writeWorks(ctx, m, addOn, p, mv.rendered)
-	return addOn, wrote, err
-}
-
 // admitted reports whether the ledger holds the cluster at the plan's revision.
 func admitted(p *rollout.ClusterPlan) bool {
 	return p.State.InFlight() || p.State == rollout.Failed || p.State == rollout.TimedOut

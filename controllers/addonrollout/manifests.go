@@ -10,6 +10,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // What failed on the way to a cluster's works, in OCM's words (OCM behaviour, row 55).
@@ -70,6 +71,23 @@ func refused(works []*workv1.ManifestWork) bool {
 func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	c := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnManifestApplied)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed
+}
+
+// writeMove writes status and works, in this order: what is told of a cluster is true
+// of what is written next. It returns the add-on as written, and whether works were.
+func (d *round) writeMove(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, mv move) (*addonv1alpha1.ManagedClusterAddOn, bool, error) {
+	late := unapplied(addOn)
+	if late {
+		if wrote, err := d.writeWorks(ctx, m, addOn, p, mv.rendered); err != nil {
+			return addOn, wrote, err
+		}
+	}
+	addOn, err := d.writeStatus(ctx, addOn, mv)
+	if late || err != nil {
+		return addOn, true, err
+	}
+	wrote, err := d.writeWorks(ctx, m, addOn, p, mv.rendered)
+	return addOn, wrote, err
 }
 
 // tellFailure says in the add-on's conditions why its works could not be written. What
