@@ -96,6 +96,17 @@ demo: build hub ## Show the whole story on the embedded hub (DEMO_CLUSTERS, DEMO
 	$(SAY) 'demo: a hub, a fleet and a Git repository on this machine (a few minutes)'
 	@$(HUB_ASSETS); bin/addonflow demo $(DEMO_FLAGS)
 
+.PHONY: readme
+readme: build hub ## Run the demo and write its last lines into the README
+	$(SAY) 'readme: the demo, with its own clusters and pace (a few minutes)'
+	@$(HUB_ASSETS); NO_COLOR=1 bin/addonflow demo | tee /dev/stderr | awk ' \
+	  NR == FNR { if (/^✔ [1-5]\/5 /) lines = lines $$0 "\n"; next } \
+	  /^<!-- demo output -->$$/ { print; printf "```\n%s```\n", lines; skip = 1 } \
+	  /^<!-- end of demo output -->$$/ { skip = 0 } \
+	  !skip { print }' - README.md > README.md.new
+	@[ "$$(grep -cE '^✔ [1-5]/5 ' README.md.new)" = 5 ] || { rm README.md.new; echo 'readme: the demo did not end well' >&2; exit 1; }
+	@mv README.md.new README.md
+
 .PHONY: bench
 bench: hub ## Measure against the floor with N clusters (default 1000)
 	$(SAY) 'bench: planner and renderer alone, then a hub with $(N) clusters (ten minutes or so)'

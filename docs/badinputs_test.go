@@ -179,6 +179,9 @@ func treeOf(t *testing.T, example string) map[string]string {
 func lint(t *testing.T, tree map[string]string) problem.List {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o700); err != nil { // a work tree, as what is committed is
+		t.Fatal(err)
+	}
 	for name, content := range tree {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750); err != nil {
 			t.Fatal(err)

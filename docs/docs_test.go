@@ -214,6 +214,23 @@ func TestReadmeExample(t *testing.T) {
 	}
 }
 
+// TestReadmeProblems: the README's two lines are what lint says of these two mistakes.
+func TestReadmeProblems(t *testing.T) {
+	tree := treeOf(t, "hello")
+	tree["addonrollout.yaml"] = strings.Replace(tree["addonrollout.yaml"], "progressDeadline", "progressDeadlin", 1)
+	tree["addontemplate.yaml"] = strings.Replace(tree["addontemplate.yaml"], "{{GREETING}}", "{{GRETING}}", 1)
+	readme := text(t, "README.md")
+	problems := lint(t, tree)
+	if len(problems) != 2 {
+		t.Errorf("lint has %d problems, the README two", len(problems))
+	}
+	for _, p := range problems {
+		if line := "\n    addons/hello/" + p.String() + "\n"; !strings.Contains(readme, line) {
+			t.Errorf("the README has no line%s", line)
+		}
+	}
+}
+
 // sameObject compares a document's block with an example, but for what may differ.
 func sameObject[T any](t *testing.T, block, example string, but func(*T)) {
 	t.Helper()

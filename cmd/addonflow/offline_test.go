@@ -49,6 +49,21 @@ func TestTreesAreAll(t *testing.T) {
 	}
 }
 
+// TestReadmeLint: the README shows what lint says of examples/hello.
+func TestReadmeLint(t *testing.T) {
+	s := newStage(t)
+	if code := s.run(t.Context(), "lint", "../../examples/hello"); code != 0 {
+		t.Fatal(s.out.String())
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := strings.ReplaceAll(s.err.String(), "../../", ""); !strings.Contains(string(readme), "$ addonflow lint examples/hello\n    "+said) {
+		t.Errorf("the README does not show %q", said)
+	}
+}
+
 func TestLintExamples(t *testing.T) {
 	for dir := range trees() {
 		t.Run(dir, func(t *testing.T) {
