@@ -15,6 +15,10 @@ type DelivererConfig struct {
 	Timeout time.Duration
 	// Clock tells the time; nil: the system's.
 	Clock func() time.Time
+	// Holder is the name under which reports are claimed (see Claim); a report that is
+	// not claimed by it is not posted. Empty: nothing is claimed, and one process at a
+	// time must see to a ledger.
+	Holder string
 	// Notify is called after the results of a key changed, from a worker and without
 	// a lock held. It must not block: an event into a controller's queue. Nil: nobody.
 	Notify func(key string)
@@ -30,8 +34,8 @@ type DelivererConfig struct {
 // The Deliverer remembers what this process told the forge. Where it does not know
 // (the first post about a context since the start, or an answer that was lost) it
 // reads the forge before posting, so a crash between a post and its record neither
-// repeats the post nor contradicts a verdict. One process at a time posts for a
-// ledger; leader election sees to that.
+// repeats the post nor contradicts a verdict. Which process posts is settled by claims
+// in the ledger; leader election alone leaves a moment in which two do.
 //
 // The attempt after a verdict is posted once the ledger that is enqueued has the
 // verdict as accepted: the forge is never more than one attempt ahead of the ledger,
@@ -178,6 +182,9 @@ func (d *Deliverer) work(ctx context.Context) {
 			return
 		}
 		if next.box == nil {
+			if next.unclaimed {
+				d.config.Notify(key) // whoever keeps the ledger claims anew
+			}
 			continue
 		}
 		d.deliver(ctx, next)
@@ -204,17 +211,38 @@ func (d *Deliverer) take() (string, delivery, bool) {
 		delete(d.boxes, key)
 		return key, delivery{}, true
 	}
-	due := box.due(d.config.Clock())
-	if len(due) == 0 {
+	now := d.config.Clock()
+	due := box.due(now)
+	claimed := d.claimed(due, now)
+	if len(claimed) == 0 {
 		box.queued = false
-		return key, delivery{}, true
+		return key, delivery{unclaimed: d.lapsed(due)}, true
 	}
 	return key, delivery{
 		box:        box,
 		generation: box.generation,
 		forge:      box.forge,
-		id:         contextKey{due[0].SHA, due[0].Context},
+		id:         contextKey{claimed[0].SHA, claimed[0].Context},
 	}, true
+}
+
+// claimed are those of the reports that may be posted under a claim of this process.
+func (d *Deliverer) claimed(due []Report, now time.Time) []Report {
+	if d.config.Holder == "" {
+		return due
+	}
+	var out []Report
+	for _, r := range due {
+		if r.claimed(d.config.Holder, now) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// lapsed tells whether a claim of this process came too late to its turn.
+func (d *Deliverer) lapsed(due []Report) bool {
+	return slices.ContainsFunc(due, func(r Report) bool { return d.config.Holder != "" && r.ClaimedBy == d.config.Holder })
 }
 
 // putBack queues the key again: more may be due, or have come in meanwhile.

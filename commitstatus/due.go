@@ -77,6 +77,7 @@ func Accepted(r Report, now time.Time) Report {
 	r.AcceptedState, r.AcceptedDescription = r.State, r.Status().Description
 	r.AcceptedProgress, r.PostedAt = r.Progress, fullSeconds(now)
 	r.retry()
+	r.release()
 	return r
 }
 
@@ -86,6 +87,7 @@ func Accepted(r Report, now time.Time) Report {
 // inputs must give again, and a hub has one worker per source and forge.
 func Rejected(r Report, err error, now time.Time) Report {
 	failure := asDeliveryError(err)
+	r.release()
 	r.FailedTries++
 	r.LastError = cut(clean(failure.Reason), DescriptionLimit)
 	if errors.Is(failure, ErrPermanent) && failure.RetryAfter == 0 {

@@ -15,6 +15,8 @@ type delivery struct {
 	generation int
 	forge      Forge
 	id         contextKey
+	// unclaimed, without a box: something is due whose claim has lapsed.
+	unclaimed bool
 }
 
 // stale tells whether the key was forgotten since the delivery began. The lock is held.
@@ -57,8 +59,9 @@ func (d *Deliverer) due(next delivery) (Report, bool) {
 	if !ok || next.stale() || !next.box.remember(next.id).certain {
 		return Report{}, false
 	}
-	ready, _ := Due(report, d.config.Clock())
-	return report, ready
+	now := d.config.Clock()
+	ready, _ := Due(report, now)
+	return report, ready && len(d.claimed([]Report{report}, now)) > 0
 }
 
 // recordFound remembers what the forge holds.

@@ -55,6 +55,11 @@ type Report struct {
 	// Stopped says that the forge refused for good: nothing is tried again until
 	// the state changes or Retry is called.
 	Stopped bool `json:"stopped,omitempty"`
+
+	// ClaimedBy is the process that is about to post, or is posting; empty: none. See Claim.
+	ClaimedBy string `json:"claimedBy,omitempty"`
+	// ClaimedAt is when it said so, in seconds since 1970.
+	ClaimedAt int64 `json:"claimedAt,omitempty"`
 }
 
 // Status returns what is to be posted for the report: its wish, with the attempt

@@ -98,6 +98,7 @@ func (r *Report) accept(told Told, attempt int) {
 	r.AcceptedProgress, r.PostedAt = told.Progress, told.PostedAt
 	r.ProgressPosts = told.ProgressPosts
 	r.retry()
+	r.release()
 }
 
 // moveTo makes the report that of a later attempt, about which the forge knows
@@ -118,6 +119,9 @@ func settleRejection(out []Report, result Result) {
 		return
 	}
 	r, rejection := &out[i], result.Rejection
+	if r.FailedTries != rejection.Tries || r.NextTry != rejection.NextTry || r.Stopped != rejection.Stopped {
+		r.release() // an outcome that was not recorded yet
+	}
 	r.FailedTries, r.NextTry = rejection.Tries, rejection.NextTry
 	r.LastError, r.Stopped = rejection.LastError, rejection.Stopped
 }

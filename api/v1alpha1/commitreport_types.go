@@ -48,4 +48,10 @@ type CommitReport struct {
 	// Stopped says that the forge refused for good.
 	// +optional
 	Stopped bool `json:"stopped,omitempty"`
+	// ClaimedBy is the process that is about to post, or is posting.
+	// +optional
+	ClaimedBy string `json:"claimedBy,omitempty"`
+	// ClaimedAt is when it said so, in seconds since 1970.
+	// +optional
+	ClaimedAt int64 `json:"claimedAt,omitempty"`
 }

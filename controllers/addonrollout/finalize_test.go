@@ -2,7 +2,6 @@ package addonrollout
 
 import (
 	"context"
-	"net/http"
 	"testing"
 	"time"
 
@@ -105,11 +104,9 @@ func TestDeletedRolloutWaitsForItsStatuses(t *testing.T) {
 		s.target("v1")
 		s.settle() // nothing was delivered: the desk is not at work
 		s.leave()
-		desk := forge.NewDesk(s.hub, &http.Client{Timeout: time.Minute})
-		s.reconciler.Desk = desk
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)
-		go func() { stopped <- desk.Start(ctx) }()
+		go func() { stopped <- s.reconciler.Desk.Start(ctx) }()
 		t.Cleanup(func() { cancel(); <-stopped })
 		s.turn()
 		waiting, stop := context.WithTimeout(t.Context(), time.Minute)

@@ -27,6 +27,8 @@ func load(stored []v1alpha1.CommitReport) []commitstatus.Report {
 			NextTry:             r.NextTry,
 			LastError:           r.LastError,
 			Stopped:             r.Stopped,
+			ClaimedBy:           r.ClaimedBy,
+			ClaimedAt:           r.ClaimedAt,
 		})
 	}
 	return out
@@ -57,6 +59,8 @@ func store(reports []commitstatus.Report) []v1alpha1.CommitReport {
 			NextTry:             r.NextTry,
 			LastError:           r.LastError,
 			Stopped:             r.Stopped,
+			ClaimedBy:           r.ClaimedBy,
+			ClaimedAt:           r.ClaimedAt,
 		})
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,9 +41,11 @@ func parseKey(s string) (Key, bool) {
 
 // Desk delivers the commit statuses of a process. It is safe for concurrent use.
 type Desk struct {
-	secrets   client.Reader
-	http      *http.Client
-	clock     func() time.Time
+	secrets client.Reader
+	http    *http.Client
+	clock   func() time.Time
+	// holder names this process in claims; no other has the name.
+	holder    string
 	deliverer *commitstatus.Deliverer
 
 	mu       sync.Mutex
@@ -65,16 +68,18 @@ func newDesk(secrets client.Reader, httpClient *http.Client, clock func() time.T
 		secrets:  secrets,
 		http:     httpClient,
 		clock:    clock,
+		holder:   string(uuid.NewUUID())[:8],
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
 		routes:   map[Key]string{},
 	}
-	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: clock, Notify: d.notify})
+	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: clock, Holder: d.holder, Notify: d.notify})
 	return d
 }
 
-// Start posts until the context ends. It is a manager's Runnable, and as such runs
-// on the leader only: two processes must not post for the same ledger.
+// Start posts until the context ends. It is a manager's Runnable, and as such runs on
+// the leader only; what two leaders do in the moment of a change is settled by claims in
+// the ledger (commitstatus.Claim).
 func (d *Desk) Start(ctx context.Context) error { return d.deliverer.Start(ctx) }
 
 // Outcomes is the source of reconcile requests for the objects of a kind about

@@ -23,6 +23,8 @@ type Ledger struct {
 	err   error
 	// retry is when to look again after err: nobody tells us of a changed Secret.
 	retry time.Duration
+	// claimed is when another process's claim on something that is due runs out.
+	claimed time.Duration
 }
 
 // Reports returns the ledger.
@@ -86,8 +88,8 @@ func (l *Ledger) Retry() {
 // Address finds out where the ledger goes, from the source's commitStatus and its
 // Secret, which is read only when something is undelivered. It is called last
 // before the status is written: another token or address than this process used
-// before makes due again what the old one was refused with. What goes wrong is
-// kept for Mark. Without commitStatus the ledger is emptied.
+// before makes due again what the old one was refused with. What is due is claimed for
+// this process, by the status write that follows. What goes wrong is kept for Mark. Without commitStatus the ledger is emptied.
 func (l *Ledger) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if source.Spec.CommitStatus == nil {
 		l.reports = nil
@@ -105,6 +107,7 @@ func (l *Ledger) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if l.desk.readdressed(l.key, route.digest) {
 		l.Retry()
 	}
+	l.reports, l.claimed = commitstatus.Claim(l.reports, l.desk.holder, l.desk.clock())
 }
 
 // undelivered tells whether the forge does not show yet what it shall.
@@ -186,5 +189,8 @@ func (l *Ledger) Deliver() time.Duration {
 	}
 	l.desk.deliverer.Enqueue(l.key.String(), l.forge, l.reports)
 	_, after := commitstatus.Next(l.reports, l.desk.clock())
+	if l.claimed > 0 && (after == 0 || l.claimed < after) {
+		after = l.claimed
+	}
 	return after
 }
