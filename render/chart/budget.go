@@ -126,25 +126,36 @@ func (w *walker) visitOther(v reflect.Value, depth int) error {
 			}
 		}
 	case reflect.Map:
-		for entries := v.MapRange(); entries.Next(); {
-			w.inKey = w.inKey || entries.Key().Kind() == reflect.String && w.marked(entries.Key().String())
-			if err := w.visitField(entries.Value(), depth); err != nil {
-				return err
-			}
-		}
+		return w.visitMap(v, depth)
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
 			return w.visitField(v.Elem(), depth)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				if err := w.visitField(v.Field(i), depth); err != nil {
-					return err
-				}
-			}
-		}
+		return w.visitStruct(v, depth)
 	default:
+	}
+	return nil
+}
+
+func (w *walker) visitMap(v reflect.Value, depth int) error {
+	for entries := v.MapRange(); entries.Next(); {
+		w.inKey = w.inKey || entries.Key().Kind() == reflect.String && w.marked(entries.Key().String())
+		if err := w.visitField(entries.Value(), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) visitStruct(v reflect.Value, depth int) error {
+	for i := range v.NumField() {
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
+		if err := w.visitField(v.Field(i), depth); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -25,6 +25,9 @@ type Manifest struct {
 }
 
 const (
+	kindKey     = "kind"
+	metadataKey = "metadata"
+
 	hookAnnotation = "helm.sh/hook"
 	keepAnnotation = "helm.sh/resource-policy"
 )
@@ -94,7 +97,7 @@ func (d Document) objects(value any) ([]Manifest, error) {
 	if len(fields) == 0 {
 		return nil, nil
 	}
-	if items, isList := fields["items"].([]any); isList && fields["kind"] == "List" {
+	if items, isList := fields["items"].([]any); isList && fields[kindKey] == "List" {
 		var out []Manifest
 		for _, item := range items {
 			read, err := d.objects(item)
@@ -114,7 +117,7 @@ func (d Document) object(fields map[string]any) ([]Manifest, error) {
 		text, _ := value.(string)
 		return text
 	}
-	metadata, _ := fields["metadata"].(map[string]any)
+	metadata, _ := fields[metadataKey].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	hook, isHook := annotations[hookAnnotation]
 	if isHook {
@@ -123,7 +126,7 @@ func (d Document) object(fields map[string]any) ([]Manifest, error) {
 		}
 		return nil, &Error{
 			File:    d.File,
-			Message: fmt.Sprintf("%s %q is a Helm hook (%v), and hooks do not run: the agent applies all objects at once", name(fields["kind"]), name(metadata["name"]), hook),
+			Message: fmt.Sprintf("%s %q is a Helm hook (%v), and hooks do not run: the agent applies all objects at once", name(fields[kindKey]), name(metadata["name"]), hook),
 			Hint:    "turn the hook off in the values, or remove the annotation",
 		}
 	}

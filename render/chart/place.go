@@ -38,8 +38,8 @@ func newPlacer(manifests []Manifest, release string) placer {
 		spec, _ := m.Fields["spec"].(map[string]any)
 		names, _ := spec["names"].(map[string]any)
 		group, _ := spec["group"].(string)
-		kind, _ := names["kind"].(string)
-		if scope, ok := spec["scope"].(string); ok && m.Fields["kind"] == crdKind {
+		kind, _ := names[kindKey].(string)
+		if scope, ok := spec["scope"].(string); ok && m.Fields[kindKey] == crdKind {
 			p.scopes[group+"/"+kind] = scope
 		}
 	}
@@ -49,7 +49,7 @@ func newPlacer(manifests []Manifest, release string) placer {
 // namespace gives an object the release's namespace. A kind that neither Kubernetes
 // has nor the chart defines stays as it is: its scope is not known here.
 func (p placer) namespace(fields map[string]any) {
-	metadata, ok := fields["metadata"].(map[string]any)
+	metadata, ok := fields[metadataKey].(map[string]any)
 	if own, _ := metadata["namespace"].(string); !ok || own != "" || !p.namespaced(fields) {
 		return
 	}
@@ -57,7 +57,7 @@ func (p placer) namespace(fields map[string]any) {
 }
 
 func (p placer) namespaced(fields map[string]any) bool {
-	kind, _ := fields["kind"].(string)
+	kind, _ := fields[kindKey].(string)
 	version, _ := fields["apiVersion"].(string)
 	group, _, found := strings.Cut(version, "/")
 	if !found {
@@ -72,7 +72,7 @@ func (p placer) namespaced(fields map[string]any) bool {
 // trim removes the descriptions of a CustomResourceDefinition: they are most of its
 // size, and only people read them.
 func trim(fields map[string]any) {
-	if fields["kind"] != crdKind {
+	if fields[kindKey] != crdKind {
 		return
 	}
 	spec, _ := fields["spec"].(map[string]any)
