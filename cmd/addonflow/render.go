@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/yaml"
 
@@ -33,6 +34,8 @@ type renderOptions struct {
 	values     string
 	hosting    string
 	version    string
+	labels     map[string]string
+	claims     map[string]string
 	output     string
 }
 
@@ -62,8 +65,10 @@ add-on's default configuration.`,
 	cmd.Flags().StringSliceVar(&o.placements, "placement", nil, "Install placement, namespace/name, that selects the cluster; may be repeated.")
 	cmd.Flags().StringVar(&o.addOn, "add-on", "", "Render this add-on alone.")
 	cmd.Flags().StringVar(&o.registries, "image-registries", "", "Value of the ManagedCluster's image-registries annotation.")
-	cmd.Flags().StringVar(&o.values, "values", "", "Value of the ManagedClusterAddOn's values annotation, for a package.")
 	cmd.Flags().StringVar(&o.hosting, "hosting-cluster", "", "Hosting cluster, for what the add-on is in hosted mode.")
+	cmd.Flags().StringVar(&o.values, "values", "", "Value of the ManagedClusterAddOn's values annotation.")
+	cmd.Flags().StringToStringVar(&o.labels, "cluster-label", nil, "Label of the cluster, name=value, for {{CLUSTER_LABEL_name}}; may be repeated.")
+	cmd.Flags().StringToStringVar(&o.claims, "cluster-claim", nil, "Claim of the cluster, name=value, for {{CLUSTER_CLAIM_name}}; may be repeated.")
 	cmd.Flags().StringVar(&o.version, "kube-version", "v1.33.0", "Kubernetes version of the cluster, for a package.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", outputObjects, "What to print: "+outputObjects+" or "+outputWorks+".")
 	return offline(cmd)
@@ -131,7 +136,7 @@ func (o *renderOptions) render(addOn render.AddOn, placements []v1alpha1.Placeme
 	if err != nil {
 		return err
 	}
-	rendered, err := renderer.Render(render.Cluster{Name: o.cluster, Placements: selecting, ImageRegistries: o.registries, Values: o.values, KubeVersion: o.version, Hosting: o.hosting})
+	rendered, err := renderer.Render(o.inputs(selecting))
 	if err != nil {
 		return err
 	}
@@ -143,6 +148,18 @@ func (o *renderOptions) render(addOn render.AddOn, placements []v1alpha1.Placeme
 		return err
 	}
 	return o.print(objects)
+}
+
+// inputs is the cluster that the flags describe.
+func (o *renderOptions) inputs(selecting []v1alpha1.PlacementReference) render.Cluster {
+	c := render.Cluster{
+		Name: o.cluster, Placements: selecting, ImageRegistries: o.registries,
+		Values: o.values, KubeVersion: o.version, Labels: o.labels, Hosting: o.hosting,
+	}
+	for name, value := range o.claims {
+		c.Claims = append(c.Claims, clusterv1.ManagedClusterClaim{Name: name, Value: value})
+	}
+	return c
 }
 
 // inOrder sorts the placements as the add-on declares them, because the last one that
