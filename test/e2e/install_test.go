@@ -69,6 +69,10 @@ var _ = Describe("Installing", func() {
 		s.reconcile()
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Consistently(s.installed, "3s").Should(Equal([]string{all[0], all[2], all[3]}))
+		kept := s.addOnOf(all[3])
+		Expect(kept.UID).To(Equal(handMade.UID), "rolled out to, and never made anew")
+		Expect(kept.OwnerReferences).To(BeEmpty())
+		Expect(kept.Labels).NotTo(HaveKey(v1alpha1.ManagedByLabel))
 	})
 
 	It("Row 26: nothing where the ManagedCluster disables automatic installation", func(ctx SpecContext) {
