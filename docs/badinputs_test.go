@@ -131,6 +131,7 @@ func badInputs() []struct {
 			{"days as a deadline", rollout, "progressDeadline: 30m", "progressDeadline: 5d"},
 			{"days as a soak", rollout, "minSuccessTime: 10m", "minSuccessTime: 5d"},
 			{"two stages of one name", rollout, "name: everyone", "name: canary"},
+			{"labels beside placements", rollout, "  stages:", "  clusterLabelSelector: {matchLabels: {region: eu}}\n  stages:"},
 		}},
 		{"Health", []badInput{
 			{"a prober that is none", rollout, "spec:\n", "spec:\n  health: {prober: Pods}\n"},
