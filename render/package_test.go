@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -369,4 +370,41 @@ func TestPackageInHostedMode(t *testing.T) {
 			t.Errorf("hosted on %q: %v, want %s", hosting, got, want)
 		}
 	}
+}
+
+// TestProperty_PackageSharedIsAlone: whatever a cluster is called, what it gets of a
+// shared rendering is what it would get of one of its own.
+func TestProperty_PackageSharedIsAlone(t *testing.T) {
+	const settings = "hello/chart/templates/settings.yaml"
+	commit := packagedHello().with(settings, `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Values.clusterName }}-settings", labels: {cluster: {{ .Values.clusterName }}-k}}
+data:
+  plain: x{{ .Values.clusterName }}
+  quoted: {{ quote .Values.clusterName }}
+  after: "{{ .Values.clusterName }}n"
+  url: {{ printf "https://%s.example.com" .Values.clusterName }}
+  nested: |
+    {{- toYaml (dict "cluster" .Values.clusterName "list" (list .Values.clusterName)) | nindent 4 }}
+`)
+	r := newRenderer(t, loadPackaged(t, commit).Content)
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(
+			rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?`),
+			rapid.SampledFrom([]string{"y", "n", "on", "off", "o", "no", "null", "true", "tru", "1e3", "0x1f", "2020-01-01", "123", "e", "es"}),
+		).Draw(t, "name")
+		c := Cluster{Name: name, KubeVersion: "v1.33.0"}
+		shared, err := r.Render(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := r.assignmentFor(c)
+		alone, err := r.renderAlone(a, c.facts(a), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := alone.rendered(c, []byte(name)).Digest; shared.Digest != want {
+			t.Fatalf("shared gives %s, alone gives %s", shared.Digest, want)
+		}
+	})
 }
