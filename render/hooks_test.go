@@ -106,7 +106,7 @@ func reported(t *testing.T, condition string, values map[string]map[string]strin
 	t.Helper()
 	work := hookWorksFor(t, contentOf(t, hookedTemplate, ""), Cluster{Name: "cluster1"})[0]
 	work.Generation = 2
-	for _, c := range strings.Fields(condition) {
+	for c := range strings.FieldsSeq(condition) {
 		name, status, _ := strings.Cut(c, "=")
 		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{
 			Type: name, Status: metav1.ConditionStatus(status), ObservedGeneration: 2, Message: "no such namespace",
@@ -134,17 +134,18 @@ func TestRow57HooksComplete(t *testing.T) {
 	pod := func(phase string) map[string]string {
 		return map[string]string{"addonflow.digest": "DIGEST", "PodPhase": phase}
 	}
-	job := func(more ...string) map[string]string {
+	job := func(values ...string) map[string]string {
 		out := map[string]string{"addonflow.digest": "DIGEST"}
-		for i := 0; i < len(more); i += 2 {
-			out[more[i]] = more[i+1]
+		for _, value := range values {
+			name, said, _ := strings.Cut(value, "=")
+			out[name] = said
 		}
 		return out
 	}
 	all := func(job, label, legacy map[string]string) map[string]map[string]string {
 		return map[string]map[string]string{"clean-cluster1": job, "label": label, "legacy": legacy}
 	}
-	done := job("JobComplete", "True")
+	done := job("JobComplete=True")
 	cases := map[string]struct {
 		reason, conditions string
 		values             map[string]map[string]string
@@ -155,7 +156,7 @@ func TestRow57HooksComplete(t *testing.T) {
 		"refused":      {"it may come yet", "Applied=False", nil, HookObservation{Reason: "not applied: no such namespace"}},
 		"unavailable":  {"OCM asks for it", "Applied=True Available=False", all(done, pod("Succeeded"), pod("Succeeded")), HookObservation{Reason: "waiting for the agent to report"}},
 		"running":      {"all of them must", here, all(done, pod("Running"), pod("Succeeded")), HookObservation{Reason: "Pod label has not completed"}},
-		"not complete": {"", here, all(job("JobComplete", "False"), pod("Succeeded"), pod("Succeeded")), HookObservation{Reason: "Job clean-cluster1 has not completed"}},
+		"not complete": {"", here, all(job("JobComplete=False"), pod("Succeeded"), pod("Succeeded")), HookObservation{Reason: "Job clean-cluster1 has not completed"}},
 		"silent":       {"", here, all(nil, pod("Succeeded"), pod("Succeeded")), HookObservation{Reason: "Job clean-cluster1 has not been reported"}},
 		"older": {
 			"a Job of that name from before says nothing of this one", here,
@@ -164,7 +165,7 @@ func TestRow57HooksComplete(t *testing.T) {
 		},
 		"failed job": {
 			"in its own words, on one line", here,
-			all(job("addonflow.failed", "True", "addonflow.reason", "BackoffLimitExceeded", "addonflow.message", "too\nmany"), pod("Running"), pod("Succeeded")),
+			all(job("addonflow.failed=True", "addonflow.reason=BackoffLimitExceeded", "addonflow.message=too\nmany"), pod("Running"), pod("Succeeded")),
 			HookObservation{Failed: true, Reason: "Job clean-cluster1 failed: BackoffLimitExceeded: too many"},
 		},
 		"failed pod": {"has nothing to say", here, all(done, pod("Succeeded"), pod("Failed")), HookObservation{Failed: true, Reason: "Pod legacy failed: no reason given"}},

@@ -41,9 +41,9 @@ func held(works []*workv1.ManifestWork) map[string][]string {
 }
 
 // hostedWorks are the deploy works of cluster1 on a hosting cluster, and those to remove.
-func hostedWorks(t *testing.T, template, host string, existing ...*workv1.ManifestWork) (desired, gone []*workv1.ManifestWork) {
+func hostedWorks(t *testing.T, host string, existing ...*workv1.ManifestWork) (desired, gone []*workv1.ManifestWork) {
 	t.Helper()
-	desired, gone, err := renderedFor(t, contentOf(t, template, ""), Cluster{Name: "cluster1", Hosting: host}).Works(owner, existing)
+	desired, gone, err := renderedFor(t, contentOf(t, hostedTemplate, ""), Cluster{Name: "cluster1", Hosting: host}).Works(owner, existing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +51,13 @@ func hostedWorks(t *testing.T, template, host string, existing ...*workv1.Manife
 }
 
 func TestRow58HostedManifestLocation(t *testing.T) {
-	atHome, _ := hostedWorks(t, hostedTemplate, "")
+	atHome, _ := hostedWorks(t, "")
 	if diff := cmp.Diff(map[string][]string{
 		"cluster1/addon-hello-deploy-0": {"agent-cluster1", "both", "labelled", "nowhere", "plain"},
 	}, held(atHome)); diff != "" {
 		t.Errorf("the default mode knows no location (-want +got):\n%s", diff)
 	}
-	hosted, _ := hostedWorks(t, hostedTemplate, "host")
+	hosted, _ := hostedWorks(t, "host")
 	if diff := cmp.Diff(map[string][]string{
 		"cluster1/addon-hello-deploy-0":              {"both", "plain"},
 		"host/addon-hello-deploy-hosting-cluster1-0": {"agent-cluster1", "labelled"},
@@ -74,7 +74,7 @@ func TestRow58HostedManifestLocation(t *testing.T) {
 }
 
 func TestRow49HostingWorks(t *testing.T) {
-	works, _ := hostedWorks(t, hostedTemplate, "host")
+	works, _ := hostedWorks(t, "host")
 	hosting := works[1]
 	want := map[string]string{addonNameLabel: "hello", "open-cluster-management.io/addon-namespace": "cluster1", "addonflow.io/managed-by": "addonflow"}
 	if diff := cmp.Diff(want, hosting.Labels); diff != "" {
@@ -97,7 +97,7 @@ func TestRow49HostingWorks(t *testing.T) {
 }
 
 func TestRow58VerifiedOnBothClusters(t *testing.T) {
-	works, _ := hostedWorks(t, hostedTemplate, "host")
+	works, _ := hostedWorks(t, "host")
 	for _, w := range works {
 		w.Generation = 1
 		for _, c := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
@@ -114,8 +114,8 @@ func TestRow58VerifiedOnBothClusters(t *testing.T) {
 }
 
 func TestRow58MoveOfTheHostingCluster(t *testing.T) {
-	before, _ := hostedWorks(t, hostedTemplate, "host")
-	after, gone := hostedWorks(t, hostedTemplate, "other", before...)
+	before, _ := hostedWorks(t, "host")
+	after, gone := hostedWorks(t, "other", before...)
 	if diff := cmp.Diff([]string{"host/addon-hello-deploy-hosting-cluster1-0"}, keysOf(gone)); diff != "" {
 		t.Errorf("removed (-want +got):\n%s", diff)
 	}
@@ -126,13 +126,13 @@ func TestRow58MoveOfTheHostingCluster(t *testing.T) {
 	if digest(before) == digest(after) {
 		t.Error("a move is a change like any other: it takes its turn")
 	}
-	home, gone := hostedWorks(t, hostedTemplate, "", before...)
+	home, gone := hostedWorks(t, "", before...)
 	if len(gone) != 1 || len(held(home)["cluster1/addon-hello-deploy-0"]) != 5 {
 		t.Errorf("back home: %v, removed %v", held(home), keysOf(gone))
 	}
 	others := before[1].DeepCopy()
 	others.Labels["open-cluster-management.io/addon-namespace"] = "cluster2"
-	if _, gone := hostedWorks(t, hostedTemplate, "other", others); len(gone) != 0 {
+	if _, gone := hostedWorks(t, "other", others); len(gone) != 0 {
 		t.Errorf("the work of another cluster is taken for its own: %v", keysOf(gone))
 	}
 }
@@ -146,11 +146,11 @@ func TestRow58NothingToDeploy(t *testing.T) {
 }
 
 func TestRow58HostedOnItself(t *testing.T) {
-	works, _ := hostedWorks(t, hostedTemplate, "cluster1")
+	works, _ := hostedWorks(t, "cluster1")
 	if diff := cmp.Diff([]string{"cluster1/addon-hello-deploy-0", "cluster1/addon-hello-deploy-hosting-cluster1-0"}, keysOf(works)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	again, gone := hostedWorks(t, hostedTemplate, "cluster1", works...)
+	again, gone := hostedWorks(t, "cluster1", works...)
 	if len(again) != 2 || len(gone) != 0 {
 		t.Errorf("again: %v, removed %v", keysOf(again), keysOf(gone))
 	}

@@ -144,15 +144,23 @@ func (p *planner) settleEntry(u *unit) {
 		u.state, u.reason = Failed, orElse(u.c.Health.Reason, "it reported a failure")
 	case e.covered && at && u.c.Health.State == HealthVerified:
 		p.finish(u)
-	case u.c.Blocked != "" && !at:
-		u.state, u.reason = Failed, bounded(u.c.Blocked)
 	case !u.c.Reachable:
 		p.settleLost(u, at)
 	case !at:
-		p.progressing(u, Admitted, "admitted, its works are being written")
+		p.settleUnwritten(u)
 	default:
 		p.settleFeedback(u)
 	}
+}
+
+// settleUnwritten is the state of a reachable cluster whose works are not at the
+// revision. One whose works cannot be written has failed: waiting mends nothing.
+func (p *planner) settleUnwritten(u *unit) {
+	if u.c.Blocked != "" {
+		u.state, u.reason = Failed, bounded(u.c.Blocked)
+		return
+	}
+	p.progressing(u, Admitted, "admitted, its works are being written")
 }
 
 // setTarget notes whether the entry's content is the target's for this cluster.

@@ -26,50 +26,52 @@ func departing(clusters ...rollout.Cluster) rollout.Input {
 	return in
 }
 
-func TestDeparture(t *testing.T) {
-	now := departing().Now
-	leaving := func(name string, overdueAt time.Time) rollout.Cluster {
-		return rollout.Cluster{
-			Name: name, Installed: rollout.Deleting, Reachable: true, Running: "v1",
-			Departure: rollout.Departure{Reason: "pre-delete hook: Job " + name + " has not completed", OverdueAt: overdueAt},
-		}
+// leaving is a cluster that is being deleted and waits for its hook.
+func leaving(name string, overdueAt time.Time) rollout.Cluster {
+	return rollout.Cluster{
+		Name: name, Installed: rollout.Deleting, Reachable: true, Running: "v1",
+		Departure: rollout.Departure{Reason: "pre-delete hook: Job " + name + " has not completed", OverdueAt: overdueAt},
 	}
-	t.Run("in time", func(t *testing.T) {
-		plan, err := rollout.New(departing(leaving("a", now.Add(time.Minute))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if plan.Overdue != "" || strings.Contains(plan.Message, "removed") || len(plan.Failing) != 0 {
-			t.Errorf("nothing to report yet: %q, %v", plan.Message, plan.Failing)
-		}
-		if !plan.RecheckAt.Equal(now.Add(time.Minute)) {
-			t.Errorf("looks again at %s", plan.RecheckAt)
-		}
-		if c, _ := plan.Why("a"); c.State != rollout.Removing || c.Reason != "pre-delete hook: Job a has not completed" {
-			t.Errorf("why: %+v", c)
-		}
-	})
-	t.Run("overdue", func(t *testing.T) {
-		plan, err := rollout.New(departing(leaving("a", now), leaving("b", now.Add(-time.Hour)), leaving("c", now.Add(time.Hour))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		const want = "2 not removed yet (a: pre-delete hook: Job a has not completed; b: pre-delete hook: Job b has not completed)"
-		if plan.Overdue != want || !strings.HasSuffix(plan.Message, ", "+want) {
-			t.Errorf("got %q in %q", plan.Overdue, plan.Message)
-		}
-		if plan.Phase != v1alpha1.PhaseSucceeded || plan.Outcome != rollout.Success {
-			t.Errorf("the content is none the worse for it: %s, %s", plan.Phase, plan.Outcome)
-		}
-		if len(plan.Failing) != 2 || plan.Failing[0].Cluster != "a" {
-			t.Errorf("failing: %v", plan.Failing)
-		}
-		said := rollout.Summarise(plan)
-		last := said[len(said)-1]
-		if last.Context != rollout.OverdueContext || last.State != rollout.Failure || last.Description != want {
-			t.Errorf("the commit is told %+v", last)
-		}
-	})
+}
+
+func TestDepartureInTime(t *testing.T) {
+	now := departing().Now
+	plan, err := rollout.New(departing(leaving("a", now.Add(time.Minute))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Overdue != "" || strings.Contains(plan.Message, "removed") || len(plan.Failing) != 0 {
+		t.Errorf("nothing to report yet: %q, %v", plan.Message, plan.Failing)
+	}
+	if !plan.RecheckAt.Equal(now.Add(time.Minute)) {
+		t.Errorf("looks again at %s", plan.RecheckAt)
+	}
+	if c, _ := plan.Why("a"); c.State != rollout.Removing || c.Reason != "pre-delete hook: Job a has not completed" {
+		t.Errorf("why: %+v", c)
+	}
+}
+
+func TestDepartureOverdue(t *testing.T) {
+	now := departing().Now
+	plan, err := rollout.New(departing(leaving("a", now), leaving("b", now.Add(-time.Hour)), leaving("c", now.Add(time.Hour))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "2 not removed yet (a: pre-delete hook: Job a has not completed; b: pre-delete hook: Job b has not completed)"
+	if plan.Overdue != want || !strings.HasSuffix(plan.Message, ", "+want) {
+		t.Errorf("got %q in %q", plan.Overdue, plan.Message)
+	}
+	if plan.Phase != v1alpha1.PhaseSucceeded || plan.Outcome != rollout.Success {
+		t.Errorf("the content is none the worse for it: %s, %s", plan.Phase, plan.Outcome)
+	}
+	if len(plan.Failing) != 2 || plan.Failing[0].Cluster != "a" {
+		t.Errorf("failing: %v", plan.Failing)
+	}
+	said := rollout.Summarise(plan)
+	last := said[len(said)-1]
+	if last.Context != rollout.OverdueContext || last.State != rollout.Failure || last.Description != want {
+		t.Errorf("the commit is told %+v", last)
+	}
 }
 
 func TestBlockedClusterIsFailedAndMended(t *testing.T) {

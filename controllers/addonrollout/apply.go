@@ -190,6 +190,11 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 	if err != nil {
 		return err
 	}
+	return d.bring(ctx, m, p, addOn)
+}
+
+// bring writes what an installed cluster is to have, or says why it gets nothing.
+func (d *round) bring(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	switch {
 	case m.hindered != nil:
 		return d.hinder(ctx, addOn, *m.hindered)

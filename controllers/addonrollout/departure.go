@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -227,54 +228,60 @@ func (d *round) depart(ctx context.Context, m *member) error {
 	return err
 }
 
+// missing reports whether hooks are still to be started.
+func (h hookState) missing() bool { return !h.done() && h.work == nil }
+
 // writeHooks creates the hook works that are missing. One that is there is left as it
 // is: what it runs cannot be changed.
 func (d *round) writeHooks(ctx context.Context, m *member, dep *departure) error {
-	missing := func(h hookState) bool { return !h.done() && h.work == nil }
-	if !missing(dep.managed) && !missing(dep.hosting) {
+	if !dep.managed.missing() && !dep.hosting.missing() {
 		return nil
 	}
+	works, err := d.hookWorks(ctx, m, *dep)
+	if err != nil {
+		return fmt.Errorf("cannot render the pre-delete hooks: %w", err)
+	}
+	for name, h := range map[string]*hookState{
+		render.PreDeleteWorkName(d.o.rollout.Name):                &dep.managed,
+		render.HostingPreDeleteWorkName(d.o.rollout.Name, m.name): &dep.hosting,
+	} {
+		if !h.missing() {
+			continue
+		}
+		i := slices.IndexFunc(works, func(w *workv1.ManifestWork) bool { return w.Name == name })
+		if i < 0 {
+			h.wanted = false // a finalizer of content before this one, which has no such hook
+			continue
+		}
+		if err := d.Client.Create(ctx, works[i]); err != nil {
+			return fmt.Errorf("cannot create work %s: %w", name, err)
+		}
+		d.works.create(works[i])
+		h.work, h.said = works[i], render.ObserveHook(works[i])
+	}
+	return nil
+}
+
+// hookWorks renders the hooks of what runs on the cluster.
+func (d *round) hookWorks(ctx context.Context, m *member, dep departure) ([]*workv1.ManifestWork, error) {
 	if m.hindered != nil {
-		return fmt.Errorf("cannot render the pre-delete hooks: %s", m.hindered.message)
+		return nil, errors.New(m.hindered.message)
 	}
 	revision := d.departsFrom(m)
 	renderer, err := d.o.revisions.get(ctx, revision)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	input := m.renderInput()
-	input.Hosting = m.hostedBy(d.o.rollout.Name)
-	if !dep.hosting.wanted && !slices.Contains(m.addOn.Finalizers, addonv1alpha1.AddonHostingManifestFinalizer) {
-		input.Hosting = ""
+	input.Hosting = ""
+	if dep.hosting.wanted || slices.Contains(m.addOn.Finalizers, addonv1alpha1.AddonHostingManifestFinalizer) {
+		input.Hosting = m.hostedBy(d.o.rollout.Name)
 	}
 	rendered, err := renderer.Render(input)
 	if err != nil {
-		return fmt.Errorf("cannot render the pre-delete hooks: %w", err)
+		return nil, err
 	}
-	works, err := rendered.HookWorks(d.ownerOf(m.addOn, revision))
-	if err != nil {
-		return fmt.Errorf("cannot render the pre-delete hooks: %w", err)
-	}
-	found := map[bool]bool{}
-	for _, w := range works {
-		h, managed := &dep.hosting, w.Name == render.PreDeleteWorkName(d.o.rollout.Name)
-		if managed {
-			h = &dep.managed
-		}
-		found[managed] = true
-		if !missing(*h) {
-			continue
-		}
-		if err := d.Client.Create(ctx, w); err != nil {
-			return fmt.Errorf("cannot create work %s: %w", w.Name, err)
-		}
-		d.works.create(w)
-		h.work, h.said = w, render.ObserveHook(w)
-	}
-	// A finalizer of content before this one: what runs there has no such hook.
-	dep.managed.wanted = dep.managed.wanted && (found[true] || !missing(dep.managed))
-	dep.hosting.wanted = dep.hosting.wanted && (found[false] || !missing(dep.hosting))
-	return nil
+	return rendered.HookWorks(d.ownerOf(m.addOn, revision))
 }
 
 // departsFrom is the revision whose hooks are run: what runs on the cluster, and where

@@ -34,9 +34,9 @@ const hookText = `      - apiVersion: batch/v1
 `
 
 // hooked is the add-on at v1 with one more manifest, a hook whose image has the tag.
-func (s *scene) hooked(manifest, tag string) map[string]string {
+func (s *scene) hooked(tag string) map[string]string {
 	tree := s.tree("v1", "")
-	tree["addons/template.yaml"] += strings.NewReplacer("ADDON", s.addOn, "TAG", tag).Replace(manifest)
+	tree["addons/template.yaml"] += strings.NewReplacer("ADDON", s.addOn, "TAG", tag).Replace(hookText)
 	return tree
 }
 
@@ -118,7 +118,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		all := clusters(3)
 		s := newScene(ctx, "hook", all[:2])
 		s.handMade(all[2], nil)
-		s.deliver("v1", s.hooked(hookText, "v1"))
+		s.deliver("v1", s.hooked("v1"))
 		for _, name := range all {
 			Expect(world.Fleet.Objects(name)).NotTo(ContainElement(HaveSuffix("hook-cleanup")), "it waits for the removal")
 			Expect(s.addOnOf(name).Finalizers).To(Equal([]string{addonv1alpha1.AddonPreDeleteHookFinalizer}))
@@ -148,7 +148,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		s := newScene(ctx, "stuck", all[:1])
 		s.handMade(all[1], nil)
 		s.handMade(all[2], nil)
-		sha := s.deliver("v1", s.hooked(hookText, "fails"))
+		sha := s.deliver("v1", s.hooked("fails"))
 		world.Fleet.Hold(all[2])
 		DeferCleanup(func() { world.Fleet.Release(all[2]) })
 
@@ -182,7 +182,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		all := clusters(2)
 		s := newScene(ctx, "away", all[:1])
 		s.handMade(all[1], nil)
-		s.deliver("v1", s.hooked(hookText, "v1"))
+		s.deliver("v1", s.hooked("v1"))
 		Expect(world.Fleet.Disappear(ctx, all[1])).To(Succeed())
 		s.discard(all[1], metav1.DeletePropagationBackground)
 		Eventually(func() string { return s.rollout().Status.Message }).Should(And(
@@ -194,7 +194,7 @@ var _ = Describe("Pre-delete hooks", func() {
 	It("run on every cluster of an add-on that leaves Git, and leave nothing behind", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "leaving", all)
-		s.deliver("v1", s.hooked(hookText, "v1"))
+		s.deliver("v1", s.hooked("v1"))
 		for _, name := range all {
 			world.Fleet.Hold(name)
 			DeferCleanup(func() { world.Fleet.Release(name) })
@@ -222,7 +222,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		s := newScene(ctx, "comes", all)
 		s.deliver("v1", s.tree("v1", ""))
 		Expect(s.addOnOf(all[0]).Finalizers).To(BeEmpty())
-		s.deliver("with a hook", s.hooked(hookText, "v1"))
+		s.deliver("with a hook", s.hooked("v1"))
 		Expect(s.addOnOf(all[0]).Finalizers).To(Equal([]string{addonv1alpha1.AddonPreDeleteHookFinalizer}))
 		s.deliver("without", s.tree("v1", ""))
 		Eventually(func() []string { return s.addOnOf(all[0]).Finalizers }).Should(BeEmpty())
