@@ -150,20 +150,28 @@ func (f finder) built(ctx context.Context) (Assets, error) {
 		return Assets{}, err
 	}
 	for _, t := range targets {
-		if !t.stale() {
-			continue
-		}
-		fmt.Fprintf(f.out, "hub: building %s from Go modules, %s, once\n", t.name, t.expected)
-		started := time.Now()
-		if err := f.build(ctx, t, f.out); err != nil {
-			return Assets{}, fmt.Errorf("cannot build %s: %w; to see it fail alone: %s", t.name, err, t.command())
-		}
-		if err := t.writeStamp(); err != nil {
+		if err := f.buildOnce(ctx, t); err != nil {
 			return Assets{}, err
 		}
-		fmt.Fprintf(f.out, "hub: built %s in %s\n", t.name, time.Since(started).Round(time.Second))
 	}
 	return assets(f.buildDir(), "build"), nil
+}
+
+// buildOnce builds what is stale. The caller has the lock.
+func (f finder) buildOnce(ctx context.Context, t target) error {
+	if !t.stale() {
+		return nil
+	}
+	fmt.Fprintf(f.out, "hub: building %s from Go modules, %s, once\n", t.name, t.expected)
+	started := time.Now()
+	if err := f.build(ctx, t, f.out); err != nil {
+		return fmt.Errorf("cannot build %s: %w; to see it fail alone: %s", t.name, err, t.command())
+	}
+	if err := t.writeStamp(); err != nil {
+		return err
+	}
+	fmt.Fprintf(f.out, "hub: built %s in %s\n", t.name, time.Since(started).Round(time.Second))
+	return nil
 }
 
 // buildDir has setup-envtest's layout, so that `setup-envtest use -i --bin-dir

@@ -1,0 +1,131 @@
+package ocm
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/fleet"
+)
+
+var update = flag.Bool("update", false, "write testdata/differences.txt")
+
+const differencesFile = "testdata/differences.txt"
+
+// memberNames are the clusters of both hubs; the first is the canary.
+func memberNames() []string { return []string{"cluster-001", "cluster-002"} }
+
+// startWorld starts a hub with two simulated clusters, and stops it with the spec.
+func startWorld(ctx SpecContext, flags ...string) (*demo.World, demo.WorldOptions) {
+	GinkgoHelper()
+	options := demo.WorldOptions{
+		Binary: addonflow, Clusters: memberNames(), Canaries: memberNames()[:1], Output: GinkgoWriter,
+		Fleet:         fleet.Options{DeadlineAfter: time.Second},
+		OperatorFlags: append([]string{"--concurrent=8"}, flags...),
+	}
+	w, err := demo.StartWorld(ctx, options)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(w.Stop()).To(Succeed()) })
+	return w, options
+}
+
+var _ = Describe("The same add-ons", func() {
+	It("become the same works and statuses under OCM's addon-manager and under AddonFlow", func(ctx SpecContext) {
+		files := corpus()
+		Expect(len(files)).To(BeNumerically(">=", 30))
+
+		theirs, _ := startWorld(ctx)
+		furnish(ctx, theirs, files)
+		for _, f := range files {
+			inGit, _ := f.declared()
+			apply(ctx, theirs.Client, inGit...)
+		}
+		startOCM("addon-manager", theirs.Kubeconfig)
+
+		mine, options := startWorld(ctx, "--addon-manager=replace")
+		furnish(ctx, mine, files)
+		_, err := mine.Repo.Commit("the corpus", tree(files))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(mine.Client.Create(ctx, corpusSource(mine))).To(Succeed())
+		Expect(mine.StartOperator(options)).To(Succeed())
+
+		for _, f := range files {
+			awaitAvailable(ctx, theirs.Client, f, "OCM")
+			awaitAvailable(ctx, mine.Client, f, "AddonFlow")
+		}
+		compare(ctx, files, theirs.Client, mine.Client)
+	}, SpecTimeout(10*time.Minute))
+})
+
+// furnish writes what the hub's admins write, and what clusters say of themselves.
+func furnish(ctx SpecContext, w *demo.World, files []corpusFile) {
+	GinkgoHelper()
+	Expect(w.Fleet.AddClusters(ctx, fleet.Cluster{Name: memberNames()[1], Annotations: map[string]string{
+		"open-cluster-management.io/image-registries": `{"registries":[{"source":"quay.io/annotated","mirror":"mirror.example.com/annotated"}]}`,
+	}})).To(Succeed())
+	for _, f := range files {
+		_, onHub := f.declared()
+		apply(ctx, w.Client, onHub...)
+	}
+}
+
+// corpusSource declares the corpus, without a forge.
+func corpusSource(w *demo.World) *v1alpha1.AddOnSource {
+	return &v1alpha1.AddOnSource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "corpus"},
+		Spec: v1alpha1.AddOnSourceSpec{
+			URL: w.Repo.URL(), Reference: &v1alpha1.GitReference{Branch: "main"}, Path: "addons",
+			Interval: metav1.Duration{Duration: time.Hour},
+		},
+	}
+}
+
+// awaitAvailable waits until every cluster of an add-on reports its health.
+func awaitAvailable(ctx SpecContext, c client.Client, f corpusFile, who string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		var list addonv1alpha1.ManagedClusterAddOnList
+		g.Expect(c.List(ctx, &list, client.MatchingFields{"metadata.name": f.name})).To(Succeed())
+		g.Expect(list.Items).NotTo(BeEmpty())
+		for i := range list.Items {
+			available := false
+			for _, condition := range list.Items[i].Status.Conditions {
+				available = available || condition.Type == "Available" && condition.Status == metav1.ConditionTrue
+			}
+			g.Expect(available).To(BeTrue(), "%s on %s: %+v", f.name, list.Items[i].Namespace, list.Items[i].Status)
+		}
+	}).Should(Succeed(), who+", "+f.name)
+}
+
+// compare holds every difference against the deliberate ones in differencesFile.
+func compare(ctx SpecContext, files []corpusFile, theirs, mine client.Client) {
+	GinkgoHelper()
+	var text strings.Builder
+	for _, f := range files {
+		lines := difference(seenOf(ctx, theirs, f.name), seenOf(ctx, mine, f.name))
+		fmt.Fprintf(&text, "== %s\n", f.name)
+		if f.differs != "" {
+			fmt.Fprintf(&text, "   %s\n", f.differs)
+		}
+		for _, line := range lines {
+			fmt.Fprintln(&text, line)
+		}
+	}
+	if *update {
+		Expect(os.MkdirAll("testdata", 0o755)).To(Succeed())
+		Expect(os.WriteFile(differencesFile, []byte(text.String()), 0o644)).To(Succeed())
+	}
+	want, err := os.ReadFile(differencesFile)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(text.String()).To(Equal(string(want)), "run with -update, and say in the corpus why it differs")
+}
