@@ -30,7 +30,7 @@ func startWorld(ctx SpecContext, flags ...string) (*demo.World, demo.WorldOption
 	GinkgoHelper()
 	options := demo.WorldOptions{
 		Binary: addonflow, Clusters: memberNames(), Canaries: memberNames()[:1], Output: GinkgoWriter,
-		Fleet:         fleet.Options{DeadlineAfter: time.Second},
+		Fleet:         fleet.Options{DeadlineAfter: time.Second, Namespaces: []string{"addon-here", "somewhere-else", "elsewhere"}},
 		OperatorFlags: append([]string{"--concurrent=8"}, flags...),
 	}
 	w, err := demo.StartWorld(ctx, options)

@@ -1,0 +1,129 @@
+package ocm
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/demo"
+)
+
+// quietWindow is how long nobody may write once things have settled.
+const quietWindow = 2 * time.Minute
+
+var _ = Describe("OCM's addon-manager and AddonFlow on one hub", func() {
+	It("each run their own add-ons and write nothing at rest", func(ctx SpecContext) {
+		w, options := startWorld(ctx)
+		apply(ctx, w.Client, greeter("theirs", "v1")...)
+		startOCM("addon-manager", w.Kubeconfig)
+		Expect(w.StartOperator(options)).To(Succeed())
+		sha := commit(ctx, w, "mine", "v1")
+		awaitPhase(ctx, w, "mine", sha, v1alpha1.PhaseSucceeded)
+		awaitAvailable(ctx, w.Client, corpusFile{name: "theirs"}, "OCM")
+		awaitAvailable(ctx, w.Client, corpusFile{name: "mine"}, "AddonFlow")
+
+		By("settling: ten seconds without a write")
+		var settled map[string]string
+		Eventually(func(g Gomega) {
+			settled = versions(ctx, w.Client)
+			g.Consistently(func() map[string]string { return versions(ctx, w.Client) }, "10s", "1s").Should(Equal(settled))
+		}).Should(Succeed())
+		By("two minutes without a write")
+		Consistently(func() map[string]string { return versions(ctx, w.Client) }, quietWindow, "2s").Should(Equal(settled))
+	}, SpecTimeout(10*time.Minute))
+
+	It("hand an add-on over and back: no work is rewritten, and nobody moves ahead of its turn", func(ctx SpecContext) {
+		w, options := startWorld(ctx)
+		apply(ctx, w.Client, greeter("moved", "v1")...)
+		startOCM("addon-manager", w.Kubeconfig)
+		awaitAvailable(ctx, w.Client, corpusFile{name: "moved"}, "OCM")
+		deployed := worksOf(ctx, w.Client, "moved")
+
+		By("taking over equal content")
+		Expect(w.StartOperator(options)).To(Succeed())
+		sha := commit(ctx, w, "moved", "v1")
+		awaitPhase(ctx, w, "moved", sha, v1alpha1.PhaseSucceeded)
+		Expect(written(deployed, worksOf(ctx, w.Client, "moved"))).To(BeEmpty(), "equal content writes no work")
+
+		By("changing the template in place right after, the canary held")
+		canary := memberNames()[0]
+		w.Fleet.Hold(canary)
+		sha = commit(ctx, w, "moved", "v2")
+		Eventually(func() []string { return written(deployed, worksOf(ctx, w.Client, "moved")) }).ShouldNot(BeEmpty())
+		Consistently(func() []string { return written(deployed, worksOf(ctx, w.Client, "moved")) }, "10s").
+			Should(ConsistOf(HavePrefix(canary+"/")), "only the canary moves, though OCM's addon-manager sees the new template")
+		w.Fleet.Release(canary)
+		awaitPhase(ctx, w, "moved", sha, v1alpha1.PhaseSucceeded)
+
+		By("handing it back")
+		handBack(ctx, w, greeter("moved", "v2"))
+	}, SpecTimeout(10*time.Minute))
+})
+
+// versions are the resource versions of everything that either of the two writes.
+// OCM's token infrastructure is not among it: this spec's agents use certificates.
+func versions(ctx context.Context, c client.Client) map[string]string {
+	out := map[string]string{}
+	for kind, list := range map[string]client.ObjectList{
+		"addon":   &addonv1alpha1.ManagedClusterAddOnList{},
+		"cma":     &addonv1alpha1.ClusterManagementAddOnList{},
+		"work":    &workv1.ManifestWorkList{},
+		"rollout": &v1alpha1.AddOnRolloutList{},
+		"source":  &v1alpha1.AddOnSourceList{},
+		"binding": &rbacv1.RoleBindingList{},
+	} {
+		Expect(c.List(ctx, list)).To(Succeed())
+		Expect(meta.EachListItem(list, func(item runtime.Object) error {
+			o, err := meta.Accessor(item)
+			if err == nil {
+				out[join(kind, o.GetNamespace(), o.GetName())] = o.GetResourceVersion()
+			}
+			return err
+		})).To(Succeed())
+	}
+	return out
+}
+
+// handBack gives an add-on back to OCM as docs/migrating.md says, and counts the writes.
+func handBack(ctx context.Context, w *demo.World, declared []*unstructured.Unstructured) {
+	GinkgoHelper()
+	before := worksOf(ctx, w.Client, "moved")
+	Expect(w.Operator.Stop()).To(Succeed())
+	cma := &addonv1alpha1.ClusterManagementAddOn{}
+	cma.Name = "moved"
+	Expect(w.Client.Patch(ctx, cma, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`)))).To(Succeed())
+	apply(ctx, w.Client, declared...)
+	Eventually(func(g Gomega) {
+		var list addonv1alpha1.ManagedClusterAddOnList
+		g.Expect(w.Client.List(ctx, &list, client.MatchingFields{"metadata.name": "moved"})).To(Succeed())
+		for i := range list.Items {
+			g.Expect(templateHash(&list.Items[i])).NotTo(BeEmpty(), "OCM reports the template it runs")
+		}
+	}).Should(Succeed())
+	Consistently(func(g Gomega) {
+		for key, work := range worksOf(ctx, w.Client, "moved") {
+			g.Expect(work.Generation).To(BeNumerically("<=", before[key].Generation+1), "at most one write of "+key)
+		}
+	}, "15s", "1s").Should(Succeed())
+}
+
+// templateHash is what an add-on's status says of its template.
+func templateHash(a *addonv1alpha1.ManagedClusterAddOn) string {
+	for _, r := range a.Status.ConfigReferences {
+		if r.Resource == "addontemplates" && r.DesiredConfig != nil {
+			return r.DesiredConfig.SpecHash
+		}
+	}
+	return ""
+}

@@ -1,0 +1,157 @@
+package ocm
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/demo"
+)
+
+// greeter is an add-on of one Deployment at a tag: its template and its
+// ClusterManagementAddOn, as a team that runs it with OCM has them.
+func greeter(name, tag string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	text := strings.NewReplacer("ADDON", name, "TAG", tag).Replace(greeterText)
+	return corpusFile{name: name, text: text}.objects()
+}
+
+const greeterText = `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata:
+  name: ADDON
+spec:
+  addonName: ADDON
+  agentSpec:
+    workload:
+      manifests:
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata:
+          name: ADDON
+          namespace: open-cluster-management-agent-addon
+        spec:
+          replicas: 1
+          progressDeadlineSeconds: 30
+          selector: {matchLabels: {app: ADDON}}
+          template:
+            metadata: {labels: {app: ADDON}}
+            spec:
+              containers:
+              - name: agent
+                image: example.com/ADDON:TAG
+                args: ["--cluster={{CLUSTER_NAME}}"]
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata:
+  name: ADDON
+spec:
+  supportedConfigs:
+  - group: addon.open-cluster-management.io
+    resource: addontemplates
+    defaultConfig: {name: ADDON}
+  installStrategy:
+    type: Placements
+    placements:
+    - namespace: default
+      name: all
+`
+
+// canaryFirst is the policy that goes with it.
+const canaryFirst = `apiVersion: addonflow.io/v1alpha1
+kind: AddOnRollout
+metadata:
+  name: ADDON
+spec:
+  stages:
+  - name: canary
+    placement: {namespace: default, name: canary}
+    progressDeadline: 5m
+  - name: everyone
+    placement: {namespace: default, name: all}
+    progressDeadline: 5m
+`
+
+// commit pushes the add-on at a tag and asks the operator to look.
+func commit(ctx context.Context, w *demo.World, name, tag string) string {
+	GinkgoHelper()
+	var documents []string
+	for _, o := range greeter(name, tag) {
+		text, err := yaml.Marshal(o.Object)
+		Expect(err).NotTo(HaveOccurred())
+		documents = append(documents, string(text))
+	}
+	sha, err := w.Repo.Commit(tag, map[string]string{ //nolint:contextcheck // git on this machine, at once
+		"addons/addon.yaml":   strings.Join(documents, "---\n"),
+		"addons/rollout.yaml": strings.ReplaceAll(canaryFirst, "ADDON", name),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	look(ctx, w)
+	return sha
+}
+
+// look asks the operator for a look at Git; without a source it makes one.
+func look(ctx context.Context, w *demo.World) {
+	GinkgoHelper()
+	head, err := w.Repo.Head() //nolint:contextcheck // git on this machine, at once
+	Expect(err).NotTo(HaveOccurred())
+	source := corpusSource(w)
+	source.Annotations = map[string]string{"reconcile.fluxcd.io/requestedAt": head}
+	err = w.Client.Create(ctx, source)
+	if client.IgnoreAlreadyExists(err) == nil && err != nil {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, head)
+		err = w.Client.Patch(ctx, source, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	}
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// awaitPhase waits until the rollout of a commit is in a phase.
+func awaitPhase(ctx context.Context, w *demo.World, name, sha string, phase v1alpha1.Phase) *v1alpha1.AddOnRollout {
+	GinkgoHelper()
+	ro := &v1alpha1.AddOnRollout{}
+	Eventually(func(g Gomega) {
+		g.Expect(w.Client.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: name}, ro)).To(Succeed())
+		g.Expect(ro.Status.Target).NotTo(BeNil())
+		g.Expect(ro.Status.Target.Commit).To(HaveSuffix(sha), ro.Status.Message)
+		g.Expect(ro.Status.Phase).To(Equal(phase), ro.Status.Message)
+	}).Should(Succeed())
+	return ro
+}
+
+// worksOf are the works of an add-on, by cluster and name.
+func worksOf(ctx context.Context, c client.Client, name string) map[string]*workv1.ManifestWork {
+	GinkgoHelper()
+	var list workv1.ManifestWorkList
+	Expect(c.List(ctx, &list, client.MatchingLabels{addOnNameLabel: name})).To(Succeed())
+	out := map[string]*workv1.ManifestWork{}
+	for i := range list.Items {
+		out[join(list.Items[i].Namespace, list.Items[i].Name)] = &list.Items[i]
+	}
+	return out
+}
+
+// written are the works that are not what they were, status apart: each of them was
+// written at least once.
+func written(before, after map[string]*workv1.ManifestWork) []string {
+	var out []string
+	for key, w := range after {
+		b := before[key]
+		if b == nil || b.Generation != w.Generation || fmt.Sprint(metadataOf(b)) != fmt.Sprint(metadataOf(w)) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+func metadataOf(w *workv1.ManifestWork) []any {
+	return []any{w.Labels, w.Annotations, w.OwnerReferences, w.Finalizers}
+}
