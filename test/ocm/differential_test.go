@@ -44,14 +44,6 @@ var _ = Describe("The same add-ons", func() {
 		files := corpus()
 		Expect(len(files)).To(BeNumerically(">=", 30))
 
-		theirs, _ := startWorld(ctx)
-		furnish(ctx, theirs, files)
-		for _, f := range files {
-			inGit, _ := f.declared()
-			apply(ctx, theirs.Client, inGit...)
-		}
-		startOCM("addon-manager", theirs.Kubeconfig)
-
 		mine, options := startWorld(ctx, "--addon-manager=replace")
 		furnish(ctx, mine, files)
 		_, err := mine.Repo.Commit("the corpus", tree(files))
@@ -59,6 +51,15 @@ var _ = Describe("The same add-ons", func() {
 		Expect(mine.Client.Create(ctx, corpusSource(mine))).To(Succeed())
 		Expect(mine.StartOperator(options)).To(Succeed())
 
+		awaitReady(ctx, mine)
+
+		theirs, _ := startWorld(ctx)
+		furnish(ctx, theirs, files)
+		for _, f := range files {
+			inGit, _ := f.declared()
+			apply(ctx, theirs.Client, inGit...)
+		}
+		startOCM("addon-manager", theirs.Kubeconfig)
 		for _, f := range files {
 			awaitAvailable(ctx, theirs.Client, f, "OCM")
 			awaitAvailable(ctx, mine.Client, f, "AddonFlow")
@@ -88,6 +89,17 @@ func corpusSource(w *demo.World) *v1alpha1.AddOnSource {
 			Interval: metav1.Duration{Duration: time.Hour},
 		},
 	}
+}
+
+// awaitReady waits until the commit was applied, and shows what is wrong with it if not.
+func awaitReady(ctx SpecContext, w *demo.World) {
+	GinkgoHelper()
+	source := corpusSource(w)
+	Eventually(func(g Gomega) {
+		g.Expect(w.Client.Get(ctx, client.ObjectKeyFromObject(source), source)).To(Succeed())
+		g.Expect(source.Status.Conditions).To(ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", metav1.ConditionTrue))),
+			fmt.Sprintf("%+v", source.Status.Conditions))
+	}).Should(Succeed())
 }
 
 // awaitAvailable waits until every cluster of an add-on reports its health.
