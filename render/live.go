@@ -80,6 +80,11 @@ func (r *Renderer) Supports(group, resource string) bool {
 	return slices.Contains(r.content.Supported, addonv1alpha1.ConfigGroupResource{Group: group, Resource: resource})
 }
 
+// Supported are the kinds of configuration that the add-on lists, sorted, as
+// MCA.status.supportedConfigs has them (OCM behaviour, row 13). The caller must not
+// change them.
+func (r *Renderer) Supported() []addonv1alpha1.ConfigGroupResource { return r.content.Supported }
+
 // UnsupportedMessage is what OCM says of a configuration that an add-on does not
 // list (OCM behaviour, row 12).
 func UnsupportedMessage(group, resource string) string {

@@ -48,6 +48,8 @@ type move struct {
 	reason string
 	// rendered is what the cluster is to run.
 	rendered render.Rendered
+	// supported are the kinds of configuration that the add-on lists.
+	supported []addonv1alpha1.ConfigGroupResource
 	// entry is how the agent gets to the hub.
 	entry entry
 	// mode says who maintains Available.
@@ -82,6 +84,7 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 	settled := m.state == moveDone && appliedAlready(current.Status.ConfigReferences, m)
 
 	next.ConfigReferences = configReferences(current.Status.ConfigReferences, m)
+	next.SupportedConfigs = m.supported
 	next.Registrations = m.entry.registrations
 	next.Namespace = m.rendered.Namespace
 	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: m.mode}

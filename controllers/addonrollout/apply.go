@@ -287,6 +287,7 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 		return err
 	}
 	mv := d.moveOf(m, p, addOn, rendered)
+	mv.supported = renderer.Supported()
 	mv.entry = registered
 	addOn, wrote, err := d.writeMove(ctx, m, p, addOn, mv)
 	if err != nil {

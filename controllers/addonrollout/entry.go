@@ -51,15 +51,14 @@ func (e entry) speaks(state moveState) bool {
 }
 
 // conditions is RegistrationApplied in OCM's words (OCM behaviour, row 81); nothing
-// while permissions are pending, so that a move is not written once more for it.
+// while permissions are pending, so that a move is not written once more for it. An
+// add-on without registration has none pending, and OCM's words for it are the same.
 func (e entry) conditions() []metav1.Condition {
 	c := metav1.Condition{
 		Type: conditionRegistrationApplied, Status: metav1.ConditionTrue,
 		Reason: "SetPermissionApplied", Message: "Registration of the addon agent is configured",
 	}
 	switch {
-	case len(e.registrations) == 0:
-		c.Reason = "NilRegistration"
 	case e.permissions.State == agents.Failed:
 		c.Status, c.Reason = metav1.ConditionFalse, "SetPermissionFailed"
 		c.Message = "Failed to set permission for hub agent: " + e.permissions.Message

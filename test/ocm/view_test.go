@@ -56,7 +56,9 @@ func flattenAddOn(out flat, a *addonv1alpha1.ManagedClusterAddOn) {
 	flatten(out, path+".status.configReferences", byConfig(s.ConfigReferences))
 	flatten(out, path+".status.registrations", generic(s.Registrations))
 	flatten(out, path+".status.namespace", generic(s.Namespace))
-	flatten(out, path+".status.supportedConfigs", generic(s.SupportedConfigs))
+	for _, kind := range s.SupportedConfigs { // OCM's order is that of a Go map
+		flatten(out, path+".status.supportedConfigs["+kind.Resource+"."+kind.Group+"]", true)
+	}
 	for _, condition := range s.Conditions {
 		words := strings.Join([]string{string(condition.Status), condition.Reason, condition.Message}, " ")
 		flatten(out, path+".status.conditions["+condition.Type+"]", words)
@@ -92,6 +94,7 @@ func flattenWork(out flat, w *workv1.ManifestWork) {
 		Expect(json.Unmarshal(manifest.Raw, &o.Object)).To(Succeed())
 		annotations := without(o.GetAnnotations(), ours)
 		o.SetAnnotations(annotations)
+		delete(o.Object, "status") // typed clients write its zeros
 		flatten(out, join(path, o.GetKind(), o.GetNamespace(), o.GetName()), o.Object)
 	}
 	flatten(out, path+".deleteOption", generic(w.Spec.DeleteOption))
@@ -102,20 +105,19 @@ func flattenWork(out flat, w *workv1.ManifestWork) {
 }
 
 // flattenConfig lays out what the agent is asked for one object. Our own questions have
-// names of their own; OCM's well-known status is asked by paths of ours.
+// names of their own, and cover the well-known status that OCM asks for.
 func flattenConfig(out flat, path string, config workv1.ManifestConfigOption) {
 	id := config.ResourceIdentifier
 	path = join(path, "config", id.Group, id.Resource, id.Namespace, id.Name)
-	config.ResourceIdentifier = workv1.ResourceIdentifier{}
 	var rules []workv1.FeedbackRule
 	for _, rule := range config.FeedbackRules {
 		rule.JsonPaths = slices.DeleteFunc(slices.Clone(rule.JsonPaths), func(p workv1.JsonPath) bool {
 			return strings.HasPrefix(p.Name, "addonflow.")
 		})
-		if len(rule.JsonPaths) > 0 || rule.Type == workv1.WellKnownStatusType {
+		if len(rule.JsonPaths) > 0 {
 			rules = append(rules, rule)
 		}
 	}
-	config.FeedbackRules = rules
-	flatten(out, path, generic(config))
+	flatten(out, path+".feedbackRules", generic(rules))
+	flatten(out, path+".updateStrategy", generic(config.UpdateStrategy))
 }
