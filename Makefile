@@ -42,6 +42,11 @@ hub: ## Find or build kube-apiserver and etcd for tests, demo and bench
 	$(SAY) 'hub: kube-apiserver and etcd (about five minutes on two cores if they must be built, once)'
 	@$(HUB_ASSETS); echo "$$KUBEBUILDER_ASSETS"
 
+.PHONY: ocm
+ocm: ## Build OCM's own programs, which test/ocm runs beside AddonFlow
+	$(SAY) "ocm: OCM's addon-manager, placement controller and work agent (about three minutes on two cores, once)"
+	@go run ./test/hubbin/cmd/ocmbin
+
 .PHONY: tools
 tools: ## Build controller-gen and golangci-lint into bin/tools
 	$(SAY) 'tools: controller-gen and golangci-lint (about three minutes on two cores, once)'
@@ -81,7 +86,7 @@ lint: tools ## Run golangci-lint and the checks of the tree's shape
 	@go test -count=1 -v ./test/shape
 
 .PHONY: test
-test: hub ## Run every test, the envtest suites included
+test: hub ocm ## Run every test, the envtest suites included
 	$(SAY) 'test: every package of the module (some minutes; the first run compiles the most)'
 	@$(HUB_ASSETS); go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -json $(TEST_PACKAGES) | $(TALLY)
 

@@ -2,12 +2,14 @@ package ocm
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -98,11 +100,15 @@ func versions(ctx context.Context, c client.Client) map[string]string {
 func handBack(ctx context.Context, w *demo.World, declared []*unstructured.Unstructured) {
 	GinkgoHelper()
 	before := worksOf(ctx, w.Client, "moved")
-	Expect(w.Operator.Stop()).To(Succeed())
-	cma := &addonv1alpha1.ClusterManagementAddOn{}
-	cma.Name = "moved"
-	Expect(w.Client.Patch(ctx, cma, client.RawPatch("application/merge-patch+json",
-		[]byte(`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`)))).To(Succeed())
+	patch := func(o client.Object, text string) {
+		GinkgoHelper()
+		Expect(w.Client.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(text)))).To(Succeed())
+	}
+	patch(corpusSource(w), `{"spec":{"suspend":true}}`)
+	rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "moved"}}
+	patch(rollout, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.SuspendAnnotation))
+	patch(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "moved"}},
+		`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`)
 	apply(ctx, w.Client, declared...)
 	Eventually(func(g Gomega) {
 		var list addonv1alpha1.ManagedClusterAddOnList
@@ -116,6 +122,13 @@ func handBack(ctx context.Context, w *demo.World, declared []*unstructured.Unstr
 			g.Expect(work.Generation).To(BeNumerically("<=", before[key].Generation+1), "at most one write of "+key)
 		}
 	}, "15s", "1s").Should(Succeed())
+
+	patch(rollout, `{"metadata":{"finalizers":null}}`)
+	Expect(w.Client.Delete(ctx, corpusSource(w))).To(Succeed())
+	Expect(client.IgnoreNotFound(w.Client.Delete(ctx, rollout))).To(Succeed())
+	Consistently(func(g Gomega) {
+		g.Expect(worksOf(ctx, w.Client, "moved")).To(HaveLen(len(before)), "what OCM runs stays")
+	}, "10s", "1s").Should(Succeed())
 }
 
 // templateHash is what an add-on's status says of its template.
