@@ -1,6 +1,7 @@
 package ocm
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -94,7 +95,7 @@ func corpusSource(w *demo.World) *v1alpha1.AddOnSource {
 }
 
 // awaitReady waits until the commit was applied, and shows what is wrong with it if not.
-func awaitReady(ctx SpecContext, w *demo.World) {
+func awaitReady(ctx context.Context, w *demo.World) {
 	GinkgoHelper()
 	source := corpusSource(w)
 	Eventually(func(g Gomega) {

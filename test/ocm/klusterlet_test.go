@@ -103,7 +103,7 @@ spec:
   - requiredClusterSelector:
       labelSelector:
         matchLabels:
-          name: cluster-001
+          open-cluster-management.io/cluster-name: cluster-001
 `
 
 // startKlusterlet starts a managed cluster: an API server, OCM's work agent, and a

@@ -96,6 +96,7 @@ func commit(ctx context.Context, w *demo.World, name, tag string) string {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	look(ctx, w)
+	awaitReady(ctx, w)
 	return sha
 }
 
