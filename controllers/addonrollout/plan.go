@@ -100,7 +100,8 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		c.UpToDateStable = stable != nil && r.takenOver(ro, m, stable)
 	case c.Running != rollout.Mixed:
 		c.UpToDate = upToDate(m, target)
-		c.UpToDateStable = stable != nil && upToDate(m, stable)
+		// At rest they are one, and a digest per cluster and turn is not nothing.
+		c.UpToDateStable = stable == target && c.UpToDate || stable != nil && stable != target && upToDate(m, stable)
 	}
 	return c
 }
