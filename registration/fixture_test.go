@@ -87,11 +87,11 @@ func (a *ask) custom() *ask {
 }
 
 // seal encodes and signs the request.
-func (a *ask) seal(t testing.TB) *certificatesv1.CertificateSigningRequest {
-	t.Helper()
+func (a *ask) seal(tb testing.TB) *certificatesv1.CertificateSigningRequest {
+	tb.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &a.request, keys()[a.key])
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 	if a.text != nil {

@@ -1,0 +1,80 @@
+package addonsource_test
+
+import (
+	"context"
+	"strings"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/registration"
+)
+
+// registering is the template with registration blocks.
+func registering(blocks string) map[string]string {
+	text := strings.Replace(templateYAML, "spec:\n", "spec:\n  registration:\n"+blocks, 1)
+	return addOnFilesWith(map[string]string{"addons/addontemplate.yaml": text})
+}
+
+const (
+	currentYAML = `  - type: KubeClient
+    kubeClient:
+      hubPermissions:
+      - type: CurrentCluster
+        currentCluster:
+          clusterRoleName: ROLE
+`
+	signerYAML = `  - type: CustomSigner
+    customSigner:
+      signerName: example.com/signer
+      signingCA: {name: ca, namespace: kube-system}
+`
+)
+
+var _ = Describe("A commit that asks for something on the hub", func() {
+	It("T13Commit: is refused for a role that is never given, and for a CA from elsewhere, with the lines", func() {
+		w := newWorld()
+		sha := w.commit("too much", registering(strings.Replace(currentYAML, "ROLE", "cluster-admin", 1)+signerYAML))
+		w.passes()
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.ValidationFailedReason))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(And(
+			MatchRegexp(`addons/addontemplate.yaml:\d+: AddOnTemplate/\S+: spec.registration\[0\].kubeClient.hubPermissions\[0\].currentCluster.clusterRoleName: ClusterRole/cluster-admin is never given to an agent`),
+			MatchRegexp(`addons/addontemplate.yaml:\d+: AddOnTemplate/\S+: spec.registration\[1\].customSigner.signingCA.namespace: no signing CA is taken from namespace "kube-system"`),
+		))
+		Expect(exists(w.cma())).To(BeFalse())
+		Expect(w.delivered(sha, "failure").Description).To(HavePrefix("addons/addontemplate.yaml:"))
+	})
+
+	It("T13Commit: waits for a role, is refused while nobody allows it, and applied when an admin does", func() {
+		w := newWorld()
+		name := "reader-" + w.namespace
+		sha := w.commit("reads", registering(strings.Replace(currentYAML, "ROLE", name, 1)))
+		result := w.pass()
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReconcilingCondition)).To(ContainSubstring("waiting for ClusterRole/" + name))
+
+		role := &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
+		}
+		w.create(role)
+		w.clock.advance(result.RequeueAfter)
+		w.passes()
+		Expect(conditions.GetMessage(w.source(), fluxmeta.StalledCondition)).To(And(
+			ContainSubstring("ClusterRole/"+name+" is not allowed for agents"), ContainSubstring(registration.AllowLabel)))
+		Expect(exists(w.cma())).To(BeFalse())
+
+		role.Labels = map[string]string{registration.AllowLabel: "true"}
+		Expect(admin.Update(context.Background(), role)).To(Succeed())
+		w.request("allowed")
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+		Expect(exists(w.cma())).To(BeTrue())
+		w.delivered(sha, "success")
+	})
+})
