@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,10 +42,7 @@ func (r *Reconciler) publish(ctx context.Context, o *observation, t turn, now ti
 	next.Status = timed(want, live.Status, metav1.NewTime(now))
 	if !equality.Semantic.DeepEqual(live.Status, next.Status) {
 		patch := client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Status().Patch(ctx, next, patch); err != nil {
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
+		if err := r.Client.Status().Patch(ctx, next, patch); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("cannot publish the status of ClusterManagementAddOn %s: %w", next.Name, err)
 		}
 	}
