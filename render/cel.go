@@ -52,8 +52,8 @@ func newCELEnvironment() (*cel.Env, error) {
 		cel.Variable(feedbackVariable, cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable(conditionsVariable, cel.MapType(cel.StringType, cel.MapType(cel.StringType, cel.StringType))),
 		cel.Variable(metadataKey, cel.MapType(cel.StringType, cel.StringType)),
-		cel.Variable("apiVersion", cel.StringType),
-		cel.Variable("kind", cel.StringType),
+		cel.Variable(apiVersionKey, cel.StringType),
+		cel.Variable(kindKey, cel.StringType),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up CEL: %w", err)

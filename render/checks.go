@@ -96,13 +96,13 @@ func newCheck(env *cel.Env, e v1alpha1.HealthCheckExpr, at fieldPath) (check, []
 	add := func(name string, r refusal) {
 		flaws = append(flaws, flaw{field: at.child(name), reason: ReasonInvalidHealth, message: r.message, hint: r.hint})
 	}
-	for name, value := range map[string]string{"apiVersion": e.APIVersion, "kind": e.Kind, "current": e.Current} {
+	for name, value := range map[string]string{apiVersionKey: e.APIVersion, kindKey: e.Kind, "current": e.Current} {
 		if value == "" {
 			add(name, refusal{"is required", ""})
 		}
 	}
 	if _, err := schema.ParseGroupVersion(e.APIVersion); err != nil {
-		add("apiVersion", refusal{fmt.Sprintf("%q is no apiVersion", e.APIVersion), "such as apps/v1"})
+		add(apiVersionKey, refusal{fmt.Sprintf("%q is no apiVersion", e.APIVersion), "such as apps/v1"})
 	}
 	for _, x := range []struct {
 		name, text string
@@ -288,8 +288,8 @@ func readable(m *workv1.ManifestCondition) map[string]any {
 	meta := m.ResourceMeta
 	return map[string]any{
 		feedbackVariable: feedback, conditionsVariable: conditions,
-		metadataKey:  map[string]string{"name": meta.Name, "namespace": meta.Namespace},
-		"apiVersion": schema.GroupVersion{Group: meta.Group, Version: meta.Version}.String(), "kind": meta.Kind,
+		metadataKey:   map[string]string{"name": meta.Name, "namespace": meta.Namespace},
+		apiVersionKey: schema.GroupVersion{Group: meta.Group, Version: meta.Version}.String(), kindKey: meta.Kind,
 	}
 }
 

@@ -10,6 +10,7 @@ const (
 	apiVersionKey = "apiVersion"
 	kindKey       = "kind"
 	metadataKey   = "metadata"
+	labelsKey     = "labels"
 	nameKey       = "name"
 	namespaceKey  = "namespace"
 	specKey       = "spec"

@@ -51,7 +51,7 @@ func isPreDeleteHook(obj map[string]any) bool {
 		return false
 	}
 	metadata, _ := obj[metadataKey].(map[string]any)
-	labels, _ := metadata["labels"].(map[string]any)
+	labels, _ := metadata[labelsKey].(map[string]any)
 	_, label := labels[addonv1alpha1.AddonPreDeleteHookAnnotationKey]
 	_, legacy := labels[addonv1alpha1.AddonPreDeleteHookLabelKey]
 	return label || legacy || annotated(metadata, addonv1alpha1.AddonPreDeleteHookAnnotationKey)

@@ -68,7 +68,7 @@ func hostedLocation(fields map[string]any) (location string, ok bool) {
 	metadata, _ := fields[metadataKey].(map[string]any)
 	const key = addonv1alpha1.HostedManifestLocationAnnotationKey
 	if location = texts(metadata["annotations"])[key]; location == "" {
-		location = texts(metadata["labels"])[addonv1alpha1.HostedManifestLocationLabelKey]
+		location = texts(metadata[labelsKey])[addonv1alpha1.HostedManifestLocationLabelKey]
 	}
 	return location, location == "" || slices.Contains(hostedLocations(), location)
 }

@@ -82,7 +82,7 @@ func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Pa
 			invalid(at.Child("metadata", name), "is not for a manifest to set")
 		}
 	}
-	for _, name := range []string{"labels", "annotations"} {
+	for _, name := range []string{labelsKey, "annotations"} {
 		texts, isMap := metadata[name].(map[string]any)
 		if metadata[name] != nil && !isMap {
 			invalid(at.Child("metadata", name), "is no object")
@@ -116,7 +116,7 @@ func checkNames(obj map[string]any, at *field.Path, invalid func(at *field.Path,
 		}
 	}
 	problems := append(
-		metav1validation.ValidateLabels(texts(metadata["labels"]), at.Child("labels")),
+		metav1validation.ValidateLabels(texts(metadata[labelsKey]), at.Child(labelsKey)),
 		apivalidation.ValidateAnnotations(texts(metadata["annotations"]), at.Child("annotations"))...)
 	for _, p := range problems {
 		invalid(at, p.Field+": "+p.ErrorBody())

@@ -64,7 +64,7 @@ func reduceField(key string, value any) (any, []flaw) {
 			return nil, []flaw{notAString(at)}
 		}
 		return text, nil
-	case key == "labels" || key == "annotations":
+	case key == labelsKey || key == "annotations":
 		return reduceStrings(at, value)
 	case key == "creationTimestamp" || key == "generation" || key == "selfLink":
 		return nil, nil
@@ -72,7 +72,7 @@ func reduceField(key string, value any) (any, []flaw) {
 	if f, refused := refusedMetadata(at, key); refused {
 		return nil, []flaw{f}
 	}
-	return nil, []flaw{unknownField(metadataKey, key, []string{nameKey, namespaceKey, "labels", "annotations"})}
+	return nil, []flaw{unknownField(metadataKey, key, []string{nameKey, namespaceKey, labelsKey, "annotations"})}
 }
 
 // reduceStrings returns labels or annotations, nil when there are none.
@@ -152,7 +152,7 @@ func objectMeta(reduced map[string]any) metav1.ObjectMeta {
 	namespace, _ := reduced[namespaceKey].(string)
 	return metav1.ObjectMeta{
 		Name: name, Namespace: namespace,
-		Labels: stringMap(reduced["labels"]), Annotations: stringMap(reduced["annotations"]),
+		Labels: stringMap(reduced[labelsKey]), Annotations: stringMap(reduced["annotations"]),
 	}
 }
 

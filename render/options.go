@@ -145,7 +145,7 @@ func matchesWildcard(pattern, text string) bool {
 // (OCM behaviour, row 51). OCM reads an annotation of that name, whatever its value; a
 // label of that name can mean nothing else.
 func orphaned(metadata map[string]any) bool {
-	labels, _ := metadata["labels"].(map[string]any)
+	labels, _ := metadata[labelsKey].(map[string]any)
 	_, labelled := labels[addonv1alpha1.DeletionOrphanAnnotationKey]
 	return labelled || annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)
 }

@@ -150,7 +150,7 @@ func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]an
 		if f, refused := refusedMetadata(at.child(key), key); refused && value != nil {
 			flaws = append(flaws, f)
 		}
-		if (key == "labels" || key == "annotations") && value != nil {
+		if (key == labelsKey || key == "annotations") && value != nil {
 			flaws = append(flaws, stringMapFlaws(at.child(key), value)...)
 		}
 	}
