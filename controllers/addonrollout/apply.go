@@ -27,10 +27,11 @@ import (
 // applyFor bounds one round of writes, so that a suspend or a new commit is heard
 // while thousands of clusters are being written. What is left is left to the next
 // round: it is all derived again from what is there. clusterFor bounds the requests of
-// one cluster, so that one that hangs costs a worker and not the round.
+// one cluster, so that one that hangs costs a worker and not the round; it is far above
+// what a hub under load takes, which would otherwise answer 504 and be asked again.
 const (
 	applyFor   = 5 * time.Second
-	clusterFor = 10 * time.Second
+	clusterFor = 30 * time.Second
 )
 
 // applied says how a round of writes went.
