@@ -62,6 +62,9 @@ func lostFor(d time.Duration) func(*rollout.Cluster) {
 	return func(c *rollout.Cluster) { c.Reachable, c.LostSince = false, now().Add(-d) }
 }
 
+// away is held back by something of its own.
+func away(c *rollout.Cluster) { c.Reachable, c.Away = false, "its configuration is missing" }
+
 // nothing makes a cluster one that has no work yet.
 func nothing(c *rollout.Cluster) {
 	c.Installed, c.Running, c.UpToDate, c.UpToDateStable, c.Health = rollout.NotInstalled, "", false, false, rollout.Health{}
@@ -201,6 +204,16 @@ func momentCases() map[string]momentCase {
 			reason: "it keeps its slot until the deadline",
 			change: []change{admitted("v2", 29*time.Minute, c1), on(c1, stuck, lostFor(28*time.Minute))},
 			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 that are not available",
+		},
+		"held back by what it names": {
+			reason: "it blocks nobody, takes no slot, and is named with the reason",
+			change: []change{canaryDone, on(c3, away)},
+			want:   map[string]string{c3: "Unreachable v1", c4: "Admitted v2"}, says: "1 held back (cluster-03: its configuration is missing)",
+		},
+		"held back while in flight": {
+			reason: "it keeps its slot until the deadline, like one that is lost",
+			change: []change{canaryDone, admitted("v2", time.Minute, c3), on(c3, stuck, away)},
+			want:   map[string]string{c3: "Lost v2", c4: "Waiting v1"},
 		},
 		"lost past the deadline": {
 			reason: "parked: the slot is free, and nothing has failed",
