@@ -75,6 +75,21 @@ func TestNextStatusWords(t *testing.T) {
 	}
 }
 
+func TestRow10SeveralConfigurationsOfOneKindKeepTheirOwnHashes(t *testing.T) {
+	reference := func(name string) render.ConfigHash {
+		return render.ConfigHash{ConfigReference: render.ConfigReference{Group: addonv1alpha1.GroupName, Resource: "addondeploymentconfigs", Namespace: "default", Name: name}, SpecHash: name}
+	}
+	both := render.Rendered{ConfigReferences: []render.ConfigHash{reference("a"), reference("b")}}
+	turned := render.Rendered{ConfigReferences: []render.ConfigHash{reference("b"), reference("a")}}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	written(t, addOn, move{rendered: both}, move{rendered: both, state: moveDone, available: healthy}, move{rendered: turned})
+	for i, want := range []string{"b", "a"} {
+		if got := addOn.Status.ConfigReferences[i]; got.Name != want || got.LastAppliedConfig.SpecHash != want {
+			t.Errorf("reference %d is %+v, want %s: reordering takes effect, and each keeps what was applied of it", i, got, want)
+		}
+	}
+}
+
 func TestNextStatusCostsTwoWrites(t *testing.T) {
 	v1 := contentOf("t1")
 	started, done := move{rendered: v1}, move{rendered: v1, state: moveDone, available: healthy}
