@@ -76,7 +76,7 @@ func load(objects []gitsource.Object) (render.Commit, problem.List) {
 // TestHashes: the hash that is computed of a file is the one that OCM computes of the
 // object on the hub, whatever the API server pruned and defaulted in it.
 func TestHashes(t *testing.T) {
-	hub := startHub(t)
+	admin := startHub(t)
 	hashed := 0
 	for _, dir := range []string{"testdata", "../../examples/hello", "../../examples/overlay/production", "../../examples/progressive"} {
 		objects, problems := build(t, dir)
@@ -96,12 +96,12 @@ func TestHashes(t *testing.T) {
 					t.Fatal(err)
 				}
 				declared := declaredAs(t, objects, object)
-				if err := hub.Create(t.Context(), declared); err != nil {
+				if err := admin.Create(t.Context(), declared); err != nil {
 					t.Fatal(err)
 				}
 				live := &unstructured.Unstructured{}
 				live.SetGroupVersionKind(declared.GroupVersionKind())
-				if err := hub.Get(t.Context(), client.ObjectKeyFromObject(declared), live); err != nil {
+				if err := admin.Get(t.Context(), client.ObjectKeyFromObject(declared), live); err != nil {
 					t.Fatal(err)
 				}
 				if got := ocmHash(t, live); got != want {
@@ -133,7 +133,7 @@ func declaredAs(t *testing.T, objects []gitsource.Object, object *unstructured.U
 // TestManifests: what the API server takes as a manifest of an AddOnTemplate, lint
 // takes, and what it refuses, lint refuses first.
 func TestManifests(t *testing.T) {
-	hub := startHub(t)
+	admin := startHub(t)
 	for name, c := range map[string]struct {
 		metadata string
 		// refused by both.
@@ -172,7 +172,7 @@ func TestManifests(t *testing.T) {
 				t.Fatal(problems)
 			}
 			_, problems = load(objects)
-			err := hub.Create(t.Context(), objects[0].DeepCopy(), client.DryRunAll)
+			err := admin.Create(t.Context(), objects[0].DeepCopy(), client.DryRunAll)
 			if err != nil && !apierrors.IsInvalid(err) {
 				t.Fatal(err)
 			}
