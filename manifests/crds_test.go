@@ -112,7 +112,8 @@ func TestKindsAreServed(t *testing.T) {
 			t.Errorf("kubectl get addonflow does not list %s, or it has no short name", kind)
 		}
 	}
-	want := map[string]bool{v1alpha1.AddOnSourceKind: true, v1alpha1.AddOnRolloutKind: true, v1alpha1.AddOnRevisionKind: false,
+	want := map[string]bool{
+		v1alpha1.AddOnSourceKind: true, v1alpha1.AddOnRolloutKind: true, v1alpha1.AddOnRevisionKind: false,
 		hubconfigv1alpha1.AddOnHubConfigKind: false,
 	}
 	if diff := cmp.Diff(want, status); diff != "" {

@@ -18,7 +18,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		s := newScene(ctx, "emptied", all)
 		policy := s.stages("1s", "2m", "2", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
-		before, sha := s.wave("v2", policy, all, 3)
+		before, sha := s.wave(policy, all, 3)
 
 		ro := s.rollout()
 		ro.Status = v1alpha1.AddOnRolloutStatus{}
@@ -42,7 +42,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		s := newScene(ctx, "suspended", all)
 		policy := s.stages("0s", "2m", "2", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
-		before, sha := s.wave("v2", policy, all, 3)
+		before, sha := s.wave(policy, all, 3)
 
 		s.annotateRollout(v1alpha1.SuspendAnnotation, "true")
 		s.awaitPhase(sha, v1alpha1.PhaseSuspended)
@@ -62,7 +62,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		s := newScene(ctx, "overtaken", all)
 		policy := s.stages("0s", "2m", "2", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
-		before, old := s.wave("v2", policy, all, 3)
+		before, old := s.wave(policy, all, 3)
 
 		sha := s.commit("v3", policy)
 		Eventually(func() string { return s.rollout().Status.Target.Commit }).Should(HaveSuffix(sha))
@@ -85,7 +85,7 @@ var _ = Describe("An AddOnRevision that is deleted while clusters run it", Seria
 		s := newScene(ctx, "bodiless", all)
 		policy := s.stages("0s", "2m", "3", 0)
 		running := s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded).Status.Target.Revision
-		before, sha := s.wave("v2", policy, all, 1)
+		before, sha := s.wave(policy, all, 1)
 
 		world.Operator.Kill() // it keeps in memory what it has read
 		body := &v1alpha1.AddOnRevision{}
@@ -104,10 +104,10 @@ var _ = Describe("An AddOnRevision that is deleted while clusters run it", Seria
 	})
 })
 
-// wave commits a tag while every cluster but the canary holds back its new pods, or
+// wave commits v2 while every cluster but the canary holds back its new pods, or
 // that one too where only it is to move, and returns when so many have moved: the
 // generations from before, and the commit.
-func (s *scene) wave(tag, policy string, members []string, moving int) (before map[string]int64, sha string) {
+func (s *scene) wave(policy string, members []string, moving int) (before map[string]int64, sha string) {
 	GinkgoHelper()
 	held := members[1:]
 	if moving == 1 {
@@ -118,7 +118,7 @@ func (s *scene) wave(tag, policy string, members []string, moving int) (before m
 	}
 	DeferCleanup(func() { s.release(members) })
 	before = s.generations()
-	sha = s.commit(tag, policy)
+	sha = s.commit("v2", policy)
 	Eventually(func() []string { return moved(before, s.generations()) }).Should(HaveLen(moving))
 	return before, sha
 }
