@@ -58,24 +58,8 @@ const supportedKinds = "supported are ClusterManagementAddOn, AddOnTemplate and 
 // roleOf classifies a kind; listed are the configuration resources that the
 // commit's add-ons list.
 func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) role {
-	served := kind.Version == storageVersion || kind.Version == betaVersion
-	switch kind.GroupKind() {
-	case schema.GroupKind{Group: addonGroup, Kind: addOnKind}:
-		return when(served, roleAddOn)
-	case schema.GroupKind{Group: addonGroup, Kind: templateKind}:
-		return when(served, roleTemplate)
-	case schema.GroupKind{Group: addonGroup, Kind: configKind}:
-		return when(served, roleConfig)
-	case schema.GroupKind{Group: addonGroup, Kind: hubConfigKind}:
-		return when(kind.Version == storageVersion, roleHubConfig)
-	case schema.GroupKind{Group: placementGroup, Kind: placementKind}:
-		return when(kind.Version == betaVersion, rolePlacement)
-	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnRolloutKind}:
-		return when(kind.Version == storageVersion, roleRollout)
-	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnPackageKind}:
-		return when(kind.Version == storageVersion, rolePackage)
-	case schema.GroupKind{Kind: namespaceKind}:
-		return when(kind.Version == "v1", roleNamespace)
+	if r, known := knownRole(kind); known {
+		return r
 	}
 	resource := resourceOf(kind)
 	switch {
@@ -89,6 +73,31 @@ func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) 
 		return when(kind.Version == "v1", roleConfigMap)
 	default:
 		return roleOther
+	}
+}
+
+// knownRole classifies the kinds that are something to every commit.
+func knownRole(kind schema.GroupVersionKind) (r role, known bool) {
+	alpha, beta := kind.Version == storageVersion, kind.Version == betaVersion
+	switch kind.GroupKind() {
+	case schema.GroupKind{Group: addonGroup, Kind: addOnKind}:
+		return when(alpha || beta, roleAddOn), true
+	case schema.GroupKind{Group: addonGroup, Kind: templateKind}:
+		return when(alpha || beta, roleTemplate), true
+	case schema.GroupKind{Group: addonGroup, Kind: configKind}:
+		return when(alpha || beta, roleConfig), true
+	case schema.GroupKind{Group: addonGroup, Kind: hubConfigKind}:
+		return when(alpha, roleHubConfig), true
+	case schema.GroupKind{Group: placementGroup, Kind: placementKind}:
+		return when(beta, rolePlacement), true
+	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnRolloutKind}:
+		return when(alpha, roleRollout), true
+	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnPackageKind}:
+		return when(alpha, rolePackage), true
+	case schema.GroupKind{Kind: namespaceKind}:
+		return when(kind.Version == "v1", roleNamespace), true
+	default:
+		return roleUnsupported, false
 	}
 }
 

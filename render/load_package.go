@@ -44,6 +44,9 @@ func normalisePackage(object map[string]any) []flaw {
 	return flaws
 }
 
+// isEmpty is what is wrong with a field that must say something.
+const isEmpty = "is empty"
+
 // valueName is a path into values: names separated by dots.
 var valueName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
 
@@ -56,7 +59,7 @@ func packageFlaws(object *unstructured.Unstructured) []flaw {
 	spec := declared.Spec
 	var flaws []flaw
 	if spec.AddOn == "" {
-		flaws = append(flaws, flaw{field: "spec.addOn", reason: ReasonInvalidPackage, message: "is empty", hint: "name the ClusterManagementAddOn it belongs to"})
+		flaws = append(flaws, flaw{field: "spec.addOn", reason: ReasonInvalidPackage, message: isEmpty, hint: "name the ClusterManagementAddOn it belongs to"})
 	}
 	switch {
 	case spec.Helm == nil && spec.Manifests == nil:
@@ -66,7 +69,7 @@ func packageFlaws(object *unstructured.Unstructured) []flaw {
 	}
 	for engine, folder := range map[string]*v1alpha1.PackageFolder{EngineHelm: spec.Helm, EngineManifests: spec.Manifests} {
 		if folder != nil && folder.Path == "" {
-			flaws = append(flaws, flaw{field: fieldPath(specKey).child(engine).child("path"), reason: ReasonInvalidPackage, message: "is empty", hint: "name the folder, relative to this file"})
+			flaws = append(flaws, flaw{field: fieldPath(specKey).child(engine).child("path"), reason: ReasonInvalidPackage, message: isEmpty, hint: "name the folder, relative to this file"})
 		}
 	}
 	flaws = append(flaws, packageVariableFlaws(spec.Variables)...)

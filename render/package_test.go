@@ -119,7 +119,7 @@ func (f tree) packageObjects(tb testing.TB) []Located {
 		if strings.Contains(name, "/chart/") || strings.Contains(name, "/manifests/") || strings.HasPrefix(path.Base(name), "values") {
 			continue
 		}
-		var located Located = document(tb, name, text)
+		located := document(tb, name, text)
 		if located.GetUnstructured().GetKind() == "AddOnPackage" {
 			located = foldered{Located: located, tree: f}
 		}
@@ -197,21 +197,29 @@ func TestPackageSharesRenderings(t *testing.T) {
 		"OtherVersionUnread": {packagedHello(), Cluster{Name: "a1", KubeVersion: "v1.32.0"}, Cluster{Name: "b1", KubeVersion: "v1.33.0"}, true, false},
 		"OtherVersionRead": {
 			packagedHello().edited(t, deployment, "{{ .Values.logLevel }}", "{{ .Capabilities.KubeVersion.Minor }}"),
-			Cluster{Name: "a1", KubeVersion: "v1.32.0"}, Cluster{Name: "b1", KubeVersion: "v1.33.0"}, false, false,
+			Cluster{Name: "a1", KubeVersion: "v1.32.0"},
+			Cluster{Name: "b1", KubeVersion: "v1.33.0"},
+			false, false,
 		},
 		"SameVersionRead": {
 			packagedHello().edited(t, deployment, "{{ .Values.logLevel }}", "{{ .Capabilities.KubeVersion.Minor }}"),
-			Cluster{Name: "a1", KubeVersion: "v1.33.0"}, Cluster{Name: "b1", KubeVersion: "v1.33.0"}, true, false,
+			Cluster{Name: "a1", KubeVersion: "v1.33.0"},
+			Cluster{Name: "b1", KubeVersion: "v1.33.0"},
+			true, false,
 		},
 		"OtherValues": {packagedHello(), Cluster{Name: "a1", Values: `{"logLevel":9}`}, Cluster{Name: "b1"}, false, false},
 		"DecidedByName": {
 			packagedHello().edited(t, deployment, "--cluster={{ .Values.clusterName }}", `--hash={{ sha256sum .Values.clusterName }}`),
-			Cluster{Name: "a1"}, Cluster{Name: "b1"}, false, false,
+			Cluster{Name: "a1"},
+			Cluster{Name: "b1"},
+			false, false,
 		},
 		"NameOfDigits": {packagedHello(), Cluster{Name: "a1"}, Cluster{Name: "123"}, false, false},
 		"NoNameInIt": {
 			packagedHello().edited(t, deployment, "--cluster={{ .Values.clusterName }}", "--cluster"),
-			Cluster{Name: "a1"}, Cluster{Name: "123"}, true, true,
+			Cluster{Name: "a1"},
+			Cluster{Name: "123"},
+			true, true,
 		},
 	}
 	for name, c := range cases {

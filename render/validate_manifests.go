@@ -25,7 +25,7 @@ func manifestFlaws(object map[string]any) []flaw {
 	if len(manifests) == 0 {
 		return []flaw{{
 			field: manifestsAt, reason: ReasonInvalidManifest,
-			message: "is empty", hint: "a template deploys at least one object",
+			message: isEmpty, hint: "a template deploys at least one object",
 		}}
 	}
 	var flaws []flaw

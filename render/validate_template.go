@@ -28,7 +28,7 @@ func templateFlaws(object *unstructured.Unstructured) []flaw {
 		return append(flaws, flaw{field: specKey, reason: ReasonInvalidTemplate, message: err.Error()})
 	}
 	if typed.Spec.AddonName == "" {
-		flaws = append(flaws, flaw{field: "spec.addonName", reason: ReasonInvalidTemplate, message: "is empty", hint: "name the ClusterManagementAddOn it belongs to"})
+		flaws = append(flaws, flaw{field: "spec.addonName", reason: ReasonInvalidTemplate, message: isEmpty, hint: "name the ClusterManagementAddOn it belongs to"})
 	}
 	flaws = append(flaws, registrationFlaws(typed.Spec.Registration)...)
 	if len(flaws) == 0 {
@@ -105,7 +105,7 @@ func customSignerFlaws(at fieldPath, r addonv1alpha1.RegistrationSpec) []flaw {
 		})
 	}
 	if r.CustomSigner.SigningCA.Name == "" {
-		flaws = append(flaws, flaw{field: block.child("signingCA").child(nameKey), reason: ReasonInvalidSigner, message: "is empty", hint: "name the Secret that holds the signing CA"})
+		flaws = append(flaws, flaw{field: block.child("signingCA").child(nameKey), reason: ReasonInvalidSigner, message: isEmpty, hint: "name the Secret that holds the signing CA"})
 	}
 	return flaws
 }

@@ -43,10 +43,10 @@ func (c *capabilities) KubeVersion() (*chartutil.KubeVersion, error) {
 func (c *capabilities) satisfy(constraint string) error {
 	version, err := c.KubeVersion()
 	if err != nil {
-		return &Error{File: "Chart.yaml", Message: err.Error()}
+		return &Error{File: chartFile, Message: err.Error()}
 	}
 	if !chartutil.IsCompatibleRange(constraint, version.Version) {
-		return &Error{File: "Chart.yaml", Message: fmt.Sprintf("the chart needs Kubernetes %s, and the cluster has %s", constraint, version.Version)}
+		return &Error{File: chartFile, Message: fmt.Sprintf("the chart needs Kubernetes %s, and the cluster has %s", constraint, version.Version)}
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ type File struct {
 	Content []byte
 }
 
+// chartFile declares a chart.
+const chartFile = "Chart.yaml"
+
 // Chart is a folder that can be rendered. It is not changed by rendering and safe
 // for concurrent use.
 type Chart struct {
@@ -42,7 +45,7 @@ func Load(files []File) (*Chart, error) {
 	if err := c.judge(); err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(files, func(f File) bool { return f.Path == "Chart.yaml" }) {
+	if !slices.ContainsFunc(files, func(f File) bool { return f.Path == chartFile }) {
 		return nil, &Error{Message: "holds no Helm chart: Chart.yaml is missing", Hint: "helm.path names the folder with the Chart.yaml; for plain manifests use manifests.path"}
 	}
 	helm, err := c.read()
@@ -51,7 +54,7 @@ func Load(files []File) (*Chart, error) {
 	}
 	c.helm = helm
 	if strings.EqualFold(helm.Metadata.Type, "library") {
-		return nil, &Error{File: "Chart.yaml", Message: "a library chart renders nothing by itself", Hint: "name a chart that uses it"}
+		return nil, &Error{File: chartFile, Message: "a library chart renders nothing by itself", Hint: "name a chart that uses it"}
 	}
 	return c, c.vendored(helm)
 }
@@ -105,7 +108,7 @@ func (c *Chart) read() (*helmchart.Chart, error) {
 	}
 	helm, err := loader.LoadFiles(buffered)
 	if err != nil {
-		return nil, &Error{File: "Chart.yaml", Message: fmt.Sprintf("Helm cannot load the chart: %v", err)}
+		return nil, &Error{File: chartFile, Message: fmt.Sprintf("Helm cannot load the chart: %v", err)}
 	}
 	prune(helm)
 	return helm, nil
@@ -139,7 +142,7 @@ func (c *Chart) vendored(helm *helmchart.Chart) error {
 	for _, wanted := range helm.Metadata.Dependencies {
 		if wanted != nil && !present[wanted.Name] {
 			return &Error{
-				File: "Chart.yaml", Message: fmt.Sprintf("dependency %s of chart %s is not in its charts directory", wanted.Name, helm.Name()),
+				File: chartFile, Message: fmt.Sprintf("dependency %s of chart %s is not in its charts directory", wanted.Name, helm.Name()),
 				Hint: "run helm dependency update and commit charts/; nothing is downloaded",
 			}
 		}

@@ -139,7 +139,7 @@ func (x *execution) guard(name string, function any) any {
 		results := call(args)
 		var err error
 		if len(results) > 1 {
-			err, _ = results[1].Interface().(error)
+			err, _ = reflect.TypeAssert[error](results[1])
 		}
 		result := results[0]
 		if err == nil && result.Kind() == reflect.String {

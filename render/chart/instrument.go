@@ -31,11 +31,11 @@ func (x *execution) instrument(t *template.Template) error {
 		}
 		x.seen[parsed.Tree] = true
 		i := instrumenter{execution: x}
-		i.list(parsed.Tree.Root)
+		root := parsed.Root
+		i.list(root)
 		if i.foreign != "" {
 			return fmt.Errorf("template: %s:1: function %q not defined", parsed.Name(), i.foreign)
 		}
-		root := parsed.Tree.Root
 		root.Nodes = append(append([]parse.Node{action(root.Pos, enterFunction)}, root.Nodes...), action(root.Pos, leaveFunction))
 		if err := x.budget.step(int64(i.nodes)); err != nil {
 			return err

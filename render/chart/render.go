@@ -99,7 +99,7 @@ func (c *Chart) prepare(in Input) (*helmchart.Chart, map[string]any, error) {
 	}
 	agree(helm.Values, values)
 	if err := chartutil.ProcessDependenciesWithMerge(helm, values); err != nil {
-		return nil, nil, &Error{File: "Chart.yaml", Message: fmt.Sprintf("dependencies: %v", err)}
+		return nil, nil, &Error{File: chartFile, Message: fmt.Sprintf("dependencies: %v", err)}
 	}
 	all, err := chartutil.CoalesceValues(helm, values)
 	if err != nil {

@@ -56,7 +56,7 @@ func checkSchema(text []byte, values map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("cannot be used: %w", err)
 	}
-	if err := compiled.Validate(map[string]any(values)); err != nil {
+	if err := compiled.Validate(values); err != nil {
 		_, rest, _ := strings.Cut(err.Error(), "\n")
 		return fmt.Errorf("the values do not meet the chart's schema: %s", strings.Join(strings.Fields(rest), " "))
 	}
