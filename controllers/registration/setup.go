@@ -6,6 +6,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -124,9 +125,13 @@ func ofName(addOn string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: addOn}}}
 }
 
-// forget drops what an agent asked for whose add-on is gone; it wakes nobody.
-func (r *Bindings) forget(_ context.Context, e event.DeleteEvent, _ queue) {
-	r.Book.forget(Key{Cluster: e.Object.GetNamespace(), AddOn: e.Object.GetName()})
+// forget drops what an agent asked for whose add-on is gone, unless it is back; it
+// wakes nobody.
+func (r *Bindings) forget(ctx context.Context, e event.DeleteEvent, _ queue) {
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(e.Object), &addonv1alpha1.ManagedClusterAddOn{})
+	if apierrors.IsNotFound(err) {
+		r.Book.forget(Key{Cluster: e.Object.GetNamespace(), AddOn: e.Object.GetName()})
+	}
 }
 
 // comesOrGoes passes that an object came, goes or is gone, and that what fact says of
