@@ -172,7 +172,9 @@ func ownWords(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) bool {
 	return false
 }
 
-// takeoversIn compares our entry of the managed fields with the others'.
+// takeoversIn compares our entry of the managed fields with the others'. A condition
+// that was never ours was not taken from us: while an add-on is taken over, its
+// configReferences are ours already and its conditions are OCM's still.
 func takeoversIn(entries []metav1.ManagedFieldsEntry) []takeover {
 	var own *metav1.ManagedFieldsEntry
 	others := map[string]map[string]bool{}
@@ -193,8 +195,10 @@ func takeoversIn(entries []metav1.ManagedFieldsEntry) []takeover {
 	var found []takeover
 	for manager, fields := range others {
 		for field := range fields {
-			if !ours[field] {
-				found = append(found, takeover{manager: manager, field: field})
+			t := takeover{manager: manager, field: field}
+			wasOurs := field == guardedReferences || field != t.kind() && ours[t.kind()]
+			if wasOurs && !ours[field] {
+				found = append(found, t)
 			}
 		}
 	}
@@ -215,7 +219,8 @@ func mentionsGuarded(raw []byte) bool {
 	return false
 }
 
-// guarded lists which of the fields AddonFlow guards stand in a set of managed fields.
+// guarded lists which of the fields AddonFlow guards stand in a set of managed fields:
+// configReferences, a condition by its type alone, and its parts.
 func guarded(raw []byte) map[string]bool {
 	var set struct {
 		Status struct {
@@ -232,8 +237,12 @@ func guarded(raw []byte) map[string]bool {
 	}
 	for _, kind := range []string{conditionConfigured, conditionProgressing} {
 		// Who changes a condition takes its parts; its key stays ours as well.
+		parts, ok := set.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]
+		if ok {
+			out[kind] = true
+		}
 		for _, part := range []string{"status", "reason"} {
-			if _, ok := set.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]["f:"+part]; ok {
+			if _, ok := parts["f:"+part]; ok {
 				out[kind+" "+part] = true
 			}
 		}

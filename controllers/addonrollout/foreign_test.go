@@ -29,7 +29,7 @@ func TestTakeoversIn(t *testing.T) {
 		"Ours":      {reason: "nobody else wrote it", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references)}},
 		"Shared":    {reason: "somebody wrote the same value, which takes nothing away", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", references)}},
 		"Taken":     {reason: "the field left our entry for theirs", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, available), entry("ocm", references)}, want: []takeover{{manager: "ocm", field: "configReferences"}}},
-		"Condition": {reason: "conditions are fields of their own", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", configured)}, want: []takeover{{manager: "ocm", field: "Configured reason"}}},
+		"Before":    {reason: "a condition from before the take-over was never ours, though other fields are", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", configured)}},
 		"Part":      {reason: "the key of the condition is still ours when its words are not", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, `{"f:status":{"f:conditions":{"k:{\"type\":\"Configured\"}":{".":{},"f:type":{}}}}}`), entry("ocm", configured)}, want: []takeover{{manager: "ocm", field: "Configured reason"}}},
 		"Available": {reason: "the hub writes Available of clusters it cannot reach", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("hub", available)}},
 		"Unknown":   {reason: "a form we do not know claims nothing", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", `[]`)}},
@@ -59,7 +59,7 @@ func addOnWith(version, taker string, progressing metav1.Condition) *addonv1alph
 		return a
 	}
 	a.ManagedFields = []metav1.ManagedFieldsEntry{
-		entry(v1alpha1.FieldManager, fmt.Sprintf(ours, "")), entry(taker, `{"f:status":{"f:conditions":{`+words+`}}}`),
+		entry(v1alpha1.FieldManager, fmt.Sprintf(ours, `,"k:{\"type\":\"Progressing\"}":{".":{},"f:type":{}}`)), entry(taker, `{"f:status":{"f:conditions":{`+words+`}}}`),
 	}
 	return a
 }

@@ -55,7 +55,8 @@ var _ = Describe("OCM's addon-manager and AddonFlow on one hub", func() {
 		Expect(w.StartOperator(options)).To(Succeed())
 		sha := commit(ctx, w, "moved", "v1")
 		awaitPhase(ctx, w, "moved", sha, v1alpha1.PhaseSucceeded)
-		Expect(written(deployed, worksOf(ctx, w.Client, "moved"))).To(BeEmpty(), "equal content writes no work")
+		taken := worksOf(ctx, w.Client, "moved")
+		Expect(written(deployed, taken)).To(BeEmpty(), "equal content writes no work: %q", changes(deployed, taken))
 
 		By("changing the template in place right after, the canary held")
 		canary := memberNames()[0]

@@ -121,7 +121,7 @@ func awaitPhase(ctx context.Context, w *demo.World, name, sha string, phase v1al
 	ro := &v1alpha1.AddOnRollout{}
 	Eventually(func(g Gomega) {
 		g.Expect(w.Client.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: name}, ro)).To(Succeed())
-		g.Expect(ro.Status.Target).NotTo(BeNil())
+		g.Expect(ro.Status.Target).NotTo(BeNil(), fmt.Sprintf("%+v", ro.Status.Conditions))
 		g.Expect(ro.Status.Target.Commit).To(HaveSuffix(sha), ro.Status.Message)
 		g.Expect(ro.Status.Phase).To(Equal(phase), ro.Status.Message)
 	}).Should(Succeed())
@@ -140,19 +140,34 @@ func worksOf(ctx context.Context, c client.Client, name string) map[string]*work
 	return out
 }
 
+// changes are what was written of works, a line each, status apart.
+func changes(before, after map[string]*workv1.ManifestWork) []string {
+	GinkgoHelper()
+	return difference(flatWorks(before), flatWorks(after))
+}
+
 // written are the works that are not what they were, status apart: each of them was
 // written at least once.
 func written(before, after map[string]*workv1.ManifestWork) []string {
+	GinkgoHelper()
 	var out []string
 	for key, w := range after {
-		b := before[key]
-		if b == nil || b.Generation != w.Generation || fmt.Sprint(metadataOf(b)) != fmt.Sprint(metadataOf(w)) {
+		one := func(w *workv1.ManifestWork) flat { return flatWorks(map[string]*workv1.ManifestWork{key: w}) }
+		if before[key] == nil || len(difference(one(before[key]), one(w))) > 0 {
 			out = append(out, key)
 		}
 	}
 	return out
 }
 
-func metadataOf(w *workv1.ManifestWork) []any {
-	return []any{w.Labels, w.Annotations, w.OwnerReferences, w.Finalizers}
+// flatWorks lays out what is written of works by whoever deploys an add-on.
+func flatWorks(works map[string]*workv1.ManifestWork) flat {
+	out := flat{}
+	for key, w := range works {
+		flatten(out, key, generic(map[string]any{
+			"generation": w.Generation, "spec": w.Spec,
+			"metadata": []any{w.Labels, w.Annotations, w.OwnerReferences, w.Finalizers},
+		}))
+	}
+	return out
 }
