@@ -33,17 +33,25 @@ func TestMarksOfAnotherVersionAreNoDrift(t *testing.T) {
 		change func(*workv1.ManifestWork)
 		want   Difference
 	}{
-		"other rules":     {"come with the next content", func(*workv1.ManifestWork) {}, MarksOutdated},
-		"marks unnamed":   {"and so they do where no version is told", func(w *workv1.ManifestWork) { delete(w.Annotations, MarksAnnotation) }, MarksOutdated},
-		"other mark":      {"on a workload", func(w *workv1.ManifestWork) { edit(w, `"addonflow.io/digest":`, `"addonflow.io/former":"x","addonflow.io/digest":`) }, MarksOutdated},
-		"no rules":        {"verification needs them", func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = nil }, MarksMissing},
-		"digest unasked":  {"without the echo nothing proves the content", func(w *workv1.ManifestWork) { r := &w.Spec.ManifestConfigs[0].FeedbackRules[0]; r.JsonPaths = r.JsonPaths[1:] }, MarksMissing},
-		"digest unmarked": {"there is nothing to echo", func(w *workv1.ManifestWork) { edit(w, `"addonflow.io/digest":`, `"addonflow.io/former":`); edit(w, w.Annotations[v1alpha1.DigestAnnotation], "x") }, MarksMissing},
-		"object edited":   {"is drift of the content", func(w *workv1.ManifestWork) { edit(w, `"replicas":1`, `"replicas":2`) }, Different},
-		"object gone":     {"is drift of the content", func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = w.Spec.Workload.Manifests[1:] }, Different},
-		"revision":        {"is another move", func(w *workv1.ManifestWork) { w.Annotations[v1alpha1.RevisionAnnotation] = "x" }, Different},
-		"digest":          {"is other content", func(w *workv1.ManifestWork) { w.Annotations[v1alpha1.DigestAnnotation] = "x" }, Different},
-		"not ours":        {"nobody would know whose it is", func(w *workv1.ManifestWork) { delete(w.Labels, v1alpha1.ManagedByLabel) }, Different},
+		"other rules":   {"come with the next content", func(*workv1.ManifestWork) {}, MarksOutdated},
+		"marks unnamed": {"and so they do where no version is told", func(w *workv1.ManifestWork) { delete(w.Annotations, MarksAnnotation) }, MarksOutdated},
+		"other mark": {"on a workload", func(w *workv1.ManifestWork) {
+			edit(w, `"addonflow.io/digest":`, `"addonflow.io/former":"x","addonflow.io/digest":`)
+		}, MarksOutdated},
+		"no rules": {"verification needs them", func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = nil }, MarksMissing},
+		"digest unasked": {"without the echo nothing proves the content", func(w *workv1.ManifestWork) {
+			r := &w.Spec.ManifestConfigs[0].FeedbackRules[0]
+			r.JsonPaths = r.JsonPaths[1:]
+		}, MarksMissing},
+		"digest unmarked": {"there is nothing to echo", func(w *workv1.ManifestWork) {
+			edit(w, `"addonflow.io/digest":`, `"addonflow.io/former":`)
+			edit(w, w.Annotations[v1alpha1.DigestAnnotation], "x")
+		}, MarksMissing},
+		"object edited": {"is drift of the content", func(w *workv1.ManifestWork) { edit(w, `"replicas":1`, `"replicas":2`) }, Different},
+		"object gone":   {"is drift of the content", func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = w.Spec.Workload.Manifests[1:] }, Different},
+		"revision":      {"is another move", func(w *workv1.ManifestWork) { w.Annotations[v1alpha1.RevisionAnnotation] = "x" }, Different},
+		"digest":        {"is other content", func(w *workv1.ManifestWork) { w.Annotations[v1alpha1.DigestAnnotation] = "x" }, Different},
+		"not ours":      {"nobody would know whose it is", func(w *workv1.ManifestWork) { delete(w.Labels, v1alpha1.ManagedByLabel) }, Different},
 		"other effect": {"of manifestConfigs is content", func(w *workv1.ManifestWork) {
 			w.Spec.ManifestConfigs[0].UpdateStrategy = &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly}
 		}, Different},

@@ -105,8 +105,8 @@ func TestDeletedRolloutWaitsForItsStatuses(t *testing.T) {
 		s.settle() // nothing was delivered: the desk is not at work
 		s.leave()
 		ctx, cancel := context.WithCancel(t.Context())
-		stopped := make(chan error, 1)
-		go func() { stopped <- s.reconciler.Desk.Start(ctx) }()
+		stopped := make(chan struct{})
+		go func() { defer close(stopped); _ = s.reconciler.Desk.Start(ctx) }()
 		t.Cleanup(func() { cancel(); <-stopped })
 		s.turn()
 		waiting, stop := context.WithTimeout(t.Context(), time.Minute)

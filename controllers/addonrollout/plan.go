@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,9 +91,17 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		m.refused = &hindrance{message: err.Error()}
 		c.Reachable, c.Away = false, m.refused.message
 	}
-	switch {
-	case m.hindered != nil:
+	if m.hindered != nil {
 		c.Reachable, c.Away = false, m.hindered.message
+		return c
+	}
+	r.compare(&c, ro, m, target, stable)
+	return c
+}
+
+// compare says whether the member's works already are what target and stable ask for.
+func (r *Reconciler) compare(c *rollout.Cluster, ro *v1alpha1.AddOnRollout, m *member, target, stable *render.Renderer) {
+	switch {
 	case c.Blocked != "":
 	case c.Running == rollout.Foreign:
 		c.UpToDate = r.takenOver(ro, m, target)
@@ -103,7 +111,6 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		// At rest they are one, and a digest per cluster and turn is not nothing.
 		c.UpToDateStable = stable == target && c.UpToDate || stable != nil && stable != target && upToDate(m, stable)
 	}
-	return c
 }
 
 // installation says whose the ManagedClusterAddOn is.
@@ -192,10 +199,11 @@ func (r *Reconciler) takenOver(ro *v1alpha1.AddOnRollout, m *member, renderer *r
 	if err != nil {
 		return false
 	}
-	mark := rendered.Digest + " " + string(m.addOn.UID)
+	versions := []string{rendered.Digest, string(m.addOn.UID)}
 	for _, w := range m.works {
-		mark += " " + w.Name + " " + strconv.FormatInt(w.Generation, 10) + " " + w.ResourceVersion
+		versions = append(versions, w.Name, w.ResourceVersion)
 	}
+	mark := strings.Join(versions, " ")
 	key := client.ObjectKeyFromObject(ro)
 	if r.alike.is(key, m.name, mark) {
 		return true
