@@ -116,6 +116,21 @@ func (w *world) happen() {
 		w.names = append(w.names, name)
 		g := &f.Policy.Placements[0].Groups[0]
 		g.Clusters = append(slices.Clone(g.Clusters), name)
+	case "gone":
+		f.Clusters[w.cluster()].Gone = rapid.IntRange(0, 3).Draw(w.T, "for good") == 0
+	case "hand-made":
+		if c := f.Clusters[w.cluster()]; c.Installed == rollout.NotInstalled || c.Installed == "" {
+			c.Installed, c.JoinedAt = rollout.HandMade, f.Now
+		}
+	default:
+		w.happenToInstalls(what)
+	}
+}
+
+// happenToInstalls is what happens to who has the add-on.
+func (w *world) happenToInstalls(what string) {
+	f := w.fleet
+	switch what {
 	case "deselect", "select":
 		w.selects(what == "select", w.cluster())
 	case "disable install":
@@ -125,12 +140,6 @@ func (w *world) happen() {
 		_, f.Policy.ApprovedRemoval, _ = strings.Cut(f.Policy.Spec.Target.Commit, "sha1:")
 	case "disapprove":
 		f.Policy.ApprovedRemoval = ""
-	case "gone":
-		f.Clusters[w.cluster()].Gone = rapid.IntRange(0, 3).Draw(w.T, "for good") == 0
-	case "hand-made":
-		if c := f.Clusters[w.cluster()]; c.Installed == rollout.NotInstalled || c.Installed == "" {
-			c.Installed, c.JoinedAt = rollout.HandMade, f.Now
-		}
 	default:
 		f.Collect()
 	}

@@ -131,13 +131,6 @@ func (p *planner) keepWindow() {
 	}
 }
 
-// unsettled tells whether an install placement exists and is in motion.
-func (p *planner) unsettled() bool {
-	return slices.ContainsFunc(p.install, func(pl Placement) bool {
-		return pl.Existence == Exists && pl.Settlement != Settled
-	})
-}
-
 func (p *planner) removeWithinBudget(leavers []*unit) {
 	if len(leavers) == 0 {
 		p.keepWindow()

@@ -122,13 +122,7 @@ func TestRemoval(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var removed []string
-			for _, a := range plan.Actions {
-				if a.Kind == rollout.Remove {
-					removed = append(removed, a.Cluster)
-				}
-			}
-			if diff := cmp.Diff(tc.removed, removed); diff != "" {
+			if diff := cmp.Diff(tc.removed, acted(plan, rollout.Remove)); diff != "" {
 				t.Errorf("%s (-want +removed):\n%s%s", tc.reason, diff, plan.Guard)
 			}
 			var recheck time.Duration

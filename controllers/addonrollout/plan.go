@@ -103,14 +103,26 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 func (r *Reconciler) compare(c *rollout.Cluster, ro *v1alpha1.AddOnRollout, m *member, target, stable *render.Renderer) {
 	switch {
 	case c.Blocked != "":
-	case c.Running == rollout.Foreign:
-		c.UpToDate = r.takenOver(ro, m, target)
-		c.UpToDateStable = stable != nil && r.takenOver(ro, m, stable)
-	case c.Running != rollout.Mixed:
-		c.UpToDate = upToDate(m, target)
-		// At rest they are one, and a digest per cluster and turn is not nothing.
-		c.UpToDateStable = stable == target && c.UpToDate || stable != nil && stable != target && upToDate(m, stable)
+	default:
+		c.UpToDate, c.UpToDateStable = r.runs(ro, m, c.Running, target, stable)
 	}
+}
+
+// runs reports whether a member's works are what the target, and the stable revision,
+// render for it. stable may be nil.
+func (r *Reconciler) runs(ro *v1alpha1.AddOnRollout, m *member, running string, target, stable *render.Renderer) (atTarget, atStable bool) {
+	switch running {
+	case rollout.Mixed:
+		return false, false
+	case rollout.Foreign:
+		return r.takenOver(ro, m, target), stable != nil && r.takenOver(ro, m, stable)
+	}
+	atTarget = upToDate(m, target)
+	// At rest they are one, and a digest per cluster and turn is not nothing.
+	if stable == target {
+		return atTarget, atTarget
+	}
+	return atTarget, stable != nil && upToDate(m, stable)
 }
 
 // installation says whose the ManagedClusterAddOn is.

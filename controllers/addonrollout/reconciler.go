@@ -161,7 +161,10 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	if err := r.complete(ctx, ro, wrote); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.publish(ctx, o, t, now); err != nil {
+	if t.err == nil {
+		err = r.publish(ctx, o, t, now)
+	}
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.report(o, t, wrote, now)

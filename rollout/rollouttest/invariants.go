@@ -388,9 +388,8 @@ func (v *Invariants) leavers(in rollout.Input, plan rollout.Plan) error {
 		if a.Kind != rollout.Remove {
 			continue
 		}
-		since, away := v.departed[a.Cluster]
-		if in.Spec.Removal == nil && !approved && (!away || in.Now.Before(since.Add(in.RemovalGrace))) {
-			return fmt.Errorf("S8: %s is removed before it was away for %s: since %s", a.Cluster, in.RemovalGrace, since)
+		if in.Spec.Removal == nil && !approved && !v.wasAway(in, a.Cluster) {
+			return fmt.Errorf("S8: %s is removed before it was away for %s", a.Cluster, in.RemovalGrace)
 		}
 		if c := v.naive.clusters[a.Cluster]; c.Installed != rollout.Ours {
 			return fmt.Errorf("S8: %s is removed and is %s", a.Cluster, c.Installed)
@@ -415,6 +414,12 @@ func (v *Invariants) leavers(in rollout.Input, plan rollout.Plan) error {
 		return fmt.Errorf("S9: %d removed within %s of %d", recent, in.RemovalGrace, v.installed)
 	}
 	return nil
+}
+
+// wasAway tells whether nothing has selected a cluster for a grace period.
+func (v *Invariants) wasAway(in rollout.Input, cluster string) bool {
+	since, away := v.departed[cluster]
+	return away && !in.Now.Before(since.Add(in.RemovalGrace))
 }
 
 // approves tells whether the annotation names the commit that is to be approved.
