@@ -1,12 +1,11 @@
 package render
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-
-	"encoding/json"
 )
 
 // jsonPath is a JSONPath that names one value: {.spec.list[0].name} or

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// merged returns all AddOnDeploymentConfigs of a level as one, in their order: lists
+// mergedConfigs returns all AddOnDeploymentConfigs of a level as one, in their order: lists
 // are joined, objects merged, and of a variable or value that two set the later counts.
 // The install namespace that the hub fills in where none is declared replaces no other.
 // The result goes by the first one's name.

@@ -16,7 +16,7 @@ import (
 	"github.com/addonflow/addonflow/test/demo"
 )
 
-// configsOfADC is the kind AddOnDeploymentConfig in a reference.
+// deploymentConfigs is the kind AddOnDeploymentConfig in a reference.
 var deploymentConfigs = addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addondeploymentconfigs"}
 
 // tuned is the tree of an add-on whose image tag is a variable, with a default.
