@@ -117,7 +117,7 @@ func (v *clusterVariables) annotated(annotation string, referenced map[string]bo
 // identifier is a name with every character that a variable cannot have written _.
 func identifier(name string) string {
 	return strings.Map(func(c rune) rune {
-		if c < 0x80 && identifierByte(byte(c), false) {
+		if c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' {
 			return c
 		}
 		return '_'
@@ -126,9 +126,7 @@ func identifier(name string) string {
 
 // merge gives a rendering the variables of its cluster. They go over customised ones.
 func (b *builder) merge(clusterGives string) {
-	for name, value := range b.assignment.mapped {
-		b.variables.values[name] = value
-	}
+	maps.Copy(b.variables.values, b.assignment.mapped)
 	if clusterGives == "" {
 		return
 	}
@@ -154,7 +152,7 @@ func (t *parsedTemplate) probeVariables() string {
 		case TypeInteger, TypeNumber:
 			v.Values[name] = "1"
 		case TypeBoolean:
-			v.Values[name] = "true"
+			v.Values[name] = trueText
 		default:
 			v.Values[name] = "value"
 		}

@@ -15,6 +15,9 @@ const MergeConfigsAnnotation = "addonflow.io/merge-configs"
 // any kind; see ParseConfigVariables.
 const ConfigVariablesAnnotation = "addonflow.io/config-variables"
 
+// trueText is true as an annotation or variable says it.
+const trueText = "true"
+
 // declaredKey is a label or annotation of AddonFlow's that a commit may declare.
 type declaredKey struct {
 	key string

@@ -22,7 +22,7 @@ type referring struct {
 // objects it refers to, or notes which of them are missing.
 func (l *loader) resolve(d *draft) {
 	spec := d.ClusterManagementAddOn.Spec
-	c := Content{AddOn: d.Name, MergeConfigs: d.ClusterManagementAddOn.Annotations[MergeConfigsAnnotation] == "true"}
+	c := Content{AddOn: d.Name, MergeConfigs: d.ClusterManagementAddOn.Annotations[MergeConfigsAnnotation] == trueText}
 	var all []referring
 	for i, supported := range supportedBy(spec) {
 		c.Supported = append(c.Supported, supported.ConfigGroupResource)

@@ -105,8 +105,8 @@ func (s *substitution) convert(name, value string, at *field.Path) any {
 			return n
 		}
 	case TypeBoolean:
-		if value == "true" || value == "false" {
-			return value == "true"
+		if value == trueText || value == "false" {
+			return value == trueText
 		}
 	case TypeNumber:
 		if number, ok := parseNumber(value); ok {
