@@ -29,7 +29,7 @@ var keys = sync.OnceValue(func() map[string]crypto.Signer {
 	p256, err1 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	p224, err2 := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	rsa2048, err3 := rsa.GenerateKey(rand.Reader, 2048)
-	rsa1024, err5 := rsa.GenerateKey(rand.Reader, 1024)
+	rsa1024, err5 := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // the weak key that must be refused
 	_, ed, err4 := ed25519.GenerateKey(rand.Reader)
 	if err1 != nil || err2 != nil || err3 != nil || err4 != nil || err5 != nil {
 		return nil

@@ -6,6 +6,12 @@ import (
 	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
 )
 
+// What a boolean is as text, in variables and annotations.
+const (
+	trueText  = "true"
+	falseText = "false"
+)
+
 // MergeConfigsAnnotation on a ClusterManagementAddOn, with the value "true", merges
 // all AddOnDeploymentConfigs of one level, in order, where OCM reads the first of
 // them. Lists are joined, of a variable, label or field that two set the later counts.
@@ -14,9 +20,6 @@ const MergeConfigsAnnotation = "addonflow.io/merge-configs"
 // ConfigVariablesAnnotation on an AddOnTemplate takes variables from configurations of
 // any kind; see ParseConfigVariables.
 const ConfigVariablesAnnotation = "addonflow.io/config-variables"
-
-// trueText is true as an annotation or variable says it.
-const trueText = "true"
 
 // declaredKey is a label or annotation of AddonFlow's that a commit may declare.
 type declaredKey struct {

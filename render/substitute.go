@@ -105,7 +105,7 @@ func (s *substitution) convert(name, value string, at *field.Path) any {
 			return n
 		}
 	case TypeBoolean:
-		if value == trueText || value == "false" {
+		if value == trueText || value == falseText {
 			return value == trueText
 		}
 	case TypeNumber:

@@ -32,7 +32,7 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw {
 		})
 	}
 	flaws = append(flaws, lifecycleFlaws(cma.Annotations)...)
-	if merge, present := cma.Annotations[MergeConfigsAnnotation]; present && merge != "true" && merge != "false" {
+	if merge, present := cma.Annotations[MergeConfigsAnnotation]; present && merge != trueText && merge != falseText {
 		flaws = append(flaws, flaw{
 			field: fieldPath("metadata.annotations").child(MergeConfigsAnnotation), reason: ReasonInvalidManifest,
 			message: fmt.Sprintf("%q is neither true nor false", shown(merge)), hint: `write "true" to merge`,

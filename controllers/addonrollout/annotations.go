@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,9 +75,7 @@ func annotationsInStep(cluster map[string]string, addOn *addonv1alpha1.ManagedCl
 	edit := func() map[string]string {
 		if next == nil {
 			next = map[string]string{}
-			for k, v := range addOn.Annotations {
-				next[k] = v
-			}
+			maps.Copy(next, addOn.Annotations)
 		}
 		return next
 	}

@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,15 +13,15 @@ import (
 
 // wrote is what a manager owns: one annotation of the prefix.
 func wrote(manager, name string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{
-		Raw: []byte(`{"f:metadata":{"f:annotations":{".":{},"f:` + addOnAnnotationPrefix + name + `":{}}}}`),
-	}}
+	return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(
+		`{"f:metadata":{"f:annotations":{".":{},"f:` + addOnAnnotationPrefix + name + `":{}}}}`,
+	)}
 }
 
 func annotated(pairs ...string) map[string]string {
 	out := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		out[addOnAnnotationPrefix+pairs[i]] = pairs[i+1]
+	for pair := range slices.Chunk(pairs, 2) {
+		out[addOnAnnotationPrefix+pair[0]] = pair[1]
 	}
 	return out
 }
@@ -41,7 +42,7 @@ func TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved(t *testing.T) {
 		"the user's other value":  {"written on purpose, over the cluster's", annotated("key", "2"), annotated("key", "1"), []metav1.ManagedFieldsEntry{users}, nil},
 		"changed by a user since": {"both own it now", annotated("key", "2"), annotated("key", "1"), []metav1.ManagedFieldsEntry{ours, users}, nil},
 		"in step":                 {"nothing to write", annotated("key", "1"), annotated("key", "1"), []metav1.ManagedFieldsEntry{ours}, nil},
-		"of nobody we know":       {"fields that cannot be read claim nothing", nil, annotated("key", "1"), []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, FieldsV1: &metav1.FieldsV1{Raw: []byte("[]")}}}, nil},
+		"of nobody we know":       {"fields that cannot be read claim nothing", nil, annotated("key", "1"), []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, FieldsV1: metav1.NewFieldsV1("[]")}}, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

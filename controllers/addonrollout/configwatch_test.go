@@ -66,15 +66,31 @@ func mapReference(name string) render.ConfigReference {
 	return render.ConfigReference{Resource: "configmaps", Namespace: "default", Name: name}
 }
 
-// TestConfigurationsAreWatchedAsLongAsTheyAreNamed: one informer for a kind, however
-// many rollouts name objects of it, woken for those objects only, stopped with the last.
-func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
-	h, c := startHub(t)
-	for _, name := range []string{"a", "b"} {
+// createConfigMaps creates ConfigMaps with value 1.
+func createConfigMaps(t *testing.T, c client.Client, names ...string) {
+	t.Helper()
+	for _, name := range names {
 		if err := c.Create(t.Context(), configMap(name, "1")); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// updateConfigMaps gives ConfigMaps value 2.
+func updateConfigMaps(t *testing.T, c client.Client, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := c.Update(t.Context(), configMap(name, "2")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestConfigurationsAreWatchedAsLongAsTheyAreNamed: one informer for a kind, however
+// many rollouts name objects of it, woken for those objects only, stopped with the last.
+func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
+	h, c := startHub(t)
+	createConfigMaps(t, c, "a", "b")
 	informers, err := cache.New(h.Config(), cache.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
 	if err != nil {
 		t.Fatal(err)
@@ -105,11 +121,7 @@ func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
 	}
 	// What is there when the watch begins wakes both; then only what is named does.
 	got := []client.ObjectKey{next(t, woken), next(t, woken)}
-	for _, name := range []string{"b", "a"} {
-		if err := c.Update(t.Context(), configMap(name, "2")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	updateConfigMaps(t, c, "b", "a")
 	got = append(got, next(t, woken), next(t, woken))
 	slices.SortFunc(got, func(a, b client.ObjectKey) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
 	if want := []client.ObjectKey{one, one, two, two}; !slices.Equal(got, want) || len(woken) > 0 {
@@ -146,11 +158,7 @@ func next(t *testing.T, woken <-chan client.ObjectKey) client.ObjectKey {
 // no kind says so by itself; the others are read all the same, as they are now.
 func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
 	_, c := startHub(t)
-	for _, name := range []string{"good", "broken"} {
-		if err := c.Create(t.Context(), configMap(name, "1")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	createConfigMaps(t, c, "good", "broken")
 	reads := 0
 	flaky := interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		reads++
@@ -180,9 +188,7 @@ func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
 			}
 		}
 	}
-	if err := c.Update(t.Context(), configMap("good", "2")); err != nil {
-		t.Fatal(err)
-	}
+	updateConfigMaps(t, c, "good")
 	before := reads
 	again := s.read(t.Context(), of, references)
 	if again[mapReference("good")].config.SpecHash == good.config.SpecHash {

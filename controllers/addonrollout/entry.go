@@ -58,12 +58,13 @@ func (e entry) conditions() []metav1.Condition {
 		Type: conditionRegistrationApplied, Status: metav1.ConditionTrue,
 		Reason: "SetPermissionApplied", Message: "Registration of the addon agent is configured",
 	}
-	switch {
-	case e.permissions.State == agents.Failed:
+	switch e.permissions.State {
+	case agents.Failed:
 		c.Status, c.Reason = metav1.ConditionFalse, "SetPermissionFailed"
 		c.Message = "Failed to set permission for hub agent: " + e.permissions.Message
-	case e.permissions.State == agents.Pending:
+	case agents.Pending:
 		return nil
+	case agents.Applied:
 	}
 	return []metav1.Condition{c}
 }

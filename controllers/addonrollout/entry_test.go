@@ -22,7 +22,7 @@ func TestRow81Conditions(t *testing.T) {
 		entry  entry
 		want   string
 	}{
-		"Nil":     {"a template without registration", entry{}, "True NilRegistration " + configured},
+		"Nil":     {"a template without registration", entry{}, "True SetPermissionApplied " + configured},
 		"Applied": {"all roles are bound, or none is asked for", with(agents.Outcome{State: agents.Applied}), "True SetPermissionApplied " + configured},
 		"Failed":  {"a role was refused", with(agents.Outcome{State: agents.Failed, Message: "no"}), "False SetPermissionFailed Failed to set permission for hub agent: no"},
 		"Pending": {"not known yet", registered, ""},

@@ -107,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ro := &v1alpha1.AddOnRollout{}
 	if err := r.Live.Get(ctx, req.NamespacedName, ro); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.forget(req.NamespacedName)
+			r.forget(req.NamespacedName) //nolint:contextcheck // it stops watches, which have contexts of their own
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

@@ -131,12 +131,12 @@ func (r *Requests) leave(csr *certificatesv1.CertificateSigningRequest, key Key,
 func (r *Requests) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, facts registration.Facts) (ctrl.Result, error) {
 	if refusal := registration.CheckContent(csr, facts); refusal != nil {
 		r.tell(csr, corev1.EventTypeWarning, string(refusal.Reason), "Not signed: "+refusal.Message)
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, nil //nolint:nilerr // what is refused is not tried again
 	}
 	certificate, err := r.certificate(ctx, csr, facts)
 	if err != nil {
 		r.tell(csr, corev1.EventTypeWarning, eventCannotSign, "Not signed: "+err.Error())
-		return ctrl.Result{RequeueAfter: retryAfter}, nil
+		return ctrl.Result{RequeueAfter: retryAfter}, nil //nolint:nilerr // said on the request, and tried again
 	}
 	signed := csr.DeepCopy()
 	signed.Status.Certificate = certificate

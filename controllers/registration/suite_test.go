@@ -97,11 +97,11 @@ func grantInstalled() {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
 		role := &rbacv1.ClusterRole{}
-		if err := decoder.Decode(role); errors.Is(err, io.EOF) {
+		err := decoder.Decode(role)
+		if errors.Is(err, io.EOF) {
 			break
-		} else {
-			Expect(err).NotTo(HaveOccurred())
 		}
+		Expect(err).NotTo(HaveOccurred())
 		if role.Kind == "ClusterRole" && role.Name == "addonflow-base" {
 			Expect(admin.Create(context.Background(), role)).To(Succeed())
 		}

@@ -106,8 +106,8 @@ func customSigner(signer, namespace, secret string) addonv1alpha1.RegistrationSp
 }
 
 // declare says what the template applied on a cluster asks for.
-func (w *world) declare(letter string, blocks ...addonv1alpha1.RegistrationSpec) agents.Outcome {
-	return book.Declare(w.key(letter), blocks)
+func (w *world) declare(letter string, blocks ...addonv1alpha1.RegistrationSpec) {
+	book.Declare(w.key(letter), blocks)
 }
 
 // klusterlet returns a client with the certificate of a cluster's agent, which may

@@ -388,14 +388,8 @@ func (v *Invariants) leavers(in rollout.Input, plan rollout.Plan) error {
 		if a.Kind != rollout.Remove {
 			continue
 		}
-		if in.Spec.Removal == nil && !approved && !v.wasAway(in, a.Cluster) {
-			return fmt.Errorf("S8: %s is removed before it was away for %s", a.Cluster, in.RemovalGrace)
-		}
-		if c := v.naive.clusters[a.Cluster]; c.Installed != rollout.Ours {
-			return fmt.Errorf("S8: %s is removed and is %s", a.Cluster, c.Installed)
-		}
-		if in.Spec.Removal == nil && !v.naive.leaving(a.Cluster) {
-			return fmt.Errorf("S8: %s is removed although something selects it, or may", a.Cluster)
+		if err := v.mayLeave(in, a.Cluster, approved); err != nil {
+			return err
 		}
 		if at, ok := v.removed[a.Cluster]; !ok || !in.Now.Before(at.Add(in.RemovalGrace)) {
 			fresh++
@@ -412,6 +406,20 @@ func (v *Invariants) leavers(in rollout.Input, plan rollout.Plan) error {
 	}
 	if recent > max(1, v.installed*5/100) {
 		return fmt.Errorf("S9: %d removed within %s of %d", recent, in.RemovalGrace, v.installed)
+	}
+	return nil
+}
+
+// mayLeave holds the removal of one cluster against what selects it, and since when.
+func (v *Invariants) mayLeave(in rollout.Input, cluster string, approved bool) error {
+	declared := in.Spec.Removal == nil
+	switch {
+	case declared && !approved && !v.wasAway(in, cluster):
+		return fmt.Errorf("S8: %s is removed before it was away for %s", cluster, in.RemovalGrace)
+	case v.naive.clusters[cluster].Installed != rollout.Ours:
+		return fmt.Errorf("S8: %s is removed and is %s", cluster, v.naive.clusters[cluster].Installed)
+	case declared && !v.naive.leaving(cluster):
+		return fmt.Errorf("S8: %s is removed although something selects it, or may", cluster)
 	}
 	return nil
 }

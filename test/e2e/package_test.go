@@ -14,7 +14,7 @@ import (
 
 // packaged is the tree of an add-on that is a Helm chart. Its image tag is a value
 // that an AddOnDeploymentConfig sets.
-func (s *scene) packaged(tag, content, policy string) map[string]string {
+func (s *scene) packaged(tag, policy string) map[string]string {
 	files := map[string]string{
 		"addons/rollout.yaml":                    "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata:\n  name: ADDON\nspec:\n" + policy,
 		"addons/package.yaml":                    packageText,
@@ -25,7 +25,7 @@ func (s *scene) packaged(tag, content, policy string) map[string]string {
 		"addons/chart/templates/deployment.yaml": packagedTemplateText,
 	}
 	for name, text := range files {
-		files[name] = strings.NewReplacer("ADDON", s.addOn, "IMAGETAG", tag, "CONTENT", content).Replace(text)
+		files[name] = strings.NewReplacer("ADDON", s.addOn, "IMAGETAG", tag, "CONTENT", "one").Replace(text)
 	}
 	return files
 }
@@ -83,7 +83,7 @@ var _ = Describe("An add-on that is a Helm chart", func() {
 		all := clusters(4)
 		s := newScene(ctx, "charted", all)
 		policy := s.stages("0s", "2m", "2", 0)
-		first := s.push("v1", s.packaged("v1", "one", policy))
+		first := s.push("v1", s.packaged("v1", policy))
 		s.reconcile()
 		s.awaitPhase(first, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v1", all...))
@@ -101,7 +101,7 @@ var _ = Describe("An add-on that is a Helm chart", func() {
 			DeferCleanup(func() { world.Fleet.Release(name) })
 		}
 		before := s.generations()
-		second := s.push("v2", s.packaged("v2", "one", policy))
+		second := s.push("v2", s.packaged("v2", policy))
 		s.reconcile()
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]), "the canary alone")
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]))
@@ -128,11 +128,11 @@ var _ = Describe("An add-on that is a Helm chart", func() {
 		all := clusters(2)
 		s := newScene(ctx, "miswritten", all)
 		policy := s.stages("0s", "2m", "2", 0)
-		good := s.push("v1", s.packaged("v1", "one", policy))
+		good := s.push("v1", s.packaged("v1", policy))
 		s.reconcile()
 		s.awaitPhase(good, v1alpha1.PhaseSucceeded)
 		before := s.generations()
-		files := s.packaged("v2", "one", policy)
+		files := s.packaged("v2", policy)
 		files["addons/chart/templates/deployment.yaml"] = strings.Replace(files["addons/chart/templates/deployment.yaml"], ".Values.image.tag", ".Values.images.tag", 1)
 		bad := s.push("v2", files)
 		s.reconcile()

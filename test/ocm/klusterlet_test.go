@@ -25,20 +25,20 @@ var _ = Describe("On OCM's placement controller and a real klusterlet", func() {
 	It("the main job's story passes: canary, fleet, bad commit, revert", func(ctx SpecContext) {
 		w, options := startWorld(ctx)
 		schedule(ctx, w)
-		real := memberNames()[0]
-		w.Fleet.Silence(real)
-		managed := startKlusterlet(ctx, w, real)
+		canary := memberNames()[0]
+		w.Fleet.Silence(canary)
+		managed := startKlusterlet(ctx, w, canary)
 		Expect(w.StartOperator(options)).To(Succeed())
 
 		By("installing v1")
 		v1 := commit(ctx, w, "story", "v1")
 		awaitPhase(ctx, w, "story", v1, v1alpha1.PhaseSucceeded)
-		expectEcho(ctx, w, managed, real, "v1")
+		expectEcho(ctx, w, managed, canary, "v1")
 
 		By("moving to v2, the real cluster first")
 		v2 := commit(ctx, w, "story", "v2")
 		awaitPhase(ctx, w, "story", v2, v1alpha1.PhaseSucceeded)
-		expectEcho(ctx, w, managed, real, "v2")
+		expectEcho(ctx, w, managed, canary, "v2")
 		Expect(w.Fleet.Running(memberNames()[1])["Deployment/"+agentNamespace+"/story"].ReadyImages).
 			To(Equal([]string{"example.com/story:v2"}))
 
@@ -47,14 +47,14 @@ var _ = Describe("On OCM's placement controller and a real klusterlet", func() {
 		v3 := commit(ctx, w, "story", "bad")
 		ro := awaitPhase(ctx, w, "story", v3, v1alpha1.PhaseFailed)
 		Expect(ro.Status.Message).To(ContainSubstring("ProgressDeadlineExceeded"))
-		Expect(written(before, worksOf(ctx, w.Client, "story"))).To(ConsistOf(HavePrefix(real + "/")))
+		Expect(written(before, worksOf(ctx, w.Client, "story"))).To(ConsistOf(HavePrefix(canary + "/")))
 
 		By("reverting")
-		revert, err := w.Repo.Revert(v3) //nolint:contextcheck // git on this machine, at once
+		revert, err := w.Repo.Revert(v3)
 		Expect(err).NotTo(HaveOccurred())
 		look(ctx, w)
 		awaitPhase(ctx, w, "story", revert, v1alpha1.PhaseSucceeded)
-		expectEcho(ctx, w, managed, real, "v2")
+		expectEcho(ctx, w, managed, canary, "v2")
 	}, SpecTimeout(10*time.Minute))
 })
 

@@ -90,7 +90,7 @@ func commit(ctx context.Context, w *demo.World, name, tag string) string {
 		Expect(err).NotTo(HaveOccurred())
 		documents = append(documents, string(text))
 	}
-	sha, err := w.Repo.Commit(tag, map[string]string{ //nolint:contextcheck // git on this machine, at once
+	sha, err := w.Repo.Commit(tag, map[string]string{
 		"addons/addon.yaml":   strings.Join(documents, "---\n"),
 		"addons/rollout.yaml": strings.ReplaceAll(canaryFirst, "ADDON", name),
 	})
@@ -103,7 +103,7 @@ func commit(ctx context.Context, w *demo.World, name, tag string) string {
 // look asks the operator for a look at Git; without a source it makes one.
 func look(ctx context.Context, w *demo.World) {
 	GinkgoHelper()
-	head, err := w.Repo.Head() //nolint:contextcheck // git on this machine, at once
+	head, err := w.Repo.Head()
 	Expect(err).NotTo(HaveOccurred())
 	source := corpusSource(w)
 	source.Annotations = map[string]string{"reconcile.fluxcd.io/requestedAt": head}

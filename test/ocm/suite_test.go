@@ -12,10 +12,8 @@ import (
 	"github.com/addonflow/addonflow/test/hubbin"
 )
 
-var (
-	// addonflow and ocm are the paths of the two programs.
-	addonflow, ocm string
-)
+// addonflow and ocm are the paths of the two programs.
+var addonflow, ocm string
 
 func TestBesideOCM(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -34,13 +32,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 // startOCM runs one of OCM's programs until the spec ends.
-func startOCM(program, kubeconfig string, flags ...string) *gexec.Session {
+func startOCM(program, kubeconfig string, flags ...string) {
 	GinkgoHelper()
 	args := append([]string{program, "--kubeconfig=" + kubeconfig}, flags...)
 	session, err := gexec.Start(exec.Command(ocm, args...), GinkgoWriter, GinkgoWriter) //nolint:noctx // ended by the cleanup below
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { stop(session) })
-	return session
 }
 
 // stop ends a program as its supervisor would.

@@ -23,7 +23,6 @@ import (
 	"k8s.io/component-base/cli"
 	"k8s.io/utils/clock"
 	"open-cluster-management.io/api/feature"
-
 	"open-cluster-management.io/ocm/pkg/addon"
 	"open-cluster-management.io/ocm/pkg/common/options"
 	"open-cluster-management.io/ocm/pkg/features"
