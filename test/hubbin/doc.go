@@ -13,6 +13,9 @@
 // out of reach where a Go module proxy is not. They are modules of their own,
 // so that Kubernetes' two hundred requirements never move the product's pins.
 //
+// FindOCM does the same for OCM's own programs, which only test/ocm needs, from
+// the nested module ocm/.
+//
 // The build takes about five minutes on two cores, once: a stamp holds the
 // hash of all that goes in, a file lock keeps parallel test packages from
 // building twice, and each binary is renamed into place, so that nobody ever
