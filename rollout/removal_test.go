@@ -105,6 +105,7 @@ func TestRemoval(t *testing.T) {
 		"out of Git":                          {reason: "held until it is approved", change: []change{leavesGit("", "")}, guard: "addonflow.io/approve-removal: abc", phase: v1alpha1.PhaseHeld},
 		"out of Git, another commit approved": {reason: "the approval is for another removal", change: []change{leavesGit("", "abd")}, guard: "approve-removal: abc", phase: v1alpha1.PhaseHeld},
 		"out of Git, prune":                   {reason: "approved at the budget's pace, after the grace period", change: []change{leavesGit("prune", "")}, recheck: 5 * time.Minute, guard: "grace period", phase: v1alpha1.PhaseRemoving},
+		"out of Git, suspended":               {reason: "nobody is removed, and the phase says why", change: []change{leavesGit("prune", ""), began(time.Hour), func(in *rollout.Input) { in.Suspended = true }}, guard: "suspended", phase: v1alpha1.PhaseSuspended},
 		"out of Git, prune, later":            {reason: "at the budget's pace", change: []change{leavesGit("prune", ""), began(time.Hour)}, removed: names[:2], recheck: 5 * time.Minute, guard: "38 clusters left", phase: v1alpha1.PhaseRemoving},
 		"out of Git, approved":                {reason: "everybody at once", change: []change{leavesGit("", "abc")}, removed: names, phase: v1alpha1.PhaseRemoving},
 		"out of Git, one left by hand":        {reason: "the others went, and it is named", change: append(forAll(names[1:], gone), leavesGit("", "abc"), on(names[0], func(c *rollout.Cluster) { c.Installed = rollout.HandMade })), phase: v1alpha1.PhaseRemoving},

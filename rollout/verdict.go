@@ -229,6 +229,8 @@ func (p *planner) judgeRemoval() verdict {
 		v.phase, v.outcome, v.message = v1alpha1.PhaseRemoved, Success, "removed from every cluster"
 	case p.guard != "" && deleting == 0 && !p.removalApproved():
 		v.phase, v.message = v1alpha1.PhaseHeld, p.guard
+	case p.suspended() && ours > 0:
+		v.phase, v.message = v1alpha1.PhaseSuspended, "suspended; "+removalText(ours, deleting+left, handMade)
 	default:
 		v.message = removalText(ours, deleting+left, handMade)
 	}

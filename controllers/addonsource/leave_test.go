@@ -54,16 +54,20 @@ var _ = Describe("What leaves Git", func() {
 
 	It("as an add-on is held, then removed, its ClusterManagementAddOn last", func() {
 		w := newWorld()
-		w.commit("add hello", addOnFilesWith(map[string]string{"addons/README.md": "add-ons"}))
+		w.commit("add hello", addOnFilesWith(map[string]string{
+			"addons/README.md":         "add-ons",
+			"addons/addonrollout.yaml": "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: ADDON}\nspec: {suspend: true}\n",
+		}))
 		w.passes()
 		handMade := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
 		w.create(handMade)
 
-		sha := w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
+		sha := w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml", "addons/addonrollout.yaml")
 		w.look()
 		rollout := w.rollout()
 		w.read(rollout)
 		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha}))
+		Expect(rollout.Spec.Suspend).To(BeFalse(), "nobody could take it back in Git")
 		Expect(rollout.Spec.Target).NotTo(BeNil(), "the rest of the spec stays")
 		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(And(
 			ContainSubstring(v1alpha1.DeletionGuardReason), ContainSubstring(v1alpha1.ApproveRemovalAnnotation+"="+sha)))

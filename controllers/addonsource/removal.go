@@ -67,6 +67,9 @@ func (t *plan) addRemoval(in planInput, l leaving) error {
 	}
 	spec := *l.rollout.Spec.DeepCopy()
 	spec.Removal = &l.removal
+	// What declared it left Git as well; nobody could take it back there. The
+	// annotation still suspends.
+	spec.Suspend = false
 	desired, err := rolloutObject(in.namespace, l.addOn, in.source, spec)
 	if err != nil {
 		return fmt.Errorf("cannot plan the removal of %s: %w", l.addOn, err)
