@@ -167,6 +167,12 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 			b.add(fail(PathDenied, "is %s; only regular files are read", e.kind).at(problem.Problem{Path: name}))
 		case isYAML(e.name):
 			out = append(out, b.file(name, e)...)
+		case isYAML(strings.ToLower(e.name)):
+			// Ignored, it would be a policy that silently does not apply.
+			b.add(problem.Problem{
+				Path: name, Reason: PathDenied, Message: "would not be read: its ending is not in lower case",
+				Hint: "rename it to end in .yaml or .yml",
+			})
 		}
 	}
 	return out

@@ -135,6 +135,11 @@ func TestBuildProblems(t *testing.T) {
 			BuildOptions{},
 			[]string{"DuplicateObject b.yaml:2: ConfigMap/a: already declared in a.yaml:1; keep one of them"},
 		},
+		"an ending in capitals": {
+			tree{"a.yaml": cm, "b.YAML": configMap("b", "v")},
+			BuildOptions{},
+			[]string{"PathDenied b.YAML: would not be read: its ending is not in lower case; rename it to end in .yaml or .yml"},
+		},
 		"row 4: in two versions": {
 			tree{"a.yaml": "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: a}\n---\napiVersion: addon.open-cluster-management.io/v1beta1\nkind: AddOnTemplate\nmetadata: {name: a}\n"},
 			BuildOptions{},
