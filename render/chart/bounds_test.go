@@ -31,6 +31,13 @@ func TestBounded(t *testing.T) {
 		"RecursionTemplate":  {`{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}`, "levels deep"},
 		"RecursionTpl":       {`{{ define "r" }}{{ tpl "{{ include \"r\" . }}" . }}{{ end }}{{ include "r" . }}`, "levels deep"},
 		"Fork":               {`{{ define "r" }}{{ if lt . 40 }}{{ template "r" (add1 .) }}{{ template "r" (add1 .) }}{{ end }}{{ end }}{{ template "r" 0 }}`, "steps to render"},
+		"Expressions":        {`{{ $b := repeat 1000000 "b" }}{{ range until 300 }}{{ if regexMatch "(b*)*c" $b }}1{{ end }}{{ end }}`, "steps to render"},
+		"ExpressionRepeated": {`{{ $b := repeat 1000000 "b" }}{{ mustRegexFind "((b{0,30}){0,30})c" $b }}`, "steps to render"},
+		"ExpressionSearched": {`{{ $b := repeat 100000 "b" }}{{ regexFindAll "b*c|b" $b -1 | len }}`, "steps to render"},
+		"ExpressionReplaced": {`{{ $b := repeat 100000 "b" }}{{ regexReplaceAllLiteral "b*c|b" $b "" }}`, "steps to render"},
+		"ExpressionSplit":    {`{{ $b := repeat 100000 "b" }}{{ mustRegexSplit "b*c|b" $b -1 | len }}`, "steps to render"},
+		"Tpl":                {`{{ range until 8000 }}{{ tpl "{{ 1 }}" $ }}{{ end }}`, "steps to render"},
+		"Parsed":             {`{{ $l := until 10000 | toYaml }}{{ range until 1000 }}{{ $_ := fromYamlArray $l }}{{ end }}`, "steps to render"},
 		"OwnFunction":        {`{{ addonflow_leave }}`, `function "addonflow_leave" not defined`},
 	}
 	for name, c := range cases {
@@ -44,6 +51,61 @@ func TestBounded(t *testing.T) {
 				t.Errorf("it is said to be at %s:%d", failed.File, failed.Line)
 			}
 		})
+	}
+}
+
+// TestBoundsAreWide renders what charts do with the functions that are dear.
+func TestBoundsAreWide(t *testing.T) {
+	for value, want := range map[string]any{
+		`"{{ $t := repeat 3000 "some words of a line\n" }}{{ regexSplit "\n" $t -1 | len }}"`:                 "3001",
+		`"{{ $t := repeat 300 "a line  \n" }}{{ regexReplaceAll "\\s+" $t "-" | len }}"`:                      "2100",
+		`"{{ range until 200 }}{{ $_ := tpl "{{ .Release.Name }}" $ }}{{ end }}x"`:                            "x",
+		`"{{ range until 1000 }}{{ $_ := regexReplaceAll "[^a-z0-9-]+" "Some_Name.of-what" "-" }}{{ end }}x"`: "x",
+		`"{{ regexMatch "(b*)*c" (repeat 1000000 "b") }}"`:                                                    "false",
+	} {
+		if got := it(t, minimal(settings(value)), inputFor("cluster1")); got != want {
+			t.Errorf("%s: got %v, want %v", value, got, want)
+		}
+	}
+}
+
+// TestErrorsAreTheChartsOwn says what a chart did wrong in the chart's words.
+func TestErrorsAreTheChartsOwn(t *testing.T) {
+	for _, value := range []string{
+		`{{ lt .Values "a" }}`, `{{ .Values.greeting.x.y | eq 1 }}`, `{{ index .Values.clusterName "a" }}`,
+		`{{ len 3 }}`, `{{ .Capabilities.APIVersions.Has }}`, `{{ "a" | lt 1 }}`,
+	} {
+		if _, err := loaded(t, minimal(settings(value))).Render(inputFor("cluster1")); err == nil || strings.Contains(err.Error(), ownPrefix) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+// TestSchemaErrorsAreInOrder says the same each time: the text is on the commit.
+func TestSchemaErrorsAreInOrder(t *testing.T) {
+	from := minimal(settings("x")).
+		with("values.yaml", "e: 1\na: 1\nd: 1\nb: 1\nc: 1\nz: x\nw: x\nx: x\n").
+		with("values.schema.json", `{"additionalProperties": false, "properties": {"z": {"type": "number"}, "w": {"type": "number"},`+
+			`"x": {"type": "number"}, "clusterName": {}, "addonInstallNamespace": {}}}`)
+	const want = `the values do not meet the chart's schema: - at '': additional properties 'a', 'b', 'c', 'd', 'e' not allowed ` +
+		`- at '/w': got string, want number - at '/x': got string, want number - at '/z': got string, want number`
+	for range 20 {
+		_, err := loaded(t, from).Render(inputFor("cluster1"))
+		if failed, ok := errors.AsType[*Error](err); !ok || !strings.HasPrefix(failed.Message, want) {
+			t.Fatalf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+// TestHelmVersionIsFixed holds .Capabilities.HelmVersion to what no build changes.
+func TestHelmVersionIsFixed(t *testing.T) {
+	const value = `"{{ with .Capabilities.HelmVersion }}{{ .Version }}[{{ .GoVersion }}{{ .GitCommit }}{{ .GitTreeState }}]{{ end }}"`
+	from := minimal(settings(value))
+	if got := it(t, from, inputFor("cluster1")); got != "v3.20[]" {
+		t.Errorf("got %v", got)
+	}
+	if err := loaded(t, from).Verify(inputFor("cluster1")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 )
@@ -11,7 +12,8 @@ import (
 type capabilities struct {
 	// APIVersions are the API versions that Helm knows without asking a cluster.
 	APIVersions chartutil.VersionSet
-	// HelmVersion is the version of the Helm library.
+	// HelmVersion is the version of the Helm library, and nothing of how the operator
+	// was built: the same commit is the same content in every build.
 	HelmVersion any
 
 	version string
@@ -19,10 +21,17 @@ type capabilities struct {
 }
 
 func newCapabilities(version string) *capabilities {
-	return &capabilities{
-		APIVersions: chartutil.DefaultCapabilities.APIVersions, HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
-		version: version,
-	}
+	known := builtCapabilities()
+	return &capabilities{APIVersions: known.APIVersions, HelmVersion: known.HelmVersion, version: version}
+}
+
+// builtCapabilities are Helm's own without what differs between builds.
+func builtCapabilities() *chartutil.Capabilities {
+	known := chartutil.DefaultCapabilities.Copy()
+	helm := &known.HelmVersion
+	helm.Version, _, _ = strings.Cut(helm.Version, "+")
+	helm.GitCommit, helm.GitTreeState, helm.GoVersion = "", "", ""
+	return known
 }
 
 // KubeVersion is what the managed cluster reports. It is an error while it has not.

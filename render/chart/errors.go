@@ -48,6 +48,9 @@ func (r *refusal) Error() string { return r.message }
 // place finds where a template failed: Go names template:line, and template:line:column.
 var place = regexp.MustCompile(`template: ([^\s:]+):(\d+)(?::\d+)?: `)
 
+// written finds what the engine wrote into a template where Go quotes it.
+var written = regexp.MustCompile(`error calling ` + ownPrefix + `[a-z]*: |\s*\| ` + ownPrefix + `[a-z]*|` + ownPrefix + `[a-z]+ |` + ownPrefix + `[a-z]*(\.\.\.)`)
+
 // shownMessage bounds what is said of one failure: a chart may quote whole files.
 const shownMessage = 400
 
@@ -68,6 +71,7 @@ func (c *Chart) templateError(err error) *Error {
 			break
 		}
 	}
+	out.Message = written.ReplaceAllString(out.Message, "$1")
 	if r, ok := errors.AsType[*refusal](err); ok {
 		out.Message, out.Hint = r.message, r.hint
 	}

@@ -18,6 +18,10 @@ const longestName = 63
 // quotedMark is how Go quotes the mark of a cluster's name.
 const quotedMark = `\ufdd0`
 
+// tplSteps is what tpl costs whatever it renders: every function and template that
+// the caller can call is copied.
+const tplSteps = 400
+
 // noValue is what Go prints for nothing, and Helm takes out again.
 const noValue = "<no value>"
 
@@ -126,7 +130,7 @@ func (x *execution) late(t *template.Template) template.FuncMap {
 
 // tpl renders a text that is a template itself, with all that the caller can call.
 func (x *execution) tpl(parent *template.Template, text string, values any) (string, error) {
-	if err := x.budget.step(int64(len(parent.Templates()) + len(text)>>4)); err != nil {
+	if err := x.budget.step(int64(tplSteps + 2*len(parent.Templates()) + len(text)>>1)); err != nil {
 		return "", err
 	}
 	t, err := parent.Clone()

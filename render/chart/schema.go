@@ -2,10 +2,14 @@ package chart
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
@@ -53,14 +57,33 @@ func checkSchema(text []byte, values map[string]any) error {
 		return fmt.Errorf("cannot be used: %w", err)
 	}
 	compiled, err := compiler.Compile(schemaURL)
+	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		inOrder(invalid.Err)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot be used: %w", err)
 	}
 	if err := compiled.Validate(values); err != nil {
+		inOrder(err)
 		_, rest, _ := strings.Cut(err.Error(), "\n")
 		return fmt.Errorf("the values do not meet the chart's schema: %s", strings.Join(strings.Fields(rest), " "))
 	}
 	return nil
+}
+
+// inOrder sorts what the validator found, which is in the order of Go's maps.
+func inOrder(err error) {
+	failed, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return
+	}
+	if additional, ok := failed.ErrorKind.(*kind.AdditionalProperties); ok {
+		slices.Sort(additional.Properties)
+	}
+	for _, cause := range failed.Causes {
+		inOrder(cause)
+	}
+	slices.SortFunc(failed.Causes, func(a, b *jsonschema.ValidationError) int { return strings.Compare(a.Error(), b.Error()) })
 }
 
 // maxExpansions bounds what a schema is once its references are written out: the
@@ -84,7 +107,8 @@ func (e *expander) count(value any) int {
 	total := 1
 	switch value := value.(type) {
 	case map[string]any:
-		for key, part := range value {
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			part := value[key]
 			if reference, isText := part.(string); isText && strings.HasSuffix(strings.ToLower(key), "ref") {
 				total += e.followed(reference)
 			}

@@ -40,7 +40,7 @@ func (c *Chart) compareWithHelm(in Input, ours map[string]string) error {
 	if err != nil {
 		return err
 	}
-	known := chartutil.DefaultCapabilities.Copy()
+	known := builtCapabilities()
 	if version, err := newCapabilities(in.KubeVersion).KubeVersion(); err == nil {
 		known.KubeVersion = *version
 	}

@@ -1,0 +1,80 @@
+package chart
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+const (
+	// stepWork is how many instructions of an expression, each looked at for a byte
+	// of text, one step pays for: 13 ns each at worst.
+	stepWork = 64
+	// stepParsed is how many bytes of YAML, JSON or TOML one step pays for.
+	stepParsed = 2
+	// smallSearch is what is paid for a search without counting first what it finds.
+	smallSearch = 1000
+)
+
+// payExpression pays for a regular expression before it runs. The time is its
+// program times the text, and for a function that finds every match, where each can
+// look ahead to the end, times their number.
+func (x *execution) payExpression(name string, args []any) error {
+	pattern, _ := args[0].(string)
+	text, _ := args[1].(string)
+	if err := x.budget.step(int64(len(pattern))); err != nil {
+		return err
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil // the function says so
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil
+	}
+	size := int64(len(program.Inst))
+	if err := x.budget.step(size); err != nil { // it was compiled, and is again
+		return err
+	}
+	size *= 1 + int64(program.NumCap)/8 // what is captured is copied on the way
+	once := 1 + size*int64(len(text)+1)/stepWork
+	switch {
+	case !strings.Contains(name, "All") && !strings.Contains(name, "Split"):
+		return x.budget.step(once)
+	case !endless(parsed): // a match is no longer than the program
+		return x.budget.step(once + min(int64(len(text)), size)*once + int64(len(text)>>2))
+	case once*int64(len(text)+1) <= smallSearch:
+		return x.budget.step(once * int64(len(text)+1))
+	}
+	return x.payMatches(pattern, text, once)
+}
+
+// payMatches pays once for each match, and before it looks for them.
+func (x *execution) payMatches(pattern, text string, once int64) error {
+	expression, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil
+	}
+	for most := 1; ; most *= 2 {
+		if err := x.budget.step(int64(most) * once); err != nil {
+			return err
+		}
+		if found := len(expression.FindAllStringIndex(text, most)); found < most {
+			return x.budget.step(int64(found) * once)
+		}
+	}
+}
+
+// endless reports whether an expression can match a text of any length.
+func endless(e *syntax.Regexp) bool {
+	if e.Op == syntax.OpStar || e.Op == syntax.OpPlus || e.Op == syntax.OpRepeat && e.Max < 0 {
+		return true
+	}
+	for _, part := range e.Sub {
+		if endless(part) {
+			return true
+		}
+	}
+	return false
+}
