@@ -15,14 +15,10 @@ var width = regexp.MustCompile(`%[-+# 0]*(\*|[0-9]{5,}|[0-9]*\.(\*|[0-9]{5,}))`)
 // bound refuses, before a function runs, the calls whose result grows faster than
 // their arguments.
 func (x *execution) bound(name string, args []any) error {
-	if strings.Contains(strings.ToLower(name), "regex") && len(args) > 1 {
-		if err := x.payExpression(name, args); err != nil {
-			return err
-		}
+	if err := x.payText(name, args); err != nil {
+		return err
 	}
 	switch name {
-	case "fromYaml", "fromYamlArray", "fromJson", "mustFromJson", "fromJsonArray", "fromToml":
-		return x.budget.step(int64(textLength(args[0]) / stepParsed))
 	case "until", "untilStep", "seq":
 		return x.boundList(args)
 	case "repeat":

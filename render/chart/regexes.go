@@ -3,6 +3,7 @@ package chart
 import (
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,21 @@ const (
 	smallSearch = 1000
 )
 
+// parsing are the functions that read a text.
+const parsing = " fromYaml fromYamlArray fromJson mustFromJson fromJsonArray fromToml "
+
+// payText pays for the functions whose time hangs on more than the size of a value.
+func (x *execution) payText(name string, args []any) error {
+	switch {
+	case among(parsing, name):
+		return x.budget.step(int64(textLength(args[0]) / stepParsed))
+	case strings.Contains(strings.ToLower(name), "regex") && len(args) > 1:
+		return x.payExpression(name, args)
+	default:
+		return nil
+	}
+}
+
 // payExpression pays for a regular expression before it runs. The time is its
 // program times the text, and for a function that finds every match, where each can
 // look ahead to the end, times their number.
@@ -25,13 +41,9 @@ func (x *execution) payExpression(name string, args []any) error {
 	if err := x.budget.step(int64(len(pattern))); err != nil {
 		return err
 	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return nil // the function says so
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil
+	parsed, program := compiled(pattern)
+	if program == nil {
+		return nil // the function says what Helm's does
 	}
 	size := int64(len(program.Inst))
 	if err := x.budget.step(size); err != nil { // it was compiled, and is again
@@ -54,7 +66,7 @@ func (x *execution) payExpression(name string, args []any) error {
 func (x *execution) payMatches(pattern, text string, once int64) error {
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil
+		return err
 	}
 	for most := 1; ; most *= 2 {
 		if err := x.budget.step(int64(most) * once); err != nil {
@@ -71,10 +83,18 @@ func endless(e *syntax.Regexp) bool {
 	if e.Op == syntax.OpStar || e.Op == syntax.OpPlus || e.Op == syntax.OpRepeat && e.Max < 0 {
 		return true
 	}
-	for _, part := range e.Sub {
-		if endless(part) {
-			return true
-		}
+	return slices.ContainsFunc(e.Sub, endless)
+}
+
+// compiled returns an expression and its program, nil when it is none.
+func compiled(pattern string) (*syntax.Regexp, *syntax.Prog) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, nil
 	}
-	return false
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, nil
+	}
+	return parsed, program
 }
