@@ -152,9 +152,34 @@ func badInputs() []struct {
 			{"no name", template, "          name: hello\n", ""},
 			{"what the API server sets", template, "          name: hello\n", "          name: hello\n          uid: x\n"},
 			{"too large for a work", template, "{{GREETING}}", strings.Repeat("x", 600_000)},
-			{"a signer without its authority", template, "  agentSpec:", "  registration:\n  - type: CustomSigner\n    customSigner: {signerName: example.com/a}\n  agentSpec:"},
 		}},
+		{"Registration", badRegistrations()},
 		{packaged, badPackages()},
+	}
+}
+
+// badRegistrations are the rows about what a template asks for its agents.
+func badRegistrations() []badInput {
+	row := func(what, blocks string) badInput {
+		return badInput{what, template, "  agentSpec:", "  registration:\n" + blocks + "\n  agentSpec:"}
+	}
+	role := func(permission string) string {
+		return "  - {type: KubeClient, kubeClient: {hubPermissions: [" + permission + "]}}"
+	}
+	in := func(namespace string) string {
+		return role("{type: SingleNamespace, singleNamespace: {namespace: " + namespace + ", roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}}}")
+	}
+	subject := func(subject string) string {
+		return "  - {type: CustomSigner, customSigner: {signerName: example.com/a, signingCA: {name: ca}, subject: " + subject + "}}"
+	}
+	return []badInput{
+		row("a signer without its authority", "  - {type: CustomSigner, customSigner: {signerName: example.com/a}}"),
+		row("a role that is never given", role("{type: CurrentCluster, currentCluster: {clusterRoleName: cluster-admin}}")),
+		row("a role of Kubernetes", role("{type: CurrentCluster, currentCluster: {clusterRoleName: 'system:node'}}")),
+		row("a role in a namespace of Kubernetes", in("kube-system")),
+		row("a role where no namespace can be", in("Team_A")),
+		row("a user of Kubernetes", subject("{user: 'system:admin'}")),
+		row("a group of Kubernetes", subject("{user: a, groups: ['system:masters']}")),
 	}
 }
 

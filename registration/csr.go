@@ -136,6 +136,7 @@ func CheckContent(csr *certificatesv1.CertificateSigningRequest, facts Facts) *R
 	}
 	for _, check := range []func() *Refusal{
 		func() *Refusal { return checkSubject(request, subject) },
+		func() *Refusal { return checkReserved(request, addOn, cluster) },
 		func() *Refusal { return checkExtensions(request, addOn) },
 		func() *Refusal { return checkKey(request) },
 	} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
@@ -90,7 +91,7 @@ var (
 )
 
 // CheckName refuses what no role of that name, in that namespace, could make good:
-// cluster-admin and the roles of Kubernetes itself, and roles in its namespaces. The
+// cluster-admin and the roles of Kubernetes itself, roles in its namespaces, and in such as cannot exist. The
 // error is ErrRoleForbidden.
 func (RolePolicy) CheckName(role Role) error {
 	switch {
@@ -102,6 +103,8 @@ func (RolePolicy) CheckName(role Role) error {
 		return fmt.Errorf("a role in namespace %s %w", role.Namespace, ErrRoleForbidden)
 	case role.Kind != roleKind && role.Kind != clusterRoleKind:
 		return fmt.Errorf("a role of kind %q %w", role.Kind, ErrRoleForbidden)
+	case role.Namespace != "" && len(validation.IsDNS1123Label(role.Namespace)) > 0:
+		return fmt.Errorf("a role in %q %w: no namespace can have that name", role.Namespace, ErrRoleForbidden)
 	}
 	return nil
 }

@@ -132,10 +132,15 @@ var errAuthorityEnded = errors.New("the signing CA is not valid now")
 // Sign issues the certificate of a request that CheckContent has nothing against, as
 // PEM. It is for clients only, whatever the request says; it names what was checked
 // and nothing else of the request; it ends after SignedFor, when the request asks, or
-// with its authority, whichever comes first.
+// with its authority, whichever comes first. A name of Kubernetes is not signed, were
+// it checked or not.
 func (a *Authority) Sign(csr *certificatesv1.CertificateSigningRequest, now time.Time, random io.Reader) ([]byte, error) {
+	addOn, cluster := AddOnOf(csr)
 	request, r := parse(csr.Spec.Request)
 	if r != nil {
+		return nil, r
+	}
+	if r := checkReserved(request, addOn, cluster); r != nil {
 		return nil, r
 	}
 	from, until := a.validity(csr.Spec.ExpirationSeconds, now)

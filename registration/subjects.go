@@ -29,13 +29,16 @@ func perClusterGroup(addOn, cluster string) string {
 	return fmt.Sprintf("%scluster:%s:addon:%s", clusterPrefix, cluster, addOn)
 }
 
+// perAddOnGroup is the group of an add-on's agents on all clusters.
+func perAddOnGroup(addOn string) string { return clusterPrefix + "addon:" + addOn }
+
 // DefaultSubject is the identity an agent has unless its template names another:
 // one user, and a group for its cluster and one for all clusters.
 func DefaultSubject(addOn, cluster string) addonv1alpha1.Subject {
 	group := perClusterGroup(addOn, cluster)
 	return addonv1alpha1.Subject{
 		User:   fmt.Sprintf("%s:agent:%s-agent", group, addOn),
-		Groups: []string{group, clusterPrefix + "addon:" + addOn},
+		Groups: []string{group, perAddOnGroup(addOn)},
 	}
 }
 

@@ -47,11 +47,12 @@ func Compile(objects []gitsource.Object, hub render.Lookup, o CompileOptions) (r
 		AllowedAddOns: o.AddOns, Namespace: o.Namespace, Incomplete: len(o.Unread) > 0,
 	})
 	problems = withNew(problems, declaredPaces(objects))
-	var policies problem.List
+	var refused problem.List
 	for _, addOn := range commit.AddOns {
-		policies = append(policies, checkPolicy(addOn)...)
+		refused = append(refused, checkPolicy(addOn)...)
+		refused = append(refused, checkRegistrations(objects, addOn)...)
 	}
-	return commit, withUnread(o.Unread, withNew(problems, policies)).Sorted()
+	return commit, withUnread(o.Unread, withNew(problems, refused)).Sorted()
 }
 
 // withUnread adds what was found in the objects to what kept others from being read.

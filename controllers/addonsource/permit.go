@@ -10,15 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/registration"
-	"github.com/addonflow/addonflow/render"
 )
 
 // Reasons of problems with what a template asks of the hub for its agents.
@@ -37,19 +34,22 @@ type Permits struct {
 	SigningNamespaces []string
 }
 
-// permit refuses a commit whose templates ask for a role that no admin allowed, that
+// permit refuses a commit whose templates or packages ask for a role that no admin allowed, that
 // the operator itself may not give away, or for a signing CA from elsewhere. A role
 // that does not exist is waited for.
 func (p *pass) permit(ctx context.Context, a *attempt) error {
 	var problems problem.List
 	for _, addOn := range a.commit.AddOns {
-		for _, template := range addOn.Content.Templates {
-			found, err := p.permitTemplate(ctx, template)
+		registrants, err := registrantsOf(addOn)
+		if err != nil {
+			return err
+		}
+		for _, r := range registrants {
+			found, err := p.permitOne(ctx, r)
 			if err != nil {
 				return err
 			}
-			key := objectKey{Group: addonv1alpha1.GroupName, Kind: templateKind, Name: template.Name}
-			problems = append(problems, positioned(a.objects, key, found)...)
+			problems = append(problems, positioned(a.objects, r.key, found)...)
 		}
 	}
 	if len(problems) > 0 {
@@ -58,34 +58,25 @@ func (p *pass) permit(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// permitTemplate returns what an admin has not allowed of one template.
-func (p *pass) permitTemplate(ctx context.Context, template render.Template) (problem.List, error) {
-	var typed struct {
-		Registration []addonv1alpha1.RegistrationSpec `json:"registration"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template.Spec, &typed); err != nil {
-		return nil, fmt.Errorf("cannot read the registration of template %s: %w", template.Name, err)
-	}
-	problems := p.permitSigners(template.Name, typed.Registration)
-	for _, permission := range registration.Permissions(typed.Registration) {
+// permitOne returns what an admin has not allowed of one template or package.
+func (p *pass) permitOne(ctx context.Context, r registrant) (problem.List, error) {
+	problems := p.permitSigners(r)
+	for _, permission := range registration.Permissions(r.blocks) {
 		denied, err := p.permitRole(ctx, permission.Role)
 		if err != nil {
 			return nil, err
 		}
 		if denied != nil {
-			problems = append(problems, problem.Problem{
-				Reason: reasonHubPermissionDenied, Kind: templateKind, Name: template.Name,
-				Field: "spec.registration" + permission.Field, Message: denied.Error(), Hint: hintFor(denied),
-			})
+			problems = append(problems, r.deniedRole(permission, denied))
 		}
 	}
 	return problems, nil
 }
 
 // permitSigners refuses signing CAs from namespaces that are not allowed.
-func (p *pass) permitSigners(template string, blocks []addonv1alpha1.RegistrationSpec) problem.List {
+func (p *pass) permitSigners(r registrant) problem.List {
 	var problems problem.List
-	for i, block := range blocks {
+	for i, block := range r.blocks {
 		if block.CustomSigner == nil {
 			continue
 		}
@@ -94,7 +85,7 @@ func (p *pass) permitSigners(template string, blocks []addonv1alpha1.Registratio
 			continue
 		}
 		problems = append(problems, problem.Problem{
-			Reason: reasonSigningCADenied, Kind: templateKind, Name: template,
+			Reason: reasonSigningCADenied, Kind: r.key.Kind, Name: r.key.Name,
 			Field:   fmt.Sprintf("spec.registration[%d].customSigner.signingCA.namespace", i),
 			Message: fmt.Sprintf("no signing CA is taken from namespace %q", namespace),
 			Hint:    fmt.Sprintf("allowed: %s; an admin allows others by --signing-ca-namespaces", listed(p.Permits.SigningNamespaces)),

@@ -39,14 +39,19 @@ const (
 var _ = Describe("A commit that asks for something on the hub", func() {
 	It("T13Commit: is refused for a role that is never given, and for a CA from elsewhere, with the lines", func() {
 		w := newWorld()
-		sha := w.commit("too much", registering(strings.Replace(currentYAML, "ROLE", "cluster-admin", 1)+signerYAML))
+		sha := w.commit("too much", registering(strings.Replace(currentYAML, "ROLE", "cluster-admin", 1)))
 		w.passes()
 		source := w.source()
 		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.ValidationFailedReason))
-		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(And(
-			MatchRegexp(`addons/addontemplate.yaml:\d+: AddOnTemplate/\S+: spec.registration\[0\].kubeClient.hubPermissions\[0\].currentCluster.clusterRoleName: ClusterRole/cluster-admin is never given to an agent`),
-			MatchRegexp(`addons/addontemplate.yaml:\d+: AddOnTemplate/\S+: spec.registration\[1\].customSigner.signingCA.namespace: no signing CA is taken from namespace "kube-system"`),
-		))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(
+			MatchRegexp(`addons/addontemplate.yaml:\d+: AddOnTemplate/\S+: spec.registration\[0\].kubeClient.hubPermissions\[0\].currentCluster.clusterRoleName: ClusterRole/cluster-admin is never given to an agent`))
+		Expect(w.delivered(sha, "failure").Description).To(HavePrefix("addons/addontemplate.yaml:"))
+
+		sha = w.commit("a CA from elsewhere", registering(signerYAML))
+		w.request("again")
+		w.passes()
+		Expect(conditions.GetMessage(w.source(), fluxmeta.StalledCondition)).To(
+			MatchRegexp(`addons/addontemplate.yaml:\d+: AddOnTemplate/\S+: spec.registration\[0\].customSigner.signingCA.namespace: no signing CA is taken from namespace "kube-system"`))
 		Expect(exists(w.cma())).To(BeFalse())
 		Expect(w.delivered(sha, "failure").Description).To(HavePrefix("addons/addontemplate.yaml:"))
 	})

@@ -1,0 +1,88 @@
+package addonsource
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render"
+)
+
+// registrant is an object of a commit that asks for credentials of agents: a template,
+// or a package.
+type registrant struct {
+	key    objectKey
+	blocks []addonv1alpha1.RegistrationSpec
+}
+
+// registrantsOf returns what of an add-on's content asks for credentials.
+func registrantsOf(addOn render.AddOn) ([]registrant, error) {
+	var out []registrant
+	for _, template := range addOn.Content.Templates {
+		var typed struct {
+			Registration []addonv1alpha1.RegistrationSpec `json:"registration"`
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template.Spec, &typed); err != nil {
+			return nil, fmt.Errorf("cannot read the registration of template %s: %w", template.Name, err)
+		}
+		key := objectKey{Group: addonv1alpha1.GroupName, Kind: templateKind, Name: template.Name}
+		out = append(out, registrant{key, typed.Registration})
+	}
+	if pkg := addOn.Content.Package; pkg != nil {
+		key := objectKey{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddOnPackageKind, Name: pkg.Name}
+		out = append(out, registrant{key, pkg.Registration})
+	}
+	return out, nil
+}
+
+// checkRegistrations returns what an add-on asks for its agents that no hub gives:
+// roles that no label could allow, and the names of others.
+func checkRegistrations(objects []gitsource.Object, addOn render.AddOn) problem.List {
+	registrants, err := registrantsOf(addOn)
+	if err != nil {
+		return nil // loading has read them; permit would say it
+	}
+	var problems problem.List
+	for _, r := range registrants {
+		problems = append(problems, positioned(objects, r.key, append(r.forbiddenRoles(), r.reservedSubjects(addOn.Name)...))...)
+	}
+	return problems
+}
+
+// forbiddenRoles refuses roles by their names alone.
+func (r registrant) forbiddenRoles() problem.List {
+	var problems problem.List
+	for _, permission := range registration.Permissions(r.blocks) {
+		if denied := (registration.RolePolicy{}).CheckName(permission.Role); denied != nil {
+			problems = append(problems, r.deniedRole(permission, denied))
+		}
+	}
+	return problems
+}
+
+// deniedRole is the problem of a role that is not given.
+func (r registrant) deniedRole(permission registration.Permission, denied error) problem.Problem {
+	return problem.Problem{
+		Reason: reasonHubPermissionDenied, Kind: r.key.Kind, Name: r.key.Name,
+		Field: "spec.registration" + permission.Field, Message: denied.Error(), Hint: hintFor(denied),
+	}
+}
+
+// reservedSubjects refuses subjects whose names belong to Kubernetes or OCM.
+func (r registrant) reservedSubjects(addOn string) problem.List {
+	var problems problem.List
+	for _, reserved := range registration.ReservedSubjects(r.blocks, addOn) {
+		problems = append(problems, problem.Problem{
+			Reason: render.ReasonInvalidSigner, Kind: r.key.Kind, Name: r.key.Name,
+			Field:   "spec.registration" + reserved.Field,
+			Message: fmt.Sprintf("%q is never signed: names that begin with system: belong to Kubernetes and to agents themselves", reserved.Name),
+			Hint:    "choose a name of your own, or leave subject out for the agent's default one",
+		})
+	}
+	return problems
+}

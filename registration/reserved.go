@@ -1,0 +1,67 @@
+package registration
+
+import (
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+)
+
+// reservedPrefix begins the users and groups of Kubernetes and of OCM, such as
+// system:masters, which may everything wherever the signer is trusted.
+const reservedPrefix = "system:"
+
+// Reserved is a user or group of a template's subject that no agent is given.
+type Reserved struct {
+	Name string
+	// Field is the path below registration, such as [0].customSigner.subject.groups[1].
+	Field string
+}
+
+// ReservedSubjects lists the users and groups that registration blocks name and that
+// begin with system:, in order. The group of the add-on's agents on all clusters is
+// its own, and system:authenticated grants nothing; a name for one cluster is another
+// agent's on every other one, so that it is listed whichever cluster it is.
+func ReservedSubjects(specs []addonv1alpha1.RegistrationSpec, addOn string) []Reserved {
+	var out []Reserved
+	for i, spec := range specs {
+		if spec.CustomSigner == nil || spec.CustomSigner.Subject == nil {
+			continue
+		}
+		at := fmt.Sprintf("[%d].customSigner.subject", i)
+		subject := spec.CustomSigner.Subject
+		if strings.HasPrefix(subject.User, reservedPrefix) {
+			out = append(out, Reserved{Name: subject.User, Field: at + ".user"})
+		}
+		own := []string{perAddOnGroup(addOn), authenticatedGroup}
+		for j, group := range subject.Groups {
+			if reserved(group, own) {
+				out = append(out, Reserved{Name: group, Field: fmt.Sprintf("%s.groups[%d]", at, j)})
+			}
+		}
+	}
+	return out
+}
+
+// checkReserved wants no name of Kubernetes or OCM in a request but the agent's own
+// default ones, whatever a template asks for.
+func checkReserved(request *x509.CertificateRequest, addOn, cluster string) *Refusal {
+	own := DefaultSubject(addOn, cluster)
+	if user := request.Subject.CommonName; reserved(user, []string{own.User}) {
+		return refused(ReasonWrongSubject, "has common name %q, which is never given to an agent", user)
+	}
+	groups := append(own.Groups, authenticatedGroup)
+	for _, group := range request.Subject.Organization {
+		if reserved(group, groups) {
+			return refused(ReasonWrongSubject, "has organization %q, which is never given to an agent", group)
+		}
+	}
+	return nil
+}
+
+// reserved reports whether a name is Kubernetes' or OCM's, and none of one's own.
+func reserved(name string, own []string) bool {
+	return strings.HasPrefix(name, reservedPrefix) && !slices.Contains(own, name)
+}
