@@ -52,7 +52,7 @@ func checkReserved(request *x509.CertificateRequest, addOn, cluster string) *Ref
 	if user := request.Subject.CommonName; reserved(user, []string{own.User}) {
 		return refused(ReasonWrongSubject, "has common name %q, which is never given to an agent", user)
 	}
-	groups := append(own.Groups, authenticatedGroup)
+	groups := append([]string{authenticatedGroup}, own.Groups...)
 	for _, group := range request.Subject.Organization {
 		if reserved(group, groups) {
 			return refused(ReasonWrongSubject, "has organization %q, which is never given to an agent", group)

@@ -45,7 +45,7 @@ func registrantsOf(addOn render.AddOn) ([]registrant, error) {
 func checkRegistrations(objects []gitsource.Object, addOn render.AddOn) problem.List {
 	registrants, err := registrantsOf(addOn)
 	if err != nil {
-		return nil // loading has read them; permit would say it
+		return problem.List{{Reason: render.ReasonInvalidRegistration, Kind: addOnKind, Name: addOn.Name, Message: err.Error()}}
 	}
 	var problems problem.List
 	for _, r := range registrants {
