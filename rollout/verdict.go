@@ -208,47 +208,61 @@ func (p *planner) failing() []*unit {
 // judgeRemoval is where the removal of the whole add-on stands. The
 // ClusterManagementAddOn goes last, when no ManagedClusterAddOn is left.
 func (p *planner) judgeRemoval() verdict {
-	ours, deleting, left := 0, 0, 0
-	var handMade []string
-	for i := range p.units {
-		switch c := p.units[i].c; {
-		case c.Installed == NotInstalled || c.Installed == "":
-		case c.Installed == HandMade && !c.Gone:
-			handMade = append(handMade, c.Name)
-		case p.units[i].leaving:
-			ours++
-		case c.Gone:
-			left++
-		default:
-			deleting++
-		}
-	}
+	r := p.remaining()
 	v := verdict{phase: v1alpha1.PhaseRemoving, outcome: Pending}
 	switch {
-	case ours+deleting+left+len(handMade) == 0:
+	case r.ours+r.deleting+r.left+len(r.handMade) == 0:
 		v.phase, v.outcome, v.message = v1alpha1.PhaseRemoved, Success, "removed from every cluster"
-	case p.guard != "" && deleting == 0 && !p.removalApproved():
+	case p.guard != "" && r.deleting == 0 && !p.removalApproved():
 		v.phase, v.message = v1alpha1.PhaseHeld, p.guard
-	case p.suspended() && ours > 0:
-		v.phase, v.message = v1alpha1.PhaseSuspended, "suspended; "+removalText(ours, deleting+left, handMade)
+	case p.suspended() && r.ours > 0:
+		v.phase, v.message = v1alpha1.PhaseSuspended, "suspended; "+r.text()
 	default:
-		v.message = removalText(ours, deleting+left, handMade)
+		v.message = r.text()
 	}
 	return v
 }
 
 func (p *planner) removalApproved() bool { return p.spec.Removal.Approved || p.removalLifted() }
 
-func removalText(ours, going int, handMade []string) string {
-	var parts []string
-	if ours > 0 {
-		parts = append(parts, fmt.Sprintf("%d still to be removed", ours))
+// remaining are the clusters that still have an add-on that is being removed.
+type remaining struct {
+	// ours are still to be removed, deleting is under way, left are of clusters that
+	// are gone themselves.
+	ours, deleting, left int
+	// handMade are the clusters where somebody else installed it.
+	handMade []string
+}
+
+func (p *planner) remaining() remaining {
+	var r remaining
+	for i := range p.units {
+		switch c := p.units[i].c; {
+		case c.Installed == NotInstalled || c.Installed == "":
+		case c.Installed == HandMade && !c.Gone:
+			r.handMade = append(r.handMade, c.Name)
+		case p.units[i].leaving:
+			r.ours++
+		case c.Gone:
+			r.left++
+		default:
+			r.deleting++
+		}
 	}
-	if going > 0 {
+	return r
+}
+
+// text is what is left to do, in words.
+func (r remaining) text() string {
+	var parts []string
+	if r.ours > 0 {
+		parts = append(parts, fmt.Sprintf("%d still to be removed", r.ours))
+	}
+	if going := r.deleting + r.left; going > 0 {
 		parts = append(parts, fmt.Sprintf("%d being deleted", going))
 	}
-	if n := len(handMade); n > 0 {
-		shown := strings.Join(handMade[:min(n, shownFailures)], ", ")
+	if n := len(r.handMade); n > 0 {
+		shown := strings.Join(r.handMade[:min(n, shownFailures)], ", ")
 		if n > shownFailures {
 			shown += fmt.Sprintf(" and %d more", n-shownFailures)
 		}
