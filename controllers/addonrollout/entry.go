@@ -58,6 +58,9 @@ func (e entry) conditions() []metav1.Condition {
 		Type: conditionRegistrationApplied, Status: metav1.ConditionTrue,
 		Reason: "SetPermissionApplied", Message: "Registration of the addon agent is configured",
 	}
+	if len(e.registrations) == 0 {
+		return []metav1.Condition{c}
+	}
 	switch e.permissions.State {
 	case agents.Failed:
 		c.Status, c.Reason = metav1.ConditionFalse, "SetPermissionFailed"
