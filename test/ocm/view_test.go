@@ -95,12 +95,14 @@ func flattenWork(out flat, w *workv1.ManifestWork) {
 		annotations := without(o.GetAnnotations(), ours)
 		o.SetAnnotations(annotations)
 		delete(o.Object, "status") // typed clients write its zeros
-		flatten(out, join(path, o.GetKind(), o.GetNamespace(), o.GetName()), o.Object)
+		// Which of several works an object is in is not compared: OCM breaks ties by the
+		// order of a Go map.
+		flatten(out, join("work", w.Namespace, o.GetKind(), o.GetNamespace(), o.GetName()), o.Object)
 	}
 	flatten(out, path+".deleteOption", generic(w.Spec.DeleteOption))
 	flatten(out, path+".executor", generic(w.Spec.Executor))
 	for _, config := range w.Spec.ManifestConfigs {
-		flattenConfig(out, path, config)
+		flattenConfig(out, join("work", w.Namespace), config)
 	}
 }
 
