@@ -113,7 +113,7 @@ readme: build hub ## Run the demo and write its last lines into the README
 	@mv README.md.new README.md
 
 .PHONY: bench
-bench: hub ## Measure against the floor with N clusters (default 1000)
+bench: hub build ## Measure against the floor with N clusters (default 1000)
 	$(SAY) 'bench: planner and renderer alone, then a hub with $(N) clusters (ten minutes or so)'
 	@go test -run '^$$' -bench . -benchmem ./rollout/... ./render/...
 	@$(HUB_ASSETS); go run ./test/bench -clusters $(N)

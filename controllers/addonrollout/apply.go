@@ -375,9 +375,14 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Client.Status().Patch(ctx, updated, patch); err != nil {
+	// Only its new version is asked for in return: the precondition held, so the status
+	// is what was sent, and decoding it again would cost more than the write.
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: updated.Name, Namespace: updated.Namespace}}
+	answer.SetGroupVersionKind(addOnKind())
+	if err := d.Client.Status().Patch(ctx, answer, patch); err != nil {
 		return nil, fmt.Errorf("cannot write the add-on's status: %w", err)
 	}
+	updated.ObjectMeta = answer.ObjectMeta
 	d.addOns.put(updated)
 	d.foreign.wrote(updated)
 	return updated, nil

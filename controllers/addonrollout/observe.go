@@ -133,6 +133,11 @@ func ownerKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "ClusterManagementAddOn"}
 }
 
+// addOnKind is the kind of an add-on's installation on one cluster.
+func addOnKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "ManagedClusterAddOn"}
+}
+
 // readOwner reads the metadata of the add-on's ClusterManagementAddOn; nil when absent.
 func readOwner(ctx context.Context, c client.Reader, addOn string) (*metav1.PartialObjectMetadata, error) {
 	owner := &metav1.PartialObjectMetadata{}

@@ -12,7 +12,6 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -108,7 +107,7 @@ func TestRequestStandsUntilItsRoundIsThrough(t *testing.T) {
 	failing := true
 	var s *scene
 	s = newScene(t, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-		if _, ok := obj.(*addonv1alpha1.ManagedClusterAddOn); ok && failing {
+		if obj.GetObjectKind().GroupVersionKind() == addOnKind() && failing {
 			s.advance(time.Minute) // the round's time is up
 			return lost
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,11 +17,12 @@ import (
 // whole, whose managed fields alone are larger than their status; this is written twice
 // per cluster and change, and was the dearest thing the operator did.
 func statusPatch(before, after *addonv1alpha1.ManagedClusterAddOn) (client.Patch, error) {
-	was, err := json.Marshal(before.Status)
+	former, latter := apart(before.Status, after.Status)
+	was, err := json.Marshal(former)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the status: %w", err)
 	}
-	is, err := json.Marshal(after.Status)
+	is, err := json.Marshal(latter)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the status: %w", err)
 	}
@@ -36,6 +38,21 @@ func statusPatch(before, after *addonv1alpha1.ManagedClusterAddOn) (client.Patch
 		return nil, fmt.Errorf("cannot encode the patch: %w", err)
 	}
 	return client.RawPatch(types.MergePatchType, body), nil
+}
+
+// apart returns two statuses without those of their larger fields that are equal, which
+// then need no encoding. A field that is not looked at here is compared as text.
+func apart(a, b addonv1alpha1.ManagedClusterAddOnStatus) (was, is addonv1alpha1.ManagedClusterAddOnStatus) {
+	if equality.Semantic.DeepEqual(a.ConfigReferences, b.ConfigReferences) {
+		a.ConfigReferences, b.ConfigReferences = nil, nil
+	}
+	if equality.Semantic.DeepEqual(a.Registrations, b.Registrations) {
+		a.Registrations, b.Registrations = nil, nil
+	}
+	if equality.Semantic.DeepEqual(a.SupportedConfigs, b.SupportedConfigs) {
+		a.SupportedConfigs, b.SupportedConfigs = nil, nil
+	}
+	return a, b
 }
 
 // mergeDifference is what RFC 7386 needs to make object a into b: null for what goes,

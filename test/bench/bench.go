@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,7 +31,9 @@ type bench struct {
 
 	results []result
 	rest    result
-	floors  map[string]time.Duration
+	// profiler records the steps that are named so; nil for none.
+	profiler *profiler
+	floors   map[string]time.Duration
 }
 
 // result is one measurement of AddonFlow.
@@ -75,8 +78,9 @@ func (b *bench) measureAll(ctx context.Context) error {
 		{"revert", floorOfUpgrade, "v1", "type: All"},
 		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
 	} {
+		stop := b.profiler.start(ctx, step.name)
 		r, err := b.measure(ctx, step.tag, step.strategy)
-		if err != nil {
+		if err := errors.Join(err, stop()); err != nil {
 			return fmt.Errorf("cannot measure %s: %w", step.name, err)
 		}
 		r.name, r.floor = step.name, step.floor

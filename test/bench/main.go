@@ -28,11 +28,12 @@ func main() {
 	clusters := flag.Int("clusters", 1000, "number of simulated clusters")
 	operator := flag.String("operator", "bin/addonflow", "path of the operator's binary")
 	limit := flag.Duration("timeout", 10*time.Minute, "bound on the whole run")
+	profile := flag.String("profile", "", "file for a CPU profile of the operator during the upgrade, to be read with `go tool pprof`")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // what the bench's own client does is of no interest
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, cancel := context.WithTimeout(ctx, *limit)
-	err := run(ctx, *clusters, *operator)
+	err := run(ctx, *clusters, *operator, *profile)
 	cancel()
 	stop()
 	if err != nil {
@@ -42,7 +43,7 @@ func main() {
 }
 
 // run measures AddonFlow first and then the floor on the very objects it wrote.
-func run(ctx context.Context, n int, binary string) error {
+func run(ctx context.Context, n int, binary, profile string) error {
 	fmt.Printf("AddonFlow on an embedded hub, %d clusters, agents answer at once\n", n)
 	names := make([]string, 0, n)
 	for _, c := range fleet.Numbered("cluster", n) {
@@ -52,6 +53,11 @@ func run(ctx context.Context, n int, binary string) error {
 		Binary: binary, Clusters: names, Canaries: names[:1], Output: os.Stdout,
 		Fleet: fleet.Options{WithoutFinalizer: true},
 	}
+	profiler, err := newProfiler(profile)
+	if err != nil {
+		return err
+	}
+	options.OperatorFlags = profiler.flags()
 	w, err := demo.StartWorld(ctx, options)
 	if err != nil {
 		return err
@@ -61,6 +67,7 @@ func run(ctx context.Context, n int, binary string) error {
 	if err != nil {
 		return err
 	}
+	b.profiler = profiler
 	if err := w.StartOperator(options); err != nil {
 		return err
 	}
