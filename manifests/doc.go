@@ -5,6 +5,7 @@
 //	rbac/      namespace, service account, what the operator may do
 //	operator/  the deployment and a service for its metrics
 //	install/   all of it: kubectl apply -k manifests/install
+//	replace/   the same on a hub without OCM's addon-manager
 //
 // CRDs and RBAC are embedded, so that tests, the demo and the offline commands use
 // the very files users apply. The tests build manifests/install as kubectl does and hold

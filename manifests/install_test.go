@@ -30,9 +30,15 @@ type object struct {
 // install builds manifests/install as kubectl apply -k does.
 func install(t *testing.T) []object {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "install")
+	return built(t, "install")
+}
+
+// built builds a directory of manifests as kubectl apply -k does.
+func built(t *testing.T, dir string) []object {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		t.Fatalf("cannot build manifests/install: %v", err)
+		t.Fatalf("cannot build manifests/%s: %v", dir, err)
 	}
 	objects := make([]object, 0, built.Size())
 	for _, r := range built.Resources() {

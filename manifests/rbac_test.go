@@ -2,10 +2,12 @@ package manifests_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -74,8 +76,9 @@ func uses() []use {
 		{resource{certificatesGroup, "certificatesigningrequests/status"}, "registration/requests.go: custom signers", []string{"update"}},
 		{resource{certificatesGroup, "signers"}, "asked of whoever approves", []string{"approve"}},
 		{resource{rbacv1.GroupName, "rolebindings"}, "observed and written by registration/bindings.go, tried by addonsource/permit.go", slices.Concat(watched, []string{"create", "patch", "delete"})},
-		{resource{rbacv1.GroupName, "roles"}, "judged by registration and addonsource", []string{"get"}},
-		{resource{rbacv1.GroupName, "clusterroles"}, "judged by registration and addonsource", []string{"get"}},
+		{resource{rbacv1.GroupName, "roles"}, "judged by registration and addonsource, watched by label", read},
+		{resource{rbacv1.GroupName, "clusterroles"}, "judged by registration and addonsource, watched by label", read},
+		{resource{"apiextensions.k8s.io", "customresourcedefinitions"}, "addonsource/attempt.go: schemas of configurations", []string{"get"}},
 		{resource{"", "events"}, "both controllers", []string{"create", "patch"}},
 	}
 }
@@ -166,11 +169,60 @@ func nothingGivenAway(t *testing.T, rule rbacv1.PolicyRule) {
 	}
 	// A role binding gives away what the operator has itself, or what an admin
 	// lets it bind; to write roles would let it have more.
-	if slices.Contains(rule.APIGroups, rbacv1.GroupName) && !slices.Equal(rule.Resources, []string{"rolebindings"}) && !slices.Equal(rule.Verbs, []string{"get"}) {
+	if slices.Contains(rule.APIGroups, rbacv1.GroupName) && !slices.Equal(rule.Resources, []string{"rolebindings"}) && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
 		t.Errorf("%v lets the operator change what it may do", rule)
 	}
 	if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.Verbs, []string{"get"}) {
 		t.Errorf("%v: secrets are got by name, nothing else", rule)
+	}
+}
+
+// replaceUses is uses of what the operator does without OCM's addon-manager alone.
+func replaceUses() []use {
+	written := []string{"list", "watch", "create", "patch", "delete"}
+	return []use{
+		{resource{"", "serviceaccounts"}, "registration/tokens.go", written},
+		{resource{rbacv1.GroupName, "roles"}, "registration/tokens.go", written},
+		{resource{"", "serviceaccounts/token"}, "asked of whoever writes a Role that holds it", []string{"subscribe"}},
+	}
+}
+
+// TestReplaceGrantsTheObjectsBehindTokens: manifests/replace is manifests/install with one
+// role more and the flag. It grants no token of anybody: an admin does, by name.
+func TestReplaceGrantsTheObjectsBehindTokens(t *testing.T) {
+	base := map[string]bool{}
+	for _, o := range install(t) {
+		base[o.kind+" "+o.name] = true
+	}
+	var more []string
+	for _, o := range built(t, "replace") {
+		switch {
+		case !base[o.kind+" "+o.name]:
+			more = append(more, o.kind+" "+o.name)
+		case o.kind == "Deployment" && !strings.Contains(string(o.text), "--addon-manager=replace"):
+			t.Error("the deployment is not told to replace OCM's addon-manager")
+		}
+		if o.kind != "ClusterRole" || o.name != "addonflow-replace" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict(o.text, &role); err != nil {
+			t.Fatal(err)
+		}
+		want := map[resource][]string{}
+		for _, u := range replaceUses() {
+			slices.Sort(u.verbs)
+			want[u.resource] = u.verbs
+		}
+		if diff := cmp.Diff(want, granted(role.Rules), cmp.AllowUnexported(resource{})); diff != "" {
+			t.Errorf("ClusterRole %s (-used +granted):\n%s", role.Name, diff)
+		}
+		if role.Labels["addonflow.io/aggregate-to-operator"] != "true" {
+			t.Error("the role is not the operator's")
+		}
+	}
+	if !slices.Equal(more, []string{"ClusterRole addonflow-replace"}) {
+		t.Errorf("manifests/replace brings %v", more)
 	}
 }
 

@@ -172,9 +172,7 @@ func bindingOf(addOn string, agent Agent, role Role) rbacv1.RoleBinding {
 	}
 	if role.Namespace == "" {
 		binding.Namespace = agent.Cluster
-		binding.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: addonv1alpha1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn, UID: agent.UID,
-		}}
+		binding.OwnerReferences = []metav1.OwnerReference{ownedBy(addOn, agent)}
 	}
 	return binding
 }
@@ -196,15 +194,5 @@ func LeftByOCM(addOn string, binding *rbacv1.RoleBinding) bool {
 // Same reports whether a binding is as it is to be: what others put on it besides,
 // such as annotations, is theirs.
 func Same(want, have *rbacv1.RoleBinding) bool {
-	for key, value := range want.Labels {
-		if v, ok := have.Labels[key]; !ok || v != value {
-			return false
-		}
-	}
-	for _, owner := range want.OwnerReferences {
-		if !slices.ContainsFunc(have.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
-			return false
-		}
-	}
-	return want.RoleRef == have.RoleRef && slices.Equal(want.Subjects, have.Subjects)
+	return marked(want, have) && want.RoleRef == have.RoleRef && slices.Equal(want.Subjects, have.Subjects)
 }

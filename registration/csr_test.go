@@ -55,6 +55,9 @@ func requesters() map[string]hostile {
 			a.csr.Spec.Username = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
 			a.csr.Annotations = map[string]string{"open-cluster-management.io/csr-user": "system:open-cluster-management:c1:9bkfw"}
 		}, ReasonThroughGRPC},
+		"AWS": {"EKS calls a klusterlet what its cluster is called, and so may another be", func(a *ask) {
+			a.csr.Spec.Username, a.csr.Spec.Groups = "c1", []string{"open-cluster-management:c1", "system:authenticated"}
+		}, ReasonWrongRequester},
 		"NoLabels":              {"about nothing", func(a *ask) { a.csr.Labels = nil }, ReasonWrongRequester},
 		"NoAddOnLabel":          {"about no add-on", label("addon-name", ""), ReasonWrongRequester},
 		"ClusterUnknown":        {"the cluster was removed", func(a *ask) { a.facts.Cluster = Absent }, ReasonClusterNotReady},

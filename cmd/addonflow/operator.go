@@ -98,6 +98,8 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&clusterv1.ManagedCluster{}:                 {Transform: addonrollout.TrimManagedCluster},
 			&certificatesv1.CertificateSigningRequest{}: {Label: agents.Selector()},
 			&rbacv1.RoleBinding{}:                       {Label: agents.Selector()},
+			&rbacv1.ClusterRole{}:                       {Label: agents.RoleSelector()},
+			&rbacv1.Role{}:                              {Label: agents.RoleSelector()},
 			// The managed fields of these name a foreign writer.
 			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: addonrollout.KeepWhole},
 		},
@@ -179,7 +181,23 @@ func (o *controllerOptions) setupAgents(ctx context.Context, s shared) error {
 	if err := agents.NewRequests(options).SetupWithManager(ctx, s.mgr, workers); err != nil {
 		return err
 	}
-	return agents.NewBindings(options).SetupWithManager(s.mgr, workers)
+	if err := agents.NewBindings(options).SetupWithManager(s.mgr, workers); err != nil {
+		return err
+	}
+	if s.mode != addonsource.Replace {
+		return nil // OCM's addon-manager makes the objects behind tokens
+	}
+	objects, err := cache.New(s.mgr.GetConfig(), cache.Options{
+		HTTPClient: s.mgr.GetHTTPClient(), Scheme: s.mgr.GetScheme(), Mapper: s.mgr.GetRESTMapper(),
+		DefaultLabelSelector: agents.TokenSelector(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot watch the objects behind tokens: %w", err)
+	}
+	if err := s.mgr.Add(objects); err != nil {
+		return err
+	}
+	return (&agents.Tokens{Options: options}).SetupWithManager(s.mgr, objects, workers)
 }
 
 // rolePolicy says which roles agents may have.

@@ -10,14 +10,11 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -195,7 +192,8 @@ func (t *turn) write(ctx context.Context) (ctrl.Result, error) {
 	if len(t.verdicts) == 0 {
 		return ctrl.Result{}, nil
 	}
-	// An admin may allow a role, or withdraw one: roles are not watched.
+	// An admin may grant the operator the verb bind, or change a role that is allowed by
+	// flag; neither is watched.
 	return ctrl.Result{RequeueAfter: retryAfter}, nil
 }
 
@@ -215,13 +213,7 @@ func (t *turn) bring(ctx context.Context, want, have *rbacv1.RoleBinding) error 
 			return err
 		}
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
-	if err != nil {
-		return fmt.Errorf("cannot write role binding %s: %w", want.Name, err)
-	}
-	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
-	u := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields})
-	if err := t.Client.Apply(ctx, u, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := t.apply(ctx, want); err != nil {
 		return bindError(want, err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package registration_test
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -9,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,6 +99,25 @@ var _ = Describe("Bindings", func() {
 		w.declare("b", kubeClient(single(w.cluster("a"), "x")))
 		failed("b", w.cluster("a")+" is the namespace of a managed cluster")
 		Expect(w.subjects(w.cluster("a"), w.addOn)()).To(BeEmpty())
+	})
+
+	It("T13Labelled: gives a role when an admin labels it, and takes it away with the label", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.clusterRole(w.addOn, nil)
+		mayBind(w.addOn)
+		w.declare("a", kubeClient(current(w.addOn)))
+		Eventually(func() agents.State { return book.Outcome(w.key("a")).State }, patience).Should(Equal(agents.Failed))
+		label := func(value string) {
+			GinkgoHelper()
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.addOn}}
+			patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, registration.AllowLabel, value)
+			Expect(admin.Patch(ctx, role, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+		}
+		// Without the watch it is five minutes: longer than patience.
+		label(`"true"`)
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+		label("null")
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(BeEmpty())
 	})
 
 	It("T13Escalation: gives no role that the API server does not let it give", func(ctx context.Context) {

@@ -2,6 +2,8 @@ package registration
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -160,4 +162,19 @@ func (b *Book) asked(key Key) ([]addonv1alpha1.RegistrationSpec, bool) {
 		return e.asked, true
 	}
 	return nil, false
+}
+
+// asking lists the add-ons that ask for a role for some agent: a Role in a namespace, or
+// a ClusterRole, for which namespace is "".
+func (b *Book) asking(namespace, name string) []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	found := map[string]bool{}
+	for key, e := range b.entries {
+		found[key.AddOn] = found[key.AddOn] || slices.ContainsFunc(registration.Permissions(e.asked), func(p registration.Permission) bool {
+			return p.Role.Name == name && (namespace == "" || p.Role.Namespace == namespace)
+		})
+	}
+	maps.DeleteFunc(found, func(_ string, asks bool) bool { return !asks })
+	return slices.Sorted(maps.Keys(found))
 }

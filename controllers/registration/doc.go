@@ -6,6 +6,7 @@
 //	CertificateSigningRequest + Book -> approve, sign, or an event that says why not
 //	ManagedClusterAddOns + Book -> RoleBindings by server-side apply
 //	Book --Outcomes--> addonrollout: RegistrationApplied
+//	ManagedClusterAddOns + Book -> the objects behind tokens, without OCM's addon-manager
 //
 // The Book is memory of this process and nothing else: what an agent asks for follows
 // from the revision applied on its cluster, which addonrollout derives when it looks

@@ -7,6 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -39,6 +41,17 @@ type Options struct {
 	Roles registration.RolePolicy
 	// SigningNamespaces are where a template may name a signing CA.
 	SigningNamespaces []string
+}
+
+// apply writes an object whole by server-side apply, taking its fields from others.
+func (o *Options) apply(ctx context.Context, object client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+	u := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields})
+	return o.Client.Apply(ctx, u, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager))
 }
 
 // managed reports whether AddonFlow has a rollout of an add-on; agents of others are

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,12 +13,14 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/registration"
@@ -37,6 +40,17 @@ func Selector() labels.Selector {
 		return labels.Everything() // the label is a constant and parses
 	}
 	return s
+}
+
+// RoleSelector selects the roles that an admin allows by label; of no other is it
+// worth knowing when it changes.
+func RoleSelector() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{registration.AllowLabel: "true"})
+}
+
+// TokenSelector selects the objects behind the tokens of agents.
+func TokenSelector() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{registration.TokenLabel: registration.TokenLabelValue})
 }
 
 // SetupWithManager registers the reconciler of requests and what wakes it: the
@@ -101,8 +115,9 @@ func (r *Requests) open(ctx context.Context, opts ...client.ListOption) []reconc
 }
 
 // SetupWithManager registers the reconciler of role bindings and what wakes it: a
-// binding, an add-on that comes, goes or changes its driver, a rollout that goes, and
-// an agent that asks for something new.
+// binding, an add-on that comes, goes or changes its driver, a rollout that goes, an
+// agent that asks for something new, and a role, by its metadata, that RoleSelector
+// comes to select, selects no more, or that changes meanwhile.
 func (r *Bindings) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request { return ofName(o.GetName()) })
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -115,9 +130,57 @@ func (r *Bindings) SetupWithManager(mgr ctrl.Manager, options controller.Options
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, byName, builder.WithPredicates(comesOrGoes(driver))).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, forget).
 		Watches(&v1alpha1.AddOnRollout{}, byName, builder.WithPredicates(comesOrGoes(nil))).
+		WatchesMetadata(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(r.ofRole)).
+		WatchesMetadata(&rbacv1.Role{}, handler.EnqueueRequestsFromMapFunc(r.ofRole)).
 		WatchesRawSource(r.Book.declarations(func(_ context.Context, key Key) []reconcile.Request { return ofName(key.AddOn) })).
 		WithOptions(options).
 		Complete(r)
+}
+
+// ofRole wakes the add-ons that ask for a role.
+func (r *Bindings) ofRole(_ context.Context, role client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, addOn := range r.Book.asking(role.GetNamespace(), role.GetName()) {
+		out = append(out, ofName(addOn)...)
+	}
+	return out
+}
+
+// SetupWithManager registers the reconciler of the objects behind tokens and what wakes
+// it: one of these objects, an add-on that comes, changes its driver or the condition,
+// and an agent that asks for something new. objects is a cache of what TokenSelector
+// selects; whoever made it adds it to mgr.
+func (r *Tokens) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options controller.Options) error {
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return ofAddOn(Key{Cluster: o.GetNamespace(), AddOn: o.GetLabels()[registration.TokenAddOnLabel]})
+	})
+	byKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return ofAddOn(Key{Cluster: o.GetNamespace(), AddOn: o.GetName()})
+	})
+	r.Objects = objects
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("registration-tokens").
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, byKey, builder.WithPredicates(comesOrGoes(tokenState))).
+		WatchesRawSource(r.Book.declarations(func(_ context.Context, key Key) []reconcile.Request { return ofAddOn(key) })).
+		WithOptions(options)
+	for _, object := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+		b.WatchesRawSource(source.Kind(objects, object, byLabel))
+	}
+	return b.Complete(r)
+}
+
+// ofAddOn makes the request of an add-on on a cluster.
+func ofAddOn(key Key) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: key.Cluster, Name: key.AddOn}}}
+}
+
+// tokenState is how an add-on's agent identifies itself, and what is said of its token.
+func tokenState(o client.Object) string {
+	a, ok := o.(*addonv1alpha1.ManagedClusterAddOn)
+	if !ok {
+		return ""
+	}
+	return a.Status.KubeClientDriver + " " + tokenCondition(a.Status.Conditions)
 }
 
 // ofName makes the request of an add-on.

@@ -88,11 +88,19 @@ func ownCRDs() ([][]byte, error) {
 	return out, nil
 }
 
-// grantInstalled gives the operator what manifests/rbac gives it. Nothing aggregates
-// ClusterRoles here, so the one that holds the rules is bound.
+// grantInstalled gives the operator what manifests/rbac gives it, and what
+// manifests/replace adds. Nothing aggregates ClusterRoles here, so those that hold the
+// rules are bound.
 func grantInstalled() {
 	GinkgoHelper()
-	text, err := os.ReadFile("../../manifests/rbac/clusterrole.yaml")
+	grantFile("../../manifests/rbac/clusterrole.yaml", "addonflow-base")
+	grantFile("../../manifests/replace/clusterrole.yaml", "addonflow-replace")
+}
+
+// grantFile gives the operator a ClusterRole that is in a file.
+func grantFile(path, name string) {
+	GinkgoHelper()
+	text, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
@@ -102,11 +110,11 @@ func grantInstalled() {
 			break
 		}
 		Expect(err).NotTo(HaveOccurred())
-		if role.Kind == "ClusterRole" && role.Name == "addonflow-base" {
+		if role.Kind == "ClusterRole" && role.Name == name {
 			Expect(admin.Create(context.Background(), role)).To(Succeed())
 		}
 	}
-	bindCluster("addonflow-base")
+	bindCluster(name)
 }
 
 // bindCluster gives the operator a ClusterRole.
@@ -136,6 +144,8 @@ func startOperator() {
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&certificatesv1.CertificateSigningRequest{}: {Label: agents.Selector()},
 			&rbacv1.RoleBinding{}:                       {Label: agents.Selector()},
+			&rbacv1.ClusterRole{}:                       {Label: agents.RoleSelector()},
+			&rbacv1.Role{}:                              {Label: agents.RoleSelector()},
 		}},
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -152,6 +162,10 @@ func startOperator() {
 	}
 	Expect(agents.NewRequests(options).SetupWithManager(ctx, mgr, controller.Options{})).To(Succeed())
 	Expect(agents.NewBindings(options).SetupWithManager(mgr, controller.Options{})).To(Succeed())
+	objects, err := cache.New(config, cache.Options{Scheme: scheme, DefaultLabelSelector: agents.TokenSelector()})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(mgr.Add(objects)).To(Succeed())
+	Expect((&agents.Tokens{Options: options}).SetupWithManager(mgr, objects, controller.Options{})).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	DeferCleanup(func() {

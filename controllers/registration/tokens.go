@@ -1,0 +1,194 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/registration"
+)
+
+// lostWrite is when a write that came too late is tried again.
+const lostWrite = time.Second
+
+// Tokens makes the objects behind the tokens of agents, on a hub where OCM's
+// addon-manager, which makes them else, does not run. Its requests name a
+// ManagedClusterAddOn. Objects go with the ManagedClusterAddOn, their owner, and before
+// it only when its agent is known to come without a token.
+type Tokens struct {
+	Options
+	// Objects reads from a watch cache of what TokenSelector selects.
+	Objects client.Reader
+}
+
+// Reconcile brings the objects of one agent, and the condition that its klusterlet waits
+// for, to what the agent needs.
+func (r *Tokens) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	if err := r.Client.Get(ctx, req.NamespacedName, addOn); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	ours, err := managed(ctx, r.Client, addOn.Name)
+	if err != nil || !ours || addOn.DeletionTimestamp != nil {
+		return ctrl.Result{}, err
+	}
+	agent := registration.Agent{Cluster: addOn.Namespace, UID: addOn.UID, Driver: addOn.Status.KubeClientDriver}
+	agent.Registrations, agent.Declared = r.Book.asked(Key{Cluster: addOn.Namespace, AddOn: addOn.Name})
+	if !agent.Declared {
+		return ctrl.Result{}, nil // as after a restart: it keeps what it has
+	}
+	found, err := r.found(ctx, addOn)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !agent.UsesToken() {
+		return r.drop(ctx, addOn, found)
+	}
+	return r.bring(ctx, addOn, registration.NewTokenObjects(addOn.Name, agent), found)
+}
+
+// found reads the objects of an agent; what is not there is nil.
+func (r *Tokens) found(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (registration.TokenObjects, error) {
+	found := registration.TokenObjects{Account: &corev1.ServiceAccount{}, Role: &rbacv1.Role{}, Binding: &rbacv1.RoleBinding{}}
+	role := registration.TokenRoleName(addOn.Name)
+	var err error
+	if found.Account, err = read(ctx, r.Objects, addOn.Namespace, registration.ServiceAccountName(addOn.Name), found.Account); err != nil {
+		return found, err
+	}
+	if found.Role, err = read(ctx, r.Objects, addOn.Namespace, role, found.Role); err != nil {
+		return found, err
+	}
+	found.Binding, err = read(ctx, r.Objects, addOn.Namespace, role, found.Binding)
+	return found, err
+}
+
+// read returns an object, or nil where there is none.
+func read[T client.Object](ctx context.Context, from client.Reader, namespace, name string, into T) (T, error) {
+	var none T
+	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("cannot read %T %s/%s: %w", into, namespace, name, err)
+	}
+	return into, nil
+}
+
+// bring makes what is missing, repairs what differs, and says that all of it stands.
+// What was written comes back through the watch, and is spoken of then.
+func (r *Tokens) bring(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want, have registration.TokenObjects) (ctrl.Result, error) {
+	var differing []client.Object
+	if have.Account == nil || !registration.SameAccount(want.Account, have.Account) {
+		differing = append(differing, want.Account)
+	}
+	if have.Role == nil || !registration.SameRole(want.Role, have.Role) {
+		differing = append(differing, want.Role)
+	}
+	if have.Binding == nil || !registration.Same(want.Binding, have.Binding) {
+		differing = append(differing, want.Binding)
+	}
+	for _, object := range differing {
+		if err := r.apply(ctx, object); err != nil {
+			return r.failed(ctx, addOn, object, err)
+		}
+	}
+	if len(differing) > 0 {
+		return ctrl.Result{}, nil
+	}
+	return r.say(ctx, addOn, registration.TokenReady(have.Account))
+}
+
+// failed says why the objects cannot be made. What only an admin can mend is left alone
+// for a while.
+func (r *Tokens) failed(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, object client.Object, err error) (ctrl.Result, error) {
+	if ctx.Err() != nil {
+		return ctrl.Result{}, err
+	}
+	kind := object.GetObjectKind().GroupVersionKind().Kind
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return ctrl.Result{}, fmt.Errorf("cannot write %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
+	}
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("the operator may not write %s %s: grant it verb create on serviceaccounts/token, with resourceNames [%s]: %w",
+			kind, object.GetName(), registration.ServiceAccountName(addOn.Name), err)
+	}
+	result, said := r.say(ctx, addOn, registration.TokenFailed(err))
+	if said == nil && result.IsZero() {
+		result.RequeueAfter = retryAfter
+	}
+	return result, said
+}
+
+// drop removes the objects of an agent that comes without a token, and what was said of
+// them.
+func (r *Tokens) drop(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, found registration.TokenObjects) (ctrl.Result, error) {
+	var objects []client.Object
+	if found.Binding != nil {
+		objects = append(objects, found.Binding)
+	}
+	if found.Role != nil {
+		objects = append(objects, found.Role)
+	}
+	if found.Account != nil {
+		objects = append(objects, found.Account)
+	}
+	for _, object := range objects {
+		uid, version := object.GetUID(), object.GetResourceVersion()
+		err := r.Client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, fmt.Errorf("cannot remove %T %s/%s: %w", object, object.GetNamespace(), object.GetName(), err)
+		}
+	}
+	return r.change(ctx, addOn, func(conditions *[]metav1.Condition) {
+		meta.RemoveStatusCondition(conditions, registration.TokenReadyCondition)
+	})
+}
+
+// say writes a condition of a ManagedClusterAddOn, if it is new.
+func (r *Tokens) say(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, condition metav1.Condition) (ctrl.Result, error) {
+	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
+	return r.change(ctx, addOn, func(conditions *[]metav1.Condition) { meta.SetStatusCondition(conditions, condition) })
+}
+
+// change writes the conditions of a ManagedClusterAddOn, bound to the version that was
+// read: several others write there.
+func (r *Tokens) change(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, edit func(*[]metav1.Condition)) (ctrl.Result, error) {
+	changed := addOn.DeepCopy()
+	edit(&changed.Status.Conditions)
+	if same(addOn.Status.Conditions, changed.Status.Conditions) {
+		return ctrl.Result{}, nil
+	}
+	patch := client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})
+	err := r.Client.Status().Patch(ctx, changed, patch)
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: lostWrite}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("cannot write the conditions of add-on %s of %s: %w", addOn.Name, addOn.Namespace, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// same reports whether two lists of conditions say the same of the objects behind a token.
+func same(a, b []metav1.Condition) bool {
+	return tokenCondition(a) == tokenCondition(b)
+}
+
+// tokenCondition is what conditions say of the objects behind a token, in one text.
+func tokenCondition(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, registration.TokenReadyCondition)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + c.Reason + c.Message
+}
