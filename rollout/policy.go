@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -35,7 +36,24 @@ func (p *planner) buildTracks() error {
 		t := &track{steps: []*step{p.allAtOnce(everybody, p.members(nil), clusterv1alpha1.RolloutAll{})}}
 		p.tracks = []*track{t}
 	}
+	p.nameApart()
 	return err
+}
+
+// nameApart numbers steps that would share a name, such as a placement called unplaced
+// with the clusters of none: a reservation finds its step, and a commit status its
+// stage, by the name.
+func (p *planner) nameApart() {
+	taken := map[string]bool{}
+	for _, t := range p.tracks {
+		for _, s := range t.steps {
+			name := s.name
+			for n := 2; taken[s.name]; n++ {
+				s.name = fmt.Sprintf("%s-%d", name, n)
+			}
+			taken[s.name] = true
+		}
+	}
 }
 
 // members returns the members that satisfy in (nil: all) and have no step yet.
@@ -88,10 +106,7 @@ func (p *planner) stages() *track {
 		pl := p.placementOf(st.Placement)
 		s := &step{name: st.Name, members: p.selected(nil, pl.Groups...)}
 		n := len(s.members)
-		limit := quantity{n: 100, percent: true}
-		if declared(pl.ClustersPerDecisionGroup) {
-			limit = quantityOf(pl.ClustersPerDecisionGroup)
-		}
+		limit := defaultConcurrency([]Placement{pl})
 		if st.MaxConcurrency != nil {
 			limit = quantityOf(*st.MaxConcurrency)
 			if limit.n == 0 {

@@ -68,6 +68,8 @@ func (u *unit) cover(p *planner) {
 		}
 	case u.leaving:
 		return
+	case p.suspended() && e.admittedAt.After(w.at):
+		return // it came after the reservation, and nobody new is moved now
 	case u.c.Reachable && u.step.deadline > 0 && !p.now.Before(e.admittedAt.Add(u.step.deadline)):
 		e.covered, e.admittedAt = false, p.second
 	}
