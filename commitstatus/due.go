@@ -6,14 +6,15 @@ import (
 )
 
 // The pace of a context. The first pending and every terminal state go out at once
-// and do not count.
+// and do not count. Pending after a verdict is progress like pending after pending: a
+// context that goes back and forth must not tell the forge each time.
 const (
 	// ProgressStep is the least change in percent that is worth a progress post.
 	ProgressStep = 10
-	// ProgressInterval is the least time between two posts about progress.
+	// ProgressInterval is the least time between a post and the next about progress.
 	ProgressInterval = 30 * time.Second
-	// ProgressPostLimit is how many progress posts an attempt may make. GitHub stores
-	// at most 1000 statuses per commit and context.
+	// ProgressPostLimit is how many progress posts a context may make for one commit, in
+	// all its attempts. GitHub stores at most 1000 statuses per commit and context.
 	ProgressPostLimit = 60
 
 	// firstBackoff and lastBackoff bound the wait after failed deliveries, which
@@ -31,8 +32,8 @@ func Due(r Report, now time.Time) (due bool, after time.Duration) {
 		return false, 0
 	}
 	at := r.NextTry
-	if r.AcceptedState == Pending && r.State == Pending {
-		if r.ProgressPosts >= ProgressPostLimit || distance(r.Progress, r.AcceptedProgress) < ProgressStep {
+	if r.progress() {
+		if r.ProgressPosts >= ProgressPostLimit || !r.Reopens() && distance(r.Progress, r.AcceptedProgress) < ProgressStep {
 			return false, 0
 		}
 		at = max(at, r.PostedAt+int64(ProgressInterval/time.Second))
@@ -71,7 +72,7 @@ func Next(reports []Report, now time.Time) (due []Report, after time.Duration) {
 
 // Accepted returns the report after the forge took its status.
 func Accepted(r Report, now time.Time) Report {
-	if r.AcceptedState == Pending && r.State == Pending {
+	if r.progress() {
 		r.ProgressPosts++
 	}
 	r.AcceptedState, r.AcceptedDescription = r.State, r.Status().Description
@@ -87,7 +88,7 @@ func Accepted(r Report, now time.Time) Report {
 // inputs must give again, and a hub has one worker per source and forge.
 func Rejected(r Report, err error, now time.Time) Report {
 	failure := asDeliveryError(err)
-	r.release()
+	r.fail()
 	r.FailedTries++
 	r.LastError = cut(clean(failure.Reason), DescriptionLimit)
 	if errors.Is(failure, ErrPermanent) && failure.RetryAfter == 0 {

@@ -14,6 +14,9 @@ import (
 // whether or not the forge has heard of the first one yet. So callers may repeat
 // their wish on every reconcile, but must not want Pending for a commit that they
 // have judged, unless it is being rolled out again.
+//
+// An attempt that no process tried to tell, and that comes to the verdict of the one
+// before, is dropped: the forge shows the truth already.
 func Want(reports []Report, status Status, progress int) []Report {
 	out := slices.Clone(reports)
 	i := latest(out, status.SHA, status.Context)
@@ -23,7 +26,11 @@ func Want(reports []Report, status Status, progress int) []Report {
 	case out[i].State == status.State && out[i].State.Terminal():
 		return out
 	case out[i].State.Terminal():
-		return append(out, newReport(status, progress, out[i].Attempt+1))
+		next := newReport(status, progress, out[i].Attempt+1)
+		next.follow(out[i].PostedAt, out[i].ProgressPosts)
+		return append(out, next)
+	case out[i].Reopens() && out[i].ClaimedAt == 0 && verdictBefore(out, i) == status.State:
+		return slices.Delete(out, i, i+1)
 	}
 	r := &out[i]
 	if r.Stopped && r.State != status.State {
@@ -32,6 +39,17 @@ func Want(reports []Report, status Status, progress int) []Report {
 	r.State, r.Description = status.State, status.Description
 	r.TargetURL, r.Progress = status.TargetURL, percent(progress)
 	return out
+}
+
+// verdictBefore returns the verdict of the attempt before the one at i, "" where there
+// is none that the forge has heard or will hear.
+func verdictBefore(reports []Report, i int) State {
+	group := attempts(reports, reports[i].SHA, reports[i].Context)
+	n := slices.Index(group, i)
+	if n < 1 || reports[group[n-1]].Stopped {
+		return ""
+	}
+	return reports[group[n-1]].State
 }
 
 // newReport returns the first report of an attempt.
@@ -93,20 +111,28 @@ func Open(reports []Report, sha string) []string {
 // that a later attempt follows, everything finished of commits other than the current
 // ones, and verdicts on those that the forge refused for good. What stays is bounded
 // by the contexts of the current commits and by what a forge that is down has not
-// heard yet: an undelivered verdict is never dropped, however many there are.
+// heard yet: an undelivered verdict is never dropped, however many there are. Nor is one
+// that may hold after all, because nobody was told yet that the context is open again.
 //
 // The result is in the order of the ledger.
 func Prune(reports []Report, currentSHAs ...string) []Report {
 	out := make([]Report, 0, len(reports))
 	for i, r := range reports {
 		finished := r.Done() || (r.Stopped && r.State.Terminal())
-		followed := latest(reports, r.SHA, r.Context) != i
+		followed := outdated(reports, i)
 		if finished && (followed || !slices.Contains(currentSHAs, r.SHA)) {
 			continue
 		}
 		out = append(out, r)
 	}
 	return out
+}
+
+// outdated tells whether an attempt follows the finished one at i.
+func outdated(reports []Report, i int) bool {
+	group := attempts(reports, reports[i].SHA, reports[i].Context)
+	n := slices.Index(group, i) + 1
+	return n < len(group) && (reports[i].Stopped || !reports[group[n]].Reopens())
 }
 
 // Retry makes everything that the forge refused due at once. Callers use it when

@@ -35,6 +35,16 @@ func attempt(n int) func(*commitstatus.Report) {
 // accepted makes the forge hold what the report says, since second 1000.
 func accepted(r *commitstatus.Report) { *r = commitstatus.Accepted(*r, time.Unix(1000, 0)) }
 
+// since makes second s the last in which the forge accepted something.
+func since(s int64) func(*commitstatus.Report) {
+	return func(r *commitstatus.Report) { r.PostedAt = s }
+}
+
+// claimedAt makes second s the last in which a process tried to tell the forge.
+func claimedAt(s int64) func(*commitstatus.Report) {
+	return func(r *commitstatus.Report) { r.ClaimedAt = s }
+}
+
 // progress sets how far the report is.
 func progress(percent int) func(*commitstatus.Report) {
 	return func(r *commitstatus.Report) { r.Progress = percent }
@@ -78,13 +88,37 @@ func TestWant(t *testing.T) {
 			"Another state after a verdict is another attempt.",
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted)},
 			commitstatus.Success, "2/2", 100,
-			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Success, "2/2", attempt(2), progress(100))},
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Success, "2/2", attempt(2), progress(100), since(1000))},
 		},
 		"GreenAfterUntoldRed": {
 			"A verdict that the forge has not heard is not forgotten.",
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", waiting)},
 			commitstatus.Pending, "retry", 0,
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", waiting), report(commitstatus.Pending, "retry", attempt(2))},
+		},
+		"ShutAgain": {
+			"Nobody was told that the context was open again: the verdict holds.",
+			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Pending, "1 to leave", attempt(2), since(1000))},
+			commitstatus.Success, "nobody", 100,
+			[]commitstatus.Report{report(commitstatus.Success, "none", accepted)},
+		},
+		"ShutAgainUntold": {
+			"The forge has yet to hear the verdict, once.",
+			[]commitstatus.Report{report(commitstatus.Success, "none", waiting), report(commitstatus.Pending, "1 to leave", attempt(2))},
+			commitstatus.Success, "nobody", 100,
+			[]commitstatus.Report{report(commitstatus.Success, "none", waiting)},
+		},
+		"ShutOtherwise": {
+			"Another verdict is told, also when nobody heard of what was between.",
+			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Pending, "1 to leave", attempt(2), since(1000))},
+			commitstatus.Failure, "stuck", 100,
+			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Failure, "stuck", attempt(2), since(1000), progress(100))},
+		},
+		"ShutWhileTold": {
+			"Somebody may have told the forge that it was open again, which is to be ended.",
+			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Pending, "1 to leave", attempt(2), since(1000), claimedAt(1030))},
+			commitstatus.Success, "nobody", 100,
+			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Success, "nobody", attempt(2), since(1000), claimedAt(1030), progress(100))},
 		},
 		"RefusedText": {
 			"A refusal for good holds for other texts of the same state.",
@@ -153,9 +187,15 @@ func TestPrune(t *testing.T) {
 		},
 		"Followed": {
 			"An attempt that was told and followed is history.",
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Pending, "retry", attempt(2), accepted)},
+			testSHA,
+			[]commitstatus.Report{report(commitstatus.Pending, "retry", attempt(2), accepted)},
+		},
+		"FollowedInSilence": {
+			"Nobody heard that it was followed, and it may hold after all.",
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Pending, "retry", attempt(2))},
 			testSHA,
-			[]commitstatus.Report{report(commitstatus.Pending, "retry", attempt(2))},
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", accepted), report(commitstatus.Pending, "retry", attempt(2))},
 		},
 		"OldTold":      {"An old commit's told verdict is history.", []commitstatus.Report{report(commitstatus.Success, "2/2", accepted)}, otherBy, []commitstatus.Report{}},
 		"OldUntold":    {"An untold verdict is never dropped.", []commitstatus.Report{report(commitstatus.Error, "x")}, otherBy, []commitstatus.Report{report(commitstatus.Error, "x")}},
@@ -201,8 +241,12 @@ func TestDue(t *testing.T) {
 		"Step":         {"10 % is.", report(commitstatus.Pending, "0/20", accepted, moved(10, "2/20")), 1030, true, 0},
 		"StepBack":     {"In either direction.", report(commitstatus.Pending, "9/9", progress(100), accepted, moved(0, "0/9")), 1030, true, 0},
 		"TooSoon":      {"Progress is told twice a minute at most.", report(commitstatus.Pending, "0/2", accepted, moved(50, "1/2")), 1029, false, time.Second},
-		"TooOften":     {"And 60 times per attempt.", report(commitstatus.Pending, "0/2", accepted, moved(50, "1/2"), func(r *commitstatus.Report) { r.ProgressPosts = 60 }), 5000, false, 0},
+		"TooOften":     {"And 60 times per commit.", report(commitstatus.Pending, "0/2", accepted, moved(50, "1/2"), func(r *commitstatus.Report) { r.ProgressPosts = 60 }), 5000, false, 0},
 		"LastOne":      {"The 60th goes out.", report(commitstatus.Pending, "0/2", accepted, moved(50, "1/2"), func(r *commitstatus.Report) { r.ProgressPosts = 59 }), 5000, true, 0},
+		"Reopens":      {"Pending after a verdict is progress: 30 s after it,", report(commitstatus.Pending, "1 to leave", attempt(2), since(1000)), 1010, false, 20 * time.Second},
+		"Reopened":     {"whatever the percentage,", report(commitstatus.Pending, "1 to leave", attempt(2), since(1000)), 1030, true, 0},
+		"ReopensOften": {"and 60 times per commit.", report(commitstatus.Pending, "1 to leave", attempt(61), since(1000), func(r *commitstatus.Report) { r.ProgressPosts = 60 }), 5000, false, 0},
+		"ShutAtOnce":   {"The verdict after it is not paced.", report(commitstatus.Success, "nobody", attempt(61), since(1000), func(r *commitstatus.Report) { r.ProgressPosts = 60 }), 1000, true, 0},
 		"Verdict":      {"A verdict goes out at once, whatever was posted before.", report(commitstatus.Pending, "0/2", accepted, func(r *commitstatus.Report) { r.State, r.ProgressPosts = commitstatus.Failure, 60 }), 1000, true, 0},
 		"Told":         {"Once.", report(commitstatus.Failure, "eu-1", accepted), 9000, false, 0},
 		"Waiting":      {"After a failure it waits.", report(commitstatus.Failure, "eu-1", func(r *commitstatus.Report) { r.NextTry = 1300 }), 1000, false, 5 * time.Minute},
@@ -291,6 +335,8 @@ func TestSettle(t *testing.T) {
 			r.AcceptedState, r.AcceptedDescription, r.AcceptedProgress, r.PostedAt, r.ProgressPosts = state, text, 40, 1000, 3
 		}
 	}
+	// paced says when and how often something was told before, whoever it was about.
+	paced := func(r *commitstatus.Report) { r.PostedAt, r.ProgressPosts = 1000, 3 }
 	failed := func(r *commitstatus.Report) { r.FailedTries, r.NextTry, r.LastError = 2, 2000, "down" }
 	cases := map[string]struct {
 		reason  string
@@ -320,7 +366,7 @@ func TestSettle(t *testing.T) {
 			"A verdict that the ledger lost moves what waits to the attempt after it.",
 			[]commitstatus.Report{report(commitstatus.Success, "5/5", holds(commitstatus.Pending, "2/5")), report(commitstatus.Pending, "0/5", attempt(2))},
 			told(commitstatus.Failure, "eu-1 (attempt 4)"),
-			[]commitstatus.Report{report(commitstatus.Success, "5/5", attempt(5)), report(commitstatus.Pending, "0/5", attempt(6))},
+			[]commitstatus.Report{report(commitstatus.Success, "5/5", attempt(5), paced), report(commitstatus.Pending, "0/5", attempt(6), paced)},
 		},
 		"OpenAttempt": {
 			"An attempt that the ledger lost is gone on with.",
@@ -332,7 +378,7 @@ func TestSettle(t *testing.T) {
 			"The verdict before is where the next attempt begins.",
 			[]commitstatus.Report{report(commitstatus.Failure, "eu-2", attempt(2))},
 			told(commitstatus.Failure, "eu-1"),
-			[]commitstatus.Report{report(commitstatus.Failure, "eu-2", attempt(2))},
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-2", attempt(2), paced)},
 		},
 		"Failed": {
 			"Failures are remembered.",

@@ -65,9 +65,13 @@ type modelWorld struct {
 	forge     *modelForge
 	stored    []byte
 	deliverer *Deliverer
-	current   string
-	texts     int
-	verdicts  map[contextKey][]State
+	// holder names the process; claimed is how long another one's claim still holds.
+	holder   string
+	claimed  time.Duration
+	current  string
+	texts    int
+	deaths   int
+	verdicts map[contextKey][]State
 }
 
 func newModelWorld() *modelWorld {
@@ -88,7 +92,9 @@ func (w *modelWorld) heal() { w.forge.stores, w.forge.answers, w.forge.reads = t
 
 // restart forgets everything but what is stored.
 func (w *modelWorld) restart() {
-	w.deliverer = NewDeliverer(DelivererConfig{Clock: func() time.Time { return w.now }})
+	w.deaths++
+	w.holder = fmt.Sprintf("process %d", w.deaths)
+	w.deliverer = NewDeliverer(DelivererConfig{Clock: func() time.Time { return w.now }, Holder: w.holder})
 }
 
 // ledger reads the ledger as a restarted process would.
@@ -116,7 +122,7 @@ func (w *modelWorld) commit(before, after []Report) {
 			w.verdicts[id] = append(w.verdicts[id], r.State)
 		}
 	}
-	after = Prune(after, w.current)
+	after, w.claimed = Claim(Prune(after, w.current), Claimant{Holder: w.holder}, w.now)
 	encoded, err := json.Marshal(after)
 	if err != nil {
 		panic(err)
@@ -155,7 +161,7 @@ func (w *modelWorld) drain(t *rapid.T) {
 			w.commit(w.reconcile(slices.Clone))
 			return
 		}
-		w.now = w.now.Add(wait)
+		w.now = w.now.Add(max(wait, w.claimed))
 	}
 	t.Fatalf("not quiet after 200 rounds: %s", w.stored)
 }

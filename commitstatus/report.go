@@ -40,10 +40,11 @@ type Report struct {
 	AcceptedDescription string `json:"acceptedDescription,omitempty"`
 	// AcceptedProgress is the progress the accepted text stood for.
 	AcceptedProgress int `json:"acceptedProgress,omitempty"`
-	// PostedAt is when the forge accepted it, in seconds since 1970.
+	// PostedAt is when the forge last accepted something about the context, in this or
+	// the attempt before, in seconds since 1970.
 	PostedAt int64 `json:"postedAt,omitempty"`
-	// ProgressPosts counts the accepted progress posts of this attempt: pending
-	// after pending. The first pending and the terminal state do not count.
+	// ProgressPosts counts the accepted progress posts of this attempt and those before
+	// it: pending after whatever else was told. Terminal states do not count.
 	ProgressPosts int `json:"progressPosts,omitempty"`
 
 	// FailedTries counts the deliveries that failed since the last accepted one.
@@ -58,7 +59,8 @@ type Report struct {
 
 	// ClaimedBy is the process that is about to post, or is posting; empty: none. See Claim.
 	ClaimedBy string `json:"claimedBy,omitempty"`
-	// ClaimedAt is when it said so, in seconds since 1970.
+	// ClaimedAt is when it said so, in seconds since 1970; 0 as long as no process tried to
+	// post what the forge has not accepted yet.
 	ClaimedAt int64 `json:"claimedAt,omitempty"`
 }
 
@@ -87,6 +89,26 @@ func (r Report) Undelivered() bool {
 		return false
 	}
 	return r.State != r.AcceptedState || r.Status().Description != r.AcceptedDescription
+}
+
+// Reopens tells whether the report says that the context is open again after a verdict,
+// which the forge has not heard yet. That is paced like progress, and nothing is told at
+// all if the context closes again as it was before.
+func (r Report) Reopens() bool {
+	return r.State == Pending && r.AcceptedState == "" && r.Attempt > 1
+}
+
+// progress tells whether posting the report would be a post about progress.
+func (r Report) progress() bool {
+	return r.State == Pending && r.AcceptedState == Pending || r.Reopens()
+}
+
+// follow takes over from what was told before how often progress was told, and when
+// anything was told last.
+func (r *Report) follow(postedAt int64, progressPosts int) {
+	if r.AcceptedState == "" {
+		r.PostedAt, r.ProgressPosts = max(r.PostedAt, postedAt), max(r.ProgressPosts, progressPosts)
+	}
 }
 
 // sameContext tells whether both are about the same context of the same commit.

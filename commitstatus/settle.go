@@ -73,17 +73,21 @@ func settleTold(out []Report, result Result) {
 		// will never come.
 		if attempt >= r.Attempt {
 			r.accept(told, attempt)
+		} else {
+			r.follow(told.PostedAt, told.ProgressPosts)
 		}
 	case told.State == r.State && attempt >= r.Attempt:
 		// The verdict arrived. Its text is final, even if ours is another by now.
 		r.accept(told, attempt)
 	default:
 		r.moveTo(attempt + 1)
+		r.follow(told.PostedAt, told.ProgressPosts)
 	}
-	last := 0
+	var last Report
 	for _, i := range order {
-		out[i].moveTo(last + 1)
-		last = out[i].Attempt
+		out[i].moveTo(last.Attempt + 1)
+		out[i].follow(last.PostedAt, last.ProgressPosts)
+		last = out[i]
 	}
 }
 
@@ -108,8 +112,7 @@ func (r *Report) moveTo(attempt int) {
 		return
 	}
 	r.Attempt = attempt
-	r.AcceptedState, r.AcceptedDescription = "", ""
-	r.AcceptedProgress, r.PostedAt, r.ProgressPosts = 0, 0, 0
+	r.AcceptedState, r.AcceptedDescription, r.AcceptedProgress = "", "", 0
 }
 
 // settleRejection records failed deliveries, unless the wish has changed since.
@@ -120,7 +123,7 @@ func settleRejection(out []Report, result Result) {
 	}
 	r, rejection := &out[i], result.Rejection
 	if r.FailedTries != rejection.Tries || r.NextTry != rejection.NextTry || r.Stopped != rejection.Stopped {
-		r.release() // an outcome that was not recorded yet
+		r.fail() // an outcome that was not recorded yet
 	}
 	r.FailedTries, r.NextTry = rejection.Tries, rejection.NextTry
 	r.LastError, r.Stopped = rejection.LastError, rejection.Stopped
@@ -153,7 +156,7 @@ func toldAs(r Report, found Status, now time.Time) Told {
 	if told.State == found.State && told.Description == found.Description {
 		return told
 	}
-	if told.State == Pending && found.State == Pending {
+	if found.State == Pending && (r.AcceptedState == Pending || r.AcceptedState == "" && r.Attempt > 1) {
 		told.ProgressPosts++
 	}
 	if found.Description == r.Status().Description {

@@ -47,8 +47,12 @@ type Desk struct {
 	// holder names this process in claims; no other has the name.
 	holder    string
 	deliverer *commitstatus.Deliverer
+	// electing ends when this process is elected to lead; nil: nobody is elected.
+	electing <-chan struct{}
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// elected is when that was seen first.
+	elected  time.Time
 	queues   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]
 	limiters map[string]*rate.Limiter
 	// routes remembers how each ledger's forge was last addressed, as a digest.
@@ -77,10 +81,32 @@ func newDesk(secrets client.Reader, httpClient *http.Client, clock func() time.T
 	return d
 }
 
+// ElectedBy tells the desk that one process at a time leads, and when this one does:
+// the channel, a manager's Elected, is closed then. Posts that a leader before it had
+// claimed are taken up sooner. Call it before Start, and only with leader election.
+func (d *Desk) ElectedBy(elected <-chan struct{}) { d.electing = elected }
+
 // Start posts until the context ends. It is a manager's Runnable, and as such runs on
 // the leader only; what two leaders do in the moment of a change is settled by claims in
 // the ledger (commitstatus.Claim).
-func (d *Desk) Start(ctx context.Context) error { return d.deliverer.Start(ctx) }
+func (d *Desk) Start(ctx context.Context) error {
+	d.claimant() // notes when it was elected
+	return d.deliverer.Start(ctx)
+}
+
+// claimant is this process, as claims name it.
+func (d *Desk) claimant() commitstatus.Claimant {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.electing:
+		if d.elected.IsZero() {
+			d.elected = d.clock()
+		}
+	default: // nobody is elected, or another process
+	}
+	return commitstatus.Claimant{Holder: d.holder, Elected: d.elected}
+}
 
 // Outcomes is the source of reconcile requests for the objects of a kind about
 // whose ledgers something was learnt. One controller per kind watches it.

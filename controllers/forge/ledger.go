@@ -107,7 +107,7 @@ func (l *Ledger) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if l.desk.readdressed(l.key, route.digest) {
 		l.Retry()
 	}
-	l.reports, l.claimed = commitstatus.Claim(l.reports, l.desk.holder, l.desk.clock())
+	l.reports, l.claimed = commitstatus.Claim(l.reports, l.desk.claimant(), l.desk.clock())
 }
 
 // undelivered tells whether the forge does not show yet what it shall.
@@ -121,10 +121,10 @@ func (l *Ledger) undelivered() bool {
 }
 
 // owing tells whether the forge shows another state than it shall. A text that lags
-// behind is not owed: progress is paced.
+// behind is not owed, nor that a context is open again: progress is paced.
 func (l *Ledger) owing() bool {
 	for _, r := range l.reports {
-		if !r.Done() && r.State != r.AcceptedState {
+		if !r.Done() && r.State != r.AcceptedState && !r.Reopens() {
 			return true
 		}
 	}

@@ -83,6 +83,33 @@ func TestTwinLeavesAPostUnderWayAlone(t *testing.T) {
 	}
 }
 
+// The first operator is killed in the middle of a post. The leader that takes over knows
+// that it is gone, and waits only for what may still be on its way.
+func TestTwinThatWasElectedTakesAPostUp(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.forge.Set(testforge.Fault{Kind: testforge.Hang, PostsOnly: true})
+	stored, _ := b.reconcileAt(b.desk, nil)
+	b.asked(2) // it was read, and the post hangs
+	b.forge.Set(testforge.Fault{})
+	later := time.Now().Add(5 * time.Second)
+	elected := make(chan struct{})
+	twin := newDesk(b.hub, &http.Client{Timeout: 10 * time.Second}, func() time.Time { return later })
+	twin.ElectedBy(elected)
+	if _, after := b.reconcileAt(twin, stored); after < time.Minute {
+		t.Errorf("who does not lead leaves the claim alone, and not for %s", after)
+	}
+	close(elected)
+	again, after := b.reconcileAt(twin, stored)
+	if after != 15*time.Second || again[0].ClaimedBy != stored[0].ClaimedBy {
+		t.Errorf("what is on its way is waited for, for a request's time and not %s: %+v", after, again[0])
+	}
+	later = later.Add(after)
+	again, _ = b.reconcileAt(twin, again)
+	if again[0].ClaimedBy == stored[0].ClaimedBy || again[0].ClaimedBy == "" {
+		t.Errorf("then it is claimed anew: %+v", again[0])
+	}
+}
+
 // The first operator ends after its post and before it could record it. The second one
 // waits for the claim to run out, reads the forge, and has nothing to post.
 func TestTwinReadsWhatWasNeverRecorded(t *testing.T) {

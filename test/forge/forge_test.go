@@ -334,6 +334,11 @@ func TestViolations(t *testing.T) {
 			log:    []forge.Entry{{Time: at(0), State: "pending"}, {Time: at(29), Sequence: 2, State: "pending", Description: "1/2"}},
 			want:   []string{"#2   : progress after 29s"},
 		},
+		"OpenTooFast": {
+			reason: "So is pending after a verdict.",
+			log:    []forge.Entry{{Time: at(0), State: "success"}, {Time: at(29), Sequence: 2, State: "pending", Description: "1 to leave (attempt 2)"}},
+			want:   []string{"#2   : progress after 29s"},
+		},
 		"Backwards": {
 			reason: "Attempts only grow.",
 			log:    []forge.Entry{{State: "pending", Description: "a (attempt 2)"}, {Sequence: 2, State: "success"}},

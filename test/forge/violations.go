@@ -15,8 +15,8 @@ var attemptMark = regexp.MustCompile(`\(attempt ([0-9]+)\)$`)
 //   - no two neighbours are equal;
 //   - after success, failure or error comes only a later attempt;
 //   - the number of an attempt never falls;
-//   - progress posts (pending after pending, in one attempt) are at least 30 s apart
-//     and at most 60.
+//   - progress posts (pending after anything else) come at least 30 s after what was
+//     told before, and at most 60 times.
 //
 // The times are those of the forge's clock. The rules are written down here once more,
 // on purpose without the product's code.
@@ -30,11 +30,11 @@ func Violations(log []Entry) []string {
 			for _, complaint := range compare(last, e) {
 				out = append(out, fmt.Sprintf("#%d %s: %s", e.Sequence, key, complaint))
 			}
-			if isProgress(last, e) {
-				progress[key+" "+strconv.Itoa(attempt(e))]++
+			if isProgress(e) {
+				progress[key]++
 			}
 		}
-		if count := progress[key+" "+strconv.Itoa(attempt(e))]; count > 60 {
+		if count := progress[key]; count > 60 {
 			out = append(out, fmt.Sprintf("#%d %s: %d progress posts", e.Sequence, key, count))
 		}
 		before[key] = e
@@ -54,16 +54,15 @@ func compare(last, next Entry) []string {
 	if last.State != pending && attempt(next) <= attempt(last) {
 		out = append(out, fmt.Sprintf("%s after %s within attempt %d", next.State, last.State, attempt(last)))
 	}
-	if isProgress(last, next) && next.Time.Sub(last.Time) < 30*time.Second {
+	if isProgress(next) && next.Time.Sub(last.Time) < 30*time.Second {
 		out = append(out, fmt.Sprintf("progress after %s", next.Time.Sub(last.Time)))
 	}
 	return out
 }
 
-// isProgress tells whether next only says more about what last was about.
-func isProgress(last, next Entry) bool {
-	return last.State == pending && next.State == pending && attempt(last) == attempt(next)
-}
+// isProgress tells whether an entry that follows another says no more than that it is
+// not over yet.
+func isProgress(next Entry) bool { return next.State == pending }
 
 // attempt returns the number in the description; 1 without one.
 func attempt(e Entry) int {
