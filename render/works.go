@@ -56,7 +56,8 @@ type workPart struct {
 // order to write them (a work that receives objects before the one that loses
 // them), and the works to delete after that. existing are the works of the
 // cluster's namespace and of its hosting cluster's, whichever there are; those that
-// are not deploy works of this add-on on this cluster are left alone. A work that
+// are not deploy works of this add-on on this cluster are left alone. One to write may
+// have the name of one that is being deleted: it is created once that is gone. A work that
 // exists keeps its metadata and the order of its objects; use Compare to see whether
 // it needs writing at all.
 //
@@ -192,19 +193,18 @@ func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWor
 	return parts
 }
 
-// deployWorks are the side's works among existing, by index, and every index
-// that a work holds, be it one that is being deleted.
+// deployWorks are the side's works among existing, by index, and the indexes they hold.
+// One that is being deleted holds none: names are the same ones after it as before, so
+// that whoever writes waits until it is gone.
 func (s side) deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts []workPart, taken map[int]bool) {
 	taken = map[int]bool{}
 	for _, work := range existing {
 		index, ok := s.index(work, owner)
-		if !ok {
+		if !ok || !work.DeletionTimestamp.IsZero() {
 			continue
 		}
 		taken[index] = true
-		if work.DeletionTimestamp.IsZero() {
-			parts = append(parts, workPart{side: s, index: index, existing: work})
-		}
+		parts = append(parts, workPart{side: s, index: index, existing: work})
 	}
 	slices.SortFunc(parts, func(a, b workPart) int { return cmp.Compare(a.index, b.index) })
 	return parts, taken

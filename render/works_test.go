@@ -174,8 +174,8 @@ func TestRow59WorksComeAndGo(t *testing.T) {
 	now := metav1.Unix(1, 0)
 	deleting.DeletionTimestamp = &now
 	fourth, remove := worksFor(t, three, first[0], deleting, first[2])
-	if diff := cmp.Diff([]string{"addon-hello-deploy-3", "addon-hello-deploy-0", "addon-hello-deploy-2"}, workNames(fourth)); diff != "" || len(remove) > 0 {
-		t.Errorf("a work being deleted still has its name (-want +got):\n%s%v", diff, remove)
+	if diff := cmp.Diff([]string{"addon-hello-deploy-1", "addon-hello-deploy-0", "addon-hello-deploy-2"}, workNames(fourth)); diff != "" || len(remove) > 0 {
+		t.Errorf("the name of a work being deleted is its successor's (-want +got):\n%s%v", diff, remove)
 	}
 }
 

@@ -40,6 +40,8 @@ func (p *planner) stopped() string {
 		return "suspended: nobody is admitted until it is resumed"
 	case p.target == "":
 		return "there is no revision to roll out yet"
+	case p.in.TargetMissing != "":
+		return p.in.TargetMissing + ": nobody is admitted"
 	}
 	return ""
 }

@@ -108,6 +108,9 @@ func (p *planner) settleWithout(u *unit) {
 		u.state, u.reason = Unstaged, p.unstagedReason
 	case u.c.UpToDate && u.c.Running == p.target:
 		u.state, u.reason = Succeeded, "runs the target"
+		if p.in.TargetMissing != "" {
+			u.reason = "runs the target, without repair: " + p.in.TargetMissing
+		}
 	case u.c.UpToDate:
 		u.state, u.reason = Unchanged, "the target changes nothing here"
 	case !u.c.Reachable:
@@ -160,7 +163,30 @@ func (p *planner) settleUnwritten(u *unit) {
 		u.state, u.reason = Failed, bounded(u.c.Blocked)
 		return
 	}
-	p.progressing(u, Admitted, "admitted, its works are being written")
+	if p.in.TargetMissing != "" && u.entry.revision == p.target {
+		p.settleMissing(u)
+		return
+	}
+	why := "admitted, its works are being written"
+	if u.c.Awaits != "" {
+		why = "admitted: " + bounded(u.c.Awaits)
+	}
+	p.progressing(u, Admitted, why)
+}
+
+// settleMissing is the state of a cluster that was admitted to content that cannot be
+// had now. It was never written to, so that the content is not what is late: past its
+// deadline it has a new one.
+func (p *planner) settleMissing(u *unit) {
+	u.state, u.reason = Admitted, "admitted, and not written: "+p.in.TargetMissing
+	if u.deadline.IsZero() {
+		return
+	}
+	if !p.now.Before(u.deadline) {
+		u.entry.admittedAt = p.second
+		u.deadline = p.deadlineOf(u)
+	}
+	p.look(u.deadline)
 }
 
 // setTarget notes whether the entry's content is the target's for this cluster.

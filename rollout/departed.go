@@ -19,7 +19,7 @@ func (p *planner) noteDepartures() {
 	for i := range p.units {
 		u := &p.units[i]
 		switch {
-		case p.spec.Removal != nil, missing, !p.selective(), !u.member, u.c.Installed != Ours, u.selected():
+		case p.spec.Removal != nil, missing, !p.selective(), !u.member, u.c.Installed != Ours, u.selected(), p.kept(u):
 			u.departed = time.Time{}
 		case u.leaving && u.departed.IsZero():
 			u.departed = p.second
@@ -126,9 +126,11 @@ func (p *planner) waitForGrace(waiting []*unit) {
 func (p *planner) guardHint() string {
 	r, commit := p.removal, p.removalCommit()
 	switch {
-	case p.guard == "" || p.suspended() || commit == "" || r == nil || p.spec.Removal != nil && !p.spec.Removal.Approved:
+	case p.guard == "" || p.suspended() || commit == "" || p.silent() != "" || p.spec.Removal != nil && !p.spec.Removal.Approved:
 		return ""
-	case r.Lifted != nil:
+	case r == nil && p.untrusted(p.install) == "":
+		return ""
+	case r != nil && r.Lifted != nil:
 		return "the approval of " + commit + " was used: set it again to let them go now"
 	}
 	return v1alpha1.ApproveRemovalAnnotation + ": " + commit + " lets them go now"
@@ -154,11 +156,61 @@ func (p *planner) lift(leavers []*unit) []*unit {
 			going = append(going, u)
 		}
 	}
-	if first {
-		p.moved += len(going)
+	confirmed := p.confirmed(going)
+	if first || len(confirmed) < len(going) {
+		p.moved += len(confirmed)
 	}
-	p.leave(going, "leaves: its removal is approved for the commit")
+	p.leave(confirmed, "leaves: its removal is approved for the commit")
 	return left
+}
+
+// lifts tells whether the approval is about the cluster: it is until it is used, and then
+// about those that had departed by then.
+func (p *planner) lifts(u *unit) bool {
+	r := p.removal
+	if r == nil || r.Lifted == nil || r.Lifted.Commit != p.in.ApprovedRemoval {
+		return true
+	}
+	return !u.departed.IsZero() && !u.departed.After(r.Lifted.At.Time)
+}
+
+// confirmed are those of the approved that go now. While decisions are not settled a
+// cluster may be missing from them for an instant only: it goes once it has been missing
+// for a while.
+func (p *planner) confirmed(going []*unit) []*unit {
+	why := p.untrusted(p.install)
+	if why == "" {
+		return going
+	}
+	var sure, waiting []*unit
+	for _, u := range going {
+		if p.now.Before(p.sureAt(u)) {
+			waiting = append(waiting, u)
+		} else {
+			sure = append(sure, u)
+		}
+	}
+	if len(waiting) > 0 {
+		end := p.sureAt(waiting[0])
+		for _, u := range waiting {
+			if at := p.sureAt(u); at.Before(end) {
+				end = at
+			}
+		}
+		p.look(end)
+		p.guard = fmt.Sprintf("%s to leave: approved, and %s: at %s, unless it is selected again", clusters(len(waiting)), why, clock(end, p.now))
+		p.stay(waiting, p.guard)
+	}
+	return sure
+}
+
+// confirmFor is how long a cluster is missing from decisions that are not settled before
+// an approval lets it go; never longer than its grace period.
+const confirmFor = 30 * time.Second
+
+// sureAt is when it has been missing for so long.
+func (p *planner) sureAt(u *unit) time.Time {
+	return u.departed.Add(min(confirmFor, p.in.RemovalGrace))
 }
 
 // departures is the list of the departed as it is stored, oldest first.

@@ -94,7 +94,7 @@ func (c *cursor) find(name string) *unit {
 // assignRoles says who is in the install set and who is leaving it.
 func (p *planner) assignRoles() {
 	p.markSelected()
-	leavable := p.leavable()
+	leavable, approved := p.leavable(), p.approvedUnsettled()
 	for i := range p.units {
 		u := &p.units[i]
 		p.look(u.c.Departure.OverdueAt)
@@ -107,7 +107,7 @@ func (p *planner) assignRoles() {
 			u.member = true
 		case u.c.Installed == Ours:
 			u.member = true
-			u.leaving = leavable && !u.selected()
+			u.leaving = !u.selected() && !p.kept(u) && (leavable || approved && p.lifts(u))
 		case u.c.InstallDisabled && u.selected():
 			u.state, u.reason = Ignored, "its ManagedCluster disables automatic installation"
 		default:
@@ -123,6 +123,32 @@ func (u *unit) selected() bool { return u.placement >= 0 || u.labelled }
 // selective tells whether something selects who has the add-on; otherwise it is
 // installed by hand.
 func (p *planner) selective() bool { return p.byPlacements() || p.selector != nil }
+
+// selection is what selects clusters now.
+func (p *planner) selection() Selection {
+	switch {
+	case p.selector != nil:
+		return ByLabels
+	case p.byPlacements():
+		return ByPlacements
+	}
+	return ByHand
+}
+
+// selectedBy is what selects the cluster now; where nothing does, what did last.
+func (p *planner) selectedBy(u *unit) Selection {
+	if s := p.selection(); p.spec.Removal == nil && (s == ByHand || u.selected()) {
+		return s
+	}
+	return u.c.SelectedBy
+}
+
+// kept tells whether nothing selects the cluster because the type of the install strategy
+// is another one than when it was selected. Switching the type keeps what is there: it
+// leaves once the present type has selected it and does so no more.
+func (p *planner) kept(u *unit) bool {
+	return p.spec.Removal == nil && !u.selected() && u.c.SelectedBy != p.selection()
+}
 
 func (p *planner) unselectedText() string {
 	if p.selector != nil {
@@ -161,6 +187,23 @@ func (p *planner) leavable() bool {
 	return p.selective() && p.untrusted(p.install) == ""
 }
 
+// approvedUnsettled tells whether whoever nothing selects now may leave although the
+// decisions of a placement are not settled: an approval names the commit. A placement
+// that is missing, or not decided about, says nothing that could be approved.
+func (p *planner) approvedUnsettled() bool {
+	return p.selective() && p.removalLifted() && p.silent() == "" && p.untrusted(p.install) != ""
+}
+
+// silent says which install placement says nothing about anybody, and why; "" for none.
+func (p *planner) silent() string {
+	for _, pl := range p.install {
+		if pl.Existence != Exists || pl.Settlement == Undecided {
+			return pl.untrusted()
+		}
+	}
+	return ""
+}
+
 // byPlacements tells whether placements say who has the add-on.
 func (p *planner) byPlacements() bool {
 	return p.spec.Install != nil && p.spec.Install.Type == installPlacements
@@ -180,6 +223,8 @@ func (pl Placement) untrusted() string {
 	switch {
 	case pl.Existence != Exists:
 		return "Placement " + pl.Namespace + "/" + pl.Name + " does not exist"
+	case pl.Settlement == Undecided:
+		return "OCM has not decided about Placement " + pl.Namespace + "/" + pl.Name
 	case pl.Settlement != Settled:
 		return "the decisions of Placement " + pl.Namespace + "/" + pl.Name + " are not settled"
 	}

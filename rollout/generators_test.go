@@ -165,6 +165,11 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 	if in.Spec.ClusterLabelSelector != nil && rapid.Bool().Draw(t, "on the edge") {
 		c.Labels = onEdge()
 	}
+	if rapid.IntRange(0, 3).Draw(t, "selected as now") == 0 {
+		c.SelectedBy = rapid.SampledFrom([]rollout.Selection{rollout.ByPlacements, rollout.ByLabels, rollout.ByHand}).Draw(t, "selected by")
+	} else if in.Spec.ClusterLabelSelector != nil {
+		c.SelectedBy = rollout.ByLabels
+	}
 	c.InstallDisabled = rapid.IntRange(0, 9).Draw(t, "install disabled") == 0
 	target := in.Spec.Target.Digest
 	c.UpToDate = c.Running == target || c.Running == "b" && rapid.IntRange(0, 5).Draw(t, "alike") == 0

@@ -31,6 +31,9 @@ type Input struct {
 	// TargetVerifiedBefore: a rollout of the target's content ended Succeeded here
 	// before it became the target again (AddOnRollout.status.reverting).
 	TargetVerifiedBefore bool
+	// TargetMissing says in words that the target's content cannot be had, "" when it can:
+	// nobody is admitted, whoever runs it is believed to, and removals go on.
+	TargetMissing string
 	// Previous is what the stored status says the ledger is about.
 	Previous Previous
 	// Ledger as stored, from an uncached read where budget is to be spent.
@@ -72,8 +75,11 @@ const (
 	// Exists: the placement was read.
 	Exists Existence = "Exists"
 
+	// Undecided: OCM has not decided about the placement as it is. It says nothing about
+	// anybody, as if it did not exist.
+	Undecided Settlement = "Undecided"
 	// Unsettled: the decisions are incomplete or still changing. Nobody is removed
-	// and nobody is admitted on the word of such a placement.
+	// and nobody is admitted on the word of such a placement, unless an approval says so.
 	Unsettled Settlement = "Unsettled"
 	// Settled: as many clusters as the placement's status counts, twice in a row.
 	Settled Settlement = "Settled"
@@ -113,6 +119,18 @@ const (
 	Deleting Installation = "Deleting"
 )
 
+// Selection is what selects the clusters that get an add-on: the seed's types.
+type Selection string
+
+const (
+	// ByPlacements: installStrategy Placements. Also the zero value.
+	ByPlacements Selection = ""
+	// ByLabels: clusterLabelSelector.
+	ByLabels Selection = "ClusterLabelSelector"
+	// ByHand: nobody is selected; whoever has the add-on keeps it.
+	ByHand Selection = "Manual"
+)
+
 // Cluster is what was observed of one cluster.
 type Cluster struct {
 	Name string
@@ -122,6 +140,8 @@ type Cluster struct {
 	InstallDisabled bool
 	// Installed says whether and whose the ManagedClusterAddOn is.
 	Installed Installation
+	// SelectedBy is what last selected the cluster, as Plan said it.
+	SelectedBy Selection
 	// JoinedAt is when it was created.
 	JoinedAt time.Time
 	// Gone: the ManagedCluster is terminating or absent; it is left alone.
@@ -146,6 +166,9 @@ type Cluster struct {
 	// Blocked says in words why its works cannot be written at all, such as a hosting
 	// cluster that does not exist; "" when they can. Admitted, it counts as failed.
 	Blocked string
+	// Awaits says in words what must pass before its works can be written, by itself; ""
+	// for nothing.
+	Awaits string
 	// Departure of a cluster that is Deleting and waits for something.
 	Departure Departure
 }

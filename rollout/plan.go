@@ -123,6 +123,10 @@ type ClusterPlan struct {
 	// Stage is the step the cluster belongs to; "" for none.
 	Stage string
 	State State
+	// SelectedBy is what selects the cluster now, and where nothing does what did last: the
+	// caller remembers it with a ManagedClusterAddOn of ours. Only who is no longer selected
+	// by what selected it leaves.
+	SelectedBy Selection
 	// Revision is the digest its works are to be at and are repaired to: what it was
 	// admitted to, else what it runs. "", Mixed and Foreign: leave its works alone.
 	Revision string

@@ -99,7 +99,7 @@ func (p *planner) removalCommit() string {
 func (p *planner) orphans() bool {
 	for i := range p.units {
 		u := &p.units[i]
-		if u.member && u.c.Installed == Ours && !u.selected() {
+		if u.member && u.c.Installed == Ours && !u.selected() && !p.kept(u) {
 			return p.untrusted(p.install) != ""
 		}
 	}

@@ -64,6 +64,11 @@ func TestRemoval(t *testing.T) {
 			in.ApprovedRemoval = annotation
 		}
 	}
+	unsettled := func(in *rollout.Input) { in.Placements[0].Settlement = rollout.Unsettled }
+	// leftAlone says that only the last n had departed.
+	leftAlone := func(n int) change {
+		return func(in *rollout.Input) { in.Ledger.Removal.Departed[0].Clusters = last(n) }
+	}
 	gone := func(name string) change {
 		return on(name, func(c *rollout.Cluster) { c.Installed = rollout.NotInstalled })
 	}
@@ -98,6 +103,18 @@ func TestRemoval(t *testing.T) {
 		"the placement is unsettled": {reason: "neither does it for an instant, and the grace period goes on", change: []change{
 			shrunkBy(1), func(in *rollout.Input) { in.Placements[0].Settlement = rollout.Unsettled }, began(time.Hour),
 		}, guard: "not settled"},
+		"unsettled, and just approved": {reason: "an instant is no evidence: it goes if it stays away for half a minute", change: []change{
+			shrunkBy(1), unsettled, approves("abc"),
+		}, recheck: 30 * time.Second, guard: "1 cluster to leave: approved, and the decisions of Placement default/all are not settled: at 12:01 UTC"},
+		"unsettled and approved": {reason: "the approval lifts it", change: []change{shrunkBy(1), unsettled, began(30 * time.Second), leftAlone(1), approves("abc")}, removed: last(1)},
+		"unsettled, and the approval was used": {reason: "it is about who had departed by then", change: []change{
+			shrunkBy(2), unsettled, began(time.Hour), leftAlone(1), lifted(time.Minute), approves("abc"),
+		}, removed: last(1)},
+		"unsettled, another commit approved": {reason: "that is another decision", change: []change{shrunkBy(1), unsettled, began(time.Hour), approves("abd")}, guard: "not settled"},
+		"undecided and approved": {reason: "OCM has said nothing yet that could be approved", change: []change{
+			shrunkBy(1), func(in *rollout.Input) { in.Placements[0].Settlement = rollout.Undecided }, began(time.Hour), approves("abc"),
+		}, guard: "OCM has not decided about Placement default/all: nobody is removed"},
+		"missing and approved":                {reason: "it removes nobody, however long", change: []change{func(in *rollout.Input) { in.Placements = nil }, began(time.Hour), approves("abc")}, guard: "does not exist"},
 		"Manual":                              {reason: "nobody is removed", change: []change{func(in *rollout.Input) { in.Spec.Install = &v1alpha1.Install{Type: "Manual"} }}},
 		"suspended":                           {reason: "nobody is removed", change: []change{shrunkBy(1), func(in *rollout.Input) { in.Suspended = true }}, guard: "suspended"},
 		"hand-made":                           {reason: "it is never removed", change: []change{shrunkBy(1), on(names[39], func(c *rollout.Cluster) { c.Installed = rollout.HandMade })}},

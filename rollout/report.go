@@ -73,7 +73,7 @@ func (p *planner) clusterPlans() []ClusterPlan {
 		u := &p.units[i]
 		cp := ClusterPlan{
 			Name: u.c.Name, Stage: u.step.title(), State: u.state, Reason: u.reason,
-			Revision: u.c.Running, SoakingUntil: u.until,
+			Revision: u.c.Running, SoakingUntil: u.until, SelectedBy: p.selectedBy(u),
 		}
 		if u.entry != nil && !u.leaving {
 			cp.Revision = u.entry.revision

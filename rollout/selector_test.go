@@ -24,7 +24,7 @@ func byLabels() *rollouttest.Fleet {
 	f.Join("cluster-04")
 	f.Join("cluster-05")
 	for _, name := range rollouttest.Names(4) {
-		f.Clusters[name].Labels = onEdge()
+		f.Clusters[name].Labels, f.Clusters[name].SelectedBy = onEdge(), rollout.ByLabels
 	}
 	return f
 }
@@ -127,9 +127,10 @@ func acted(plan rollout.Plan, kind rollout.ActionKind) []string {
 }
 
 // TestSwitchingInstallStrategy switches who says who gets the add-on, in both
-// directions between each two: nobody that the new one selects is touched, and nobody
-// at all is removed by Manual.
+// directions between each two. Switching the type keeps what is there; who is no longer
+// selected by the same type leaves, and whom the new type has selected leaves it as well.
 func TestSwitchingInstallStrategy(t *testing.T) {
+	const left = "cluster-03"
 	manual := func(f *rollouttest.Fleet) {
 		f.Policy.Spec.Install, f.Policy.Spec.ClusterLabelSelector = &v1alpha1.Install{Type: "Manual"}, nil
 	}
@@ -145,44 +146,78 @@ func TestSwitchingInstallStrategy(t *testing.T) {
 	}{
 		"Placements to Manual":         {placements, manual, nil},
 		"labels to Manual":             {byLabel, manual, nil},
-		"Manual to Placements":         {manual, placements, []string{"cluster-03"}},
-		"Manual to labels":             {manual, byLabel, []string{"cluster-03"}},
-		"Placements to labels":         {placements, byLabel, []string{"cluster-03"}},
-		"labels to Placements":         {byLabel, placements, []string{"cluster-03"}},
-		"Placements to Placements":     {placements, placements, []string{"cluster-03"}},
+		"Manual to Placements":         {manual, placements, nil},
+		"Manual to labels":             {manual, byLabel, nil},
+		"Placements to labels":         {placements, byLabel, nil},
+		"labels to Placements":         {byLabel, placements, nil},
+		"Placements to Placements":     {placements, placements, []string{left}},
+		"labels to labels":             {byLabel, byLabel, []string{left}},
 		"Placements with none: Manual": {placements, func(f *rollouttest.Fleet) { f.Policy.Spec.Install = nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := rollouttest.NewFleet("v1", rollouttest.Names(4)...)
-			f.Policy.Placements = []rollout.Placement{placement("all", "cluster-01", "cluster-02")}
+			f.Clusters["cluster-04"].Installed = rollout.HandMade
+			// selected says whether both placements and labels select the one in question.
+			selected := func(it bool) {
+				names := []string{"cluster-01", "cluster-02"}
+				f.Clusters[left].Labels = nil
+				if it {
+					names, f.Clusters[left].Labels = append(names, left), onEdge()
+				}
+				f.Policy.Placements = []rollout.Placement{placement("all", names...)}
+			}
 			for _, c := range []string{"cluster-01", "cluster-02"} {
 				f.Clusters[c].Labels = onEdge()
 			}
-			f.Clusters["cluster-04"].Installed = rollout.HandMade
+			selected(true)
 			tc.from(f)
-			tc.to(f)
-			var removed []string
-			for range 6 {
-				plan, err := rollout.New(f.Input())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, a := range plan.Actions {
-					if a.Kind != rollout.Remove {
-						t.Errorf("%s %s: %s", a.Kind, a.Cluster, a.Reason)
-					}
-				}
-				removed = append(removed, acted(plan, rollout.Remove)...)
-				f.Store(plan)
-				f.CarryOut(plan.Actions)
-				f.Collect()
-				f.Now = f.Now.Add(time.Minute)
+			if removed := minutes(t, f, 1); len(removed) > 0 {
+				t.Errorf("removed %v", removed)
 			}
-			if !slices.Equal(removed, tc.removed) {
+			selected(false)
+			tc.to(f)
+			if removed := minutes(t, f, 6); !slices.Equal(removed, tc.removed) {
 				t.Errorf("removed %v, want %v", removed, tc.removed)
+			}
+			if f.Policy.Spec.Install == nil || len(tc.removed) > 0 {
+				return
+			}
+			selected(true)
+			minutes(t, f, 1)
+			selected(false)
+			want := []string{left}
+			if f.Policy.Spec.Install.Type == "Manual" && f.Policy.Spec.ClusterLabelSelector == nil {
+				want = nil
+			}
+			if removed := minutes(t, f, 6); !slices.Equal(removed, want) {
+				t.Errorf("selected by the new type and then no more: removed %v, want %v", removed, want)
 			}
 		})
 	}
+}
+
+// minutes plans and carries out, once a minute, and returns who was removed. Nobody is to
+// be written to or installed.
+func minutes(t *testing.T, f *rollouttest.Fleet, n int) []string {
+	t.Helper()
+	var removed []string
+	for range n {
+		plan, err := rollout.New(f.Input())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range plan.Actions {
+			if a.Kind != rollout.Remove {
+				t.Errorf("%s %s: %s", a.Kind, a.Cluster, a.Reason)
+			}
+		}
+		removed = append(removed, acted(plan, rollout.Remove)...)
+		f.Store(plan)
+		f.CarryOut(plan.Actions)
+		f.Collect()
+		f.Now = f.Now.Add(time.Minute)
+	}
+	return removed
 }
 
 // TestLabelSelectorRefused: labels that cannot select are an error, and so are labels

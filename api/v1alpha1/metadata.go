@@ -23,6 +23,10 @@ const (
 	// ApproveRemovalAnnotation on an AddOnRollout names the commit sha whose
 	// removal of the add-on is approved; it lifts grace period and budget.
 	ApproveRemovalAnnotation = "addonflow.io/approve-removal"
+	// SelectedByAnnotation on a ManagedClusterAddOn of ours is the type of the install
+	// strategy that last selected its cluster; absent: Placements. A cluster leaves when that
+	// type selects it no more, so that switching the type keeps what is there.
+	SelectedByAnnotation = "addonflow.io/selected-by"
 	// SuspendAnnotation on an AddOnSource or AddOnRollout suspends it from the
 	// command line; a suspend declared in spec wins over its absence.
 	SuspendAnnotation = "addonflow.io/suspend"

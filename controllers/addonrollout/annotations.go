@@ -41,24 +41,43 @@ func clusterAnnotations(c *clusterv1.ManagedCluster) map[string]string {
 }
 
 // syncAnnotations keeps what a ManagedClusterAddOn of ours has of its cluster's
-// annotations in step with the cluster. What anybody else wrote stays, also where the
+// annotations in step with the cluster, and says what selects it. What anybody else wrote stays, also where the
 // cluster says otherwise or nothing (OCM removes it, behaviour C14). It returns the
 // add-on as it is then.
-func (d *round) syncAnnotations(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
+func (d *round) syncAnnotations(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn, by rollout.Selection) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if installation(addOn) != rollout.Ours || m.cluster == nil || m.cluster.DeletionTimestamp != nil {
 		return addOn, nil
 	}
 	next := annotationsInStep(addOnAnnotations(m), addOn)
+	if addOn.Annotations[v1alpha1.SelectedByAnnotation] != string(by) {
+		if next == nil {
+			next = maps.Clone(addOn.Annotations)
+		}
+		next = selectedBy(next, by)
+	}
 	if next == nil {
 		return addOn, nil
 	}
 	updated := addOn.DeepCopy()
 	updated.Annotations = next
 	if err := d.Client.Patch(ctx, updated, client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})); err != nil {
-		return addOn, fmt.Errorf("cannot copy the cluster's annotations: %w", err)
+		return addOn, fmt.Errorf("cannot write the add-on's annotations: %w", err)
 	}
 	d.addOns.put(updated)
 	return updated, nil
+}
+
+// selectedBy returns annotations that say what selects the cluster, in place.
+func selectedBy(annotations map[string]string, by rollout.Selection) map[string]string {
+	switch {
+	case by == rollout.ByPlacements:
+		delete(annotations, v1alpha1.SelectedByAnnotation)
+	case annotations == nil:
+		return map[string]string{v1alpha1.SelectedByAnnotation: string(by)}
+	default:
+		annotations[v1alpha1.SelectedByAnnotation] = string(by)
+	}
+	return annotations
 }
 
 // annotationsInStep returns the annotations that an add-on is to have, or nil where it

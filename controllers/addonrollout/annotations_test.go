@@ -3,10 +3,12 @@ package addonrollout
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -51,5 +53,66 @@ func TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
 		})
+	}
+}
+
+// Seed install-strategy: switching the type keeps what is there. What selected a cluster is
+// noted on its add-on, with one write per switch and none at rest.
+func TestSwitchOfTypeKeepsWhatIsThere(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	install := s.rollout().Spec.Install
+	for _, step := range []struct {
+		name, mark string
+		change     func(*v1alpha1.AddOnRolloutSpec)
+	}{
+		{"Manual", "Manual", func(spec *v1alpha1.AddOnRolloutSpec) { spec.Install = &v1alpha1.Install{Type: "Manual"} }},
+		{"labels that select nobody", "Manual", func(spec *v1alpha1.AddOnRolloutSpec) {
+			spec.ClusterLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"site": "edge"}}
+		}},
+		{"labels that select everybody", "ClusterLabelSelector", func(spec *v1alpha1.AddOnRolloutSpec) {
+			spec.ClusterLabelSelector = &metav1.LabelSelector{}
+		}},
+		{"the placement that selects everybody", "", func(spec *v1alpha1.AddOnRolloutSpec) {
+			spec.ClusterLabelSelector, spec.Install = nil, install
+		}},
+	} {
+		ro := s.rollout()
+		step.change(&ro.Spec)
+		s.update(ro)
+		s.turns(2)
+		versions := map[string]string{}
+		for _, c := range []string{"c1", "c2"} {
+			if got := s.addOn(c).Annotations[v1alpha1.SelectedByAnnotation]; got != step.mark {
+				t.Errorf("%s: %s is marked %q, want %q", step.name, c, got, step.mark)
+			}
+			versions[c] = s.addOn(c).ResourceVersion
+		}
+		for range 3 {
+			s.advance(5 * time.Minute)
+			s.turn()
+		}
+		if diff := cmp.Diff([]string{"c1", "c2"}, s.installed()); diff != "" {
+			t.Fatalf("%s: who has the add-on keeps it (-want +got):\n%s", step.name, diff)
+		}
+		for c, version := range versions {
+			if s.addOn(c).ResourceVersion != version {
+				t.Errorf("%s: %s was written at rest", step.name, c)
+			}
+		}
+	}
+	ro := s.rollout()
+	ro.Spec.Install, ro.Spec.ClusterLabelSelector = &v1alpha1.Install{Type: "Manual"}, &metav1.LabelSelector{}
+	s.update(ro)
+	s.turns(2)
+	ro = s.rollout()
+	ro.Spec.ClusterLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"site": "edge"}}
+	s.update(ro)
+	s.turn()
+	s.advance(5 * time.Minute)
+	s.turns(2)
+	if got := s.installed(); len(got) != 1 {
+		t.Errorf("by the same type, other labels remove at the budget's pace: the add-on is on %v", got)
 	}
 }

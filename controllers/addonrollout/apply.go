@@ -177,7 +177,7 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 	addOn := m.addOn
 	if addOn == nil && kinds[rollout.Install] {
 		var err error
-		if addOn, err = d.install(ctx, m); err != nil {
+		if addOn, err = d.install(ctx, m, p.SelectedBy); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 	case addOn.DeletionTimestamp != nil:
 		return d.depart(ctx, m)
 	}
-	addOn, err := d.syncAnnotations(ctx, m, addOn)
+	addOn, err := d.syncAnnotations(ctx, m, addOn, p.SelectedBy)
 	if err != nil {
 		return err
 	}
@@ -217,15 +217,15 @@ func movable(p *rollout.ClusterPlan) bool {
 }
 
 // install creates the ManagedClusterAddOn, as OCM's addon-manager would, with the
-// cluster's add-on annotations (OCM behaviour, row 21) and our label.
-func (d *round) install(ctx context.Context, m *member) (*addonv1alpha1.ManagedClusterAddOn, error) {
+// cluster's add-on annotations (OCM behaviour, row 21) and our marks.
+func (d *round) install(ctx context.Context, m *member, by rollout.Selection) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if d.o.owner == nil {
 		return nil, errOwnerMissing
 	}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: d.o.rollout.Name, Namespace: m.name, Finalizers: d.firstFinalizers(ctx, m),
 		Labels:          map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
-		Annotations:     addOnAnnotations(m),
+		Annotations:     selectedBy(addOnAnnotations(m), by),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.o.owner, ownerKind())},
 	}}
 	if err := d.Client.Create(ctx, addOn); err != nil {
@@ -255,13 +255,13 @@ func (d *round) remove(ctx context.Context, m *member) error {
 
 // sync writes the add-on's status and then its works, each only where it differs.
 func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	renderer, err := d.o.revisions.get(ctx, p.Revision)
+	if err != nil {
+		return err // said also of a cluster that needs nothing now: it cannot be repaired
+	}
 	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(m, p, addOn, d.o.policy, d.Agents.Outcome(d.agentOf(m)))
 	if d.synced.is(key, m.name, mark) {
 		return nil
-	}
-	renderer, err := d.o.revisions.get(ctx, p.Revision)
-	if err != nil {
-		return err
 	}
 	rendered, err := renderer.Render(m.renderInput())
 	if err != nil {
@@ -406,6 +406,9 @@ func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.
 	if err != nil {
 		return false, worksFailed(failedToBuild, fmt.Errorf("cannot render works: %w", err))
 	}
+	if m.namesTaken(desired) {
+		return true, nil // they are free once what has them is gone, which wakes us
+	}
 	wrote := false
 	for _, w := range desired {
 		did, err := d.writeWork(ctx, m, p, w)
@@ -469,6 +472,15 @@ func (d *round) removeWorks(ctx context.Context, gone []*workv1.ManifestWork, wr
 		d.works.forget(client.ObjectKeyFromObject(w))
 	}
 	return wrote, nil
+}
+
+// namesTaken reports whether a work to write has the name of one that is being deleted.
+// Nothing is written then: what a work loses must be in another one before.
+func (m *member) namesTaken(desired []*workv1.ManifestWork) bool {
+	return slices.ContainsFunc(desired, func(w *workv1.ManifestWork) bool {
+		existing := m.work(client.ObjectKeyFromObject(w))
+		return existing != nil && existing.DeletionTimestamp != nil
+	})
 }
 
 // work returns the member's work of that namespace and name, or nil.

@@ -251,7 +251,7 @@ func guarded(raw []byte) map[string]bool {
 }
 
 // contested returns an error naming the first cluster where somebody else writes
-// what is ours. OCM's configuration controller keeps lastObservedGeneration up to
+// what is ours. target is nil while its body is missing. OCM's configuration controller keeps lastObservedGeneration up to
 // date, which no filter stops; that alone is adopted.
 func (r *Reconciler) contested(o *observation, target *render.Renderer) error {
 	for _, m := range o.members {

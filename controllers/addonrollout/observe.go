@@ -99,7 +99,7 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout) (*o
 			return nil, err
 		}
 	}
-	if o.succeeded, err = readSucceeded(ctx, r.Client, ro.Namespace, ro.Name); err != nil {
+	if o.succeeded, o.revisions.listed, err = readRevisions(ctx, r.Client, ro.Namespace, ro.Name); err != nil {
 		return nil, err
 	}
 	if o.placements, err = readPlacements(ctx, r.Client, placementRefs(ro.Spec)); err != nil {

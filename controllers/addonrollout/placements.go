@@ -72,10 +72,7 @@ func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementR
 	if err != nil {
 		return out, fmt.Errorf("cannot list decisions of placement %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	out.Existence, out.Settlement = rollout.Exists, rollout.Unsettled
-	if settled(&p, decisions.Items) {
-		out.Settlement = rollout.Settled
-	}
+	out.Existence, out.Settlement = rollout.Exists, settlement(&p, decisions.Items)
 	out.Groups = decisionGroups(decisions.Items)
 	out.ClustersPerDecisionGroup = p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup
 	return out, nil
@@ -111,13 +108,22 @@ func decisionGroups(decisions []clusterv1beta1.PlacementDecision) []rollout.Grou
 	return out
 }
 
+// settlement says whether a placement's decisions can be relied upon.
+func settlement(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) rollout.Settlement {
+	switch {
+	case !judged(p):
+		return rollout.Undecided
+	case !settled(p, decisions):
+		return rollout.Unsettled
+	}
+	return rollout.Settled
+}
+
 // settled reports whether the decisions are all there. OCM's placement controller
 // writes them one by one, a hundred clusters each, and the status last, so a view
-// in between misses clusters that are still selected (reliability, rule 5).
+// in between misses clusters that are still selected (reliability, rule 5). They are of
+// a placement that was judged.
 func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
-	if !judged(p) {
-		return false
-	}
 	names := map[string]struct{}{}
 	present := map[string]int{}
 	for i := range decisions {

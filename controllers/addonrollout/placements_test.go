@@ -5,9 +5,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/addonflow/addonflow/rollout"
 )
 
-func TestSettled(t *testing.T) {
+func TestSettlement(t *testing.T) {
 	satisfied := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue}
 	nobody := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse, Reason: "NoManagedClusterMatched"}
 	broken := metav1.Condition{Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue}
@@ -26,31 +28,31 @@ func TestSettled(t *testing.T) {
 		groups     []clusterv1beta1.DecisionGroupStatus
 		conditions []metav1.Condition
 		decisions  []clusterv1beta1.PlacementDecision
-		want       bool
+		want       rollout.Settlement
 	}{
-		"Restored":       {reason: "without a status nobody has judged it yet, and it selects nobody only by default"},
-		"Empty":          {reason: "judged, and it selects nobody", conditions: []metav1.Condition{nobody}, want: true},
-		"EmptyOfOldSpec": {reason: "the judgement is about the spec before", conditions: []metav1.Condition{old}},
-		"EmptyOfSpec":    {reason: "the judgement is about this spec", conditions: []metav1.Condition{seen}, want: true},
-		"Misconfigured":  {reason: "what could not be scheduled selects nobody by accident", conditions: []metav1.Condition{nobody, broken}},
-		"Whole":          {reason: "as many as the status counts", selected: 2, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b")}, want: true},
-		"Shuffled":       {reason: "a cluster counts once, in whichever decisions it stands", selected: 2, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b"), decision("d2", "b")}, want: true},
-		"Missing":        {reason: "one is not written yet", selected: 3, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b")}},
-		"LeftOver":       {reason: "decisions of the placement before", conditions: []metav1.Condition{nobody}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")}},
+		"Restored":       {reason: "without a status nobody has judged it yet, and it selects nobody only by default", want: rollout.Undecided},
+		"Empty":          {reason: "judged, and it selects nobody", conditions: []metav1.Condition{nobody}, want: rollout.Settled},
+		"EmptyOfOldSpec": {reason: "the judgement is about the spec before", conditions: []metav1.Condition{old}, want: rollout.Undecided},
+		"EmptyOfSpec":    {reason: "the judgement is about this spec", conditions: []metav1.Condition{seen}, want: rollout.Settled},
+		"Misconfigured":  {reason: "what could not be scheduled selects nobody by accident", conditions: []metav1.Condition{nobody, broken}, want: rollout.Undecided},
+		"Whole":          {reason: "as many as the status counts", selected: 2, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b")}, want: rollout.Settled},
+		"Shuffled":       {reason: "a cluster counts once, in whichever decisions it stands", selected: 2, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b"), decision("d2", "b")}, want: rollout.Settled},
+		"Missing":        {reason: "one is not written yet", selected: 3, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b")}, want: rollout.Unsettled},
+		"LeftOver":       {reason: "decisions of the placement before", conditions: []metav1.Condition{nobody}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")}, want: rollout.Unsettled},
 		"GroupMissing": {
 			reason: "a decision that a group lists is not there", selected: 1, conditions: []metav1.Condition{satisfied},
-			groups: []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{"d1", "d2"}, ClustersCount: 1}}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")},
+			groups: []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{"d1", "d2"}, ClustersCount: 1}}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")}, want: rollout.Unsettled,
 		},
 		"GroupShort": {
 			reason: "a group has fewer than it counts", selected: 1, conditions: []metav1.Condition{satisfied},
-			groups: []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{"d1"}, ClustersCount: 2}}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")},
+			groups: []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{"d1"}, ClustersCount: 2}}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")}, want: rollout.Unsettled,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 			p.Status.NumberOfSelectedClusters, p.Status.DecisionGroups, p.Status.Conditions = tc.selected, tc.groups, tc.conditions
-			if got := settled(p, tc.decisions); got != tc.want {
+			if got := settlement(p, tc.decisions); got != tc.want {
 				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
 			}
 		})

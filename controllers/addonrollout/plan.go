@@ -2,7 +2,6 @@ package addonrollout
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ const valuesAnnotation = "addon.open-cluster-management.io/values"
 // the ledger belongs to, after a change of target was entered into it.
 func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alpha1.AddOnRolloutStatus, now time.Time) (rollout.Input, error) {
 	ro := o.rollout
-	target, err := o.revisions.get(ctx, ro.Spec.Target.Digest)
+	target, err := o.content(ctx, ro.Spec.Target.Digest)
 	if err != nil {
 		return rollout.Input{}, err
 	}
@@ -49,10 +48,13 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	if ro.Status.Target != nil {
 		in.Previous.Target = ro.Status.Target.Digest
 	}
-	var stable *render.Renderer
+	if target.renderer == nil && ro.Spec.Removal == nil {
+		in.TargetMissing = "revision " + ro.Spec.Target.Revision + " is missing"
+	}
+	var stable content
 	if previous.Stable != nil {
 		in.Stable = previous.Stable.Digest
-		if stable, err = o.revisions.get(ctx, in.Stable); err != nil && !errors.Is(err, errRevisionMissing) {
+		if stable, err = o.content(ctx, in.Stable); err != nil {
 			return rollout.Input{}, err
 		}
 	}
@@ -66,8 +68,8 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	return in, nil
 }
 
-// plannedCluster is what the planner is told of one member. stable may be nil.
-func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target, stable *render.Renderer) rollout.Cluster {
+// plannedCluster is what the planner is told of one member.
+func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target, stable content) rollout.Cluster {
 	c := rollout.Cluster{
 		Name:      m.name,
 		Installed: installation(m.addOn),
@@ -75,10 +77,11 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		Running:   running(m),
 		Health:    health(m),
 		Blocked:   m.hosting.problem(),
+		Awaits:    m.awaits(),
 		Departure: plannedDeparture(m, ro.Name, r.HookTimeout),
 	}
 	if m.addOn != nil {
-		c.JoinedAt = m.addOn.CreationTimestamp.Time
+		c.JoinedAt, c.SelectedBy = m.addOn.CreationTimestamp.Time, rollout.Selection(m.addOn.Annotations[v1alpha1.SelectedByAnnotation])
 	}
 	if m.cluster != nil {
 		c.Labels, c.InstallDisabled = m.cluster.Labels, installDisabled(m.cluster)
@@ -87,9 +90,11 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 	if c.Reachable && m.hosting.cluster != nil {
 		c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.cluster)
 	}
-	if err := target.Refuses(m.renderInput()); m.hindered == nil && err != nil {
-		m.refused = &hindrance{message: err.Error()}
-		c.Reachable, c.Away = false, m.refused.message
+	if m.hindered == nil && target.renderer != nil {
+		if err := target.renderer.Refuses(m.renderInput()); err != nil {
+			m.refused = &hindrance{message: err.Error()}
+			c.Reachable, c.Away = false, m.refused.message
+		}
 	}
 	if m.hindered != nil {
 		c.Reachable, c.Away = false, m.hindered.message
@@ -99,30 +104,38 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 	return c
 }
 
+// awaits says which work of the member must be gone before its successor can be written.
+func (m *member) awaits() string {
+	for _, w := range m.works {
+		if w.DeletionTimestamp != nil {
+			return "ManifestWork " + w.Namespace + "/" + w.Name + ", which is being deleted, is not gone yet"
+		}
+	}
+	return ""
+}
+
 // compare says whether the member's works already are what target and stable ask for.
-func (r *Reconciler) compare(c *rollout.Cluster, ro *v1alpha1.AddOnRollout, m *member, target, stable *render.Renderer) {
-	switch {
-	case c.Blocked != "":
-	default:
+func (r *Reconciler) compare(c *rollout.Cluster, ro *v1alpha1.AddOnRollout, m *member, target, stable content) {
+	if c.Blocked == "" {
 		c.UpToDate, c.UpToDateStable = r.runs(ro, m, c.Running, target, stable)
 	}
 }
 
 // runs reports whether a member's works are what the target, and the stable revision,
-// render for it. stable may be nil.
-func (r *Reconciler) runs(ro *v1alpha1.AddOnRollout, m *member, running string, target, stable *render.Renderer) (atTarget, atStable bool) {
+// render for it.
+func (r *Reconciler) runs(ro *v1alpha1.AddOnRollout, m *member, running string, target, stable content) (atTarget, atStable bool) {
 	switch running {
 	case rollout.Mixed:
 		return false, false
 	case rollout.Foreign:
-		return r.takenOver(ro, m, target), stable != nil && r.takenOver(ro, m, stable)
+		return r.takenOver(ro, m, target.renderer), r.takenOver(ro, m, stable.renderer)
 	}
-	atTarget = upToDate(m, target)
+	atTarget = target.upToDate(m)
 	// At rest they are one, and a digest per cluster and turn is not nothing.
 	if stable == target {
 		return atTarget, atTarget
 	}
-	return atTarget, stable != nil && upToDate(m, stable)
+	return atTarget, stable.upToDate(m)
 }
 
 // installation says whose the ManagedClusterAddOn is.
@@ -201,10 +214,10 @@ func upToDate(m *member, r *render.Renderer) bool {
 }
 
 // takenOver reports whether works that OCM wrote hold what the revision renders for the
-// member: then nothing changes there, and nothing is written (DESIGN section 6). An answer
-// that is yes is remembered for as long as the works are the same.
+// member: then nothing changes there, and no work is written (DESIGN section 6). An answer
+// that is yes is remembered for as long as the works are the same. renderer may be nil.
 func (r *Reconciler) takenOver(ro *v1alpha1.AddOnRollout, m *member, renderer *render.Renderer) bool {
-	if m.addOn == nil || slices.ContainsFunc(m.works, func(w *workv1.ManifestWork) bool { return w.DeletionTimestamp != nil }) {
+	if renderer == nil || m.addOn == nil || slices.ContainsFunc(m.works, func(w *workv1.ManifestWork) bool { return w.DeletionTimestamp != nil }) {
 		return false
 	}
 	rendered, err := renderer.Render(m.renderInput())

@@ -28,6 +28,9 @@ func (r *Reconciler) publish(ctx context.Context, o *observation, t turn, now ti
 	}
 	want, err := r.wantedStatus(ctx, o, t)
 	if err != nil {
+		if errors.Is(err, errRevisionMissing) {
+			return nil // what was published stays, until the body is back
+		}
 		return err
 	}
 	key := client.ObjectKeyFromObject(o.rollout)

@@ -194,6 +194,7 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 		if in, t.err = r.input(ctx, o, &next, now); t.err == nil {
 			t.plan, t.err = rollout.New(in)
 			next = conclude(next, t.plan, stamp)
+			t.verdict = waitsFor(ro, in, t.plan)
 		}
 	}
 	if t.err != nil {
@@ -205,9 +206,6 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	if t.err != nil && t.before.Target == nil {
 		// Nothing was planned: the status stays empty, so that it is rebuilt yet.
 		next.Target, next.TargetSince = nil, nil
-	}
-	if t.plan.Guard != "" {
-		t.verdict = verdict{waiting: v1alpha1.DeletionGuardReason, message: guardMessage(t.plan)}
 	}
 	t.next = next
 	t.ledger = r.openLedger(o, &t)
@@ -227,11 +225,11 @@ func (r *Reconciler) mayWrite(ctx context.Context, o *observation) error {
 		r.acceptForeign(o)
 		return nil
 	}
-	target, err := o.revisions.get(ctx, o.rollout.Spec.Target.Digest)
+	target, err := o.content(ctx, o.rollout.Spec.Target.Digest)
 	if err != nil {
 		return err
 	}
-	return r.contested(o, target)
+	return r.contested(o, target.renderer)
 }
 
 // requested reports whether the user asked for a reconcile that was not done yet.

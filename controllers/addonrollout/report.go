@@ -178,9 +178,6 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 		after = sooner(after, configRetry)
 	}
 	after = sooner(after, againAfter(wrote.troubles))
-	if t.err != nil && t.verdict.waiting != "" {
-		after = sooner(after, time.Minute)
-	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 

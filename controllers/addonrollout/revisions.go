@@ -71,6 +71,8 @@ func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*
 type turnRevisions struct {
 	*renderers
 	namespace, addOn string
+	// listed are the names of those that the watch shows; nil: nobody looked.
+	listed map[string]bool
 
 	mu    sync.Mutex
 	asked map[string]func() (*render.Renderer, error)
@@ -95,6 +97,10 @@ func (t *turnRevisions) ask(ctx context.Context, digest string) func() (*render.
 			// What one cluster asks for is every cluster's, whatever becomes of the one.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clusterFor)
 			defer cancel()
+			if name := render.RevisionName(t.addOn, digest); t.listed != nil && !t.listed[name] {
+				// What was deleted is missing for this process as for the next one.
+				t.renderers.drop(client.ObjectKey{Namespace: t.namespace, Name: name})
+			}
 			return t.renderers.get(ctx, t.namespace, t.addOn, digest)
 		})
 	}
@@ -145,6 +151,14 @@ func (s *renderers) keep(key client.ObjectKey, r *render.Renderer) {
 	}
 }
 
+// drop forgets a renderer: its revision is to be read again.
+func (s *renderers) drop(key client.ObjectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, key)
+	s.order = slices.DeleteFunc(s.order, func(k client.ObjectKey) bool { return k == key })
+}
+
 // success is one revision and when a rollout of it last ended Succeeded.
 type success struct{ name, digest, at string }
 
@@ -164,18 +178,20 @@ func (s succeeded) newest() success {
 	return s[0]
 }
 
-// readSucceeded reads the annotations of an add-on's revisions, without bodies.
-// Times are RFC 3339 in UTC, whose order is that of their text.
-func readSucceeded(ctx context.Context, c client.Reader, namespace, addOn string) (succeeded, error) {
+// readRevisions reads the names and annotations of an add-on's revisions, without
+// bodies: those that succeeded, and which there are. Times are RFC 3339 in UTC, whose
+// order is that of their text.
+func readRevisions(ctx context.Context, c client.Reader, namespace, addOn string) (s succeeded, listed map[string]bool, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind + "List"))
-	err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.AddOnLabel: addOn})
+	err = c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.AddOnLabel: addOn})
 	if err != nil {
-		return nil, fmt.Errorf("cannot list revisions of %s: %w", addOn, err)
+		return nil, nil, fmt.Errorf("cannot list revisions of %s: %w", addOn, err)
 	}
-	var s succeeded
+	listed = make(map[string]bool, len(list.Items))
 	for i := range list.Items {
 		m := &list.Items[i]
+		listed[m.Name] = true
 		if at := m.Annotations[v1alpha1.SucceededAtAnnotation]; at != "" {
 			s = append(s, success{name: m.Name, digest: m.Annotations[v1alpha1.RevisionAnnotation], at: at})
 		}
@@ -183,5 +199,5 @@ func readSucceeded(ctx context.Context, c client.Reader, namespace, addOn string
 	slices.SortFunc(s, func(a, b success) int {
 		return cmp.Or(strings.Compare(b.at, a.at), strings.Compare(a.name, b.name))
 	})
-	return s, nil
+	return s, listed, nil
 }

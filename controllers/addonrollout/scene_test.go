@@ -325,6 +325,21 @@ func (s *scene) works() map[string]*workv1.ManifestWork {
 	return out
 }
 
+// installed are the clusters that have the add-on, by name.
+func (s *scene) installed() []string {
+	s.t.Helper()
+	var list addonv1alpha1.ManagedClusterAddOnList
+	if err := s.hub.List(s.t.Context(), &list); err != nil {
+		s.t.Fatal(err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Namespace)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // addOn reads the ManagedClusterAddOn of a cluster.
 func (s *scene) addOn(cluster string) *addonv1alpha1.ManagedClusterAddOn {
 	s.t.Helper()

@@ -116,8 +116,6 @@ func verdictOf(err error) (verdict, bool) {
 		return verdict{stalled: v1alpha1.InvalidHealthReason, message: err.Error()}, true
 	case errors.Is(err, rollout.ErrCorruptLedger):
 		return verdict{stalled: v1alpha1.InvalidLedgerReason, message: err.Error()}, true
-	case errors.Is(err, errRevisionMissing):
-		return verdict{waiting: v1alpha1.RevisionMissingReason, message: err.Error()}, true
 	case errors.Is(err, errOwnership):
 		return verdict{stalled: v1alpha1.OwnershipConflictReason, message: err.Error()}, true
 	}

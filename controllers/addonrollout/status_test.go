@@ -116,7 +116,6 @@ func TestVerdictOf(t *testing.T) {
 		rollout.ErrInvalidStrategy:      v1alpha1.InvalidRolloutStrategyReason,
 		rollout.ErrUnknownDecisionGroup: v1alpha1.InvalidRolloutStrategyReason,
 		rollout.ErrCorruptLedger:        v1alpha1.InvalidLedgerReason,
-		errRevisionMissing:              v1alpha1.RevisionMissingReason,
 		errOwnership:                    v1alpha1.OwnershipConflictReason,
 	} {
 		v, known := verdictOf(fmt.Errorf("wrapped: %w", err))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -77,5 +78,34 @@ func TestRow54WorksAreWrittenWhereTheyDiffer(t *testing.T) {
 	repaired := s.works()["c1"]
 	if len(repaired.Spec.Workload.Manifests) != 1 || repaired.Labels["team"] != "x" {
 		t.Errorf("what drifted is %d manifests, labels %v", len(repaired.Spec.Workload.Manifests), repaired.Labels)
+	}
+}
+
+// Row 49: a work that is deleted by hand, and that its agent lets go of slowly, comes back
+// under its own name.
+func TestRow49WorkComesBackUnderItsName(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	const name = "addon-hello-deploy-0"
+	key := client.ObjectKey{Namespace: "c1", Name: name}
+	s.leaving(&workv1.ManifestWork{}, key)
+	s.turns(3)
+	var works workv1.ManifestWorkList
+	if err := s.hub.List(t.Context(), &works, client.InNamespace("c1")); err != nil {
+		t.Fatal(err)
+	}
+	if len(works.Items) != 1 || works.Items[0].DeletionTimestamp == nil {
+		t.Errorf("the former one is waited for: %d works", len(works.Items))
+	}
+	if why, _ := s.plan().Why("c1"); why.Reason != "admitted: ManifestWork c1/addon-hello-deploy-0, which is being deleted, is not gone yet" {
+		t.Errorf("whoever asks is told %s %q", why.State, why.Reason)
+	}
+	former := works.Items[0].DeepCopy()
+	former.Finalizers = nil
+	s.update(former)
+	s.settle()
+	if back := s.works()["c1"]; back == nil || back.Name != name || back.DeletionTimestamp != nil {
+		t.Errorf("it is back: %+v", back)
 	}
 }

@@ -46,6 +46,8 @@ type Cluster struct {
 	// Labels and InstallDisabled are of its ManagedCluster.
 	Labels          map[string]string
 	InstallDisabled bool
+	// SelectedBy is what its ManagedClusterAddOn says selected it.
+	SelectedBy rollout.Selection
 
 	reachable bool
 	since     time.Time // when reachable last changed
@@ -231,7 +233,7 @@ func (f *Fleet) Input() rollout.Input {
 func (f *Fleet) observe(c *Cluster) rollout.Cluster {
 	o := rollout.Cluster{
 		Name: c.Name, Installed: c.Installed, JoinedAt: c.JoinedAt, Gone: c.Gone,
-		Labels: c.Labels, InstallDisabled: c.InstallDisabled, Reachable: c.reachable, Running: c.Running, Health: c.health(f.Now),
+		Labels: c.Labels, InstallDisabled: c.InstallDisabled, SelectedBy: c.SelectedBy, Reachable: c.reachable, Running: c.Running, Health: c.health(f.Now),
 	}
 	if c.reachable {
 		o.ReachableSince = c.since
@@ -268,6 +270,11 @@ func Shuffled(in rollout.Input, r *rand.Rand) rollout.Input {
 // compare-and-swap does.
 func (f *Fleet) Store(p rollout.Plan) {
 	f.Ledger = p.Ledger
+	for _, c := range p.Clusters {
+		if known := f.Clusters[c.Name]; known != nil {
+			known.SelectedBy = c.SelectedBy
+		}
+	}
 	f.Policy.Previous = rollout.Previous{Target: f.Target(), Phase: p.Phase}
 	if p.Succeeded {
 		f.Policy.Stable = f.Target()

@@ -134,14 +134,39 @@ func (n *naive) wanted(name string) bool {
 	return false
 }
 
-// leaving tells whether nothing selects a cluster of ours any more.
+// leaving tells whether what selected a cluster of ours selects it no more.
 func (n *naive) leaving(name string) bool {
-	pls := n.installPlacements()
-	byPlacements := n.in.Spec.Install != nil && n.in.Spec.Install.Type == "Placements"
-	if !byPlacements && n.in.Spec.ClusterLabelSelector == nil || n.anyDistrusted(pls) {
+	c, now := n.clusters[name], rollout.ByHand
+	switch {
+	case n.in.Spec.ClusterLabelSelector != nil:
+		now = rollout.ByLabels
+	case n.in.Spec.Install != nil && n.in.Spec.Install.Type == "Placements":
+		now = rollout.ByPlacements
+	}
+	if now == rollout.ByHand || c.SelectedBy != now || c.Installed != rollout.Ours || n.wanted(name) {
 		return false
 	}
-	return !n.wanted(name) && n.clusters[name].Installed == rollout.Ours
+	return !n.anyDistrusted(n.installPlacements()) || n.approvedInMotion(name)
+}
+
+// approvedInMotion tells whether an approval lets a cluster go although placements are in
+// motion: all of them are there, and it is not used, or about this cluster.
+func (n *naive) approvedInMotion(name string) bool {
+	for _, pl := range n.installPlacements() {
+		if pl.Existence != rollout.Exists || pl.Settlement == rollout.Undecided {
+			return false
+		}
+	}
+	r := n.in.Ledger.Removal
+	if !approves(n.in) || r == nil || r.Lifted == nil || r.Lifted.Commit != n.in.ApprovedRemoval {
+		return approves(n.in)
+	}
+	for _, d := range r.Departed {
+		if slices.Contains(d.Clusters, name) {
+			return !d.Since.After(r.Lifted.At.Time)
+		}
+	}
+	return false
 }
 
 // share is a number, or a percentage rounded up, of total, and never more than total.

@@ -1,0 +1,86 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// content is what a revision holds. The zero value is no revision.
+type content struct {
+	digest string
+	// renderer is nil while the revision has no body.
+	renderer *render.Renderer
+}
+
+// content returns what the revision of a digest holds; a body that is missing is no error.
+func (o *observation) content(ctx context.Context, digest string) (content, error) {
+	renderer, err := o.revisions.get(ctx, digest)
+	if err != nil && !errors.Is(err, errRevisionMissing) {
+		return content{}, err
+	}
+	return content{digest: digest, renderer: renderer}, nil
+}
+
+// upToDate reports whether a member's works are what the content renders for it. Without
+// a body the works' own word is all there is.
+func (c content) upToDate(m *member) bool {
+	if c.digest != "" && c.renderer == nil {
+		return m.health.Revision == c.digest
+	}
+	return c.renderer != nil && upToDate(m, c.renderer)
+}
+
+// waitsFor is what a plan that could be made waits for besides the turn of its clusters:
+// a revision that is missing, a guard.
+func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) verdict {
+	switch {
+	case in.TargetMissing == "" && plan.Guard == "":
+		return verdict{}
+	case in.TargetMissing == "":
+		return verdict{waiting: v1alpha1.DeletionGuardReason, message: guardMessage(plan)}
+	}
+	v := verdict{waiting: v1alpha1.RevisionMissingReason, message: missingMessage(ro, in, plan)}
+	if plan.Guard != "" {
+		v.message += "; " + guardMessage(plan)
+	}
+	return v
+}
+
+// missingMessage says which revision is missing, whom it holds, and what brings it back.
+func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) string {
+	held := slices.DeleteFunc(slices.Clone(plan.Clusters), func(c rollout.ClusterPlan) bool {
+		return c.Revision != ro.Spec.Target.Digest || c.State == rollout.Removing || c.State == rollout.Gone
+	})
+	return fmt.Sprintf("%s: %s; source %s brings it back when it is read and declares the same content: addonflow reconcile source %s -n %s",
+		in.TargetMissing, heldText(held), ro.Spec.Target.Source, ro.Spec.Target.Source, ro.Namespace)
+}
+
+// heldText counts those that run what is missing and names the first of them.
+func heldText(held []rollout.ClusterPlan) string {
+	const shown = 3
+	if len(held) == 0 {
+		return "no cluster runs it, and nobody is admitted"
+	}
+	names := held[0].Name
+	for _, c := range held[1:min(shown, len(held))] {
+		names += ", " + c.Name
+	}
+	if more := len(held) - shown; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s (%s) keep what they run, without repair, and nobody is admitted", counted(len(held)), names)
+}
+
+// counted is "1 cluster" or "3 clusters".
+func counted(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}

@@ -1,0 +1,131 @@
+package addonrollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// says is status, reason and message of a condition, "" without it.
+func (s *scene) says(kind string) string {
+	s.t.Helper()
+	c := conditions.Get(s.rollout(), kind)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+// The revision that a fleet at rest runs is deleted, and the source is not read: the
+// rollout says which, whom it holds and what brings it back, in the same process, which
+// remembers the body, as in the next one, and is well again when the body is.
+func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3", "c4")
+	digest := s.target("v1")
+	s.settle()
+	revision := s.revision(digest)
+	reports := len(s.rollout().Status.CommitReports)
+	versions := s.versions()
+	s.delete(revision)
+	for _, process := range []string{"the same", "the next"} {
+		s.turns(2)
+		want := "Unknown RevisionMissing: revision " + revision.Name + " is missing: 4 clusters (c1, c2, c3 and 1 more) keep what they run, " +
+			"without repair, and nobody is admitted; source fleet brings it back when it is read and declares the same content: " +
+			"addonflow reconcile source fleet -n team"
+		if got := s.says(meta.ReadyCondition); got != want {
+			t.Errorf("%s process says\n%s, want\n%s", process, got, want)
+		}
+		if got := s.says(meta.ReconcilingCondition); !strings.HasPrefix(got, "True RevisionMissing") {
+			t.Errorf("%s process: it may pass by itself: %q", process, got)
+		}
+		if got := s.troubled(); !strings.HasPrefix(got, "RevisionMissing: held 4 clusters: c1: ") {
+			t.Errorf("%s process names who is held: %q", process, got)
+		}
+		s.restart()
+	}
+	if got := s.rollout().Status; got.Phase != v1alpha1.PhaseSucceeded || len(got.CommitReports) != reports {
+		t.Errorf("what was judged stays judged: %s, %d reports", got.Phase, len(got.CommitReports))
+	}
+	why, _ := s.plan().Why("c1")
+	if want := "runs the target, without repair: revision " + revision.Name + " is missing"; why.State != rollout.Succeeded || why.Reason != want {
+		t.Errorf("whoever asks why is told %s %q", why.State, why.Reason)
+	}
+
+	revision.ResourceVersion = ""
+	s.create(revision)
+	s.turns(2)
+	if got := s.says(meta.ReadyCondition); !strings.HasPrefix(got, "True "+v1alpha1.RolloutSucceededReason) || s.troubled() != "" {
+		t.Errorf("with the body back all is well: %q, %q", got, s.troubled())
+	}
+	for name, version := range s.versions() {
+		if version != versions[name] {
+			t.Errorf("the work of %s was written", name)
+		}
+	}
+}
+
+// Nobody is admitted to content that cannot be rendered, and being late is not held
+// against it; with the body back the rollout goes on.
+func TestMissingTargetHoldsARolloutAndFailsNobody(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	ro := s.rollout()
+	ro.Spec.Stages[0].ProgressDeadline = "1m"
+	s.update(ro)
+	v2 := s.target("v2")
+	revision := s.revision(v2)
+	s.delete(revision)
+	for range 3 {
+		s.turn()
+		s.advance(time.Minute)
+	}
+	status := s.rollout().Status
+	if status.Phase != v1alpha1.PhaseProgressing || status.Counts.Waiting != 2 || status.Counts.Failed != 0 {
+		t.Errorf("nobody is admitted: %s, %+v", status.Phase, status.Counts)
+	}
+	if want := "revision " + revision.Name + " is missing"; !strings.HasPrefix(status.Message, want) {
+		t.Errorf("the commit is told %q, want %q first", status.Message, want)
+	}
+	revision.ResourceVersion = ""
+	s.create(revision)
+	s.settle()
+}
+
+// Removing a cluster needs no body.
+func TestMissingTargetKeepsNobodyFromLeaving(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	digest := s.target("v1")
+	s.settle()
+	s.delete(s.revision(digest))
+	s.restart()
+	s.turn()
+	var placement clusterv1beta1.Placement
+	var decision clusterv1beta1.PlacementDecision
+	for name, o := range map[string]client.Object{"all": &placement, "all-1": &decision} {
+		if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o); err != nil {
+			t.Fatal(err)
+		}
+		s.delete(o)
+	}
+	s.place("c1")
+	s.turn()
+	if got := s.says(meta.ReadyCondition); !strings.Contains(got, "is missing") || !strings.Contains(got, "1 cluster to leave: grace period") {
+		t.Errorf("both are said: %q", got)
+	}
+	s.advance(5 * time.Minute)
+	s.turns(2)
+	if names := s.installed(); len(names) != 1 || names[0] != "c1" {
+		t.Errorf("c2 left: the add-on is on %v", names)
+	}
+}
