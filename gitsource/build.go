@@ -32,8 +32,10 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // it. With any problem the objects are those that could be read in spite of it, in
 // which to look for more problems: they must not be applied, and what is not among
 // them may be in a broken file or kustomization. Nothing of a file with a syntax
-// error is returned, and nothing of a kustomization with any problem. A directory with a kustomization file is built by kustomize,
-// in memory. Of any other directory every *.yaml and *.yml file in it is taken, and
+// error is returned. A kustomization is built without the resources that cannot be read;
+// nothing of it is returned where something that changes its resources is wrong.
+//
+// A directory with a kustomization file is built by kustomize, in memory. Of any other directory every *.yaml and *.yml file in it is taken, and
 // its sub-directories in the same way, so that a nested kustomization is built as
 // one (Flux). Names that start with a dot are skipped, and so are the folders of Helm
 // charts and whatever an AddOnPackage names: that is read into Object.Folder.

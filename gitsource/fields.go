@@ -126,6 +126,12 @@ func isInline(text string) bool {
 	})
 }
 
+// additions are fields that are refused and only add objects: without them the others are
+// what they are meant to be.
+func additions() []string {
+	return []string{"bases", "helmCharts", "helmGlobals", "helmChartInflationGenerator"}
+}
+
 // refuse reports the fields that may not be used at all.
 func (w *walker) refuse(k kustomization) {
 	denied := func(reason problem.Reason, field, message, hint string) {
@@ -155,7 +161,12 @@ func (w *walker) refuse(k kustomization) {
 	}
 	if vars != nil {
 		denied(RenderFailed, "vars", "'vars' is deprecated", "use 'replacements' instead")
+		w.spoilt[k.dir] = true
 	}
+	w.unless(k, func() { w.inlinePlugins(k) })
+}
+
+func (w *walker) inlinePlugins(k kustomization) {
 	for _, list := range pluginFields(k.Kustomization) {
 		for i, text := range list.texts {
 			if isInline(text) {

@@ -3,6 +3,7 @@ package gitsource
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -39,22 +40,22 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 	before := len(b.problems)
 	if _, f := w.visit(dir); f != nil {
 		b.add(f.at(problem.Problem{Path: display(dir)}))
+		return nil
 	}
-	if w.failed || len(b.problems) > before {
+	if w.spoilt[dir] {
 		return nil // kustomize only ever sees what was found in order
 	}
+	partial := w.failed || len(b.problems) > before
 	file := w.kustomizationOf(dir)
 	asked := w.trackOrigins(file)
-	fs := newAliasedFiles()
-	for _, name := range w.kept() {
-		if err := fs.WriteFile("/"+name, w.files[name]); err != nil {
-			b.add(problem.Problem{Reason: RenderFailed, Path: name, Message: oneLine(unaliased(err.Error()))})
-			return nil
-		}
-	}
-	built, err := runKustomize(ctx, fs, "/"+dir)
-	if err != nil {
-		b.add(problem.Problem{Reason: RenderFailed, Path: file, Message: explainKustomize(err)})
+	built, err := w.run(ctx, dir, "", nil)
+	switch {
+	case err != nil && partial:
+		return nil // for want of what was left out
+	case err != nil:
+		p := w.blame(ctx, dir)
+		p.Reason, p.Message = RenderFailed, explainKustomize(err)
+		b.add(p)
 		return nil
 	}
 	var out []Object
@@ -78,15 +79,30 @@ func (w *walker) kustomizationOf(dir string) string {
 // trackOrigins makes kustomize note where each object comes from, and returns
 // whether the user asked for that note, too.
 func (w *walker) trackOrigins(file string) (asked bool) {
-	value, _ := w.parsed[file][0].value.(map[string]any)
+	value := maps.Clone(w.values[file])
 	list, _ := value["buildMetadata"].([]any)
 	asked = slices.Contains(list, any(types.OriginAnnotations))
 	if !asked {
 		value["buildMetadata"] = append(slices.Clone(list), types.OriginAnnotations)
 		w.files[file] = canonical(value)
-		value["buildMetadata"] = list
 	}
 	return asked
+}
+
+// run builds a directory from the files that were found, with another content of one of
+// them; "" for none.
+func (w *walker) run(ctx context.Context, dir, other string, content []byte) (resmap.ResMap, error) {
+	fs := newAliasedFiles()
+	for _, name := range w.kept() {
+		text := w.files[name]
+		if name == other {
+			text = content
+		}
+		if err := fs.WriteFile("/"+name, text); err != nil {
+			return nil, err
+		}
+	}
+	return runKustomize(ctx, fs, "/"+dir)
 }
 
 type buildResult struct {

@@ -52,6 +52,26 @@ func (o Object) Position(field string) (path string, line int) {
 	return s.path, at
 }
 
+// Written returns the text of a scalar as it was written, without quotes: 025 for the
+// number 21. It is "" for what is no scalar, and where kustomize changed the value.
+func (o Object) Written(field string) string {
+	steps := splitField(field)
+	node := o.source.node
+	for _, name := range steps {
+		if node == nil {
+			return ""
+		}
+		_, node = child(node, name)
+	}
+	if node == nil || !reflect.DeepEqual(walk(o.Object, steps), walk(o.source.value, steps)) {
+		return ""
+	}
+	if node = resolved(node); node.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return node.Value
+}
+
 // locate returns the line of the deepest part of a field that was written, and
 // whether that is the whole field.
 func (s source) locate(steps []string) (line int, whole bool) {

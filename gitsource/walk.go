@@ -35,6 +35,13 @@ type walker struct {
 	// rewritten files hold replacements, which kustomize must not see as they were.
 	rewritten map[string]bool
 
+	kustomizations map[string]kustomization  // by directory
+	order          []string                  // of the directories, bases first
+	values         map[string]map[string]any // what of a kustomization file is given to kustomize
+	// spoilt are the directories that kustomize cannot be given: what their
+	// kustomization says is not known, or what it does to its resources.
+	spoilt map[string]bool
+
 	reads  []fieldOf // what replacements copy from
 	writes []fieldOf // and to
 	loops  bool      // reported: too much of the one is the other
@@ -77,6 +84,9 @@ func (w *walker) visit(dir string) (builds int, f *failure) {
 		w.trail = append(w.trail, dir)
 		builds += w.follow(*k)
 		w.trail = w.trail[:len(w.trail)-1]
+		w.kustomizations[dir], w.order = *k, append(w.order, dir)
+	} else {
+		w.spoilt[dir] = true
 	}
 	w.built[dir] = builds
 	if builds > maxBuilds {
@@ -160,6 +170,7 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 			p.Line = k.source.line(strings.Trim(field, `"`))
 		}
 		w.add(p)
+		w.spoilt[k.dir] = true // it may have been meant to change anything
 	}
 	switch {
 	case err == nil && len(unknown) == 0 && k.CheckEmpty() != nil:
@@ -181,39 +192,77 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 }
 
 // follow checks every field of a kustomization, keeps what they name for the build
-// and returns how many further builds they lead to.
+// and returns how many further builds they lead to. A resource that cannot be read is
+// left out of the build, so that the others are judged in spite of it; without anything
+// else they would not be what they are meant to be.
 func (w *walker) follow(k kustomization) int {
+	value := maps.Clone(k.source.value)
 	w.refuse(k)
+	for _, field := range additions() {
+		delete(value, field)
+	}
 	builds := 0
+	var resources []any
 	declared := map[identity]source{}
-	for _, r := range references(k.Kustomization) {
+	for i, r := range references(k.Kustomization) {
 		if w.stopped {
 			return builds
 		}
-		p := k.problem(r.field)
-		name, e, f := w.target(k.dir, r)
-		if f != nil {
-			w.add(f.at(p))
-			continue
-		}
+		n, good := w.refer(k, r, declared)
+		builds += n
 		switch {
-		case e.kind == directory:
-			n, f := w.visit(name)
-			if builds += n; f != nil {
-				w.add(f.at(p))
-			}
-		case r.use == asResource:
-			w.once(declared, w.resources(name, e))
-		default:
-			w.keep(name, e, r.use, p)
+		case i < len(k.Resources) && good:
+			resources = append(resources, k.Resources[i]) // they come first
+		case i >= len(k.Resources) && !good:
+			w.spoilt[k.dir] = true
 		}
 	}
-	w.inline(k)
-	w.replacementsIn(k.source.value["replacements"], func(field string) problem.Problem {
-		return k.problem("replacements" + field)
+	if value["resources"] = resources; len(resources) == 0 {
+		delete(value, "resources")
+	}
+	w.unless(k, func() {
+		w.inline(k)
+		w.replacementsIn(k.source.value["replacements"], func(field string) problem.Problem {
+			return k.problem("replacements" + field)
+		})
 	})
-	w.files[k.file] = canonical(k.source.value)
+	w.values[k.file], w.files[k.file] = value, canonical(value)
 	return min(builds, maxBuilds+1)
+}
+
+// unless does something about a kustomization that cannot be built if it finds a problem.
+func (w *walker) unless(k kustomization, check func()) {
+	before := len(w.problems)
+	check()
+	w.spoilt[k.dir] = w.spoilt[k.dir] || len(w.problems) > before
+}
+
+// refer follows one reference and returns how many builds it leads to, and whether what
+// it names can be given to kustomize.
+func (w *walker) refer(k kustomization, r reference, declared map[identity]source) (builds int, good bool) {
+	p := k.problem(r.field)
+	name, e, f := w.target(k.dir, r)
+	if f != nil {
+		w.add(f.at(p))
+		return 0, false
+	}
+	before := len(w.problems)
+	switch {
+	case e.kind == directory:
+		builds, f = w.visit(name)
+		if f != nil {
+			w.add(f.at(p))
+		}
+		return builds, f == nil && !w.spoilt[name]
+	case r.use == asResource:
+		sources := w.resources(name, e)
+		good = !w.broken[name] && (len(sources) > 0 || len(w.problems) == before)
+		w.unless(k, func() { w.once(declared, sources) })
+		return 0, good
+	default:
+		w.keep(name, e, r.use, p)
+		return 0, !w.broken[name] && len(w.problems) == before
+	}
 }
 
 // once reports objects that two files of one kustomization declare; kustomize
@@ -366,6 +415,7 @@ func newWalker(b *builder) *walker {
 	return &walker{
 		builder: b, files: map[string][]byte{}, raw: map[string]bool{}, rewritten: map[string]bool{},
 		built: map[string]int{}, origin: map[string][]source{},
+		kustomizations: map[string]kustomization{}, values: map[string]map[string]any{}, spoilt: map[string]bool{},
 	}
 }
 

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -24,7 +25,7 @@ const (
 	// maxElements is what is assumed of the length of a list, map or text when the
 	// cost of an expression is estimated.
 	maxElements = 64
-	// maxExpression is the length of an expression in bytes.
+	// maxExpression is the length of an expression in characters, as its schema counts.
 	maxExpression = 1024
 )
 
@@ -64,8 +65,8 @@ func newCELEnvironment() (*cel.Env, error) {
 // compileExpression returns the expression, or why it is refused: it does not parse, is no
 // boolean, is the same whatever the cluster reports, or may cost too much.
 func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
-	if len(text) > maxExpression {
-		return nil, &refusal{fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxExpression), "judge fewer values, or several objects one by one"}
+	if length := utf8.RuneCountInString(text); length > maxExpression {
+		return nil, &refusal{fmt.Sprintf("has %d characters, at most %d are allowed", length, maxExpression), "judge fewer values, or several objects one by one"}
 	}
 	compiled, issues := env.Compile(text)
 	if issues.Err() != nil {

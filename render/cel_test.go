@@ -26,7 +26,7 @@ func TestHealthExpressionsThatAreRefused(t *testing.T) {
 		"always true":    {"whatever is reported", "feedback.x == 1 || true", "is always true", ""},
 		"always false":   {"whatever is reported", "feedback.x == 1 && 1 > 2", "is always false", ""},
 		"three loops":    {"over all that is reported", "feedback.all(a, feedback.all(b, feedback.all(c, a + b + c != 'x')))", "may cost", "nest fewer loops"},
-		"too long":       {"nobody reads it", "feedback.x == '" + strings.Repeat("x", maxExpression) + "'", "has 1040 bytes, at most 1024 are allowed", ""},
+		"too long":       {"nobody reads it", "feedback.x == '" + strings.Repeat("x", maxExpression) + "'", "has 1040 characters, at most 1024 are allowed", ""},
 		"condition type": {"a condition is no text", "conditions.Applied == 'True'", "column 20: found no matching overload", ""},
 	}
 	env, err := newCELEnvironment()

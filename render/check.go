@@ -52,14 +52,20 @@ func (r *Renderer) names(resource string) bool {
 // which has a name to look at.
 func (r *Renderer) check(a *assignment) []Finding {
 	known := facts{kubeVersion: probeKubeVersion, variables: a.template.probeVariables()}
-	if p, err := r.renderAlone(a, known, namePlaceholder); err != nil && (p == nil || !p.alone) {
+	p, err := r.renderAlone(a, known, namePlaceholder)
+	refused := err != nil && (p == nil || !p.alone)
+	if refused && (p == nil || a.template.pkg != nil) {
 		return findingsOf(err)
 	}
-	b, err := newBuilder(r.addOn, a, known, probeCluster)
-	if err != nil {
-		return findingsOf(err)
+	b, invalid := newBuilder(r.addOn, a, known, probeCluster)
+	if invalid != nil {
+		return findingsOf(invalid)
 	}
-	p := b.build()
+	p = b.build()
+	if refused {
+		b.found.list = findingsOf(err) // the same, but said of all clusters
+	}
+	before := slices.Clone(b.found.list)
 	if b.template.pkg != nil && len(b.found.list) == 0 {
 		b.verify()
 	}
@@ -68,6 +74,9 @@ func (r *Renderer) check(a *assignment) []Finding {
 		at := m.at
 		if at == nil {
 			at = field.NewPath("spec", "proxyConfig")
+		}
+		if slices.ContainsFunc(before, func(f Finding) bool { return fieldPath(f.Field).under(fieldPath(at.String())) }) {
+			continue // its names may come from what is wrong with it
 		}
 		checkNames(m.fields, at, b.invalidIn(m))
 		if size := largest(&p.objects[i]); size > WorkLimit {

@@ -2,8 +2,10 @@ package render
 
 import (
 	"slices"
+	"strings"
 
 	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // What a boolean is as text, in variables and annotations.
@@ -16,6 +18,9 @@ const (
 // all AddOnDeploymentConfigs of one level, in order, where OCM reads the first of
 // them. Lists are joined, of a variable, label or field that two set the later counts.
 const MergeConfigsAnnotation = "addonflow.io/merge-configs"
+
+// mergeConfigsAt is where MergeConfigsAnnotation stands.
+const mergeConfigsAt = "metadata.annotations[" + MergeConfigsAnnotation + "]"
 
 // ConfigVariablesAnnotation on an AddOnTemplate takes variables from configurations of
 // any kind; see ParseConfigVariables.
@@ -55,4 +60,39 @@ func misplacedKeys(labels, annotations map[string]string, r role) []flaw {
 		}
 	}
 	return flaws
+}
+
+// writtenKeys are the keys that AddonFlow writes or that are set on the hub.
+func writtenKeys() []string {
+	return []string{
+		v1alpha1.ManagedByLabel, v1alpha1.AddOnLabel, v1alpha1.SourceAnnotation, v1alpha1.RevisionAnnotation,
+		v1alpha1.DigestAnnotation, v1alpha1.SucceededAtAnnotation, v1alpha1.ApproveRemovalAnnotation,
+		v1alpha1.SuspendAnnotation, v1alpha1.SkipPreDeleteAnnotation, PartsAnnotation, MarksAnnotation, DisregardAnnotation,
+	}
+}
+
+// ownKeyFlaw is the flaw of a key of AddonFlow's that a commit may not declare.
+func ownKeyFlaw(at fieldPath, key string) flaw {
+	f := flaw{field: at.child(key), reason: ReasonInvalidManifest, message: "is written by AddonFlow or set on the hub", hint: removeIt}
+	if slices.Contains(writtenKeys(), key) {
+		return f
+	}
+	f.reason, f.message, f.hint = ReasonUnknownField, "AddonFlow knows no such key", removeIt
+	if meant := meantKey(key); meant != "" {
+		f.hint, f.meant = "did you mean "+meant+"?", at.child(meant)
+	}
+	return f
+}
+
+// meantKey returns the declarable key that a misspelt one of AddonFlow's was probably
+// meant to be, "" for none.
+func meantKey(key string) string {
+	var names []string
+	for _, d := range declaredKeys() {
+		names = append(names, strings.TrimPrefix(d.key, ownKeys))
+	}
+	if match := closest(strings.TrimPrefix(key, ownKeys), names); match != "" {
+		return ownKeys + match
+	}
+	return ""
 }

@@ -7,6 +7,9 @@ import (
 // removeIt is the hint for what must not be there at all.
 const removeIt = "remove it"
 
+// isRequired is what is wrong with a field that is not there.
+const isRequired = "is required"
+
 // flaw is one thing wrong with one object: a problem that does not know yet which
 // object it is about.
 type flaw struct {
@@ -14,6 +17,8 @@ type flaw struct {
 	reason  problem.Reason
 	message string
 	hint    string
+	// meant is the field that an unknown one was probably meant to be.
+	meant fieldPath
 	// file and line are where it stands, when that is not where the field does.
 	file string
 	line int

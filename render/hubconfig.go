@@ -90,13 +90,13 @@ func (l *loader) takeVersions(d *draft, c *Content) {
 		return
 	}
 	for _, o := range l.objects {
-		if o.role != roleTemplate || o.object == nil {
+		if o.role != roleTemplate {
 			continue
 		}
-		owner, _ := valueAt(o.object.Object, specKey, "addonName").(string)
-		if owner == d.Name && o.object.GetLabels()[hubconfigv1alpha1.VersionLabel] != "" {
-			name := o.object.GetName()
-			l.take(d, c, referring{ConfigReference: ConfigReference{Group: addonGroup, Resource: templateResource, Name: name}})
+		declared := o.GetUnstructured()
+		owner, _ := valueAt(declared.Object, specKey, "addonName").(string)
+		if owner == d.Name && declared.GetLabels()[hubconfigv1alpha1.VersionLabel] != "" {
+			l.take(d, c, referring{ConfigReference: ConfigReference{Group: addonGroup, Resource: templateResource, Name: declared.GetName()}})
 		}
 	}
 }

@@ -59,6 +59,19 @@ type Commit struct {
 	// known to be absent, sorted. The caller reads them from the hub and loads
 	// again; what then remains missing is waited for (Reconciling), not an error.
 	Missing []Reference
+
+	// doubts are the objects of the commit, with what their problems leave open.
+	doubts []*loaded
+}
+
+// Explains reports whether what is wrong with a field of an object, by its kind and name,
+// may come from a problem of the object that Load returned. Whoever looks for more
+// problems in a Commit leaves those out.
+func (c Commit) Explains(kind, name, field string) bool {
+	return slices.ContainsFunc(c.doubts, func(o *loaded) bool {
+		declared := o.GetUnstructured()
+		return declared.GetKind() == kind && declared.GetName() == name && o.doubt.explains(fieldPath(field))
+	})
 }
 
 // AddOn is what a commit declares for one add-on.
@@ -82,9 +95,10 @@ type AddOn struct {
 }
 
 // Load checks the objects of a commit as one unit and returns what they ask for.
-// With any problem the commit must not be applied, and only Commit.Missing may be
-// used. All problems are returned, sorted; what depends on a Missing object is
-// checked when it is there. The order of objects changes nothing.
+// With any problem the commit must not be applied; Commit.Missing may be used, and the
+// AddOns to look for more problems, of objects without what is wrong with them. All
+// problems are returned, sorted; what depends on a Missing object is checked when it is
+// there. The order of objects changes nothing.
 //
 // Standard OCM objects are accepted in v1alpha1 and v1beta1. Strict means: an
 // unknown field, a value of another type, or metadata that only the API server

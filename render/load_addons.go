@@ -19,9 +19,11 @@ type draft struct {
 	addOn   *loaded
 	rollout *loaded
 	pkg     *loaded
-	// broken says that something it refers to has problems of its own: its content
-	// is not built, because what it lacks would be reported as missing.
+	// broken says that nothing can be told of something it refers to: its content is
+	// not built, because what it lacks would be reported as missing.
 	broken bool
+	// open is what the problems of its objects leave open about others.
+	open open
 }
 
 // buildAddOns makes an AddOn of every good ClusterManagementAddOn.
@@ -33,11 +35,8 @@ func (l *loader) buildAddOns() {
 		}
 		declared[o.GetUnstructured().GetName()] = true
 		l.checkAllowed(o, "metadata.name", o.GetUnstructured().GetName())
-		switch {
-		case o.object != nil:
-			l.addOns = append(l.addOns, l.newDraft(o, o.object))
-		case o.part != nil:
-			l.addOns = append(l.addOns, l.newDraft(o, o.part))
+		if object := o.judged(); object != nil {
+			l.addOns = append(l.addOns, l.newDraft(o, object))
 		}
 	}
 	slices.SortFunc(l.addOns, func(a, b *draft) int { return strings.Compare(a.Name, b.Name) })
@@ -58,6 +57,7 @@ func (l *loader) buildAddOns() {
 // good, and builds its content.
 func (l *loader) newDraft(o *loaded, object *unstructured.Unstructured) *draft {
 	d := &draft{addOn: o}
+	d.open.note(o)
 	d.Name = object.GetName()
 	var cma addonv1alpha1.ClusterManagementAddOn
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &cma); err != nil {
@@ -102,13 +102,13 @@ func installOf(strategy addonv1alpha1.InstallStrategy) v1alpha1.Install {
 func (l *loader) attachRollout(o *loaded, declared map[string]bool) {
 	object := o.GetUnstructured()
 	if namespace := object.GetNamespace(); namespace != "" && l.options.Namespace != "" && namespace != l.options.Namespace {
-		l.reportNormalised(o, flaw{
+		l.report(o, flaw{
 			field: "metadata.namespace", reason: ReasonCrossNamespaceReference,
 			message: fmt.Sprintf("an AddOnRollout lives in the namespace of its AddOnSource, %s", l.options.Namespace), hint: "leave it out",
 		})
 	}
 	if !declared[object.GetName()] {
-		if l.options.Incomplete {
+		if l.options.Incomplete || object.GetName() == "" {
 			return
 		}
 		l.reportNormalised(o, flaw{
@@ -118,7 +118,7 @@ func (l *loader) attachRollout(o *loaded, declared map[string]bool) {
 		})
 		return
 	}
-	if o.object == nil {
+	if o.judged() == nil {
 		return
 	}
 	i := slices.IndexFunc(l.addOns, func(d *draft) bool { return d.Name == object.GetName() })
@@ -136,21 +136,25 @@ func (l *loader) setRollout(d *draft, o *loaded) {
 		return
 	}
 	var rollout v1alpha1.AddOnRollout
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.object.Object, &rollout); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.judged().Object, &rollout); err != nil {
 		l.reportNormalised(o, flaw{reason: ReasonInvalidManifest, message: fmt.Sprintf("cannot be decoded: %v", err)})
 		return
 	}
 	d.rollout, d.Rollout = o, &rollout.Spec
-	l.reportNormalised(o, healthFlaws(rollout.Spec.Health, d.Content)...)
+	content := d.Content
+	if d.open.manifests {
+		content = Content{}
+	}
+	l.reportNormalised(o, healthFlaws(rollout.Spec.Health, content)...)
 }
 
 // checkAllowed holds a source to the add-ons it may declare.
 func (l *loader) checkAllowed(o *loaded, at fieldPath, addOn string) {
 	allowed := l.options.AllowedAddOns
-	if len(allowed) == 0 || slices.Contains(allowed, addOn) {
+	if len(allowed) == 0 || addOn == "" || slices.Contains(allowed, addOn) {
 		return
 	}
-	l.reportNormalised(o, flaw{
+	l.report(o, flaw{
 		field: at, reason: ReasonAddOnNotAllowed,
 		message: fmt.Sprintf("the AddOnSource may not declare add-on %q", addOn),
 		hint:    "its spec.addOns allows " + strings.Join(slices.Sorted(slices.Values(allowed)), ", "),
@@ -161,12 +165,14 @@ func (l *loader) checkAllowed(o *loaded, at fieldPath, addOn string) {
 func (l *loader) commit() Commit {
 	var c Commit
 	for _, d := range l.addOns {
-		if d.addOn.object == nil {
-			continue // built from a part, to find more problems
-		}
 		c.AddOns = append(c.AddOns, d.AddOn)
-		if !l.options.Incomplete {
+		if !l.options.Incomplete && d.addOn.object != nil {
 			c.Missing = append(c.Missing, d.Missing...)
+		}
+	}
+	for _, o := range l.objects {
+		if o.object == nil {
+			c.doubts = append(c.doubts, o)
 		}
 	}
 	slices.SortFunc(c.Missing, compareReferences)

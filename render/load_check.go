@@ -32,7 +32,7 @@ func (l *loader) checkAddOns() {
 		for _, f := range found {
 			l.reportFinding(d, f)
 		}
-		if len(found) == 0 {
+		if len(found) == 0 && !d.open.namespace {
 			l.checkConflicts(claims, d, renderer)
 		}
 	}
@@ -75,6 +75,9 @@ func (d *draft) seal() error {
 // reportFinding reports what rendering found where it stands: in the template or
 // configuration, if the commit declares it, else at the add-on that refers to it.
 func (l *loader) reportFinding(d *draft, f Finding) {
+	if d.open.explains(f) {
+		return
+	}
 	if f.Package != "" && d.pkg != nil {
 		l.reportNormalised(d.pkg, packageFlaw(d.pkg, f))
 		return
@@ -165,7 +168,7 @@ func (l *loader) reportConflict(d *draft, template string, f flaw) {
 		o, f.field = d.pkg, ""
 	} else if !declared {
 		o, f.field = d.addOn, ""
-	} else if manifests, _ := manifestsOf(o.object.Object); f.field.position() >= len(manifests) {
+	} else if manifests, _ := manifestsOf(o.judged().Object); f.field.position() >= len(manifests) {
 		f.field = manifestsAt
 	}
 	l.reportNormalised(o, f)

@@ -9,6 +9,7 @@ import (
 
 const (
 	addOnMetaAt fieldPath = "spec.addOnMeta"
+	variablesAt fieldPath = "spec.customizedVariables"
 
 	supportedConfigsKey = "supportedConfigs"
 	defaultConfigsKey   = "defaultConfigs"
@@ -16,27 +17,20 @@ const (
 	rolloutStrategyKey  = "rolloutStrategy"
 )
 
-// contentPart is what a ClusterManagementAddOn with flaws still says about its
-// content, so that the other objects of the add-on are checked in the same run. It
-// is nil where one of the flaws may have hidden a reference: what is then missing
-// would be reported as if nobody had written it.
-func contentPart(declared, normalised *unstructured.Unstructured, flaws []flaw) *unstructured.Unstructured {
+// hidesReferences reports whether one of the flaws of a ClusterManagementAddOn may have
+// hidden a reference: what is then missing would be reported as if nobody had written it.
+func hidesReferences(declared *unstructured.Unstructured, flaws []flaw) bool {
 	spec, _ := valueAt(declared.Object, specKey).(map[string]any)
-	if normalised == nil || spec[installStrategyKey] == nil || spec[supportedConfigsKey] == nil && spec[defaultConfigsKey] == nil {
-		return nil
+	if len(flaws) > 0 && (spec[installStrategyKey] == nil || spec[supportedConfigsKey] == nil && spec[defaultConfigsKey] == nil) {
+		return true
 	}
-	if slices.ContainsFunc(flaws, func(f flaw) bool { return !besideContent(f) }) {
-		return nil
-	}
-	part := normalised.DeepCopy()
-	unstructured.RemoveNestedField(part.Object, specKey, "addOnMeta")
-	placements, _ := valueAt(part.Object, specKey, installStrategyKey, "placements").([]any)
-	for _, item := range placements {
-		if placement, isObject := item.(map[string]any); isObject {
-			delete(placement, rolloutStrategyKey)
-		}
-	}
-	return part
+	return slices.ContainsFunc(flaws, func(f flaw) bool { return !besideContent(f) })
+}
+
+// aboutReferences are the flaws of a ClusterManagementAddOn that a hidden reference, or a
+// kind that is misspelt where it is listed, leads to.
+func aboutReferences(f flaw) bool {
+	return f.untemplated || f.reason == ReasonConfigurationUnsupported || f.reason == ReasonReferenceNotFound
 }
 
 // besideContent reports whether a flaw is about what an add-on is called or how
@@ -55,4 +49,35 @@ func besideContent(f flaw) bool {
 	default:
 		return f.field.under(specKey) && strings.LastIndexAny(field, ".[") == len(specKey)
 	}
+}
+
+// open is what the problems of the objects of an add-on leave open about the others.
+type open struct {
+	// names and values of variables, manifests of the templates, the install namespace.
+	names, values, manifests, namespace bool
+}
+
+// note adds what the problems of one of the objects leave open.
+func (p *open) note(o *loaded) {
+	switch o.role {
+	case roleConfig:
+		p.values = p.values || o.doubt.explains(variablesAt)
+		p.names = p.names || o.doubt.open(variablesAt)
+		list, _ := variablesAt.in(o.doubt.declared).([]any)
+		for i := range list {
+			p.names = p.names || o.doubt.open(variablesAt.index(i).child(nameKey))
+		}
+		p.namespace = p.namespace || o.doubt.open("spec.agentInstallNamespace")
+	case roleTemplate:
+		p.names = p.names || o.doubt.open(configVariablesAt)
+		p.manifests = p.manifests || o.doubt.explains(manifestsAt)
+	case roleAddOn:
+		p.names = p.names || o.doubt.open(mergeConfigsAt)
+	default:
+	}
+}
+
+// explains reports whether a finding may come from what is wrong with another object.
+func (p *open) explains(f Finding) bool {
+	return p.names && f.Reason == ReasonUnresolvedVariable || p.values && f.Reason == ReasonInvalidVariable && f.Template != ""
 }

@@ -45,8 +45,19 @@ type loaded struct {
 	role role
 	// object is normalised; nil where the declared one has problems.
 	object *unstructured.Unstructured
-	// part is what a ClusterManagementAddOn with problems still says of its content.
+	// part is what an object with problems still says, by which the rest of its add-on
+	// is judged; nil for nothing.
 	part *unstructured.Unstructured
+	// doubt is what the problems leave open.
+	doubt doubt
+}
+
+// judged is the object, or what is left of it.
+func (o *loaded) judged() *unstructured.Unstructured {
+	if o.object != nil {
+		return o.object
+	}
+	return o.part
 }
 
 // read classifies, normalises and validates every object by itself.
@@ -86,51 +97,52 @@ func (l *loader) identify(declared *unstructured.Unstructured, r role) identity 
 	return id
 }
 
-// add normalises and validates one object and keeps it.
+// add normalises and validates one object and keeps it. What its schema says is wrong
+// does not keep its values from being judged.
 func (l *loader) add(located Located, r role) {
-	o := &loaded{Located: located, role: r}
-	object, flaws := l.schemas.normalise(located.GetUnstructured(), r)
+	declared := located.GetUnstructured()
+	o := &loaded{Located: located, role: r, doubt: doubt{declared: declared.Object}}
+	object, flaws := l.schemas.normalise(declared, r)
 	l.report(located, flaws...)
-	if len(flaws) > 0 {
-		l.addPart(o, object, flaws)
-	} else if flaws = l.apartFromPackages(object, valueFlaws(object, r)); len(flaws) > 0 {
-		l.reportNormalised(o, flaws...)
-	} else {
-		o.object = object
+	o.doubt.note(flaws...)
+	if part := o.doubt.withoutFlaws(object, flaws); part != nil {
+		found := l.apartFromPackages(part, valueFlaws(part, r))
+		if r == roleAddOn && hidesReferences(declared, flaws) {
+			found = slices.DeleteFunc(found, aboutReferences)
+			part = nil
+		}
+		l.reportNormalised(o, found...)
+		o.doubt.note(asDeclared(o, found)...)
+		if o.object, o.part = object, part; len(flaws)+len(found) > 0 {
+			o.object = nil
+		}
 	}
 	l.objects = append(l.objects, o)
-	declared := located.GetUnstructured()
 	id, resource := l.identify(declared, r), resourceOf(declared.GroupVersionKind())
 	l.configs[Reference{Group: resource.Group, Resource: resource.Resource, Namespace: id.Namespace, Name: id.Name}] = o
 }
 
-// addPart keeps what a flawed ClusterManagementAddOn says of its content, to check
-// the rest of the add-on by it.
-func (l *loader) addPart(o *loaded, object *unstructured.Unstructured, flaws []flaw) {
-	if o.role != roleAddOn {
-		return
-	}
-	part := contentPart(o.GetUnstructured(), object, flaws)
-	if part == nil {
-		return
-	}
-	flaws = l.apartFromPackages(part, addOnFlaws(part))
-	l.reportNormalised(o, flaws...)
-	if len(flaws) == 0 {
-		o.part = part
+// reportNormalised adds problems found after an object was converted, at the fields it
+// was declared with, apart from those that may come from what was reported already.
+func (l *loader) reportNormalised(o *loaded, flaws ...flaw) {
+	for _, f := range asDeclared(o, flaws) {
+		// A variable has no value whatever else is wrong; see open.explains.
+		if f.reason == ReasonUnresolvedVariable || !o.doubt.explains(f.field) {
+			l.report(o, f)
+		}
 	}
 }
 
-// reportNormalised adds problems found after an object was converted, at the
-// fields it was declared with.
-func (l *loader) reportNormalised(o *loaded, flaws ...flaw) {
-	beta := o.role == roleAddOn && o.GetUnstructured().GroupVersionKind().Version == betaVersion
-	for _, f := range flaws {
-		if beta {
-			f.field = asDeclaredBeta(f.field)
-		}
-		l.report(o, f)
+// asDeclared returns flaws of a converted object at the fields it was declared with.
+func asDeclared(o *loaded, flaws []flaw) []flaw {
+	if o.role != roleAddOn || o.GetUnstructured().GroupVersionKind().Version != betaVersion {
+		return flaws
 	}
+	flaws = slices.Clone(flaws)
+	for i := range flaws {
+		flaws[i].field = asDeclaredBeta(flaws[i].field)
+	}
+	return flaws
 }
 
 // report adds problems of one object as it was declared.

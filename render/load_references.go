@@ -106,7 +106,7 @@ func (l *loader) take(d *draft, c *Content, r referring) {
 }
 
 func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstructured.Unstructured) {
-	if addOn := valueAt(object.Object, specKey, "addonName"); addOn != d.Name {
+	if addOn, _ := valueAt(object.Object, specKey, "addonName").(string); addOn != "" && addOn != d.Name {
 		l.reportNormalised(d.addOn, flaw{
 			field: r.at, reason: ReasonInvalidReference,
 			message: fmt.Sprintf("AddOnTemplate %q belongs to add-on %q", r.Name, addOn),
@@ -124,14 +124,16 @@ func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstruc
 		d.broken = true
 		return
 	}
-	typed, err := ParseTypedVariables(object.GetAnnotations()[TypedVariablesAnnotation])
-	if err != nil {
-		return // templateFlaws reported it
-	}
 	spec, _ := object.Object[specKey].(map[string]any)
-	mapped, err := ParseConfigVariables(object.GetAnnotations()[ConfigVariablesAnnotation])
-	if err != nil {
-		return // templateFlaws reported it
+	// templateFlaws reported what is wrong with the annotations; without them the rest can
+	// be judged.
+	typed, typedErr := ParseTypedVariables(object.GetAnnotations()[TypedVariablesAnnotation])
+	mapped, mappedErr := ParseConfigVariables(object.GetAnnotations()[ConfigVariablesAnnotation])
+	if typedErr != nil {
+		typed = nil
+	}
+	if mappedErr != nil {
+		mapped = nil
 	}
 	t := Template{Name: r.Name, SpecHash: hash, Typed: typed, FromConfigs: mapped, Spec: spec}
 	if versioned(c.Supported) {
@@ -141,13 +143,15 @@ func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstruc
 }
 
 // find returns the object of a reference, from the commit or else from the hub.
-// known is false when it is missing, noted in d.Missing, or has problems.
+// known is false when it is missing, noted in d.Missing, or nothing can be told of it.
 func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured, known bool) {
 	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
 	reference := Reference{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
 	if o, declared := l.configs[reference]; declared {
-		d.broken = d.broken || o.object == nil
-		return o.object, o.object != nil
+		object := o.judged()
+		d.broken = d.broken || object == nil
+		d.open.note(o)
+		return object, object != nil
 	}
 	if live := l.hub[reference]; live != nil {
 		return l.fromHub(d, r, live)

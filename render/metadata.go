@@ -32,7 +32,7 @@ const ownKeys = "addonflow.io/"
 func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw) {
 	declared, isObject := object[metadataKey].(map[string]any)
 	if !isObject {
-		return nil, []flaw{{field: metadataKey, reason: ReasonInvalidManifest, message: "is required", hint: "give the object a metadata.name"}}
+		return nil, []flaw{{field: metadataKey, reason: ReasonInvalidManifest, message: isRequired, hint: "give the object a metadata.name"}}
 	}
 	reduced := map[string]any{}
 	var flaws []flaw
@@ -46,10 +46,7 @@ func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw) {
 	if s == scopeCluster || s == scopeNamespace {
 		delete(reduced, namespaceKey)
 	}
-	if len(flaws) > 0 {
-		return reduced, flaws
-	}
-	return reduced, metadataFlaws(reduced, s)
+	return reduced, firstPerField(append(flaws, metadataFlaws(reduced, s)...))
 }
 
 // reduceField returns what is kept of one metadata field, nil for nothing.
@@ -75,22 +72,24 @@ func reduceField(key string, value any) (any, []flaw) {
 	return nil, []flaw{unknownField(metadataKey, key, []string{nameKey, namespaceKey, labelsKey, "annotations"})}
 }
 
-// reduceStrings returns labels or annotations, nil when there are none.
+// reduceStrings returns the labels or annotations that are good, nil when there are none.
 func reduceStrings(at fieldPath, value any) (any, []flaw) {
 	flaws := stringMapFlaws(at, value)
 	entries, _ := value.(map[string]any)
+	kept := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		if strings.HasPrefix(key, ownKeys) && !declarable(key) {
-			flaws = append(flaws, flaw{
-				field: at.child(key), reason: ReasonInvalidManifest,
-				message: "is written by AddonFlow or set on the hub", hint: removeIt,
-			})
+		own := strings.HasPrefix(key, ownKeys) && !declarable(key)
+		if own {
+			flaws = append(flaws, ownKeyFlaw(at, key))
+		}
+		if _, isString := entries[key].(string); isString && !own {
+			kept[key] = entries[key]
 		}
 	}
-	if len(flaws) > 0 || len(entries) == 0 {
+	if len(kept) == 0 {
 		return nil, flaws
 	}
-	return maps.Clone(entries), nil
+	return kept, flaws
 }
 
 // stringMapFlaws refuses labels or annotations whose values are no strings.
@@ -139,7 +138,7 @@ func metadataFlaws(reduced map[string]any, s scope) []flaw {
 	for _, err := range apivalidation.ValidateObjectMeta(&meta, namespaced, name, field.NewPath(metadataKey)) {
 		f := flaw{field: fieldPath(err.Field), reason: ReasonInvalidManifest, message: err.ErrorBody()}
 		if err.Type == field.ErrorTypeRequired {
-			f.message = "is required"
+			f.message = isRequired
 		}
 		flaws = append(flaws, f)
 	}

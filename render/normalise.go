@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +16,8 @@ import (
 )
 
 // normalise returns a declared object as the hub stores it: in the storage version,
-// defaults filled in, metadata reduced. With any flaw the object is of no use.
+// defaults filled in, metadata reduced. With any flaw the object is only good to look for
+// more, without what is flawed.
 func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unstructured.Unstructured, []flaw) {
 	object, err := plainJSON(declared.Object)
 	if err != nil {
@@ -41,7 +43,14 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 		object, found = s.normaliseBySchema(object, declared, r)
 	}
 	object[metadataKey] = metadata
-	return &unstructured.Unstructured{Object: object}, firstPerField(append(flaws, found...))
+	return &unstructured.Unstructured{Object: object}, withoutMisspelt(declared.Object, firstPerField(append(flaws, found...)))
+}
+
+// withoutMisspelt drops the flaws of fields that are missing because they are misspelt.
+func withoutMisspelt(declared map[string]any, flaws []flaw) []flaw {
+	d := doubt{declared: declared}
+	d.note(flaws...)
+	return slices.DeleteFunc(flaws, func(f flaw) bool { return (f.message == isRequired || f.message == isEmpty) && d.lacks(f.field) })
 }
 
 // normaliseBySchema does it for the kinds whose CRD is embedded.
@@ -64,8 +73,8 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	}
 	k.complete(object)
 	for _, f := range schemaFlaws(object, k, r) {
-		// The schema's view of a manifest is coarser, and stops at the first flaw.
-		if len(manifests) == 0 || !f.field.under(manifestsAt) {
+		// The schema's view of a manifest is coarser.
+		if !slices.ContainsFunc(manifests, func(m flaw) bool { return f.field.under(m.field.manifest()) || m.field.under(f.field) }) {
 			flaws = append(flaws, f)
 		}
 	}

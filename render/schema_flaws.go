@@ -64,11 +64,14 @@ func flawOf(err *field.Error, r role) flaw {
 	}
 	switch err.Type {
 	case field.ErrorTypeRequired:
-		f.message = "is required"
+		f.message = isRequired
 	case field.ErrorTypeDuplicate:
 		f.message = "is there twice"
 	case field.ErrorTypeNotSupported:
 		f.message = err.ErrorBody()
+	case field.ErrorTypeTooLong:
+		// The schema counts characters, whatever the API server's words for it are.
+		f.message = strings.ReplaceAll(spokenPath.ReplaceAllString(err.Detail, ""), "byte", "character")
 	default:
 		f.message = spokenPath.ReplaceAllString(err.Detail, "")
 		if f.message == "" {

@@ -52,8 +52,12 @@ func unknownKey(at fieldPath, key string, value any, s *structuralschema.Structu
 
 // unknownField is the flaw of a field whose parent knows the given ones.
 func unknownField(parent fieldPath, key string, known []string) flaw {
-	return flaw{
+	f := flaw{
 		field: parent.child(key), reason: ReasonUnknownField,
 		message: "unknown field", hint: didYouMean(key, known),
 	}
+	if match := closest(key, known); match != "" {
+		f.meant = parent.child(match)
+	}
+	return f
 }

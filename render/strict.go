@@ -7,9 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
+
+// typeString is what JSON calls a text.
+const typeString = "string"
 
 // strictFlaws compares a value with the Go type it will be decoded into, for kinds
 // without an embedded schema: unknown fields (by case) and wrong types, each with
@@ -17,46 +24,91 @@ import (
 // first wrong type and lose the index. A null field is an absent one, as in the API
 // server; a null item of a list is nothing.
 func strictFlaws(at fieldPath, value any, want reflect.Type) []flaw {
+	return strictness{}.flaws(at, value, want)
+}
+
+// strictness is how values are compared with types.
+type strictness struct {
+	// manifest: the value is a manifest of a template, in whose strings variables stand.
+	manifest *manifestVariables
+	// known are the fields of structs that were looked up before; nil: none were.
+	known map[reflect.Type]map[string]reflect.Type
+}
+
+func (s strictness) flaws(at fieldPath, value any, want reflect.Type) []flaw {
 	if value == nil {
 		return nil
 	}
-	switch want {
-	case reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[metav1.Duration]():
-		return nil // paceFlaws checks these
-	case reflect.TypeFor[[]byte]():
-		return base64Flaws(at, value)
+	if found, special := s.special(at, value, want); special {
+		return found
+	}
+	if text, isString := value.(string); isString && s.manifest != nil && want.Kind() != reflect.Pointer {
+		return s.manifest.text(at, text, want.Kind())
 	}
 	switch want.Kind() {
 	case reflect.Interface:
 		return nil // any value
 	case reflect.Pointer:
-		return strictFlaws(at, value, want.Elem())
+		return s.flaws(at, value, want.Elem())
 	case reflect.Struct:
-		return strictObject(at, value, want)
+		return s.object(at, value, want)
 	case reflect.Map:
-		return strictMap(at, value, want)
+		return s.entries(at, value, want)
 	case reflect.Slice:
-		return strictList(at, value, want)
+		return s.list(at, value, want)
 	default:
 		return strictScalar(at, value, want)
 	}
 }
 
-func strictObject(at fieldPath, value any, want reflect.Type) []flaw {
+// special judges the types that have a form of their own in JSON.
+func (s strictness) special(at fieldPath, value any, want reflect.Type) (found []flaw, special bool) {
+	switch want {
+	case reflect.TypeFor[metav1.Duration]():
+		return nil, true // paceFlaws checks it
+	case reflect.TypeFor[intstr.IntOrString]():
+		if s.manifest == nil {
+			return nil, true // paceFlaws checks it
+		}
+		return alternativeFlaws(at, value), true
+	case reflect.TypeFor[resource.Quantity]():
+		return quantityFlaws(at, value), true
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
+		return strictScalar(at, value, reflect.TypeFor[string]()), true
+	case reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1]():
+		return nil, true
+	case reflect.TypeFor[[]byte]():
+		return base64Flaws(at, value), true
+	}
+	return nil, false
+}
+
+func (s strictness) object(at fieldPath, value any, want reflect.Type) []flaw {
 	object, isObject := value.(map[string]any)
 	if !isObject {
 		return []flaw{typeFlaw(at, "object", value)}
 	}
-	fields := jsonFields(want)
+	fields, collected := s.known[want]
+	if !collected {
+		fields = jsonFields(want)
+	}
 	var flaws []flaw
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if typed, known := fields[key]; known {
-			flaws = append(flaws, strictFlaws(at.child(key), object[key], typed)...)
-		} else {
-			flaws = append(flaws, unknownField(at, key, slices.Collect(maps.Keys(fields))))
+			flaws = append(flaws, s.flaws(at.child(key), object[key], typed)...)
+		} else if s.manifest == nil || len(references(key)) == 0 { // rendering refuses a variable here
+			flaws = append(flaws, unknownField(at, key, declarableFields(want, fields)))
 		}
 	}
 	return flaws
+}
+
+// declarableFields are the fields of a struct that a commit may declare, for hints.
+func declarableFields(want reflect.Type, fields map[string]reflect.Type) []string {
+	names := slices.Collect(maps.Keys(fields))
+	return slices.DeleteFunc(names, func(name string) bool {
+		return want == reflect.TypeFor[v1alpha1.AddOnRolloutSpec]() && slices.Contains(writtenFields(), name)
+	})
 }
 
 // jsonFields are the fields of a struct by JSON name. Embedded structs are followed
@@ -67,7 +119,7 @@ func jsonFields(want reflect.Type) map[string]reflect.Type {
 	for f := range want.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case name == "" && f.Anonymous:
+		case name == "" && f.Anonymous && f.Type.Kind() == reflect.Struct:
 			maps.Copy(fields, jsonFields(f.Type))
 		case name != "" && name != "-" && f.IsExported():
 			fields[name] = f.Type
@@ -76,29 +128,29 @@ func jsonFields(want reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-func strictMap(at fieldPath, value any, want reflect.Type) []flaw {
+func (s strictness) entries(at fieldPath, value any, want reflect.Type) []flaw {
 	entries, isMap := value.(map[string]any)
 	if !isMap {
 		return []flaw{typeFlaw(at, "object", value)}
 	}
 	var flaws []flaw
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		flaws = append(flaws, strictFlaws(at.child(key), entries[key], want.Elem())...)
+		flaws = append(flaws, s.flaws(at.child(key), entries[key], want.Elem())...)
 	}
 	return flaws
 }
 
-func strictList(at fieldPath, value any, want reflect.Type) []flaw {
+func (s strictness) list(at fieldPath, value any, want reflect.Type) []flaw {
 	items, isList := value.([]any)
 	if !isList {
 		return []flaw{typeFlaw(at, "array", value)}
 	}
 	var flaws []flaw
 	for i, item := range items {
-		if item == nil {
+		if item == nil && s.manifest == nil {
 			flaws = append(flaws, flaw{field: at.index(i), reason: ReasonInvalidType, message: "must not be null"})
 		}
-		flaws = append(flaws, strictFlaws(at.index(i), item, want.Elem())...)
+		flaws = append(flaws, s.flaws(at.index(i), item, want.Elem())...)
 	}
 	return flaws
 }
@@ -107,29 +159,59 @@ func strictScalar(at fieldPath, value any, want reflect.Type) []flaw {
 	got := jsonType(value)
 	switch want.Kind() {
 	case reflect.String:
-		if got != "string" {
-			return []flaw{typeFlaw(at, "string", value)}
+		if got != typeString {
+			return []flaw{typeFlaw(at, typeString, value)}
 		}
 	case reflect.Bool:
-		if got != "boolean" {
-			return []flaw{typeFlaw(at, "boolean", value)}
+		if got != TypeBoolean {
+			return []flaw{typeFlaw(at, TypeBoolean, value)}
+		}
+	case reflect.Float32, reflect.Float64:
+		if got != TypeInteger && got != TypeNumber {
+			return []flaw{typeFlaw(at, TypeNumber, value)}
 		}
 	default:
 		number, isInteger := value.(int64)
 		if !isInteger {
-			return []flaw{typeFlaw(at, "integer", value)}
+			return []flaw{typeFlaw(at, TypeInteger, value)}
 		}
-		if reflect.Zero(want).OverflowInt(number) {
+		if zero := reflect.Zero(want); zero.CanInt() && zero.OverflowInt(number) {
 			return []flaw{{field: at, reason: ReasonInvalidType, message: "is too large for an " + want.Kind().String()}}
 		}
 	}
 	return nil
 }
 
+// alternativeFlaws wants what a number or a name can be, such as a port or a percentage.
+func alternativeFlaws(at fieldPath, value any) []flaw {
+	if got := jsonType(value); got == TypeInteger || got == typeString {
+		return nil
+	}
+	return []flaw{{field: at, reason: ReasonInvalidType, message: "must be an integer or a string"}}
+}
+
+// quantityFlaws wants an amount of a resource.
+func quantityFlaws(at fieldPath, value any) []flaw {
+	switch text, isString := value.(string); {
+	case isString && len(references(text)) > 0:
+		return nil
+	case isString:
+		if _, err := resource.ParseQuantity(text); err == nil {
+			return nil
+		}
+	case jsonType(value) == TypeInteger || jsonType(value) == TypeNumber:
+		return nil
+	}
+	return []flaw{{field: at, reason: ReasonInvalidType, message: shown(value) + " is no quantity", hint: "such as 100m, 2 or 64Mi"}}
+}
+
 func base64Flaws(at fieldPath, value any) []flaw {
 	text, isString := value.(string)
 	if !isString {
-		return []flaw{typeFlaw(at, "string", value)}
+		return []flaw{typeFlaw(at, typeString, value)}
+	}
+	if len(references(text)) > 0 {
+		return nil // what it becomes is the cluster's
 	}
 	if _, err := base64.StdEncoding.DecodeString(text); err != nil {
 		return []flaw{{field: at, reason: ReasonInvalidManifest, message: "is not base64"}}
@@ -148,13 +230,13 @@ func jsonType(value any) string {
 	case nil:
 		return "null"
 	case string:
-		return "string"
+		return typeString
 	case bool:
-		return "boolean"
+		return TypeBoolean
 	case int64, int:
-		return "integer"
+		return TypeInteger
 	case float64:
-		return "number"
+		return TypeNumber
 	case []any:
 		return "array"
 	default:

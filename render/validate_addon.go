@@ -240,10 +240,13 @@ func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
 	return flaws
 }
 
+// writtenFields are the fields of an AddOnRollout's spec that AddonFlow writes.
+func writtenFields() []string { return []string{"install", "removal", "target"} }
+
 // rolloutFlaws refuses the parts of an AddOnRollout that AddonFlow writes.
 func rolloutFlaws(object *unstructured.Unstructured) []flaw {
 	var flaws []flaw
-	for _, name := range []string{"install", "removal", "target"} {
+	for _, name := range writtenFields() {
 		if valueAt(object.Object, specKey, name) != nil {
 			flaws = append(flaws, flaw{
 				field: fieldPath(specKey).child(name), reason: ReasonInvalidManifest,

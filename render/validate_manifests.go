@@ -28,9 +28,13 @@ func manifestFlaws(object map[string]any) []flaw {
 			message: isEmpty, hint: "a template deploys at least one object",
 		}}
 	}
+	types, err := compiledTypes()
+	if err != nil {
+		return []flaw{{field: manifestsAt, reason: ReasonInvalidManifest, message: err.Error()}}
+	}
 	var flaws []flaw
 	seen := map[identity]int{}
-	typed := declaredType(object)
+	variables := declaredVariables(object)
 	for i, manifest := range manifests {
 		at := manifestsAt.index(i)
 		content, isObject := manifest.(map[string]any)
@@ -38,7 +42,7 @@ func manifestFlaws(object map[string]any) []flaw {
 			flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d must be an object", i)})
 			continue
 		}
-		found := append(oneManifestFlaws(at, i, content), replicasFlaws(at, content, typed)...)
+		found := firstPerField(append(oneManifestFlaws(at, i, content), types.flaws(at, content, variables)...))
 		flaws = append(flaws, found...)
 		if len(found) > 0 {
 			continue
@@ -115,32 +119,6 @@ func apiVersionFlaw(at fieldPath, manifest map[string]any) (flaw, bool) {
 		field: at, reason: ReasonInvalidManifest,
 		message: fmt.Sprintf("%q is no apiVersion", shown(text)), hint: "write group/version as in apps/v1, or v1",
 	}, true
-}
-
-// declaredType returns whether a template declares a variable with a type. Where its
-// annotation cannot be read, which is reported elsewhere, any variable may have one.
-func declaredType(object map[string]any) func(name string) bool {
-	text, _ := valueAt(object, metadataKey, "annotations", TypedVariablesAnnotation).(string)
-	typed, err := ParseTypedVariables(text)
-	return func(name string) bool { return err != nil || typed[name] != "" }
-}
-
-// replicasFlaws finds a text where a workload has its number of replicas, which the
-// managed cluster would refuse.
-func replicasFlaws(at fieldPath, manifest map[string]any, typed func(name string) bool) []flaw {
-	apiVersion, _ := manifest[apiVersionKey].(string)
-	text, isText := valueAt(manifest, specKey, "replicas").(string)
-	if !isText || !strings.HasPrefix(apiVersion, appsv1.GroupName+"/") {
-		return nil
-	}
-	hint := "write a number without quotes"
-	if name, whole := wholeReference(text); whole {
-		if typed(name) {
-			return nil
-		}
-		hint = fmt.Sprintf("declare it with annotation %s: %s=%s", TypedVariablesAnnotation, name, TypeInteger)
-	}
-	return []flaw{{field: at.child(specKey).child("replicas"), reason: ReasonInvalidType, message: "must be an integer, not string", hint: hint}}
 }
 
 func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]any) []flaw {

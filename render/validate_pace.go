@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -98,11 +99,20 @@ func countFlaws(at fieldPath, value any) []flaw {
 	}}
 }
 
+// durationText is a duration as far as its shape tells.
+var durationText = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
+
 func durationFlaws(at fieldPath, value any) []flaw {
 	text, isString := value.(string)
 	if isString {
 		if _, err := time.ParseDuration(text); err == nil {
 			return nil
+		}
+		if durationText.MatchString(text) {
+			return []flaw{{
+				field: at, reason: ReasonInvalidDuration, message: shown(text) + " is longer than a duration can be",
+				hint: "the longest is 2562047h, which is 292 years",
+			}}
 		}
 	}
 	return []flaw{{

@@ -163,7 +163,9 @@ func (f *findings) declaredSoak(field string, value any) {
 	problem := ""
 	if text, ok := value.(string); !ok {
 		problem = asWritten(value) + ": must be a duration"
-	} else if d, err := time.ParseDuration(text); err != nil {
+	} else if d, err := time.ParseDuration(text); err != nil && durationText.MatchString(text) {
+		problem = fmt.Sprintf("%q %s", text, errTooLong)
+	} else if err != nil {
 		problem = fmt.Sprintf("%q: must be a duration", text)
 	} else if d < 0 {
 		problem = fmt.Sprintf("%q: %s", text, errNegative)

@@ -33,6 +33,10 @@ var (
 	errQuantity = errors.New("must be a whole number of clusters or a percentage from 0% to 100%")
 	errNegative = errors.New("must not be negative")
 	errDeadline = errors.New("must be a positive duration, or None")
+	errTooLong  = errors.New("is longer than a duration can be; the longest is 2562047h, which is 292 years")
+
+	// durationText is a duration as far as its shape tells.
+	durationText = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
 )
 
 // parseQuantity reads a number or a percentage. The string "10" is 10: OCM's schema
@@ -82,6 +86,9 @@ func parseDeadline(text string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
+	if err != nil && durationText.MatchString(text) {
+		return 0, errTooLong
+	}
 	if err != nil || d <= 0 || strings.HasPrefix(text, "+") {
 		return 0, errDeadline
 	}

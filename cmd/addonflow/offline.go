@@ -30,6 +30,9 @@ func compileDir(ctx context.Context, dir string) (compiled, error) {
 		return compiled{}, &exitError{code: exitNotFound, err: err}
 	}
 	objects, unread := tree.Build(ctx, gitsource.BuildOptions{})
+	if len(objects)+len(unread) == 0 {
+		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
+	}
 	commit, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread})
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }

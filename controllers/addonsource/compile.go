@@ -2,6 +2,8 @@ package addonsource
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -52,6 +54,7 @@ func Compile(objects []gitsource.Object, hub render.Lookup, o CompileOptions) (r
 		refused = append(refused, checkPolicy(addOn)...)
 		refused = append(refused, checkRegistrations(objects, addOn)...)
 	}
+	refused = slices.DeleteFunc(refused, func(p problem.Problem) bool { return commit.Explains(p.Kind, p.Name, p.Field) })
 	return commit, withUnread(o.Unread, withNew(problems, refused)).Sorted()
 }
 
@@ -102,9 +105,43 @@ func declaredPaces(objects []gitsource.Object) problem.List {
 				p.Path, p.Line = object.Position(e.Field)
 				problems = append(problems, p)
 			}
+			problems = append(problems, writtenOtherwise(object, at.field, at.pace)...)
 		}
 	}
 	return problems
+}
+
+// plainNumber is a number of clusters as everybody reads it.
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// writtenOtherwise returns the numbers of clusters in a pace that YAML reads as another
+// number than most people do: 025 is 21.
+func writtenOtherwise(object gitsource.Object, field string, pace map[string]any) problem.List {
+	var problems problem.List
+	for _, name := range slices.Sorted(maps.Keys(pace)) {
+		at := field + "." + name
+		if block, isBlock := pace[name].(map[string]any); isBlock {
+			problems = append(problems, writtenOtherwise(object, at, block)...)
+			continue
+		}
+		number, isWhole := pace[name].(int64)
+		written := object.Written(at)
+		if !isWhole || written == "" || plainNumber.MatchString(written) || !slices.Contains(quantities(), name) {
+			continue
+		}
+		p := problem.Problem{
+			Reason: rollout.InvalidRolloutStrategy, Kind: object.GetKind(), Name: object.GetName(), Field: at,
+			Message: fmt.Sprintf("%.40s is the number %d to YAML", written, number), Hint: "write a whole number in plain digits, such as 25, or a percentage such as 25%",
+		}
+		p.Path, p.Line = object.Position(at)
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// quantities are the fields of a pace that are numbers of clusters.
+func quantities() []string {
+	return []string{"maxConcurrency", "maxConcurrentlyUpdating", "maxFailures"}
 }
 
 // declaredPace is a strategy or stage and where it stands.

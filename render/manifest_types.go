@@ -1,0 +1,131 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// manifestTypes are the Go types that manifests of a template are held to.
+type manifestTypes struct {
+	kinds  map[schema.GroupVersionKind]reflect.Type
+	fields map[reflect.Type]map[string]reflect.Type
+}
+
+// compiledTypes collects the kinds of apps/v1, batch/v1 and v1, and the fields of
+// everything in them, once. What it returns is shared and must not be changed.
+var compiledTypes = sync.OnceValues(collectTypes)
+
+func collectTypes() (manifestTypes, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return manifestTypes{}, fmt.Errorf("cannot collect the kinds of manifests: %w", err)
+	}
+	types := manifestTypes{kinds: scheme.AllKnownTypes(), fields: map[reflect.Type]map[string]reflect.Type{}}
+	for _, kind := range types.kinds {
+		types.collect(kind)
+	}
+	return types, nil
+}
+
+// collect notes the fields of a type and of every type below it.
+func (m manifestTypes) collect(t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		m.collect(t.Elem())
+	case reflect.Struct:
+		if _, known := m.fields[t]; known {
+			return
+		}
+		m.fields[t] = jsonFields(t)
+		for _, field := range m.fields[t] {
+			m.collect(field)
+		}
+	default:
+	}
+}
+
+// flaws returns the unknown fields of a manifest and the values of another type than
+// their field, where its kind is known: the managed cluster would drop the ones and refuse
+// the others. Its status is nobody's to read.
+func (m manifestTypes) flaws(at fieldPath, manifest map[string]any, variables *manifestVariables) []flaw {
+	apiVersion, _ := manifest[apiVersionKey].(string)
+	kind, _ := manifest[kindKey].(string)
+	want, known := m.kinds[schema.FromAPIVersionAndKind(apiVersion, kind)]
+	if !known {
+		return nil
+	}
+	if _, reported := manifest[statusKey]; reported {
+		manifest = maps.Clone(manifest)
+		delete(manifest, statusKey)
+	}
+	return strictness{manifest: variables, known: m.fields}.flaws(at, manifest, want)
+}
+
+// manifestVariables is what is known of the variables in a manifest before they have
+// values.
+type manifestVariables struct {
+	// types of those that are declared with one.
+	types map[string]string
+	// unread: the declaration cannot be read, so that any variable may have any type.
+	unread bool
+}
+
+// declaredVariables reads which variables a declared AddOnTemplate gives a type.
+func declaredVariables(object map[string]any) *manifestVariables {
+	annotations, _ := valueAt(object, metadataKey, "annotations").(map[string]any)
+	text, _ := annotations[TypedVariablesAnnotation].(string)
+	types, err := ParseTypedVariables(text)
+	v := &manifestVariables{types: types, unread: err != nil}
+	for key := range annotations {
+		v.unread = v.unread || !declarable(key) && meantKey(key) == TypedVariablesAnnotation
+	}
+	return v
+}
+
+// text judges a string by the kind of Go value it will be decoded into. One that is
+// exactly a variable may become a number or boolean.
+func (v *manifestVariables) text(at fieldPath, text string, want reflect.Kind) []flaw {
+	needs, plain := TypeInteger, "write a number without quotes"
+	switch want {
+	case reflect.Interface:
+		return nil
+	case reflect.String:
+		needs = typeString
+	case reflect.Bool:
+		needs, plain = TypeBoolean, "write true or false without quotes"
+	case reflect.Float32, reflect.Float64:
+		needs = TypeNumber
+	case reflect.Struct, reflect.Map:
+		return []flaw{typeFlaw(at, "object", text)}
+	case reflect.Slice:
+		return []flaw{typeFlaw(at, "array", text)}
+	default:
+	}
+	name, whole := wholeReference(text)
+	declared := v.types[name]
+	switch {
+	case whole && (v.unread || declared == needs || declared == TypeNumber && needs == TypeInteger || declared == TypeInteger && needs == TypeNumber):
+		return nil
+	case needs == typeString && (!whole || declared == ""):
+		return nil
+	case needs == typeString:
+		return []flaw{{
+			field: at, reason: ReasonInvalidType, message: fmt.Sprintf("must be a string, and %s is declared %s", name, declared),
+			hint: "use another variable here",
+		}}
+	}
+	f := typeFlaw(at, needs, text)
+	if f.hint = plain; whole {
+		f.hint = fmt.Sprintf("declare it with annotation %s: %s=%s", TypedVariablesAnnotation, name, needs)
+	}
+	return []flaw{f}
+}
