@@ -57,6 +57,8 @@ const (
 	RolloutFailedReason = "RolloutFailed"
 	// RolloutHeldReason: the strategy holds the rest of the fleet back.
 	RolloutHeldReason = "RolloutHeld"
+	// ReleasedReason: the add-on was let go of, and goes on running where it runs.
+	ReleasedReason = "Released"
 	// PreDeleteHookOverdueReason: a pre-delete hook failed or takes too long; its cluster keeps the add-on.
 	PreDeleteHookOverdueReason = "PreDeleteHookOverdue"
 	// PreDeleteHookSkippedReason: an add-on was removed from a cluster without its pre-delete hooks.

@@ -31,6 +31,10 @@ const (
 	// command line; a suspend declared in spec wins over its absence.
 	SuspendAnnotation = "addonflow.io/suspend"
 
+	// ReleaseAnnotation on an AddOnRollout lets go of its add-on when its source declares
+	// it no more, instead of removing it; until then it suspends. See Releasing.
+	ReleaseAnnotation = "addonflow.io/release"
+
 	// SkipPreDeleteAnnotation on a ManagedClusterAddOn that is being deleted, with the
 	// value "true", removes it without its pre-delete hooks, whatever they left undone.
 	SkipPreDeleteAnnotation = "addonflow.io/skip-pre-delete"

@@ -41,6 +41,8 @@ Exit codes:
 type cli struct {
 	genericiooptions.IOStreams
 	flags *genericclioptions.ConfigFlags
+	// name is what the program is called by, for what a person is to type next.
+	name string
 	// Below, what tests replace.
 	connect  func() (client.WithWatch, error)
 	explain  func(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error)
@@ -48,11 +50,13 @@ type cli struct {
 	terminal func() terminal
 }
 
-// newCLI returns the commands' surroundings for a real hub and the real terminal.
-func newCLI() *cli {
+// newCLI returns the commands' surroundings for a real hub and the real terminal, of a
+// program that is called by name.
+func newCLI(name string) *cli {
 	c := &cli{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		flags:     genericclioptions.NewConfigFlags(true),
+		name:      name,
 		explain:   addonrollout.Explain,
 		now:       time.Now,
 		terminal:  func() terminal { return terminalOf(os.Stdout, os.Getenv) },
@@ -66,7 +70,7 @@ func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
 		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c),
 		newRenderCommand(c), newLintCommand(c),
-		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c),
+		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newReleaseCommand(c),
 		newDemoCommand(c), newVersionCommand(c),
 	}
 }

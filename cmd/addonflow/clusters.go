@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -75,6 +76,7 @@ func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []str
 	}
 	clusters := []show.Cluster{}
 	var objects []client.Object
+	var unplanned error
 	for i := range list.Items {
 		r := &list.Items[i]
 		if !wanted(r, names) {
@@ -82,7 +84,7 @@ func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []str
 		}
 		objects = append(objects, r)
 		planned, err := w.clusters(ctx, hub, r)
-		if err != nil {
+		if unplanned, err = w.goOn(unplanned, err); err != nil {
 			return err
 		}
 		clusters = append(clusters, planned...)
@@ -90,10 +92,30 @@ func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []str
 	if missing := absent(objects, names); len(missing) > 0 {
 		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find clusters of rollouts %s", strings.Join(missing, ", "))}
 	}
-	if len(clusters) == 0 {
+	if len(clusters) == 0 && unplanned == nil {
 		w.hint("No clusters found.")
 	}
-	return w.writeClusters(clusters)
+	if err := w.writeClusters(clusters); err != nil {
+		return err
+	}
+	return unplanned
+}
+
+// goOn tells whether the other rollouts can be shown after an error of one: of what is
+// wrong with the one, not with the hub. The last such error ends the command, those
+// before are said at once.
+func (w *clusterWriter) goOn(before, err error) (unplanned, fatal error) {
+	exit, ok := errors.AsType[*exitError](err)
+	switch {
+	case err == nil:
+		return before, nil
+	case !ok || exit.code != exitFailed:
+		return before, err
+	}
+	if before != nil {
+		w.hint("✗ %s", before)
+	}
+	return err, nil
 }
 
 // changed prints the clusters of the changed rollouts whose line is new.
@@ -108,8 +130,13 @@ func (w *clusterWriter) changed(ctx context.Context, hub client.Client, names []
 			continue
 		}
 		clusters, err := w.clusters(ctx, hub, r)
+		unplanned, err := w.goOn(nil, err)
 		if err != nil {
 			return err
+		}
+		if unplanned != nil {
+			w.hint("✗ %s", unplanned) // it may well be planned after the next change
+			continue
 		}
 		for _, c := range clusters {
 			key := c.Namespace + "/" + c.Rollout + "/" + c.Cluster

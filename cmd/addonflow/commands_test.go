@@ -17,6 +17,8 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/cmd/addonflow/show"
+	"github.com/addonflow/addonflow/controllers/addonrollout"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // revision is an AddOnRevision of hello.
@@ -79,6 +81,56 @@ func TestReadingCommands(t *testing.T) {
 				t.Errorf("stderr %q, want %q", got, c.err)
 			}
 		})
+	}
+}
+
+// TestMissingRevisionIsExplained: which one, what it holds, what to do; and the rest.
+func TestMissingRevisionIsExplained(t *testing.T) {
+	for name, target := range map[string]bool{"Target": true, "Old": false} {
+		for args, want := range map[string]string{
+			"why hello us-01":           "us-01: Waiting in stage everyone at hello-2222222222: stage canary is not complete\n",
+			"get clusters --no-headers": "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n",
+		} {
+			t.Run(name+"/"+args, func(t *testing.T) {
+				s := newStage(t, hello(""))
+				s.cli.explain = func(ctx context.Context, c client.Client, key types.NamespacedName) (rollout.Plan, error) {
+					plan, _ := explained(ctx, c, key)
+					return plan, &addonrollout.MissingError{Target: target, Details: []string{"revision is missing: hello-2222222222"}}
+				}
+				if code := s.run(t.Context(), strings.Fields(args)...); code != 0 {
+					t.Errorf("exit code %d; %s", code, s.err.String())
+				}
+				if diff := cmp.Diff(want, s.out.String()); diff != "" {
+					t.Errorf("everything else is still shown:\n%s", diff)
+				}
+				said := s.err.String()
+				if !strings.Contains(said, "warning: rollout default/hello: revision is missing: hello-2222222222") {
+					t.Errorf("stderr does not name it: %q", said)
+				}
+				if got := strings.Contains(said, "Next: addonflow reconcile source fleet -n default"); got != target {
+					t.Errorf("stderr %q", said)
+				}
+			})
+		}
+	}
+}
+
+// TestOneRolloutDoesNotHideTheOthers: what cannot be planned is an error at the end.
+func TestOneRolloutDoesNotHideTheOthers(t *testing.T) {
+	other := hello("")
+	other.Name = "alpha"
+	s := newStage(t, other, hello(""))
+	s.cli.explain = func(ctx context.Context, c client.Client, key types.NamespacedName) (rollout.Plan, error) {
+		if key.Name == "alpha" {
+			return rollout.Plan{}, errors.New("two owners")
+		}
+		return explained(ctx, c, key)
+	}
+	if code := s.run(t.Context(), "get", "clusters", "--no-headers"); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	if strings.Count(s.out.String(), "hello-2222222222") != 2 || !strings.Contains(s.err.String(), "cannot plan rollout default/alpha: two owners") {
+		t.Errorf("stdout %q, stderr %q", s.out.String(), s.err.String())
 	}
 }
 
@@ -225,6 +277,47 @@ func TestSuspendAndResume(t *testing.T) {
 	}
 }
 
+// TestRelease: what it waits for is said, and resume takes it back.
+func TestRelease(t *testing.T) {
+	left := hello(v1alpha1.PhaseSucceeded)
+	left.Spec.Removal = &v1alpha1.Removal{Commit: "c", Approved: true}
+	for name, c := range map[string]struct {
+		rollout *v1alpha1.AddOnRollout
+		err     string
+	}{
+		"Declared": {hello(v1alpha1.PhaseProgressing), "warning: 1 of 2 clusters run the newest content; whoever runs the add-on next decides when the others follow\n" +
+			"Next: take the add-on out of Git, or delete source fleet if it is the last one. Taken back until then by: addonflow resume rollout hello -n default\n"},
+		"Left": {left, "warning: 1 of 2 clusters run the newest content; whoever runs the add-on next decides when the others follow\n" +
+			"Next: nothing; the add-on has left Git, and is let go of now\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, c.rollout)
+			annotated := func() bool {
+				var r v1alpha1.AddOnRollout
+				if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(c.rollout), &r); err != nil {
+					t.Fatal(err)
+				}
+				return r.ReleaseRequested()
+			}
+			if code := s.run(t.Context(), "release", "hello"); code != 0 || !annotated() {
+				t.Errorf("exit code %d, annotated %t", code, annotated())
+			}
+			if diff := cmp.Diff("rollout default/hello: release requested\n", s.out.String()); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.err, s.err.String()); diff != "" {
+				t.Error(diff)
+			}
+			if code := s.run(t.Context(), "resume", "rollout", "hello"); code != 0 || annotated() {
+				t.Errorf("exit code %d, annotated %t", code, annotated())
+			}
+		})
+	}
+	if code := newStage(t).run(t.Context(), "release", "nobody"); code != exitNotFound {
+		t.Errorf("exit code %d, want %d", code, exitNotFound)
+	}
+}
+
 // A suspend that Git declares wins over the command line, which says so.
 func TestResumeOfDeclared(t *testing.T) {
 	declared := hello(v1alpha1.PhaseSuspended)
@@ -363,6 +456,47 @@ func TestReconcile(t *testing.T) {
 			}
 		})
 	}
+	t.Run("SaysTheReasonWhileItWaits", func(t *testing.T) {
+		source := reporting(fleetSource("False", "cannot reach git.example.com"), meta.ReconcilingCondition)
+		s := &stage{}
+		turns := []string{"cannot reach git.example.com\nmore", "cannot reach git.example.com\nmore", "cannot log in", "bad.yaml:3: wrong"}
+		*s = *newStageWith(t, interceptor.Funcs{Watch: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+			w, err := hub.Watch(ctx, list, options...)
+			if err != nil {
+				return w, err
+			}
+			for i, message := range turns {
+				var looked v1alpha1.AddOnSource
+				if err := s.hub.Get(ctx, types.NamespacedName{Namespace: "default", Name: "fleet"}, &looked); err != nil {
+					t.Error(err)
+				}
+				looked.Status.SetLastHandledReconcileRequest(looked.Annotations[meta.ReconcileRequestAnnotation])
+				looked.Status.Conditions[0].Message = message
+				if i == len(turns)-1 {
+					looked.Status.Conditions[1].Type = meta.StalledCondition
+				}
+				if err := s.hub.Status().Update(ctx, &looked); err != nil {
+					t.Error(err)
+				}
+			}
+			return w, nil
+		}}, source)
+		s.cli.Out, s.cli.ErrOut = &s.out, &s.err
+		s.cli.connect = func() (client.WithWatch, error) { return s.hub, nil }
+		if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait"); code != exitFailed {
+			t.Errorf("a refused commit ends it: exit code %d; %s", code, s.err.String())
+		}
+		want := "► waiting for the operator to look at source default/fleet\n" +
+			"⟳ source default/fleet: cannot reach git.example.com\n" +
+			"⟳ source default/fleet: cannot log in\n" +
+			"Next: mend what it names; addonflow lint PATH checks a directory before the next commit\n\n"
+		if diff := cmp.Diff(want, s.err.String()); diff != "" {
+			t.Errorf("one line per change:\n%s", diff)
+		}
+		if diff := cmp.Diff("✗ source default/fleet: bad.yaml:3: wrong\n", s.out.String()); diff != "" {
+			t.Error(diff)
+		}
+	})
 	t.Run("Unanswered", func(t *testing.T) {
 		s := newStage(t, fleetSource("True", "applied"))
 		if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait", "--timeout", "1ms"); code != exitTimeout {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/spf13/cobra"
 
@@ -21,9 +22,11 @@ func newDemoCommand(c *cli) *cobra.Command {
 
 Five commits: install, upgrade by canary and waves, an image that never starts, its
 revert, and a broken file. Each is checked through the API, at the forge and on the
-simulated clusters; the first wrong state ends the demo with exit code 1. It needs git,
-and a kube-apiserver and etcd: those of KUBEBUILDER_ASSETS, or run it as "make demo"
-in a clone of the repository, which fetches or builds them.`,
+simulated clusters; the first wrong state ends the demo with exit code 1.
+
+It needs git, and a kube-apiserver and etcd: those in the directory KUBEBUILDER_ASSETS,
+else those it downloads, which takes go and a network. In a clone of the repository, as
+"make demo", they are built where they cannot be downloaded.`,
 		Example: `  # In a clone of the repository
   make demo
   # More clusters, faster, and look around afterwards
@@ -42,6 +45,9 @@ func runDemo(ctx context.Context, o demo.Options) error {
 	binary, err := os.Executable()
 	if err != nil {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot find this program: %w", err)}
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot show the demo without git: %w", err)}
 	}
 	o.Binary = binary
 	err = demo.Run(ctx, o)

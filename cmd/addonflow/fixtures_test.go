@@ -53,6 +53,7 @@ func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Obj
 	s.cli = &cli{
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &s.out, ErrOut: &s.err},
 		flags:     genericclioptions.NewConfigFlags(true),
+		name:      programName,
 		connect:   func() (client.WithWatch, error) { return s.hub, nil },
 		explain:   explained,
 		now:       at,
@@ -127,7 +128,7 @@ func fleetSource(ready metav1.ConditionStatus, message string) *v1alpha1.AddOnSo
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet", Generation: 1, CreationTimestamp: metav1.NewTime(at().Add(-time.Hour))},
 		Spec:       v1alpha1.AddOnSourceSpec{URL: "https://git.example.com/fleet.git"},
 		Status: v1alpha1.AddOnSourceStatus{
-			ObservedGeneration: 1, LastAppliedRevision: commit,
+			ObservedGeneration: 1, LastAttemptedRevision: commit, LastAppliedRevision: commit,
 			Conditions: []metav1.Condition{{Type: meta.ReadyCondition, Status: ready, Message: message, Reason: "Tested"}},
 		},
 	}

@@ -118,6 +118,29 @@ func TestRenderOverlay(t *testing.T) {
 	}
 }
 
+// TestRenderInstallNamespace: what the user guide says of INSTALL_NAMESPACE, with the
+// defaults that the hub would fill in.
+func TestRenderInstallNamespace(t *testing.T) {
+	for name, c := range map[string]struct{ config, want string }{
+		"Default":  {"", "--greeting=open-cluster-management-agent-addon"},
+		"Declared": {"  agentInstallNamespace: there\n", "--greeting=there"},
+		"Yours":    {"  agentInstallNamespace: \"\"\n  customizedVariables: [{name: INSTALL_NAMESPACE, value: mine}]\n", "--greeting=mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := broken(t, "addontemplate.yaml", "{{GREETING}}", "{{INSTALL_NAMESPACE}}")
+			config := "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnDeploymentConfig\nmetadata: {name: hello, namespace: default}\nspec:\n" +
+				"  nodePlacement: {nodeSelector: {a: b}}\n" + c.config
+			if err := os.WriteFile(filepath.Join(dir, "addondeploymentconfig.yaml"), []byte(config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := newStage(t)
+			if code := s.run(t.Context(), "render", dir); code != 0 || !strings.Contains(s.out.String(), c.want) {
+				t.Errorf("exit code %d, %q is missing in:\n%s%s", code, c.want, s.out.String(), s.err.String())
+			}
+		})
+	}
+}
+
 func TestSourceExample(t *testing.T) {
 	text, err := examples.Files.ReadFile("source.yaml")
 	if err != nil {

@@ -29,10 +29,14 @@ func newReconcileCommand(c *cli) *cobra.Command {
 		o := &reconcileOptions{cli: c}
 		sub := &cobra.Command{
 			Short: "Reconcile a " + t.kind + " now, with the annotation " + meta.ReconcileRequestAnnotation,
+			Long: "Reconcile a " + t.kind + " now, with the annotation " + meta.ReconcileRequestAnnotation + ".\n\n" +
+				"With --wait what the operator found is said at once, and again when it changes; the\n" +
+				"command ends with an outcome, such as a refused commit. What passes by itself, such as\n" +
+				"a repository that cannot be read now, is waited for until the timeout (exit code 3).",
 			Example: fmt.Sprintf(`  # Right after a push
-  addonflow reconcile %[1]s hello
+  addonflow reconcile %[1]s %[2]s
   # Return when the operator is done with it, with what it found
-  addonflow reconcile %[1]s hello --wait --timeout 2m`, t.kind),
+  addonflow reconcile %[1]s %[2]s --wait --timeout 2m`, t.kind, t.example),
 			RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args[0]) },
 		}
 		sub.Flags().BoolVar(&o.wait, "wait", false, "Return when the request was worked on, and nothing that passes by itself is waited for.")
@@ -47,7 +51,7 @@ func (o *reconcileOptions) run(ctx context.Context, t target, name string) error
 		return err
 	}
 	request := o.now().UTC().Format(time.RFC3339Nano)
-	if _, err := annotate(ctx, hub, t, key, meta.ReconcileRequestAnnotation, request); err != nil {
+	if _, err := annotate(ctx, hub, t, key, map[string]string{meta.ReconcileRequestAnnotation: request}); err != nil {
 		return err
 	}
 	if !o.wait {
@@ -68,6 +72,7 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	}
 	var last client.Object
 	outcome := show.Running
+	said := ""
 	f := follower{
 		hub: hub, list: t.list,
 		options: []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}},
@@ -88,6 +93,11 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 				if outcome != show.Running {
 					return errSeenEnough
 				}
+				// What is retried or waited for may take as long as the timeout: say it now.
+				if reason := show.FirstLine(readyMessage(t.conditions(last))); reason != said {
+					said = reason
+					o.hint("⟳ %s %s: %s", t.kind, key, reason)
+				}
 			}
 			return nil
 		},
@@ -100,7 +110,7 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	case errors.Is(err, context.DeadlineExceeded) && last != nil:
 		return o.report(t, last, outcome)
 	case errors.Is(err, context.DeadlineExceeded):
-		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s was not looked at within %s: is the operator running?", t.kind, key, o.timeout)}
+		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s was not looked at within %s: is the operator running, and does it watch this namespace?", t.kind, key, o.timeout)}
 	case err != nil:
 		return hubError("watch "+t.kind+" "+key.String(), err)
 	}
@@ -114,12 +124,9 @@ func (o *reconcileOptions) report(t target, object client.Object, outcome show.O
 	if _, err := fmt.Fprintf(o.Out, "%s %s %s: %s\n", marks[outcome], t.kind, key, readyMessage(t.conditions(object))); err != nil {
 		return err
 	}
-	switch outcome {
-	case show.Waiting:
-		o.hint("Next: what is suspended goes on with: addonflow resume %s %s -n %s", t.kind, key.Name, key.Namespace)
-	case show.Running:
+	if outcome == show.Running {
 		o.hint("%s %s still reconciling after %s", t.kind, key, o.timeout)
-	case show.Succeeded, show.Failed:
 	}
+	o.hintNext(t, key, outcome)
 	return exitOf(outcome)
 }

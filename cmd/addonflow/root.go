@@ -10,23 +10,43 @@ import (
 
 // newRootCommand assembles every command.
 func newRootCommand() *cobra.Command {
+	name := commandName(os.Args[0])
 	cmd := &cobra.Command{
-		Use: "addonflow",
+		Use: programName,
 		// Use is cut at its first word, so the name of a plugin is said here.
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: commandName(os.Args[0])},
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		Short:         "Run a fleet's add-ons from Git: canary first, the truth on every commit",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(newControllerCommand())
-	cmd.AddCommand(newCLI().commands()...)
+	cmd.AddCommand(newCLI(name).commands()...)
+	if name == pluginName {
+		cmd.AddCommand(newPluginCompletionCommand(cmd.OutOrStdout))
+	}
+	callExamples(cmd, name)
 	return cmd
 }
+
+// callExamples writes the name that the program is called by into the examples, which
+// stand in the source as those of addonflow.
+func callExamples(cmd *cobra.Command, name string) {
+	cmd.Example = strings.ReplaceAll(cmd.Example, programName+" ", name+" ")
+	for _, sub := range cmd.Commands() {
+		callExamples(sub, name)
+	}
+}
+
+// The names that the program is called by.
+const (
+	programName = "addonflow"
+	pluginName  = "kubectl addonflow"
+)
 
 // commandName is what help calls the program: as a kubectl plugin, kubectl addonflow.
 func commandName(arg0 string) string {
 	if strings.HasPrefix(filepath.Base(arg0), "kubectl-") {
-		return "kubectl addonflow"
+		return pluginName
 	}
-	return "addonflow"
+	return programName
 }

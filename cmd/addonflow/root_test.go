@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 func TestCommandName(t *testing.T) {
@@ -21,17 +24,63 @@ func TestCommandName(t *testing.T) {
 
 // As a plugin, help says what to type after kubectl.
 func TestPluginHelp(t *testing.T) {
-	args := os.Args
-	t.Cleanup(func() { os.Args = args })
-	os.Args = []string{"/usr/local/bin/kubectl-addonflow"}
-	cmd := newRootCommand()
-	var out bytes.Buffer
-	cmd.SetOut(&out)
+	cmd, out := calledBy(t, "/usr/local/bin/kubectl-addonflow")
 	cmd.SetArgs([]string{"tree", "--help"})
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := "kubectl addonflow tree ROLLOUT"; !strings.Contains(out.String(), want) {
-		t.Errorf("%q is missing in:\n%s", want, out.String())
+	for _, want := range []string{"kubectl addonflow tree ROLLOUT", "  kubectl addonflow tree hello\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, out.String())
+		}
+	}
+}
+
+// calledBy is the command tree of a program with a name, and where it prints.
+func calledBy(t *testing.T, arg0 string) (*cobra.Command, *bytes.Buffer) {
+	t.Helper()
+	args := os.Args
+	t.Cleanup(func() { os.Args = args })
+	os.Args = []string{arg0}
+	cmd, out := newRootCommand(), &bytes.Buffer{}
+	cmd.SetOut(out)
+	return cmd, out
+}
+
+// TestTextsSayTheNameCalledBy: no help of the plugin tells to type what is not on the
+// PATH, and no help of the program needs kubectl.
+func TestTextsSayTheNameCalledBy(t *testing.T) {
+	for arg0, wrong := range map[string]string{"kubectl-addonflow": "(^|[^l]) addonflow [a-z]", "addonflow": "kubectl addonflow"} {
+		root, _ := calledBy(t, "/usr/local/bin/"+arg0)
+		unwanted := regexp.MustCompile(wrong)
+		var look func(*cobra.Command)
+		look = func(cmd *cobra.Command) {
+			for _, line := range strings.Split(cmd.Example, "\n") {
+				if unwanted.MatchString(line) {
+					t.Errorf("%s: %s: %q", arg0, cmd.CommandPath(), line)
+				}
+			}
+			for _, sub := range cmd.Commands() {
+				look(sub)
+			}
+		}
+		look(root)
+	}
+}
+
+// TestPluginCompletion: kubectl completes a plugin through a program of its own.
+func TestPluginCompletion(t *testing.T) {
+	cmd, out := calledBy(t, "kubectl-addonflow")
+	cmd.SetArgs([]string{"completion"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := "#!/bin/sh\nexec kubectl addonflow __complete \"$@\"\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	cmd, out = calledBy(t, "addonflow")
+	cmd.SetArgs([]string{"completion", "bash"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "complete -o default -F __start_addonflow addonflow") {
+		t.Errorf("the program itself is completed by its shell: %v", err)
 	}
 }

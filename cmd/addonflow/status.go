@@ -7,9 +7,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +32,11 @@ func newStatusCommand(c *cli) *cobra.Command {
 		Long: `Say how a rollout stands; the exit code tells a script the outcome.
 
 With --watch, one line per change until the rollout has an outcome: succeeded,
-failed, or waiting for somebody.`,
+failed, or waiting for somebody.
+
+The exit code is 1, too, while the source refuses its newest commit or cannot bring any:
+what stands then is of an older one. After a push, ask the source to look first, as in
+the example.`,
 		Example: `  # In a pipeline, after a push
   addonflow reconcile source fleet --wait && addonflow status hello --watch --timeout 30m
   # Is it done?
@@ -66,8 +69,7 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	if err := lines.write(&r); err != nil {
 		return err
 	}
-	o.hintRefused(ctx, hub, &r)
-	return o.verdict(&r)
+	return o.verdict(ctx, hub, &r)
 }
 
 // await prints every change until there is an outcome.
@@ -103,42 +105,45 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 		}
 		return &exitError{code: exitNotFound, err: fmt.Errorf("%s is gone", rolloutKey(key))}
 	}
-	o.hintRefused(ctx, hub, last)
-	return o.verdict(last)
+	return o.verdict(ctx, hub, last)
 }
 
-// hintRefused says that the outcome is not that of the newest commit, when the source
-// refused that one. It is a hint alone: a source that cannot be read has none.
-func (o *statusOptions) hintRefused(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) {
+// verdict is the exit code of an outcome, and what a person might do next. A source that
+// brings nothing newer is a failure whatever became of what it brought before: a script
+// that just pushed must not take that for its commit.
+func (o *statusOptions) verdict(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) error {
+	if err := o.refused(ctx, hub, r); err != nil {
+		return err
+	}
+	outcome := show.OutcomeOf(r)
+	if next := nextForRollout(o.name, client.ObjectKeyFromObject(r), outcome); next != "" {
+		o.hint("Next: %s", next)
+	}
+	return exitOf(outcome)
+}
+
+// refused is an error where the rollout's source refused its newest commit, or cannot
+// bring any. A source that is gone refuses nothing; one that cannot be read is warned of.
+func (o *statusOptions) refused(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) error {
 	if r.Spec.Target == nil {
-		return
+		return nil
 	}
 	var source v1alpha1.AddOnSource
 	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.Target.Source}
-	if err := hub.Get(ctx, key, &source); err != nil {
-		return
+	err := hub.Get(ctx, key, &source)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		o.hint("warning: cannot read source %s, so whether it refused a newer commit is not known: %s", key, err)
+		return nil
 	}
-	s := source.Status
-	if s.LastAttemptedRevision == s.LastAppliedRevision || s.LastAttemptedRevision == r.Spec.Target.Commit ||
-		!apimeta.IsStatusConditionTrue(s.Conditions, meta.StalledCondition) {
-		return
+	why := show.Refusal(&source)
+	if why == "" {
+		return nil
 	}
-	o.hint("warning: source %s refused %s, so this is about a commit before it; see: addonflow get sources %s -n %s",
-		source.Name, s.LastAttemptedRevision, source.Name, source.Namespace)
-}
-
-// verdict is the exit code of an outcome, and what a person might do next.
-func (o *statusOptions) verdict(r *v1alpha1.AddOnRollout) error {
-	outcome := show.OutcomeOf(r)
-	switch outcome {
-	case show.Failed:
-		o.hint("Next: addonflow tree %s -n %s, then fix it in Git or revert the commit", r.Name, r.Namespace)
-	case show.Waiting:
-		o.hint("Next: addonflow tree %s -n %s; a suspended rollout goes on with: addonflow resume rollout %s -n %s",
-			r.Name, r.Namespace, r.Name, r.Namespace)
-	case show.Running, show.Succeeded:
-	}
-	return exitOf(outcome)
+	o.hint("Next: %s", nextForSource(o.name, key, show.Failed))
+	return &exitError{code: exitFailed, err: fmt.Errorf("source %s %s; rollout %s is of what was applied before", key, why, r.Name)}
 }
 
 // exitOf is the exit code of an outcome, for every command that has one.

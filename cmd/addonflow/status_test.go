@@ -5,31 +5,49 @@ import (
 	"testing"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// A rollout cannot know that the commit after its own was refused; status says so.
+// TestStatusOfRefusedCommit: a rollout cannot know that the commit after its own was
+// refused. A pipeline must not go green on it.
 func TestStatusOfRefusedCommit(t *testing.T) {
-	const refused = "main@sha1:3333333333333333333333333333333333333333"
+	const newer = "main@sha1:3333333333333333333333333333333333333333"
 	for name, c := range map[string]struct {
+		reason    string
 		attempted string
 		condition string
-		want      bool
+		because   string
+		want      int
+		said      string
 	}{
-		"Refused": {refused, meta.StalledCondition, true},
-		"Waiting": {refused, meta.ReconcilingCondition, false},
-		"Applied": {commit, meta.StalledCondition, false},
+		"Refused":      {"the newest commit is not what succeeded", newer, meta.StalledCondition, v1alpha1.ValidationFailedReason, exitFailed, "refused main@3333333: a.yaml:3: wrong; rollout hello is of what was applied before"},
+		"RefusedAgain": {"the same commit under another spec", commit, meta.StalledCondition, v1alpha1.BuildFailedReason, exitFailed, "refused main@2222222: a.yaml:3: wrong"},
+		"Stalled":      {"no commit can come at all", commit, meta.StalledCondition, v1alpha1.InvalidURLReason, exitFailed, "is stalled: a.yaml:3: wrong"},
+		"Suspended":    {"suspending the source makes a bad commit no better", newer, "", "", exitFailed, "refused main@3333333"},
+		"Waiting":      {"what is being brought is not refused", newer, meta.ReconcilingCondition, v1alpha1.ReferenceNotFoundReason, 0, ""},
+		"Applied":      {"the newest commit is on the hub", commit, "", "", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source := reporting(fleetSource("False", "wrong"), c.condition)
+			source := fleetSource("False", "wrong")
 			source.Status.LastAttemptedRevision = c.attempted
-			s := newStage(t, hello(v1alpha1.PhaseSucceeded), source)
-			if code := s.run(t.Context(), "status", "hello"); code != 0 {
-				t.Errorf("exit code %d, want 0; %s", code, s.err.String())
+			if c.condition != "" {
+				source.Status.Conditions = append(source.Status.Conditions, metav1.Condition{
+					Type: c.condition, Status: metav1.ConditionTrue, Reason: c.because, Message: "a.yaml:3: wrong\nb.yaml:1: wrong",
+				})
 			}
-			if got := strings.Contains(s.err.String(), "fleet refused "+refused); got != c.want {
-				t.Errorf("stderr %q", s.err.String())
+			for _, args := range []string{"status hello", "status hello --watch"} {
+				s := newStage(t, hello(v1alpha1.PhaseSucceeded), source.DeepCopy())
+				if code := s.run(t.Context(), strings.Fields(args)...); code != c.want {
+					t.Errorf("%s: %s: exit code %d, want %d; %s", c.reason, args, code, c.want, s.err.String())
+				}
+				if !strings.Contains(s.err.String(), c.said) {
+					t.Errorf("%s: stderr %q does not hold %q", args, s.err.String(), c.said)
+				}
+				if !strings.Contains(s.out.String(), "hello") {
+					t.Errorf("%s: the rollout's own line is missing: %q", args, s.out.String())
+				}
 			}
 		})
 	}

@@ -29,30 +29,73 @@ type target struct {
 	outcome func(client.Object) show.Outcome
 	// conditions of the object.
 	conditions func(client.Object) []metav1.Condition
+	// example is the name of one in examples.
+	example string
+	// next is what a person can do about an outcome, "" for nothing; program is the
+	// name that this one is called by.
+	next func(program string, key types.NamespacedName, outcome show.Outcome) string
+	// resumes is what else resuming takes back.
+	resumes string
 	// undo says where a declared suspend is taken back.
 	undo string
 }
 
-// targets are both kinds.
-func targets() []target {
-	return []target{
-		{
-			kind: "source", list: &v1alpha1.AddOnSourceList{},
-			create:     func() client.Object { return &v1alpha1.AddOnSource{} },
-			declared:   onKind(func(s *v1alpha1.AddOnSource) bool { return s.Spec.Suspend }),
-			handled:    onKind(func(s *v1alpha1.AddOnSource) string { return s.Status.GetLastHandledReconcileRequest() }),
-			conditions: onKind(func(s *v1alpha1.AddOnSource) []metav1.Condition { return s.Status.Conditions }),
-			outcome:    onKind(show.SourceOutcome),
-			undo:       "spec.suspend of the AddOnSource says true: set it to false where the source is declared",
-		}, {
-			kind: "rollout", list: &v1alpha1.AddOnRolloutList{},
-			create:     func() client.Object { return &v1alpha1.AddOnRollout{} },
-			declared:   onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
-			handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
-			conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
-			outcome:    onKind(show.OutcomeOf),
-			undo:       "the add-on's AddOnRollout in Git says suspend: true: change it there and push",
-		},
+// sourceTarget is AddOnSource.
+func sourceTarget() target {
+	return target{
+		kind: "source", example: "fleet", next: nextForSource, list: &v1alpha1.AddOnSourceList{},
+		create:     func() client.Object { return &v1alpha1.AddOnSource{} },
+		declared:   onKind(func(s *v1alpha1.AddOnSource) bool { return s.Spec.Suspend }),
+		handled:    onKind(func(s *v1alpha1.AddOnSource) string { return s.Status.GetLastHandledReconcileRequest() }),
+		conditions: onKind(func(s *v1alpha1.AddOnSource) []metav1.Condition { return s.Status.Conditions }),
+		outcome:    onKind(show.SourceOutcome),
+		undo:       "spec.suspend of the AddOnSource says true: set it to false where the source is declared",
+	}
+}
+
+// rolloutTarget is AddOnRollout.
+func rolloutTarget() target {
+	return target{
+		kind: "rollout", example: "hello", next: nextForRollout, list: &v1alpha1.AddOnRolloutList{},
+		create:     func() client.Object { return &v1alpha1.AddOnRollout{} },
+		declared:   onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
+		handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
+		conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
+		outcome:    onKind(show.OutcomeOf),
+		resumes:    " A release that was asked for\nand not carried out is taken back as well.",
+		undo:       "the add-on's AddOnRollout in Git says suspend: true: change it there and push",
+	}
+}
+
+// nextForSource is what can be done about a source.
+func nextForSource(program string, key types.NamespacedName, outcome show.Outcome) string {
+	switch outcome {
+	case show.Failed:
+		return "mend what it names; " + program + " lint PATH checks a directory before the next commit"
+	case show.Waiting:
+		return fmt.Sprintf("%s resume source %s -n %s", program, key.Name, key.Namespace)
+	case show.Running, show.Succeeded:
+	}
+	return ""
+}
+
+// nextForRollout is what can be done about a rollout.
+func nextForRollout(program string, key types.NamespacedName, outcome show.Outcome) string {
+	tree := fmt.Sprintf("%s tree %s -n %s", program, key.Name, key.Namespace)
+	switch outcome {
+	case show.Failed:
+		return tree + ", then fix it in Git or revert the commit"
+	case show.Waiting:
+		return fmt.Sprintf("%s; a suspended rollout goes on with: %s resume rollout %s -n %s", tree, program, key.Name, key.Namespace)
+	case show.Running, show.Succeeded:
+	}
+	return ""
+}
+
+// hintNext says what a person can do about an outcome, if there is something.
+func (c *cli) hintNext(t target, key types.NamespacedName, outcome show.Outcome) {
+	if next := t.next(c.name, key, outcome); next != "" {
+		c.hint("Next: %s", next)
 	}
 }
 
@@ -71,7 +114,7 @@ func onKind[K, T any](read func(*K) T) func(client.Object) T {
 func (c *cli) eachTarget(cmd *cobra.Command, add func(target) *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	for _, t := range targets() {
+	for _, t := range []target{sourceTarget(), rolloutTarget()} {
 		sub := add(t)
 		sub.Use = t.kind + " NAME"
 		sub.Aliases = []string{t.kind + "s"}
@@ -92,9 +135,9 @@ func newSuspendCommand(c *cli) *cobra.Command {
 		return &cobra.Command{
 			Short: "Suspend a " + t.kind + " with the annotation " + v1alpha1.SuspendAnnotation,
 			Example: fmt.Sprintf(`  # Until resumed; what runs goes on
-  addonflow suspend %[1]s hello
+  addonflow suspend %[1]s %[3]s
   # The same with kubectl
-  kubectl annotate addon%[1]s hello %[2]s=true`, t.kind, v1alpha1.SuspendAnnotation),
+  kubectl annotate addon%[1]s %[3]s %[2]s=true`, t.kind, v1alpha1.SuspendAnnotation, t.example),
 			RunE: func(cmd *cobra.Command, args []string) error { return c.suspend(cmd.Context(), t, args[0]) },
 		}
 	})
@@ -106,11 +149,11 @@ func (c *cli) suspend(ctx context.Context, t target, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := annotate(ctx, hub, t, key, v1alpha1.SuspendAnnotation, "true"); err != nil {
+	if _, err := annotate(ctx, hub, t, key, map[string]string{v1alpha1.SuspendAnnotation: "true"}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(c.Out, "%s %s suspended\n", t.kind, key)
-	c.hint("Next: addonflow resume %s %s -n %s", t.kind, name, key.Namespace)
+	c.hint("Next: %s resume %s %s -n %s", c.name, t.kind, name, key.Namespace)
 	return err
 }
 
@@ -121,10 +164,10 @@ func newResumeCommand(c *cli) *cobra.Command {
 		return &cobra.Command{
 			Short: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away",
 			Long: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away.\n\n" +
-				"A suspend that spec declares wins: then the " + t.kind + " stays suspended, and the\nexit code is 4.",
-			Example: fmt.Sprintf(`  addonflow resume %[1]s hello
+				"A suspend that spec declares wins: then the " + t.kind + " stays suspended, and the\nexit code is 4." + t.resumes,
+			Example: fmt.Sprintf(`  addonflow resume %[1]s %[3]s
   # The same with kubectl
-  kubectl annotate addon%[1]s hello %[2]s-`, t.kind, v1alpha1.SuspendAnnotation),
+  kubectl annotate addon%[1]s %[3]s %[2]s-`, t.kind, v1alpha1.SuspendAnnotation, t.example),
 			RunE: func(cmd *cobra.Command, args []string) error { return c.resume(cmd.Context(), t, args[0]) },
 		}
 	})
@@ -136,7 +179,7 @@ func (c *cli) resume(ctx context.Context, t target, name string) error {
 	if err != nil {
 		return err
 	}
-	object, err := annotate(ctx, hub, t, key, v1alpha1.SuspendAnnotation, "")
+	object, err := annotate(ctx, hub, t, key, map[string]string{v1alpha1.SuspendAnnotation: "", v1alpha1.ReleaseAnnotation: ""})
 	if err != nil {
 		return err
 	}
@@ -147,9 +190,9 @@ func (c *cli) resume(ctx context.Context, t target, name string) error {
 	return err
 }
 
-// annotate sets one annotation, or takes it away for an empty value, and returns the
+// annotate sets annotations, or takes those with an empty value away, and returns the
 // object as it stands then. Other writers' fields are not touched.
-func annotate(ctx context.Context, hub client.Client, t target, key types.NamespacedName, annotation, value string) (client.Object, error) {
+func annotate(ctx context.Context, hub client.Client, t target, key types.NamespacedName, wanted map[string]string) (client.Object, error) {
 	object := t.create()
 	if err := hub.Get(ctx, key, object); err != nil {
 		return nil, hubError("read "+t.kind+" "+key.String(), err)
@@ -162,9 +205,11 @@ func annotate(ctx context.Context, hub client.Client, t target, key types.Namesp
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[annotation] = value
-	if value == "" {
-		delete(annotations, annotation)
+	for annotation, value := range wanted {
+		annotations[annotation] = value
+		if value == "" {
+			delete(annotations, annotation)
+		}
 	}
 	object.SetAnnotations(annotations)
 	if err := hub.Patch(ctx, object, client.MergeFrom(base), client.FieldOwner("kubectl-addonflow")); err != nil {

@@ -39,7 +39,7 @@ second; where the output is no terminal, every change is one line.`,
 		Example: `  # Where the rollout stands
   addonflow tree hello
   # Look on while it moves
-  kubectl addonflow tree hello -n fleet-system -w`,
+  addonflow tree hello -n fleet-system -w`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,7 +24,25 @@ func (c *cli) planned(ctx context.Context, hub client.Client, r *v1alpha1.AddOnR
 			rolloutKey(key), addonrollout.DefaultParkAfter, addonrollout.DefaultRemovalGrace)
 	}
 	plan, err := c.explain(ctx, hub, key)
+	if missing, ok := errors.AsType[*addonrollout.MissingError](err); ok {
+		c.hintMissing(r, missing)
+		return plan, nil
+	}
 	return plan, hubError("plan "+rolloutKey(key), err)
+}
+
+// hintMissing says what the want of an AddOnRevision holds, and what helps.
+func (c *cli) hintMissing(r *v1alpha1.AddOnRollout, missing *addonrollout.MissingError) {
+	key := client.ObjectKeyFromObject(r)
+	if !missing.Target {
+		c.hint("warning: %s: %s; the clusters that run it are not repaired. They leave it in their turn, with the next content",
+			rolloutKey(key), missing)
+		return
+	}
+	c.hint("warning: %s: %s, the content to reach; nobody is admitted to it, and who runs it keeps it without repair",
+		rolloutKey(key), missing)
+	c.hint("Next: %s reconcile source %s -n %s, which writes it again where Git's newest commit has that content; else restore it, or push a commit with content that is to run",
+		c.name, r.Spec.Target.Source, key.Namespace)
 }
 
 // newWhyCommand is `why`.
@@ -37,8 +56,8 @@ Observes and plans as the operator does, with your own credentials and without
 writing anything.`,
 		Example: `  # Why has cluster eu-west-7 not got the new version yet?
   addonflow why hello eu-west-7
-  # As a kubectl plugin, in another namespace
-  kubectl addonflow why hello eu-west-7 -n fleet-system`,
+  # In another namespace
+  addonflow why hello eu-west-7 -n fleet-system`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.why(cmd.Context(), args[0], args[1]) },
 	}
@@ -104,7 +123,7 @@ func (c *cli) completeClusters(ctx context.Context, name string) ([]cobra.Comple
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	plan, err := c.explain(ctx, hub, key)
-	if err != nil {
+	if _, missing := errors.AsType[*addonrollout.MissingError](err); err != nil && !missing {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	names := make([]cobra.Completion, 0, len(plan.Clusters))

@@ -2,7 +2,11 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +30,8 @@ const (
 // status names; for a rollout that no operator planned yet, the defaults.
 //
 // The error is that of reading, one of rollout.New's, or says that the rollout has
-// no target yet.
+// no target yet. With a *MissingError the plan is good: it says where every cluster
+// stands, and of those that an AddOnRevision is missing for, that they are held.
 func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollout.Plan, error) {
 	var ro v1alpha1.AddOnRollout
 	if err := c.Get(ctx, key, &ro); err != nil {
@@ -57,7 +62,67 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 	if err != nil {
 		return rollout.Plan{}, err
 	}
-	return rollout.New(in)
+	plan, err := rollout.New(in)
+	if err != nil {
+		return rollout.Plan{}, err
+	}
+	return plan, o.nameMissing(ctx, &plan)
+}
+
+// MissingError says which AddOnRevisions a rollout needs and the hub does not have.
+type MissingError struct {
+	// Target: the content to reach is among them, so that nobody is admitted to it.
+	Target bool
+	// Details are, per revision, its name and what is wrong with it, sorted.
+	Details []string
+}
+
+// Error lists the revisions.
+func (e *MissingError) Error() string { return strings.Join(e.Details, "; ") }
+
+// nameMissing says of every cluster that is held at another revision than the target for
+// want of its AddOnRevision which one that is; of the target the plan tells. The error is a *MissingError, or that of reading.
+func (o *observation) nameMissing(ctx context.Context, plan *rollout.Plan) error {
+	digest := o.rollout.Spec.Target.Digest
+	missing := map[string]string{}
+	look := func(digest string) error {
+		switch digest {
+		case "", rollout.Mixed, rollout.Foreign:
+			return nil
+		}
+		_, err := o.revisions.get(ctx, digest)
+		if errors.Is(err, errRevisionMissing) {
+			missing[digest] = err.Error()
+			return nil
+		}
+		return err
+	}
+	if err := look(digest); err != nil {
+		return err
+	}
+	for i := range plan.Clusters {
+		if err := look(plan.Clusters[i].Revision); err != nil {
+			return err
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	for i := range plan.Clusters {
+		c := &plan.Clusters[i]
+		if why := missing[c.Revision]; why != "" && c.Revision != digest {
+			c.Reason = join(c.Reason, "held at what it runs: "+why)
+		}
+	}
+	return &MissingError{Target: missing[digest] != "", Details: slices.Sorted(maps.Values(missing))}
+}
+
+// join puts one reason behind another, of which the first may be empty.
+func join(first, second string) string {
+	if first == "" {
+		return second
+	}
+	return first + "; " + second
 }
 
 // published is what the operator's status says of a flag, usual where it says nothing.

@@ -42,7 +42,7 @@ func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (b
 	if len(list.Items) > 0 {
 		return false, ctrl.Result{}, nil
 	}
-	if left, err := r.takeLeave(ctx, ro); left > 0 || err != nil {
+	if left, err := r.takeLeave(ctx, ro, ro.DeletionTimestamp.Time); left > 0 || err != nil {
 		return true, ctrl.Result{RequeueAfter: left}, err
 	}
 	base := ro.DeepCopy()
@@ -51,21 +51,26 @@ func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (b
 }
 
 // takeLeave delivers what commits are yet to be told of a rollout that ends, and returns
-// how long it is still to be kept for it; 0: no longer. Its ledger goes with it, and
+// how long it is still to be kept for it since it ends; 0: no longer. Its ledger goes with it, and
 // with the last rollout the source, which knows the forge. Beyond forge.LeaveFor the
 // statuses are given up: a forge that is gone for good must not keep anything.
-func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout) (time.Duration, error) {
+func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, since time.Time) (time.Duration, error) {
 	source, err := r.readSource(ctx, ro)
 	if err != nil || source == nil {
 		return 0, err
 	}
 	before := ro.Status.DeepCopy()
 	ledger := r.Desk.Open(ledgerKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitReports)
-	if source.DeletionTimestamp != nil && ro.Status.Target != nil {
-		ledger.End(commitOf(ro.Status.Target.Commit), commitstatus.Error, "ended: its source was deleted")
+	if target := ro.Status.Target; target != nil {
+		switch {
+		case ro.Releasing():
+			ledger.End(commitOf(target.Commit), commitstatus.Error, "ended: the add-on was released")
+		case source.DeletionTimestamp != nil:
+			ledger.End(commitOf(target.Commit), commitstatus.Error, "ended: its source was deleted")
+		}
 	}
 	ledger.Address(ctx, source)
-	left := ro.DeletionTimestamp.Add(forge.LeaveFor).Sub(r.Clock.Now())
+	left := since.Add(forge.LeaveFor).Sub(r.Clock.Now())
 	if !ledger.Owes() || left <= 0 {
 		return 0, nil
 	}

@@ -265,8 +265,9 @@ func (m *member) renderInput() render.Cluster {
 }
 
 // suspended reports whether the rollout is suspended by annotation: by any value but
-// "false", because whoever sets it means to stop something.
+// "false", because whoever sets it means to stop something. A release that is asked for
+// suspends until it is carried out.
 func suspended(ro *v1alpha1.AddOnRollout) bool {
 	value, ok := ro.Annotations[v1alpha1.SuspendAnnotation]
-	return ok && value != "false"
+	return ok && value != "false" || ro.ReleaseRequested()
 }

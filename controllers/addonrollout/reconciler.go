@@ -68,6 +68,7 @@ type Reconciler struct {
 	configs   *configStore
 	probers   *probers
 	rounds    *rounds
+	releases  *releases
 }
 
 // New returns a Reconciler; register it with SetupWithManager.
@@ -95,6 +96,7 @@ func New(o Options) *Reconciler {
 		configs:   newConfigStore(o.Live, func() apimeta.RESTMapper { return o.Client.RESTMapper() }, o.Clock),
 		probers:   newProbers(),
 		rounds:    newRounds(),
+		releases:  newReleases(),
 	}
 }
 
@@ -126,6 +128,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // reconcile is one turn of one rollout.
 func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (ctrl.Result, error) {
+	if ro.Releasing() {
+		if through, result, err := r.release(ctx, ro); through || err != nil {
+			return result, err
+		}
+	}
 	if ro.DeletionTimestamp != nil {
 		if ending, result, err := r.finalize(ctx, ro); ending || err != nil {
 			return result, err
@@ -307,6 +314,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.published.forget(key)
 	r.configs.forget(key)
 	r.rounds.forget(key)
+	r.releases.forget(key)
 	r.foreign.keep(key.Name, nil)
 	r.Desk.Forget(ledgerKey(key))
 }

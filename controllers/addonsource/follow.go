@@ -82,6 +82,9 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if err := p.apply(ctx, todo); err != nil {
 		return err
 	}
+	if err := p.letGo(ctx, todo); err != nil {
+		return err
+	}
 	if err := p.finishRemovals(ctx, todo); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
@@ -97,6 +98,71 @@ var _ = Describe("What leaves Git", func() {
 		Expect(rollout.Spec.Removal).To(BeNil())
 		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(back))
 		Expect(exists(w.cma())).To(BeTrue())
+	})
+
+	It("as an add-on that is released stays, without our marks, whatever is approved", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/README.md": "add-ons"}))
+		w.passes()
+		mca := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.namespace, Name: w.addOn, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
+		}}
+		w.create(mca)
+		rollout := w.rollout()
+		w.read(rollout)
+		rollout.Annotations[v1alpha1.ReleaseAnnotation] = "true"
+		rollout.Finalizers = []string{v1alpha1.Finalizer}
+		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
+
+		w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
+		w.look()
+		w.passes()
+		w.read(rollout)
+		Expect(rollout.Spec.Removal).NotTo(BeNil(), "the rollout is told that its add-on left Git")
+		cma := w.cma()
+		w.read(cma)
+		Expect(cma.Annotations).To(HaveKey(v1alpha1.SourceAnnotation), "nothing is let go of before its clusters are")
+		Expect(exists(w.template())).To(BeTrue())
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(ContainSubstring("is being released"))
+
+		rollout.Finalizers = nil // the clusters were let go of
+		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
+		w.passes()
+		for _, o := range []client.Object{w.cma(), w.template()} {
+			w.read(o)
+			Expect(o.GetLabels()).NotTo(HaveKey(v1alpha1.ManagedByLabel))
+			Expect(o.GetAnnotations()).NotTo(HaveKey(v1alpha1.SourceAnnotation))
+			Expect(o.GetAnnotations()).NotTo(HaveKey(v1alpha1.LifecycleAnnotation))
+		}
+		Expect(exists(mca)).To(BeTrue())
+		Expect(exists(w.rollout())).To(BeFalse())
+		Expect(w.revisions()).To(BeEmpty())
+		Expect(w.source().Status.Inventory).To(BeEmpty())
+
+		Expect(admin.Delete(context.Background(), mca)).To(Succeed())
+		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
+		w.passes()
+		Expect(exists(w.cma())).To(BeTrue(), "it is nobody's any more")
+	})
+
+	It("as a source whose add-on is released lets go of it and goes", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		mca := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
+		w.create(mca)
+		rollout := w.rollout()
+		w.read(rollout)
+		rollout.Annotations[v1alpha1.ReleaseAnnotation] = "true"
+		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
+		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
+		w.pass() // asks for the removal, which the rollout would answer by letting go
+		w.passes()
+		Expect(exists(w.rollout())).To(BeFalse())
+		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
+		Expect(exists(w.cma())).To(BeTrue())
+		Expect(exists(w.template())).To(BeTrue())
+		Expect(exists(mca)).To(BeTrue())
 	})
 
 	It("as a source is held until its add-ons are gone", func() {

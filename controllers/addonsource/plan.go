@@ -49,6 +49,8 @@ type plan struct {
 	addOnObjects []change
 	rollouts     []change
 	leaving      []leaving
+	// released stay on the hub without our marks.
+	released []*unstructured.Unstructured
 	// pruned are deleted, kept are left although they are not declared any more.
 	pruned []*unstructured.Unstructured
 	kept   []objectKey
@@ -170,9 +172,16 @@ func targetOf(addOn render.AddOn, in planInput) v1alpha1.Target {
 
 // addPruning plans what left the commit. What belongs to an add-on that is being
 // removed stays until that is done, and nothing tells which object that is; so
-// everything waits.
+// everything waits. For the same reason everything is let go of with an add-on that is
+// released: what is left behind can be deleted by hand, what is deleted may be missed.
 func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
-	removing := slices.ContainsFunc(t.leaving, leaving.installed)
+	removing := slices.ContainsFunc(t.leaving, func(l leaving) bool { return l.installed() || l.releaseRequested() })
+	released := map[string]bool{}
+	for _, l := range t.leaving {
+		if l.released() {
+			released[l.addOn] = true
+		}
+	}
 	for _, reference := range in.inventory {
 		key := keyOfReference(reference)
 		live := in.seen.live[key]
@@ -180,6 +189,9 @@ func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 			continue
 		}
 		switch {
+		case key.isAddOn() && released[key.Name], !key.isAddOn() && !key.isNamespace() && len(released) > 0:
+			t.released = append(t.released, live)
+			t.inventory = append(t.inventory, reference)
 		case key.isAddOn():
 			t.inventory = append(t.inventory, reference)
 		case in.approved == notApproved || key.isNamespace():

@@ -94,11 +94,13 @@ func (l leaving) left() bool {
 
 // done tells whether the ClusterManagementAddOn may go: the rollout is through, and
 // no ManagedClusterAddOn at all is left, hand-made ones included.
-func (l leaving) done() bool { return l.left() && l.total == 0 }
+func (l leaving) done() bool { return l.left() && l.total == 0 && !l.releaseRequested() }
 
 // note says what the removal waits for, "" when it is over.
 func (l leaving) note() string {
 	switch {
+	case l.releaseRequested():
+		return l.addOn + " left Git and is being released: it stays on its clusters"
 	case !l.installed() && l.left():
 		return ""
 	case l.left() && len(l.handMade) > 0:

@@ -89,7 +89,7 @@ func deleted() predicate.Predicate {
 
 // movedByOthers lets deletions pass, and changes of what we apply, unless it is we
 // who made them. A rollout moves on by its status every second; only the end of a
-// removal matters here.
+// removal or release matters here.
 func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicate.Predicate {
 	ownWrite := func(o client.Object) bool {
 		return r.writes.of(keyOf(o)).resourceVersion == o.GetResourceVersion()
@@ -112,7 +112,13 @@ func moved(before, after client.Object) bool {
 		before.GetLabels()[v1alpha1.ManagedByLabel] != after.GetLabels()[v1alpha1.ManagedByLabel]:
 		return true
 	}
-	return phaseOf(before) != phaseOf(after) && phaseOf(after) == v1alpha1.PhaseRemoved
+	return phaseOf(before) != phaseOf(after) && phaseOf(after) == v1alpha1.PhaseRemoved || !letGoOf(before) && letGoOf(after)
+}
+
+// letGoOf tells whether an object is a rollout whose clusters were let go of.
+func letGoOf(o client.Object) bool {
+	r, ok := o.(*v1alpha1.AddOnRollout)
+	return ok && r.Released()
 }
 
 // phaseOf returns the phase of a rollout, "" of anything else.

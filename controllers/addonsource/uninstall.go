@@ -77,6 +77,9 @@ func (p *pass) withdraw(ctx context.Context) error {
 	if err := p.writeAll(ctx, todo.rollouts); err != nil {
 		return err
 	}
+	if err := p.letGo(ctx, todo); err != nil {
+		return err
+	}
 	if err := p.finishRemovals(ctx, todo); err != nil {
 		return err
 	}

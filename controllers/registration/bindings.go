@@ -39,6 +39,9 @@ func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if left := r.wait(req.Name); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
+	if left, err := releasing(ctx, r.Client, req.Name); left || err != nil {
+		return ctrl.Result{}, err
+	}
 	agents, err := r.agents(ctx, req.Name)
 	if err != nil {
 		return ctrl.Result{}, err

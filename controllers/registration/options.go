@@ -64,6 +64,21 @@ func managed(ctx context.Context, c client.Reader, addOn string) (bool, error) {
 	return len(list.Items) > 0, nil
 }
 
+// releasing reports whether an add-on's rollout is being released: then its bindings are
+// nobody's to write or to remove.
+func releasing(ctx context.Context, c client.Reader, addOn string) (bool, error) {
+	var list v1alpha1.AddOnRolloutList
+	if err := c.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("cannot list rollouts of %s: %w", addOn, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Releasing() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // stateOf says what became of an object that was read.
 func stateOf(obj metav1.Object, err error) (registration.State, error) {
 	switch {

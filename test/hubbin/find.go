@@ -57,9 +57,16 @@ type Assets struct {
 
 // Find returns both binaries, building them if it must. Progress goes to out
 // in lines for a human; ctx ends a download, a build and the wait for another
-// process's build. The error names the command that reproduces the failure.
+// process's build. Outside a clone nothing is built (ErrNoAssets). The error names the command that reproduces the failure.
 func Find(ctx context.Context, out io.Writer) (Assets, error) {
 	root, err := RepositoryRoot()
+	if errors.Is(err, ErrOutsideRepository) {
+		f, err := newOutside(out)
+		if err != nil {
+			return Assets{}, err
+		}
+		return f.outside(ctx)
+	}
 	if err != nil {
 		return Assets{}, err
 	}
@@ -86,11 +93,8 @@ type finder struct {
 }
 
 func (f finder) find(ctx context.Context) (Assets, error) {
-	if dir := f.getenv(assetsVariable); dir != "" {
-		if !complete(dir) {
-			return Assets{}, fmt.Errorf("cannot use %s=%s: %w", assetsVariable, dir, ErrIncomplete)
-		}
-		return assets(dir, assetsVariable), nil
+	if found, named, err := f.named(); named {
+		return found, err
 	}
 	if found, ok, err := f.cached(ctx); err != nil || ok {
 		return found, err
@@ -109,6 +113,18 @@ func (f finder) find(ctx context.Context) (Assets, error) {
 		return found, nil
 	}
 	return f.built(ctx)
+}
+
+// named is the directory of the variable, and whether one is named.
+func (f finder) named() (Assets, bool, error) {
+	dir := f.getenv(assetsVariable)
+	switch {
+	case dir == "":
+		return Assets{}, false, nil
+	case !complete(dir):
+		return Assets{}, true, fmt.Errorf("cannot use %s=%s: %w", assetsVariable, dir, ErrIncomplete)
+	}
+	return assets(dir, assetsVariable), true, nil
 }
 
 // cached looks at what is on disk, without the lock: finished files only ever

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -97,7 +98,8 @@ func versions(ctx context.Context, c client.Client) map[string]string {
 	return out
 }
 
-// handBack gives an add-on back to OCM as docs/migrating.md says, and counts the writes.
+// handBack gives an add-on back to OCM as docs/migrating.md says, from a source that
+// prunes, and counts the writes.
 func handBack(ctx context.Context, w *demo.World, declared []*unstructured.Unstructured) {
 	GinkgoHelper()
 	before := worksOf(ctx, w.Client, "moved")
@@ -105,17 +107,29 @@ func handBack(ctx context.Context, w *demo.World, declared []*unstructured.Unstr
 		GinkgoHelper()
 		Expect(w.Client.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(text)))).To(Succeed())
 	}
-	patch(corpusSource(w), `{"spec":{"suspend":true}}`)
+	By("releasing it, and taking it out of Git")
 	rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "moved"}}
-	patch(rollout, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.SuspendAnnotation))
-	patch(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "moved"}},
-		`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`)
+	patch(rollout, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.ReleaseAnnotation))
+	patch(corpusSource(w), `{"spec":{"prune":true}}`)
+	_, err := w.Repo.Commit("say where it went", map[string]string{"addons/README.md": "OCM runs it"})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = w.Repo.Remove("hand it back", "addons/addon.yaml", "addons/rollout.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	look(ctx, w)
+	Eventually(func() bool {
+		return apierrors.IsNotFound(w.Client.Get(ctx, client.ObjectKeyFromObject(rollout), rollout))
+	}).Should(BeTrue(), "the operator lets go by itself")
+	Expect(written(before, worksOf(ctx, w.Client, "moved"))).To(BeEmpty(), "a release writes no work")
+
+	By("giving it to OCM")
 	apply(ctx, w.Client, declared...)
 	Eventually(func(g Gomega) {
 		var list addonv1alpha1.ManagedClusterAddOnList
 		g.Expect(w.Client.List(ctx, &list, client.MatchingFields{"metadata.name": "moved"})).To(Succeed())
+		g.Expect(list.Items).NotTo(BeEmpty())
 		for i := range list.Items {
 			g.Expect(templateHash(&list.Items[i])).NotTo(BeEmpty(), "OCM reports the template it runs")
+			g.Expect(list.Items[i].Labels).NotTo(HaveKey(v1alpha1.ManagedByLabel))
 		}
 	}).Should(Succeed())
 	Consistently(func(g Gomega) {
@@ -124,9 +138,12 @@ func handBack(ctx context.Context, w *demo.World, declared []*unstructured.Unstr
 		}
 	}, "15s", "1s").Should(Succeed())
 
-	patch(rollout, `{"metadata":{"finalizers":null}}`)
+	By("deleting the source")
 	Expect(w.Client.Delete(ctx, corpusSource(w))).To(Succeed())
-	Expect(client.IgnoreNotFound(w.Client.Delete(ctx, rollout))).To(Succeed())
+	Eventually(func() bool {
+		source := corpusSource(w)
+		return apierrors.IsNotFound(w.Client.Get(ctx, client.ObjectKeyFromObject(source), source))
+	}).Should(BeTrue(), "nothing of it is left to wait for")
 	Consistently(func(g Gomega) {
 		g.Expect(worksOf(ctx, w.Client, "moved")).To(HaveLen(len(before)), "what OCM runs stays")
 	}, "10s", "1s").Should(Succeed())

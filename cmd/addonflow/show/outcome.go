@@ -66,6 +66,33 @@ func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 	}
 }
 
+// Refusal says why a source brings nothing newer than what it applied: it refused the
+// newest commit it looked at, or cannot work before somebody changes something. "" where
+// it goes on by itself.
+func Refusal(s *v1alpha1.AddOnSource) string {
+	c, attempted := s.Status.Conditions, s.Status.LastAttemptedRevision
+	stalled := apimeta.FindStatusCondition(c, meta.StalledCondition)
+	switch {
+	case stalled != nil && stalled.Status == metav1.ConditionTrue && judged(stalled.Reason):
+		return fmt.Sprintf("refused %s: %s", ShortCommit(attempted), FirstLine(stalled.Message))
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		return "is stalled: " + FirstLine(stalled.Message)
+	case attempted != "" && attempted != s.Status.LastAppliedRevision && !apimeta.IsStatusConditionTrue(c, meta.ReconcilingCondition):
+		// Suspended since: the verdict stands, its words are gone.
+		return "refused " + ShortCommit(attempted)
+	}
+	return ""
+}
+
+// judged tells whether a reason is a verdict on a commit.
+func judged(reason string) bool {
+	switch reason {
+	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason:
+		return true
+	}
+	return false
+}
+
 // current tells whether the status is about the spec as it stands.
 func current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation {

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// newReleaseCommand is `release`.
+func newReleaseCommand(c *cli) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "release ROLLOUT",
+		Short: "Hand an add-on back: let go of it, and remove it from no cluster",
+		Long: `Hand an add-on back: let go of it, and remove it from no cluster.
+
+The annotation ` + v1alpha1.ReleaseAnnotation + ` suspends the rollout. Once the add-on has left
+Git, or its source is deleted, the operator lets go of it instead of removing it: it
+writes no work and deletes nothing, takes its marks and finalizers off what it applied,
+and deletes the AddOnRollout. Until then "resume" takes it back.`,
+		Example: `  # Before the add-on is taken out of Git
+  addonflow release hello
+  # The same with kubectl
+  kubectl annotate addonrollout hello ` + v1alpha1.ReleaseAnnotation + `=true`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.release(cmd.Context(), args[0]) },
+	})
+}
+
+// release sets the annotation, and says what the release waits for.
+func (c *cli) release(ctx context.Context, name string) error {
+	hub, key, err := c.open(name)
+	if err != nil {
+		return err
+	}
+	object, err := annotate(ctx, hub, rolloutTarget(), key, map[string]string{v1alpha1.ReleaseAnnotation: "true"})
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(c.Out, "rollout %s: release requested\n", key); err != nil {
+		return err
+	}
+	if r, ok := object.(*v1alpha1.AddOnRollout); ok {
+		c.hintRelease(key, r)
+	}
+	return nil
+}
+
+// hintRelease says what comes next.
+func (c *cli) hintRelease(key types.NamespacedName, r *v1alpha1.AddOnRollout) {
+	if n := r.Status.Counts; n.Updated < n.Total {
+		c.hint("warning: %d of %d clusters run the newest content; whoever runs the add-on next decides when the others follow", n.Updated, n.Total)
+	}
+	switch {
+	case r.Releasing():
+		c.hint("Next: nothing; the add-on has left Git, and is let go of now")
+	case r.Spec.Target == nil:
+		c.hint("Next: %s resume rollout %s -n %s; no source has declared this add-on yet", c.name, key.Name, key.Namespace)
+	default:
+		c.hint("Next: take the add-on out of Git, or delete source %s if it is the last one. Taken back until then by: %s resume rollout %s -n %s",
+			r.Spec.Target.Source, c.name, key.Name, key.Namespace)
+	}
+}

@@ -1,0 +1,55 @@
+package addonrollout
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// TestExplainNamesMissingRevisions: what is missing is said of whom it holds, and
+// everybody else is still explained.
+func TestExplainNamesMissingRevisions(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason  string
+		target  bool
+		c1, c2  string // what is said of them
+		stateC1 rollout.State
+	}{
+		"Target": {"who is there keeps it, who waits is not moved", true, "", "revision %s is missing: nobody is admitted", rollout.Progressing},
+		"Old":    {"who waits at what is gone is not repaired", false, "", "held at what it runs: revision is missing: %s", rollout.Progressing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.oneByOne()
+			first := s.target("v1")
+			s.settle()
+			second := s.target("v2")
+			s.turns(2) // c1 is in flight
+			gone := s.revision(first)
+			if c.target {
+				gone = s.revision(second)
+			}
+			s.delete(gone)
+			plan, err := Explain(t.Context(), s.hub, s.key)
+			missing, ok := errors.AsType[*MissingError](err)
+			if !ok || missing.Target != c.target || !slices.Equal(missing.Details, []string{"revision is missing: " + gone.Name}) {
+				t.Fatalf("%s: got %+v, error %v", c.reason, missing, err)
+			}
+			for cluster, want := range map[string]string{"c1": c.c1, "c2": c.c2} {
+				p, _ := plan.Why(cluster)
+				want = strings.ReplaceAll(want, "%s", gone.Name)
+				if !strings.HasSuffix(p.Reason, want) || want == "" && strings.Contains(p.Reason, "missing") {
+					t.Errorf("%s: %s is said to be %s: %q, want %q", c.reason, cluster, p.State, p.Reason, want)
+				}
+			}
+			if p, _ := plan.Why("c1"); p.State != c.stateC1 || p.Stage != "everyone" {
+				t.Errorf("c1 is still explained: got %+v", p)
+			}
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package addonrollout
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render"
+)
+
+// release lets go of the clusters of an add-on that the user wants back (decision 36):
+// no work is written and nothing is deleted. Our label and the finalizers of hooks and
+// hosted mode come off the ManagedClusterAddOns and the label off the agents' bindings,
+// so that whatever comes of the rollout takes none of them away; last our finalizer, by
+// which the source knows that the rest is its own to let go of. It reports whether there
+// is nothing else to do for the rollout in this turn.
+//
+// A ManagedClusterAddOn that is being deleted comes first: its hooks run as ever, and
+// the rollout goes on, suspended, until it is gone.
+func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
+	if ro.Released() {
+		return true, ctrl.Result{}, nil
+	}
+	var addOns addonv1alpha1.ManagedClusterAddOnList
+	if err := r.Live.List(ctx, &addOns, client.MatchingFields{indexName: ro.Name}); err != nil {
+		return false, ctrl.Result{}, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", ro.Name, err)
+	}
+	for i := range addOns.Items {
+		if addOns.Items[i].DeletionTimestamp != nil {
+			return false, ctrl.Result{}, nil
+		}
+	}
+	if err := r.letGoOfAddOns(ctx, addOns.Items); err != nil {
+		return true, ctrl.Result{}, err
+	}
+	if err := r.letGoOfBindings(ctx, ro.Name); err != nil {
+		return true, ctrl.Result{}, err
+	}
+	since := r.releases.since(client.ObjectKeyFromObject(ro), r.Clock.Now())
+	if left, err := r.takeLeave(ctx, ro, since); left > 0 || err != nil {
+		return true, ctrl.Result{RequeueAfter: left}, err
+	}
+	base := ro.DeepCopy()
+	controllerutil.RemoveFinalizer(ro, v1alpha1.Finalizer)
+	if err := r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return true, ctrl.Result{}, err
+	}
+	r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.ReleasedReason, "Let go of %s on %d clusters, where it goes on running", ro.Name, len(addOns.Items))
+	return true, ctrl.Result{}, nil
+}
+
+// letGoOfAddOns takes off ManagedClusterAddOns what is ours on them, one write each.
+func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.ManagedClusterAddOn) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(r.Workers)
+	for i := range addOns {
+		group.Go(func() error {
+			before := &addOns[i]
+			after := before.DeepCopy()
+			delete(after.Labels, v1alpha1.ManagedByLabel)
+			after.Finalizers = render.WithoutFinalizers(after.Finalizers, nil)
+			if maps.Equal(after.Labels, before.Labels) && len(after.Finalizers) == len(before.Finalizers) {
+				return nil
+			}
+			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+			if err := r.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("cannot let go of the add-on on cluster %s: %w", before.Namespace, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// letGoOfBindings takes our label off the roles that the add-on's agents have.
+func (r *Reconciler) letGoOfBindings(ctx context.Context, addOn string) error {
+	var list rbacv1.RoleBindingList
+	ours := client.MatchingLabels{addOnNameLabel: addOn, v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}
+	if err := r.Client.List(ctx, &list, ours); err != nil {
+		return fmt.Errorf("cannot list role bindings of %s: %w", addOn, err)
+	}
+	for i := range list.Items {
+		before := &list.Items[i]
+		if !registration.Ours(before) {
+			continue
+		}
+		after := before.DeepCopy()
+		delete(after.Labels, v1alpha1.ManagedByLabel)
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cannot let go of role binding %s/%s: %w", before.Namespace, before.Name, err)
+		}
+	}
+	return nil
+}
+
+// releases remembers when this process began to release a rollout. A new process begins
+// anew, which keeps a rollout for its commit statuses once more as long at most.
+type releases struct {
+	mu    sync.Mutex
+	began map[client.ObjectKey]time.Time
+}
+
+func newReleases() *releases { return &releases{began: map[client.ObjectKey]time.Time{}} }
+
+// since returns when the release of a rollout began; now if it begins now.
+func (s *releases) since(key client.ObjectKey, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.began[key]; !ok {
+		s.began[key] = now
+	}
+	return s.began[key]
+}
+
+func (s *releases) forget(key client.ObjectKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.began, key)
+}
