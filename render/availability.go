@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -89,6 +90,9 @@ func (p Prober) probed(addOn string, parts []*workv1.ManifestWork) Availability 
 				all.add(a.probe(work))
 			}
 		}
+		if work.Annotations[v1alpha1.DigestAnnotation] == "" {
+			p.probeTakenOver(work, &all)
+		}
 		p.probeChecks(work, &all)
 	}
 	switch {
@@ -130,6 +134,33 @@ func (p Prober) probeChecks(work *workv1.ManifestWork, all *probe) {
 			}
 			all.add(one)
 		}
+	}
+}
+
+// wellKnown are the names of OCM's well-known status for what a probe reads.
+var wellKnown = map[string]map[string]string{
+	deploymentsResource: {"Replicas": valueDesired, "ReadyReplicas": valueReady},
+	daemonSetsResource:  {"DesiredNumberScheduled": valueDesired, "NumberReady": valueReady},
+}
+
+// probeTakenOver adds what a work that OCM wrote says about its workloads, by the rules
+// that OCM gave it. It has ours with the next content.
+func (p Prober) probeTakenOver(work *workv1.ManifestWork, all *probe) {
+	for _, id := range identitiesOf(work) {
+		a := ask{id: id.resource()}
+		rules := effectOn(a.id, work.Spec.ManifestConfigs).FeedbackRules
+		if wellKnown[a.id.Resource] == nil || !p.probes(a) ||
+			!slices.ContainsFunc(rules, func(r workv1.FeedbackRule) bool { return r.Type == workv1.WellKnownStatusType }) {
+			continue
+		}
+		var said values
+		reported, _ := valuesOf(work, a.id)
+		for _, v := range reported {
+			if name := wellKnown[a.id.Resource][v.Name]; name != "" {
+				said = append(said, workv1.FeedbackValue{Name: name, Value: v.Value})
+			}
+		}
+		all.add(a.probePods(said, ""))
 	}
 }
 

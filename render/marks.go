@@ -39,9 +39,12 @@ func marksOf(objects []object) (string, error) {
 }
 
 // compareMarked compares with a work of ours that carries other marks: another version
-// of the operator wrote it, or somebody took the annotation away. Its content alone
-// counts; the marks come with the next content.
+// of the operator wrote it. Its content alone counts; the marks come with the next
+// content. Every version names its marks, so that one without a name was tampered with.
 func compareMarked(desired, existing *workv1.ManifestWork) Difference {
+	if existing.Annotations[MarksAnnotation] == "" {
+		return Different
+	}
 	for _, key := range []string{v1alpha1.DigestAnnotation, v1alpha1.RevisionAnnotation, v1alpha1.SourceAnnotation, PartsAnnotation} {
 		if existing.Annotations[key] != desired.Annotations[key] {
 			return Different

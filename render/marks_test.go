@@ -34,7 +34,7 @@ func TestMarksOfAnotherVersionAreNoDrift(t *testing.T) {
 		want   Difference
 	}{
 		"other rules":   {"come with the next content", func(*workv1.ManifestWork) {}, MarksOutdated},
-		"marks unnamed": {"and so they do where no version is told", func(w *workv1.ManifestWork) { delete(w.Annotations, MarksAnnotation) }, MarksOutdated},
+		"marks unnamed": {"every version names its marks: somebody took the name away", func(w *workv1.ManifestWork) { delete(w.Annotations, MarksAnnotation) }, Different},
 		"other mark": {"on a workload", func(w *workv1.ManifestWork) {
 			edit(w, `"addonflow.io/digest":`, `"addonflow.io/former":"x","addonflow.io/digest":`)
 		}, MarksOutdated},

@@ -44,6 +44,8 @@ type move struct {
 	refused bool
 	// reverting says that the revision had succeeded here before.
 	reverting bool
+	// adopted says that OCM's addon-manager had deployed it.
+	adopted bool
 	// reason in words, for a failure.
 	reason string
 	// rendered is what the cluster is to run.
@@ -80,7 +82,7 @@ func (m move) done() move {
 // of it; a third call with the same facts changes nothing (Cost-1).
 func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.Time) (addonv1alpha1.ManagedClusterAddOnStatus, bool) {
 	next := *current.Status.DeepCopy()
-	fresh := neverApplied(current.Status.ConfigReferences)
+	fresh := m.adopted || neverApplied(current.Status.ConfigReferences)
 	settled := m.state == moveDone && appliedAlready(current.Status.ConfigReferences, m)
 
 	next.ConfigReferences = configReferences(current.Status.ConfigReferences, m)

@@ -203,6 +203,8 @@ func (d *round) bring(ctx context.Context, m *member, p *rollout.ClusterPlan, ad
 		return d.hinder(ctx, addOn, *m.refused)
 	case m.hosting.problem() != "":
 		return d.writeValidity(ctx, m, addOn)
+	case p.Revision == rollout.Foreign:
+		return d.adopt(ctx, m, p, addOn)
 	case !movable(p) && d.waits(p):
 		return d.await(ctx, addOn)
 	case !movable(p):

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -72,17 +74,16 @@ func TestMarksThatVerificationNeedsAreWrittenInFlight(t *testing.T) {
 	}
 }
 
-// DESIGN section 6: equal content writes no work, and the marks come with the next.
-func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
-	digest := s.target("v1")
-	s.settle()
+// asOCMLeftIt makes everything as OCM's addon-manager left it when it was taken over: works
+// without any mark of ours, and a rollout that never was.
+func (s *scene) asOCMLeftIt() {
+	s.t.Helper()
 	s.remark(func(w *workv1.ManifestWork) {
 		mark := []byte(`"annotations":{"addonflow.io/digest":"` + w.Annotations[v1alpha1.DigestAnnotation] + `"},`)
 		raw := w.Spec.Workload.Manifests[0].Raw
 		w.Spec.Workload.Manifests[0].Raw = bytes.Replace(raw, mark, nil, 1)
 		if len(raw) == len(w.Spec.Workload.Manifests[0].Raw) {
-			t.Fatalf("%s has no %s", raw, mark)
+			s.t.Fatalf("%s has no %s", raw, mark)
 		}
 		for key := range w.Annotations {
 			if key != workv1.ManifestConfigSpecHashAnnotationKey {
@@ -95,9 +96,17 @@ func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
 	})
 	ro := s.rollout()
 	ro.Status = v1alpha1.AddOnRolloutStatus{} // as in a take-over: nothing was ever rolled out here
-	if err := s.hub.Status().Update(t.Context(), ro); err != nil {
-		t.Fatal(err)
+	if err := s.hub.Status().Update(s.t.Context(), ro); err != nil {
+		s.t.Fatal(err)
 	}
+}
+
+// DESIGN section 6: equal content writes no work, and the marks come with the next.
+func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	digest := s.target("v1")
+	s.settle()
+	s.asOCMLeftIt()
 	before := s.versions()
 	s.restart()
 	s.turns(3)
@@ -115,5 +124,82 @@ func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
 		if w.Annotations[render.MarksAnnotation] == "" {
 			t.Errorf("%s is moved with our marks", name)
 		}
+	}
+}
+
+// Rows 11, 41 and 77: of a cluster that is taken over with equal content its add-on's status
+// is kept, with one write, and no work is written.
+func TestTakenOverClusterHasAStatus(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	s.settle()
+	s.asOCMLeftIt()
+	ready := func(n int64) {
+		w := s.works()["c1"]
+		w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+			ResourceIdentifier: workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "agents", Name: "hello"},
+			FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}},
+		}}
+		s.update(w)
+		w.Status = runningStatus(w)
+		one := int64(1)
+		w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = []workv1.FeedbackValue{
+			{Name: "Replicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &one}},
+			{Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &n}},
+		}
+		if err := s.hub.Status().Update(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready(1)
+	left := s.addOn("c1")
+	left.Status = addonv1alpha1.ManagedClusterAddOnStatus{ConfigReferences: []addonv1alpha1.ConfigReference{{
+		ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addontemplates"},
+		ConfigReferent:      addonv1alpha1.ConfigReferent{Name: "hello"},
+		DesiredConfig:       &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Name: "hello"}},
+		LastAppliedConfig:   &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Name: "hello"}, SpecHash: "hash-v1"},
+	}}}
+	if err := s.hub.Status().Update(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	version := s.versions()["c1"]
+	s.restart()
+	s.turns(3)
+	said := func(kind string) string {
+		c := apimeta.FindStatusCondition(s.addOn("c1").Status.Conditions, kind)
+		if c == nil {
+			return ""
+		}
+		return string(c.Status) + " " + c.Reason
+	}
+	for kind, want := range map[string]string{
+		"Configured": "True ConfigurationsConfigured", "Progressing": "False InstallSucceed",
+		"Available": "True ProbeAvailable", "ManifestApplied": "True AddonManifestApplied",
+	} {
+		if got := said(kind); got != want {
+			t.Errorf("%s is %q, want %q", kind, got, want)
+		}
+	}
+	status := s.addOn("c1").Status
+	if r := status.ConfigReferences; len(r) != 1 || r[0].LastAppliedConfig == nil || r[0].LastAppliedConfig.SpecHash != "" {
+		t.Errorf("the template's hash stays hidden, on both sides: %+v", r)
+	}
+	if status.HealthCheck.Mode != addonv1alpha1.HealthCheckModeCustomized {
+		t.Errorf("who says how it is: %q", status.HealthCheck.Mode)
+	}
+	rest := s.addOn("c1").ResourceVersion
+	s.turns(3)
+	s.restart()
+	s.turns(3)
+	if s.addOn("c1").ResourceVersion != rest {
+		t.Error("it was written at rest")
+	}
+	if got := s.versions()["c1"]; got != version {
+		t.Errorf("the work was written: version %s, then %s", version, got)
+	}
+	ready(0)
+	s.turns(2)
+	if got := said("Available"); got != "False ProbeUnavailable" {
+		t.Errorf("whose pods are gone is not available: %q", got)
 	}
 }
