@@ -46,8 +46,11 @@ func bounded(text string) string {
 	return string([]rune(text)[:reasonLimit-3]) + "..."
 }
 
-// clock is a time of day as texts show it, rounded up to the minute, with the date
-// where it is not today.
+// Clock is a time of day as every text shows it, rounded up to the minute, with the date
+// where it is not that of now. Whoever shows a time of a plan uses it, so that one time
+// is not told as two.
+func Clock(t, now time.Time) string { return clock(t, now) }
+
 func clock(t, now time.Time) string {
 	t = roundUp(t, time.Minute)
 	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {

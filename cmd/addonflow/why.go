@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,6 +96,8 @@ func (c *cli) why(ctx context.Context, name, cluster string) error {
 // reasonLine says where a cluster is and why, such as
 //
 //	c07: Waiting in stage everyone: stage canary is not complete (1/2)
+//
+// Until when it soaks is part of the reason, in the words of the status.
 func reasonLine(c show.Cluster) string {
 	var b strings.Builder
 	b.WriteString(c.Cluster + ": " + c.State)
@@ -107,11 +110,8 @@ func reasonLine(c show.Cluster) string {
 	if c.Reason != "" {
 		b.WriteString(": " + c.Reason)
 	}
-	if c.SoakingUntil != nil {
-		b.WriteString(", soaking until " + c.SoakingUntil.Format("15:04:05 MST"))
-	}
 	if c.Deadline != nil {
-		b.WriteString(", deadline " + c.Deadline.Format("15:04:05 MST"))
+		b.WriteString(", deadline " + rollout.Clock(*c.Deadline, time.Now()))
 	}
 	return b.String()
 }

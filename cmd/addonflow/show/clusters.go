@@ -122,5 +122,5 @@ func clock(t *time.Time) string {
 	if t == nil {
 		return none
 	}
-	return t.Format("15:04:05 MST")
+	return rollout.Clock(*t, *t)
 }

@@ -255,7 +255,7 @@ func TestTables(t *testing.T) {
 			"[hello-1111111111 hello 2m ago 60m " + digestOf("1") + "]", "[  – – ]",
 		}},
 		"Clusters": {ClustersTable(cluster, stranger), []string{
-			"[eu-01 hello canary Soaking hello-2222222222 soaks 14:30:00 UTC –]",
+			"[eu-01 hello canary Soaking hello-2222222222 soaks 14:30 UTC –]",
 			"[us-01 hello – Unstaged foreign – – –]",
 		}},
 	} {

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Until when a cluster soaks is told once, and as the status tells it.
+func TestWhyTellsOneSoak(t *testing.T) {
+	until := time.Now().UTC().Truncate(time.Minute).Add(-time.Second)
+	text := "soaking until " + rollout.Clock(until, time.Now())
+	got := reasonLine(show.Cluster{Cluster: "c1", State: "Soaking", Stage: "canary", Reason: text, SoakingUntil: &until})
+	if want := "c1: Soaking in stage canary: " + text; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
