@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -123,7 +122,7 @@ func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil:
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+	case fleeting(err):
 		// Somebody was faster, or the cluster is going: look again, at what is there.
 		d.addOns.forget(client.ObjectKey{Namespace: m.name, Name: d.o.rollout.Name})
 		for _, w := range slices.Concat(m.works, m.hooks) {
@@ -441,12 +440,7 @@ func (d *round) sourceName() string {
 func (d *round) writeWork(ctx context.Context, m *member, p *rollout.ClusterPlan, desired *workv1.ManifestWork) (bool, error) {
 	existing := m.work(client.ObjectKeyFromObject(desired))
 	if existing == nil {
-		if err := d.Client.Create(ctx, desired); err != nil {
-			return true, fmt.Errorf("cannot create work %s: %w", desired.Name, err)
-		}
-		d.works.create(desired)
-		d.madeNew()
-		return true, nil
+		return true, d.createWork(ctx, desired)
 	}
 	switch render.Compare(desired, existing) {
 	case render.Same, render.MarksOutdated:
@@ -457,11 +451,7 @@ func (d *round) writeWork(ctx context.Context, m *member, p *rollout.ClusterPlan
 		}
 	case render.Different:
 	}
-	if err := d.Client.Update(ctx, desired); err != nil {
-		return true, fmt.Errorf("cannot update work %s: %w", desired.Name, err)
-	}
-	d.works.put(desired)
-	return true, nil
+	return true, d.updateWork(ctx, desired)
 }
 
 // removeWorks deletes works that hold nothing any more.

@@ -253,10 +253,9 @@ func (d *round) writeHooks(ctx context.Context, m *member, dep *departure) error
 			h.wanted = false // a finalizer of content before this one, which has no such hook
 			continue
 		}
-		if err := d.Client.Create(ctx, works[i]); err != nil {
-			return fmt.Errorf("cannot create work %s: %w", name, err)
+		if err := d.createWork(ctx, works[i]); err != nil {
+			return err
 		}
-		d.works.create(works[i])
 		h.work, h.said = works[i], render.ObserveHook(works[i])
 	}
 	return nil

@@ -2,7 +2,7 @@
 // faster than its policy allows, and reports what is true.
 //
 //	observe  reads: placements, ManagedClusterAddOns, works, clusters, revisions
-//	plan     pure: rollout.New decides, mca.go and works.go say what to write
+//	plan     pure: rollout.New decides who moves; render and addon_status.go say what is written
 //	apply    writes: ledger first, then ManagedClusterAddOns and works
 //	report   events and commit statuses, after the status they speak of
 //

@@ -159,6 +159,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	if err := r.reserve(ctx, o, t); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.announce(ro, t)
 	wrote := applied{skipped: true}
 	if len(t.plan.Clusters) > 0 || t.err == nil {
 		if wrote, err = r.apply(ctx, o, t.plan, now); err != nil {
@@ -212,7 +213,7 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	}
 	if t.err != nil && t.before.Target == nil {
 		// Nothing was planned: the status stays empty, so that it is rebuilt yet.
-		next.Target, next.TargetSince = nil, nil
+		next.Target, next.TargetSince, next.History = nil, nil, t.before.History
 	}
 	t.next = next
 	t.ledger = r.openLedger(o, &t)

@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -155,12 +156,11 @@ func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout)
 	return nil
 }
 
-// report sends events and commit statuses for the status that was just written, and
-// says when to look again.
+// report sends commit statuses for the status that was just written, and says when to
+// look again.
 func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time) (ctrl.Result, error) {
 	ro := o.rollout
 	r.gauges.set(ro)
-	r.announce(ro, t)
 	after := t.ledger.Deliver()
 	if !t.plan.RecheckAt.IsZero() {
 		after = sooner(after, max(t.plan.RecheckAt.Sub(now), r.Pace))
@@ -178,6 +178,9 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 		after = sooner(after, configRetry)
 	}
 	after = sooner(after, againAfter(wrote.troubles))
+	if errors.Is(t.err, errOwnership) {
+		after = sooner(after, ownerAgain)
+	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
@@ -191,6 +194,10 @@ func sooner(a, b time.Duration) time.Duration {
 	}
 	return min(a, b)
 }
+
+// ownerAgain is how long whose the add-on is goes without a look while another source
+// has it: nothing wakes a rollout when that ends.
+const ownerAgain = time.Minute
 
 // retryAfter is how long after a failed write it is tried again.
 const retryAfter = 15 * time.Second
@@ -228,7 +235,9 @@ func named(clusters []v1alpha1.ClusterReason) string {
 	return fmt.Sprintf("%d clusters: %s", len(sorted), strings.Join(parts, "; "))
 }
 
-// announce sends an event for what happened: a new target, and the end of a rollout.
+// announce sends an event for what happened: a new target, and the end of a rollout. It
+// is called right after the status was written, since what it tells apart is gone with the
+// turn, however that ends.
 func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, t turn) {
 	target := ro.Status.Target
 	if target == nil {

@@ -1,0 +1,164 @@
+package addonrollout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// A client decodes the hub's answer into what it sent. Objects that are the same on every
+// cluster share their bytes: an admission webhook that changes the first work must not
+// change what the others are given.
+func TestAnswerChangesNobodyElsesWork(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		work, ok := obj.(*workv1.ManifestWork)
+		if !ok {
+			return c.Create(ctx, obj, opts...)
+		}
+		stored := work.DeepCopy()
+		if err := c.Create(ctx, stored, opts...); err != nil {
+			return err
+		}
+		answer, err := json.Marshal(stored)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(bytes.ReplaceAll(answer, []byte("declared"), []byte("admitted")), work)
+	}}, "c1", "c2", "c3")
+	content := contentAt("v1")
+	workload := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any) //nolint:forcetypeassert // written so above
+	workload["manifests"] = append(workload["manifests"].([]any), map[string]any{                    //nolint:forcetypeassert // likewise
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "hello", "namespace": "agents"},
+		"data": map[string]any{"text": "declared"},
+	})
+	s.reconciler.Workers = 1
+	s.targetOf(content, "v1")
+	s.turns(3)
+	works := s.works()
+	if len(works) != 3 {
+		t.Fatalf("%d works, want 3", len(works))
+	}
+	for cluster, work := range works {
+		if raw := string(work.Spec.Workload.Manifests[1].Raw); !strings.Contains(raw, "declared") {
+			t.Errorf("%s was given what the hub answered about another cluster: %s", cluster, raw)
+		}
+	}
+}
+
+// A cluster whose namespace does not exist, such as one with a dot in its name, is said to
+// be in trouble and tried again in a while, not once a second; the others go on.
+func TestClusterWithoutNamespaceIsTriedAgainInAWhile(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if _, ok := obj.(*addonv1alpha1.ManagedClusterAddOn); ok && obj.GetNamespace() == "c.1" {
+			return apierrors.NewNotFound(corev1.Resource("namespaces"), obj.GetNamespace())
+		}
+		return c.Create(ctx, obj, opts...)
+	}}, "c.1", "c2")
+	s.target("v1")
+	ro := s.rollout()
+	ro.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
+	s.update(ro)
+	for range 6 {
+		s.settleOnce()
+	}
+	if after := s.turn().RequeueAfter; after != retryAfter {
+		t.Errorf("it is looked at again after %s, want %s", after, retryAfter)
+	}
+	if got := s.troubled(); !strings.Contains(got, "c.1: cannot install: ") {
+		t.Errorf("it is said what is missing: %q", got)
+	}
+	if got := s.rollout().Status.LastHandledReconcileAt; got != "now" {
+		t.Errorf("the request is done: %q", got)
+	}
+	if s.works()["c2"] == nil {
+		t.Error("the other cluster has nothing")
+	}
+}
+
+// A work that lost OCM's label is shown by no watch. That is said, and tried again in a
+// while; with the label back all is well.
+func TestWorkWithoutItsLabelIsSaid(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	work := s.works()["c1"]
+	delete(work.Labels, addOnNameLabel)
+	s.update(work)
+	s.turns(3)
+	if after := s.turn().RequeueAfter; after < retryAfter {
+		t.Errorf("it is looked at again after %s, want %s", after, retryAfter)
+	}
+	if got := s.troubled(); !strings.Contains(got, "c1: cannot create work addon-hello-deploy-0: ") || !strings.Contains(got, addOnNameLabel) {
+		t.Errorf("it is said what is wrong: %q", got)
+	}
+	work = s.works()["c1"]
+	work.Labels[addOnNameLabel] = "hello"
+	s.update(work)
+	s.settle()
+	if got := s.troubled(); got != "" {
+		t.Errorf("all is well again, not %q", got)
+	}
+}
+
+// What cannot be planned leaves an empty status empty: no history of rollouts that never
+// began, and no write at each look.
+func TestNothingPlannedWritesNoHistory(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	cma := &addonv1alpha1.ClusterManagementAddOn{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "hello"}, cma); err != nil {
+		t.Fatal(err)
+	}
+	cma.Annotations = map[string]string{v1alpha1.SourceAnnotation: "other/source"}
+	s.update(cma)
+	s.target("v1")
+	s.turns(2)
+	before := s.rollout()
+	if after := s.turn().RequeueAfter; after != ownerAgain {
+		t.Errorf("whose the add-on is, is looked at again after %s, want %s", after, ownerAgain)
+	}
+	s.turns(2)
+	if got := s.rollout(); got.ResourceVersion != before.ResourceVersion || len(got.Status.History) > 0 {
+		t.Errorf("nothing changed, and it was written: %+v", got.Status.History)
+	}
+	cma.Annotations = nil
+	s.update(cma)
+	s.settle()
+}
+
+// An event is about a status that was written; what fails after that write loses none.
+func TestEventsOutliveAConflict(t *testing.T) {
+	writes := 0
+	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+		if _, ok := obj.(*v1alpha1.AddOnRollout); ok {
+			if writes++; writes == 2 {
+				return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("addonrollouts").GroupResource(), obj.GetName(), nil)
+			}
+		}
+		return c.SubResource(kind).Update(ctx, obj, opts...)
+	}}, "c1")
+	s.target("v1")
+	ro := s.rollout()
+	ro.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"} // its end is the second write
+	s.update(ro)
+	s.settle()
+	close(s.events.Events)
+	var said []string
+	for event := range s.events.Events {
+		said = append(said, event)
+	}
+	if text := strings.Join(said, "\n"); !strings.Contains(text, "Started rolling out") {
+		t.Errorf("no event says that it began:\n%s", text)
+	}
+}
