@@ -45,7 +45,7 @@ hub: ## Find or build kube-apiserver and etcd for tests, demo and bench
 .PHONY: ocm
 ocm: ## Build OCM's own programs, which test/ocm runs beside AddonFlow
 	$(SAY) "ocm: OCM's addon-manager, placement controller and work agent (about three minutes on two cores, once)"
-	@go run ./test/hubbin/cmd/ocmbin
+	@go run ./test/hubbin/cmd/hubbin ocm
 
 .PHONY: tools
 tools: ## Build controller-gen and golangci-lint into bin/tools

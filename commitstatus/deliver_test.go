@@ -9,32 +9,16 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/test/forge"
 )
 
-// steppedClock is a clock that moves when it is told to.
-type steppedClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *steppedClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *steppedClock) step(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // controller keeps ledgers as a reconciler does, one reconcile at a time.
 type controller struct {
 	t         *testing.T
-	clock     *steppedClock
+	clock     *clocktesting.FakeClock
 	deliverer *commitstatus.Deliverer
 	client    commitstatus.Forge
 	ledgers   map[string][]commitstatus.Report
@@ -52,7 +36,7 @@ func newController(t *testing.T, f *forge.Forge, config commitstatus.DelivererCo
 		t.Cleanup(func() { _ = f.Close() })
 	}
 	c := &controller{
-		t: t, clock: &steppedClock{now: now}, client: dial(t, commitstatus.ProviderGitea, f.Address("fleet/addons")),
+		t: t, clock: clocktesting.NewFakeClock(now), client: dial(t, commitstatus.ProviderGitea, f.Address("fleet/addons")),
 		ledgers: map[string][]commitstatus.Report{}, events: make(chan string, 10_000),
 	}
 	f.SetClock(c.clock.Now)
@@ -147,7 +131,7 @@ func TestDeliverAStory(t *testing.T) {
 	c.want("k", say(commitstatus.Pending, "canary 0/2"), 0)
 	c.until("first pending", c.told("k"))
 	c.want("k", say(commitstatus.Pending, "canary 1/2"), 50)
-	c.clock.step(30 * time.Second)
+	c.clock.Step(30 * time.Second)
 	c.reconcile("k", slices.Clone)
 	c.until("progress", c.told("k"))
 	c.want("k", say(commitstatus.Failure, "canary failed: eu-1"), 50)
@@ -172,7 +156,7 @@ func TestOutageLosesNothing(t *testing.T) {
 	if err := f.Up(); err != nil {
 		t.Fatal(err)
 	}
-	c.clock.step(10 * time.Second)
+	c.clock.Step(10 * time.Second)
 	c.reconcile("k", slices.Clone)
 	c.until("both verdicts", c.told("k"))
 	same(t, f, "failure canary failed: eu-1", "success 2 of 2 (attempt 2)")
@@ -186,7 +170,7 @@ func TestLostAnswersAreNotRepeated(t *testing.T) {
 			f.Set(forge.Fault{Kind: kind, Times: 1, PostsOnly: true})
 			c.want("k", say(commitstatus.Success, "2 of 2"), 100)
 			c.until("a failed try", func() bool { return c.ledgers["k"][0].FailedTries > 0 })
-			c.clock.step(10 * time.Second)
+			c.clock.Step(10 * time.Second)
 			c.reconcile("k", slices.Clone)
 			c.until("the verdict", c.told("k"))
 			same(t, f, "success 2 of 2")
@@ -233,7 +217,7 @@ func TestRateLimitIsForEveryone(t *testing.T) {
 		t.Errorf("%d requests against a limit", got)
 	}
 	f.Set(forge.Fault{})
-	c.clock.step(time.Minute)
+	c.clock.Step(time.Minute)
 	c.reconcile("k", slices.Clone)
 	c.until("all told", c.told("k"))
 	keepsPromises(t, f)
@@ -299,7 +283,7 @@ func TestManyKeysAtOnce(t *testing.T) {
 			}
 			// Time passes only where nothing but time is waited for.
 			if due, wait := commitstatus.Next(c.ledgers[key], c.clock.Now()); len(due) == 0 {
-				c.clock.step(wait)
+				c.clock.Step(wait)
 			}
 			c.reconcile(key, slices.Clone)
 			return false

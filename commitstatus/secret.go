@@ -1,26 +1,9 @@
 package commitstatus
 
-import "fmt"
+import "github.com/addonflow/addonflow/api/secret"
 
-// redacted stands for every secret, whatever prints it.
-const redacted = "[redacted]"
+// Secret is a credential, which shows in nothing that is printed.
+type Secret = secret.Text
 
-// Secret is a credential. However it is formatted, logged or encoded, it shows a
-// placeholder; only an explicit conversion to string, as the clients of this
-// package do for the Authorization header, gives the value.
-type Secret string
-
-// String returns a placeholder.
-func (s Secret) String() string { return redacted }
-
-// GoString returns a placeholder.
-func (s Secret) GoString() string { return redacted }
-
-// Format writes a placeholder for every verb: %x and %q of a string would not ask String.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
-
-// MarshalJSON returns a placeholder.
-func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
-
-// MarshalText returns a placeholder, for encoders that ask for text.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+// redacted stands for what may hold one.
+const redacted = secret.Redacted

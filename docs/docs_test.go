@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -62,16 +63,16 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			if strings.Contains(target, "://") {
 				continue
 			}
-			path := name
+			linked := name
 			if target != "" {
-				path = filepath.ToSlash(filepath.Join(filepath.Dir(name), target))
+				linked = filepath.ToSlash(filepath.Join(filepath.Dir(name), target))
 			}
-			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			if _, err := os.Stat(filepath.Join(root, linked)); err != nil {
 				t.Errorf("%s: %s leads nowhere", name, match[1])
 				continue
 			}
-			if anchor != "" && !slices.Contains(anchors(text(t, path)), anchor) {
-				t.Errorf("%s: %s has no heading #%s", name, path, anchor)
+			if anchor != "" && !slices.Contains(anchors(text(t, linked)), anchor) {
+				t.Errorf("%s: %s has no heading #%s", name, linked, anchor)
 			}
 		}
 	}
@@ -163,17 +164,23 @@ func TestGuideHasEveryReason(t *testing.T) {
 var (
 	namedTest = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	// transcripts of TestScenarios that a document names.
-	scenarios = regexp.MustCompile(`TestScenarios \(([a-z0-9, -]+)\)`)
+	// cases of a test, or transcripts of TestScenarios, that a document names.
+	namedCases = regexp.MustCompile(`\b(Test[A-Z]\w+) \(([^()]+)\)`)
+	// specs of a suite that a document names by their text.
+	namedSpec = regexp.MustCompile(`\b(e2e|test/ocm) "([^"]+)"`)
 )
 
-func TestNamedTestsExist(t *testing.T) {
-	exists := map[string]bool{}
+// testSources are the test files, joined by directory, and the directory of each test.
+func testSources(t *testing.T) (sources, tests map[string]string) {
+	t.Helper()
+	sources, tests = map[string]string{}, map[string]string{}
 	for _, dir := range []string{"api", "cmd", "commitstatus", "controllers", "gitsource", "manifests", "registration", "render", "rollout", "test"} {
 		err := fs.WalkDir(os.DirFS(root), dir, func(name string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(name, "_test.go") {
-				for _, match := range testFunc.FindAllStringSubmatch(text(t, name), -1) {
-					exists[match[1]] = true
+				content := text(t, name)
+				sources[path.Dir(name)] += content
+				for _, match := range testFunc.FindAllStringSubmatch(content, -1) {
+					tests[match[1]] = path.Dir(name)
 				}
 			}
 			return err
@@ -182,20 +189,59 @@ func TestNamedTestsExist(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return sources, tests
+}
+
+func TestNamedTestsExist(t *testing.T) {
+	sources, tests := testSources(t)
 	for name, content := range documents(t) {
 		for _, test := range namedTest.FindAllString(content, -1) {
-			if !exists[test] {
+			if tests[test] == "" {
 				t.Errorf("%s names %s, which does not exist", name, test)
 			}
 		}
-		for _, match := range scenarios.FindAllStringSubmatch(content, -1) {
-			for transcript := range strings.SplitSeq(match[1], ", ") {
-				if _, err := os.Stat(filepath.Join(root, "rollout/testdata", transcript+".golden")); err != nil {
-					t.Errorf("%s names the scenario %q, which has no transcript", name, transcript)
+		for _, match := range namedCases.FindAllStringSubmatch(content, -1) {
+			for c := range strings.SplitSeq(match[2], ", ") {
+				if !hasCase(sources[tests[match[1]]], match[1], c) {
+					t.Errorf("%s names the case %q of %s, which does not exist", name, c, match[1])
 				}
 			}
 		}
+		for _, match := range namedSpec.FindAllStringSubmatch(content, -1) {
+			dir := map[string]string{"e2e": "test/e2e", "test/ocm": "test/ocm"}[match[1]]
+			if !strings.Contains(sources[dir], `It("`+match[2]+`"`) {
+				t.Errorf("%s names the spec %q, which does not exist in %s", name, match[2], dir)
+			}
+		}
 	}
+}
+
+// TestEveryCompatibilityRowNamesItsTest: a row without a test is a claim.
+func TestEveryCompatibilityRowNamesItsTest(t *testing.T) {
+	rows := 0
+	for line := range strings.Lines(text(t, "docs/compatibility.md")) {
+		cells := strings.Split(strings.ReplaceAll(strings.TrimSpace(line), `\|`, "/"), "|")
+		if len(cells) < 5 || strings.Trim(cells[1], "- ") == "" || strings.TrimSpace(cells[len(cells)-2]) == "test" {
+			continue
+		}
+		rows++
+		if last := cells[len(cells)-2]; !namedTest.MatchString(last) && !namedSpec.MatchString(last) {
+			t.Errorf("no test in the last column: %s", line)
+		}
+	}
+	if rows < 100 {
+		t.Errorf("found %d rows only", rows)
+	}
+}
+
+// hasCase reports whether a test has a case of that name, or one that begins with it. The
+// scenarios' are their transcripts.
+func hasCase(source, test, name string) bool {
+	if test == "TestScenarios" {
+		_, err := os.Stat(filepath.Join(root, "rollout/testdata", name+".golden"))
+		return err == nil
+	}
+	return strings.Contains(source, `"`+name)
 }
 
 // TestReadmeExample: what a user copies from the README is a good source, and, with

@@ -13,7 +13,10 @@
 // schemas that agree with the Go types.
 package manifests
 
-import "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
 // CRDs holds the CustomResourceDefinitions that AddonFlow brings, one YAML file each,
 // under crds/: those of addonflow.io, and OCM's AddOnHubConfig, which no hub has.
@@ -21,7 +24,25 @@ import "embed"
 //go:embed crds/addonflow.io_*.yaml crds/addon.open-cluster-management.io_*.yaml
 var CRDs embed.FS
 
-// RBAC holds the operator's namespace, ServiceAccount and rights, under rbac/.
+// CRDFiles are the files of CRDs, in order of name.
+func CRDFiles() ([][]byte, error) {
+	names, err := fs.Glob(CRDs, "crds/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	files := make([][]byte, 0, len(names))
+	for _, name := range names {
+		text, err := CRDs.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, text)
+	}
+	return files, nil
+}
+
+// RBAC holds the operator's namespace, ServiceAccount and rights, under rbac/, and what it
+// may do besides on a hub without OCM's addon-manager, in replace/clusterrole.yaml.
 //
-//go:embed rbac/*.yaml
+//go:embed rbac/*.yaml replace/clusterrole.yaml
 var RBAC embed.FS

@@ -48,34 +48,43 @@ func TestAssignment(t *testing.T) {
 	r := newRenderer(t, assignments(t))
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			cluster := Cluster{Name: "cluster1", Placements: c.placements}
-			rendered, err := r.Render(cluster)
-			if err != nil {
-				t.Fatal(err)
-			}
-			objects, err := rendered.Objects()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := at(objects[0].Object, "data", "text"); got != c.text {
-				t.Errorf("%s: got %v, want %s", c.reason, got, c.text)
-			}
-			inputs, err := r.Inputs(cluster)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, config := range inputs.Configs {
-				names = append(names, config.Name)
-			}
-			if diff := cmp.Diff(c.configs, names); diff != "" {
-				t.Errorf("%s: configurations (-want +got):\n%s", c.reason, diff)
-			}
-			if diff := cmp.Diff(rendered.ConfigReferences, inputs.Configs); diff != "" {
-				t.Errorf("Render and Inputs differ:\n%s", diff)
-			}
+			expectAssigned(t, r, Cluster{Name: "cluster1", Placements: c.placements}, c.reason, c.text, c.configs)
 		})
 	}
+}
+
+// expectAssigned renders a cluster twice, the second time from what is shared, and holds
+// the text of its first object and the names of its configurations against what is wanted.
+func expectAssigned(t *testing.T, r *Renderer, cluster Cluster, reason, text string, names []string) Inputs {
+	t.Helper()
+	inputs, err := r.Inputs(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		rendered, err := r.Render(cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := rendered.Objects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := at(objects[0].Object, "data", "text"); got != text {
+			t.Errorf("%s: got %v, want %s", reason, got, text)
+		}
+		if diff := cmp.Diff(rendered.ConfigReferences, inputs.Configs); diff != "" {
+			t.Errorf("Render and Inputs differ:\n%s", diff)
+		}
+	}
+	var got []string
+	for _, config := range inputs.Configs {
+		got = append(got, config.Name)
+	}
+	if diff := cmp.Diff(names, got); diff != "" {
+		t.Errorf("%s: configurations (-want +got):\n%s", reason, diff)
+	}
+	return inputs
 }
 
 func TestRow2OwnConfigurationsGoFirst(t *testing.T) {
@@ -99,30 +108,7 @@ func TestRow2OwnConfigurationsGoFirst(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := Cluster{Name: "cluster1", Placements: []v1alpha1.PlacementReference{placement("canary")}, Configs: c.configs}
-			for range 2 { // rendered, then shared
-				rendered, err := r.Render(cluster)
-				if err != nil {
-					t.Fatal(err)
-				}
-				objects, err := rendered.Objects()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := at(objects[0].Object, "data", "text"); got != c.text {
-					t.Errorf("%s: got %v, want %s", c.reason, got, c.text)
-				}
-			}
-			inputs, err := r.Inputs(cluster)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, config := range inputs.Configs {
-				names = append(names, config.Name)
-			}
-			if diff := cmp.Diff(c.names, names); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-			}
+			inputs := expectAssigned(t, r, cluster, c.reason, c.text, c.names)
 			if other, ok := keys[inputs.Key]; ok {
 				t.Errorf("key is that of %s", other)
 			}

@@ -82,7 +82,7 @@ func TestStrategies(t *testing.T) {
 			names[6:],
 			[]string{"group-canary", "rest"},
 		},
-		"Progressive, mandatory group by index": {
+		"Progressive with a mandatory group by index": {
 			"an index is looked at where no name is given",
 			func(in *rollout.Input) {
 				in.Placements[0].Groups = canaryGroup

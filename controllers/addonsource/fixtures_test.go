@@ -1,6 +1,11 @@
 package addonsource_test
 
-import "maps"
+import (
+	"maps"
+	"strings"
+
+	"github.com/addonflow/addonflow/test/sample"
+)
 
 // addOnFiles is an add-on in Git: template, configuration and who gets it.
 func addOnFiles() map[string]string {
@@ -46,36 +51,8 @@ spec:
           maxConcurrency: 25%
 `
 
-const templateYAML = `apiVersion: addon.open-cluster-management.io/v1alpha1
-kind: AddOnTemplate
-metadata:
-  name: ADDON
-spec:
-  addonName: ADDON
-  agentSpec:
-    workload:
-      manifests:
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata:
-          name: hello
-          namespace: open-cluster-management-agent-addon
-        spec:
-          replicas: 1
-          selector:
-            matchLabels:
-              app: hello
-          template:
-            metadata:
-              labels:
-                app: hello
-            spec:
-              containers:
-              - name: hello
-                image: registry.example.com/hello:v1
-                args:
-                - --greeting={{GREETING}}
-`
+// templateYAML is the sample add-on's template with a variable of the user's.
+var templateYAML = strings.Replace(sample.Template("ADDON", "v1"), "--cluster={{CLUSTER_NAME}}", "--greeting={{GREETING}}", 1)
 
 const configYAML = `apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: AddOnDeploymentConfig

@@ -198,7 +198,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(conditions.GetMessage(source, fluxmeta.ReconcilingCondition)).To(Equal("waiting for the forge to accept the last commit statuses"))
 		Expect(source.Status.CommitReports).To(ContainElement(And(HaveField("SHA", sha), HaveField("State", "failure"))))
 
-		w.clock.advance(forge.LeaveFor)
+		w.clock.Step(forge.LeaveFor)
 		w.pass()
 		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
 	})
@@ -250,7 +250,7 @@ var _ = Describe("An add-on", func() {
 			})
 		}
 		both.Wait()
-		w.clock.advance(2 * time.Minute)
+		w.clock.Step(2 * time.Minute)
 		reasons := map[string]string{}
 		for _, name := range []string{"fleet", "second"} {
 			_, err := w.passOf(name)

@@ -68,7 +68,7 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
 		}
 		w.create(role)
-		w.clock.advance(result.RequeueAfter)
+		w.clock.Step(result.RequeueAfter)
 		w.passes()
 		Expect(conditions.GetMessage(w.source(), fluxmeta.StalledCondition)).To(And(
 			ContainSubstring("ClusterRole/"+name+" is not allowed for agents"), ContainSubstring(registration.AllowLabel)))

@@ -2,7 +2,6 @@ package addonsource_test
 
 import (
 	"context"
-	"io/fs"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -36,7 +35,7 @@ func TestAddOnSource(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
-	crds, err := ownCRDs()
+	crds, err := manifests.CRDFiles()
 	Expect(err).NotTo(HaveOccurred())
 	theHub, err = hub.Start(context.Background(), hub.Options{CRDYAML: crds, Output: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
@@ -50,20 +49,3 @@ var _ = BeforeSuite(func() {
 	admin, err = client.New(theHub.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 })
-
-// ownCRDs are the definitions that users install.
-func ownCRDs() ([][]byte, error) {
-	paths, err := fs.Glob(manifests.CRDs, "crds/*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var out [][]byte
-	for _, path := range paths {
-		content, err := manifests.CRDs.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, content)
-	}
-	return out, nil
-}

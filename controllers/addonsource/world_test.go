@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +41,7 @@ type world struct {
 	desk       *forge.Desk
 	stop       func()
 	reconciler *addonsource.Reconciler
-	clock      *clock
+	clock      *clocktesting.FakeClock
 	// mode of the operator; it counts from the next start.
 	mode addonsource.Mode
 }
@@ -51,7 +52,7 @@ var worlds int
 func newWorld(change ...func(*v1alpha1.AddOnSource)) *world {
 	GinkgoHelper()
 	worlds++
-	w := &world{namespace: fmt.Sprintf("team-%d", worlds), addOn: fmt.Sprintf("hello-%d", worlds), clock: &clock{now: time.Now()}, stop: func() {}}
+	w := &world{namespace: fmt.Sprintf("team-%d", worlds), addOn: fmt.Sprintf("hello-%d", worlds), clock: clocktesting.NewFakeClock(time.Now()), stop: func() {}}
 	DeferCleanup(func() { w.stop() })
 	var err error
 	w.repo, err = theGit.Create(w.namespace)
@@ -106,7 +107,7 @@ func (w *world) start() {
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
 	w.reconciler = addonsource.New(addonsource.Config{
-		Client: c, Live: c, Events: w.events, Desk: w.desk, Clock: w.clock.time, AddonManager: w.mode,
+		Client: c, Live: c, Events: w.events, Desk: w.desk, Clock: w.clock.Now, AddonManager: w.mode,
 	})
 }
 
@@ -151,7 +152,7 @@ func (w *world) passes() {
 		if result.RequeueAfter == 0 || result.RequeueAfter > 10*time.Second {
 			return
 		}
-		w.clock.advance(result.RequeueAfter)
+		w.clock.Step(result.RequeueAfter)
 	}
 	Fail("the source never comes to rest")
 }
@@ -172,7 +173,7 @@ func (w *world) announced() []string {
 // look advances the clock to the next look at the repository, and runs its passes.
 func (w *world) look() {
 	GinkgoHelper()
-	w.clock.advance(2 * time.Minute)
+	w.clock.Step(2 * time.Minute)
 	w.passes()
 }
 
@@ -288,24 +289,6 @@ func (w *world) removed() {
 	w.read(r)
 	r.Status.Phase, r.Status.ObservedGeneration = v1alpha1.PhaseRemoved, r.Generation
 	Expect(admin.Status().Update(context.Background(), r)).To(Succeed())
-}
-
-// clock is moved by hand.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) time() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
 }
 
 // counter notes the write requests of an operator.

@@ -1,23 +1,16 @@
 package registration_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -34,6 +27,7 @@ import (
 	"github.com/addonflow/addonflow/manifests"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/rights"
 )
 
 // One control plane and one operator serve every spec; a spec has its own clusters
@@ -46,10 +40,7 @@ var (
 	events *record.FakeRecorder
 )
 
-const (
-	operatorName = "addonflow-operator"
-	caNamespace  = "open-cluster-management-hub"
-)
+const caNamespace = "open-cluster-management-hub"
 
 func TestRegistration(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -58,7 +49,7 @@ func TestRegistration(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
-	crds, err := ownCRDs()
+	crds, err := manifests.CRDFiles()
 	Expect(err).NotTo(HaveOccurred())
 	theHub, err = hub.Start(context.Background(), hub.Options{CRDYAML: crds, Output: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
@@ -67,76 +58,21 @@ var _ = BeforeSuite(func() {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	admin, err = client.New(theHub.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	grantInstalled()
+	_, err = rights.Install(context.Background(), admin)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(rights.GrantReplace(context.Background(), admin)).To(Succeed())
 	startOperator()
 })
-
-// ownCRDs are the definitions that users install.
-func ownCRDs() ([][]byte, error) {
-	paths, err := fs.Glob(manifests.CRDs, "crds/*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var out [][]byte
-	for _, path := range paths {
-		content, err := manifests.CRDs.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, content)
-	}
-	return out, nil
-}
-
-// grantInstalled gives the operator what manifests/rbac gives it, and what
-// manifests/replace adds. Nothing aggregates ClusterRoles here, so those that hold the
-// rules are bound.
-func grantInstalled() {
-	GinkgoHelper()
-	grantFile("../../manifests/rbac/clusterrole.yaml", "addonflow-base")
-	grantFile("../../manifests/replace/clusterrole.yaml", "addonflow-replace")
-}
-
-// grantFile gives the operator a ClusterRole that is in a file.
-func grantFile(path, name string) {
-	GinkgoHelper()
-	text, err := os.ReadFile(path)
-	Expect(err).NotTo(HaveOccurred())
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		role := &rbacv1.ClusterRole{}
-		err := decoder.Decode(role)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		Expect(err).NotTo(HaveOccurred())
-		if role.Kind == "ClusterRole" && role.Name == name {
-			Expect(admin.Create(context.Background(), role)).To(Succeed())
-		}
-	}
-	bindCluster(name)
-}
-
-// bindCluster gives the operator a ClusterRole.
-func bindCluster(role string) {
-	GinkgoHelper()
-	Expect(admin.Create(context.Background(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "operator-" + role},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: operatorName}},
-	})).To(Succeed())
-}
 
 // grant gives the operator one rule more, as an admin would.
 func grant(name string, rule rbacv1.PolicyRule) {
 	GinkgoHelper()
-	Expect(admin.Create(context.Background(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}})).To(Succeed())
-	bindCluster(name)
+	Expect(rights.Grant(context.Background(), admin, name, rule)).To(Succeed())
 }
 
 func startOperator() {
 	GinkgoHelper()
-	config, _, err := theHub.User(operatorName)
+	config, _, err := theHub.User(rights.User, rights.Groups()...)
 	Expect(err).NotTo(HaveOccurred())
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  scheme,

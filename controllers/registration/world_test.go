@@ -2,16 +2,10 @@ package registration_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"slices"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -26,6 +20,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/test/sample"
 )
 
 // patience is generous: these specs share two cores with everything else.
@@ -142,25 +137,10 @@ func (w *world) user(name string, groups ...string) client.Client {
 func (w *world) ask(c client.Client, letter, signer string) string {
 	GinkgoHelper()
 	cluster := w.cluster(letter)
-	subject := registration.DefaultSubject(w.addOn, cluster)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	csr, err := sample.Request(w.addOn, cluster, addonv1alpha1.RegistrationConfig{
+		SignerName: signer, Subject: registration.DefaultSubject(w.addOn, cluster),
+	})
 	Expect(err).NotTo(HaveOccurred())
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject:  pkix.Name{CommonName: subject.User, Organization: subject.Groups},
-		DNSNames: []string{w.addOn + ".addon.open-cluster-management.io"},
-	}, key)
-	Expect(err).NotTo(HaveOccurred())
-	csr := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "addon-" + cluster + "-" + w.addOn + "-",
-			Labels:       map[string]string{addonv1alpha1.AddonLabelKey: w.addOn, clusterv1.ClusterNameLabelKey: cluster},
-		},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: signer,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
-		},
-	}
 	Expect(c.Create(w.ctx, csr)).To(Succeed())
 	return csr.Name
 }
@@ -200,27 +180,12 @@ func (w *world) certificate(name string) func() (*x509.Certificate, error) {
 // newCA makes a signing CA and its Secret, or replaces what is in it.
 func (w *world) newCA(namespace, name string) *x509.Certificate {
 	GinkgoHelper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	secret, ca, err := sample.CA(namespace, name)
 	Expect(err).NotTo(HaveOccurred())
-	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
-	Expect(err).NotTo(HaveOccurred())
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	Expect(err).NotTo(HaveOccurred())
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeTLS, Data: map[string][]byte{
-		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
-	}}
 	if err := admin.Create(w.ctx, secret); err != nil {
 		Expect(admin.Update(w.ctx, secret)).To(Succeed())
 	}
-	parsed, err := x509.ParseCertificate(der)
-	Expect(err).NotTo(HaveOccurred())
-	return parsed
+	return ca
 }
 
 // clusterRole makes a role that reads ConfigMaps, with labels.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -141,7 +140,7 @@ func (w *World) startDir(context.Context, WorldOptions) error {
 }
 
 func (w *World) startHub(ctx context.Context, o WorldOptions) error {
-	crds, err := crdFiles()
+	crds, err := manifests.CRDFiles()
 	if err != nil {
 		return err
 	}
@@ -177,23 +176,6 @@ func (w *World) startRights(ctx context.Context, o WorldOptions) error {
 	}
 	w.OperatorKubeconfig = filepath.Join(w.Dir, "operator.kubeconfig")
 	return os.WriteFile(w.OperatorKubeconfig, kubeconfig, 0o600)
-}
-
-// crdFiles are AddonFlow's CRDs as users apply them.
-func crdFiles() ([][]byte, error) {
-	names, err := fs.Glob(manifests.CRDs, "crds/*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var files [][]byte
-	for _, name := range names {
-		text, err := manifests.CRDs.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, text)
-	}
-	return files, nil
 }
 
 // NewClient returns a client that knows OCM's kinds and AddonFlow's.

@@ -7,12 +7,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
 )
 
@@ -87,9 +85,7 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		all := clusters(6)
 		s := newScene(ctx, "owned", all)
 		policy := s.stages("0s", "2m", "2", 0)
-		sha := s.push("v1", s.tuned("v1", policy))
-		s.reconcile()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		s.deliver("v1", s.tuned("v1", policy))
 		Expect(s.running(all...)).To(allAt("fleet", all...))
 
 		By("naming one on one cluster")
@@ -106,24 +102,17 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		s.override(ctx, all[:5], s.named("owned-shared"))
 		Eventually(func() map[string]string { return s.running(all[:5]...) }).Should(allAt("shared", all[:5]...))
 		s.awaitRest()
-		for _, name := range all[1:5] {
-			world.Fleet.Hold(name)
-			DeferCleanup(func() { world.Fleet.Release(name) })
-		}
+		hold(all[1:5]...)
 		before := s.generations()
 		s.config("owned-shared", "edited")
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(HaveLen(3), "the canary, then two at a time")
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(HaveLen(3))
-		for _, name := range all[1:5] {
-			world.Fleet.Release(name)
-		}
+		release(all[1:5]...)
 		Eventually(func() map[string]string { return s.running(all[:5]...) }).Should(allAt("edited", all[:5]...))
 		Expect(seen.mostInFlight("owned")).To(BeNumerically("<=", 2))
 
 		By("rolling out new content: it does not override them")
-		sha = s.push("v2", s.tuned("v2", policy))
-		s.reconcile()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		s.deliver("v2", s.tuned("v2", policy))
 		Expect(s.running(all...)).To(Equal(map[string]string{
 			all[0]: "edited", all[1]: "edited", all[2]: "edited", all[3]: "edited", all[4]: "edited", all[5]: "mine",
 		}))
@@ -139,26 +128,15 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		all := clusters(3)
 		s := newScene(ctx, "hindered", all)
 		policy := s.stages("0s", "2m", "3", 0)
-		sha := s.push("v1", s.tuned("v1", policy))
-		s.reconcile()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
-		condition := func(kind string) string {
-			c := meta.FindStatusCondition(s.addOnOf(all[1]).Status.Conditions, kind)
-			if c == nil {
-				return ""
-			}
-			return string(c.Status) + " " + c.Reason + ": " + c.Message
-		}
+		s.deliver("v1", s.tuned("v1", policy))
 
 		By("missing")
 		s.override(ctx, all[1:2], s.named("hindered-gone"))
 		const missing = "addondeploymentconfigs.addon.open-cluster-management.io/default/hindered-gone does not exist"
-		Eventually(func() string { return condition("Configured") }).Should(Equal(
+		Eventually(s.addOnCondition).WithArguments(all[1], "Configured").Should(Equal(
 			"False ConfigurationsNotConfigured: Configurations updated and not configured yet: " + missing))
 		before := s.generations()
-		sha = s.push("v2", s.tuned("v2", policy))
-		s.reconcile()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		sha := s.deliver("v2", s.tuned("v2", policy))
 		Expect(moved(before, s.generations())).To(Equal([]string{all[0], all[2]}), "nothing is rendered for whoever needs it")
 		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("success: 2/3 updated, 1 held back ("+all[1]), ContainSubstring("hindered-gone")))
 
@@ -167,14 +145,14 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 			ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Resource: "configmaps"},
 			ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: demo.Namespace, Name: "x"},
 		})
-		Eventually(func() string { return condition("Progressing") }).Should(Equal(
+		Eventually(s.addOnCondition).WithArguments(all[1], "Progressing").Should(Equal(
 			"False ConfigurationUnsupported: Configuration with gvr /configmaps is not supported for this addon"))
 
 		By("there, and then good")
 		s.override(ctx, all[1:2], s.named("hindered-gone"))
 		s.config("hindered-gone", "found")
 		Eventually(func() map[string]string { return s.running(all...) }).Should(HaveKeyWithValue(all[1], "found"))
-		Eventually(func() string { return condition("Configured") }).Should(HavePrefix("True "))
+		Eventually(s.addOnCondition).WithArguments(all[1], "Configured").Should(HavePrefix("True "))
 		Eventually(func() string { return s.rollout().Status.Message }).Should(Equal("3/3 updated"))
 	})
 })

@@ -20,15 +20,14 @@ var _ = Describe("A fleet that changes", func() {
 		policy := s.stages("0s", "1m", "1", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
 
-		world.Fleet.Hold(all[0])
-		DeferCleanup(func() { world.Fleet.Release(all[0]) })
+		hold(all[0])
 		before := s.generations()
 		sha := s.commit("v2", policy)
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
 		Expect(world.Fleet.Join(ctx, demo.Namespace, "joiner-all", all[3])).To(Succeed())
 		Eventually(func() map[string]string { return s.running(all[3]) }).Should(allAt("v1", all[3]),
 			"content that is proven, while the new one is not")
-		world.Fleet.Release(all[0])
+		release(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Eventually(func() map[string]string { return s.running(all...) }).Should(allAt("v2", all...))
 	})
@@ -56,8 +55,7 @@ var _ = Describe("A fleet that changes", func() {
 		policy := s.stages("0s", "10s", "3", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
 
-		world.Fleet.Hold(all[2])
-		DeferCleanup(func() { world.Fleet.Release(all[2]) })
+		hold(all[2])
 		sha := s.commit("v2", policy)
 		Eventually(func() map[string]string { return s.running(all[1], all[3]) }).Should(allAt("v2", all[1], all[3]))
 		Expect(world.Fleet.Disappear(ctx, all[2])).To(Succeed())
@@ -66,7 +64,7 @@ var _ = Describe("A fleet that changes", func() {
 		Expect(ro.Status.Counts.Failed).To(BeZero())
 		Expect(ro.Status.ParkAfter.Duration).To(Equal(4*time.Second), "tools that plan see the operator's flag")
 
-		world.Fleet.Release(all[2])
+		release(all[2])
 		Expect(world.Fleet.Return(ctx, all[2])).To(Succeed())
 		Eventually(func() map[string]string { return s.running(all[2]) }).Should(allAt("v2", all[2]))
 		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(4))

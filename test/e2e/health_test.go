@@ -32,8 +32,7 @@ var _ = Describe("Health", func() {
 		commit := func(tag, mood, tired string) string {
 			tree := s.tree(tag, policy)
 			tree["addons/template.yaml"] = feelings(tree["addons/template.yaml"], mood, tired)
-			sha := s.push(tag, tree)
-			s.reconcile()
+			sha := s.submit(tag, tree)
 			return sha
 		}
 		s.awaitPhase(commit("v1", "well", "no"), v1alpha1.PhaseSucceeded)

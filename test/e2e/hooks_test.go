@@ -7,14 +7,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/fleet"
 )
 
 const hookText = `      - apiVersion: batch/v1
@@ -40,74 +39,6 @@ func (s *scene) hooked(tag string) map[string]string {
 	return tree
 }
 
-// deliver commits a tree, has the operator look, and waits for its success.
-func (s *scene) deliver(message string, tree map[string]string) string {
-	GinkgoHelper()
-	sha := s.push(message, tree)
-	s.reconcile()
-	s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
-	return sha
-}
-
-// handMade installs the add-on by hand on a cluster.
-func (s *scene) handMade(cluster string, annotations map[string]string) {
-	GinkgoHelper()
-	Expect(world.Client.Create(s.ctx, &addonv1alpha1.ManagedClusterAddOn{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: s.addOn, Annotations: annotations},
-	})).To(Succeed())
-}
-
-// discard deletes the add-on of a cluster as its owner would.
-func (s *scene) discard(cluster string, policy metav1.DeletionPropagation) {
-	GinkgoHelper()
-	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: s.addOn}}
-	Expect(world.Client.Delete(s.ctx, addOn, client.PropagationPolicy(policy))).To(Succeed())
-}
-
-// annotateAddOn sets an annotation of a cluster's add-on; nil removes it.
-func (s *scene) annotateAddOn(cluster, annotation string) {
-	GinkgoHelper()
-	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: s.addOn}}
-	Expect(world.Client.Patch(s.ctx, addOn, client.RawPatch("application/merge-patch+json",
-		[]byte(`{"metadata":{"annotations":{`+annotation+`}}}`)))).To(Succeed())
-}
-
-// gone says that a cluster has neither the add-on nor a work of it, and runs nothing.
-func (s *scene) gone(cluster string) func(Gomega) {
-	return func(g Gomega) {
-		err := world.Client.Get(s.ctx, client.ObjectKey{Namespace: cluster, Name: s.addOn}, &addonv1alpha1.ManagedClusterAddOn{})
-		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the ManagedClusterAddOn is still there")
-		g.Expect(s.works(cluster)).To(BeEmpty())
-		g.Expect(world.Fleet.Objects(cluster)).NotTo(ContainElement(ContainSubstring("/" + s.addOn)))
-	}
-}
-
-// works are the names of the add-on's works in a namespace.
-func (s *scene) works(namespace string) []string {
-	GinkgoHelper()
-	var list workv1.ManifestWorkList
-	Expect(world.Client.List(s.ctx, &list, client.InNamespace(namespace),
-		client.MatchingLabels{"open-cluster-management.io/addon-name": s.addOn})).To(Succeed())
-	out := []string{}
-	for i := range list.Items {
-		out = append(out, list.Items[i].Name)
-	}
-	return out
-}
-
-// addOnCondition is a condition of a cluster's add-on as "Status Reason: message".
-func (s *scene) addOnCondition(cluster, name string) string {
-	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	if err := world.Client.Get(s.ctx, client.ObjectKey{Namespace: cluster, Name: s.addOn}, addOn); err != nil {
-		return ""
-	}
-	c := meta.FindStatusCondition(addOn.Status.Conditions, name)
-	if c == nil {
-		return ""
-	}
-	return string(c.Status) + " " + c.Reason + ": " + c.Message
-}
-
 // haveRun matches the objects of a cluster while the add-on and its hook are there.
 func (s *scene) haveRun() types.GomegaMatcher {
 	return ContainElements("Deployment/"+agentNamespace+"/"+s.addOn, "Job/"+agentNamespace+"/"+s.addOn+"-cleanup")
@@ -122,9 +53,8 @@ var _ = Describe("Pre-delete hooks", func() {
 		for _, name := range all {
 			Expect(world.Fleet.Objects(name)).NotTo(ContainElement(HaveSuffix("hook-cleanup")), "it waits for the removal")
 			Expect(s.addOnOf(name).Finalizers).To(Equal([]string{addonv1alpha1.AddonPreDeleteHookFinalizer}))
-			world.Fleet.Hold(name)
-			DeferCleanup(func() { world.Fleet.Release(name) })
 		}
+		hold(all...)
 
 		s.discard(all[1], metav1.DeletePropagationForeground)
 		s.discard(all[2], metav1.DeletePropagationBackground)
@@ -136,8 +66,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		}
 		Consistently(func() []string { return world.Fleet.Objects(all[1]) }, "2s").Should(s.haveRun(),
 			"a deletion in the foreground leaves the add-on running until the hook completed")
-		world.Fleet.Release(all[1])
-		world.Fleet.Release(all[2])
+		release(all[1:]...)
 		Eventually(s.gone(all[2])).Should(Succeed())
 		By("being installed anew where the placement still selects the cluster")
 		Eventually(func() map[string]string { return s.running(all[1]) }).Should(allAt("v1", all[1]))
@@ -149,8 +78,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		s.handMade(all[1], nil)
 		s.handMade(all[2], nil)
 		sha := s.deliver("v1", s.hooked("fails"))
-		world.Fleet.Hold(all[2])
-		DeferCleanup(func() { world.Fleet.Release(all[2]) })
+		hold(all[2])
 
 		By("naming the hook that failed at once")
 		s.discard(all[1], metav1.DeletePropagationBackground)
@@ -191,14 +119,27 @@ var _ = Describe("Pre-delete hooks", func() {
 		Eventually(s.gone(all[1])).Should(Succeed())
 	})
 
+	It("are given up, with an event, on a cluster that left the hub", func(ctx SpecContext) {
+		gone := "cluster-that-goes"
+		Expect(world.Fleet.AddClusters(ctx, fleet.Cluster{Name: gone})).To(Succeed())
+		s := newScene(ctx, "stranded", clusters(1))
+		s.handMade(gone, nil)
+		s.deliver("v1", s.hooked("v1"))
+		hold(gone)
+		s.discard(gone, metav1.DeletePropagationBackground)
+		Eventually(s.works).WithArguments(gone).Should(ConsistOf("addon-stranded-deploy-0", "addon-stranded-pre-delete"))
+		Expect(world.Fleet.RemoveCluster(ctx, gone)).To(Succeed())
+		Eventually(s.addOnCondition).WithArguments(gone, addonv1alpha1.ManagedClusterAddOnHookManifestCompleted).Should(BeEmpty(), "the ManagedClusterAddOn is gone")
+		Eventually(s.works).WithArguments(gone).Should(BeEmpty())
+		Eventually(s.events).WithArguments(gone, v1alpha1.PreDeleteHookSkippedReason).Should(ConsistOf(
+			"Removed without its pre-delete hook: cluster " + gone + " is not a managed cluster of the hub"))
+	})
+
 	It("run on every cluster of an add-on that leaves Git, and leave nothing behind", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "leaving", all)
 		s.deliver("v1", s.hooked("v1"))
-		for _, name := range all {
-			world.Fleet.Hold(name)
-			DeferCleanup(func() { world.Fleet.Release(name) })
-		}
+		hold(all...)
 		sha, err := s.repo.Remove("away", "addons/template.yaml", "addons/addon.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		s.reconcile()
@@ -209,7 +150,7 @@ var _ = Describe("Pre-delete hooks", func() {
 		}
 		Expect(world.Client.Get(ctx, client.ObjectKey{Name: "leaving"}, &addonv1alpha1.ClusterManagementAddOn{})).To(Succeed(), "it goes last")
 		for _, name := range all {
-			world.Fleet.Release(name)
+			release(name)
 			Eventually(s.gone(name)).Should(Succeed())
 		}
 		Eventually(func() error {

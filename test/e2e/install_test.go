@@ -46,9 +46,7 @@ var _ = Describe("Installing", func() {
 		Expect(world.Client.Create(ctx, handMade)).To(Succeed())
 		s.label(`"edge"`, all[0], all[1])
 		DeferCleanup(func(ctx SpecContext) { s.ctx = ctx; s.label("null", all...) })
-		sha := s.push("v1", s.manual("v1", "  clusterLabelSelector: {matchLabels: {example.com/labelled: edge}}\n"))
-		s.reconcile()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		sha := s.deliver("v1", s.manual("v1", "  clusterLabelSelector: {matchLabels: {example.com/labelled: edge}}\n"))
 		Expect(s.installed()).To(Equal([]string{all[0], all[1], all[3]}))
 
 		By("a cluster gets the labels, and gets the add-on")
@@ -65,9 +63,7 @@ var _ = Describe("Installing", func() {
 		Eventually(s.told).WithArguments(sha, "removal_guard").Should(Equal("success: nobody waits to be removed"))
 
 		By("the selector leaves Git: Manual removes nobody")
-		sha = s.push("manual", s.manual("v2", ""))
-		s.reconcile()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		sha = s.deliver("manual", s.manual("v2", ""))
 		Consistently(s.installed, "3s").Should(Equal([]string{all[0], all[2], all[3]}))
 		kept := s.addOnOf(all[3])
 		Expect(kept.UID).To(Equal(handMade.UID), "rolled out to, and never made anew")
@@ -104,13 +100,3 @@ var _ = Describe("Installing", func() {
 		Expect(s.rollout().Status.Ledger.Removal.Lifted.Commit).To(Equal(sha))
 	})
 })
-
-// condition is the message of a condition of the rollout; "" where it is not there.
-func (s *scene) condition(kind string) string {
-	for _, c := range s.rollout().Status.Conditions {
-		if c.Type == kind {
-			return c.Message
-		}
-	}
-	return ""
-}

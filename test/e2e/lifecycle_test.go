@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -38,15 +37,6 @@ func hubConfigText(name, version string) string {
 	return "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnHubConfig\nmetadata: {name: " + name + "}\nspec: {desiredVersion: " + version + "}\n"
 }
 
-// progressing is the reason of an add-on's condition Progressing.
-func (s *scene) progressing(cluster string) string {
-	c := meta.FindStatusCondition(s.addOnOf(cluster).Status.Conditions, "Progressing")
-	if c == nil {
-		return ""
-	}
-	return c.Reason
-}
-
 // hubConfigOf is what an add-on's status says of its AddOnHubConfig.
 func (s *scene) hubConfigOf(cluster string) addonv1alpha1.ConfigReference {
 	for _, r := range s.addOnOf(cluster).Status.ConfigReferences {
@@ -63,17 +53,12 @@ var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 	It("installs, upgrades, tries a version on the canaries and rolls it back", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "lifecycle", all)
-		bring := func(message string, files map[string]string) string {
-			sha := s.push(message, files)
-			s.reconcile()
-			return sha
-		}
 
 		By("fresh install to the default version")
-		s.awaitPhase(bring("install", s.versions("hub-config-xxx", "v0.10.0", "", "v0.10.0")), v1alpha1.PhaseSucceeded)
+		s.deliver("install", s.versions("hub-config-xxx", "v0.10.0", "", "v0.10.0"))
 		Expect(s.running(all...)).To(allAt("v0.10.0", all...))
 		for _, name := range all {
-			Eventually(func() string { return s.progressing(name) }).Should(Equal(v1alpha1.InstallSucceed))
+			Eventually(s.addOnCondition).WithArguments(name, "Progressing").Should(HavePrefix("False " + v1alpha1.InstallSucceed))
 			ref := s.hubConfigOf(name)
 			Expect(ref.Name).To(Equal("hub-config-xxx"))
 			Expect(ref.DesiredConfig.SpecHash).To(HaveLen(64))
@@ -85,18 +70,25 @@ var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 			`"addonhubconfigs.addon.open-cluster-management.io//hub-config-xxx":"` + s.hubConfigOf(all[0]).DesiredConfig.SpecHash + `"`))
 
 		By("auto upgrade to the latest version")
-		s.awaitPhase(bring("upgrade", s.versions("hub-config-yyy", "v0.11.0", "", "v0.10.0", "v0.11.0")), v1alpha1.PhaseSucceeded)
+		s.deliver("upgrade", s.versions("hub-config-yyy", "v0.11.0", "", "v0.10.0", "v0.11.0"))
 		Expect(s.running(all...)).To(allAt("v0.11.0", all...))
 		for _, name := range all {
-			Eventually(func() string { return s.progressing(name) }).Should(Equal(v1alpha1.UpgradeSucceed))
+			Eventually(s.addOnCondition).WithArguments(name, "Progressing").Should(HavePrefix("False " + v1alpha1.UpgradeSucceed))
 			Expect(s.hubConfigOf(name).Name).To(Equal("hub-config-yyy"))
 		}
 
 		By("canary upgrade to a specific version")
 		before := s.generations()
+		hold(all[0])
 		policy := "  strategy:\n    type: RollingUpdateWithPlacement\n    rollingUpdateWithPlacement: {namespace: default, name: lifecycle-canary, maxConcurrentlyUpdating: 100%}\n"
-		canary := bring("canary", s.versions("hub-config-zzz", "v0.12.0", policy, "v0.10.0", "v0.11.0", "v0.12.0"))
+		canary := s.submit("canary", s.versions("hub-config-zzz", "v0.12.0", policy, "v0.10.0", "v0.11.0", "v0.12.0"))
+		Eventually(s.addOnCondition).WithArguments(all[0], "Progressing").Should(HavePrefix("True " + v1alpha1.Upgrading))
+		Expect(s.hubConfigOf(all[0]).DesiredConfig.Name).To(Equal("hub-config-zzz"))
+		Expect(s.hubConfigOf(all[0]).LastAppliedConfig.Name).To(Equal("hub-config-yyy"))
+		release(all[0])
 		s.awaitPhase(canary, v1alpha1.PhaseHeld)
+		Eventually(s.addOnCondition).WithArguments(all[0], "Progressing").Should(HavePrefix("False " + v1alpha1.UpgradeSucceed))
+		Expect(s.hubConfigOf(all[0]).LastAppliedConfig.Name).To(Equal("hub-config-zzz"))
 		Expect(s.running(all...)).To(Equal(map[string]string{all[0]: "v0.12.0", all[1]: "v0.11.0", all[2]: "v0.11.0", all[3]: "v0.11.0"}))
 		Eventually(s.told).WithArguments(canary).Should(Equal("success: 1 of 4, rest held by strategy"))
 		Expect(s.hubConfigOf(all[0]).Name).To(Equal("hub-config-zzz"))
@@ -106,7 +98,7 @@ var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 		s.awaitPhase(s.revert(canary), v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v0.11.0", all...))
 		Expect(moved(before, s.generations())).To(Equal(all[:1]), "only the canary moves back")
-		Eventually(func() string { return s.progressing(all[0]) }).Should(Equal(v1alpha1.RollbackSucceed))
+		Eventually(s.addOnCondition).WithArguments(all[0], "Progressing").Should(HavePrefix("False " + v1alpha1.RollbackSucceed))
 
 		By("overridden by a ManagedClusterAddOn")
 		mine := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"desiredVersion": "v0.10.0"}}}
@@ -116,7 +108,14 @@ var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 		s.override(ctx, all[3:], addonv1alpha1.AddOnConfig{ConfigGroupResource: hubConfigs, ConfigReferent: addonv1alpha1.ConfigReferent{Name: "lifecycle-mine"}})
 		Eventually(func() map[string]string { return s.running(all...) }).Should(HaveKeyWithValue(all[3], "v0.10.0"))
 		s.awaitRest()
-		s.awaitPhase(bring("again", s.versions("hub-config-aaa", "v0.12.0", "", "v0.10.0", "v0.11.0", "v0.12.0")), v1alpha1.PhaseSucceeded)
+
+		By("a canary upgrade that works well goes on to everybody, by the strategy's placement alone")
+		again := s.submit("canary again", s.versions("hub-config-zzz", "v0.12.0", policy, "v0.10.0", "v0.11.0", "v0.12.0"))
+		s.awaitPhase(again, v1alpha1.PhaseHeld)
+		before = s.generations()
+		s.submit("everybody", s.versions("hub-config-zzz", "v0.12.0", strings.Replace(policy, "lifecycle-canary", "lifecycle-all", 1), "v0.10.0", "v0.11.0", "v0.12.0"))
+		s.awaitPhase(again, v1alpha1.PhaseSucceeded)
+		Expect(moved(before, s.generations())).To(Equal(all[1:3]), "the canary has it, and one cluster its own version")
 		Expect(s.running(all...)).To(Equal(map[string]string{all[0]: "v0.12.0", all[1]: "v0.12.0", all[2]: "v0.12.0", all[3]: "v0.10.0"}))
 	})
 })

@@ -21,10 +21,7 @@ var _ = Describe("An operator that", Serial, func() {
 		policy := s.stages("1s", "2m", "2", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
 
-		for _, name := range all[1:] {
-			world.Fleet.Hold(name)
-			DeferCleanup(func() { world.Fleet.Release(name) })
-		}
+		hold(all[1:]...)
 		before := s.generations()
 		sha := s.commit("v2", policy)
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(HaveLen(3), "the canary and one wave")
@@ -34,15 +31,11 @@ var _ = Describe("An operator that", Serial, func() {
 		Consistently(func() []string { return moved(before, s.generations()) }, "5s").Should(HaveLen(3),
 			"the slots are still held")
 		Expect(s.rollout().Status.Ledger.Waves).To(Equal(wave), "a restart resets no clock")
-		for _, name := range all[1:] {
-			world.Fleet.Release(name)
-		}
+		release(all[1:]...)
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		Expect(seen.mostInFlight("killed")).To(BeNumerically("<=", 2))
-		for name, generation := range s.generations() {
-			Expect(generation).To(Equal(before[name]+1), "written once on "+name)
-		}
+		s.wroteOnce(before)
 	})
 
 	It("has a twin never admits one cluster too many", func(ctx SpecContext) {
@@ -62,9 +55,7 @@ var _ = Describe("An operator that", Serial, func() {
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		Expect(seen.mostInFlight("twins")).To(BeNumerically("<=", 2))
-		for name, generation := range s.generations() {
-			Expect(generation).To(Equal(before[name]+1), "written once on "+name)
-		}
+		s.wroteOnce(before)
 	})
 
 	It("cannot reach the forge rolls out all the same, and tells it all afterwards", func(ctx SpecContext) {
@@ -113,13 +104,7 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 			Type: "Configured", Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured", Message: "Configurations updated and not configured yet",
 		})
 		Expect(world.Client.Status().Update(ctx, addOn, client.FieldOwner("somebody-else"))).To(Succeed())
-		Eventually(func() string {
-			stalled := meta.FindStatusCondition(s.rollout().Status.Conditions, "Stalled")
-			if stalled == nil {
-				return ""
-			}
-			return stalled.Reason + ": " + stalled.Message
-		}).Should(And(HavePrefix("OwnershipConflict: "), ContainSubstring(`"somebody-else"`)))
+		Eventually(s.condition).WithArguments("Stalled").Should(And(HavePrefix("True OwnershipConflict: "), ContainSubstring(`"somebody-else"`)))
 
 		before := s.generations()
 		sha := s.commit("v2", policy)

@@ -83,9 +83,7 @@ var _ = Describe("An add-on that is a Helm chart", func() {
 		all := clusters(4)
 		s := newScene(ctx, "charted", all)
 		policy := s.stages("0s", "2m", "2", 0)
-		first := s.push("v1", s.packaged("v1", policy))
-		s.reconcile()
-		s.awaitPhase(first, v1alpha1.PhaseSucceeded)
+		s.deliver("v1", s.packaged("v1", policy))
 		Expect(s.running(all...)).To(allAt("v1", all...))
 
 		By("leaving no reference to a template, and OCM's conditions as for one")
@@ -96,16 +94,12 @@ var _ = Describe("An add-on that is a Helm chart", func() {
 		Expect(meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnManifestApplied)).To(BeTrue())
 
 		By("changing a value through the AddOnDeploymentConfig: the canary goes first")
-		for _, name := range all[:1] {
-			world.Fleet.Hold(name)
-			DeferCleanup(func() { world.Fleet.Release(name) })
-		}
+		hold(all[0])
 		before := s.generations()
-		second := s.push("v2", s.packaged("v2", policy))
-		s.reconcile()
+		second := s.submit("v2", s.packaged("v2", policy))
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]), "the canary alone")
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]))
-		world.Fleet.Release(all[0])
+		release(all[0])
 		s.awaitPhase(second, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 
@@ -128,18 +122,12 @@ var _ = Describe("An add-on that is a Helm chart", func() {
 		all := clusters(2)
 		s := newScene(ctx, "miswritten", all)
 		policy := s.stages("0s", "2m", "2", 0)
-		good := s.push("v1", s.packaged("v1", policy))
-		s.reconcile()
-		s.awaitPhase(good, v1alpha1.PhaseSucceeded)
+		s.deliver("v1", s.packaged("v1", policy))
 		before := s.generations()
 		files := s.packaged("v2", policy)
 		files["addons/chart/templates/deployment.yaml"] = strings.Replace(files["addons/chart/templates/deployment.yaml"], ".Values.image.tag", ".Values.images.tag", 1)
-		bad := s.push("v2", files)
-		s.reconcile()
-		Eventually(func() string {
-			latest, _ := world.Forge.Latest(bad, "addonflow/"+s.addOn)
-			return latest.State + ": " + latest.Description
-		}).Should(And(HavePrefix("failure"), ContainSubstring("chart/templates/deployment.yaml:12")))
+		bad := s.submit("v2", files)
+		Eventually(s.toldOfSource).WithArguments(bad).Should(And(HavePrefix("failure"), ContainSubstring("chart/templates/deployment.yaml:12")))
 		Expect(moved(before, s.generations())).To(BeEmpty())
 	})
 })

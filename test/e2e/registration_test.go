@@ -1,27 +1,20 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/rights"
+	"github.com/addonflow/addonflow/test/sample"
 )
 
 const registrationText = `  registration:
@@ -45,33 +38,13 @@ func (s *scene) registering(tag string) map[string]string {
 func (s *scene) allowReader() {
 	GinkgoHelper()
 	name := s.addOn + "-reader"
-	role := func(name string, labels map[string]string, rule rbacv1.PolicyRule) *rbacv1.ClusterRole {
-		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Rules: []rbacv1.PolicyRule{rule}}
-	}
-	for _, obj := range []client.Object{
-		role(name, map[string]string{registration.AllowLabel: "true"}, rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"},
-		}),
-		role(name+"-bind", nil, rbacv1.PolicyRule{
-			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{name}, Verbs: []string{"bind"},
-		}),
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name + "-bind"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name + "-bind"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: rights.User}},
-		},
-	} {
-		Expect(world.Client.Create(s.ctx, obj)).To(Succeed())
-	}
-	// The hub learns of a grant some time after it was stored.
-	Eventually(func() (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: rights.User, Groups: rights.Groups(),
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: rbacv1.GroupName, Resource: "clusterroles", Name: name, Verb: "bind"},
-		}}
-		err := world.Client.Create(s.ctx, review)
-		return review.Status.Allowed, err
-	}).Should(BeTrue())
+	Expect(world.Client.Create(s.ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{registration.AllowLabel: "true"}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
+	})).To(Succeed())
+	Expect(rights.Grant(s.ctx, world.Client, name+"-bind", rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{name}, Verbs: []string{"bind"},
+	})).To(Succeed())
 }
 
 // ask has the klusterlet of a cluster ask for its agent's certificate.
@@ -81,23 +54,8 @@ func (s *scene) ask(cluster string) string {
 	Expect(err).NotTo(HaveOccurred())
 	klusterlet, err := client.New(config, client.Options{Scheme: world.Client.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	csr, err := sample.Request(s.addOn, cluster, s.addOnOf(cluster).Status.Registrations[0])
 	Expect(err).NotTo(HaveOccurred())
-	asked := s.addOnOf(cluster).Status.Registrations[0]
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject:  pkix.Name{CommonName: asked.Subject.User, Organization: asked.Subject.Groups},
-		DNSNames: []string{s.addOn + ".addon.open-cluster-management.io"},
-	}, key)
-	Expect(err).NotTo(HaveOccurred())
-	csr := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "addon-" + cluster + "-", Labels: map[string]string{
-			"open-cluster-management.io/addon-name": s.addOn, "open-cluster-management.io/cluster-name": cluster,
-		}},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: asked.SignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
-		},
-	}
 	Expect(klusterlet.Create(s.ctx, csr)).To(Succeed())
 	return csr.Name
 }
@@ -131,20 +89,13 @@ var _ = Describe("An agent that registers", func() {
 		all := clusters(2)
 		s := newScene(ctx, "registered", all)
 		s.allowReader()
-		sha := s.push("v1", s.registering("v1"))
-		s.reconcile()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		s.deliver("v1", s.registering("v1"))
 		for _, cluster := range all {
 			subject := registration.DefaultSubject(s.addOn, cluster)
 			Expect(s.addOnOf(cluster).Status.Registrations).To(HaveExactElements(HaveField("Subject", subject)))
 			Eventually(s.reads).WithArguments(cluster).Should(Equal(subject.Groups[:1]))
-			Eventually(func() string {
-				c := meta.FindStatusCondition(s.addOnOf(cluster).Status.Conditions, "RegistrationApplied")
-				if c == nil {
-					return ""
-				}
-				return c.Reason
-			}).Should(Equal("SetPermissionApplied"))
+			Eventually(s.addOnCondition).WithArguments(cluster, "RegistrationApplied").Should(
+				Equal("True SetPermissionApplied: Registration of the addon agent is configured"))
 			Eventually(s.approved).WithArguments(s.ask(cluster)).Should(BeTrue())
 		}
 		s.awaitPhase(s.commit("v2", ""), v1alpha1.PhaseSucceeded)

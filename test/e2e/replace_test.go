@@ -2,14 +2,15 @@ package e2e
 
 import (
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/rights"
 )
 
 // progression is what the add-on's ClusterManagementAddOn says of its only placement.
@@ -18,26 +19,22 @@ func (s *scene) progression() string {
 	if world.Client.Get(s.ctx, client.ObjectKey{Name: s.addOn}, &addOn) != nil || len(addOn.Status.InstallProgressions) != 1 {
 		return ""
 	}
-	c := meta.FindStatusCondition(addOn.Status.InstallProgressions[0].Conditions, "Progressing")
-	return c.Reason + ": " + c.Message
+	return conditionOf(addOn.Status.InstallProgressions[0].Conditions, "Progressing")
 }
 
-// configured is the reason of Configured on each cluster, in order of name.
+// configured is status and reason of Configured on each cluster, in order of name.
 func (s *scene) configured(names ...string) []string {
 	var out []string
 	for _, name := range names {
-		c := meta.FindStatusCondition(s.addOnOf(name).Status.Conditions, "Configured")
-		if c == nil {
-			out = append(out, "")
-			continue
-		}
-		out = append(out, c.Reason)
+		said, _, _ := strings.Cut(s.addOnCondition(name, "Configured"), ":")
+		out = append(out, said)
 	}
 	return out
 }
 
 var _ = Describe("With --addon-manager=replace", Serial, func() {
-	BeforeEach(func() {
+	BeforeEach(func(ctx SpecContext) {
+		Expect(rights.GrantReplace(ctx, world.Client)).To(Succeed())
 		replacing := options
 		replacing.OperatorFlags = append(slices.Clone(options.OperatorFlags), "--addon-manager=replace")
 		Expect(world.Operator.Stop()).To(Succeed())
@@ -54,16 +51,15 @@ var _ = Describe("With --addon-manager=replace", Serial, func() {
 		policy := s.stages("0s", "1m", "3", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
 		Eventually(s.progression).Should(Equal(
-			"Completed: selected clusters 4. configured addons 4/4 completed with no errors, 0 failed 0 timeout."))
+			"False Completed: selected clusters 4. configured addons 4/4 completed with no errors, 0 failed 0 timeout."))
 
 		By("the canary is held: it alone is configured, and the others say that they wait")
-		world.Fleet.Hold(all[0])
-		DeferCleanup(func() { world.Fleet.Release(all[0]) })
+		hold(all[0])
 		sha := s.commit("v2", policy)
 		Eventually(s.progression).Should(Equal(
-			"Progressing: selected clusters 4. configured addons 1/4 progressing..., 0 failed 0 timeout."))
-		waits := "ConfigurationsNotConfigured"
-		Eventually(func() []string { return s.configured(all...) }).Should(Equal([]string{"ConfigurationsConfigured", waits, waits, waits}))
+			"True Progressing: selected clusters 4. configured addons 1/4 progressing..., 0 failed 0 timeout."))
+		waits := "False ConfigurationsNotConfigured"
+		Eventually(func() []string { return s.configured(all...) }).Should(Equal([]string{"True ConfigurationsConfigured", waits, waits, waits}))
 		var addOn addonv1alpha1.ClusterManagementAddOn
 		Expect(world.Client.Get(ctx, client.ObjectKey{Name: s.addOn}, &addOn)).To(Succeed())
 		Expect(addOn.Spec.InstallStrategy.Type).To(Equal("Placements"), "applied as declared")
@@ -73,10 +69,10 @@ var _ = Describe("With --addon-manager=replace", Serial, func() {
 		Expect(addOn.Status.DefaultConfigReferences[0].DesiredConfig).To(Equal(reference.DesiredConfig))
 
 		By("the canary is released, and the rest follows")
-		world.Fleet.Release(all[0])
+		release(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
-		Eventually(s.progression).Should(HavePrefix("Completed: selected clusters 4. configured addons 4/4"))
-		Eventually(func() []string { return slices.Compact(s.configured(all...)) }).Should(Equal([]string{"ConfigurationsConfigured"}))
+		Eventually(s.progression).Should(HavePrefix("False Completed: selected clusters 4. configured addons 4/4"))
+		Eventually(func() []string { return slices.Compact(s.configured(all...)) }).Should(Equal([]string{"True ConfigurationsConfigured"}))
 
 		By("nothing is written at rest")
 		Expect(world.Client.Get(ctx, client.ObjectKey{Name: s.addOn}, &addOn)).To(Succeed())

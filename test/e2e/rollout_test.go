@@ -19,18 +19,15 @@ var _ = Describe("Rolling out", func() {
 		Expect(s.running(all...)).To(allAt("v1", all...))
 
 		before := s.generations()
-		world.Fleet.Hold(all[0])
-		DeferCleanup(func() { world.Fleet.Release(all[0]) })
+		hold(all[0])
 		sha := s.commit("v2", policy)
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]),
 			"nobody else moves while the canary is not verified, though its old pod is available")
-		world.Fleet.Release(all[0])
+		release(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
-		for name, generation := range s.generations() {
-			Expect(generation).To(Equal(before[name]+1), "one write per work and content change, on "+name)
-		}
+		s.wroteOnce(before)
 		Expect(seen.mostInFlight("canary")).To(BeNumerically("<=", 2))
 		Eventually(s.told).WithArguments(sha).Should(Equal("success: 5/5 updated"))
 		Eventually(s.told).WithArguments(sha, "canary").Should(HavePrefix("success: "))
@@ -46,18 +43,14 @@ var _ = Describe("Rolling out", func() {
 				"type: Progressive\n        progressive:\n          maxConcurrency: 2\n          progressDeadline: 1m\n          mandatoryDecisionGroups:\n          - groupName: canary", 1)
 			return tree
 		}
-		sha := s.push("v1", paced("v1"))
-		s.reconcile()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		sha := s.deliver("v1", paced("v1"))
 
 		before := s.generations()
-		world.Fleet.Hold(all[0])
-		DeferCleanup(func() { world.Fleet.Release(all[0]) })
-		sha = s.push("v2", paced("v2"))
-		s.reconcile()
+		hold(all[0])
+		sha = s.submit("v2", paced("v2"))
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]))
-		world.Fleet.Release(all[0])
+		release(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		Expect(seen.mostInFlight("groups")).To(BeNumerically("<=", 2))
@@ -114,8 +107,7 @@ var _ = Describe("Rolling out", func() {
 		s.awaitPhase(first, v1alpha1.PhaseSucceeded)
 		before := s.generations()
 
-		sha := s.push("words", map[string]string{"addons/README.md": "more words"})
-		s.reconcile()
+		sha := s.submit("words", map[string]string{"addons/README.md": "more words"})
 		Eventually(s.told).WithArguments(sha).Should(Equal("success: no add-on content changed"))
 		Expect(moved(before, s.generations())).To(BeEmpty())
 		Expect(s.rollout().Status.Target.Commit).To(HaveSuffix(first))
@@ -130,12 +122,8 @@ var _ = Describe("Rolling out", func() {
 
 		tree := s.tree("v2", policy)
 		tree["addons/template.yaml"] = strings.Replace(tree["addons/template.yaml"], "{{CLUSTER_NAME}}", "{{CLUSTERNAME}}", 1)
-		sha := s.push("broken", tree)
-		s.reconcile()
-		Eventually(func() string {
-			latest, _ := world.Forge.Latest(sha, "addonflow/broken")
-			return latest.State + ": " + latest.Description
-		}).Should(And(HavePrefix("failure: addons/template.yaml:24: AddOnTemplate/broken: "), ContainSubstring("manifests[0]")))
+		sha := s.submit("broken", tree)
+		Eventually(s.toldOfSource).WithArguments(sha).Should(And(HavePrefix("failure: addons/template.yaml:24: AddOnTemplate/broken: "), ContainSubstring("manifests[0]")))
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(BeEmpty())
 		Expect(s.running(all...)).To(allAt("v1", all...))
 	})
@@ -146,8 +134,7 @@ var _ = Describe("Rolling out", func() {
 		policy := s.stages("0s", "1m", "1", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
 
-		world.Fleet.Hold(all[0])
-		DeferCleanup(func() { world.Fleet.Release(all[0]) })
+		hold(all[0])
 		before := s.generations()
 		first := s.commit("v2", policy)
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
@@ -157,7 +144,7 @@ var _ = Describe("Rolling out", func() {
 		s.reconcile()
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all),
 			"the add-on's own strategy is All")
-		world.Fleet.Release(all[0])
+		release(all[0])
 		s.awaitPhase(first, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 	})

@@ -3,23 +3,20 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
-	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
 	"github.com/addonflow/addonflow/test/gitserver"
+	"github.com/addonflow/addonflow/test/sample"
 )
 
 // agentNamespace is where the add-ons run on the managed clusters.
@@ -48,7 +45,7 @@ func newScene(ctx context.Context, addOn string, members []string, groups ...fle
 			URL: s.repo.URL(), Reference: &v1alpha1.GitReference{Branch: "main"}, Path: "addons",
 			Interval: metav1.Duration{Duration: time.Hour},
 			CommitStatus: &v1alpha1.CommitStatusSpec{
-				Provider: "gitea", Address: world.Forge.Address(demo.ForgeRepository), SecretRef: secretRef("fleet-forge"),
+				Provider: "gitea", Address: world.Forge.Address(demo.ForgeRepository), SecretRef: &meta.LocalObjectReference{Name: "fleet-forge"},
 			},
 		},
 	}
@@ -70,11 +67,25 @@ func (s *scene) push(message string, files map[string]string) string {
 	return sha
 }
 
-// commit pushes the add-on at a tag with a policy, and asks the operator to look.
+// submit commits files and asks the operator to look.
+func (s *scene) submit(message string, files map[string]string) string {
+	GinkgoHelper()
+	sha := s.push(message, files)
+	s.reconcile()
+	return sha
+}
+
+// commit submits the add-on at a tag with a policy.
 func (s *scene) commit(tag, policy string) string {
 	GinkgoHelper()
-	sha := s.push(tag, s.tree(tag, policy))
-	s.reconcile()
+	return s.submit(tag, s.tree(tag, policy))
+}
+
+// deliver submits files and waits for their success.
+func (s *scene) deliver(message string, files map[string]string) string {
+	GinkgoHelper()
+	sha := s.submit(message, files)
+	s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 	return sha
 }
 
@@ -117,156 +128,13 @@ func (s *scene) stages(soak, deadline, limit string, failures int) string {
 // tree is the add-on as files. An empty policy has no addonrollout.yaml.
 func (s *scene) tree(tag, policy string) map[string]string {
 	files := map[string]string{
-		"addons/template.yaml": strings.NewReplacer("ADDON", s.addOn, "TAG", tag).Replace(templateText),
-		"addons/addon.yaml":    strings.NewReplacer("ADDON", s.addOn, "STRATEGY", "type: All").Replace(addOnText),
+		"addons/template.yaml": sample.Template(s.addOn, tag),
+		"addons/addon.yaml":    sample.AddOn(s.addOn, s.addOn+"-all"),
 	}
 	if policy != "" {
-		files["addons/rollout.yaml"] = "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata:\n  name: " + s.addOn + "\nspec:\n" + policy
+		files["addons/rollout.yaml"] = sample.Rollout(s.addOn, policy)
 	}
 	return files
-}
-
-const templateText = `apiVersion: addon.open-cluster-management.io/v1alpha1
-kind: AddOnTemplate
-metadata:
-  name: ADDON
-spec:
-  addonName: ADDON
-  agentSpec:
-    workload:
-      manifests:
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata:
-          name: ADDON
-          namespace: open-cluster-management-agent-addon
-        spec:
-          replicas: 1
-          selector: {matchLabels: {app: ADDON}}
-          template:
-            metadata: {labels: {app: ADDON}}
-            spec:
-              containers:
-              - name: agent
-                image: example.com/ADDON:TAG
-                args: ["--cluster={{CLUSTER_NAME}}"]
-`
-
-const addOnText = `apiVersion: addon.open-cluster-management.io/v1alpha1
-kind: ClusterManagementAddOn
-metadata:
-  name: ADDON
-spec:
-  supportedConfigs:
-  - group: addon.open-cluster-management.io
-    resource: addontemplates
-    defaultConfig: {name: ADDON}
-  installStrategy:
-    type: Placements
-    placements:
-    - namespace: default
-      name: ADDON-all
-      rolloutStrategy:
-        STRATEGY
-`
-
-// rollout reads the rollout; empty while it does not exist.
-func (s *scene) rollout() *v1alpha1.AddOnRollout {
-	var ro v1alpha1.AddOnRollout
-	_ = world.Client.Get(s.ctx, client.ObjectKey{Namespace: demo.Namespace, Name: s.addOn}, &ro) // absent: empty
-	return &ro
-}
-
-// awaitPhase waits until the rollout of a commit is in a phase.
-func (s *scene) awaitPhase(sha string, phase v1alpha1.Phase) *v1alpha1.AddOnRollout {
-	GinkgoHelper()
-	var ro *v1alpha1.AddOnRollout
-	Eventually(func(g Gomega) {
-		ro = s.rollout()
-		g.Expect(ro.Status.Target).NotTo(BeNil())
-		g.Expect(ro.Status.Target.Commit).To(HaveSuffix(sha), ro.Status.Message)
-		g.Expect(ro.Status.Phase).To(Equal(phase), ro.Status.Message)
-	}).Should(Succeed())
-	return ro
-}
-
-// running are the images whose pods are ready, by cluster.
-func (s *scene) running(names ...string) map[string]string {
-	out := map[string]string{}
-	for _, n := range names {
-		w := world.Fleet.Running(n)["Deployment/"+agentNamespace+"/"+s.addOn]
-		out[n] = strings.TrimPrefix(strings.Join(w.ReadyImages, ","), "example.com/"+s.addOn+":")
-	}
-	return out
-}
-
-// allAt is what running returns when everybody runs a tag.
-func allAt(tag string, names ...string) types.GomegaMatcher {
-	want := map[string]string{}
-	for _, n := range names {
-		want[n] = tag
-	}
-	return Equal(want)
-}
-
-// generations of the add-on's works, by cluster.
-func (s *scene) generations() map[string]int64 {
-	GinkgoHelper()
-	var works workv1.ManifestWorkList
-	Expect(world.Client.List(s.ctx, &works, client.MatchingLabels{"open-cluster-management.io/addon-name": s.addOn})).To(Succeed())
-	out := map[string]int64{}
-	for i := range works.Items {
-		out[works.Items[i].Namespace] = works.Items[i].Generation
-	}
-	return out
-}
-
-// moved are the clusters whose works changed between two looks, sorted.
-func moved(before, after map[string]int64) []string {
-	var out []string
-	for name, g := range after {
-		if before[name] != g {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// installed are the clusters that have the add-on, sorted.
-func (s *scene) installed() []string {
-	GinkgoHelper()
-	var list addonv1alpha1.ManagedClusterAddOnList
-	Expect(world.Client.List(s.ctx, &list, client.MatchingFields{"metadata.name": s.addOn})).To(Succeed())
-	var out []string
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			out = append(out, list.Items[i].Namespace)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// told is what the forge shows for a commit: state and text of the add-on's context.
-func (s *scene) told(sha string, parts ...string) string {
-	context := strings.Join(append([]string{"addonflow/" + s.addOn, s.addOn}, parts...), "/")
-	latest, ok := world.Forge.Latest(sha, context)
-	if !ok {
-		return ""
-	}
-	return latest.State + ": " + latest.Description
-}
-
-// secretRef names a Secret beside the source.
-func secretRef(name string) *meta.LocalObjectReference { return &meta.LocalObjectReference{Name: name} }
-
-// addOnOf reads the add-on of one cluster.
-func (s *scene) addOnOf(cluster string) *addonv1alpha1.ManagedClusterAddOn {
-	GinkgoHelper()
-	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	Expect(world.Client.Get(s.ctx, client.ObjectKey{Namespace: cluster, Name: s.addOn}, addOn)).To(Succeed())
-	return addOn
 }
 
 // annotateRollout sets an annotation of the rollout.
@@ -274,4 +142,58 @@ func (s *scene) annotateRollout(key, value string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
 	Expect(world.Client.Patch(s.ctx, s.rollout(), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
+}
+
+// handMade installs the add-on by hand on a cluster.
+func (s *scene) handMade(cluster string, annotations map[string]string) {
+	GinkgoHelper()
+	Expect(world.Client.Create(s.ctx, &addonv1alpha1.ManagedClusterAddOn{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: s.addOn, Annotations: annotations},
+	})).To(Succeed())
+}
+
+// discard deletes the add-on of a cluster as its owner would.
+func (s *scene) discard(cluster string, policy metav1.DeletionPropagation) {
+	GinkgoHelper()
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: s.addOn}}
+	Expect(world.Client.Delete(s.ctx, addOn, client.PropagationPolicy(policy))).To(Succeed())
+}
+
+// annotateAddOn sets an annotation of a cluster's add-on; nil removes it.
+func (s *scene) annotateAddOn(cluster, annotation string) {
+	GinkgoHelper()
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: s.addOn}}
+	Expect(world.Client.Patch(s.ctx, addOn, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{`+annotation+`}}}`)))).To(Succeed())
+}
+
+// wave commits v2 while every cluster but the canary holds back its new pods, or
+// that one too where only it is to move, and returns when so many have moved: the
+// generations from before, and the commit.
+func (s *scene) wave(policy string, members []string, moving int) (before map[string]int64, sha string) {
+	GinkgoHelper()
+	held := members[1:]
+	if moving == 1 {
+		held = members
+	}
+	hold(held...)
+	before = s.generations()
+	sha = s.commit("v2", policy)
+	Eventually(func() []string { return moved(before, s.generations()) }).Should(HaveLen(moving))
+	return before, sha
+}
+
+// hold has clusters keep back new pods until they are released, or the spec ends.
+func hold(members ...string) {
+	for _, name := range members {
+		world.Fleet.Hold(name)
+	}
+	DeferCleanup(func() { release(members...) })
+}
+
+// release lets clusters go on; releasing one that is not held changes nothing.
+func release(members ...string) {
+	for _, name := range members {
+		world.Fleet.Release(name)
+	}
 }

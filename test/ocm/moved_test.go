@@ -3,76 +3,27 @@ package ocm
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/sample"
 )
 
-// greeter is an add-on of one Deployment at a tag: its template and its
-// ClusterManagementAddOn, as a team that runs it with OCM has them.
+// greeter is the sample add-on at a tag: its template and its ClusterManagementAddOn,
+// as a team that runs it with OCM has them.
 func greeter(name, tag string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	text := strings.NewReplacer("ADDON", name, "TAG", tag).Replace(greeterText)
-	return corpusFile{name: name, text: text}.objects()
+	return corpusFile{name: name, text: sample.Template(name, tag) + "---\n" + sample.AddOn(name, "all")}.objects()
 }
 
-const greeterText = `apiVersion: addon.open-cluster-management.io/v1alpha1
-kind: AddOnTemplate
-metadata:
-  name: ADDON
-spec:
-  addonName: ADDON
-  agentSpec:
-    workload:
-      manifests:
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata:
-          name: ADDON
-          namespace: open-cluster-management-agent-addon
-        spec:
-          replicas: 1
-          progressDeadlineSeconds: 30
-          selector: {matchLabels: {app: ADDON}}
-          template:
-            metadata: {labels: {app: ADDON}}
-            spec:
-              containers:
-              - name: agent
-                image: example.com/ADDON:TAG
-                args: ["--cluster={{CLUSTER_NAME}}"]
----
-apiVersion: addon.open-cluster-management.io/v1alpha1
-kind: ClusterManagementAddOn
-metadata:
-  name: ADDON
-spec:
-  supportedConfigs:
-  - group: addon.open-cluster-management.io
-    resource: addontemplates
-    defaultConfig: {name: ADDON}
-  installStrategy:
-    type: Placements
-    placements:
-    - namespace: default
-      name: all
-`
-
 // canaryFirst is the policy that goes with it.
-const canaryFirst = `apiVersion: addonflow.io/v1alpha1
-kind: AddOnRollout
-metadata:
-  name: ADDON
-spec:
-  stages:
+const canaryFirst = `  stages:
   - name: canary
     placement: {namespace: default, name: canary}
     progressDeadline: 5m
@@ -84,15 +35,10 @@ spec:
 // commit pushes the add-on at a tag and asks the operator to look.
 func commit(ctx context.Context, w *demo.World, name, tag string) string {
 	GinkgoHelper()
-	var documents []string
-	for _, o := range greeter(name, tag) {
-		text, err := yaml.Marshal(o.Object)
-		Expect(err).NotTo(HaveOccurred())
-		documents = append(documents, string(text))
-	}
 	sha, err := w.Repo.Commit(tag, map[string]string{
-		"addons/addon.yaml":   strings.Join(documents, "---\n"),
-		"addons/rollout.yaml": strings.ReplaceAll(canaryFirst, "ADDON", name),
+		"addons/template.yaml": sample.Template(name, tag),
+		"addons/addon.yaml":    sample.AddOn(name, "all"),
+		"addons/rollout.yaml":  sample.Rollout(name, canaryFirst),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	look(ctx, w)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/manifests"
 )
@@ -56,7 +58,41 @@ func Install(ctx context.Context, admin client.Client) ([]rbacv1.PolicyRule, err
 			return nil, fmt.Errorf("cannot create %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	return rules, awaitEffect(ctx, admin, rules)
+	if len(rules) == 0 {
+		return nil, errors.New("manifests/rbac grants nothing")
+	}
+	return rules, awaitEffect(ctx, admin, rules[len(rules)-1])
+}
+
+// Grant gives the operator more rules in a ClusterRole of that name, as an admin would,
+// and returns when they are in effect.
+func Grant(ctx context.Context, admin client.Client, name string, rules ...rbacv1.PolicyRule) error {
+	for _, o := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: ServiceAccount}},
+		},
+	} {
+		if err := admin.Create(ctx, o); err != nil {
+			return fmt.Errorf("cannot grant %s: %w", name, err)
+		}
+	}
+	return awaitEffect(ctx, admin, rules[len(rules)-1])
+}
+
+// GrantReplace gives the operator what manifests/replace adds.
+func GrantReplace(ctx context.Context, admin client.Client) error {
+	text, err := manifests.RBAC.ReadFile("replace/clusterrole.yaml")
+	if err != nil {
+		return err
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(text, &role); err != nil {
+		return fmt.Errorf("cannot read manifests/replace: %w", err)
+	}
+	return Grant(ctx, admin, role.Name, role.Rules...)
 }
 
 // shipped reads the objects of manifests/rbac.
@@ -146,23 +182,23 @@ func rulesFor(aggregation rbacv1.AggregationRule, roles []rbacv1.ClusterRole) ([
 	return rules, nil
 }
 
-// awaitEffect asks until the hub grants the last of the rules: it learns of roles and
-// bindings a moment after they are stored.
-func awaitEffect(ctx context.Context, admin client.Client, rules []rbacv1.PolicyRule) error {
-	if len(rules) == 0 {
-		return errors.New("manifests/rbac grants nothing")
+// awaitEffect asks until the hub grants the rule that was stored last: it learns of
+// roles and bindings a moment after they are stored.
+func awaitEffect(ctx context.Context, admin client.Client, last rbacv1.PolicyRule) error {
+	asked := authorizationv1.ResourceAttributes{Group: last.APIGroups[0], Resource: last.Resources[0], Verb: last.Verbs[0]}
+	asked.Resource, asked.Subresource, _ = strings.Cut(asked.Resource, "/")
+	if len(last.ResourceNames) > 0 {
+		asked.Name = last.ResourceNames[0]
 	}
-	last := rules[len(rules)-1]
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, effectiveWithin, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: User, Groups: Groups(),
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: last.APIGroups[0], Resource: last.Resources[0], Verb: last.Verbs[0]},
+			User: User, Groups: Groups(), ResourceAttributes: &asked,
 		}}
 		err := admin.Create(ctx, review)
 		return review.Status.Allowed, err
 	})
 	if err != nil {
-		return fmt.Errorf("the grants of manifests/rbac do not come into effect: %w", err)
+		return fmt.Errorf("the grants do not come into effect: %w", err)
 	}
 	return nil
 }

@@ -1,9 +1,12 @@
-// Command hubbin prints the directory that holds the embedded hub's
-// kube-apiserver and etcd, after fetching or building them if necessary:
+// Command hubbin prints where binaries are that tests, demo and bench start, after
+// fetching or building them if necessary. Without an argument it is the directory of the
+// embedded hub's kube-apiserver and etcd:
 //
 //	export KUBEBUILDER_ASSETS=$(go run ./test/hubbin/cmd/hubbin)
 //
-// The directory goes to standard output, progress to standard error.
+// With the argument ocm it is one binary with OCM's own addon-manager, placement
+// controller and work agent. The path goes to standard output, progress to standard
+// error.
 package main
 
 import (
@@ -11,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/addonflow/addonflow/test/hubbin"
@@ -18,11 +22,23 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	found, err := hubbin.Find(ctx, os.Stderr)
+	path, err := find(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hubbin:", err)
 		os.Exit(1)
 	}
-	fmt.Println(found.Dir)
+	fmt.Println(path)
+}
+
+// find returns the path of what the arguments ask for.
+func find(ctx context.Context, args []string) (string, error) {
+	switch {
+	case len(args) == 0:
+		found, err := hubbin.Find(ctx, os.Stderr)
+		return found.Dir, err
+	case slices.Equal(args, []string{"ocm"}):
+		return hubbin.FindOCM(ctx, os.Stderr)
+	}
+	return "", fmt.Errorf("no binaries for %q", args)
 }

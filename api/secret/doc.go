@@ -1,0 +1,2 @@
+// Package secret keeps credentials out of everything that is printed.
+package secret

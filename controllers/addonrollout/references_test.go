@@ -1,0 +1,41 @@
+package addonrollout
+
+import (
+	"testing"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+)
+
+// Row 9: lastObservedGeneration is a bookmark of OCM's. It stays with its reference, makes
+// no write and means nothing.
+func TestRow9LastObservedGenerationIsLeftToOCM(t *testing.T) {
+	v1 := contentOf("t1")
+	done := move{rendered: v1, state: moveDone, available: healthy}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	written(t, addOn, move{rendered: v1}, done)
+	addOn.Status.ConfigReferences[0].LastObservedGeneration = 7
+	if n := written(t, addOn, done); n != 0 {
+		t.Errorf("%d writes for a bookmark", n)
+	}
+	written(t, addOn, move{rendered: v1, state: moveFailed, reason: "boom"})
+	if got := addOn.Status.ConfigReferences[0].LastObservedGeneration; got != 7 {
+		t.Errorf("it is %d after a write of ours", got)
+	}
+}
+
+// Row 28: OCM's addon-manager stops at a reference without desiredConfig.
+func TestRow28ReferenceWithoutDesiredConfig(t *testing.T) {
+	v1 := contentOf("t1")
+	done := move{rendered: v1, state: moveDone, available: healthy}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	written(t, addOn, move{rendered: v1}, done)
+	want := addOn.Status.ConfigReferences[0].DesiredConfig.DeepCopy()
+	addOn.Status.ConfigReferences[0].DesiredConfig, addOn.Status.ConfigReferences[0].LastAppliedConfig = nil, nil
+	if n := written(t, addOn, done); n != 1 {
+		t.Errorf("%d writes, want 1", n)
+	}
+	got := addOn.Status.ConfigReferences[0]
+	if got.DesiredConfig == nil || *got.DesiredConfig != *want || got.LastAppliedConfig == nil || *got.LastAppliedConfig != *want {
+		t.Errorf("got %+v, want %+v on both sides", got, want)
+	}
+}
