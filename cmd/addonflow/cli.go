@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -138,6 +139,21 @@ func offline(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// takes wants exactly the arguments that the command's usage names, after its own name.
+func takes(cmd *cobra.Command, args []string) error {
+	wanted := strings.Fields(cmd.Use)[1:]
+	if len(args) == len(wanted) {
+		return nil
+	}
+	return fmt.Errorf("cannot run %q with %s: it takes %s; see %s --help",
+		cmd.CommandPath(), counted(len(args), "argument"), strings.Join(wanted, " and "), cmd.CommandPath())
+}
+
+// wrongFlag says where the flags of a command are listed.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}
+
 // hubError gives an error of the hub its exit code, and a text for a person.
 func hubError(doing string, err error) error {
 	var status apierrors.APIStatus
@@ -148,9 +164,9 @@ func hubError(doing string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return &exitError{code: exitInterrupted}
 	case apimeta.IsNoMatchError(err):
-		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: AddonFlow's kinds are not installed on this hub: %w", doing, err)}
+		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: AddonFlow is not installed on this hub, or another one is meant (--context): %w", doing, err)}
 	case apierrors.IsNotFound(err):
-		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: %w", doing, err)}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: %w; another namespace is named with -n", doing, err)}
 	case errors.As(err, &status), errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF):
 		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: %w", doing, err)}
 	}

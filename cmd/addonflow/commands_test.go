@@ -63,11 +63,13 @@ func TestReadingCommands(t *testing.T) {
 		"ClustersUnseen":   {args: "get clusters --no-headers", objects: []client.Object{unseen()}, out: "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n", err: "no operator has planned rollout default/hello yet; its times assume --park-after=10m0s and --removal-grace-period=5m0s"},
 		"Why":              {args: "why hello us-01", objects: []client.Object{hello("")}, out: "us-01: Waiting in stage everyone at hello-2222222222: stage canary is not complete\n"},
 		"WhyStranger":      {args: "why hello xx-01", objects: []client.Object{hello("")}, code: exitNotFound, err: `cannot find cluster "xx-01"`},
-		"WhyNotFound":      {args: "why nobody us-01", code: exitNotFound, err: "cannot read rollout default/nobody"},
+		"WhyNotFound":      {args: "why nobody us-01", code: exitNotFound, err: "not found; another namespace is named with -n"},
 		"Tree":             {args: "tree hello", objects: []client.Object{hello(v1alpha1.PhaseSucceeded)}, out: show.Style{}.Tree(hello(v1alpha1.PhaseSucceeded), at())},
 		"TreeNotFound":     {args: "tree nobody", code: exitNotFound, err: "cannot read rollout default/nobody"},
-		"TooFewArguments":  {args: "tree", code: exitUsage, err: "accepts 1 arg(s), received 0"},
-		"UnknownFlag":      {args: "tree hello --colour", code: exitUsage, err: "unknown flag"},
+		"TooFewArguments":  {args: "tree", code: exitUsage, err: `cannot run "addonflow tree" with 0 arguments: it takes ROLLOUT; see addonflow tree --help`},
+		"TooManyArguments": {args: "why hello us-01 us-02", code: exitUsage, err: "with 3 arguments: it takes ROLLOUT and CLUSTER; see addonflow why --help"},
+		"ArgumentsOfKind":  {args: "suspend source", code: exitUsage, err: `cannot run "addonflow suspend source" with 0 arguments: it takes NAME`},
+		"UnknownFlag":      {args: "tree hello --colour", code: exitUsage, err: "unknown flag: --colour; see addonflow tree --help"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, c.objects...)

@@ -48,6 +48,10 @@ func newControllerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the operator against the hub of the current kubeconfig",
+		Long: `Run the operator against the hub of the current kubeconfig.
+
+It ends with exit code 0 when asked to (SIGINT, SIGTERM), 1 when it fails, such as after
+the loss of its leadership, 2 for wrong usage and 6 where the hub cannot be reached.`,
 		Example: `  # On a hub, as the deployment runs it
   addonflow controller --enable-leader-election
 

@@ -93,6 +93,7 @@ func (s *stage) run(ctx context.Context, args ...string) int {
 func rootOf(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "addonflow", SilenceUsage: true, SilenceErrors: true}
 	cmd.AddCommand(c.commands()...)
+	cmd.SetFlagErrorFunc(wrongFlag)
 	return cmd
 }
 

@@ -21,7 +21,7 @@ hub alone can refuse, such as a name that another source owns, is not seen here.
   addonflow lint addons/hello
   # In a pipeline
   addonflow lint . || exit 1`,
-		Args:              cobra.ExactArgs(1),
+		Args:              takes,
 		ValidArgsFunction: directories,
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.lint(cmd.Context(), args[0]) },
 	})

@@ -25,7 +25,7 @@ and deletes the AddOnRollout. Until then "resume" takes it back.`,
   addonflow release hello
   # The same with kubectl
   kubectl annotate addonrollout hello ` + v1alpha1.ReleaseAnnotation + `=true`,
-		Args:              cobra.ExactArgs(1),
+		Args:              takes,
 		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.release(cmd.Context(), args[0]) },
 	})

@@ -58,7 +58,7 @@ add-on's default configuration.`,
        <(addonflow render . --placement default/canary)
   # The ManifestWorks the hub would hold
   addonflow render addons/hello --cluster eu-west-7 -o works`,
-		Args:              cobra.ExactArgs(1),
+		Args:              takes,
 		ValidArgsFunction: directories,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}

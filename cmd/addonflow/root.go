@@ -24,6 +24,7 @@ func newRootCommand() *cobra.Command {
 	if name == pluginName {
 		cmd.AddCommand(newPluginCompletionCommand(cmd.OutOrStdout))
 	}
+	cmd.SetFlagErrorFunc(wrongFlag)
 	callExamples(cmd, name)
 	return cmd
 }

@@ -41,7 +41,7 @@ the example.`,
   addonflow reconcile source fleet --wait && addonflow status hello --watch --timeout 30m
   # Is it done?
   addonflow status hello`,
-		Args:              cobra.ExactArgs(1),
+		Args:              takes,
 		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}

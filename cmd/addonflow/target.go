@@ -62,7 +62,7 @@ func rolloutTarget() target {
 		handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
 		conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
 		outcome:    onKind(show.OutcomeOf),
-		resumes:    " A release that was asked for\nand not carried out is taken back as well.",
+		resumes:    "\nA release that was asked for and not carried out is taken back as well, with its\nannotation " + v1alpha1.ReleaseAnnotation + ".",
 		undo:       "the add-on's AddOnRollout in Git says suspend: true: change it there and push",
 	}
 }
@@ -118,7 +118,7 @@ func (c *cli) eachTarget(cmd *cobra.Command, add func(target) *cobra.Command) *c
 		sub := add(t)
 		sub.Use = t.kind + " NAME"
 		sub.Aliases = []string{t.kind + "s"}
-		sub.Args = cobra.ExactArgs(1)
+		sub.Args = takes
 		sub.ValidArgsFunction = only(c.completeNames(t.list))
 		cmd.AddCommand(c.command(sub))
 	}
@@ -163,9 +163,10 @@ func newResumeCommand(c *cli) *cobra.Command {
 	return c.eachTarget(cmd, func(t target) *cobra.Command {
 		return &cobra.Command{
 			Short: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away",
-			Long: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away.\n\n" +
-				"A suspend that spec declares wins: then the " + t.kind + " stays suspended, and the\nexit code is 4." + t.resumes,
-			Example: fmt.Sprintf(`  addonflow resume %[1]s %[3]s
+			Long: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away." + t.resumes + "\n\n" +
+				"A suspend that spec declares wins: then the " + t.kind + " stays suspended, and the\nexit code is 4.",
+			Example: fmt.Sprintf(`  # After a suspend on the command line
+  addonflow resume %[1]s %[3]s
   # The same with kubectl
   kubectl annotate addon%[1]s %[3]s %[2]s-`, t.kind, v1alpha1.SuspendAnnotation, t.example),
 			RunE: func(cmd *cobra.Command, args []string) error { return c.resume(cmd.Context(), t, args[0]) },

@@ -40,7 +40,7 @@ second; where the output is no terminal, every change is one line.`,
   addonflow tree hello
   # Look on while it moves
   addonflow tree hello -n fleet-system -w`,
-		Args:              cobra.ExactArgs(1),
+		Args:              takes,
 		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}

@@ -59,7 +59,7 @@ writing anything.`,
   addonflow why hello eu-west-7
   # In another namespace
   addonflow why hello eu-west-7 -n fleet-system`,
-		Args: cobra.ExactArgs(2),
+		Args: takes,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.why(cmd.Context(), args[0], args[1]) },
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {

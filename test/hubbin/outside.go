@@ -11,7 +11,7 @@ import (
 
 // ErrNoAssets is returned outside a clone where nothing can be built, when no
 // directory is named and nothing could be downloaded either.
-var ErrNoAssets = errors.New("no kube-apiserver and etcd: outside a clone of " + modulePath +
+var ErrNoAssets = errors.New("outside a clone of " + modulePath +
 	" they cannot be built, and downloading them takes go and a network; set " + assetsVariable +
 	` to a directory that holds both, or run "make demo" in a clone`)
 
