@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -50,6 +51,12 @@ func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if len(agents) == 0 && slices.ContainsFunc(found, func(b rbacv1.RoleBinding) bool { return registration.Ours(&b) }) {
+		// All of them would go. The watch shows the rollouts of --watch-namespace alone.
+		if elsewhere, err := r.elsewhere(ctx, req.Name); elsewhere || err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	verdicts, err := r.judge(ctx, agents)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -66,6 +73,7 @@ func (r *Bindings) wait(addOn string) time.Duration {
 	if left := bindPace - now.Sub(r.last[addOn]); left > 0 && left <= bindPace {
 		return left
 	}
+	maps.DeleteFunc(r.last, func(_ string, at time.Time) bool { return now.Sub(at) >= bindPace })
 	r.last[addOn] = now
 	return 0
 }
@@ -90,6 +98,16 @@ func (r *Bindings) agents(ctx context.Context, addOn string) ([]registration.Age
 		agents = append(agents, agent)
 	}
 	return agents, nil
+}
+
+// elsewhere reports whether an add-on has a rollout that the watch does not show: it is
+// another operator's, and so are its bindings.
+func (r *Bindings) elsewhere(ctx context.Context, addOn string) (bool, error) {
+	shown, err := managed(ctx, r.Client, addOn)
+	if err != nil || shown {
+		return false, err
+	}
+	return managed(ctx, r.Live, addOn)
 }
 
 // found lists the bindings that carry the add-on's name, ours and OCM's.
