@@ -12,6 +12,9 @@ const maxWidth = 4096
 
 var width = regexp.MustCompile(`%[-+# 0]*(\*|[0-9]{5,}|[0-9]*\.(\*|[0-9]{5,}))`)
 
+// address is the verb that prints where a value is.
+var address = regexp.MustCompile(`%[-+# 0]*(\*|[0-9]*)(\.(\*|[0-9]*))?(\[[0-9]+\])?p`)
+
 // bound refuses, before a function runs, the calls whose result grows faster than
 // their arguments.
 func (x *execution) bound(name string, args []any) error {
@@ -39,7 +42,11 @@ func (x *execution) bound(name string, args []any) error {
 	case "join":
 		return x.boundJoin(args)
 	case "printf":
-		if format, _ := args[0].(string); width.MatchString(format) {
+		format, _ := args[0].(string)
+		if address.MatchString(strings.ReplaceAll(format, "%%", "")) {
+			return &refusal{"printf %p writes an address in memory, which differs each time", "write the value, or its type: typeOf"}
+		}
+		if width.MatchString(format) {
 			return &refusal{fmt.Sprintf("printf pads to more than %d characters", maxWidth), "write a smaller width"}
 		}
 	case "addf", "add1f", "subf", "divf", "mulf":

@@ -48,6 +48,20 @@ func (c *capabilities) KubeVersion() (*chartutil.KubeVersion, error) {
 	return parsed, nil
 }
 
+// Admits returns the first of the Kubernetes versions that the chart's kubeVersion
+// admits; the first of all where it admits none, or says nothing.
+func (c *Chart) Admits(versions []string) string {
+	if c.helm == nil || c.helm.Metadata.KubeVersion == "" {
+		return versions[0]
+	}
+	for _, version := range versions {
+		if chartutil.IsCompatibleRange(c.helm.Metadata.KubeVersion, version) {
+			return version
+		}
+	}
+	return versions[0]
+}
+
 // satisfy refuses a cluster whose version the chart does not support.
 func (c *capabilities) satisfy(constraint string) error {
 	version, err := c.KubeVersion()

@@ -65,7 +65,7 @@ func (x *execution) functions() template.FuncMap {
 		"toToml": toTOML, "fromToml": fromTOML, "toYaml": toYAML, "toYamlPretty": toYAMLPretty,
 		"fromYaml": fromYAML, "fromYamlArray": fromYAMLArray, "toJson": toJSON, "fromJson": fromJSON, "fromJsonArray": fromJSONArray,
 		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
-		"keys": x.keys, "values": x.values,
+		"keys": x.keys, "values": x.values, "typeOf": typeOf, "typeIs": typeIs, "typeIsLike": typeIsLike,
 	})
 	out := make(template.FuncMap, len(all))
 	for name, function := range all {
@@ -81,6 +81,15 @@ func (x *execution) functions() template.FuncMap {
 	out[stepFunction], out[enterFunction], out[leaveFunction] = x.round, x.enterTemplate, x.leaveTemplate
 	return out
 }
+
+// typeOf is sprig's, with Helm's names for what stands here in the place of its types.
+func typeOf(v any) string {
+	return strings.NewReplacer("chart.capabilities", "chartutil.Capabilities", "chart.files", "engine.files").Replace(fmt.Sprintf("%T", v))
+}
+
+func typeIs(name string, v any) bool { return name == typeOf(v) }
+
+func typeIsLike(name string, v any) bool { return typeIs(name, v) || typeIs("*"+name, v) }
 
 func required(message string, value any) (any, error) {
 	if text, isText := value.(string); value == nil || isText && text == "" {

@@ -105,7 +105,7 @@ func (c *Chart) prepare(in Input) (*helmchart.Chart, map[string]any, error) {
 	if err != nil {
 		return nil, nil, &Error{File: "values.yaml", Message: err.Error()}
 	}
-	if err := checkSchemas(helm, "", named(all, in.Mark)); err != nil {
+	if err := checkSchemas(helm, "", named(all, in.Mark), in.BuiltIns); err != nil {
 		return nil, nil, err
 	}
 	return helm, all, nil

@@ -24,10 +24,12 @@ func (nothing) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %s, and nothing is loaded; copy what it needs into $defs", url)
 }
 
-// checkSchemas holds values to the values.schema.json of a chart and its sub-charts.
-func checkSchemas(c *helmchart.Chart, at string, values map[string]any) error {
+// checkSchemas holds values to the values.schema.json of a chart and its sub-charts. A
+// chart whose schema is closed need not know the built-in values: nobody chose to set
+// them.
+func checkSchemas(c *helmchart.Chart, at string, values, builtIns map[string]any) error {
 	if c.Schema != nil {
-		if err := checkSchema(c.Schema, values); err != nil {
+		if err := checkSchema(c.Schema, values, builtIns); err != nil {
 			return &Error{File: at + "values.schema.json", Message: err.Error()}
 		}
 	}
@@ -36,14 +38,14 @@ func checkSchemas(c *helmchart.Chart, at string, values map[string]any) error {
 		if !ok {
 			continue // not enabled, or without values
 		}
-		if err := checkSchemas(dependency, at+"charts/"+dependency.Name()+"/", under); err != nil {
+		if err := checkSchemas(dependency, at+"charts/"+dependency.Name()+"/", under, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkSchema(text []byte, values map[string]any) error {
+func checkSchema(text []byte, values, builtIns map[string]any) error {
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("cannot be read: %w", err)
@@ -63,12 +65,38 @@ func checkSchema(text []byte, values map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("cannot be used: %w", err)
 	}
-	if err := compiled.Validate(values); err != nil {
+	err = compiled.Validate(values)
+	if unknown := refusedNames(err, builtIns); len(unknown) > 0 {
+		values = maps.Clone(values)
+		maps.DeleteFunc(values, func(name string, _ any) bool { return slices.Contains(unknown, name) })
+		err = compiled.Validate(values)
+	}
+	if err != nil {
 		inOrder(err)
 		_, rest, _ := strings.Cut(err.Error(), "\n")
 		return fmt.Errorf("the values do not meet the chart's schema: %s", strings.Join(strings.Fields(rest), " "))
 	}
 	return nil
+}
+
+// refusedNames lists the built-in values that a schema refuses for their names alone.
+func refusedNames(err error, builtIns map[string]any) []string {
+	failed, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return nil
+	}
+	var out []string
+	if additional, ok := failed.ErrorKind.(*kind.AdditionalProperties); ok && len(failed.InstanceLocation) == 0 {
+		for _, name := range additional.Properties {
+			if _, builtIn := builtIns[name]; builtIn {
+				out = append(out, name)
+			}
+		}
+	}
+	for _, cause := range failed.Causes {
+		out = append(out, refusedNames(cause, builtIns)...)
+	}
+	return out
 }
 
 // inOrder sorts what the validator found, which is in the order of Go's maps.

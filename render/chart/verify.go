@@ -51,9 +51,24 @@ func (c *Chart) compareWithHelm(in Input, ours map[string]string) error {
 		return &Error{Message: fmt.Sprintf("Helm's own engine does not render it: %.400s", strings.ReplaceAll(err.Error(), "\n", " "))}
 	}
 	if name := firstDifference(ours, theirs); name != "" {
-		return &Error{File: c.fileOf(name), Message: "Helm's own engine renders something else", Hint: "please report the chart"}
+		here, there := firstLine(ours[name], theirs[name])
+		return &Error{
+			File: c.fileOf(name), Message: fmt.Sprintf("Helm's own engine renders %.80q where %.80q is rendered here", there, here),
+			Hint: "please report the chart",
+		}
 	}
 	return nil
+}
+
+// firstLine returns the first line in which two texts differ.
+func firstLine(a, b string) (inA, inB string) {
+	linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(linesA), len(linesB)) {
+		if linesA[i] != linesB[i] {
+			return linesA[i], linesB[i]
+		}
+	}
+	return strings.Join(linesA[min(len(linesA), len(linesB)):], "\n"), strings.Join(linesB[min(len(linesA), len(linesB)):], "\n")
 }
 
 // firstDifference names the first template that only one has, or that differs.

@@ -1,0 +1,62 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestClosedSchemasNeedNotKnowBuiltInValues: a chart of Helm's that closes its schema is
+// taken, one for OCM that lists OCM's values too, and a value that somebody set is held to
+// the schema all the same.
+func TestClosedSchemasNeedNotKnowBuiltInValues(t *testing.T) {
+	const own = `"greeting": {"type": "string"}, "replicas": {}, "global": {}`
+	for name, c := range map[string]struct{ reason, schema, want string }{
+		"closed":     {"nobody chose to set what is built in", `{"additionalProperties": false, "properties": {` + own + `}}`, ""},
+		"referred":   {"wherever it is closed", `{"$ref": "#/$defs/all", "$defs": {"all": {"additionalProperties": false, "properties": {` + own + `}}}}`, ""},
+		"for OCM":    {"what it lists is there", `{"additionalProperties": false, "required": ["clusterName"], "properties": {` + own + `, "clusterName": {"minLength": 1}, "addonInstallNamespace": {}}}`, ""},
+		"wrong":      {"what it lists is checked", `{"additionalProperties": false, "properties": {` + own + `, "clusterName": {"maxLength": 1}, "addonInstallNamespace": {}}}`, "at '/clusterName'"},
+		"somebody's": {"what somebody set is refused", `{"additionalProperties": false, "properties": {"greeting": {}, "global": {}}}`, "additional properties 'replicas' not allowed"},
+		"below":      {"so is what is not at the top", `{"properties": {"nested": {"additionalProperties": false}}}`, "additional properties 'clusterName' not allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := minimal(settings("{{ .Values.clusterName }}")).with("values.schema.json", c.schema)
+			if name == "below" {
+				from = from.with("values.yaml", "nested: {clusterName: x}\n")
+			}
+			_, err := loaded(t, from).Render(inputFor("cluster1"))
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("%s: %v", c.reason, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)
+			}
+		})
+	}
+}
+
+// TestTypesHaveHelmsNames: what stands here in the place of Helm's types is called as
+// those are, and an address is refused by its name.
+func TestTypesHaveHelmsNames(t *testing.T) {
+	for value, want := range map[string]string{
+		`{{ typeOf .Capabilities | quote }}`: "*chartutil.Capabilities",
+		`{{ typeOf .Files }}`:                "engine.files",
+		`{{ typeOf .Values }}`:               "chartutil.Values",
+		`{{ typeIs "*chartutil.Capabilities" .Capabilities }}{{ typeIsLike "chartutil.Capabilities" .Capabilities }}!`: "truetrue!",
+		`{{ typeIs "string" .Values.greeting }}{{ typeIsLike "int" .Values.greeting }}!`:                               "truefalse!",
+		`"{{ printf "100%%pure" }}"`: "100%pure",
+	} {
+		from := minimal(settings(value))
+		if got := it(t, from, inputFor("cluster1")); got != want {
+			t.Errorf("%s: got %v, want %v", value, got, want)
+		}
+		if err := loaded(t, from).Verify(inputFor("cluster1")); err != nil {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	for _, value := range []string{`{{ printf "%p" .Values }}`, `{{ printf "%-8p" .Values }}`, `{{ printf "%s %[2]p" "a" .Values }}`} {
+		_, err := loaded(t, minimal(settings(value))).Render(inputFor("cluster1"))
+		if err == nil || !strings.Contains(err.Error(), "writes an address in memory") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
