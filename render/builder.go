@@ -65,8 +65,8 @@ func newBuilder(addOn string, a *assignment, known facts, name string) (*builder
 	}
 	b.found.list = append(b.found.list, b.template.found.list...)
 	b.variables = newVariables(b.template, b.agent, name)
+	b.merge(known.variables)
 	if b.template.pkg == nil {
-		b.merge(known.variables)
 		return b, nil
 	}
 	if b.template.pkg.chart == nil {

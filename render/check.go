@@ -2,6 +2,7 @@ package render
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,8 +13,9 @@ import (
 const (
 	// probeCluster is the name names and labels are checked with.
 	probeCluster = "cluster1"
-	// probeKubeVersion is the Kubernetes version packages are checked with.
-	probeKubeVersion = "v1.33.0"
+	// probeMinor is the minor of the Kubernetes version packages are checked with, unless
+	// the chart does not admit it; oldestMinor and newestMinor are how far is looked then.
+	probeMinor, oldestMinor, newestMinor = 33, 16, 60
 	// longestCluster is how long a cluster's name can be, for sizes.
 	longestCluster = 63
 )
@@ -34,11 +36,48 @@ func (r *Renderer) Check() []Finding {
 		if a == r.defaults && a.template == nil && templated && !r.names(templateResource) {
 			continue // nobody need ever get the defaults
 		}
-		for _, f := range r.check(a) {
+		for _, f := range r.check(a, nil) {
 			found.add(f)
 		}
 	}
 	return found.list
+}
+
+// probeVersions are the Kubernetes versions that a package may be checked with, the
+// likeliest first.
+func probeVersions() []string {
+	version := func(minor int) string { return fmt.Sprintf("v1.%d.0", minor) }
+	out := []string{version(probeMinor)}
+	for minor := probeMinor + 1; minor <= newestMinor; minor++ {
+		out = append(out, version(minor))
+	}
+	for minor := probeMinor - 1; minor >= oldestMinor; minor-- {
+		out = append(out, version(minor))
+	}
+	return out
+}
+
+// check renders one assignment for each of the Kubernetes versions, for one that the
+// chart admits where none is given. What is wrong with the first is not said again of the
+// others.
+func (r *Renderer) check(a *assignment, versions []string) []Finding {
+	if a.template == nil || a.template.pkg == nil || a.template.pkg.chart == nil {
+		return r.checkFor(a, "")
+	}
+	if len(versions) == 0 {
+		return r.checkFor(a, a.template.pkg.chart.Admits(probeVersions()))
+	}
+	found := r.checkFor(a, versions[0])
+	first := slices.Clone(found)
+	for _, version := range versions[1:] {
+		for _, f := range r.checkFor(a, version) {
+			if !slices.Contains(first, f) {
+				f.Message = "with Kubernetes " + version + ": " + f.Message
+				found = append(found, f)
+			}
+		}
+	}
+	return found
 }
 
 // names reports whether the defaults name a configuration of a kind.
@@ -48,10 +87,10 @@ func (r *Renderer) names(resource string) bool {
 	})
 }
 
-// check renders one assignment, as all clusters share it and then for the probe,
+// checkFor renders one assignment, as all clusters share it and then for the probe,
 // which has a name to look at.
-func (r *Renderer) check(a *assignment) []Finding {
-	known := facts{kubeVersion: probeKubeVersion, variables: a.template.probeVariables()}
+func (r *Renderer) checkFor(a *assignment, version string) []Finding {
+	known := facts{kubeVersion: version, variables: a.template.probeVariables()}
 	p, err := r.renderAlone(a, known, namePlaceholder)
 	refused := err != nil && (p == nil || !p.alone)
 	if refused && (p == nil || a.template.pkg != nil) {

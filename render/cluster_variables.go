@@ -43,8 +43,12 @@ type clusterVariables struct {
 	Trouble []string          `json:"trouble,omitempty"`
 }
 
-// variablesOf reads from the cluster what the template names of it.
+// variablesOf reads from the cluster what the template names of it. The annotation of a
+// package's cluster is no variables but values.
 func (t *parsedTemplate) variablesOf(c Cluster) string {
+	if t.pkg != nil {
+		c.Values = ""
+	}
 	if len(t.ofCluster) == 0 && c.Values == "" {
 		return ""
 	}
@@ -125,13 +129,13 @@ func identifier(name string) string {
 }
 
 // merge gives a rendering the variables of its cluster. They go over customised ones.
-func (b *builder) merge(clusterGives string) {
+func (b *builder) merge(ofCluster string) {
 	maps.Copy(b.variables.values, b.assignment.mapped)
-	if clusterGives == "" {
+	if ofCluster == "" {
 		return
 	}
 	var v clusterVariables
-	if err := json.Unmarshal([]byte(clusterGives), &v); err != nil {
+	if err := json.Unmarshal([]byte(ofCluster), &v); err != nil {
 		v.Trouble = append(v.Trouble, err.Error())
 	}
 	maps.Copy(b.variables.values, v.Values)
@@ -143,8 +147,8 @@ func (b *builder) merge(clusterGives string) {
 // probeVariables are what a template is checked with for the labels and claims that it
 // names: nobody knows yet which clusters it goes to.
 func (t *parsedTemplate) probeVariables() string {
-	if t == nil || len(t.ofCluster) == 0 {
-		return ""
+	if t == nil || len(t.ofCluster) == 0 || t.pkg != nil {
+		return "" // a chart has values of its own for a cluster without them
 	}
 	v := clusterVariables{Values: map[string]string{}}
 	for name := range t.ofCluster {

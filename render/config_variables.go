@@ -61,8 +61,12 @@ func ParseConfigVariables(value string) ([]ConfigVariable, error) {
 
 // builtIn reports whether a variable has a meaning of its own.
 func builtIn(name string) bool {
-	return name == hubKubeconfigVariable || name == clusterNameVariable || name == installNamespaceVariable ||
-		strings.HasPrefix(name, clusterLabelPrefix) || strings.HasPrefix(name, clusterClaimPrefix)
+	return name == hubKubeconfigVariable || name == clusterNameVariable || name == installNamespaceVariable || clusterGives(name)
+}
+
+// clusterGives reports whether a variable is a label or claim of the cluster.
+func clusterGives(name string) bool {
+	return strings.HasPrefix(name, clusterLabelPrefix) || strings.HasPrefix(name, clusterClaimPrefix)
 }
 
 // readVariables gives an assignment the values that the template takes from

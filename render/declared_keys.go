@@ -22,14 +22,14 @@ const MergeConfigsAnnotation = "addonflow.io/merge-configs"
 // mergeConfigsAt is where MergeConfigsAnnotation stands.
 const mergeConfigsAt = "metadata.annotations[" + MergeConfigsAnnotation + "]"
 
-// ConfigVariablesAnnotation on an AddOnTemplate takes variables from configurations of
+// ConfigVariablesAnnotation on an AddOnTemplate or AddOnPackage takes variables from configurations of
 // any kind; see ParseConfigVariables.
 const ConfigVariablesAnnotation = "addonflow.io/config-variables"
 
 // declaredKey is a label or annotation of AddonFlow's that a commit may declare.
 type declaredKey struct {
 	key string
-	on  role
+	on  []role
 	// kind says in a message where it belongs.
 	kind string
 }
@@ -37,10 +37,10 @@ type declaredKey struct {
 // declaredKeys are all of them. Every other key of AddonFlow's is its own to write.
 func declaredKeys() []declaredKey {
 	return []declaredKey{
-		{TypedVariablesAnnotation, roleTemplate, "an AddOnTemplate"},
-		{ConfigVariablesAnnotation, roleTemplate, "an AddOnTemplate"},
-		{hubconfigv1alpha1.VersionLabel, roleTemplate, "an AddOnTemplate"},
-		{MergeConfigsAnnotation, roleAddOn, "a ClusterManagementAddOn"},
+		{TypedVariablesAnnotation, []role{roleTemplate}, "an AddOnTemplate"},
+		{ConfigVariablesAnnotation, []role{roleTemplate, rolePackage}, "an AddOnTemplate or AddOnPackage"},
+		{hubconfigv1alpha1.VersionLabel, []role{roleTemplate}, "an AddOnTemplate"},
+		{MergeConfigsAnnotation, []role{roleAddOn}, "a ClusterManagementAddOn"},
 	}
 }
 
@@ -54,7 +54,7 @@ func misplacedKeys(labels, annotations map[string]string, r role) []flaw {
 	var flaws []flaw
 	for _, d := range declaredKeys() {
 		for at, entries := range map[fieldPath]map[string]string{"metadata.labels": labels, "metadata.annotations": annotations} {
-			if _, present := entries[d.key]; present && (d.on != r || (d.key == hubconfigv1alpha1.VersionLabel) != (at == "metadata.labels")) {
+			if _, present := entries[d.key]; present && (!slices.Contains(d.on, r) || (d.key == hubconfigv1alpha1.VersionLabel) != (at == "metadata.labels")) {
 				flaws = append(flaws, flaw{field: at.child(d.key), reason: ReasonInvalidManifest, message: "is for " + d.kind, hint: removeIt})
 			}
 		}

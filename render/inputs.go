@@ -41,8 +41,8 @@ type Cluster struct {
 	// addon.open-cluster-management.io/values, which packages read, and which sets
 	// variables of templates.
 	Values string
-	// Labels and Claims of the ManagedCluster, for templates that name them in
-	// variables. They are only read.
+	// Labels and Claims of the ManagedCluster, for templates and packages that name
+	// them in variables. They are only read.
 	Labels map[string]string
 	Claims []clusterv1.ManagedClusterClaim
 	// KubeVersion is the ManagedCluster's status.version.kubernetes.
@@ -68,10 +68,12 @@ func (c Cluster) facts(a *assignment) facts {
 	if a.mirrors {
 		known.registries = c.ImageRegistries
 	}
-	if a.template != nil && a.template.pkg != nil {
+	if a.template == nil {
+		return known
+	}
+	known.variables = a.template.variablesOf(c)
+	if a.template.pkg != nil {
 		known.values, known.kubeVersion, known.mode = c.Values, c.KubeVersion, c.installMode()
-	} else if a.template != nil {
-		known.variables = a.template.variablesOf(c)
 	}
 	return known
 }

@@ -38,7 +38,7 @@ const (
 	roleNamespace
 	rolePlacement
 	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration
-	// and whose schema only the hub knows.
+	// and whose schema, if any, is in a CustomResourceDefinition of the hub.
 	roleOther
 	roleConfigMap
 	roleConfig

@@ -45,6 +45,13 @@ type LoadOptions struct {
 	// some of its files could not be read. Then nothing is a problem for being absent,
 	// and Commit.Missing is empty: the hub may have an older version of what is meant.
 	Incomplete bool
+	// AsksDefinitions says that the caller reads CustomResourceDefinitions: one that is
+	// needed and not in the Lookup is Missing. Without it, as offline, it is in
+	// Commit.Undefined, and the objects are taken as declared.
+	AsksDefinitions bool
+	// KubeVersions are the Kubernetes versions that packages are checked with; empty: one
+	// that the chart admits.
+	KubeVersions []string
 }
 
 // Commit is what the objects of one commit ask for.
@@ -59,6 +66,9 @@ type Commit struct {
 	// known to be absent, sorted. The caller reads them from the hub and loads
 	// again; what then remains missing is waited for (Reconciling), not an error.
 	Missing []Reference
+	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were
+	// taken as declared: what the hub fills in and drops is not in their hashes.
+	Undefined []Reference
 
 	// doubts are the objects of the commit, with what their problems leave open.
 	doubts []*loaded
@@ -92,6 +102,9 @@ type AddOn struct {
 	// Position returns where a field of the add-on's ClusterManagementAddOn or
 	// AddOnRollout (the kind) stands; "" and 0 for another kind.
 	Position func(kind, field string) (path string, line int)
+	// Place returns what an *InvalidError of rendering the content found, where the
+	// commit has it; nothing for another error.
+	Place func(err error) problem.List
 }
 
 // Load checks the objects of a commit as one unit and returns what they ask for.
@@ -114,7 +127,9 @@ func Load(objects []Located, hub Lookup, o LoadOptions) (Commit, problem.List) {
 	if err != nil {
 		return Commit{}, problem.List{{Reason: ReasonInvalidManifest, Message: err.Error()}}
 	}
-	l.schemas = schemas
+	if l.schemas, err = schemas.defined(l.hub); err != nil {
+		return Commit{}, problem.List{{Reason: ReasonUnsupportedKind, Message: err.Error()}}
+	}
 	l.read(objects)
 	l.buildAddOns()
 	l.checkAddOns()

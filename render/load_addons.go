@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -69,6 +70,7 @@ func (l *loader) newDraft(o *loaded, object *unstructured.Unstructured) *draft {
 	d.ClusterManagementAddOn = &cma
 	d.Install = installOf(cma.Spec.InstallStrategy)
 	d.Position = d.position
+	d.Place = func(err error) problem.List { return l.place(d, err) }
 	l.resolve(d)
 	return d
 }
@@ -177,6 +179,7 @@ func (l *loader) commit() Commit {
 	}
 	slices.SortFunc(c.Missing, compareReferences)
 	c.Missing = slices.Compact(c.Missing)
+	c.Undefined = slices.SortedFunc(slices.Values(l.missingDefinitions), compareReferences)
 	objects := slices.Clone(l.objects)
 	slices.SortStableFunc(objects, func(a, b *loaded) int { return cmp.Compare(a.role, b.role) })
 	for _, o := range objects {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -28,7 +30,7 @@ func (l *loader) checkAddOns() {
 			l.reportNormalised(d.addOn, flaw{reason: ReasonInvalidTemplate, message: err.Error()})
 			continue
 		}
-		found := d.check(renderer)
+		found := d.check(renderer, l.options.KubeVersions)
 		for _, f := range found {
 			l.reportFinding(d, f)
 		}
@@ -42,7 +44,7 @@ func (l *loader) checkAddOns() {
 // are left out where every placement has its own configurations: they are for
 // hand-made ManagedClusterAddOns then, and whoever makes one sees what it lacks.
 // Renderer.Check, which knows no install strategy, would refuse the commit.
-func (d *draft) check(r *Renderer) []Finding {
+func (d *draft) check(r *Renderer, versions []string) []Finding {
 	assignments := []*assignment{r.defaults}
 	if d.Install.Type == addonv1alpha1.AddonInstallStrategyPlacements && len(d.Install.Placements) > 0 {
 		assignments = nil
@@ -52,7 +54,7 @@ func (d *draft) check(r *Renderer) []Finding {
 	}
 	var found findings
 	for _, a := range assignments {
-		for _, f := range r.check(a) {
+		for _, f := range r.check(a, versions) {
 			found.add(f)
 		}
 	}
@@ -101,6 +103,17 @@ func (l *loader) reportFinding(d *draft, f Finding) {
 		about.message = fmt.Sprintf("%s %q on the hub: %s: %s", reference.Resource, reference.Name, f.Field, f.Message)
 	}
 	l.reportNormalised(d.addOn, about)
+}
+
+// place is what an *InvalidError found, where the commit has it.
+func (l *loader) place(d *draft, err error) problem.List {
+	said := &loader{configs: l.configs}
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		for _, f := range invalid.Findings {
+			said.reportFinding(d, f)
+		}
+	}
+	return said.problems.Sorted()
 }
 
 // claim is an object that an add-on brings to the clusters of a placement.

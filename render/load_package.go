@@ -72,6 +72,9 @@ func packageFlaws(object *unstructured.Unstructured) []flaw {
 			flaws = append(flaws, flaw{field: fieldPath(specKey).child(engine).child("path"), reason: ReasonInvalidPackage, message: isEmpty, hint: "name the folder, relative to this file"})
 		}
 	}
+	if _, err := ParseConfigVariables(object.GetAnnotations()[ConfigVariablesAnnotation]); err != nil {
+		flaws = append(flaws, flaw{field: configVariablesAt, reason: ReasonInvalidVariable, message: err.Error(), hint: configVariablesHint})
+	}
 	flaws = append(flaws, packageVariableFlaws(spec.Variables)...)
 	flaws = append(flaws, registrationFlaws(spec.Registration)...)
 	return firstPerField(append(flaws, conditionRuleFlaws("spec.manifestConfigs", spec.ManifestConfigs)...))
@@ -190,6 +193,7 @@ func (l *loader) readPackage(o *loaded) *Package {
 		Name: o.object.GetName(), Engine: EngineHelm, Values: map[string]any{},
 		Variables: spec.Variables, Registration: spec.Registration, ManifestConfigs: spec.ManifestConfigs,
 	}
+	pkg.FromConfigs, _ = ParseConfigVariables(o.object.GetAnnotations()[ConfigVariablesAnnotation]) // packageFlaws judged it
 	if spec.Manifests != nil {
 		pkg.Engine = EngineManifests
 	}
@@ -223,7 +227,7 @@ func (l *loader) valueFile(o *loaded, foldered Foldered, at fieldPath) map[strin
 	if err != nil {
 		failed := flaw{field: at, file: name, reason: ReasonInvalidPackage, message: err.Error()}
 		if e, ok := errors.AsType[*chart.Error](err); ok {
-			failed.line, failed.message = e.Line, e.Message
+			failed.line, failed.message = max(e.Line, 1), e.Message
 		}
 		l.reportNormalised(o, failed)
 		return nil
@@ -252,7 +256,8 @@ func forbiddenIn(value any) string {
 	return ""
 }
 
-// packageFlaw is a finding in a package, where the commit has it.
+// packageFlaw is a finding in a package, where the commit has it: in a file of the folder,
+// which is line 1 of it where nobody knows the line, and by the field that names the folder.
 func packageFlaw(o *loaded, f Finding) flaw {
 	about := flawOfFinding(f)
 	foldered, ok := o.Located.(Foldered)
@@ -261,10 +266,12 @@ func packageFlaw(o *loaded, f Finding) flaw {
 	}
 	for _, engine := range []string{EngineHelm, EngineManifests} {
 		if dir, files := foldered.Folder("spec." + engine + ".path"); files != nil {
-			about.file, about.line, about.field = path.Join(dir, archive(f.File, files)), f.Line, ""
+			at := fieldPath(specKey).child(engine).child("path")
+			about.file, about.line, about.field = path.Join(dir, archive(f.File, files)), max(f.Line, 1), at
 			if about.file != path.Join(dir, f.File) {
-				about.line, about.message = 0, f.File+": "+about.message
+				about.line, about.message = 1, f.File+": "+about.message
 			}
+			break
 		}
 	}
 	return about

@@ -34,7 +34,10 @@ type loader struct {
 	// objects in the order of their positions, those with problems included.
 	objects []*loaded
 	// configs by reference, for what the add-ons refer to.
-	configs  map[Reference]*loaded
+	configs map[Reference]*loaded
+	// missingDefinitions are those of objects that are taken as declared.
+	missingDefinitions []Reference
+
 	addOns   []*draft
 	problems problem.List
 }
@@ -50,6 +53,8 @@ type loaded struct {
 	part *unstructured.Unstructured
 	// doubt is what the problems leave open.
 	doubt doubt
+	// awaits is the CustomResourceDefinition without which the object is not to be hashed.
+	awaits *Reference
 }
 
 // judged is the object, or what is left of it.
@@ -102,6 +107,11 @@ func (l *loader) identify(declared *unstructured.Unstructured, r role) identity 
 func (l *loader) add(located Located, r role) {
 	declared := located.GetUnstructured()
 	o := &loaded{Located: located, role: r, doubt: doubt{declared: declared.Object}}
+	if definition, needed := l.undefined(declared, r); needed && l.options.AsksDefinitions {
+		o.awaits = &definition
+	} else if needed && !slices.Contains(l.missingDefinitions, definition) {
+		l.missingDefinitions = append(l.missingDefinitions, definition)
+	}
 	object, flaws := l.schemas.normalise(declared, r)
 	l.report(located, flaws...)
 	o.doubt.note(flaws...)

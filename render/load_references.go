@@ -147,7 +147,10 @@ func (l *loader) takeTemplate(d *draft, c *Content, r referring, object *unstruc
 func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured, known bool) {
 	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
 	reference := Reference{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
-	if o, declared := l.configs[reference]; declared {
+	if o, declared := l.configs[reference]; declared && o.awaits != nil {
+		d.Missing = append(d.Missing, *o.awaits)
+		return nil, false
+	} else if declared {
 		object := o.judged()
 		d.broken = d.broken || object == nil
 		d.open.note(o)

@@ -38,7 +38,7 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	case rolePackage:
 		found = normalisePackage(object)
 	case roleOther:
-		// Whatever schema it has, only the hub knows it.
+		found = s.completeOther(object, declared)
 	default:
 		object, found = s.normaliseBySchema(object, declared, r)
 	}

@@ -35,6 +35,8 @@ type Package struct {
 	Files []PackageFile `json:"files"`
 	// Values are the value files and the values of the package, merged; a null stays.
 	Values map[string]any `json:"values,omitempty"`
+	// FromConfigs are the variables that configurations give, as of a Template.
+	FromConfigs []ConfigVariable `json:"fromConfigs,omitempty"`
 	// Variables, Registration and ManifestConfigs as declared.
 	Variables       []v1alpha1.PackageVariable       `json:"variables,omitempty"`
 	Registration    []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
@@ -82,6 +84,12 @@ func parsePackage(addOn string, p *Package) *parsedTemplate {
 	t := &parsedTemplate{
 		pkg: &parsedPackage{Package: p}, configs: p.ManifestConfigs, configsAt: "spec.manifestConfigs",
 		registration: p.Registration, registers: len(p.Registration) > 0,
+		fromConfigs: p.FromConfigs, ofCluster: map[string]bool{},
+	}
+	for _, v := range p.Variables {
+		if clusterGives(v.Name) {
+			t.ofCluster[v.Name] = true
+		}
 	}
 	add := func(field string, reason problem.Reason, message, hint string) {
 		t.found.add(Finding{Package: p.Name, Field: field, Reason: reason, Message: message, Hint: hint})

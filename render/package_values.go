@@ -3,6 +3,8 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,8 +16,8 @@ import (
 const installModeDefault = "Default"
 
 // packageValues are the values a package is rendered with, below the built-in ones:
-// the package's, over them the AddOnDeploymentConfig's, over them the annotation of
-// the ManagedClusterAddOn.
+// the package's, over them those of configurations and of the cluster, over them the
+// annotation of the ManagedClusterAddOn.
 func (b *builder) packageValues(annotation string) (map[string]any, error) {
 	own, err := parseValues(annotation)
 	if err != nil {
@@ -28,6 +30,7 @@ func (b *builder) packageValues(annotation string) (map[string]any, error) {
 func (b *builder) builtIns(mode string) map[string]any {
 	values := map[string]any{
 		"clusterName": b.name, "addonInstallNamespace": b.installNamespace(), "installMode": cmp.Or(mode, installModeDefault),
+		"managedKubeConfigSecret": b.addOn + "-managed-kubeconfig",
 	}
 	if b.template.registers {
 		values["hubKubeConfigSecret"] = b.addOn + "-hub-kubeconfig"
@@ -42,7 +45,7 @@ func (b *builder) installNamespace() string {
 
 // agentValues are those of the AddOnDeploymentConfig, under the names that OCM's
 // add-on framework gives them: for a chart what charts for OCM read, for manifests
-// plain names.
+// plain names; and the variables, of whichever source.
 func (b *builder) agentValues() map[string]any {
 	values := map[string]any{}
 	if b.template.pkg.Engine == EngineHelm {
@@ -60,7 +63,28 @@ func (b *builder) agentValues() map[string]any {
 		}
 		setValue(values, at, typed)
 	}
+	for _, name := range b.taken() {
+		at, typed, err := b.target(name, b.variables.values[name])
+		if err != nil {
+			b.found.add(Finding{Field: "spec.variables", Reason: ReasonInvalidVariable, Message: name + ": " + err.Error()})
+		}
+		setValue(values, at, typed)
+	}
 	return values
+}
+
+// taken are the variables that others than the AddOnDeploymentConfig give, sorted: other
+// configurations, and the cluster, as far as the package maps its labels and claims.
+// One that the cluster does not have is left to the chart's own values.
+func (b *builder) taken() []string {
+	names := slices.Collect(maps.Keys(b.assignment.mapped))
+	for name := range b.template.ofCluster {
+		if _, given := b.variables.values[name]; given {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // chartConfig sets global.nodeSelector, tolerations, global.proxyConfig and

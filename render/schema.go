@@ -73,6 +73,9 @@ func (s schemaSet) add(crd *apiextensionsv1.CustomResourceDefinition) error {
 		}
 	}
 	for _, version := range crd.Spec.Versions {
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
 		kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
 		compiled, err := compile(version.Schema.OpenAPIV3Schema)
 		if err != nil {

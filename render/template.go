@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -20,8 +19,8 @@ type parsedTemplate struct {
 	typed map[string]string
 	// fromConfigs are the variables that configurations give.
 	fromConfigs []ConfigVariable
-	// referenced are the variables it names, and ofCluster those of them that are
-	// labels or claims of the cluster.
+	// referenced are the variables it names, and ofCluster those of them, or of a
+	// package's variables, that are labels or claims of the cluster.
 	referenced, ofCluster map[string]bool
 	sum                   string // of everything of it that rendering reads
 
@@ -98,7 +97,7 @@ func (p *parsedTemplate) noteVariables(agentSpec any) {
 	p.referenced, p.ofCluster = map[string]bool{}, map[string]bool{}
 	referencedIn(p.referenced, agentSpec)
 	for name := range p.referenced {
-		if strings.HasPrefix(name, clusterLabelPrefix) || strings.HasPrefix(name, clusterClaimPrefix) {
+		if clusterGives(name) {
 			p.ofCluster[name] = true
 		}
 	}

@@ -26,8 +26,10 @@ type AddOnPackageSpec struct {
 	ValueFiles []string `json:"valueFiles,omitempty"`
 	// Values go over those of the files.
 	Values map[string]any `json:"values,omitempty"`
-	// Variables say where customizedVariables of an AddOnDeploymentConfig go. One that
-	// is not listed becomes a text at the top of the values, under its own name.
+	// Variables say where customizedVariables of an AddOnDeploymentConfig go, and those
+	// that configurations of other kinds give. One that is not listed becomes a text at
+	// the top of the values, under its own name. Labels and claims of the cluster, by the
+	// names they have in templates, become values when they are listed, and only then.
 	Variables []PackageVariable `json:"variables,omitempty"`
 	// Registration as in an AddOnTemplate.
 	Registration []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
@@ -47,7 +49,8 @@ type PackageFolder struct {
 //
 // +kubebuilder:object:generate=false
 type PackageVariable struct {
-	// Name of a customizedVariable.
+	// Name of a customizedVariable, of one that a configuration gives, or of a label or
+	// claim of the cluster: CLUSTER_LABEL_region, CLUSTER_CLAIM_id_k8s_io.
 	Name string `json:"name"`
 	// Value is where it goes: names separated by dots, such as agent.replicas.
 	Value string `json:"value"`

@@ -5,11 +5,14 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
 // newLintCommand is `lint`.
 func newLintCommand(c *cli) *cobra.Command {
-	return offline(&cobra.Command{
+	var crds string
+	var versions []string
+	cmd := &cobra.Command{
 		Use:   "lint PATH",
 		Short: "Check a directory as the operator checks a commit, without a cluster",
 		Long: `Check a directory as the operator checks a commit, without a cluster.
@@ -23,13 +26,25 @@ hub alone can refuse, such as a name that another source owns, is not seen here.
   addonflow lint . || exit 1`,
 		Args:              takes,
 		ValidArgsFunction: directories,
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.lint(cmd.Context(), args[0]) },
-	})
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.lint(cmd.Context(), args[0], crds, versions) },
+	}
+	bindCRDs(cmd.Flags(), &crds)
+	cmd.Flags().StringSliceVar(&versions, "kube-version", nil, "Kubernetes version to check packages with, as your clusters have it; may be repeated. Without it one that the chart admits.")
+	return offline(cmd)
 }
 
 // lint prints what is wrong with a directory.
-func (c *cli) lint(ctx context.Context, dir string) error {
-	result, err := compileDir(ctx, dir)
+func (c *cli) lint(ctx context.Context, dir, crds string, versions []string) error {
+	for _, v := range versions {
+		if _, err := utilversion.ParseSemantic(v); err != nil {
+			return &exitError{code: exitUsage, err: fmt.Errorf("cannot use --kube-version=%s: %w", v, err)}
+		}
+	}
+	hub, err := readCRDs(crds)
+	if err != nil {
+		return err
+	}
+	result, err := compileDir(ctx, dir, hub, versions...)
 	if err != nil {
 		return err
 	}
@@ -38,7 +53,7 @@ func (c *cli) lint(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	c.warnMissing(result.commit.Missing)
+	c.warnMissing(result.commit)
 	if n := len(result.problems); n > 0 {
 		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", dir, counted(n, "problem"))}
 	}

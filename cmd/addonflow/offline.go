@@ -20,8 +20,9 @@ type compiled struct {
 }
 
 // compileDir reads a directory and compiles it as the operator compiles a commit,
-// without a hub: what is referenced and not in it is missing, not wrong.
-func compileDir(ctx context.Context, dir string) (compiled, error) {
+// without a hub: what is referenced and not in it is missing, not wrong. hub is what is
+// known of a hub all the same; packages are checked with the Kubernetes versions given.
+func compileDir(ctx context.Context, dir string, hub render.Lookup, versions ...string) (compiled, error) {
 	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
 		return compiled{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", dir)}
 	}
@@ -33,14 +34,17 @@ func compileDir(ctx context.Context, dir string) (compiled, error) {
 	if len(objects)+len(unread) == 0 {
 		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
 	}
-	commit, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread})
+	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: versions})
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }
 
 // warnMissing names what only a hub can know.
-func (c *cli) warnMissing(missing []render.Reference) {
-	for _, m := range missing {
+func (c *cli) warnMissing(commit render.Commit) {
+	for _, m := range commit.Missing {
 		c.hint("warning: %s is not in the directory; the hub must have it", referenceName(m))
+	}
+	for _, u := range commit.Undefined {
+		c.hint("warning: without CustomResourceDefinition %s its objects are taken as they are written; --crds names a file with it", u.Name)
 	}
 }
 

@@ -37,6 +37,7 @@ type renderOptions struct {
 	version    string
 	labels     map[string]string
 	claims     map[string]string
+	crds       string
 	output     string
 }
 
@@ -71,6 +72,7 @@ add-on's default configuration.`,
 	cmd.Flags().StringToStringVar(&o.labels, "cluster-label", nil, "Label of the cluster, name=value, for {{CLUSTER_LABEL_name}}; may be repeated.")
 	cmd.Flags().StringToStringVar(&o.claims, "cluster-claim", nil, "Claim of the cluster, name=value, for {{CLUSTER_CLAIM_name}}; may be repeated.")
 	cmd.Flags().StringVar(&o.version, "kube-version", "v1.33.0", "Kubernetes version of the cluster, for a package.")
+	bindCRDs(cmd.Flags(), &o.crds)
 	cmd.Flags().StringVarP(&o.output, "output", "o", outputObjects, "What to print: "+outputObjects+" or "+outputWorks+".")
 	return offline(cmd)
 }
@@ -89,14 +91,18 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	result, err := compileDir(ctx, dir)
+	hub, err := readCRDs(o.crds)
+	if err != nil {
+		return err
+	}
+	result, err := compileDir(ctx, dir, hub)
 	if err != nil {
 		return err
 	}
 	if err := result.problems.Err(); err != nil {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot render %s:\n%w", dir, err)}
 	}
-	o.warnMissing(result.commit.Missing)
+	o.warnMissing(result.commit)
 	addOns := slices.DeleteFunc(slices.Clone(result.commit.AddOns), func(a render.AddOn) bool {
 		return o.addOn != "" && a.Name != o.addOn
 	})
@@ -141,6 +147,9 @@ func (o *renderOptions) render(addOn render.AddOn, placements []v1alpha1.Placeme
 		return err
 	}
 	rendered, err := renderer.Render(o.inputs(selecting))
+	if problems := addOn.Place(err); len(problems) > 0 {
+		return problems.Err()
+	}
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 	}
 	for range lookups {
 		commit, problems := Compile(a.objects, hub, CompileOptions{
-			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: a.unread,
+			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: a.unread, AsksDefinitions: true,
 		})
 		if len(problems) > 0 {
 			return refuse(verdict(a.unread), problems)
@@ -89,8 +89,8 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 			if err != nil {
 				return err
 			}
-			if object != nil {
-				hub[reference] = object
+			if object != nil || reference.Definition() {
+				hub[reference] = object // a kind without a definition is taken as declared
 				found++
 			}
 		}

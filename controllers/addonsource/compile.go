@@ -27,6 +27,12 @@ type CompileOptions struct {
 	Namespace string
 	// Unread is what kept a part of the commit from being read (gitsource's Build).
 	Unread problem.List
+	// AsksDefinitions says that the caller reads CustomResourceDefinitions that are
+	// missing; else objects of a kind without one in the lookup are taken as declared.
+	AsksDefinitions bool
+	// KubeVersions are the Kubernetes versions that packages are checked with; empty: one
+	// that the chart admits.
+	KubeVersions []string
 }
 
 // Compile turns the objects a commit declares into what is applied to the hub. hub
@@ -46,7 +52,8 @@ func Compile(objects []gitsource.Object, hub render.Lookup, o CompileOptions) (r
 		located = append(located, object)
 	}
 	commit, problems := render.Load(located, hub, render.LoadOptions{
-		AllowedAddOns: o.AddOns, Namespace: o.Namespace, Incomplete: len(o.Unread) > 0,
+		AllowedAddOns: o.AddOns, Namespace: o.Namespace, Incomplete: len(o.Unread) > 0, AsksDefinitions: o.AsksDefinitions,
+		KubeVersions: o.KubeVersions,
 	})
 	problems = withNew(problems, declaredPaces(objects))
 	var refused problem.List

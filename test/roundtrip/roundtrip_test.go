@@ -78,7 +78,7 @@ func load(objects []gitsource.Object) (render.Commit, problem.List) {
 func TestHashes(t *testing.T) {
 	admin := startHub(t)
 	hashed := 0
-	for _, dir := range []string{"testdata", "../../examples/hello", "../../examples/overlay/production", "../../examples/progressive"} {
+	for _, dir := range []string{"testdata/ocm", "../../examples/hello", "../../examples/overlay/production", "../../examples/progressive"} {
 		objects, problems := build(t, dir)
 		commit, more := load(objects)
 		if err := append(problems, more...).Err(); err != nil {

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ownKind is an add-on with a configuration of a user's own kind.
+const ownKind = `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: hello}
+spec:
+  supportedConfigs:
+  - {group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: hello}}
+  - {group: example.com, resource: regions, defaultConfig: {namespace: default, name: home}}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata:
+  name: hello
+  annotations: {addonflow.io/config-variables: "LEVEL=regions.example.com{.spec.level}"}
+spec:
+  addonName: hello
+  agentSpec:
+    workload:
+      manifests:
+      - apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: hello, namespace: default}
+        data: {level: "{{LEVEL}}"}
+---
+apiVersion: example.com/v1
+kind: Region
+metadata: {name: home, namespace: default}
+spec: {}
+`
+
+// ownDefinition fills in what ownKind's variable reads.
+const ownDefinition = `apiVersion: v1
+kind: Namespace
+metadata: {name: other}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: regions.example.com}
+spec:
+  group: example.com
+  names: {kind: Region, plural: regions}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {level: {type: string, default: info}}}
+`
+
+// TestCRDsOffline: the definition of a user's kind is a file's to give; without it the
+// command says what it does not know.
+func TestCRDsOffline(t *testing.T) {
+	dir, crds := t.TempDir(), filepath.Join(t.TempDir(), "regions.yaml")
+	for name, text := range map[string]string{filepath.Join(dir, "hello.yaml"): ownKind, crds: ownDefinition} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"lint, file":      {[]string{"lint", dir, "--crds", crds}, 0, "✔"},
+		"lint, directory": {[]string{"lint", dir, "--crds", filepath.Dir(crds)}, 0, "✔"},
+		"lint, without":   {[]string{"lint", dir}, exitFailed, "without CustomResourceDefinition regions.example.com"},
+		"render":          {[]string{"render", dir, "--crds", crds}, 0, "level: info"},
+		"no definition":   {[]string{"lint", dir, "--crds", dir}, exitUsage, "there is no CustomResourceDefinition"},
+		"no file":         {[]string{"lint", dir, "--crds", crds + "x"}, exitUsage, "cannot read --crds"},
+		"no version":      {[]string{"lint", dir, "--crds", crds, "--kube-version", "new"}, exitUsage, "cannot use --kube-version=new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			code := s.run(t.Context(), c.args...)
+			if said := s.out.String() + s.err.String(); code != c.code || !strings.Contains(said, c.says) {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, said)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package addonsource_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/render"
+)
+
+// zonesYAML defines a kind of configuration of a user's, with a default.
+const zonesYAML = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: zones.example.com}
+spec:
+  group: example.com
+  names: {kind: Zone, listKind: ZoneList, plural: zones, singular: zone}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              name: {type: string}
+              level: {type: string, default: info}
+`
+
+const zoneYAML = `apiVersion: example.com/v1
+kind: Zone
+metadata:
+  name: home
+  namespace: NAMESPACE
+spec:
+  name: a
+`
+
+var _ = Describe("A configuration of any kind", func() {
+	It("is hashed as the hub stores it, defaults and all", func(ctx SpecContext) {
+		definition := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(zonesYAML), &definition.Object)).To(Succeed())
+		Expect(admin.Create(ctx, definition)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, definition)).To(Succeed()) })
+		Eventually(func() (string, error) {
+			err := admin.Get(ctx, client.ObjectKeyFromObject(definition), definition)
+			conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+			text, _ := yaml.Marshal(conditions)
+			return string(text), err
+		}).WithTimeout(patience).Should(ContainSubstring("status: \"True\"\n  type: " + string(apiextensionsv1.Established)))
+
+		w := newWorld()
+		listed := strings.Replace(addOnYAML, "  installStrategy:", "  - group: example.com\n    resource: zones\n    defaultConfig: {namespace: NAMESPACE, name: home}\n  installStrategy:", 1)
+		mapped := strings.Replace(templateYAML, "  name: ADDON\n", "  name: ADDON\n  annotations:\n    addonflow.io/config-variables: LEVEL=zones.example.com{.spec.level}\n", 1)
+		w.commit("add hello with a zone", addOnFilesWith(map[string]string{
+			"addons/clustermanagementaddon.yaml": listed,
+			"addons/addontemplate.yaml":          strings.Replace(mapped, "{{GREETING}}", "{{GREETING}}{{LEVEL}}", 1),
+			"addons/zone.yaml":                   zoneYAML,
+		}))
+		w.passes()
+
+		zone := &unstructured.Unstructured{}
+		zone.SetAPIVersion("example.com/v1")
+		zone.SetKind("Zone")
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "home"}, zone)).To(Succeed())
+		Expect(zone.Object["spec"]).To(HaveKeyWithValue("level", "info"))
+		want, err := render.SpecHash(zone)
+		Expect(err).NotTo(HaveOccurred())
+		revisions := w.revisions()
+		Expect(revisions).To(HaveLen(1))
+		content, err := render.Decode(revisions[0].Spec.Body)
+		Expect(err).NotTo(HaveOccurred())
+		var got []string
+		for _, c := range content.Configs {
+			if c.Kind == "Zone" {
+				got = append(got, c.SpecHash)
+			}
+		}
+		Expect(got).To(Equal([]string{want}))
+	})
+})

@@ -1,0 +1,96 @@
+package roundtrip
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/render"
+)
+
+// TestHashesOfAnyKind: an object of a user's kind that Git declares is hashed as OCM
+// hashes the object on the hub, where the hub's own CustomResourceDefinition says what it
+// fills in and drops.
+func TestHashesOfAnyKind(t *testing.T) {
+	admin := startHub(t)
+	objects, problems := build(t, "testdata/anykind")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	definition := define(t, admin)
+	located := make([]render.Located, 0, len(objects))
+	for _, o := range objects {
+		located = append(located, o)
+	}
+	reference := render.DefinitionOf(schema.GroupResource{Group: "example.com", Resource: "regions"})
+	commit, problems := render.Load(located, render.Lookup{reference: definition}, render.LoadOptions{AsksDefinitions: true})
+	if len(problems) > 0 || len(commit.Missing) > 0 {
+		t.Fatalf("problems %v, missing %v", problems, commit.Missing)
+	}
+	compared := 0
+	for _, config := range commit.AddOns[0].Content.Configs {
+		if config.Kind != "Region" {
+			continue
+		}
+		compared++
+		t.Run(config.Name, func(t *testing.T) {
+			for _, o := range objects {
+				if o.GetKind() == config.Kind && o.GetName() == config.Name {
+					if got := ocmHash(t, stored(t, admin, o.DeepCopy())); got != config.SpecHash {
+						t.Errorf("the hub's is hashed as %s, the file's as %s", got, config.SpecHash)
+					}
+				}
+			}
+		})
+	}
+	if compared < 4 {
+		t.Errorf("only %d objects were compared", compared)
+	}
+}
+
+// define creates the definition and returns it as the hub has it.
+func define(t *testing.T, admin client.Client) *unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "definition", "regions.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Create(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	return definition
+}
+
+// stored creates an object and returns it as the hub has it.
+func stored(t *testing.T, admin client.Client, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := admin.Create(ctx, object)
+		if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
+			return false, nil // not served yet
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(object), live); err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
