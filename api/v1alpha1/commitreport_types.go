@@ -33,7 +33,7 @@ type CommitReport struct {
 	// PostedAt is when the forge accepted it, in seconds since 1970.
 	// +optional
 	PostedAt int64 `json:"postedAt,omitempty"`
-	// ProgressPosts counts the accepted progress posts of this attempt.
+	// ProgressPosts counts the accepted progress posts of this attempt and those before it.
 	// +optional
 	ProgressPosts int `json:"progressPosts,omitempty"`
 	// FailedTries counts the deliveries that failed since the last accepted one.

@@ -70,8 +70,9 @@ func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.M
 			before := &addOns[i]
 			after := before.DeepCopy()
 			delete(after.Labels, v1alpha1.ManagedByLabel)
+			delete(after.Annotations, v1alpha1.SelectedByAnnotation)
 			after.Finalizers = render.WithoutFinalizers(after.Finalizers, nil)
-			if maps.Equal(after.Labels, before.Labels) && len(after.Finalizers) == len(before.Finalizers) {
+			if maps.Equal(after.Labels, before.Labels) && maps.Equal(after.Annotations, before.Annotations) && len(after.Finalizers) == len(before.Finalizers) {
 				return nil
 			}
 			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -54,6 +54,7 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 	s.settle()
 	addOn := s.addOn("c1")
 	addOn.Finalizers = []string{addonv1alpha1.AddonPreDeleteHookFinalizer, "example.com/theirs"}
+	addOn.Annotations = map[string]string{v1alpha1.SelectedByAnnotation: "Manual"}
 	s.update(addOn)
 	labels := map[string]string{addOnNameLabel: "hello", v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello", Labels: labels}}
@@ -76,6 +77,9 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 		if addOn == nil || addOn.Labels[v1alpha1.ManagedByLabel] != "" {
 			t.Errorf("%s: it stays, and is nobody's to remove: %v", cluster, addOn)
 		}
+	}
+	if got := s.addOn("c1").Annotations; len(got) != 0 {
+		t.Errorf("what selected it is nobody's concern any more: %v", got)
 	}
 	if got := s.addOn("c1").Finalizers; !slices.Equal(got, []string{"example.com/theirs"}) {
 		t.Errorf("nobody would take our finalizers off later: got %v", got)
