@@ -191,7 +191,7 @@ func TestRestartReadsBeforeItPosts(t *testing.T) {
 	after.ledgers["k"] = []commitstatus.Report{report(commitstatus.Success, "2 of 2")}
 	after.reconcile("k", slices.Clone)
 	after.until("the ledger knows", after.told("k"))
-	after.clock.step(commitstatus.ProgressInterval)
+	after.clock.Step(commitstatus.ProgressInterval)
 	after.want("k", say(commitstatus.Pending, "again"), 0)
 	after.until("the next attempt", after.told("k"))
 	same(t, f, "success 2 of 2", "pending again (attempt 2)")
