@@ -458,53 +458,55 @@ func TestReconcile(t *testing.T) {
 			}
 		})
 	}
-	t.Run("SaysTheReasonWhileItWaits", func(t *testing.T) {
-		source := reporting(fleetSource("False", "cannot reach git.example.com"), meta.ReconcilingCondition)
-		s := &stage{}
-		turns := []string{"cannot reach git.example.com\nmore", "cannot reach git.example.com\nmore", "cannot log in", "bad.yaml:3: wrong"}
-		*s = *newStageWith(t, interceptor.Funcs{Watch: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
-			w, err := hub.Watch(ctx, list, options...)
-			if err != nil {
-				return w, err
-			}
-			for i, message := range turns {
-				var looked v1alpha1.AddOnSource
-				if err := s.hub.Get(ctx, types.NamespacedName{Namespace: "default", Name: "fleet"}, &looked); err != nil {
-					t.Error(err)
-				}
-				looked.Status.SetLastHandledReconcileRequest(looked.Annotations[meta.ReconcileRequestAnnotation])
-				looked.Status.Conditions[0].Message = message
-				if i == len(turns)-1 {
-					looked.Status.Conditions[1].Type = meta.StalledCondition
-				}
-				if err := s.hub.Status().Update(ctx, &looked); err != nil {
-					t.Error(err)
-				}
-			}
-			return w, nil
-		}}, source)
-		s.cli.Out, s.cli.ErrOut = &s.out, &s.err
-		s.cli.connect = func() (client.WithWatch, error) { return s.hub, nil }
-		if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait"); code != exitFailed {
-			t.Errorf("a refused commit ends it: exit code %d; %s", code, s.err.String())
-		}
-		want := "► waiting for the operator to look at source default/fleet\n" +
-			"⟳ source default/fleet: cannot reach git.example.com\n" +
-			"⟳ source default/fleet: cannot log in\n" +
-			"Next: mend what it names; addonflow lint PATH checks a directory before the next commit\n\n"
-		if diff := cmp.Diff(want, s.err.String()); diff != "" {
-			t.Errorf("one line per change:\n%s", diff)
-		}
-		if diff := cmp.Diff("✗ source default/fleet: bad.yaml:3: wrong\n", s.out.String()); diff != "" {
-			t.Error(diff)
-		}
-	})
 	t.Run("Unanswered", func(t *testing.T) {
 		s := newStage(t, fleetSource("True", "applied"))
 		if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait", "--timeout", "1ms"); code != exitTimeout {
 			t.Errorf("exit code %d, want %d", code, exitTimeout)
 		}
 	})
+}
+
+// TestReconcileSaysTheReasonWhileItWaits: one line per change, and a refused commit ends it.
+func TestReconcileSaysTheReasonWhileItWaits(t *testing.T) {
+	source := reporting(fleetSource("False", "cannot reach git.example.com"), meta.ReconcilingCondition)
+	s := &stage{}
+	turns := []string{"cannot reach git.example.com\nmore", "cannot reach git.example.com\nmore", "cannot log in", "bad.yaml:3: wrong"}
+	*s = *newStageWith(t, interceptor.Funcs{Watch: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+		w, err := hub.Watch(ctx, list, options...)
+		if err != nil {
+			return w, err
+		}
+		for i, message := range turns {
+			var looked v1alpha1.AddOnSource
+			if err := s.hub.Get(ctx, types.NamespacedName{Namespace: "default", Name: "fleet"}, &looked); err != nil {
+				t.Error(err)
+			}
+			looked.Status.SetLastHandledReconcileRequest(looked.Annotations[meta.ReconcileRequestAnnotation])
+			looked.Status.Conditions[0].Message = message
+			if i == len(turns)-1 {
+				looked.Status.Conditions[1].Type = meta.StalledCondition
+			}
+			if err := s.hub.Status().Update(ctx, &looked); err != nil {
+				t.Error(err)
+			}
+		}
+		return w, nil
+	}}, source)
+	s.cli.Out, s.cli.ErrOut = &s.out, &s.err
+	s.cli.connect = func() (client.WithWatch, error) { return s.hub, nil }
+	if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait"); code != exitFailed {
+		t.Errorf("a refused commit ends it: exit code %d; %s", code, s.err.String())
+	}
+	want := "► waiting for the operator to look at source default/fleet\n" +
+		"⟳ source default/fleet: cannot reach git.example.com\n" +
+		"⟳ source default/fleet: cannot log in\n" +
+		"Next: mend what it names; addonflow lint PATH checks a directory before the next commit\n\n"
+	if diff := cmp.Diff(want, s.err.String()); diff != "" {
+		t.Errorf("one line per change:\n%s", diff)
+	}
+	if diff := cmp.Diff("✗ source default/fleet: bad.yaml:3: wrong\n", s.out.String()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestInterrupted(t *testing.T) {

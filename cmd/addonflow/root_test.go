@@ -55,7 +55,7 @@ func TestTextsSayTheNameCalledBy(t *testing.T) {
 		unwanted := regexp.MustCompile(wrong)
 		var look func(*cobra.Command)
 		look = func(cmd *cobra.Command) {
-			for _, line := range strings.Split(cmd.Example, "\n") {
+			for line := range strings.SplitSeq(cmd.Example, "\n") {
 				if unwanted.MatchString(line) {
 					t.Errorf("%s: %s: %q", arg0, cmd.CommandPath(), line)
 				}

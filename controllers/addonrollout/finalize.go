@@ -25,6 +25,20 @@ func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error 
 	return r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
+// end ends a rollout that is released or deleted, as far as that has come. It reports
+// whether that is all there is to do for it.
+func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
+	if ro.Releasing() {
+		if through, result, err := r.release(ctx, ro); through || err != nil {
+			return through, result, err
+		}
+	}
+	if ro.DeletionTimestamp != nil {
+		return r.finalize(ctx, ro)
+	}
+	return false, ctrl.Result{}, nil
+}
+
 // finalize ends a rollout that is being deleted, once no cluster has the add-on; until
 // then the rollout goes on as ever. It reports whether it is ending: then there are no
 // clusters to look at, and nothing is planned, which would install the add-on again.

@@ -128,15 +128,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // reconcile is one turn of one rollout.
 func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (ctrl.Result, error) {
-	if ro.Releasing() {
-		if through, result, err := r.release(ctx, ro); through || err != nil {
-			return result, err
-		}
-	}
-	if ro.DeletionTimestamp != nil {
-		if ending, result, err := r.finalize(ctx, ro); ending || err != nil {
-			return result, err
-		}
+	if ending, result, err := r.end(ctx, ro); ending || err != nil {
+		return result, err
 	}
 	if ro.Spec.Target == nil {
 		return ctrl.Result{}, nil // made by hand, or its source has not spoken yet

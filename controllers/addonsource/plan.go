@@ -176,12 +176,7 @@ func targetOf(addOn render.AddOn, in planInput) v1alpha1.Target {
 // released: what is left behind can be deleted by hand, what is deleted may be missed.
 func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 	removing := slices.ContainsFunc(t.leaving, func(l leaving) bool { return l.installed() || l.releaseRequested() })
-	released := map[string]bool{}
-	for _, l := range t.leaving {
-		if l.released() {
-			released[l.addOn] = true
-		}
-	}
+	released := releasedNames(t.leaving)
 	for _, reference := range in.inventory {
 		key := keyOfReference(reference)
 		live := in.seen.live[key]
@@ -189,7 +184,7 @@ func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 			continue
 		}
 		switch {
-		case key.isAddOn() && released[key.Name], !key.isAddOn() && !key.isNamespace() && len(released) > 0:
+		case key.isLetGo(released):
 			t.released = append(t.released, live)
 			t.inventory = append(t.inventory, reference)
 		case key.isAddOn():

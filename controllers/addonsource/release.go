@@ -18,6 +18,26 @@ func (l leaving) releaseRequested() bool { return l.rollout != nil && l.rollout.
 // released tells whether its clusters were let go of, so that the hub's objects may be.
 func (l leaving) released() bool { return l.rollout != nil && l.rollout.Released() }
 
+// releasedNames are the add-ons whose clusters were let go of.
+func releasedNames(gone []leaving) map[string]bool {
+	names := map[string]bool{}
+	for _, l := range gone {
+		if l.released() {
+			names[l.addOn] = true
+		}
+	}
+	return names
+}
+
+// isLetGo tells whether an object that left Git is let go of, with the add-ons that are
+// released. A Namespace is kept whatever happens.
+func (k objectKey) isLetGo(released map[string]bool) bool {
+	if k.isAddOn() {
+		return released[k.Name]
+	}
+	return len(released) > 0 && !k.isNamespace()
+}
+
 // letGo lets go of add-ons whose clusters were let go of (decision 36): what the source
 // applied for them stays, without the marks that make it the source's, and without the
 // fence; then their rollouts and revisions are deleted, on which nobody depends any more.
