@@ -39,6 +39,8 @@ func (x *execution) bound(name string, args []any) error {
 		}
 	case "regexReplaceAll", "mustRegexReplaceAll", "regexReplaceAllLiteral", "mustRegexReplaceAllLiteral":
 		return x.fits(int64(textLength(args[1])+1), int64(textLength(args[2])+1))
+	case "html", "js", "urlquery": // a character can become six
+		return x.boundEscape(args)
 	case "join":
 		return x.boundJoin(args)
 	case "printf":
@@ -101,6 +103,14 @@ func (x *execution) boundJoin(args []any) error {
 		total += int64(textLength(item) + textLength(args[0]))
 	}
 	return x.budget.fits(total)
+}
+
+func (x *execution) boundEscape(args []any) error {
+	var total int64
+	for _, arg := range args {
+		total += int64(textLength(arg))
+	}
+	return x.fits(total, 6)
 }
 
 // textLength is the length of a text, 0 of anything else.

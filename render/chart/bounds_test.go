@@ -38,11 +38,24 @@ func TestBounded(t *testing.T) {
 		"ExpressionSplit":    {`{{ $b := repeat 100000 "b" }}{{ mustRegexSplit "b*c|b" $b -1 | len }}`, "steps to render"},
 		"Tpl":                {`{{ range until 8000 }}{{ tpl "{{ 1 }}" $ }}{{ end }}`, "steps to render"},
 		"Parsed":             {`{{ $l := until 10000 | toYaml }}{{ range until 1000 }}{{ $_ := fromYamlArray $l }}{{ end }}`, "steps to render"},
+		"Escapes":            {`{{ $x := "\\" }}{{ range until 40 }}{{ $x = js $x }}{{ end }}{{ len $x }}`, "MiB of text"},
+		"CycleEscaped":       {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ html $d }}`, "levels deep"},
+		"CycleCompared":      {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ eq $d $d }}`, "levels deep"},
+		"CycleComparedPiped": {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d | ne $d }}`, "levels deep"},
+		"CycleAsKey":         {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $x := dict $d 1 }}`, "levels deep"},
+		"ValuesYAML":         {`{{ range until 40 }}{{ $_ := set $.Values "a" (dict "x" $.Values.a "y" $.Values.a) }}{{ end }}{{ .Values.YAML }}`, ".Values.YAML is not available"},
+		"Unique":             {`{{ $l := until 100000 | uniq }}`, "steps to render"},
+		"TextShared":         {`{{ $s := repeat 1000000 "x" }}{{ $l := list }}{{ range until 200 }}{{ $l = append $l $s }}{{ end }}{{ toJson $l | len }}`, "MiB of text"},
+		"FilesAgain":         {`{{ range until 100000 }}{{ $x := $.Files.Get "big.txt" }}{{ end }}`, "MiB of text"},
+		"FilesAgainAsValue":  {`{{ range until 100000 }}{{ $x := list $.Files.AsConfig }}{{ end }}`, "MiB of text"},
+		"FilesSearched":      {`{{ range until 100000 }}{{ $x := ($.Files.Glob "*").Lines "none" }}{{ end }}`, "steps to render"},
+		"Aliases":            {`{{ $s := repeat 100000 "x" }}{{ $a := repeat 1000 "- *a\n" }}{{ len (fromYamlArray (printf "- &a %s\n%s" $s $a)) }}`, "aliases that stand for more than"},
 		"OwnFunction":        {`{{ addonflow_leave }}`, `function "addonflow_leave" not defined`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := loaded(t, minimal("\n"+c.template)).Render(inputFor("cluster1"))
+			from := minimal("\n"+c.template).with("big.txt", strings.Repeat("words of a line\n", 10_000))
+			_, err := loaded(t, from).Render(inputFor("cluster1"))
 			failed, ok := errors.AsType[*Error](err)
 			if !ok || !strings.Contains(failed.Message, c.says) {
 				t.Fatalf("got %v, want an error that says %q", err, c.says)
@@ -51,6 +64,34 @@ func TestBounded(t *testing.T) {
 				t.Errorf("it is said to be at %s:%d", failed.File, failed.Line)
 			}
 		})
+	}
+}
+
+// TestAliasesAreBounded refuses YAML of a megabyte that stands for gigabytes wherever a
+// chart has it. A text of its size without them is fine.
+func TestAliasesAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	bomb := "a: &a " + long + "\nb: [" + strings.Repeat("*a,", 1000) + "]\n"
+	for name, from := range map[string]tree{
+		"values":   minimal(settings("x")).with("values.yaml", bomb),
+		"chart":    minimal(settings("x")).with("Chart.yaml", minimal("")["Chart.yaml"]+"annotations: {"+bomb+"}"),
+		"rendered": minimal(settings("x") + "---\n" + bomb),
+		"CRD":      minimal(settings("x")).with("crds/a.yaml", bomb),
+	} {
+		c, err := Load(from.files())
+		if err == nil {
+			_, err = c.Render(inputFor("cluster1"))
+		}
+		if err == nil || !strings.Contains(err.Error(), "aliases") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ReadValues([]byte(bomb)); err == nil || !strings.Contains(err.Error(), "aliases") {
+		t.Errorf("value file: %v", err)
+	}
+	if got := it(t, minimal("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: &a hello}\ndata: {it: *a, b: "+long+"}\n"+
+		"# "+strings.Repeat("*", 1000)+"\n"), inputFor("cluster1")); got != "hello" {
+		t.Errorf("an alias renders %v", got)
 	}
 }
 
@@ -104,9 +145,7 @@ func TestHelmVersionIsFixed(t *testing.T) {
 	if got := it(t, from, inputFor("cluster1")); got != "v3.20[]" {
 		t.Errorf("got %v", got)
 	}
-	if err := loaded(t, from).Verify(inputFor("cluster1")); err != nil {
-		t.Error(err)
-	}
+	verified(t, from, inputFor("cluster1"))
 }
 
 // TestClosed refuses what reaches out of the chart, or differs from one time to the

@@ -73,6 +73,16 @@ type walker struct {
 	*budget
 	mark           string
 	inValue, inKey bool
+	text           int64 // bytes, each as often as it would be written
+}
+
+// write counts a text that whoever walks the value may write.
+func (w *walker) write(length int) error {
+	w.text += int64(length)
+	if err := w.fits(w.text); err != nil {
+		return err
+	}
+	return w.step(1 + int64(length>>10))
 }
 
 func (w *walker) marked(s string) bool { return w.mark != "" && strings.Contains(s, w.mark) }
@@ -86,7 +96,7 @@ func (w *walker) visit(v any, depth int) error {
 		return w.step(1)
 	case string:
 		w.inValue = w.inValue || w.marked(v)
-		return w.step(1 + int64(len(v)>>10))
+		return w.write(len(v))
 	case map[string]any:
 		for key, item := range v {
 			w.inKey = w.inKey || w.marked(key)
@@ -116,9 +126,10 @@ func (w *walker) visitOther(v reflect.Value, depth int) error {
 	switch v.Kind() {
 	case reflect.String:
 		w.inValue = w.inValue || w.marked(v.String())
+		return w.write(v.Len())
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return w.step(int64(v.Len() >> 10))
+			return w.write(v.Len())
 		}
 		for i := range v.Len() {
 			if err := w.visitField(v.Index(i), depth); err != nil {

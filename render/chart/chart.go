@@ -81,9 +81,20 @@ func isPartial(name string) bool {
 	return strings.HasPrefix(path.Base(name), "_") || path.Ext(name) == ".tpl"
 }
 
-// judge refuses what rendering cannot tell from its own marks.
+// readByHelm are the files of a chart that Helm's loader parses.
+func readByHelm(name string) bool {
+	return slices.Contains([]string{chartFile, "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}, path.Base(name))
+}
+
+// judge refuses what rendering cannot tell from its own marks, and what stands for more
+// than it can hold.
 func (c *Chart) judge() error {
 	for _, f := range c.files {
+		if readByHelm(f.Path) {
+			if _, err := expansion(f.Content); err != nil {
+				return &Error{File: f.Path, Message: err.Error()}
+			}
+		}
 		if !utf8.Valid(f.Content) {
 			continue // an archive, or a picture for .Files
 		}
@@ -155,6 +166,9 @@ var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // ReadValues reads a file of values. The error is an *Error without a file.
 func ReadValues(content []byte) (map[string]any, error) {
+	if _, err := expansion(content); err != nil {
+		return nil, &Error{Message: err.Error()}
+	}
 	values := map[string]any{}
 	if err := yaml.UnmarshalStrict(content, &values); err != nil {
 		failed := &Error{Message: fmt.Sprintf("cannot be read as values: %v", err)}

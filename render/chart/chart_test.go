@@ -94,9 +94,7 @@ func TestSubCharts(t *testing.T) {
 			if diff := cmp.Diff(c.want, objects(t, c.from, c.in)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if err := loaded(t, c.from).Verify(c.in); err != nil {
-				t.Error(err)
-			}
+			verified(t, c.from, c.in)
 		})
 	}
 }
@@ -207,9 +205,7 @@ func TestNotInstalled(t *testing.T) {
 	if _, orphaned := annotations[orphanAnnotation]; !orphaned {
 		t.Errorf("a resource that Helm keeps is deleted with the add-on: %v", annotations)
 	}
-	if err := loaded(t, from).Verify(inputFor("cluster1")); err != nil {
-		t.Error(err)
-	}
+	verified(t, from, inputFor("cluster1"))
 }
 
 // TestRefused says what is wrong with a chart, and where.

@@ -49,9 +49,7 @@ func TestTypesHaveHelmsNames(t *testing.T) {
 		if got := it(t, from, inputFor("cluster1")); got != want {
 			t.Errorf("%s: got %v, want %v", value, got, want)
 		}
-		if err := loaded(t, from).Verify(inputFor("cluster1")); err != nil {
-			t.Errorf("%s: %v", value, err)
-		}
+		verified(t, from, inputFor("cluster1"))
 	}
 	for _, value := range []string{`{{ printf "%p" .Values }}`, `{{ printf "%-8p" .Values }}`, `{{ printf "%s %[2]p" "a" .Values }}`} {
 		_, err := loaded(t, minimal(settings(value))).Render(inputFor("cluster1"))

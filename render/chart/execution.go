@@ -189,6 +189,28 @@ func (x *execution) see(v any) any {
 	return v
 }
 
+// compared is see for what Go compares: it writes what cannot be compared into its
+// error, and fmt writes a value that contains itself for ever.
+func (x *execution) compared(v any) (any, error) {
+	_, _, err := x.budget.walk(v, "")
+	return x.see(v), err
+}
+
+// methodSteps is what a method of .Files costs whatever it returns.
+const methodSteps = 100
+
+// paid pays for what a method returned.
+func (x *execution) paid(v any) (any, error) {
+	if err := x.budget.step(methodSteps); err != nil {
+		return nil, err
+	}
+	if err := x.budget.produce(int64(textLength(v))); err != nil {
+		return nil, err
+	}
+	_, _, err := x.budget.walk(v, "")
+	return v, err
+}
+
 // limited is a buffer that pays for what is written.
 type limited struct {
 	bytes.Buffer

@@ -65,6 +65,7 @@ func (x *execution) functions() template.FuncMap {
 		"toToml": toTOML, "fromToml": fromTOML, "toYaml": toYAML, "toYamlPretty": toYAMLPretty,
 		"fromYaml": fromYAML, "fromYamlArray": fromYAMLArray, "toJson": toJSON, "fromJson": fromJSON, "fromJsonArray": fromJSONArray,
 		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
+		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 		"keys": x.keys, "values": x.values, "typeOf": typeOf, "typeIs": typeIs, "typeIsLike": typeIsLike,
 	})
 	out := make(template.FuncMap, len(all))
@@ -78,13 +79,16 @@ func (x *execution) functions() template.FuncMap {
 	}
 	out["required"], out["fail"] = required, fail
 	out[printFunction], out[seeFunction] = x.print, x.see
+	out[compareFunction], out[payFunction] = x.compared, x.paid
 	out[stepFunction], out[enterFunction], out[leaveFunction] = x.round, x.enterTemplate, x.leaveTemplate
 	return out
 }
 
 // typeOf is sprig's, with Helm's names for what stands here in the place of its types.
 func typeOf(v any) string {
-	return strings.NewReplacer("chart.capabilities", "chartutil.Capabilities", "chart.files", "engine.files").Replace(fmt.Sprintf("%T", v))
+	return strings.NewReplacer(
+		"chart.capabilities", "chartutil.Capabilities", "chart.files", "engine.files", "chart.chartValues", "chartutil.Values",
+	).Replace(fmt.Sprintf("%T", v))
 }
 
 func typeIs(name string, v any) bool { return name == typeOf(v) }
@@ -183,9 +187,12 @@ func (x *execution) before(name string, args []any) error {
 	}
 	if among(shallow, name) {
 		x.noticeShallow(name, args)
+		if err := x.payKeys(name, args); err != nil {
+			return err
+		}
 		return x.payLists(args)
 	}
-	inValue, inKey := false, false
+	inValue, inKey, before := false, false, x.budget.steps
 	for _, arg := range args {
 		value, key, err := x.budget.walk(arg, x.mark)
 		if err != nil {
@@ -196,7 +203,42 @@ func (x *execution) before(name string, args []any) error {
 	if inKey || inValue && !x.carries(name, args) {
 		x.alone = true
 	}
+	if name == "uniq" || name == "mustUniq" { // each part is compared with those before it
+		if err := x.budget.step((before - x.budget.steps) * longest(args) / compared); err != nil {
+			return err
+		}
+	}
 	return x.bound(name, args)
+}
+
+// compared is how many comparisons one step pays for.
+const compared = 8
+
+// longest is the length of the longest list.
+func longest(args []any) int64 {
+	most := 0
+	for _, arg := range args {
+		if v := reflect.ValueOf(arg); v.Kind() == reflect.Slice {
+			most = max(most, v.Len())
+		}
+	}
+	return int64(most)
+}
+
+// payKeys pays for the keys of a dict, which are written out whatever they are.
+func (x *execution) payKeys(name string, args []any) error {
+	if name != "dict" {
+		return nil
+	}
+	for i := 0; i < len(args); i += 2 {
+		if _, isText := args[i].(string); isText {
+			continue
+		}
+		if _, _, err := x.budget.walk(args[i], x.mark); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // noticeShallow notices a name of the cluster that is looked up or becomes a key.

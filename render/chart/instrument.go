@@ -16,10 +16,20 @@ const (
 	leaveFunction = ownPrefix + "leave"
 	printFunction = ownPrefix + "print"
 	seeFunction   = ownPrefix + "see"
+	// compareFunction sees what eq and ne compare, payFunction what a method returns.
+	compareFunction = ownPrefix + "compare"
+	payFunction     = ownPrefix + "pay"
 )
 
-// deciding are Go's own functions, which cannot be replaced, that decide by a text.
-const deciding = " eq ne lt le gt ge len index slice html js urlquery call "
+// deciding are Go's own functions, which know types that no function of ours can have,
+// that decide by a text; comparing those of them that write their arguments into an error.
+const (
+	deciding  = " lt le gt ge len index slice call "
+	comparing = " eq ne "
+)
+
+// methods are those of .Files that do work. A field of the name is none the worse for it.
+const methods = " AsConfig AsSecrets Get GetBytes Glob Lines "
 
 // instrument writes counting and watching into the templates that were parsed since
 // the last time: a step into every round of a loop, a level into every template, and
@@ -92,20 +102,58 @@ func (i *instrumenter) pipe(pipe *parse.PipeNode) {
 	var cmds []*parse.CommandNode
 	for n, cmd := range pipe.Cmds {
 		i.nodes++
-		decides := false
+		watch := ""
 		if name, ok := cmd.Args[0].(*parse.IdentifierNode); ok {
-			decides = among(deciding, name.Ident)
+			watch = watching(name.Ident)
 			i.notice(name.Ident)
 		}
-		if decides && n > 0 {
-			cmds = append(cmds, command(cmd.Pos, seeFunction))
+		if watch != "" && n > 0 {
+			cmds = append(cmds, command(cmd.Pos, watch))
 		}
 		for a, arg := range cmd.Args {
-			cmd.Args[a] = i.argument(arg, decides)
+			cmd.Args[a] = i.argument(arg, watch)
+			if a > 0 && worksAt(arg) {
+				cmd.Args[a] = wrapped(cmd.Args[a], payFunction)
+			}
 		}
 		cmds = append(cmds, cmd)
+		if worksAt(cmd.Args[0]) {
+			cmds = append(cmds, command(cmd.Pos, payFunction))
+		}
 	}
 	pipe.Cmds = cmds
+}
+
+// watching is the function that sees the arguments of one of Go's own; "" for others.
+func watching(name string) string {
+	switch {
+	case among(comparing, name):
+		return compareFunction
+	case among(deciding, name):
+		return seeFunction
+	}
+	return ""
+}
+
+// worksAt tells whether a node may call a method of .Files.
+func worksAt(node parse.Node) bool {
+	var path []string
+	switch node := node.(type) {
+	case *parse.FieldNode:
+		path = node.Ident
+	case *parse.VariableNode:
+		path = node.Ident
+	case *parse.ChainNode:
+		path = node.Field
+	}
+	return len(path) > 0 && among(methods, path[len(path)-1])
+}
+
+// wrapped is a node as the argument of a function.
+func wrapped(node parse.Node, function string) parse.Node {
+	call := command(node.Position(), function)
+	call.Args = append(call.Args, node)
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: node.Position(), Cmds: []*parse.CommandNode{call}}
 }
 
 func (i *instrumenter) notice(function string) {
@@ -114,13 +162,13 @@ func (i *instrumenter) notice(function string) {
 	}
 }
 
-// argument walks into an argument and, for a deciding function, wraps it.
-func (i *instrumenter) argument(arg parse.Node, decides bool) parse.Node {
+// argument walks into an argument and wraps it, if somebody watches.
+func (i *instrumenter) argument(arg parse.Node, watch string) parse.Node {
 	switch node := arg.(type) {
 	case *parse.PipeNode:
 		i.pipe(node)
 	case *parse.ChainNode:
-		node.Node = i.argument(node.Node, false)
+		node.Node = i.argument(node.Node, "")
 	case *parse.StringNode:
 		i.alone = i.alone || i.marked(node.Text)
 		return arg
@@ -131,12 +179,10 @@ func (i *instrumenter) argument(arg parse.Node, decides bool) parse.Node {
 	default:
 		return arg
 	}
-	if !decides {
+	if watch == "" {
 		return arg
 	}
-	see := command(arg.Position(), seeFunction)
-	see.Args = append(see.Args, arg)
-	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: arg.Position(), Cmds: []*parse.CommandNode{see}}
+	return wrapped(arg, watch)
 }
 
 func command(at parse.Pos, function string) *parse.CommandNode {

@@ -68,6 +68,9 @@ func (d Document) manifests() ([]Manifest, error) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
+		if _, err := expansion([]byte(text)); err != nil {
+			return nil, &Error{File: d.File, Message: "what it renders " + err.Error()}
+		}
 		converted, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
 			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err), Hint: "helm template --debug shows it"}

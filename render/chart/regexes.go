@@ -24,7 +24,15 @@ const parsing = " fromYaml fromYamlArray fromJson mustFromJson fromJsonArray fro
 func (x *execution) payText(name string, args []any) error {
 	switch {
 	case among(parsing, name):
-		return x.budget.step(int64(textLength(args[0]) / stepParsed))
+		if err := x.budget.step(int64(textLength(args[0]) / stepParsed)); err != nil || !strings.Contains(name, "Yaml") {
+			return err
+		}
+		text, _ := args[0].(string)
+		size, err := expansion([]byte(text))
+		if err != nil {
+			return err
+		}
+		return x.budget.produce(size)
 	case strings.Contains(strings.ToLower(name), "regex") && len(args) > 1:
 		return x.payExpression(name, args)
 	default:

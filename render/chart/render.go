@@ -74,7 +74,7 @@ func (c *Chart) texts(x *execution, in Input, capabilities *capabilities) (texts
 	}
 	sources := map[string]source{}
 	collect(helm, sources, map[string]any{
-		"Release": release(in), "Capabilities": capabilities, "Values": chartutil.Values(values),
+		"Release": release(in), "Capabilities": capabilities, "Values": chartValues(values),
 	})
 	texts, err = x.run(sources, func(name string) bool { return strings.HasPrefix(path.Base(name), "_") })
 	if err != nil {
@@ -164,6 +164,26 @@ func agree(own, over map[string]any) {
 	}
 }
 
+// chartValues is .Values, with the methods Helm's has.
+type chartValues map[string]any
+
+// YAML is refused: Helm's writes whatever the values hold, without bounds.
+func (chartValues) YAML() (string, error) {
+	return "", &refusal{".Values.YAML is not available in a package", "write toYaml .Values"}
+}
+
+// AsMap returns the values.
+func (v chartValues) AsMap() map[string]any { return v }
+
+// Table returns the object at a path of names separated by dots.
+func (v chartValues) Table(name string) (chartValues, error) {
+	table, err := chartutil.Values(v).Table(name)
+	return chartValues(table), err
+}
+
+// PathValue returns what is no object at a path of names separated by dots.
+func (v chartValues) PathValue(path string) (any, error) { return chartutil.Values(v).PathValue(path) }
+
 func release(in Input) map[string]any {
 	return map[string]any{
 		"Name": in.Release, "Namespace": in.Namespace, "Service": "Helm",
@@ -181,9 +201,9 @@ func collect(c *helmchart.Chart, sources map[string]source, given map[string]any
 			IsRoot bool
 		}{*c.Metadata, c.IsRoot()},
 		"Files": newFiles(c.Files), "Release": given["Release"], "Capabilities": given["Capabilities"],
-		"Values": chartutil.Values{}, "Subcharts": subcharts,
+		"Values": chartValues{}, "Subcharts": subcharts,
 	}
-	values, _ := given["Values"].(chartutil.Values)
+	values, _ := given["Values"].(chartValues)
 	if c.IsRoot() {
 		next["Values"] = values
 	} else if own, err := values.Table(c.Name()); err == nil {

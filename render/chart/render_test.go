@@ -8,7 +8,7 @@ import (
 )
 
 // TestRenderIsHelms renders what charts commonly do. Every case is rendered by
-// Helm's own engine as well (Verify), and must come out the same.
+// Helm's own engine as well (verified), and must come out the same.
 func TestRenderIsHelms(t *testing.T) {
 	cases := map[string]struct {
 		value string
@@ -39,6 +39,9 @@ func TestRenderIsHelms(t *testing.T) {
 		"Files":           {`{{ .Files.Get "files/a.txt" | quote }}`, "A"},
 		"FilesGlob":       {`"{{ range $n, $_ := .Files.Glob "files/*" }}{{ base $n }} {{ end }}"`, "a.txt b.txt "},
 		"FilesAsConfig":   {`{{ (.Files.Glob "files/*").AsConfig | quote }}`, "a.txt: A\nb.txt: |\n  B\n  C"},
+		"FilesOfMissing":  {`"{{ .Values.Get }}{{ .Values.table.Lines | default "none" }}{{ len (.Files.Get "none") }}"`, "none0"},
+		"ValuesMethods":   {`"{{ (.Values.Table "table").a }}{{ .Values.AsMap.greeting }}{{ .Values.PathValue "table.a" }}"`, "1hi1"},
+		"Unique":          {`{{ list "a" "b" "a" | uniq | join "" }}`, "ab"},
 		"FilesLines":      {`"{{ range .Files.Lines "files/b.txt" }}{{ . }};{{ end }}"`, "B;C;"},
 		"Release":         {`{{ .Release.Name }}/{{ .Release.Namespace }}/{{ .Release.Service }}/{{ .Release.IsInstall }}`, "hello/agents/Helm/true"},
 		"Chart":           {`{{ .Chart.Name }}-{{ .Chart.Version }}-{{ .Template.Name }}-{{ .Template.BasePath }}`, "hello-1.0.0-hello/templates/it.yaml-hello/templates"},
@@ -65,9 +68,7 @@ func TestRenderIsHelms(t *testing.T) {
 			if diff := cmp.Diff(c.want, it(t, from, inputFor("cluster1"))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if err := loaded(t, from).Verify(inputFor("cluster1")); err != nil {
-				t.Errorf("Helm's engine: %v", err)
-			}
+			verified(t, from, inputFor("cluster1"))
 		})
 	}
 }

@@ -1,0 +1,56 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+
+	goyaml "sigs.k8s.io/yaml/goyaml.v3"
+)
+
+// cheapExpansion is what the aliases of a text can stand for without being counted.
+const cheapExpansion = 16 << 20
+
+// expansion is how many bytes the aliases of a YAML text stand for, once for each. The
+// parser bounds how many parts they make, and not how long a text among them is: a
+// megabyte can stand for gigabytes. It is an error above maxBytes.
+func expansion(text []byte) (int64, error) {
+	if most := int64(bytes.Count(text, []byte("*"))) * int64(len(text)); most <= cheapExpansion || !bytes.Contains(text, []byte("&")) {
+		return 0, nil
+	}
+	var root goyaml.Node
+	if err := goyaml.Unmarshal(text, &root); err != nil {
+		return 0, fmt.Errorf("has aliases, and cannot be read: %w", err)
+	}
+	e := aliases{anchored: map[*goyaml.Node]int64{}}
+	e.size(&root)
+	if e.total > maxBytes {
+		return 0, &refusal{fmt.Sprintf("has aliases that stand for more than %d MiB of text", maxBytes>>20), "write them out, or leave them out"}
+	}
+	return e.total, nil
+}
+
+// aliases adds up what they stand for.
+type aliases struct {
+	anchored map[*goyaml.Node]int64
+	total    int64
+}
+
+// size is what a node stands for, written out.
+func (e *aliases) size(n *goyaml.Node) int64 {
+	if n.Kind == goyaml.AliasNode {
+		size, known := e.anchored[n.Alias]
+		if !known {
+			e.anchored[n.Alias] = 0 // one that holds itself is refused by the parser
+			before := e.total
+			size = e.size(n.Alias)
+			e.anchored[n.Alias], e.total = size, before
+		}
+		e.total = min(e.total+size, maxBytes+1)
+		return size
+	}
+	size := int64(len(n.Value)) + 1
+	for _, child := range n.Content {
+		size = min(size+e.size(child), maxBytes+1)
+	}
+	return size
+}

@@ -1,0 +1,40 @@
+package chart
+
+import (
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+)
+
+// verified holds a chart against another order of its maps, and against Helm's own
+// engine, which must render the same. Helm's engine knows no bounds and shows a chart
+// that it is the one that runs it, so that only tests run it, on charts of their own.
+func verified(t *testing.T, from tree, in Input) {
+	t.Helper()
+	c := loaded(t, from)
+	if err := c.Verify(in); err != nil {
+		t.Error(err)
+	}
+	ours, _, err := c.texts(&execution{}, in, newCapabilities(in.KubeVersion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	helm, values, err := c.prepare(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := builtCapabilities()
+	if version, err := newCapabilities(in.KubeVersion).KubeVersion(); err == nil {
+		known.KubeVersion = *version
+	}
+	theirs, err := engine.Engine{}.Render(helm, chartutil.Values{
+		"Chart": helm.Metadata, "Capabilities": known, "Release": release(in), "Values": chartutil.Values(values),
+	})
+	if err != nil {
+		t.Fatalf("Helm's own engine: %v", err)
+	}
+	if name := firstDifference(ours, theirs); name != "" {
+		t.Errorf("%s: Helm's own engine renders\n%s\nand ours\n%s", name, theirs[name], ours[name])
+	}
+}
