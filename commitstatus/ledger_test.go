@@ -111,8 +111,8 @@ func TestWant(t *testing.T) {
 		"ShutOtherwise": {
 			"Another verdict is told, also when nobody heard of what was between.",
 			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Pending, "1 to leave", attempt(2), since(1000))},
-			commitstatus.Failure, "stuck", 100,
-			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Failure, "stuck", attempt(2), since(1000), progress(100))},
+			commitstatus.Failure, "stuck", 90,
+			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Failure, "stuck", attempt(2), since(1000), progress(90))},
 		},
 		"ShutWhileTold": {
 			"Somebody may have told the forge that it was open again, which is to be ended.",
@@ -246,7 +246,7 @@ func TestDue(t *testing.T) {
 		"Reopens":      {"Pending after a verdict is progress: 30 s after it,", report(commitstatus.Pending, "1 to leave", attempt(2), since(1000)), 1010, false, 20 * time.Second},
 		"Reopened":     {"whatever the percentage,", report(commitstatus.Pending, "1 to leave", attempt(2), since(1000)), 1030, true, 0},
 		"ReopensOften": {"and 60 times per commit.", report(commitstatus.Pending, "1 to leave", attempt(61), since(1000), func(r *commitstatus.Report) { r.ProgressPosts = 60 }), 5000, false, 0},
-		"ShutAtOnce":   {"The verdict after it is not paced.", report(commitstatus.Success, "nobody", attempt(61), since(1000), func(r *commitstatus.Report) { r.ProgressPosts = 60 }), 1000, true, 0},
+		"ShutAtOnce":   {"The verdict after it is not paced.", report(commitstatus.Success, "nobody", attempt(61), since(2000), func(r *commitstatus.Report) { r.ProgressPosts = 60 }), 2000, true, 0},
 		"Verdict":      {"A verdict goes out at once, whatever was posted before.", report(commitstatus.Pending, "0/2", accepted, func(r *commitstatus.Report) { r.State, r.ProgressPosts = commitstatus.Failure, 60 }), 1000, true, 0},
 		"Told":         {"Once.", report(commitstatus.Failure, "eu-1", accepted), 9000, false, 0},
 		"Waiting":      {"After a failure it waits.", report(commitstatus.Failure, "eu-1", func(r *commitstatus.Report) { r.NextTry = 1300 }), 1000, false, 5 * time.Minute},

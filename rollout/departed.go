@@ -126,7 +126,7 @@ func (p *planner) waitForGrace(waiting []*unit) {
 func (p *planner) guardHint() string {
 	r, commit := p.removal, p.removalCommit()
 	switch {
-	case p.guard == "" || p.suspended() || commit == "" || p.silent() != "" || p.spec.Removal != nil && !p.spec.Removal.Approved:
+	case p.guard == "" || p.confirming || p.suspended() || commit == "" || p.silent() != "" || p.spec.Removal != nil && !p.spec.Removal.Approved:
 		return ""
 	case r == nil && p.untrusted(p.install) == "":
 		return ""
@@ -198,6 +198,7 @@ func (p *planner) confirmed(going []*unit) []*unit {
 			}
 		}
 		p.look(end)
+		p.confirming = true
 		p.guard = fmt.Sprintf("%s to leave: approved, and %s: at %s, unless it is selected again", clusters(len(waiting)), why, clock(end, p.now))
 		p.stay(waiting, p.guard)
 	}

@@ -39,7 +39,10 @@ type planner struct {
 	actions []Action
 	recheck time.Time
 	guard   string
-	words   phrases
+	// confirming: an approval waits until decisions that are not settled go on missing
+	// somebody.
+	confirming bool
+	words      phrases
 }
 
 // New plans for the input. The plan is the same whatever order the input comes in,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -67,14 +68,15 @@ func heldText(held []rollout.ClusterPlan) string {
 	if len(held) == 0 {
 		return "no cluster runs it, and nobody is admitted"
 	}
-	names := held[0].Name
-	for _, c := range held[1:min(shown, len(held))] {
-		names += ", " + c.Name
+	var names []string
+	for _, c := range held[:min(shown, len(held))] {
+		names = append(names, c.Name)
 	}
+	text := strings.Join(names, ", ")
 	if more := len(held) - shown; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("%s (%s) keep what they run, without repair, and nobody is admitted", counted(len(held)), names)
+	return fmt.Sprintf("held at what they run, without repair: %s (%s), and nobody is admitted", counted(len(held)), text)
 }
 
 // counted is "1 cluster" or "3 clusters".

@@ -232,7 +232,7 @@ func named(clusters []v1alpha1.ClusterReason) string {
 		}
 		parts = append(parts, c.Cluster+": "+c.Reason)
 	}
-	return fmt.Sprintf("%d clusters: %s", len(sorted), strings.Join(parts, "; "))
+	return counted(len(sorted)) + ": " + strings.Join(parts, "; ")
 }
 
 // announce sends an event for what happened: a new target, and the end of a rollout. It

@@ -99,7 +99,7 @@ func (t *turnRevisions) ask(ctx context.Context, digest string) func() (*render.
 			defer cancel()
 			if name := render.RevisionName(t.addOn, digest); t.listed != nil && !t.listed[name] {
 				// What was deleted is missing for this process as for the next one.
-				t.renderers.drop(client.ObjectKey{Namespace: t.namespace, Name: name})
+				t.drop(client.ObjectKey{Namespace: t.namespace, Name: name})
 			}
 			return t.renderers.get(ctx, t.namespace, t.addOn, digest)
 		})

@@ -94,7 +94,7 @@ func TestClusterThatCannotBeWrittenIsNamedAndStopsNobody(t *testing.T) {
 	if got := len(s.works()); got != 2 {
 		t.Errorf("the others are written: got %d works", got)
 	}
-	if got, want := s.troubled(), "ApplyFailed: cannot write 1 clusters: c2: cannot create work addon-hello-deploy-0: the namespace is full"; got != want {
+	if got, want := s.troubled(), "ApplyFailed: cannot write 1 cluster: c2: cannot create work addon-hello-deploy-0: the namespace is full"; got != want {
 		t.Errorf("it is that cluster's trouble:\n got %q\nwant %q", got, want)
 	}
 	if result.RequeueAfter == 0 || result.RequeueAfter > retryAfter {
