@@ -359,6 +359,15 @@ func momentCases() map[string]momentCase {
 			want:  map[string]string{c1: "Succeeded v2", c2: "Waiting v1", c3: "Waiting", c4: "Progressing v0"},
 			phase: v1alpha1.PhaseSuspended, says: "suspended; canary 1/2",
 		},
+		"target missing": {
+			reason: "nobody is admitted, joiners neither, and who was not written to is not late for it; who is in flight goes on",
+			change: []change{
+				func(in *rollout.Input) { in.TargetMissing = "revision hello-2 is missing" }, admitted("v2", time.Hour, c1, c2),
+				soakingSince(time.Hour), on(c1, verified("v2")), on(c3, nothing), admitted("v0", time.Minute, c4), on(c4, runs("v0", rollout.HealthProgressing)),
+			},
+			want:  map[string]string{c1: "Succeeded v2", c2: "Admitted v2", c3: "Waiting", c4: "Progressing v0", c5: "Waiting v1"},
+			phase: v1alpha1.PhaseProgressing, says: "revision hello-2 is missing; canary 1/2, 1 in flight",
+		},
 		"reverting": {
 			reason: "what was verified before soaks for nothing, in the order and pace of any rollout",
 			change: []change{
