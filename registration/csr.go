@@ -138,7 +138,6 @@ func CheckContent(csr *certificatesv1.CertificateSigningRequest, facts Facts) *R
 		func() *Refusal { return checkSubject(request, subject) },
 		func() *Refusal { return checkReserved(request, addOn, cluster) },
 		func() *Refusal { return checkExtensions(request, addOn) },
-		func() *Refusal { return checkKey(request) },
 	} {
 		if r := check(); r != nil {
 			return r
@@ -209,7 +208,7 @@ func checkUsages(usages []certificatesv1.KeyUsage) *Refusal {
 }
 
 // parse reads the one PEM block of a request and verifies that whoever made it has
-// the private key.
+// the private key. Keys are judged before: an absurd one takes seconds to verify.
 func parse(text []byte) (*x509.CertificateRequest, *Refusal) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 || len(rest) > 0 {
@@ -218,6 +217,9 @@ func parse(text []byte) (*x509.CertificateRequest, *Refusal) {
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return nil, refused(ReasonUnreadable, "cannot be read: %v", err)
+	}
+	if r := checkKey(request); r != nil {
+		return nil, r
 	}
 	if err := request.CheckSignature(); err != nil {
 		return nil, refused(ReasonUnreadable, "is not signed with its own key: %v", err)

@@ -1,9 +1,12 @@
 package registration
 
 import (
+	"crypto/rsa"
+	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
+	"math/big"
 	"net"
 	"net/url"
 	"slices"
@@ -58,15 +61,20 @@ func requesters() map[string]hostile {
 		"AWS": {"EKS calls a klusterlet what its cluster is called, and so may another be", func(a *ask) {
 			a.csr.Spec.Username, a.csr.Spec.Groups = "c1", []string{"open-cluster-management:c1", "system:authenticated"}
 		}, ReasonWrongRequester},
-		"NoLabels":              {"about nothing", func(a *ask) { a.csr.Labels = nil }, ReasonWrongRequester},
-		"NoAddOnLabel":          {"about no add-on", label("addon-name", ""), ReasonWrongRequester},
-		"ClusterUnknown":        {"the cluster was removed", func(a *ask) { a.facts.Cluster = Absent }, ReasonClusterNotReady},
-		"ClusterUnaccepted":     {"the hub has not let it in", func(a *ask) { a.facts.Cluster = Unaccepted }, ReasonClusterNotReady},
-		"ClusterLeaving":        {"it is being removed", func(a *ask) { a.facts.Cluster = Leaving }, ReasonClusterNotReady},
-		"AddOnUnknown":          {"not installed there", func(a *ask) { a.facts.AddOn = Absent }, ReasonAddOnNotReady},
-		"AddOnLeaving":          {"being removed there", func(a *ask) { a.facts.AddOn = Leaving }, ReasonAddOnNotReady},
-		"OtherSigner":           {"a signer its template does not name", func(a *ask) { a.csr.Spec.SignerName = "example.com/other" }, ReasonNotAsked},
-		"KubeletSigner":         {"a node's certificate", func(a *ask) { a.csr.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName }, ReasonNotAsked},
+		"NoLabels":          {"about nothing", func(a *ask) { a.csr.Labels = nil }, ReasonWrongRequester},
+		"NoAddOnLabel":      {"about no add-on", label("addon-name", ""), ReasonWrongRequester},
+		"ClusterUnknown":    {"the cluster was removed", func(a *ask) { a.facts.Cluster = Absent }, ReasonClusterNotReady},
+		"ClusterUnaccepted": {"the hub has not let it in", func(a *ask) { a.facts.Cluster = Unaccepted }, ReasonClusterNotReady},
+		"ClusterLeaving":    {"it is being removed", func(a *ask) { a.facts.Cluster = Leaving }, ReasonClusterNotReady},
+		"AddOnUnknown":      {"not installed there", func(a *ask) { a.facts.AddOn = Absent }, ReasonAddOnNotReady},
+		"AddOnLeaving":      {"being removed there", func(a *ask) { a.facts.AddOn = Leaving }, ReasonAddOnNotReady},
+		"OtherSigner":       {"a signer its template does not name", func(a *ask) { a.csr.Spec.SignerName = "example.com/other" }, ReasonNotAsked},
+		"KubeletSigner":     {"a node's certificate", func(a *ask) { a.csr.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName }, ReasonNotAsked},
+		"KubernetesSigner": {"a custom signer is never Kubernetes' own, whose names are those of the hub", func(a *ask) {
+			a.custom()
+			a.facts.Asked = a.facts.Asked[1:]
+			a.facts.Asked[0].CustomSigner.SignerName, a.csr.Spec.SignerName = kubeSigner, kubeSigner
+		}, ReasonNotAsked},
 		"NothingAsked":          {"the applied template registers nothing", func(a *ask) { a.facts.Asked = nil }, ReasonNotAsked},
 		"OnlyCustomAsked":       {"the hub's own signer is not among what it registers", func(a *ask) { a.facts.Asked = a.facts.Asked[1:] }, ReasonNotAsked},
 		"AddOnLabelIsAnother's": {"another add-on that the cluster has", label("addon-name", "hell"), ReasonWrongSubject},
@@ -132,6 +140,7 @@ func forms() map[string]hostile {
 		"Ed25519":        {reason: "a good key", change: key("ed25519")},
 		"RSA1024":        {"a weak key", key("rsa1024"), ReasonWeakKey},
 		"P224":           {"a weak curve", key("p224"), ReasonWeakKey},
+		"HugeKey":        {"to check its signature takes time; it is not checked", text(withHugeKey), ReasonWeakKey},
 		"ClientOnly":     {reason: "less than a klusterlet asks for", change: usages("client auth")},
 		"ServerAuth":     {"agents are clients", usages("digital signature", "key encipherment", "client auth", "server auth"), ReasonWrongUsage},
 		"CertSign":       {"nor authorities", usages("client auth", "cert sign"), ReasonWrongUsage},
@@ -185,6 +194,32 @@ func withHeader(text []byte) []byte {
 	block, _ := pem.Decode(text)
 	block.Headers = map[string]string{"X": "y"}
 	return pem.EncodeToMemory(block)
+}
+
+// withHugeKey is the request with an RSA key of 64 kbit and no signature of it.
+func withHugeKey(text []byte) []byte {
+	return reblock(text, func(der []byte) []byte {
+		good, _ := x509.ParseCertificateRequest(der)
+		n := new(big.Int).Lsh(big.NewInt(1), 64<<10)
+		key, _ := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: n.Add(n, big.NewInt(1)), E: 65537})
+		type unsigned struct {
+			Version                  int
+			Subject, Key, Attributes asn1.RawValue
+		}
+		huge, _ := asn1.Marshal(struct {
+			Request   unsigned
+			Algorithm pkix.AlgorithmIdentifier
+			Signature asn1.BitString
+		}{
+			Request: unsigned{
+				Subject: asn1.RawValue{FullBytes: good.RawSubject}, Key: asn1.RawValue{FullBytes: key},
+				Attributes: asn1.RawValue{Class: asn1.ClassContextSpecific, IsCompound: true},
+			},
+			Algorithm: pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, Parameters: asn1.NullRawValue},
+			Signature: asn1.BitString{Bytes: make([]byte, 8<<10), BitLength: 64 << 10},
+		})
+		return huge
+	})
 }
 
 func truncated(text []byte) []byte {

@@ -3,6 +3,7 @@ package registration
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -38,6 +39,11 @@ func Registrations(specs []addonv1alpha1.RegistrationSpec, addOn, cluster string
 	return out, nil
 }
 
+// kubernetesSigners begins the names of signers whose certificates the hub itself
+// trusts: with one of them a template could name any user of the hub. Loading a commit
+// refuses it as well; a template that stands on the hub only was never loaded.
+const kubernetesSigners = "kubernetes.io/"
+
 // configuration translates one block.
 func configuration(spec addonv1alpha1.RegistrationSpec, addOn, cluster string) (addonv1alpha1.RegistrationConfig, error) {
 	switch spec.Type {
@@ -49,6 +55,9 @@ func configuration(spec addonv1alpha1.RegistrationSpec, addOn, cluster string) (
 	case addonv1alpha1.RegistrationTypeCustomSigner:
 		if spec.CustomSigner == nil {
 			return addonv1alpha1.RegistrationConfig{}, fmt.Errorf("type %s needs the section customSigner", spec.Type)
+		}
+		if strings.HasPrefix(spec.CustomSigner.SignerName, kubernetesSigners) {
+			return addonv1alpha1.RegistrationConfig{}, fmt.Errorf("signer %q belongs to Kubernetes", spec.CustomSigner.SignerName)
 		}
 		return addonv1alpha1.RegistrationConfig{
 			SignerName: spec.CustomSigner.SignerName,
