@@ -36,7 +36,7 @@ func badVariables(t *testing.T) []badInput {
 		},
 		{
 			"row_22_long_value", greeting(strings.Repeat("a", 1025)),
-			one(ReasonInvalidVariable, configFile, "spec.customizedVariables[0].value", "1024"),
+			one(ReasonInvalidVariable, configFile, "spec.customizedVariables[0].value: may not be more than 1024 characters"),
 		},
 		{"row_22_longest_value", greeting(strings.Repeat("é", 1024)), nil},
 		{
@@ -109,6 +109,14 @@ func badManifests(t *testing.T) []badInput {
 			"rule_in_CEL", hello().edited(t, templateFile, "    workload:", "    manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: x}, conditionRules: [{type: CEL, condition: ''}]}]\n    workload:"),
 			one(ReasonInvalidTemplate, templateFile, "spec.agentSpec.manifestConfigs[0].conditionRules[0].condition", "Condition is required for CEL rules"),
 		},
+		{
+			"executor_without_its_service_account", hello().edited(t, templateFile, "    workload:", "    executor: {subject: {type: ServiceAccount}}\n    workload:"),
+			one(ReasonInvalidTemplate, templateFile, "spec.agentSpec.executor.subject.serviceAccount: is required with type ServiceAccount: the hub refuses works without it"),
+		},
+		{"executor_with_its_service_account", hello().edited(t, templateFile, "    workload:", "    executor: {subject: {type: ServiceAccount, serviceAccount: {name: a, namespace: b}}}\n    workload:"), nil},
+		{"orphaning_rules_may_be_absent", hello().edited(t, templateFile, "    workload:", "    deleteOption: {propagationPolicy: SelectivelyOrphan}\n    workload:"), nil},
+		{"pre_delete_annotation_means_nothing_on_other_kinds", hello().edited(t, templateFile, settings, "{name: hello-settings, namespace: hello, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}"), nil},
+		{"manifest_configs_may_match_nothing", hello().edited(t, templateFile, "    workload:", "    manifestConfigs: [{resourceIdentifier: {group: apps, resource: deployments, namespace: hello, name: nobody}, updateStrategy: {type: CreateOnly}}]\n    workload:"), nil},
 		manifest("row_37_no_manifests", list, "      manifests: []\n", at, "is empty"),
 		manifest("row_37_no_workload", "    workload:\n"+list, "    deleteOption: {}\n", at, "is empty"),
 		manifest("row_38_name", "name: hello-settings", "name: Hello_Settings", at+"[1].metadata.name", `"Hello_Settings" cannot be a name`),

@@ -111,6 +111,18 @@ func badFields(t *testing.T) []badInput {
 			one(ReasonUnknownField, spaceFile, "specs"),
 		},
 		{
+			"row_01_hint_names_what_can_be_declared", hello().edited(t, rolloutFile, "  stages:", "  foo: 1\n  stages:"),
+			one(ReasonUnknownField, rolloutFile, "spec.foo: unknown field; known fields: clusterLabelSelector, health, revisionHistoryLimit, stages, strategy, suspend"),
+		},
+		{
+			"row_01_misspelt_key_of_AddonFlow", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addonflow.io/merge-confgs: 'true'}\nspec"),
+			one(ReasonUnknownField, addOnFile, "metadata.annotations[addonflow.io/merge-confgs]: AddonFlow knows no such key; did you mean addonflow.io/merge-configs?"),
+		},
+		{
+			"row_01_unknown_label_of_AddonFlow", hello().edited(t, lookFile, "namespace: hello}", "namespace: hello, labels: {addonflow.io/colour: red}}"),
+			one(ReasonUnknownField, lookFile, "metadata.labels[addonflow.io/colour]: AddonFlow knows no such key; remove it"),
+		},
+		{
 			"row_24_unquoted_boolean", hello().edited(t, configFile, "value: hello", "value: no"),
 			one(ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it"),
 		},
@@ -303,6 +315,7 @@ func badStrategies(t *testing.T) []badInput {
 	return append(rows,
 		badInput{"row_13_in_a_stage", hello().edited(t, rolloutFile, "10m", "5d"), one(ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 5d is no duration")},
 		badInput{"row_09_in_a_stage", hello().edited(t, rolloutFile, "maxConcurrency: 1", "maxConcurrency: 1.5"), one(ReasonInvalidRolloutStrategy, rolloutFile, "spec.stages[0].maxConcurrency: 1.5 is neither")},
+		badInput{"row_13_longer_than_a_duration", hello().edited(t, rolloutFile, "10m", "9999999h"), one(ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 9999999h is longer than a duration can be; the longest is 2562047h")},
 		badInput{"row_15_two_strategies", paced(t, "maxConcurrency: 1").edited(t, addOnFile, "        progressive:", "        all: {}\n        progressive:"), nil},
 		badInput{"row_15_unknown_type", hello().edited(t, addOnFile, "type: Progressive", "type: Sideways"), nil},
 		badInput{"row_15_type_of_another_type", hello().edited(t, addOnFile, "type: Progressive", "type: 7"), one(ReasonInvalidType, addOnFile, "rolloutStrategy.type: must be a string; quote it")},

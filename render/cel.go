@@ -2,12 +2,15 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 )
@@ -33,6 +36,8 @@ const (
 type expression struct {
 	text    string
 	program cel.Program
+	// needs are the names of the feedback without which it has no value.
+	needs []string
 }
 
 // refusal says why an expression cannot be used.
@@ -91,7 +96,7 @@ func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 	if err != nil {
 		return nil, &refusal{err.Error(), hintVariables}
 	}
-	return &expression{text: text, program: program}, nil
+	return &expression{text: text, program: program, needs: neededFeedback(compiled)}, nil
 }
 
 func typeName(t *cel.Type) string {
@@ -130,6 +135,39 @@ func reads(compiled *cel.Ast) bool {
 		found = found || e.Kind() == ast.IdentKind && (e.AsIdent() == feedbackVariable || e.AsIdent() == conditionsVariable)
 	}))
 	return found
+}
+
+// neededFeedback are the names of feedback that an expression reads, sorted, without those
+// that it asks for with has or in first.
+func neededFeedback(compiled *cel.Ast) []string {
+	read, asked := map[string]bool{}, map[string]bool{}
+	isFeedback := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == feedbackVariable }
+	note := func(names map[string]bool, e ast.Expr) {
+		if name, isText := e.AsLiteral().(types.String); e.Kind() == ast.LiteralKind && isText {
+			names[string(name)] = true
+		}
+	}
+	ast.PostOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			selected := e.AsSelect()
+			if isFeedback(selected.Operand()) && selected.IsTestOnly() {
+				asked[selected.FieldName()] = true
+			} else if isFeedback(selected.Operand()) {
+				read[selected.FieldName()] = true
+			}
+		case ast.CallKind:
+			switch args := e.AsCall().Args(); {
+			case e.AsCall().FunctionName() == operators.Index && isFeedback(args[0]):
+				note(read, args[1])
+			case e.AsCall().FunctionName() == operators.In && isFeedback(args[1]):
+				note(asked, args[0])
+			}
+		default:
+		}
+	}))
+	maps.DeleteFunc(read, func(name string, _ bool) bool { return asked[name] })
+	return slices.Sorted(maps.Keys(read))
 }
 
 // sizes is what is assumed of values when a cost is estimated.

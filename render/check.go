@@ -110,6 +110,7 @@ func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 	}
 	for i := range b.manifests {
 		m := &b.manifests[i]
+		b.checkTypes(m)
 		at := m.at
 		if at == nil {
 			at = field.NewPath("spec", "proxyConfig")

@@ -76,6 +76,7 @@ func packageFlaws(object *unstructured.Unstructured) []flaw {
 		flaws = append(flaws, flaw{field: configVariablesAt, reason: ReasonInvalidVariable, message: err.Error(), hint: configVariablesHint})
 	}
 	flaws = append(flaws, packageVariableFlaws(spec.Variables)...)
+	flaws = append(flaws, builtInValueFlaws(spec, object.Object)...)
 	flaws = append(flaws, registrationFlaws(spec.Registration)...)
 	return firstPerField(append(flaws, conditionRuleFlaws("spec.manifestConfigs", spec.ManifestConfigs)...))
 }

@@ -53,7 +53,8 @@ func besideContent(f flaw) bool {
 
 // open is what the problems of the objects of an add-on leave open about the others.
 type open struct {
-	// names and values of variables, manifests of the templates, the install namespace.
+	// names and values of variables, manifests of the templates and what is asked about
+	// them, the install namespace.
 	names, values, manifests, namespace bool
 }
 
@@ -70,7 +71,7 @@ func (p *open) note(o *loaded) {
 		p.namespace = p.namespace || o.doubt.open("spec.agentInstallNamespace")
 	case roleTemplate:
 		p.names = p.names || o.doubt.open(configVariablesAt)
-		p.manifests = p.manifests || o.doubt.explains(manifestsAt)
+		p.manifests = p.manifests || o.doubt.explains(manifestsAt) || o.doubt.explains("spec.agentSpec.manifestConfigs")
 	case roleAddOn:
 		p.names = p.names || o.doubt.open(mergeConfigsAt)
 	default:

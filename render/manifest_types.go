@@ -70,6 +70,25 @@ func (m manifestTypes) flaws(at fieldPath, manifest map[string]any, variables *m
 	return strictness{manifest: variables, known: m.fields}.flaws(at, manifest, want)
 }
 
+// checkTypes holds what a package renders to its types; manifests of a template were held
+// to them before they were rendered.
+func (b *builder) checkTypes(m *manifest) {
+	if b.template.pkg == nil {
+		return
+	}
+	types, err := compiledTypes()
+	if err != nil {
+		b.invalidIn(m)(m.at, err.Error())
+		return
+	}
+	for _, f := range types.flaws("", m.fields, &manifestVariables{}) {
+		b.found.add(Finding{
+			Package: b.template.pkg.Name, File: m.file, Reason: f.reason, Hint: f.hint,
+			Message: fmt.Sprintf("%s: %s: %s", m.declared, f.field, f.message),
+		})
+	}
+}
+
 // manifestVariables is what is known of the variables in a manifest before they have
 // values.
 type manifestVariables struct {

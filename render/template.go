@@ -112,6 +112,10 @@ func (p *parsedTemplate) check(add func(field string, reason problem.Reason, mes
 		add("spec.agentSpec.deleteOption.ttlSecondsAfterFinished", ReasonNotSupported,
 			"would delete a work that is kept for as long as the add-on is installed", "leave it out")
 	}
+	if p.executor != nil && p.executor.Subject.Type == workv1.ExecutorSubjectTypeServiceAccount && p.executor.Subject.ServiceAccount == nil {
+		add("spec.agentSpec.executor.subject.serviceAccount", ReasonInvalidTemplate,
+			"is required with type ServiceAccount: the hub refuses works without it", "give it name and namespace, or leave executor out")
+	}
 	// The manifests are looked at one by one when variables are replaced.
 	if rest, err := json.Marshal([]any{p.configs, p.deleteOption, p.executor, p.registration}); err == nil {
 		if c := forbiddenCharacter(string(rest)); c != "" {

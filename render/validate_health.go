@@ -2,41 +2,49 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // healthFlaws judges the health policy of an add-on and holds it against its
 // content: an entry that finds no object in one of the templates would hold the
-// clusters of that template up for ever.
+// clusters of that template up for ever, and one that reads what nobody asks for those
+// of all.
 func healthFlaws(h *v1alpha1.Health, content Content) []flaw {
 	p, flaws := newProber(h)
 	if len(flaws) > 0 {
 		return flaws
 	}
 	for i := range p.checks {
+		at := fieldPath("spec.health.healthCheckExprs").index(i)
 		for _, t := range content.Templates {
-			if p.checks[i].finds(t) {
+			if len(p.checks[i].judges(t)) > 0 {
 				continue
 			}
 			flaws = append(flaws, flaw{
-				field: fieldPath("spec.health.healthCheckExprs").index(i), reason: ReasonInvalidHealth,
+				field: at, reason: ReasonInvalidHealth,
 				message: fmt.Sprintf("AddOnTemplate %s has no %s that it could judge", t.Name, h.HealthCheckExprs[i].Kind),
 				hint:    "compare apiVersion, kind, namespace and name with its manifests",
 			})
 		}
+		flaws = append(flaws, p.checks[i].unaskedFlaws(at, content.Templates)...)
 	}
 	return flaws
 }
 
-// finds reports whether a manifest of a template may be one that the check judges.
-// Names and namespaces may depend on variables or on agentInstallNamespace; those
-// that do are left to the cluster.
-func (c *check) finds(t Template) bool {
+// judges are the manifests of a template that the check may judge. Names and namespaces
+// may depend on variables or on agentInstallNamespace; those that do are left to the
+// cluster.
+func (c *check) judges(t Template) []identity {
 	manifests, _ := valueAt(t.Spec, "agentSpec", "workload", "manifests").([]any)
+	var judged []identity
 	for _, manifest := range manifests {
 		fields, ok := manifest.(map[string]any)
 		if !ok {
@@ -47,9 +55,78 @@ func (c *check) finds(t Template) bool {
 		if strings.Contains(name, "{{") {
 			name = c.name
 		}
-		if c.matches(schema.FromAPIVersionAndKind(id.APIVersion, id.Kind).GroupKind(), c.namespace, name) {
-			return true
+		if c.matches(id.groupKind(), c.namespace, name) {
+			judged = append(judged, id)
 		}
 	}
-	return false
+	return judged
+}
+
+// unaskedFlaws finds feedback that the check cannot do without and that no template asks
+// for about what it judges.
+func (c *check) unaskedFlaws(at fieldPath, templates []Template) []flaw {
+	asked := map[string]bool{}
+	for _, t := range templates {
+		judged := c.judges(t)
+		if !asks(t, judged, asked) || len(judged) == 0 {
+			return nil
+		}
+	}
+	var flaws []flaw
+	for _, x := range []struct {
+		name       string
+		expression *expression
+	}{{"inProgress", c.inProgress}, {"failed", c.failed}, {"current", c.current}, {"degraded", c.degraded}} {
+		if x.expression == nil || len(templates) == 0 {
+			continue
+		}
+		for _, name := range x.expression.needs {
+			if asked[name] {
+				continue
+			}
+			f := flaw{
+				field: at.child(x.name), reason: ReasonInvalidHealth, message: fmt.Sprintf("nobody asks for feedback %q", shown(name)),
+				hint: "ask for it in feedbackRules of the template's manifestConfigs",
+			}
+			if match := closest(name, slices.Collect(maps.Keys(asked))); match != "" {
+				f.hint = "did you mean " + match + "?"
+			}
+			flaws = append(flaws, f)
+		}
+	}
+	return flaws
+}
+
+// asks adds the names of the feedback that is asked about objects of a template. It is
+// false where the agent knows more names than AddonFlow.
+func asks(t Template, objects []identity, names map[string]bool) bool {
+	var spec addonv1alpha1.AddOnTemplateSpec
+	if convert(t.Spec, &spec) != nil {
+		return false
+	}
+	for _, id := range objects {
+		kind, _ := workloadKind(id.groupKind().Group, id.Kind)
+		ours := feedback{kind: kind, digest: true, updated: true}
+		for _, path := range ours.paths() {
+			names[path.Name] = true
+		}
+		for _, name := range ours.wellKnown() {
+			names[name] = true
+		}
+		for _, option := range spec.AgentSpec.ManifestConfigs {
+			about := schema.GroupResource{Group: option.ResourceIdentifier.Group, Resource: option.ResourceIdentifier.Resource}
+			if about != resourceOf(schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)) {
+				continue
+			}
+			for _, rule := range option.FeedbackRules {
+				if rule.Type == workv1.WellKnownStatusType && len(ours.wellKnown()) == 0 {
+					return false
+				}
+				for _, path := range rule.JsonPaths {
+					names[path.Name] = true
+				}
+			}
+		}
+	}
+	return true
 }

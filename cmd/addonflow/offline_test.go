@@ -227,6 +227,20 @@ func TestLintReadsOn(t *testing.T) {
 	}
 }
 
+// TestNothingToLint: a directory without any object is no good commit.
+func TestNothingToLint(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("# hello\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"lint", "render"} {
+		s := newStage(t)
+		if code := s.run(t.Context(), command, dir); code != exitNotFound || !strings.Contains(s.err.String(), "no *.yaml or *.yml file") {
+			t.Errorf("%s: exit code %d, %q", command, code, s.err.String())
+		}
+	}
+}
+
 // TestLintNested: of kustomizations below one directory, and of one that needs what is
 // above it, the message says what to name instead.
 func TestLintNested(t *testing.T) {
@@ -266,8 +280,10 @@ func TestMissingReference(t *testing.T) {
 
 func TestRenderUsage(t *testing.T) {
 	for args, want := range map[string]int{
-		"render nowhere":                                                 exitNotFound,
-		"lint nowhere":                                                   exitNotFound,
+		"render nowhere": exitNotFound,
+		"lint nowhere":   exitNotFound,
+		"render ../../examples/chart --kube-version garbage":             exitUsage,
+		"render ../../examples/chart --kube-version 1.32":                0,
 		"lint ../../examples/source.yaml":                                exitUsage,
 		"render ../../examples/hello --cluster Bad_Name":                 exitUsage,
 		"render ../../examples/hello -o json":                            exitUsage,

@@ -102,6 +102,41 @@ func TestCompile(t *testing.T) {
 			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": strings.Replace(compiledRollout, "maxConcurrency: 1", "maxConcurrency: 150%", 1)},
 			want:   []string{"r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: "},
 		},
+		"WrittenOtherwise": {
+			reason: "YAML reads 025 as 21, 25.0 as 25 and 1e1 as 10: whoever wrote one may mean something else",
+			files: map[string]string{
+				"a.yaml": strings.Replace(compiledAddOn, "maxConcurrency: 10%", "maxConcurrency: 025\n          maxFailures: 1e1", 1),
+				"t.yaml": compiledTemplate, "r.yaml": strings.Replace(compiledRollout, "maxConcurrency: 1", "maxConcurrency: 25.0", 1),
+			},
+			want: []string{
+				"a.yaml:19: ClusterManagementAddOn/hello: spec.installStrategy.placements[0].rolloutStrategy.progressive.maxConcurrency: 025 is the number 21 to YAML; write a whole number in plain digits",
+				"a.yaml:20: ClusterManagementAddOn/hello: spec.installStrategy.placements[0].rolloutStrategy.progressive.maxFailures: 1e1 is the number 10 to YAML",
+				"r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: 25.0 is the number 25 to YAML",
+			},
+		},
+		"TooLong": {
+			reason: "what is a duration by its shape is told that it is too long",
+			files: map[string]string{
+				"a.yaml": compiledAddOn, "t.yaml": compiledTemplate,
+				"r.yaml": compiledRollout + "    minSuccessTime: 9999999h\n    progressDeadline: 9999999h\n",
+			},
+			want: []string{
+				"r.yaml:12: AddOnRollout/hello: spec.stages[0].minSuccessTime: 9999999h is longer than a duration can be",
+				`r.yaml:13: AddOnRollout/hello: spec.stages[0].progressDeadline: "9999999h": is longer than a duration can be`,
+			},
+		},
+		"InOneObject": {
+			reason: "what is wrong with a policy is told beside an unknown field, and a stage is not told to lack what is misspelt in it",
+			files: map[string]string{
+				"a.yaml": compiledAddOn, "t.yaml": compiledTemplate,
+				"r.yaml": compiledRollout + "  - name: Everyone\n    placement: {namespace: default, name: all}\n  - name: last\n    placment: {namespace: default, name: all}\n  suspnd: true\n",
+			},
+			want: []string{
+				"r.yaml:12: AddOnRollout/hello: spec.stages[1].name: ",
+				"r.yaml:15: AddOnRollout/hello: spec.stages[2].placment: unknown field; did you mean placement?",
+				"r.yaml:16: AddOnRollout/hello: spec.suspnd: unknown field; did you mean suspend?",
+			},
+		},
 		"All": {
 			reason: "every problem is listed, in order of files",
 			files: map[string]string{

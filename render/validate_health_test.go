@@ -1,0 +1,61 @@
+package render
+
+import (
+	"testing"
+)
+
+// TestHealthReadsWhatIsAsked: an expression that needs feedback nobody asks for would hold
+// every cluster up.
+func TestHealthReadsWhatIsAsked(t *testing.T) {
+	const asking = "    manifestConfigs:\n    - resourceIdentifier: {group: apps, resource: deployments, namespace: '*', name: '*'}\n" +
+		"      feedbackRules: [{type: JSONPaths, jsonPaths: [{name: mood, path: .metadata.labels.mood}]}]\n    workload:"
+	row := func(row, rule, current string, parts ...string) badInput {
+		commit := hello().edited(t, rolloutFile, "  revisionHistoryLimit: 5",
+			"  health: {prober: CEL, healthCheckExprs: [{apiVersion: apps/v1, kind: Deployment, current: \""+current+"\"}]}")
+		if rule != "" {
+			commit = commit.edited(t, templateFile, "    workload:", rule)
+		}
+		if len(parts) == 0 {
+			return badInput{row, commit, nil}
+		}
+		return badInput{row, commit, one(ReasonInvalidHealth, rolloutFile, append(parts, "spec.health.healthCheckExprs[0].current")...)}
+	}
+	for _, in := range []badInput{
+		row("nobody_asks", "", "feedback.mood == 'well'", `nobody asks for feedback "mood"; ask for it in feedbackRules`),
+		row("nobody_asks_by_index", "", "feedback['mood'] == 'well'", `nobody asks for feedback "mood"`),
+		row("misspelt", "", "feedback.readyReplicas >= 1", `nobody asks for feedback "readyReplicas"; did you mean ReadyReplicas?`),
+		row("the_template_asks", asking, "feedback.mood == 'well'"),
+		row("the_agent_knows", "", "feedback.ReadyReplicas >= 1 && feedback['AvailableReplicas'] >= 1"),
+		row("AddonFlow_asks", "", "feedback['addonflow.ready'] >= 1"),
+		row("asked_for_first", "", "!has(feedback.mood) || feedback.mood == 'well'"),
+		row("asked_for_by_in", "", "!('mood' in feedback) || feedback.mood == 'well'"),
+		row("one_of_two", asking, "feedback.mood == 'well' && feedback.colour == 'red'", `"colour"`),
+	} {
+		t.Run(in.row, func(t *testing.T) { in.check(t) })
+	}
+}
+
+// TestPackageValuesDoNotOverrideBuiltInOnes: a value that is replaced on every cluster is
+// not taken.
+func TestPackageValuesDoNotOverrideBuiltInOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to string
+		want     []string
+	}{
+		"value":            {"values: {logLevel: 4}", "values: {logLevel: 4, clusterName: x}", []string{"spec.values.clusterName: is built in: this value would never be used; remove it, or choose another name"}},
+		"variable":         {"value: agent.replicas, type: integer", "value: installMode", []string{"spec.variables[0].value: is built in"}},
+		"hub kubeconfig":   {"values: {logLevel: 4}", "values: {hubKubeConfigSecret: x}", []string{"spec.values.hubKubeConfigSecret: is built in"}},
+		"without its like": {"values: {logLevel: 4}", "values: {cluster: x}", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := Load(packagedHello().edited(t, packageFile, c.from, c.to).packageObjects(t), nil, LoadOptions{})
+			in := badInput{want: nil}
+			for _, part := range c.want {
+				in.want = append(in.want, complaint{problems[0].Reason, packageFile, []string{part}})
+			}
+			if len(problems) != len(in.want) || len(problems) > 0 && !in.want[0].matches(problems[0]) {
+				t.Errorf("got %v, want %v", problems, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,31 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// builtInValueFlaws finds values of an AddOnPackage that the built-in ones replace on
+// every cluster. A value file may have them, for whoever renders the chart by hand.
+func builtInValueFlaws(spec v1alpha1.AddOnPackageSpec, declared map[string]any) []flaw {
+	names := []string{"clusterName", "addonInstallNamespace", "installMode"}
+	if len(spec.Registration) > 0 {
+		names = append(names, "hubKubeConfigSecret")
+	}
+	const message, hint = "is built in: this value would never be used", "remove it, or choose another name"
+	values, _ := valueAt(declared, specKey, "values").(map[string]any)
+	var flaws []flaw
+	for _, name := range names {
+		if _, overridden := values[name]; overridden {
+			flaws = append(flaws, flaw{field: fieldPath("spec.values").child(name), reason: ReasonInvalidPackage, message: message, hint: hint})
+		}
+	}
+	for i, v := range spec.Variables {
+		if name, _, _ := strings.Cut(v.Value, "."); slices.Contains(names, name) {
+			flaws = append(flaws, flaw{field: fieldPath("spec.variables").index(i).child("value"), reason: ReasonInvalidVariable, message: message, hint: hint})
+		}
+	}
+	return flaws
+}
