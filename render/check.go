@@ -109,24 +109,7 @@ func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 		b.verify()
 	}
 	for i := range b.manifests {
-		m := &b.manifests[i]
-		b.checkTypes(m)
-		at := m.at
-		if at == nil {
-			at = field.NewPath("spec", "proxyConfig")
-		}
-		if slices.ContainsFunc(before, func(f Finding) bool { return fieldPath(f.Field).under(fieldPath(at.String())) }) {
-			continue // its names may come from what is wrong with it
-		}
-		checkNames(m.fields, at, b.invalidIn(m))
-		if size := largest(&p.objects[i]); size > WorkLimit {
-			finding := tooLarge(b.template.name, sized{id: p.objects[i].id, size: size})
-			finding.Field = at.String()
-			if b.template.pkg != nil {
-				finding.Package, finding.File, finding.Field = b.template.pkg.Name, m.file, ""
-			}
-			b.found.add(finding)
-		}
+		b.checkRendered(&b.manifests[i], &p.objects[i], before)
 	}
 	hooks := 0
 	for _, i := range p.managed.hooks {
@@ -136,6 +119,28 @@ func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 		b.found.add(hooksTooLarge(b.template.name, hooks))
 	}
 	return b.stamped()
+}
+
+// checkRendered judges one manifest by what it was rendered to. Nothing is said of one
+// with findings from before: its names may come from what is wrong with it.
+func (b *builder) checkRendered(m *manifest, o *object, before []Finding) {
+	at := m.at
+	if at == nil {
+		at = field.NewPath("spec", "proxyConfig")
+	}
+	if slices.ContainsFunc(before, func(f Finding) bool { return fieldPath(f.Field).under(fieldPath(at.String())) }) {
+		return
+	}
+	b.checkTypes(m)
+	checkNames(m.fields, at, b.invalidIn(m))
+	if size := largest(o); size > WorkLimit {
+		finding := tooLarge(b.template.name, sized{id: o.id, size: size})
+		finding.Field = at.String()
+		if b.template.pkg != nil {
+			finding.Package, finding.File, finding.Field = b.template.pkg.Name, m.file, ""
+		}
+		b.found.add(finding)
+	}
 }
 
 func findingsOf(err error) []Finding {

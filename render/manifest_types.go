@@ -113,38 +113,48 @@ func declaredVariables(object map[string]any) *manifestVariables {
 // text judges a string by the kind of Go value it will be decoded into. One that is
 // exactly a variable may become a number or boolean.
 func (v *manifestVariables) text(at fieldPath, text string, want reflect.Kind) []flaw {
-	needs, plain := TypeInteger, "write a number without quotes"
 	switch want {
 	case reflect.Interface:
 		return nil
-	case reflect.String:
-		needs = typeString
-	case reflect.Bool:
-		needs, plain = TypeBoolean, "write true or false without quotes"
-	case reflect.Float32, reflect.Float64:
-		needs = TypeNumber
 	case reflect.Struct, reflect.Map:
 		return []flaw{typeFlaw(at, "object", text)}
 	case reflect.Slice:
 		return []flaw{typeFlaw(at, "array", text)}
+	case reflect.String:
+		return v.plain(at, text)
+	case reflect.Bool:
+		return v.scalar(at, text, TypeBoolean)
 	default:
+		return v.scalar(at, text, TypeInteger)
 	}
+}
+
+// plain judges a string where one is wanted.
+func (v *manifestVariables) plain(at fieldPath, text string) []flaw {
+	name, whole := wholeReference(text)
+	if !whole || v.types[name] == "" {
+		return nil
+	}
+	return []flaw{{
+		field: at, reason: ReasonInvalidType, message: fmt.Sprintf("must be a string, and %s is declared %s", name, v.types[name]),
+		hint: "use another variable here",
+	}}
+}
+
+// scalar judges a string where a number or boolean is wanted.
+func (v *manifestVariables) scalar(at fieldPath, text, want string) []flaw {
 	name, whole := wholeReference(text)
 	declared := v.types[name]
+	f := typeFlaw(at, want, text)
 	switch {
-	case whole && (v.unread || declared == needs || declared == TypeNumber && needs == TypeInteger || declared == TypeInteger && needs == TypeNumber):
+	case whole && (v.unread || declared == want || declared == TypeNumber && want == TypeInteger):
 		return nil
-	case needs == typeString && (!whole || declared == ""):
-		return nil
-	case needs == typeString:
-		return []flaw{{
-			field: at, reason: ReasonInvalidType, message: fmt.Sprintf("must be a string, and %s is declared %s", name, declared),
-			hint: "use another variable here",
-		}}
-	}
-	f := typeFlaw(at, needs, text)
-	if f.hint = plain; whole {
-		f.hint = fmt.Sprintf("declare it with annotation %s: %s=%s", TypedVariablesAnnotation, name, needs)
+	case whole:
+		f.hint = fmt.Sprintf("declare it with annotation %s: %s=%s", TypedVariablesAnnotation, name, want)
+	case want == TypeBoolean:
+		f.hint = "write true or false without quotes"
+	default:
+		f.hint = "write a number without quotes"
 	}
 	return []flaw{f}
 }

@@ -1,7 +1,11 @@
 package render
 
 import (
+	"maps"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestHealthReadsWhatIsAsked: an expression that needs feedback nobody asks for would hold
@@ -38,6 +42,13 @@ func TestHealthReadsWhatIsAsked(t *testing.T) {
 // TestPackageValuesDoNotOverrideBuiltInOnes: a value that is replaced on every cluster is
 // not taken.
 func TestPackageValuesDoNotOverrideBuiltInOnes(t *testing.T) {
+	for _, registers := range []bool{true, false} {
+		b := builder{template: &parsedTemplate{registers: registers}, agent: &agentConfig{}}
+		given := slices.Sorted(maps.Keys(b.builtIns("")))
+		if diff := cmp.Diff(slices.Sorted(slices.Values(builtInNames(registers))), given); diff != "" {
+			t.Errorf("built-in values (-refused +given):\n%s", diff)
+		}
+	}
 	for name, c := range map[string]struct {
 		from, to string
 		want     []string

@@ -7,13 +7,19 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
+// builtInNames are the names of the built-in values of a package, which registers or not.
+func builtInNames(registers bool) []string {
+	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
+	if registers {
+		return append(names, "hubKubeConfigSecret")
+	}
+	return names
+}
+
 // builtInValueFlaws finds values of an AddOnPackage that the built-in ones replace on
 // every cluster. A value file may have them, for whoever renders the chart by hand.
 func builtInValueFlaws(spec v1alpha1.AddOnPackageSpec, declared map[string]any) []flaw {
-	names := []string{"clusterName", "addonInstallNamespace", "installMode"}
-	if len(spec.Registration) > 0 {
-		names = append(names, "hubKubeConfigSecret")
-	}
+	names := builtInNames(len(spec.Registration) > 0)
 	const message, hint = "is built in: this value would never be used", "remove it, or choose another name"
 	values, _ := valueAt(declared, specKey, "values").(map[string]any)
 	var flaws []flaw

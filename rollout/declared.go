@@ -161,15 +161,17 @@ func ofOCM(field string) bool {
 
 func (f *findings) declaredSoak(field string, value any) {
 	problem := ""
-	if text, ok := value.(string); !ok {
+	text, isString := value.(string)
+	switch d, err := time.ParseDuration(text); {
+	case !isString:
 		problem = asWritten(value) + ": must be a duration"
-	} else if d, err := time.ParseDuration(text); err != nil && durationText.MatchString(text) {
-		problem = fmt.Sprintf("%q %s", text, errTooLong)
-	} else if err != nil {
+	case err != nil && durationText.MatchString(text):
+		problem = fmt.Sprintf("%q: %s", text, errTooLong)
+	case err != nil:
 		problem = fmt.Sprintf("%q: must be a duration", text)
-	} else if d < 0 {
+	case d < 0:
 		problem = fmt.Sprintf("%q: %s", text, errNegative)
-	} else if !soakText.MatchString(text) && !ofOCM(field) {
+	case !soakText.MatchString(text) && !ofOCM(field):
 		problem = fmt.Sprintf("%q: must be a duration in h, m, s or ms, with a digit before the point", text)
 	}
 	if problem != "" {

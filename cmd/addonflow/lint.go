@@ -35,10 +35,8 @@ hub alone can refuse, such as a name that another source owns, is not seen here.
 
 // lint prints what is wrong with a directory.
 func (c *cli) lint(ctx context.Context, dir, crds string, versions []string) error {
-	for _, v := range versions {
-		if _, err := utilversion.ParseSemantic(v); err != nil {
-			return &exitError{code: exitUsage, err: fmt.Errorf("cannot use --kube-version=%s: %w", v, err)}
-		}
+	if err := checkKubeVersions(versions...); err != nil {
+		return err
 	}
 	hub, err := readCRDs(crds)
 	if err != nil {
@@ -58,6 +56,16 @@ func (c *cli) lint(ctx context.Context, dir, crds string, versions []string) err
 		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", dir, counted(n, "problem"))}
 	}
 	c.hint("✔ %s: %s, %s", dir, counted(result.objects, "object"), counted(len(result.commit.AddOns), "add-on"))
+	return nil
+}
+
+// checkKubeVersions refuses what is no version of Kubernetes.
+func checkKubeVersions(versions ...string) error {
+	for _, v := range versions {
+		if _, err := utilversion.ParseSemantic(v); err != nil {
+			return &exitError{code: exitUsage, err: fmt.Errorf("cannot use --kube-version=%s: %w; want one such as v1.33.0", v, err)}
+		}
+	}
 	return nil
 }
 

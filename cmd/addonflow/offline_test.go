@@ -283,7 +283,7 @@ func TestRenderUsage(t *testing.T) {
 		"render nowhere": exitNotFound,
 		"lint nowhere":   exitNotFound,
 		"render ../../examples/chart --kube-version garbage":             exitUsage,
-		"render ../../examples/chart --kube-version 1.32":                0,
+		"render ../../examples/chart --kube-version 1.32.1":              0,
 		"lint ../../examples/source.yaml":                                exitUsage,
 		"render ../../examples/hello --cluster Bad_Name":                 exitUsage,
 		"render ../../examples/hello -o json":                            exitUsage,

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,8 +83,8 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 	if wrong := validation.IsDNS1123Label(o.cluster); len(wrong) > 0 {
 		return &exitError{code: exitUsage, err: fmt.Errorf("cannot use --cluster=%q: %s", o.cluster, wrong[0])}
 	}
-	if _, err := semver.NewVersion(o.version); err != nil {
-		return &exitError{code: exitUsage, err: fmt.Errorf("cannot use --kube-version=%q: want a version such as v1.33.0", o.version)}
+	if err := checkKubeVersions(o.version); err != nil {
+		return err
 	}
 	placements, err := parsePlacements(o.placements)
 	if err != nil {
