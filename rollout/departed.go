@@ -157,7 +157,7 @@ func (p *planner) lift(leavers []*unit) []*unit {
 		}
 	}
 	confirmed := p.confirmed(going)
-	if first || len(confirmed) < len(going) {
+	if first || p.untrusted(p.install) != "" {
 		p.moved += len(confirmed)
 	}
 	p.leave(confirmed, "leaves: its removal is approved for the commit")

@@ -15,8 +15,9 @@ import (
 // content is what a revision holds. The zero value is no revision.
 type content struct {
 	digest string
-	// renderer is nil while the revision has no body.
+	// renderer is nil while the revision has no body; missing says so in words.
 	renderer *render.Renderer
+	missing  string
 }
 
 // content returns what the revision of a digest holds; a body that is missing is no error.
@@ -25,7 +26,19 @@ func (o *observation) content(ctx context.Context, digest string) (content, erro
 	if err != nil && !errors.Is(err, errRevisionMissing) {
 		return content{}, err
 	}
-	return content{digest: digest, renderer: renderer}, nil
+	c := content{digest: digest, renderer: renderer}
+	if err != nil {
+		c.missing = missingText(render.RevisionName(o.rollout.Name, digest), err)
+	}
+	return c, nil
+}
+
+// missingText says which revision there is no body of, and why if it is there.
+func missingText(name string, err error) string {
+	if what := strings.TrimPrefix(err.Error(), errRevisionMissing.Error()+": "); what != name {
+		return "revision " + what + " (delete it)"
+	}
+	return "revision " + name + " is missing"
 }
 
 // upToDate reports whether a member's works are what the content renders for it. Without

@@ -73,6 +73,23 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 	}
 }
 
+// A revision that is there and cannot be read is as good as none, and has to go before it
+// can come back.
+func TestBrokenTargetIsSaid(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	digest := s.target("v1")
+	s.settle()
+	revision := s.revision(digest)
+	revision.Spec.Body = []byte("broken")
+	s.update(revision)
+	s.restart()
+	s.turn()
+	want := "Unknown RevisionMissing: revision " + revision.Name + " cannot be used: "
+	if got := s.says(meta.ReadyCondition); !strings.HasPrefix(got, want) || !strings.Contains(got, "(delete it): held at what they run, without repair: 1 cluster (c1)") {
+		t.Errorf("got %q, want %q first", got, want)
+	}
+}
+
 // Nobody is admitted to content that cannot be rendered, and being late is not held
 // against it; with the body back the rollout goes on.
 func TestMissingTargetHoldsARolloutAndFailsNobody(t *testing.T) {

@@ -48,8 +48,8 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	if ro.Status.Target != nil {
 		in.Previous.Target = ro.Status.Target.Digest
 	}
-	if target.renderer == nil && ro.Spec.Removal == nil {
-		in.TargetMissing = "revision " + ro.Spec.Target.Revision + " is missing"
+	if ro.Spec.Removal == nil { // who leaves needs no body
+		in.TargetMissing = target.missing
 	}
 	var stable content
 	if previous.Stable != nil {
