@@ -33,6 +33,11 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout) (bo
 	if ro.Released() {
 		return true, ctrl.Result{}, nil
 	}
+	// Who binds roles reads the watch cache, and must know of the release before us.
+	var seen v1alpha1.AddOnRollout
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(ro), &seen); err != nil || !seen.Releasing() {
+		return true, ctrl.Result{RequeueAfter: r.Pace}, client.IgnoreNotFound(err)
+	}
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := r.Live.List(ctx, &addOns, client.MatchingFields{indexName: ro.Name}); err != nil {
 		return false, ctrl.Result{}, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", ro.Name, err)

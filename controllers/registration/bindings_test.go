@@ -142,6 +142,34 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a") + "ServiceAccount " + w.addOn + "-agent\n"))
 	})
 
+	It("Row82Released: leaves bindings to whoever comes next when the add-on is released", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.clusterRole(w.addOn, allowed)
+		mayBind(w.addOn)
+		w.declare("a", kubeClient(current(w.addOn)))
+		w.declare("b", kubeClient())
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+		rollout := &v1alpha1.AddOnRollout{}
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: w.addOn}, rollout)).To(Succeed())
+		rollout.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
+		rollout.Spec.Removal = &v1alpha1.Removal{Commit: "ccc", Approved: true}
+		Expect(admin.Update(ctx, rollout)).To(Succeed())
+
+		By("asking for a role in vain")
+		w.declare("b", kubeClient(current(w.addOn)))
+		Consistently(w.subjects(w.cluster("b"), w.addOn), "3s").Should(BeEmpty())
+
+		By("taking our label off, and the rollout away, as a release does")
+		var list rbacv1.RoleBindingList
+		Expect(admin.List(ctx, &list, client.InNamespace(w.cluster("a")), client.MatchingLabels{addonv1alpha1.AddonLabelKey: w.addOn})).To(Succeed())
+		for i := range list.Items {
+			delete(list.Items[i].Labels, v1alpha1.ManagedByLabel)
+			Expect(admin.Update(ctx, &list.Items[i])).To(Succeed())
+		}
+		Expect(admin.Delete(ctx, rollout)).To(Succeed())
+		Consistently(w.subjects(w.cluster("a"), w.addOn), "3s").Should(Equal(w.group("a")))
+	})
+
 	It("Row82Leaving: takes its bindings away with the rollout, and OCM's leftovers with its own in place", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
