@@ -74,6 +74,38 @@ func TestMarksThatVerificationNeedsAreWrittenInFlight(t *testing.T) {
 	}
 }
 
+// Every version of the operator names its marks, so that a work of ours without the name was
+// tampered with: it is repaired at rest, with one write. What it holds cannot be told without
+// the digest, which waits for an admission.
+func TestStrippedMarksAreRepaired(t *testing.T) {
+	for name, key := range map[string]string{"marks": render.MarksAnnotation, "digest": v1alpha1.DigestAnnotation, "revision": v1alpha1.RevisionAnnotation} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1")
+			s.target("v1")
+			s.settle()
+			whole := s.works()["c1"]
+			s.remark(func(w *workv1.ManifestWork) {
+				delete(w.Annotations, key)
+				w.Spec.ManifestConfigs = nil
+			})
+			s.turns(2)
+			s.report()
+			s.turns(2)
+			repaired := s.works()["c1"]
+			if repaired.Annotations[key] != whole.Annotations[key] || len(repaired.Spec.ManifestConfigs) != len(whole.Spec.ManifestConfigs) {
+				t.Errorf("%s is %q, with %d rules", key, repaired.Annotations[key], len(repaired.Spec.ManifestConfigs))
+			}
+			s.turns(3)
+			if got := s.works()["c1"]; got.ResourceVersion != repaired.ResourceVersion {
+				t.Error("it was written again")
+			}
+			if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Counts.Updated != 1 {
+				t.Errorf("the rollout is %s: %s", ro.Status.Phase, ro.Status.Message)
+			}
+		})
+	}
+}
+
 // asOCMLeftIt makes everything as OCM's addon-manager left it when it was taken over: works
 // without any mark of ours, and a rollout that never was.
 func (s *scene) asOCMLeftIt() {
