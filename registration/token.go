@@ -15,18 +15,18 @@ import (
 
 // Labels that OCM puts on the objects behind a token (OCM behaviour, row 85).
 const (
-	// TokenLabel with the value TokenLabelValue is on all of them, and on nothing else.
-	TokenLabel      = "addon.open-cluster-management.io/token-infrastructure"
-	TokenLabelValue = "true"
-	// TokenAddOnLabel names the add-on.
-	TokenAddOnLabel = "addon.open-cluster-management.io/name"
+	// InfrastructureLabel with the value InfrastructureValue is on all of them, and on nothing else.
+	InfrastructureLabel = "addon.open-cluster-management.io/token-infrastructure"
+	InfrastructureValue = "true"
+	// InfrastructureAddOnLabel names the add-on.
+	InfrastructureAddOnLabel = "addon.open-cluster-management.io/name"
 )
 
-// TokenReadyCondition is the condition of a ManagedClusterAddOn that a klusterlet waits
+// InfrastructureReady is the condition of a ManagedClusterAddOn that a klusterlet waits
 // for before it asks for a token. It reads the UID of the account off the message.
-const TokenReadyCondition = "TokenInfrastructureReady"
+const InfrastructureReady = "TokenInfrastructureReady"
 
-// reasonTokenFailed is OCM's reason of a TokenReadyCondition that is False.
+// reasonTokenFailed is OCM's reason of an InfrastructureReady that is False.
 const reasonTokenFailed = "TokenInfrastructureApplyFailed"
 
 // TokenObjects are what an agent that comes with a token needs on the hub: an account
@@ -57,7 +57,7 @@ func NewTokenObjects(addOn string, agent Agent) TokenObjects {
 		return metav1.ObjectMeta{
 			Namespace: agent.Cluster, Name: name,
 			Labels: map[string]string{
-				v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, TokenLabel: TokenLabelValue, TokenAddOnLabel: addOn,
+				v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, InfrastructureLabel: InfrastructureValue, InfrastructureAddOnLabel: addOn,
 			},
 			OwnerReferences: []metav1.OwnerReference{ownedBy(addOn, agent)},
 		}
@@ -99,8 +99,8 @@ func ownedBy(addOn string, agent Agent) metav1.OwnerReference {
 	}
 }
 
-// SameAccount, SameRole and Same report whether an object is as it is to be; what others
-// put on it besides is theirs.
+// SameAccount reports whether an account is as it is to be; what others put on it besides
+// is theirs.
 func SameAccount(want, have *corev1.ServiceAccount) bool { return marked(want, have) }
 
 // SameRole is SameAccount of a Role, whose rules are ours alone.
@@ -128,7 +128,7 @@ func marked(want, have metav1.Object) bool {
 // klusterlet parses: it asks for a new token when the UID changed.
 func TokenReady(account *corev1.ServiceAccount) metav1.Condition {
 	return metav1.Condition{
-		Type: TokenReadyCondition, Status: metav1.ConditionTrue, Reason: TokenReadyCondition,
+		Type: InfrastructureReady, Status: metav1.ConditionTrue, Reason: InfrastructureReady,
 		Message: fmt.Sprintf("ServiceAccount %s/%s (UID: %s) is ready", account.Namespace, account.Name, account.UID),
 	}
 }
@@ -136,7 +136,7 @@ func TokenReady(account *corev1.ServiceAccount) metav1.Condition {
 // TokenFailed is the condition while they cannot be made, in OCM's words.
 func TokenFailed(err error) metav1.Condition {
 	return metav1.Condition{
-		Type: TokenReadyCondition, Status: metav1.ConditionFalse, Reason: reasonTokenFailed,
+		Type: InfrastructureReady, Status: metav1.ConditionFalse, Reason: reasonTokenFailed,
 		Message: fmt.Sprintf("Failed to apply token infrastructure: %v", err),
 	}
 }

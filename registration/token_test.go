@@ -139,7 +139,7 @@ func TestRow85TokenObjectsAreRepaired(t *testing.T) {
 	if !SameAccount(want.Account, account) || !SameRole(want.Role, role) || !Same(want.Binding, binding) {
 		t.Error("what is as it is to be is written again")
 	}
-	account.Labels[TokenAddOnLabel] = "other"
+	account.Labels[InfrastructureAddOnLabel] = "other"
 	role.Rules[0].ResourceNames = nil
 	binding.Subjects = binding.Subjects[:1]
 	if SameAccount(want.Account, account) || SameRole(want.Role, role) || Same(want.Binding, binding) {

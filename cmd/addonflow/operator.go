@@ -190,17 +190,7 @@ func (o *controllerOptions) setupAgents(ctx context.Context, s shared) error {
 	if s.mode != addonsource.Replace {
 		return nil // OCM's addon-manager makes the objects behind tokens
 	}
-	objects, err := cache.New(s.mgr.GetConfig(), cache.Options{
-		HTTPClient: s.mgr.GetHTTPClient(), Scheme: s.mgr.GetScheme(), Mapper: s.mgr.GetRESTMapper(),
-		DefaultLabelSelector: agents.TokenSelector(), DefaultTransform: cache.TransformStripManagedFields(),
-	})
-	if err != nil {
-		return fmt.Errorf("cannot watch the objects behind tokens: %w", err)
-	}
-	if err := s.mgr.Add(objects); err != nil {
-		return err
-	}
-	return (&agents.Tokens{Options: options}).SetupWithManager(s.mgr, objects, workers)
+	return setupTokens(ctx, s.mgr, options, workers)
 }
 
 // rolePolicy says which roles agents may have.

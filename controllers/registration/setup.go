@@ -50,7 +50,7 @@ func RoleSelector() labels.Selector {
 
 // TokenSelector selects the objects behind the tokens of agents.
 func TokenSelector() labels.Selector {
-	return labels.SelectorFromSet(labels.Set{registration.TokenLabel: registration.TokenLabelValue})
+	return labels.SelectorFromSet(labels.Set{registration.InfrastructureLabel: registration.InfrastructureValue})
 }
 
 // SetupWithManager registers the reconciler of requests and what wakes it: the
@@ -152,7 +152,7 @@ func (r *Bindings) ofRole(_ context.Context, role client.Object) []reconcile.Req
 // selects; whoever made it adds it to mgr.
 func (r *Tokens) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options controller.Options) error {
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return ofAddOn(Key{Cluster: o.GetNamespace(), AddOn: o.GetLabels()[registration.TokenAddOnLabel]})
+		return ofAddOn(Key{Cluster: o.GetNamespace(), AddOn: o.GetLabels()[registration.InfrastructureAddOnLabel]})
 	})
 	byKey := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return ofAddOn(Key{Cluster: o.GetNamespace(), AddOn: o.GetName()})

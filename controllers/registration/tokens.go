@@ -150,7 +150,7 @@ func (r *Tokens) drop(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 		}
 	}
 	return r.change(ctx, addOn, func(conditions *[]metav1.Condition) {
-		meta.RemoveStatusCondition(conditions, registration.TokenReadyCondition)
+		meta.RemoveStatusCondition(conditions, registration.InfrastructureReady)
 	})
 }
 
@@ -186,7 +186,7 @@ func same(a, b []metav1.Condition) bool {
 
 // tokenCondition is what conditions say of the objects behind a token, in one text.
 func tokenCondition(conditions []metav1.Condition) string {
-	c := meta.FindStatusCondition(conditions, registration.TokenReadyCondition)
+	c := meta.FindStatusCondition(conditions, registration.InfrastructureReady)
 	if c == nil {
 		return ""
 	}

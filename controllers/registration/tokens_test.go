@@ -47,7 +47,7 @@ func (w *world) token(letter string) func() (string, error) {
 		if err := admin.Get(w.ctx, client.ObjectKey{Namespace: w.cluster(letter), Name: w.addOn}, addOn); err != nil {
 			return "", err
 		}
-		c := meta.FindStatusCondition(addOn.Status.Conditions, registration.TokenReadyCondition)
+		c := meta.FindStatusCondition(addOn.Status.Conditions, registration.InfrastructureReady)
 		if c == nil {
 			return "", nil
 		}

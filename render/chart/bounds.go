@@ -45,16 +45,22 @@ func (x *execution) bound(name string, args []any) error {
 		return x.boundJoin(args)
 	case "printf":
 		format, _ := args[0].(string)
-		if address.MatchString(strings.ReplaceAll(format, "%%", "")) {
-			return &refusal{"printf %p writes an address in memory, which differs each time", "write the value, or its type: typeOf"}
-		}
-		if width.MatchString(format) {
-			return &refusal{fmt.Sprintf("printf pads to more than %d characters", maxWidth), "write a smaller width"}
-		}
+		return boundFormat(format)
 	case "addf", "add1f", "subf", "divf", "mulf":
 		if len(args) > 64 {
 			return &refusal{name + " takes too many numbers", "add them up in steps"}
 		}
+	}
+	return nil
+}
+
+// boundFormat refuses what a format makes of any argument.
+func boundFormat(format string) error {
+	switch {
+	case address.MatchString(strings.ReplaceAll(format, "%%", "")):
+		return &refusal{"printf %p writes an address in memory, which differs each time", "write the value, or its type: typeOf"}
+	case width.MatchString(format):
+		return &refusal{fmt.Sprintf("printf pads to more than %d characters", maxWidth), "write a smaller width"}
 	}
 	return nil
 }

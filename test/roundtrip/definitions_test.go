@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,10 +80,11 @@ func stored(t *testing.T, admin client.Client, object *unstructured.Unstructured
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := admin.Create(ctx, object)
-		if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
-			return false, nil // not served yet
+		served := !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err)
+		if !served {
+			err = nil
 		}
-		return err == nil, err
+		return served, err
 	})
 	if err != nil {
 		t.Fatal(err)
