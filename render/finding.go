@@ -89,12 +89,18 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
+// maxFindings is how many findings are kept of one rendering; nobody reads more.
+const maxFindings = 1000
+
 // findings collects what is wrong; rendering goes on, so that all is said at once.
 type findings struct {
 	list []Finding
 }
 
 func (f *findings) add(finding Finding) {
+	if len(f.list) == maxFindings {
+		return
+	}
 	finding.Message = strings.ReplaceAll(finding.Message, namePlaceholder, "{{"+clusterNameVariable+"}}")
 	if !slices.Contains(f.list, finding) {
 		f.list = append(f.list, finding)

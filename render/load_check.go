@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -49,7 +50,10 @@ func (d *draft) check(r *Renderer, versions []string) []Finding {
 	if d.Install.Type == addonv1alpha1.AddonInstallStrategyPlacements && len(d.Install.Placements) > 0 {
 		assignments = nil
 		for _, p := range d.Install.Placements {
-			assignments = append(assignments, r.assignmentOf([]v1alpha1.PlacementReference{p.PlacementReference}))
+			a := r.assignmentOf([]v1alpha1.PlacementReference{p.PlacementReference})
+			if !slices.Contains(assignments, a) {
+				assignments = append(assignments, a)
+			}
 		}
 	}
 	var found findings

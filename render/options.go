@@ -1,7 +1,6 @@
 package render
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -127,18 +126,20 @@ func matchesResource(option, id workv1.ResourceIdentifier) bool {
 }
 
 func matchesWildcard(pattern, text string) bool {
-	if pattern == text || pattern == "*" {
-		return true
-	}
-	if !strings.Contains(pattern, "*") {
-		return false
-	}
 	parts := strings.Split(pattern, "*")
-	for i := range parts {
-		parts[i] = regexp.QuoteMeta(parts[i])
+	rest, begins := strings.CutPrefix(text, parts[0])
+	if len(parts) == 1 || !begins {
+		return begins && rest == ""
 	}
-	ok, err := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", text)
-	return ok && err == nil
+	last := len(parts) - 1
+	for _, part := range parts[1:last] {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			return false
+		}
+		rest = after
+	}
+	return strings.HasSuffix(rest, parts[last])
 }
 
 // orphaned reports whether an object stays on the managed cluster when its work goes

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/chart"
 )
@@ -92,7 +94,7 @@ func (b *builder) taken() []string {
 func (b *builder) chartConfig(values map[string]any) {
 	global := map[string]any{}
 	if b.agent.nodeSelector.ok {
-		global["nodeSelector"] = b.agent.nodeSelector.value
+		global["nodeSelector"] = runtime.DeepCopyJSONValue(b.agent.nodeSelector.value) // a variable may go into it
 	}
 	if b.agent.tolerations.ok {
 		values["tolerations"] = b.agent.tolerations.value
@@ -115,7 +117,7 @@ func (b *builder) chartConfig(values map[string]any) {
 
 func (b *builder) manifestConfig(values map[string]any) {
 	if b.agent.nodeSelector.ok {
-		values["NodeSelector"] = b.agent.nodeSelector.value
+		values["NodeSelector"] = runtime.DeepCopyJSONValue(b.agent.nodeSelector.value)
 	}
 	if b.agent.tolerations.ok {
 		values["Tolerations"] = b.agent.tolerations.value

@@ -27,7 +27,13 @@ type substitution struct {
 	values   map[string]string
 	typed    map[string]string
 	found    *findings
+	// brought is how many bytes values have added so far.
+	brought int
 }
+
+// maxBrought bounds what values may add to a template: a megabyte of them can stand for
+// a gigabyte.
+const maxBrought = 32 << 20
 
 // value returns a copy of v with its strings substituted; v is not changed.
 func (s *substitution) value(v any, at *field.Path) any {
@@ -78,7 +84,16 @@ func (s *substitution) scalar(text string, at *field.Path) any {
 
 // text substitutes one string to a string.
 func (s *substitution) text(text string, at *field.Path) string {
-	out, missing := expand(text, s.values)
+	if s.brought > maxBrought {
+		return text // nothing of it will be delivered
+	}
+	out, missing := expand(text, s.values, len(text)+maxBrought-s.brought)
+	if s.brought += max(0, len(out)-len(text)); s.brought > maxBrought {
+		s.found.add(Finding{
+			Template: s.template, Field: at.String(), Reason: ReasonLimitExceeded,
+			Message: fmt.Sprintf("variables make the template more than %d MiB larger", maxBrought>>20),
+		})
+	}
 	if len(missing) > 0 {
 		s.found.add(Finding{
 			Template: s.template, Field: at.String(), Reason: ReasonUnresolvedVariable,
@@ -138,13 +153,14 @@ func parseNumber(value string) (any, bool) {
 }
 
 // expand replaces every {{NAME}} of text, in one pass: what a value brings in is
-// not looked at again. Anything else between braces is text and kept.
-func expand(text string, values map[string]string) (out string, missing []string) {
+// not looked at again. Anything else between braces is text and kept. It ends once the
+// result is longer than most.
+func expand(text string, values map[string]string, most int) (out string, missing []string) {
 	if !strings.Contains(text, "{{") {
 		return text, nil
 	}
 	var b strings.Builder
-	for text != "" {
+	for text != "" && b.Len() <= most {
 		name, length := referenceAt(text)
 		if length == 0 {
 			next := strings.Index(text[1:], "{{") + 1
@@ -159,7 +175,7 @@ func expand(text string, values map[string]string) (out string, missing []string
 		switch {
 		case ok:
 			b.WriteString(value)
-		case !slices.Contains(missing, name):
+		case len(missing) < maxFindings && !slices.Contains(missing, name):
 			missing = append(missing, name)
 		}
 		text = text[length:]
