@@ -23,22 +23,36 @@ type content struct {
 // content returns what the revision of a digest holds; a body that is missing is no error.
 func (o *observation) content(ctx context.Context, digest string) (content, error) {
 	renderer, err := o.revisions.get(ctx, digest)
-	if err != nil && !errors.Is(err, errRevisionMissing) {
-		return content{}, err
+	if missing, ok := errors.AsType[*missingRevision](err); ok {
+		return content{digest: digest, missing: missing.words()}, nil
 	}
-	c := content{digest: digest, renderer: renderer}
-	if err != nil {
-		c.missing = missingText(render.RevisionName(o.rollout.Name, digest), err)
-	}
-	return c, nil
+	return content{digest: digest, renderer: renderer}, err
 }
 
-// missingText says which revision there is no body of, and why if it is there.
-func missingText(name string, err error) string {
-	if what := strings.TrimPrefix(err.Error(), errRevisionMissing.Error()+": "); what != name {
-		return "revision " + what + " (delete it)"
+// missingRevision is errRevisionMissing of one AddOnRevision.
+type missingRevision struct {
+	name string
+	// why it is as good as missing although it is there; "" where it is not.
+	why string
+}
+
+// Error names the revision.
+func (e *missingRevision) Error() string {
+	if e.why == "" {
+		return errRevisionMissing.Error() + ": " + e.name
 	}
-	return "revision " + name + " is missing"
+	return errRevisionMissing.Error() + ": " + e.name + " " + e.why
+}
+
+// Is tells that it is errRevisionMissing.
+func (e *missingRevision) Is(target error) bool { return target == errRevisionMissing }
+
+// words say it to a user: one that is in the way has to go before it can come back.
+func (e *missingRevision) words() string {
+	if e.why == "" {
+		return "revision " + e.name + " is missing"
+	}
+	return "revision " + e.name + " " + e.why + " (delete it)"
 }
 
 // upToDate reports whether a member's works are what the content renders for it. Without

@@ -50,17 +50,17 @@ func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*
 	var rev v1alpha1.AddOnRevision
 	if err := s.live.Get(ctx, key, &rev); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("%w: %s", errRevisionMissing, key.Name)
+			return nil, &missingRevision{name: key.Name}
 		}
 		return nil, fmt.Errorf("cannot read revision %s: %w", key.Name, err)
 	}
 	if rev.Spec.Digest != digest {
-		return nil, fmt.Errorf("%w: %s holds %s", errRevisionMissing, key.Name, rev.Spec.Digest)
+		return nil, &missingRevision{name: key.Name, why: "holds " + rev.Spec.Digest}
 	}
 	r, err := decodeRenderer(rev.Spec.Body)
 	if err != nil {
 		// It will not get better by itself, and must hold nobody but those that run it.
-		return nil, fmt.Errorf("%w: %s cannot be used: %w", errRevisionMissing, key.Name, err)
+		return nil, &missingRevision{name: key.Name, why: "cannot be used: " + err.Error()}
 	}
 	s.keep(key, r)
 	return r, nil
