@@ -2,6 +2,9 @@ package addonsource
 
 import (
 	"context"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -9,8 +12,7 @@ import (
 // inspect compares the facts in the status with the hub, for a commit that is
 // applied and not in memory. It reports true when nothing is missing: every add-on
 // has its revision and a rollout with its target, every object of the inventory
-// exists and is ours, and nothing is on its way out. Fields that somebody changed
-// are found by the next pass that has the commit in memory.
+// exists, is ours and was written by nobody else, and nothing is on its way out.
 func (p *pass) inspect(ctx context.Context) (bool, error) {
 	seen := newObservation()
 	if err := p.seeRollouts(ctx, seen); err != nil {
@@ -23,7 +25,7 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !exists || !targets(seen.rollouts[addOn.Name], addOn, p.name()) {
+		if !exists || !targets(seen.rollouts[addOn.Name], addOn, p.name()) || changed(seen.live[rolloutKey(p.source.Namespace, addOn.Name)]) {
 			return false, nil
 		}
 	}
@@ -31,7 +33,7 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, reference := range p.source.Status.Inventory {
-		if !ours(seen.live[keyOfReference(reference)], p.name()) {
+		if live := seen.live[keyOfReference(reference)]; !ours(live, p.name()) || changed(live) {
 			return false, nil
 		}
 	}
@@ -48,4 +50,24 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 func targets(r *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, source string) bool {
 	return r != nil && r.Annotations[v1alpha1.SourceAnnotation] == source && r.Spec.Removal == nil &&
 		r.Spec.Target != nil && r.Spec.Target.Digest == addOn.Digest
+}
+
+// changed tells whether somebody else owns more of an object than its metadata: then what
+// the commit declares may be there no more, which only the commit can tell. It is fetched
+// once for that, and is in memory then.
+func changed(live *unstructured.Unstructured) bool {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == v1alpha1.FieldManager || entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			return true
+		}
+		delete(fields, "f:metadata")
+		if len(fields) > 0 {
+			return true
+		}
+	}
+	return false
 }

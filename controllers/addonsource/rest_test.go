@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -96,6 +97,27 @@ var _ = Describe("Drift", func() {
 		w.passes()
 		w.read(cma)
 		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
+	})
+
+	It("of fields is repaired after a restart, for one fetch", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))
+		w.passes()
+		cma, rollout := w.cma(), w.rollout()
+		w.read(cma)
+		cma.Spec.AddOnMeta.DisplayName = "Goodbye"
+		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
+		w.read(rollout)
+		rollout.Spec.Stages[0].MaxConcurrency = new(intstr.FromInt32(7))
+		Expect(admin.Update(context.Background(), rollout, client.FieldOwner("somebody"))).To(Succeed())
+		w.start()
+		theGit.ResetRequests()
+		w.passes()
+		w.read(cma)
+		w.read(rollout)
+		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
+		Expect(rollout.Spec.Stages[0].MaxConcurrency.IntValue()).To(Equal(1))
+		Expect(theGit.Requests().UploadPack).To(Equal(1))
 	})
 
 	It("that makes OCM's template manager start again is a conflict until forced", func() {
