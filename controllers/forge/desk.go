@@ -55,8 +55,8 @@ type Desk struct {
 	elected  time.Time
 	queues   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]
 	limiters map[string]*rate.Limiter
-	// routes remembers how each ledger's forge was last addressed, as a digest.
-	routes map[Key]string
+	// routes remembers how each ledger's forge was last addressed.
+	routes map[Key]address
 }
 
 // NewDesk returns a desk that reads Secrets, by name only, with the given reader:
@@ -75,7 +75,7 @@ func newDesk(secrets client.Reader, httpClient *http.Client, clock func() time.T
 		holder:   string(uuid.NewUUID())[:8],
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
-		routes:   map[Key]string{},
+		routes:   map[Key]address{},
 	}
 	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: clock, Holder: d.holder, Notify: d.notify})
 	return d
@@ -147,4 +147,5 @@ func (d *Desk) Forget(key Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.routes, key)
+	d.forgetLimiters()
 }

@@ -285,3 +285,24 @@ func TestNowhere(t *testing.T) {
 		t.Errorf("condition %q, want none", status)
 	}
 }
+
+// Tokens that are renewed every hour leave nothing behind in memory, nor does an object
+// that is gone.
+func TestRenewedTokensAreForgotten(t *testing.T) {
+	b := newBench(t, goodWord)
+	for _, token := range []string{"first", "second", "third"} {
+		if err := b.hub.Update(t.Context(), secret(token)); err != nil {
+			t.Fatal(err)
+		}
+		l := b.desk.Open(b.key, nil)
+		l.Want(commitstatus.Status{SHA: sha, Context: "addonflow/team", State: commitstatus.Pending}, 0)
+		l.Address(t.Context(), b.source)
+		if n := len(b.desk.limiters); n != 1 {
+			t.Errorf("%s token: %d limiters, want 1", token, n)
+		}
+	}
+	b.desk.Forget(b.key)
+	if n := len(b.desk.limiters); n != 0 {
+		t.Errorf("%d limiters for nobody", n)
+	}
+}

@@ -104,7 +104,7 @@ func (l *Ledger) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 		return
 	}
 	l.forge = route.forge
-	if l.desk.readdressed(l.key, route.digest) {
+	if l.desk.readdressed(l.key, route.address) {
 		l.Retry()
 	}
 	l.reports, l.claimed = commitstatus.Claim(l.reports, l.desk.claimant(), l.desk.clock())

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -21,11 +22,15 @@ import (
 // tokenKey is the key of the token in the Secret of spec.commitStatus.secretRef.
 const tokenKey = "token"
 
-// route is a forge and a digest of how it is addressed, token included.
+// route is a forge and how it is addressed.
 type route struct {
-	forge  commitstatus.Forge
-	digest string
+	forge   commitstatus.Forge
+	address address
 }
+
+// address identifies how a forge is addressed, by digests: token included, and by the
+// token alone.
+type address struct{ whole, token string }
 
 // route returns where the commit statuses of a source go. The error is fit for a
 // condition: it names objects and keys, never values.
@@ -35,19 +40,19 @@ func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, 
 	if err != nil {
 		return route{}, err
 	}
-	digest := digestOf(spec.Provider, spec.Address, string(token))
+	to := address{whole: digestOf(spec.Provider, spec.Address, string(token)), token: digestOf(spec.Provider, string(token))}
 	forge, err := commitstatus.New(commitstatus.Config{
 		Provider:   spec.Provider,
 		Address:    spec.Address,
 		Token:      token,
 		HTTPClient: d.http,
-		Limiter:    d.limiter(spec.Provider, digestOf(spec.Provider, string(token))),
+		Limiter:    d.limiter(spec.Provider, to.token),
 		Clock:      d.clock,
 	})
 	if err != nil {
 		return route{}, err
 	}
-	return route{forge: forge, digest: digest}, nil
+	return route{forge: forge, address: to}, nil
 }
 
 // token reads the token from the Secret, which is in the source's namespace.
@@ -94,10 +99,24 @@ func (d *Desk) limiter(provider, token string) *rate.Limiter {
 
 // readdressed tells whether this process addressed the ledger's forge otherwise
 // before, and remembers how it does now.
-func (d *Desk) readdressed(key Key, digest string) bool {
+func (d *Desk) readdressed(key Key, to address) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before, known := d.routes[key]
-	d.routes[key] = digest
-	return known && before != digest
+	d.routes[key] = to
+	if known && before != to {
+		d.forgetLimiters()
+		return true
+	}
+	return false
+}
+
+// forgetLimiters drops the limiters of tokens that no ledger uses any more: there are
+// tokens that are renewed every hour. The lock is held.
+func (d *Desk) forgetLimiters() {
+	used := map[string]bool{}
+	for _, to := range d.routes {
+		used[to.token] = true
+	}
+	maps.DeleteFunc(d.limiters, func(token string, _ *rate.Limiter) bool { return !used[token] })
 }
