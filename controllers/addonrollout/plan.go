@@ -264,10 +264,8 @@ func (m *member) renderInput() render.Cluster {
 	return c
 }
 
-// suspended reports whether the rollout is suspended by annotation: by any value but
-// "false", because whoever sets it means to stop something. A release that is asked for
-// suspends until it is carried out.
+// suspended reports whether the rollout is suspended by annotation. A release that is
+// asked for suspends until it is carried out.
 func suspended(ro *v1alpha1.AddOnRollout) bool {
-	value, ok := ro.Annotations[v1alpha1.SuspendAnnotation]
-	return ok && value != "false" || ro.ReleaseRequested()
+	return v1alpha1.SuspendedByAnnotation(ro.Annotations) || ro.ReleaseRequested()
 }

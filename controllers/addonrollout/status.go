@@ -131,10 +131,9 @@ func guardMessage(p rollout.Plan) string {
 }
 
 // setConditions writes Ready, Reconciling and Stalled as kstatus reads them:
-// Reconciling and Stalled are there only while they are True.
+// Reconciling and Stalled are there only while they are True. One that is said again
+// stays, with its time: each of the two takes the other away.
 func setConditions(ro *v1alpha1.AddOnRollout, v verdict) {
-	conditions.Delete(ro, meta.ReconcilingCondition)
-	conditions.Delete(ro, meta.StalledCondition)
 	s := &ro.Status
 	switch {
 	case v.stalled != "":
@@ -144,18 +143,27 @@ func setConditions(ro *v1alpha1.AddOnRollout, v verdict) {
 		conditions.MarkReconciling(ro, v.waiting, "%s", v.message)
 		conditions.MarkUnknown(ro, meta.ReadyCondition, v.waiting, "%s", v.message)
 	case s.Phase == v1alpha1.PhaseSucceeded, s.Phase == v1alpha1.PhaseRemoved:
+		atRest(ro)
 		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutSucceededReason, "%s", s.Message)
 	case s.Phase == v1alpha1.PhaseHeld:
+		atRest(ro)
 		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutHeldReason, "%s", s.Message)
 	case s.Phase == v1alpha1.PhaseFailed:
 		conditions.MarkStalled(ro, v1alpha1.RolloutFailedReason, "%s", s.Message)
 		conditions.MarkFalse(ro, meta.ReadyCondition, v1alpha1.RolloutFailedReason, "%s", s.Message)
 	case s.Phase == v1alpha1.PhaseSuspended:
+		atRest(ro)
 		conditions.MarkUnknown(ro, meta.ReadyCondition, v1alpha1.SuspendedReason, "%s", s.Message)
 	default:
 		conditions.MarkReconciling(ro, v1alpha1.RolloutProgressingReason, "%s", s.Message)
 		conditions.MarkUnknown(ro, meta.ReadyCondition, v1alpha1.RolloutProgressingReason, "%s", s.Message)
 	}
+}
+
+// atRest takes Reconciling and Stalled away.
+func atRest(ro *v1alpha1.AddOnRollout) {
+	conditions.Delete(ro, meta.ReconcilingCondition)
+	conditions.Delete(ro, meta.StalledCondition)
 }
 
 // sameStatus reports whether two statuses say the same, so that nothing is written

@@ -77,6 +77,41 @@ func TestConcludeIsIdempotent(t *testing.T) {
 	}
 }
 
+// What is said again keeps its time: a write at each turn is one too many, and since when
+// a rollout is stalled is worth knowing.
+func TestConditionsSaidAgainKeepTheirTime(t *testing.T) {
+	then := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	cases := map[string]struct {
+		phase   v1alpha1.Phase
+		verdict verdict
+	}{
+		"Progressing": {phase: v1alpha1.PhaseProgressing},
+		"Failed":      {phase: v1alpha1.PhaseFailed},
+		"Stalled":     {verdict: verdict{stalled: "X", message: "m"}},
+		"Waiting":     {phase: v1alpha1.PhaseProgressing, verdict: verdict{waiting: "X", message: "m"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ro := &v1alpha1.AddOnRollout{Status: v1alpha1.AddOnRolloutStatus{Phase: tc.phase, Message: "m"}}
+			setConditions(ro, tc.verdict)
+			for i := range ro.Status.Conditions {
+				ro.Status.Conditions[i].LastTransitionTime = then
+			}
+			before := *ro.Status.DeepCopy()
+			setConditions(ro, tc.verdict)
+			if !sameStatus(before, ro.Status) {
+				t.Errorf("said again:\n%+v, before\n%+v", ro.Status.Conditions, before.Conditions)
+			}
+			setConditions(ro, verdict{})
+			ro.Status.Phase = v1alpha1.PhaseSucceeded
+			setConditions(ro, verdict{})
+			if len(ro.Status.Conditions) != 1 {
+				t.Errorf("what is over goes: %+v", ro.Status.Conditions)
+			}
+		})
+	}
+}
+
 func TestSetConditions(t *testing.T) {
 	cases := map[string]struct {
 		reason                      string
