@@ -56,3 +56,10 @@ const (
 	// LifecycleValue is the value AddonFlow sets for LifecycleAnnotation.
 	LifecycleValue = "addonflow"
 )
+
+// SuspendedByAnnotation tells whether a user suspended an object by SuspendAnnotation: by
+// any value but "false", because whoever sets it means to stop something.
+func SuspendedByAnnotation(annotations map[string]string) bool {
+	value, ok := annotations[SuspendAnnotation]
+	return ok && value != "false"
+}

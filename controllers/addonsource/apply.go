@@ -134,7 +134,7 @@ func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) erro
 }
 
 // prune deletes what left the commit, where that is approved.
-func (p *pass) prune(ctx context.Context, todo *plan) error {
+func (p *pass) prune(ctx context.Context, todo plan) error {
 	for _, live := range todo.pruned {
 		if err := p.delete(ctx, live); err != nil {
 			return err

@@ -88,7 +88,7 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if err := p.finishRemovals(ctx, todo); err != nil {
 		return err
 	}
-	if err := p.prune(ctx, &todo); err != nil {
+	if err := p.prune(ctx, todo); err != nil {
 		return err
 	}
 	if err := p.collect(ctx, todo); err != nil {

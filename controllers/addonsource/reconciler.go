@@ -113,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch {
 	case deleted:
 		return p.uninstall(ctx)
-	case p.suspended():
+	case suspended(source):
 		return p.report(ctx, nil)
 	default:
 		return p.report(ctx, p.follow(ctx))
@@ -155,13 +155,8 @@ func (r *Reconciler) newPass(source *v1alpha1.AddOnSource) *pass {
 
 // suspended tells whether the user, in spec or by annotation, wants the repository
 // left alone.
-func (p *pass) suspended() bool {
-	return p.source.Spec.Suspend || p.suspendedByAnnotation()
-}
-
-func (p *pass) suspendedByAnnotation() bool {
-	value, ok := p.source.Annotations[v1alpha1.SuspendAnnotation]
-	return ok && value != "false"
+func suspended(source *v1alpha1.AddOnSource) bool {
+	return source.Spec.Suspend || v1alpha1.SuspendedByAnnotation(source.Annotations)
 }
 
 // name returns namespace/name, the value of the source annotation.
@@ -180,7 +175,7 @@ func (r *Reconciler) forget(req ctrl.Request) {
 
 // measure records what Flux's dashboards show of every object.
 func (r *Reconciler) measure(ctx context.Context, source *v1alpha1.AddOnSource, start time.Time) {
-	r.Metrics.RecordSuspend(ctx, source, source.Spec.Suspend)
+	r.Metrics.RecordSuspend(ctx, source, suspended(source))
 	r.Metrics.RecordReadiness(ctx, source)
 	r.Metrics.RecordReconciling(ctx, source)
 	r.Metrics.RecordStalled(ctx, source)

@@ -71,7 +71,7 @@ func (p *pass) remember(h *halt) {
 func (p *pass) mark(h *halt) {
 	switch {
 	case p.untouched:
-	case h == nil && p.suspended() && p.source.DeletionTimestamp.IsZero():
+	case h == nil && suspended(p.source) && p.source.DeletionTimestamp.IsZero():
 		p.markSuspended()
 	case h == nil && p.steady && p.showsApplied():
 	case h == nil:
@@ -171,7 +171,7 @@ func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 		return ctrl.Result{}, h
 	}
 	after := p.nextLook()
-	if h != nil && h.kind == stalled && h.reason == v1alpha1.InvalidURLReason || p.suspended() && p.source.DeletionTimestamp.IsZero() {
+	if h != nil && h.kind == stalled && h.reason == v1alpha1.InvalidURLReason || suspended(p.source) && p.source.DeletionTimestamp.IsZero() {
 		after = 0
 	}
 	if h != nil && h.kind == waiting {

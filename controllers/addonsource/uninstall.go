@@ -86,7 +86,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 	if slices.ContainsFunc(todo.leaving, func(l leaving) bool { return l.installed() || !l.left() }) {
 		return wait(v1alpha1.DeletionGuardReason, p.source.Spec.Interval.Duration, "%s", strings.Join(todo.notes(), "; "))
 	}
-	if err := p.prune(ctx, &todo); err != nil {
+	if err := p.prune(ctx, todo); err != nil {
 		return err
 	}
 	return p.deleteRollouts(ctx, todo.leaving)
@@ -113,6 +113,7 @@ func (p *pass) deleteRollouts(ctx context.Context, gone []leaving) error {
 			if client.IgnoreNotFound(err) != nil {
 				return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete rollout %s: %w", l.addOn, err))
 			}
+			p.writes.drop(rolloutKey(l.rollout.Namespace, l.addOn))
 		}
 		revisions, err := p.revisionsOf(ctx, l.addOn)
 		if err != nil {

@@ -50,10 +50,9 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 // SourceOutcome reads how a source stands. A suspended one may well be ready, with
 // what it had before: a script must not take that for what was just pushed.
 func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
-	value, annotated := s.Annotations[v1alpha1.SuspendAnnotation]
 	ready := apimeta.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
 	switch {
-	case s.Spec.Suspend, annotated && value != "false":
+	case s.Spec.Suspend, v1alpha1.SuspendedByAnnotation(s.Annotations):
 		return Waiting
 	case apimeta.IsStatusConditionTrue(s.Status.Conditions, meta.StalledCondition):
 		return Failed
