@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path"
@@ -20,6 +21,9 @@ const packageBytes = 8 << 20
 
 // helmIgnore is the file of a chart that lists what is not part of it.
 const helmIgnore = ".helmignore"
+
+// maxIgnored is how many lines that has: each is held against each file.
+const maxIgnored = 1000
 
 // folder is what a field of an AddOnPackage names: a directory, or a file.
 type folder struct {
@@ -170,10 +174,14 @@ func (c *capturing) readIgnore(dir string, list []entry) *failure {
 		return nil
 	}
 	content, f := c.read(path.Join(dir, helmIgnore), list[i])
-	if f == nil {
-		c.ignore = parseIgnore(string(content))
+	switch {
+	case f != nil:
+		return f
+	case bytes.Count(content, []byte("\n")) > maxIgnored:
+		return fail(LimitExceeded, "%s has more than %d lines", path.Join(dir, helmIgnore), maxIgnored)
 	}
-	return f
+	c.ignore = parseIgnore(string(content))
+	return nil
 }
 
 func (c *capturing) file(name string, e entry) *failure {

@@ -104,6 +104,7 @@ func TestPackageRefused(t *testing.T) {
 		"LinkedValues":     {replaced("- values.yaml", "- link.yaml").and("a/link.yaml", "-> values.yaml"), PathDenied, 9, "a symbolic link"},
 		"FileTooLarge":     {withChart().and("a/chart/big", strings.Repeat("x", 1<<20+1)), LimitExceeded, 7, "a/chart/big: the file has 1048577 bytes"},
 		"FolderTooLarge":   {large, LimitExceeded, 7, "a/chart has more than 8388608 bytes"},
+		"IgnoresTooMuch":   {withChart().and("a/chart/.helmignore", strings.Repeat("x\n", maxIgnored+1)), LimitExceeded, 7, "has more than 1000 lines"},
 		"NamesThatCollide": {withChart().and("a/chart/templates/A.yaml", "x"), PathDenied, 7, "differs from"},
 	}
 	for name, c := range cases {
