@@ -142,8 +142,9 @@ func (o *statusOptions) refused(ctx context.Context, hub client.Reader, r *v1alp
 	if why == "" {
 		return nil
 	}
+	o.hint("✗ source %s %s; rollout %s is of what was applied before", key, why, r.Name)
 	o.hint("Next: %s", nextForSource(o.name, key, show.Failed))
-	return &exitError{code: exitFailed, err: fmt.Errorf("source %s %s; rollout %s is of what was applied before", key, why, r.Name)}
+	return &exitError{code: exitFailed}
 }
 
 // exitOf is the exit code of an outcome, for every command that has one.
