@@ -57,7 +57,8 @@ func (d *doubt) open(field fieldPath) bool {
 // list.
 func (d *doubt) explains(field fieldPath) bool {
 	around := func(flawed fieldPath) bool { return flawed.under(field) || field == "" }
-	return d.open(field) || slices.ContainsFunc(d.strange, around) ||
+	inEntry := func(object fieldPath) bool { return object.position() >= 0 && field.under(object) }
+	return d.open(field) || slices.ContainsFunc(d.strange, around) || slices.ContainsFunc(d.strange, inEntry) ||
 		slices.ContainsFunc(slices.Concat(d.flawed, d.meant), func(flawed fieldPath) bool {
 			return around(flawed) || field.under(flawed.scope())
 		})
@@ -66,11 +67,17 @@ func (d *doubt) explains(field fieldPath) bool {
 // registrationAt is where an AddOnTemplate says what credentials its agent needs.
 const registrationAt fieldPath = "spec.registration"
 
-// withoutFlaws returns a copy of a normalised object without the fields that have flaws,
-// which can be decoded; nil where a flaw is about the object as a whole. Manifests stay
-// as they are: they are rendered one by one.
+// withoutFlaws returns a normalised object without the fields that have flaws, which can
+// be decoded; nil where nothing is left to be judged. Manifests stay as they are: they are
+// rendered one by one.
 func (d *doubt) withoutFlaws(object *unstructured.Unstructured, flaws []flaw) *unstructured.Unstructured {
+	if len(flaws) == 0 {
+		return object
+	}
 	if object == nil || slices.ContainsFunc(flaws, func(f flaw) bool { return f.field == "" || f.field == metadataKey }) {
+		return nil
+	}
+	if _, isObject := object.Object[specKey].(map[string]any); !isObject {
 		return nil
 	}
 	part := object.DeepCopy()

@@ -100,7 +100,7 @@ func TestDoubt(t *testing.T) {
 		"spec.a.other":                          {false, true}, // without its type nothing is what it says
 		"spec.list[1].c":                        {false, true}, // in one entry
 		"spec.list[2].c":                        {false, false},
-		"spec.list[0].here":                     {false, false},
+		"spec.list[0].here":                     {false, true},
 		"spec.list[0].absent.below":             {true, true}, // it may be the strange one
 		"spec.whole[2].x":                       {true, true},
 		"spec.whole[1]":                         {false, false},

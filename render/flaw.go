@@ -19,6 +19,8 @@ type flaw struct {
 	hint    string
 	// meant is the field that an unknown one was probably meant to be.
 	meant fieldPath
+	// missing: the field is not there, or has nothing in it.
+	missing bool
 	// file and line are where it stands, when that is not where the field does.
 	file string
 	line int

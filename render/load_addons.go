@@ -30,6 +30,9 @@ type draft struct {
 // buildAddOns makes an AddOn of every good ClusterManagementAddOn.
 func (l *loader) buildAddOns() {
 	declared := map[string]bool{}
+	for _, name := range l.refused {
+		declared[name] = true
+	}
 	for _, o := range l.objects {
 		if o.role != roleAddOn {
 			continue

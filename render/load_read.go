@@ -31,6 +31,9 @@ type loader struct {
 	listed map[schema.GroupResource]bool
 	// packaged are the add-ons that have an AddOnPackage.
 	packaged map[string]bool
+	// refused are the names of the objects of kinds that no commit may hold: one of them
+	// may be an add-on, but for its kind.
+	refused []string
 	// objects in the order of their positions, those with problems included.
 	objects []*loaded
 	// configs by reference, for what the add-ons refer to.
@@ -77,6 +80,7 @@ func (l *loader) read(objects []Located) {
 		if r == roleUnsupported {
 			if !l.options.Incomplete || !listable(declared.GroupVersionKind()) {
 				l.report(located, unsupported(declared))
+				l.refused = append(l.refused, declared.GetName())
 			}
 			continue
 		}

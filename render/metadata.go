@@ -32,7 +32,7 @@ const ownKeys = "addonflow.io/"
 func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw) {
 	declared, isObject := object[metadataKey].(map[string]any)
 	if !isObject {
-		return nil, []flaw{{field: metadataKey, reason: ReasonInvalidManifest, message: isRequired, hint: "give the object a metadata.name"}}
+		return nil, []flaw{{field: metadataKey, reason: ReasonInvalidManifest, message: isRequired, missing: true, hint: "give the object a metadata.name"}}
 	}
 	reduced := map[string]any{}
 	var flaws []flaw
@@ -138,7 +138,7 @@ func metadataFlaws(reduced map[string]any, s scope) []flaw {
 	for _, err := range apivalidation.ValidateObjectMeta(&meta, namespaced, name, field.NewPath(metadataKey)) {
 		f := flaw{field: fieldPath(err.Field), reason: ReasonInvalidManifest, message: err.ErrorBody()}
 		if err.Type == field.ErrorTypeRequired {
-			f.message = isRequired
+			f.message, f.missing = isRequired, true
 		}
 		flaws = append(flaws, f)
 	}

@@ -50,7 +50,7 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 func withoutMisspelt(declared map[string]any, flaws []flaw) []flaw {
 	d := doubt{declared: declared}
 	d.note(flaws...)
-	return slices.DeleteFunc(flaws, func(f flaw) bool { return (f.message == isRequired || f.message == isEmpty) && d.lacks(f.field) })
+	return slices.DeleteFunc(flaws, func(f flaw) bool { return f.missing && d.lacks(f.field) })
 }
 
 // normaliseBySchema does it for the kinds whose CRD is embedded.

@@ -64,7 +64,7 @@ func flawOf(err *field.Error, r role) flaw {
 	}
 	switch err.Type {
 	case field.ErrorTypeRequired:
-		f.message = isRequired
+		f.message, f.missing = isRequired, true
 	case field.ErrorTypeDuplicate:
 		f.message = "is there twice"
 	case field.ErrorTypeNotSupported:

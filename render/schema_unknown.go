@@ -47,7 +47,11 @@ func unknownKey(at fieldPath, key string, value any, s *structuralschema.Structu
 	case s.AdditionalProperties != nil && s.AdditionalProperties.Bool, s.XPreserveUnknownFields:
 		return nil
 	}
-	return []flaw{unknownField(at, key, slices.Collect(maps.Keys(s.Properties)))}
+	known := slices.Collect(maps.Keys(s.Properties))
+	if at == "" {
+		known = slices.DeleteFunc(known, func(name string) bool { return name == statusKey })
+	}
+	return []flaw{unknownField(at, key, known)}
 }
 
 // unknownField is the flaw of a field whose parent knows the given ones.

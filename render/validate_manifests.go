@@ -25,7 +25,7 @@ func manifestFlaws(object map[string]any) []flaw {
 	if len(manifests) == 0 {
 		return []flaw{{
 			field: manifestsAt, reason: ReasonInvalidManifest,
-			message: isEmpty, hint: "a template deploys at least one object",
+			message: isEmpty, hint: "a template deploys at least one object", missing: true,
 		}}
 	}
 	types, err := compiledTypes()
@@ -84,7 +84,7 @@ func oneManifestFlaws(at fieldPath, i int, manifest map[string]any) []flaw {
 	var flaws []flaw
 	for _, key := range []string{apiVersionKey, kindKey} {
 		if text, isString := manifest[key].(string); !isString || text == "" {
-			flaws = append(flaws, flaw{field: at.child(key), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no %s", i, key)})
+			flaws = append(flaws, flaw{field: at.child(key), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no %s", i, key), missing: true})
 		}
 	}
 	if len(flaws) > 0 {
@@ -98,7 +98,7 @@ func oneManifestFlaws(at fieldPath, i int, manifest map[string]any) []flaw {
 	}
 	metadata, isObject := manifest[metadataKey].(map[string]any)
 	if !isObject {
-		return []flaw{{field: at.child(metadataKey), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no metadata.name", i)}}
+		return []flaw{{field: at.child(metadataKey), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no metadata.name", i), missing: true}}
 	}
 	return append(flaws, manifestMetadataFlaws(at.child(metadataKey), i, manifest, metadata)...)
 }
@@ -141,7 +141,7 @@ func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]an
 	name, isString := metadata[nameKey].(string)
 	switch {
 	case metadata[nameKey] == nil || isString && name == "":
-		flaws = append(flaws, flaw{field: at.child(nameKey), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no name", i)})
+		flaws = append(flaws, flaw{field: at.child(nameKey), reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d has no name", i), missing: true})
 	case !isString:
 		flaws = append(flaws, notAString(at.child(nameKey)))
 	default:
