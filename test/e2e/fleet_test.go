@@ -52,7 +52,7 @@ var _ = Describe("A fleet that changes", func() {
 	It("parks a cluster lost in the middle of a wave, and catches up with it on its return", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "lost", all)
-		policy := s.stages("0s", "10s", "3", 0)
+		policy := s.stages("0s", "20s", "3", 0)
 		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
 
 		hold(all[2])

@@ -99,12 +99,27 @@ func (s *scene) installed() []string {
 
 // told is what the forge shows for a commit: state and text of the add-on's context.
 func (s *scene) told(sha string, parts ...string) string {
-	context := strings.Join(append([]string{"addonflow/" + s.addOn, s.addOn}, parts...), "/")
-	latest, ok := world.Forge.Latest(sha, context)
+	latest, ok := world.Forge.Latest(sha, s.context(parts...))
 	if !ok {
 		return ""
 	}
 	return latest.State + ": " + latest.Description
+}
+
+// everTold is everything that the forge was told in that context, oldest first.
+func (s *scene) everTold(sha string, parts ...string) []string {
+	var all []string
+	for _, e := range world.Forge.Statuses(sha) {
+		if e.Context == s.context(parts...) {
+			all = append(all, e.State+": "+e.Description)
+		}
+	}
+	return all
+}
+
+// context of the add-on, or of a part of it, at the forge.
+func (s *scene) context(parts ...string) string {
+	return strings.Join(append([]string{"addonflow/" + s.addOn, s.addOn}, parts...), "/")
 }
 
 // addOnOf reads the add-on of one cluster.

@@ -46,6 +46,19 @@ func (r *recording) of(addOn string) []v1alpha1.AddOnRolloutStatus {
 	return append([]v1alpha1.AddOnRolloutStatus(nil), r.statuses[addOn]...)
 }
 
+// said are all messages of a rollout and of its conditions so far: what holds for an
+// instant only is not to be missed.
+func (r *recording) said(addOn string) []string {
+	var all []string
+	for _, s := range r.of(addOn) {
+		all = append(all, s.Message)
+		for _, c := range s.Conditions {
+			all = append(all, c.Message)
+		}
+	}
+	return all
+}
+
 // mostInFlight is the highest number of clusters that ever held a slot at once.
 func (r *recording) mostInFlight(addOn string) int32 {
 	most := int32(0)

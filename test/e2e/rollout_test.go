@@ -63,11 +63,11 @@ var _ = Describe("Rolling out", func() {
 
 		world.Fleet.Silence(all[2])
 		DeferCleanup(func() { world.Fleet.Speak(all[2]) })
-		ro := s.awaitPhase(s.commit("v2", s.stages("0s", "10s", "1", 1)), v1alpha1.PhaseSucceeded)
+		ro := s.awaitPhase(s.commit("v2", s.stages("0s", "20s", "1", 1)), v1alpha1.PhaseSucceeded)
 		Expect(ro.Status.Counts.Failed).To(BeEquivalentTo(1))
 		Expect(ro.Status.Message).To(ContainSubstring(all[2]), "a success with failures names them")
 
-		sha := s.commit("v3", s.stages("0s", "10s", "1", 0))
+		sha := s.commit("v3", s.stages("0s", "20s", "1", 0))
 		ro = s.awaitPhase(sha, v1alpha1.PhaseFailed)
 		Expect(ro.Status.Message).To(ContainSubstring(all[2]))
 		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[2])))

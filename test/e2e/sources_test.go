@@ -131,5 +131,6 @@ var _ = Describe("Annotations of a ManagedCluster", func() {
 		Expect(annotations(all[2])).To(Equal(map[string]string{team: "theirs"}), "hand-made")
 		s.deliver("v2", s.tree("v2", ""))
 		Expect(annotations(all[0])).To(HaveKeyWithValue(team, "mine"), "new content does not take it away either")
+		Expect(annotations(all[1])).To(HaveKeyWithValue(site, "b"))
 	})
 })

@@ -32,7 +32,7 @@ func TestEndToEnd(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyTimeout(2 * time.Minute)
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	binary, err := gexec.Build("github.com/addonflow/addonflow/cmd/addonflow")
 	Expect(err).NotTo(HaveOccurred())

@@ -91,8 +91,8 @@ func TestDeadlineAfter(t *testing.T) {
 	s := newScene(t, fleet.Options{DeadlineAfter: time.Second})
 	s.put("hello:bad", "d1")
 	s.untilSeen("applied=True@1 available=True@1 digest=d1 generation=1 observed=1 total=1 updated=1 progressing=ProgressDeadlineExceeded")
-	if got := s.fleet.StatusWrites(s.cluster); got != 2 {
-		t.Errorf("%d status writes, want one before the deadline and one after", got)
+	if got := s.fleet.StatusWrites(s.cluster); got > 2 {
+		t.Errorf("%d status writes, want at most one before the deadline and one after", got)
 	}
 }
 
