@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +41,11 @@ func seenOf(ctx context.Context, c client.Client, addOn string) flat {
 		b := &bindings.Items[i]
 		path := join("rolebinding", b.Namespace, b.RoleRef.Kind, b.RoleRef.Name)
 		flatten(out, path+".subjects", generic(b.Subjects))
+	}
+	var requests certificatesv1.CertificateSigningRequestList
+	Expect(c.List(ctx, &requests, client.MatchingLabels{addOnNameLabel: addOn})).To(Succeed())
+	for i := range requests.Items {
+		flattenRequest(out, &requests.Items[i])
 	}
 	return out
 }
