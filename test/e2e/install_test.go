@@ -63,7 +63,7 @@ var _ = Describe("Installing", func() {
 		Eventually(s.told).WithArguments(sha, "removal_guard").Should(Equal("success: nobody waits to be removed"))
 
 		By("the selector leaves Git: Manual removes nobody")
-		sha = s.deliver("manual", s.manual("v2", ""))
+		s.deliver("manual", s.manual("v2", ""))
 		Consistently(s.installed, "3s").Should(Equal([]string{all[0], all[2], all[3]}))
 		kept := s.addOnOf(all[3])
 		Expect(kept.UID).To(Equal(handMade.UID), "rolled out to, and never made anew")

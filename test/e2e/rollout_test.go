@@ -43,11 +43,11 @@ var _ = Describe("Rolling out", func() {
 				"type: Progressive\n        progressive:\n          maxConcurrency: 2\n          progressDeadline: 1m\n          mandatoryDecisionGroups:\n          - groupName: canary", 1)
 			return tree
 		}
-		sha := s.deliver("v1", paced("v1"))
+		s.deliver("v1", paced("v1"))
 
 		before := s.generations()
 		hold(all[0])
-		sha = s.submit("v2", paced("v2"))
+		sha := s.submit("v2", paced("v2"))
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]))
 		release(all[0])
