@@ -69,8 +69,8 @@ func TestValuesOfPackagesAreNotShared(t *testing.T) {
 		if global, ok := values["global"].(map[string]any); ok {
 			values = map[string]any{"NodeSelector": global["nodeSelector"]}
 		}
-		if got := values["NodeSelector"].(map[string]any)["disk"]; got != "ssd" {
-			t.Errorf("%s: the value is %v", engine, got)
+		if got, _ := values["NodeSelector"].(map[string]any); got["disk"] != "ssd" {
+			t.Errorf("%s: the values are %v", engine, got)
 		}
 		if len(selector) != 1 {
 			t.Errorf("%s: the configuration became %v", engine, selector)
@@ -84,11 +84,26 @@ func TestWildcardsMatchAsTheAgentDoes(t *testing.T) {
 		pattern, text string
 		want          bool
 	}{
-		{"*", "", true}, {"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "ab", false},
-		{"a*", "ab", true}, {"a*", "ba", false}, {"*a", "ba", true}, {"*a", "ab", false},
-		{"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-b", false},
-		{"ab*ba", "aba", false}, {"*a*", "bab", true}, {"*a*a*", "bab", false}, {"**", "x", true}, {"a.c*", "abcd", false},
-		{"*ab*b", "abb", true}, {"*ab*b", "ab", false},
+		{"*", "", true},
+		{"", "", true},
+		{"", "a", false},
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"a*", "ab", true},
+		{"a*", "ba", false},
+		{"*a", "ba", true},
+		{"*a", "ab", false},
+		{"a*a", "a", false},
+		{"a*a", "aa", true},
+		{"a*b*c", "a-b-c", true},
+		{"a*b*c", "a-c-b", false},
+		{"ab*ba", "aba", false},
+		{"*a*", "bab", true},
+		{"*a*a*", "bab", false},
+		{"**", "x", true},
+		{"a.c*", "abcd", false},
+		{"*ab*b", "abb", true},
+		{"*ab*b", "ab", false},
 	} {
 		if got := matchesWildcard(c.pattern, c.text); got != c.want {
 			t.Errorf("%q matches %q: %t", c.pattern, c.text, got)

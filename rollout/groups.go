@@ -33,12 +33,13 @@ type group struct {
 }
 
 // groups lists the decision groups in the order they are worked: by index, then in
-// order of the placements. Gaps in the indexes lose nobody, other than in OCM.
-func (p *planner) groups(placements []Placement, distinct naming) []group {
+// order of the placements. Gaps in the indexes lose nobody, other than in OCM. Steps of
+// several placements are told apart by the name of theirs.
+func (p *planner) groups(placements []Placement) []group {
 	var found []group
 	for _, pl := range placements {
 		prefix := ""
-		if distinct {
+		if len(placements) > 1 {
 			prefix = pl.Name + "/"
 		}
 		named := map[string]int{}
@@ -52,9 +53,6 @@ func (p *planner) groups(placements []Placement, distinct naming) []group {
 	slices.SortStableFunc(found, func(a, b group) int { return cmp.Compare(a.Index, b.Index) })
 	return found
 }
-
-// naming says whether steps are told apart by the name of their placement.
-type naming = bool
 
 // groupStep names the step of a group: group-canary, group-0, and group-canary-1
 // where OCM has split a large group over several indexes of one name.
