@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,11 +39,18 @@ func TestAnswerChangesNobodyElsesWork(t *testing.T) {
 		return json.Unmarshal(bytes.ReplaceAll(answer, []byte("declared"), []byte("admitted")), work)
 	}}, "c1", "c2", "c3")
 	content := contentAt("v1")
-	workload := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any) //nolint:forcetypeassert // written so above
-	workload["manifests"] = append(workload["manifests"].([]any), map[string]any{                    //nolint:forcetypeassert // likewise
+	path := []string{"agentSpec", "workload", "manifests"}
+	manifests, _, err := unstructured.NestedSlice(content.Templates[0].Spec, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests = append(manifests, map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "hello", "namespace": "agents"},
 		"data": map[string]any{"text": "declared"},
 	})
+	if err := unstructured.SetNestedSlice(content.Templates[0].Spec, manifests, path...); err != nil {
+		t.Fatal(err)
+	}
 	s.reconciler.Workers = 1
 	s.targetOf(content, "v1")
 	s.turns(3)
