@@ -249,7 +249,7 @@ func (p *planner) forgetDepartures() {
 	}
 	for _, u := range newest[len(newest)/2:] {
 		u.departed = time.Time{}
-		u.reason = "LedgerFull: the ledger has no room; its grace period starts later"
+		u.reason = v1alpha1.LedgerFullReason + ": the ledger has no room; its grace period starts later"
 	}
 	p.removal.Departed = p.departures()
 }

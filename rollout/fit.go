@@ -29,7 +29,7 @@ func (p *planner) fit() v1alpha1.Ledger {
 		for _, g := range p.grants[kept:] {
 			g.u.entry, g.u.state, g.u.forTarget, g.u.grant = g.before, g.state, g.forTarget, 0
 			g.u.deadline = time.Time{}
-			g.u.reason = "LedgerFull: the ledger has no room; admitted as others finish"
+			g.u.reason = v1alpha1.LedgerFullReason + ": the ledger has no room; admitted as others finish"
 		}
 		p.grants = p.grants[:kept]
 	}

@@ -42,11 +42,6 @@ type AddOnRevision struct {
 	Spec AddOnRevisionSpec `json:"spec"`
 }
 
-// VerifiedBefore reports whether a rollout of this revision ended Succeeded here.
-func (r *AddOnRevision) VerifiedBefore() bool {
-	return r.Annotations[SucceededAtAnnotation] != ""
-}
-
 // AddOnRevisionList is a list of AddOnRevisions.
 // +kubebuilder:object:root=true
 type AddOnRevisionList struct {

@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// ErrInvalid says that the files are no chart that can be rendered.
-var ErrInvalid = errors.New("chart cannot be used")
-
 // Error is what is wrong with one file. File is relative to the folder and "" when
 // no file is to blame; Line is 1-based and 0 when it is not known.
 type Error struct {

@@ -34,12 +34,8 @@ type naive struct {
 	steps    []NaiveStep
 }
 
-// NaiveSteps reads stages, Progressive, ProgressivePerGroup and All, for the add-on
-// or per install placement, off an input. RollingUpdateWithPlacement is not read.
-func NaiveSteps(in rollout.Input) []NaiveStep {
-	return newNaive(in).steps
-}
-
+// newNaive reads stages, Progressive, ProgressivePerGroup and All, for the add-on or per
+// install placement, off an input. RollingUpdateWithPlacement is not read.
 func newNaive(in rollout.Input) *naive {
 	n := &naive{in: in, clusters: map[string]rollout.Cluster{}}
 	for _, c := range in.Clusters {
