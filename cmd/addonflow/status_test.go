@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -26,6 +27,8 @@ func TestStatusOfRefusedCommit(t *testing.T) {
 		"RefusedAgain": {"the same commit under another spec", commit, meta.StalledCondition, v1alpha1.BuildFailedReason, exitFailed, "refused main@2222222: a.yaml:3: wrong"},
 		"Stalled":      {"no commit can come at all", commit, meta.StalledCondition, v1alpha1.InvalidURLReason, exitFailed, "is stalled: a.yaml:3: wrong"},
 		"Suspended":    {"suspending the source makes a bad commit no better", newer, "", "", exitFailed, "refused main@3333333"},
+		"CutOff":       {"what was refused stays so when Git cannot be read", newer, meta.ReconcilingCondition, v1alpha1.FetchFailedReason, exitFailed, "refused main@3333333"},
+		"CutOffLater":  {"nothing that was read was refused", commit, meta.ReconcilingCondition, v1alpha1.FetchFailedReason, 0, ""},
 		"Waiting":      {"what is being brought is not refused", newer, meta.ReconcilingCondition, v1alpha1.ReferenceNotFoundReason, 0, ""},
 		"Applied":      {"the newest commit is on the hub", commit, "", "", 0, ""},
 	} {
@@ -34,7 +37,7 @@ func TestStatusOfRefusedCommit(t *testing.T) {
 			source.Status.LastAttemptedRevision = c.attempted
 			if c.condition != "" {
 				source.Status.Conditions = append(source.Status.Conditions, metav1.Condition{
-					Type: c.condition, Status: metav1.ConditionTrue, Reason: c.because, Message: "a.yaml:3: wrong\nb.yaml:1: wrong",
+					Type: c.condition, Status: metav1.ConditionTrue, Reason: cmp.Or(c.because, "Tested"), Message: "a.yaml:3: wrong\nb.yaml:1: wrong",
 				})
 			}
 			for _, args := range []string{"status hello", "status hello --watch"} {

@@ -70,17 +70,27 @@ func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 // it goes on by itself.
 func Refusal(s *v1alpha1.AddOnSource) string {
 	c, attempted := s.Status.Conditions, s.Status.LastAttemptedRevision
-	stalled := apimeta.FindStatusCondition(c, meta.StalledCondition)
+	stalled, working := apimeta.FindStatusCondition(c, meta.StalledCondition), apimeta.FindStatusCondition(c, meta.ReconcilingCondition)
 	switch {
 	case stalled != nil && stalled.Status == metav1.ConditionTrue && judged(stalled.Reason):
 		return fmt.Sprintf("refused %s: %s", ShortCommit(attempted), FirstLine(stalled.Message))
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		return "is stalled: " + FirstLine(stalled.Message)
-	case attempted != "" && attempted != s.Status.LastAppliedRevision && !apimeta.IsStatusConditionTrue(c, meta.ReconcilingCondition):
-		// Suspended since: the verdict stands, its words are gone.
+	case attempted == "" || attempted == s.Status.LastAppliedRevision:
+	case working == nil, working.Status != metav1.ConditionTrue, unread(working.Reason):
+		// Suspended, or cut off from Git since: the verdict stands, its words are gone.
 		return "refused " + ShortCommit(attempted)
 	}
 	return ""
+}
+
+// unread tells whether a reason says that no newer commit could be read.
+func unread(reason string) bool {
+	switch reason {
+	case v1alpha1.FetchFailedReason, v1alpha1.InvalidCredentialsReason, v1alpha1.RefNotFoundReason, v1alpha1.LimitExceededReason:
+		return true
+	}
+	return false
 }
 
 // judged tells whether a reason is a verdict on a commit.
