@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -59,6 +60,14 @@ func (o *overlay[T]) forget(key client.ObjectKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.written, key)
+}
+
+// forgetThose drops the objects of an add-on that is gone: no watch will be looked at for
+// them any more.
+func (o *overlay[T]) forgetThose(mine func(T) bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.written, func(_ client.ObjectKey, w write[T]) bool { return mine(w.object) })
 }
 
 // newest returns the newer of the watched object and the one written. What the

@@ -82,3 +82,20 @@ func TestCreatedAndDeletedAtOnceIsInstalledAgain(t *testing.T) {
 	s.turns(1)
 	s.addOn("c1") // fails if it is not there
 }
+
+// What was written last before a rollout ended is remembered no longer than the rollout.
+func TestARolloutThatIsGoneLeavesNothingWrittenBehind(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	s.reconciler.addOns.put(s.addOn("c1"))
+	s.reconciler.works.put(s.works()["c1"])
+	ro := s.rollout()
+	ro.Finalizers = nil
+	s.update(ro)
+	s.delete(ro)
+	s.turn()
+	if a, w := len(s.reconciler.addOns.written), len(s.reconciler.works.written); a+w > 0 {
+		t.Errorf("%d add-ons and %d works are remembered for nobody", a, w)
+	}
+}
