@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -114,8 +113,8 @@ func asks(t Template, objects []identity, names map[string]bool) bool {
 			names[name] = true
 		}
 		for _, option := range spec.AgentSpec.ManifestConfigs {
-			about := schema.GroupResource{Group: option.ResourceIdentifier.Group, Resource: option.ResourceIdentifier.Resource}
-			if about != resourceOf(schema.FromAPIVersionAndKind(id.APIVersion, id.Kind)) {
+			// Only the cluster knows the plural of every kind.
+			if option.ResourceIdentifier.Group != id.groupKind().Group {
 				continue
 			}
 			for _, rule := range option.FeedbackRules {
