@@ -186,15 +186,16 @@ func (l *loader) takePackage(d *draft, c *Content) {
 func (l *loader) readPackage(o *loaded) *Package {
 	foldered, ok := o.Located.(Foldered)
 	var declared declaredPackage
-	if o.object == nil || !ok || convert(o.object.Object, &declared) != nil {
+	object := o.judged()
+	if object == nil || !ok || hidesContent(o) || convert(object.Object, &declared) != nil {
 		return nil
 	}
 	spec := declared.Spec
 	pkg := &Package{
-		Name: o.object.GetName(), Engine: EngineHelm, Values: map[string]any{},
+		Name: object.GetName(), Engine: EngineHelm, Values: map[string]any{},
 		Variables: spec.Variables, Registration: spec.Registration, ManifestConfigs: spec.ManifestConfigs,
 	}
-	pkg.FromConfigs, _ = ParseConfigVariables(o.object.GetAnnotations()[ConfigVariablesAnnotation]) // packageFlaws judged it
+	pkg.FromConfigs, _ = ParseConfigVariables(object.GetAnnotations()[ConfigVariablesAnnotation]) // packageFlaws judged it
 	if spec.Manifests != nil {
 		pkg.Engine = EngineManifests
 	}

@@ -70,3 +70,27 @@ func TestPackageValuesDoNotOverrideBuiltInOnes(t *testing.T) {
 		})
 	}
 }
+
+// TestAllOfAPackageIsTold: what is wrong with a package hides no error of its chart, and
+// causes none.
+func TestAllOfAPackageIsTold(t *testing.T) {
+	const broken, chart = "image: {{ .Values.agent.image }}", "hello/chart/templates/deployment.yaml"
+	for name, c := range map[string]struct {
+		from, to string
+		want     int
+	}{
+		"unknown field that has a name": {"  manifestConfigs:", "  manifestConfigz: []\n  manifestConfigs:", 2},
+		"a value that is built in":      {"values: {logLevel: 4}", "values: {logLevel: 4, clusterName: x}", 2},
+		"misspelt values":               {"values: {logLevel: 4}", "valuess: {logLevel: 4}", 1},
+		"unknown field":                 {"values: {logLevel: 4}", "zzz: {logLevel: 4}", 1},
+		"misspelt value files":          {"valueFiles:", "valueFile:", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			commit := packagedHello().edited(t, packageFile, c.from, c.to).edited(t, chart, broken, "image: {{ shout .Values.agent.image }}")
+			_, problems := Load(commit.packageObjects(t), nil, LoadOptions{})
+			if len(problems) != c.want {
+				t.Errorf("%d problems, want %d:\n%v", len(problems), c.want, problems)
+			}
+		})
+	}
+}

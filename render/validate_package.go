@@ -7,6 +7,13 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
+// hidesContent reports whether what is wrong with an AddOnPackage leaves open what it would
+// render: that would be judged for mistakes that nobody made.
+func hidesContent(o *loaded) bool {
+	return o.doubt.open("spec.values") || o.doubt.open(configVariablesAt) || slices.ContainsFunc(
+		[]fieldPath{"spec.helm", "spec.manifests", "spec.valueFiles", "spec.variables", registrationAt}, o.doubt.explains)
+}
+
 // builtInNames are the names of the built-in values of a package, which registers or not.
 func builtInNames(registers bool) []string {
 	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
