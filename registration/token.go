@@ -26,8 +26,8 @@ const (
 // for before it asks for a token. It reads the UID of the account off the message.
 const InfrastructureReady = "TokenInfrastructureReady"
 
-// reasonTokenFailed is OCM's reason of an InfrastructureReady that is False.
-const reasonTokenFailed = "TokenInfrastructureApplyFailed"
+// reasonApplyFailed is OCM's reason of an InfrastructureReady that is False.
+const reasonApplyFailed = "TokenInfrastructureApplyFailed"
 
 // TokenObjects are what an agent that comes with a token needs on the hub: an account
 // in its cluster's namespace, and the right of the cluster's klusterlet to a token of it.
@@ -136,7 +136,7 @@ func TokenReady(account *corev1.ServiceAccount) metav1.Condition {
 // TokenFailed is the condition while they cannot be made, in OCM's words.
 func TokenFailed(err error) metav1.Condition {
 	return metav1.Condition{
-		Type: InfrastructureReady, Status: metav1.ConditionFalse, Reason: reasonTokenFailed,
+		Type: InfrastructureReady, Status: metav1.ConditionFalse, Reason: reasonApplyFailed,
 		Message: fmt.Sprintf("Failed to apply token infrastructure: %v", err),
 	}
 }
