@@ -168,7 +168,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.report(o, t, wrote, now)
+	return r.report(o, t, wrote, now), nil
 }
 
 // turn is what one reconcile decided.

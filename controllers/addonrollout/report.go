@@ -158,7 +158,7 @@ func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout)
 
 // report sends commit statuses for the status that was just written, and says when to
 // look again.
-func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time) (ctrl.Result, error) {
+func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time) ctrl.Result {
 	ro := o.rollout
 	r.gauges.set(ro)
 	after := t.ledger.Deliver()
@@ -181,7 +181,7 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 	if errors.Is(t.err, errOwnership) {
 		after = sooner(after, ownerAgain)
 	}
-	return ctrl.Result{RequeueAfter: after}, nil
+	return ctrl.Result{RequeueAfter: after}
 }
 
 // sooner returns the shorter of two waits, where 0 means that there is none.
