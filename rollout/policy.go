@@ -176,7 +176,7 @@ func (p *planner) perPlacement() error {
 			alone: name, prefix: name + "/",
 			members:    p.members(func(u *unit) bool { return u.placement == i }),
 			in:         func(u *unit) bool { return u.placement == i },
-			groups:     p.groups(p.install[i:i+1]),
+			groups:     p.groups(p.install[i : i+1]),
 			perGroup:   defaultConcurrency(p.install[i : i+1]),
 			distrusted: p.untrusted(p.install[i:]),
 		}, p.spec.Install.Placements[i].RolloutStrategy)
