@@ -11,8 +11,11 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// blamed bounds the directories that are built again to find which one fails.
-const blamed = 32
+// What is built again to find what fails: as many directories, of as many bytes together.
+const (
+	blamed      = 16
+	blamedBytes = 1 << 20
+)
 
 // changing are the fields of a kustomization that change what its resources say, in the
 // order in which kustomize applies them.
@@ -24,7 +27,13 @@ func changing() []string {
 // kustomization that fails by itself, and in it at the first entry without which those
 // before it do build. Kustomize's own words name neither file nor line.
 func (w *walker) blame(ctx context.Context, dir string) problem.Problem {
-	at := w.kustomizations[dir]
+	at, size := w.kustomizations[dir], 0
+	for _, content := range w.files {
+		size += len(content)
+	}
+	if size > blamedBytes {
+		return problem.Problem{Path: at.file}
+	}
 	for _, base := range w.order[max(0, len(w.order)-blamed):] {
 		k := w.kustomizations[base]
 		if _, err := w.run(ctx, base, "", nil); k.Kind != types.ComponentKind && err != nil {
