@@ -542,3 +542,43 @@ func FuzzPrewalk(f *testing.F) {
 		}
 	})
 }
+
+// TestKustomizeIsBoundedInTime refuses what would keep every other source waiting for
+// minutes, or grow beyond memory, before kustomize runs; common trees are far below.
+func TestKustomizeIsBoundedInTime(t *testing.T) {
+	objects := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n", i)
+		}
+		return b.String()
+	}
+	patches := func(n int) string {
+		return "patches:\n" + strings.Repeat("- {target: {kind: ConfigMap}, patch: '[{\"op\": \"add\", \"path\": \"/data\", \"value\": {}}]'}\n", n)
+	}
+	const component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
+	for name, c := range map[string]struct {
+		commit tree
+		says   string
+	}{
+		"patches":   {tree{"o.yaml": objects(1000), "kustomization.yaml": "resources: [o.yaml]\n" + patches(100)}, "100 patches of 1000 objects"},
+		"component": {tree{"o.yaml": objects(1000), "kustomization.yaml": "resources: [o.yaml]\ncomponents: [c]\n", "c/kustomization.yaml": component + patches(100)}, "100 patches of 1000 objects"},
+		"again": {
+			tree{"b/o.yaml": objects(400), "b/kustomization.yaml": "resources: [o.yaml]\n" + patches(60), "c/kustomization.yaml": "resources: [../b]\nnamePrefix: c-\n", "kustomization.yaml": "resources: [b, c]\n"},
+			"would take too long",
+		},
+		"annotation": {tree{"o.yaml": objects(1000), "kustomization.yaml": "resources: [o.yaml]\ncommonAnnotations: {a: " + strings.Repeat("x", 300_000) + "}\n"}, "would be added to each of 1000 objects"},
+		"patch file": {tree{"o.yaml": objects(1000), "p.yaml": "- {op: add, path: /data, value: {a: " + strings.Repeat("x", 300_000) + "}}\n", "kustomization.yaml": "resources: [o.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]\n"}, "would be added to each of 1000 objects"},
+		"common":     {tree{"o.yaml": objects(20), "kustomization.yaml": "resources: [o.yaml]\nnamePrefix: p-\n" + patches(3)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := c.commit.local(t).Build(t.Context(), BuildOptions{})
+			switch {
+			case c.says == "" && len(problems) > 0:
+				t.Error(problems)
+			case c.says != "" && (len(problems) != 1 || problems[0].Reason != LimitExceeded || !strings.Contains(problems[0].Message, c.says)):
+				t.Errorf("got %v", problems)
+			}
+		})
+	}
+}

@@ -27,11 +27,12 @@ const (
 // files found here, with their YAML written out as unambiguous JSON.
 type walker struct {
 	*builder
-	files  map[string][]byte
-	raw    map[string]bool     // read as bytes by a generator: left as it is
-	built  map[string]int      // directory: how many builds it stands for
-	trail  []string            // directories being walked, from the first
-	origin map[string][]source // the objects of a file, for Object.Position
+	files   map[string][]byte
+	raw     map[string]bool     // read as bytes by a generator: left as it is
+	built   map[string]int      // directory: how many builds it stands for
+	weights map[string]weight   // directory: what it costs to build
+	trail   []string            // directories being walked, from the first
+	origin  map[string][]source // the objects of a file, for Object.Position
 	// rewritten files hold replacements, which kustomize must not see as they were.
 	rewritten map[string]bool
 
@@ -227,6 +228,10 @@ func (w *walker) follow(k kustomization) int {
 		})
 	})
 	w.values[k.file], w.files[k.file] = value, canonical(value)
+	if f := w.weigh(k); f != nil {
+		w.add(f.at(k.problem("")))
+		w.spoilt[k.dir] = true
+	}
 	return min(builds, maxBuilds+1)
 }
 
@@ -414,7 +419,7 @@ func escape(text []byte) []byte {
 func newWalker(b *builder) *walker {
 	return &walker{
 		builder: b, files: map[string][]byte{}, raw: map[string]bool{}, rewritten: map[string]bool{},
-		built: map[string]int{}, origin: map[string][]source{},
+		built: map[string]int{}, weights: map[string]weight{}, origin: map[string][]source{},
 		kustomizations: map[string]kustomization{}, values: map[string]map[string]any{}, spoilt: map[string]bool{},
 	}
 }
