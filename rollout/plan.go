@@ -30,6 +30,8 @@ type Plan struct {
 	Progressions []Progression
 	// Stages in the order they are worked, track by track.
 	Stages []v1alpha1.StageStatus
+	// Undivided: the only stage is not one of the user's, but the whole of a strategy.
+	Undivided bool
 	// Counts over the clusters in question.
 	Counts v1alpha1.Counts
 	// Phase and Message say where the rollout stands.

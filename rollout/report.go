@@ -46,6 +46,7 @@ func (p *planner) report(groupErr error) Plan {
 		Progressions: p.progressions(),
 		Guard:        p.guard, GuardHint: p.guardHint(), RecheckAt: p.recheck,
 	}
+	plan.Undivided = len(p.spec.Stages) == 0 && len(plan.Stages) == 1 && plan.Stages[0].Name == everybody
 	for _, u := range append(p.failing(), p.overdue()...) {
 		plan.Failing = append(plan.Failing, v1alpha1.ClusterReason{Cluster: u.c.Name, Reason: u.reason})
 	}

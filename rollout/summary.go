@@ -60,10 +60,9 @@ func Summarise(p Plan) []Summary {
 		}
 	}
 	for _, st := range p.Stages {
-		if len(p.Stages) == 1 && st.Name == everybody {
-			continue
+		if !p.Undivided {
+			said = append(said, summariseStage(st, p.Outcome, failed))
 		}
-		said = append(said, summariseStage(st, p.Outcome, failed))
 	}
 	if p.Guard != "" && p.Guard != p.Message {
 		said = append(said, Summary{Context: RemovalContext, State: Pending, Description: p.Guard})

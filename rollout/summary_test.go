@@ -124,4 +124,12 @@ func TestSummariseOneStep(t *testing.T) {
 	if got := rollout.Summarise(plan); len(got) != 1 {
 		t.Errorf("it says %+v", got)
 	}
+	f.Policy.Spec.Strategy = nil
+	f.Policy.Spec.Stages = []v1alpha1.Stage{{Name: "all", Placement: ref("all")}}
+	if plan, err = rollout.New(f.Input()); err != nil {
+		t.Fatal(err)
+	}
+	if got := rollout.Summarise(plan); len(got) != 2 || got[1].Context != "all" {
+		t.Errorf("a stage is told of, whatever its name: %+v", got)
+	}
 }
