@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,8 +34,7 @@ var _ = Describe("A fleet that changes", func() {
 	It("removes the add-on from a cluster that leaves, and leaves a hand-made one alone", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "leaver", all[:2])
-		handMade := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: all[2], Name: "leaver"}}
-		Expect(world.Client.Create(ctx, handMade)).To(Succeed())
+		s.handMade(all[2], nil)
 		s.awaitPhase(s.commit("v1", ""), v1alpha1.PhaseSucceeded)
 		Eventually(func() map[string]string { return s.running(all...) }).Should(allAt("v1", all...), "a hand-made add-on is rolled out to")
 
@@ -44,9 +42,7 @@ var _ = Describe("A fleet that changes", func() {
 		Eventually(s.installed).Should(Equal([]string{all[0], all[2]}))
 		Eventually(func() []string { return world.Fleet.Objects(all[1]) }).ShouldNot(ContainElement(HaveSuffix("/leaver")))
 		Consistently(s.installed, "2s").Should(Equal([]string{all[0], all[2]}))
-		var kept addonv1alpha1.ManagedClusterAddOn
-		Expect(world.Client.Get(ctx, client.ObjectKeyFromObject(handMade), &kept)).To(Succeed())
-		Expect(kept.OwnerReferences).To(BeEmpty(), "a hand-made add-on never gets our owner reference")
+		Expect(s.addOnOf(all[2]).OwnerReferences).To(BeEmpty(), "a hand-made add-on never gets our owner reference")
 	})
 
 	It("parks a cluster lost in the middle of a wave, and catches up with it on its return", func(ctx SpecContext) {
