@@ -53,6 +53,9 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout) (bo
 	if err := r.letGoOfBindings(ctx, ro.Name); err != nil {
 		return true, ctrl.Result{}, err
 	}
+	if claimed, err := r.claimed(ctx, ro); claimed || err != nil {
+		return true, ctrl.Result{RequeueAfter: r.Pace}, err
+	}
 	since := r.releases.since(client.ObjectKeyFromObject(ro), r.Clock.Now())
 	if left, err := r.takeLeave(ctx, ro, since); left > 0 || err != nil {
 		return true, ctrl.Result{RequeueAfter: left}, err
@@ -64,6 +67,19 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout) (bo
 	}
 	r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.ReleasedReason, "Let go of %s on %d clusters, where it goes on running", ro.Name, len(addOns.Items))
 	return true, ctrl.Result{}, nil
+}
+
+// claimed tells whether a rollout that somebody deletes has to wait for its source, which
+// would hold what it applied for a removal if it never saw the release.
+func (r *Reconciler) claimed(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, error) {
+	if ro.DeletionTimestamp == nil {
+		return false, nil
+	}
+	owner, err := readOwner(ctx, r.Live, ro.Name)
+	if err != nil || owner == nil {
+		return false, err
+	}
+	return owner.Annotations[v1alpha1.SourceAnnotation] == ro.Annotations[v1alpha1.SourceAnnotation], nil
 }
 
 // letGoOfAddOns takes off ManagedClusterAddOns what is ours on them, one write each.

@@ -89,6 +89,37 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 	}
 }
 
+// Without the rollout the source would not know that there was a release.
+func TestDeletedRolloutWaitsForItsSourceToLetGo(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	s.settle()
+	mark := func(source string) {
+		t.Helper()
+		owner := &addonv1alpha1.ClusterManagementAddOn{}
+		if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "hello"}, owner); err != nil {
+			t.Fatal(err)
+		}
+		owner.Annotations = map[string]string{v1alpha1.SourceAnnotation: source}
+		s.update(owner)
+	}
+	mark("team/fleet")
+	ro := s.rollout()
+	ro.Annotations = map[string]string{v1alpha1.SourceAnnotation: "team/fleet"}
+	s.update(ro)
+	s.askForRelease(approved())
+	s.delete(s.rollout())
+	s.turns(3)
+	if s.gone() {
+		t.Fatal("it went before its source let go of the add-on")
+	}
+	mark("")
+	s.turn()
+	if !s.gone() || s.addOn("c1") == nil {
+		t.Error("it goes when its source has let go, and the add-on stays")
+	}
+}
+
 // A deletion that somebody began before has its hooks run and is not waved through.
 func TestReleaseWaitsForDeletions(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")

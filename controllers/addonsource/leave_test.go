@@ -145,6 +145,32 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(w.cma())).To(BeTrue(), "it is nobody's any more")
 	})
 
+	It("as an add-on whose rollout is deleted, released, is let go of before the rollout is gone", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/README.md": "add-ons"}))
+		w.passes()
+		w.create(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}})
+		rollout := w.rollout()
+		w.read(rollout)
+		rollout.Annotations[v1alpha1.ReleaseAnnotation] = "true"
+		rollout.Finalizers = []string{v1alpha1.Finalizer}
+		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
+		Expect(admin.Delete(context.Background(), rollout)).To(Succeed())
+		w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
+		w.look()
+		w.pass() // lets go, and waits for the rollout to be gone
+		cma := w.cma()
+		w.read(cma)
+		Expect(cma.Annotations).NotTo(HaveKey(v1alpha1.SourceAnnotation))
+		w.read(rollout)
+		rollout.Finalizers = nil // as its own controller does now
+		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
+		w.passes()
+		Expect(exists(w.cma())).To(BeTrue())
+		Expect(exists(w.template())).To(BeTrue())
+		Expect(w.source().Status.Inventory).To(BeEmpty())
+	})
+
 	It("as a source whose add-on is released lets go of it and goes", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		w.commit("add hello", addOnFiles())

@@ -15,8 +15,12 @@ import (
 // that is done nothing of it, nor what may be part of it, is deleted.
 func (l leaving) releaseRequested() bool { return l.rollout != nil && l.rollout.ReleaseRequested() }
 
-// released tells whether its clusters were let go of, so that the hub's objects may be.
-func (l leaving) released() bool { return l.rollout != nil && l.rollout.Released() }
+// released tells whether its clusters were let go of, so that the hub's objects may be. A
+// rollout that is being deleted waits for us instead: without it nobody would know.
+func (l leaving) released() bool {
+	r := l.rollout
+	return r != nil && (r.Released() || r.Releasing() && r.DeletionTimestamp != nil)
+}
 
 // releasedNames are the add-ons whose clusters were let go of.
 func releasedNames(gone []leaving) map[string]bool {
