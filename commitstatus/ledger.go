@@ -16,7 +16,8 @@ import (
 // have judged, unless it is being rolled out again.
 //
 // An attempt that no process tried to tell, and that comes to the verdict of the one
-// before, is dropped: the forge shows the truth already.
+// before in the same words, is dropped: the forge shows the truth already. In other words
+// it is told: a second failure has a cause of its own.
 func Want(reports []Report, status Status, progress int) []Report {
 	out := slices.Clone(reports)
 	i := latest(out, status.SHA, status.Context)
@@ -29,7 +30,7 @@ func Want(reports []Report, status Status, progress int) []Report {
 		next := newReport(status, progress, out[i].Attempt+1)
 		next.follow(out[i].PostedAt, out[i].ProgressPosts)
 		return append(out, next)
-	case out[i].Reopens() && out[i].ClaimedAt == 0 && verdictBefore(out, i) == status.State:
+	case out[i].Reopens() && out[i].ClaimedAt == 0 && saidBefore(out, i, status):
 		return slices.Delete(out, i, i+1)
 	}
 	r := &out[i]
@@ -41,15 +42,16 @@ func Want(reports []Report, status Status, progress int) []Report {
 	return out
 }
 
-// verdictBefore returns the verdict of the attempt before the one at i, "" where there
-// is none that the forge has heard or will hear.
-func verdictBefore(reports []Report, i int) State {
+// saidBefore tells whether the forge has heard the status, or will hear it, as the verdict
+// of the attempt before the one at i.
+func saidBefore(reports []Report, i int, status Status) bool {
 	group := attempts(reports, reports[i].SHA, reports[i].Context)
 	n := slices.Index(group, i)
-	if n < 1 || reports[group[n-1]].Stopped {
-		return ""
+	if n < 1 {
+		return false
 	}
-	return reports[group[n-1]].State
+	before := reports[group[n-1]]
+	return !before.Stopped && before.State == status.State && before.Description == status.Description
 }
 
 // newReport returns the first report of an attempt.

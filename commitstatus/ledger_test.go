@@ -99,14 +99,20 @@ func TestWant(t *testing.T) {
 		"ShutAgain": {
 			"Nobody was told that the context was open again: the verdict holds.",
 			[]commitstatus.Report{report(commitstatus.Success, "none", accepted), report(commitstatus.Pending, "1 to leave", attempt(2), since(1000))},
-			commitstatus.Success, "nobody", 100,
+			commitstatus.Success, "none", 100,
 			[]commitstatus.Report{report(commitstatus.Success, "none", accepted)},
 		},
 		"ShutAgainUntold": {
 			"The forge has yet to hear the verdict, once.",
 			[]commitstatus.Report{report(commitstatus.Success, "none", waiting), report(commitstatus.Pending, "1 to leave", attempt(2))},
-			commitstatus.Success, "nobody", 100,
+			commitstatus.Success, "none", 100,
 			[]commitstatus.Report{report(commitstatus.Success, "none", waiting)},
+		},
+		"SecondFailure": {
+			"A verdict for another reason is told, also when nobody heard of what was between.",
+			[]commitstatus.Report{report(commitstatus.Failure, "halted in canary", accepted), report(commitstatus.Pending, "5/9", attempt(2), since(1000))},
+			commitstatus.Failure, "halted in everyone", 60,
+			[]commitstatus.Report{report(commitstatus.Failure, "halted in canary", accepted), report(commitstatus.Failure, "halted in everyone", attempt(2), since(1000), progress(60))},
 		},
 		"ShutOtherwise": {
 			"Another verdict is told, also when nobody heard of what was between.",

@@ -93,7 +93,7 @@ func (r Report) Undelivered() bool {
 
 // Reopens tells whether the report says that the context is open again after a verdict,
 // which the forge has not heard yet. That is paced like progress, and nothing is told at
-// all if the context closes again as it was before.
+// all if the context closes again in the words of before.
 func (r Report) Reopens() bool {
 	return r.State == Pending && r.AcceptedState == "" && r.Attempt > 1
 }
