@@ -42,16 +42,21 @@ func Want(reports []Report, status Status, progress int) []Report {
 	return out
 }
 
-// saidBefore tells whether the forge has heard the status, or will hear it, as the verdict
-// of the attempt before the one at i.
+// saidBefore tells whether the status is the verdict of the attempt before the one at i.
 func saidBefore(reports []Report, i int, status Status) bool {
+	before := verdictBefore(reports, i)
+	return before != nil && before.State == status.State && before.Description == status.Description
+}
+
+// verdictBefore returns the attempt before the one at i if the forge has heard its verdict,
+// or will hear it; else nil.
+func verdictBefore(reports []Report, i int) *Report {
 	group := attempts(reports, reports[i].SHA, reports[i].Context)
 	n := slices.Index(group, i)
-	if n < 1 {
-		return false
+	if n < 1 || reports[group[n-1]].Stopped {
+		return nil
 	}
-	before := reports[group[n-1]]
-	return !before.Stopped && before.State == status.State && before.Description == status.Description
+	return &reports[group[n-1]]
 }
 
 // newReport returns the first report of an attempt.
@@ -78,21 +83,26 @@ func percent(progress int) int {
 // bad either, so Failure would blame its author. A commit that took nobody's place
 // (both the same) changes nothing.
 func Supersede(reports []Report, oldSHA, newSHA string) []Report {
-	out := slices.Clone(reports)
 	if oldSHA == newSHA {
-		return out
+		return slices.Clone(reports)
 	}
+	return End(reports, oldSHA, Error, "superseded by "+abbreviate(newSHA))
+}
+
+// End gives every context of a commit that has no verdict this one. A context that is open
+// again, and of which nobody was told so, has the verdict it had.
+func End(reports []Report, sha string, state State, description string) []Report {
+	out := slices.Clone(reports)
 	for _, r := range reports {
-		if r.SHA != oldSHA || r.State.Terminal() {
+		if r.SHA != sha || r.State.Terminal() {
 			continue
 		}
-		out = Want(out, Status{
-			SHA:         r.SHA,
-			Context:     r.Context,
-			State:       Error,
-			Description: "superseded by " + abbreviate(newSHA),
-			TargetURL:   r.TargetURL,
-		}, r.Progress)
+		i := latest(out, sha, r.Context)
+		if out[i].Reopens() && out[i].ClaimedAt == 0 && verdictBefore(out, i) != nil {
+			out = slices.Delete(out, i, i+1)
+			continue
+		}
+		out = Want(out, Status{SHA: sha, Context: r.Context, State: state, Description: description, TargetURL: r.TargetURL}, r.Progress)
 	}
 	return out
 }

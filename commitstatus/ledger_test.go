@@ -177,6 +177,39 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
+func TestEnd(t *testing.T) {
+	told := report(commitstatus.Success, "5/5", accepted)
+	for name, tc := range map[string]struct {
+		reason        string
+		reports, want []commitstatus.Report
+	}{
+		"Judged": {"A verdict stands.", []commitstatus.Report{told}, []commitstatus.Report{told}},
+		"OpenInSilence": {
+			"A verdict stands also where it was about to be opened again: green does not turn red for that.",
+			[]commitstatus.Report{told, report(commitstatus.Pending, "1 to leave", attempt(2), since(1000))},
+			[]commitstatus.Report{told},
+		},
+		"OpenAgain": {
+			"What the forge was told to wait for ends.",
+			[]commitstatus.Report{report(commitstatus.Pending, "1 to leave", attempt(2), accepted)},
+			[]commitstatus.Report{report(commitstatus.Error, "ended", attempt(2), accepted, func(r *commitstatus.Report) {
+				r.AcceptedState, r.AcceptedDescription, r.ProgressPosts = commitstatus.Pending, "1 to leave (attempt 2)", 1
+			})},
+		},
+		"AfterARefusal": {
+			"The verdict before was never heard of, and is not in the way.",
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", func(r *commitstatus.Report) { r.Stopped = true }), report(commitstatus.Pending, "retry", attempt(2))},
+			[]commitstatus.Report{report(commitstatus.Failure, "eu-1", func(r *commitstatus.Report) { r.Stopped = true }), report(commitstatus.Error, "ended", attempt(2))},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, commitstatus.End(tc.reports, testSHA, commitstatus.Error, "ended")); diff != "" {
+				t.Errorf("%s -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestPrune(t *testing.T) {
 	stopped := func(r *commitstatus.Report) { r.Stopped = true }
 	cases := map[string]struct {

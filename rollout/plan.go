@@ -44,6 +44,10 @@ type Plan struct {
 	// Succeeded: the target earned success with this plan. The caller writes
 	// succeeded-at and makes the target the stable revision.
 	Succeeded bool
+	// Halted: the target ended Succeeded before, and now a stage has no budget left: who
+	// comes later, or has another configuration now, is not moved. The commit keeps its
+	// verdict; the rollout does not go on by itself.
+	Halted bool
 	// Overdue names, in words, the clusters whose removal takes too long; "" for none.
 	Overdue string
 	// Guard says in words what holds a removal back (DeletionGuard); "" when nothing does.
@@ -86,6 +90,9 @@ const (
 	// Unreachable: its turn came, or will, while it is not available; it is counted
 	// as parked, blocks nothing and is admitted on return.
 	Unreachable State = "Unreachable"
+	// HeldBack: as Unreachable, of a cluster that is there and cannot be given anything,
+	// such as one whose configuration is missing.
+	HeldBack State = "HeldBack"
 	// Admitted: reserved in the ledger, its works not at the revision yet.
 	Admitted State = "Admitted"
 	// Progressing: its works are at the revision, not verified yet.

@@ -52,7 +52,7 @@ func (p *planner) report(groupErr error) Plan {
 	}
 	v := p.judge(plan.Counts)
 	plan.Overdue = p.overdueText()
-	plan.Phase, plan.Message, plan.Outcome = v.phase, v.message, v.outcome
+	plan.Phase, plan.Message, plan.Outcome, plan.Halted = v.phase, v.message, v.outcome, v.halted
 	if plan.Overdue != "" {
 		plan.Message += ", " + plan.Overdue
 	}
@@ -67,13 +67,21 @@ func (p *planner) report(groupErr error) Plan {
 	return plan
 }
 
+// shown is the state as it is told: one that is held back was not lost.
+func (u *unit) shown() State {
+	if u.state == Unreachable && u.c.Away != "" {
+		return HeldBack
+	}
+	return u.state
+}
+
 // clusterPlans tells of every cluster, by name.
 func (p *planner) clusterPlans() []ClusterPlan {
 	plans := make([]ClusterPlan, len(p.units))
 	for i := range p.units {
 		u := &p.units[i]
 		cp := ClusterPlan{
-			Name: u.c.Name, Stage: u.step.title(), State: u.state, Reason: u.reason,
+			Name: u.c.Name, Stage: u.step.title(), State: u.shown(), Reason: u.reason,
 			Revision: u.c.Running, SoakingUntil: u.until, SelectedBy: p.selectedBy(u),
 		}
 		if u.entry != nil && !u.leaving {

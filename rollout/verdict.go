@@ -14,11 +14,13 @@ type verdict struct {
 	outcome Outcome
 	// complete: every step of every track is.
 	complete bool
+	// halted: it ended Succeeded, and what came after is stopped by a breach.
+	halted bool
 }
 
 // judge reads the tallies. A breach makes it Failed at once, also while others are
 // still in flight; a rollout that ended Succeeded stays so while joiners and
-// returners of the same target catch up.
+// returners of the same target catch up, halted if a breach keeps them from it.
 func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	if p.spec.Removal != nil {
 		return p.judgeRemoval()
@@ -31,7 +33,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	t, i := p.firstBreach()
 	switch {
 	case before:
-		v.phase, v.message = v1alpha1.PhaseSucceeded, p.caughtUpText(counts)
+		v.phase, v.message, v.halted = v1alpha1.PhaseSucceeded, p.caughtUpText(counts), t != nil
 	case t != nil:
 		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts.Waiting)
 	case v.complete:

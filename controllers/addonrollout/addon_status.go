@@ -40,8 +40,9 @@ type move struct {
 	state moveState
 	// waits says that the cluster is to be moved on and it is not its turn.
 	waits bool
-	// refused says that the agent could not apply the works.
-	refused bool
+	// refused says that the cluster's own agent could not apply its works, hostingRefused
+	// that the hosting cluster's could not.
+	refused, hostingRefused bool
 	// reverting says that the revision had succeeded here before.
 	reverting bool
 	// adopted says that OCM's addon-manager had deployed it.
@@ -92,7 +93,7 @@ func nextStatus(current *addonv1alpha1.ManagedClusterAddOn, m move, now metav1.T
 	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: m.mode}
 
 	m.hosting.stale(&next.Conditions)
-	for _, c := range append(addOnConditions(current, m, fresh, settled), m.hosting.conditions()...) {
+	for _, c := range append(addOnConditions(current, m, fresh, settled), m.hosting.conditions(manifestsCondition(m.rendered, m.hostingRefused))...) {
 		c.LastTransitionTime = now
 		meta.SetStatusCondition(&next.Conditions, c)
 	}

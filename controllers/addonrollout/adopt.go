@@ -43,7 +43,8 @@ func (d *round) adopt(ctx context.Context, m *member, p *rollout.ClusterPlan, ad
 	}
 	mv := d.moveOf(m, p, held, rendered)
 	mv.supported, mv.entry = renderer.Supported(), registered
-	mv.state, mv.adopted, mv.refused = moveDone, true, refused(m.works)
+	mv.state, mv.adopted = moveDone, true
+	mv.refused, mv.hostingRefused = m.worksRefused(d.o.rollout.Name)
 	mv.available = d.o.prober.Available(m.report(d.o.rollout.Name))
 	written, err := d.writeStatus(ctx, held, mv)
 	if err == nil && written == addOn {

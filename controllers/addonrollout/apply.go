@@ -321,7 +321,9 @@ func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.M
 		hosting:           m.hosting,
 	}
 	current := m.health.Digest == rendered.Digest
-	mv.refused = current && refused(m.works)
+	if current {
+		mv.refused, mv.hostingRefused = m.worksRefused(d.o.rollout.Name)
+	}
 	switch {
 	case p.State == rollout.Failed || p.State == rollout.TimedOut:
 		mv.state = moveFailed

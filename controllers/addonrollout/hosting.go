@@ -80,15 +80,14 @@ func (h hosting) condition() *metav1.Condition {
 }
 
 // conditions are what hosted mode adds to a ManagedClusterAddOn that is being moved.
-func (h hosting) conditions() []metav1.Condition {
+// applied is what the hosting cluster's agent says of the works there.
+func (h hosting) conditions(applied metav1.Condition) []metav1.Condition {
 	validity := h.condition()
 	if validity == nil {
 		return nil
 	}
-	return []metav1.Condition{*validity, {
-		Type: addonv1alpha1.ManagedClusterAddOnHostingManifestApplied, Status: metav1.ConditionTrue,
-		Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",
-	}}
+	applied.Type = addonv1alpha1.ManagedClusterAddOnHostingManifestApplied
+	return []metav1.Condition{*validity, applied}
 }
 
 // stale removes, in the default mode, the conditions that only hosted mode has; a

@@ -54,15 +54,25 @@ func manifestsCondition(rendered render.Rendered, refused bool) metav1.Condition
 	return c
 }
 
-// refused reports whether the agent could not apply a work as it is now.
-func refused(works []*workv1.ManifestWork) bool {
-	for _, w := range works {
-		c := meta.FindStatusCondition(w.Status.Conditions, workv1.WorkApplied)
-		if c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == w.Generation {
-			return true
+// worksRefused reports whether an agent could not apply works of the add-on as they are
+// now: the cluster's own, and the hosting cluster's.
+func (m *member) worksRefused(addOn string) (own, hosting bool) {
+	for _, w := range m.works {
+		switch {
+		case !refused(w):
+		case render.IsHostingWork(w, addOn):
+			hosting = true
+		default:
+			own = true
 		}
 	}
-	return false
+	return own, hosting
+}
+
+// refused reports whether the agent could not apply a work as it is now.
+func refused(w *workv1.ManifestWork) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, workv1.WorkApplied)
+	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == w.Generation
 }
 
 // unapplied reports whether the add-on says that its works could not be written. Then

@@ -65,15 +65,18 @@ func (c content) upToDate(m *member) bool {
 }
 
 // waitsFor is what a plan that could be made waits for besides the turn of its clusters:
-// a revision that is missing, a guard.
+// a revision that is missing, a guard, somebody who looks after what failed after the
+// success.
 func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) verdict {
+	v := verdict{}
 	switch {
-	case in.TargetMissing == "" && plan.Guard == "":
-		return verdict{}
-	case in.TargetMissing == "":
+	case in.TargetMissing != "":
+		v = verdict{waiting: v1alpha1.RevisionMissingReason, message: missingMessage(ro, in, plan)}
+	case plan.Halted:
+		v = verdict{stalled: v1alpha1.RolloutFailedReason, message: plan.Message}
+	case plan.Guard != "":
 		return verdict{waiting: v1alpha1.DeletionGuardReason, message: guardMessage(plan)}
 	}
-	v := verdict{waiting: v1alpha1.RevisionMissingReason, message: missingMessage(ro, in, plan)}
 	if plan.Guard != "" {
 		v.message += "; " + guardMessage(plan)
 	}

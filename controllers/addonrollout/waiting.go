@@ -14,7 +14,7 @@ import (
 // something there, and it is not its turn (OCM behaviour, row 29). Beside OCM's
 // addon-manager waiting clusters are not written at all (Cost-1).
 func (r *Reconciler) waits(p *rollout.ClusterPlan) bool {
-	return r.replacing() && (p.State == rollout.Waiting || p.State == rollout.Unreachable)
+	return r.replacing() && (p.State == rollout.Waiting || p.State == rollout.Unreachable || p.State == rollout.HeldBack)
 }
 
 // configuredCondition says whether the cluster has what it is to have, in OCM's words

@@ -63,11 +63,9 @@ func (l *Ledger) Owes() bool {
 	return false
 }
 
-// End gives every context of a commit that has no verdict yet this one.
+// End gives every context of a commit that has no verdict this one.
 func (l *Ledger) End(sha string, state commitstatus.State, description string) {
-	for _, context := range l.Open(sha) {
-		l.Want(commitstatus.Status{SHA: sha, Context: context, State: state, Description: description}, 0)
-	}
+	l.reports = commitstatus.End(l.reports, sha, state, description)
 }
 
 // Open returns the contexts of a commit that have no verdict yet.

@@ -361,7 +361,7 @@ func kindOf(c rollout.ClusterPlan) string {
 		return fateFailed
 	case c.State == rollout.Succeeded:
 		return "done"
-	case c.State == rollout.Unreachable:
+	case c.State == rollout.Unreachable || c.State == rollout.HeldBack:
 		return "away"
 	}
 	return map[rollout.State]string{
