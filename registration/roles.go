@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -131,6 +132,21 @@ func grantsEverything(rule rbacv1.PolicyRule) bool {
 	if slices.ContainsFunc(rule.Verbs, func(v string) bool { return v == "escalate" || v == "bind" || v == "impersonate" }) {
 		return true
 	}
-	all := func(words []string) bool { return slices.Contains(words, rbacv1.ResourceAll) }
-	return all(rule.Verbs) && all(rule.APIGroups) && all(rule.Resources)
+	if !slices.Contains(rule.Verbs, rbacv1.VerbAll) {
+		return false
+	}
+	// Every verb holds those three where the resource knows them.
+	return covers(rule, rbacv1.GroupName, "roles", "clusterroles") ||
+		covers(rule, "", "users", "groups", "serviceaccounts") ||
+		covers(rule, authenticationv1.GroupName, "userextras", "uids")
+}
+
+// covers reports whether a rule is about one of the resources of an API group, or about
+// subresources of it, as keys of userextras are.
+func covers(rule rbacv1.PolicyRule, group string, resources ...string) bool {
+	return slices.ContainsFunc(rule.APIGroups, func(g string) bool { return g == group || g == rbacv1.APIGroupAll }) &&
+		slices.ContainsFunc(rule.Resources, func(r string) bool {
+			resource, _, _ := strings.Cut(r, "/")
+			return r == rbacv1.ResourceAll || slices.Contains(resources, resource)
+		})
 }

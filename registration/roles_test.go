@@ -39,6 +39,13 @@ func TestT13Roles(t *testing.T) {
 		"Everything":      {"cluster-admin under another name", RolePolicy{}, cluster("all"), allowed, rule("*", "*", "*"), ErrRoleForbidden},
 		"AllOfOneGroup":   {reason: "much, but an admin's to say", role: cluster("all"), labels: allowed, rules: rule("*", "apps", "*")},
 		"Escalate":        {"who escalates has everything", RolePolicy{}, cluster("x"), allowed, rule("escalate", "rbac.authorization.k8s.io", "roles"), ErrRoleForbidden},
+		"EveryVerb":       {"which holds escalate and bind", RolePolicy{}, cluster("x"), allowed, rule("*", "rbac.authorization.k8s.io", "roles"), ErrRoleForbidden},
+		"EveryVerbOfAll":  {"in whatever group", RolePolicy{}, cluster("x"), allowed, rule("*", "*", "clusterroles"), ErrRoleForbidden},
+		"EveryVerbOnUser": {"which holds impersonate", RolePolicy{}, cluster("x"), allowed, rule("*", "", "serviceaccounts"), ErrRoleForbidden},
+		"EveryExtra":      {"of a user, as well", RolePolicy{}, cluster("x"), allowed, rule("*", "authentication.k8s.io", "userextras/scopes"), ErrRoleForbidden},
+		"EveryCoreObject": {"all of the core group holds accounts", RolePolicy{}, cluster("x"), allowed, rule("*", "", "*"), ErrRoleForbidden},
+		"EveryVerbOfOne":  {reason: "a ConfigMap makes nobody anybody", role: cluster("x"), labels: allowed, rules: rule("*", "", "configmaps")},
+		"Bindings":        {reason: "a binding without the verb bind gives what its writer has", role: cluster("x"), labels: allowed, rules: rule("*", "rbac.authorization.k8s.io", "rolebindings")},
 		"Impersonate":     {"who is anybody has everything", RolePolicy{}, cluster("x"), allowed, rule("impersonate", "", "users"), ErrRoleForbidden},
 	}
 	for name, tc := range cases {

@@ -35,6 +35,7 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 	}
 	sha := commitOf(t.next.Target.Commit)
 	if old := t.before.Target; old != nil && commitOf(old.Commit) != sha {
+		passOnRemovals(l, o, commitOf(old.Commit), sha)
 		l.SupersedeOne(commitOf(old.Commit), sha)
 	}
 	if requested(ro) {
@@ -53,6 +54,19 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 	}
 	l.Prune(sha)
 	return l
+}
+
+// passOnRemovals ends, on a commit that was overtaken, what it was told of clusters that
+// wait to be removed: they go on waiting, which is told of the new one, and the old one is
+// none the worse for it.
+func passOnRemovals(l *forge.Ledger, o *observation, oldSHA, newSHA string) {
+	context := contextName(o, rollout.RemovalContext)
+	if !slices.Contains(l.Open(oldSHA), context) {
+		return
+	}
+	s := rollout.RemovalOver()
+	s.Description = "told of " + newSHA[:min(len(newSHA), 10)] + " from now on"
+	l.Want(statusOf(o, oldSHA, context, s), s.Percent)
 }
 
 // statusOf is a summary as a forge shows it.

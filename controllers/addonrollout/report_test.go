@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // told is state and text of a context below the add-on's, as the ledger wants it.
@@ -61,5 +63,23 @@ func TestDroppedStageEndsWithTheAddOn(t *testing.T) {
 	}
 	if got := s.told("fleet"); !strings.HasPrefix(got, "success: ") {
 		t.Errorf("and so has the new stage, got %q", got)
+	}
+}
+
+// TestRemovalsArePassedOn: a commit that was overtaken is none the worse for clusters
+// that go on waiting to be removed.
+func TestRemovalsArePassedOn(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "fleet"}}
+	o := &observation{rollout: s.rollout(), source: source}
+	const overtaken, by = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
+	ledger := s.reconciler.Desk.Open(ledgerKey(client.ObjectKeyFromObject(o.rollout)), []v1alpha1.CommitReport{{
+		SHA: overtaken, Context: contextName(o, rollout.RemovalContext), Attempt: 1, State: "pending", Description: "3 clusters to leave",
+	}})
+	passOnRemovals(ledger, o, overtaken, by)
+	ledger.SupersedeOne(overtaken, by)
+	if got := ledger.Reports()[0]; got.State != commitstatus.Success || got.Description != "told of 2222222222 from now on" {
+		t.Errorf("got %s: %s", got.State, got.Description)
 	}
 }

@@ -173,6 +173,18 @@ var _ = Describe("A commit", func() {
 		Expect(rollout.Spec.Removal).To(BeNil())
 	})
 
+	It("that is refused for another reason, because the source was changed, is told so", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Path = "nowhere" })
+		sha := w.commit("add hello", addOnFiles())
+		w.passes()
+		Expect(w.delivered(sha, "failure").Description).To(Equal("spec.path: nowhere does not exist"))
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Path = "elsewhere" })
+		w.passes()
+		w.passes()
+		Eventually(func() string { return w.delivered(sha, "failure").Description }, time.Minute).
+			Should(Equal("spec.path: elsewhere does not exist (attempt 2)"))
+	})
+
 	It("that admission refuses changes nothing", func() {
 		w := newWorld()
 		refuseAddOnTemplates(w)

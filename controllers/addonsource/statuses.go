@@ -29,6 +29,10 @@ func (p *pass) tell(ledger *forge.Ledger, h *halt) {
 	case h == nil:
 		p.tellApplied(ledger)
 	case h.kind == refused:
+		if judged && p.before.Status.LastAttemptedSpec != refusedUnder(p.spec) {
+			// A verdict and its words stand; this one is on another source.
+			p.want(ledger, commitstatus.Pending, "judged again, the source was changed")
+		}
 		p.want(ledger, commitstatus.Failure, refusalText(h))
 	case judged:
 	case h.kind == stalled:
