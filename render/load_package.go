@@ -36,9 +36,11 @@ type declaredPackage struct {
 // normalisePackage checks the fields of an AddOnPackage, for which the hub has no schema.
 func normalisePackage(object map[string]any) []flaw {
 	flaws := strictTopLevel(object, reflect.TypeFor[declaredPackage]())
-	values := valueAt(object, specKey, "values") // a null among the values says something
+	spec, _ := object[specKey].(map[string]any)
+	values := spec["values"] // a null among them says something
+	delete(spec, "values")
 	dropNulls(object)
-	if spec, isObject := object[specKey].(map[string]any); isObject && values != nil {
+	if values != nil {
 		spec["values"] = values
 	}
 	return flaws

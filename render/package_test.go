@@ -184,6 +184,34 @@ func TestPackageRenders(t *testing.T) {
 	}
 }
 
+// TestPackageNullRemovesTheChartsValue: a null is a value of Helm's, in the package as in
+// a file, and also in content that was stored.
+func TestPackageNullRemovesTheChartsValue(t *testing.T) {
+	commit := packagedHello()
+	commit[packageFile] = strings.Replace(commit[packageFile], "values: {logLevel: 4}", "values: {logLevel: 4, agent: {image: null}, extra: null}", 1)
+	commit["hello/chart/values.yaml"] += "extra: from the chart\n"
+	commit["hello/chart/templates/settings.yaml"] = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: hello-settings}
+data: {image: {{ .Values.agent.image | default "none" | quote }}, extra: {{ .Values.extra | default "none" | quote }}}
+`
+	content := loadPackaged(t, commit).Content
+	body, err := content.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := Decode(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]Content{"declared": content, "stored": stored} {
+		values := at(packagedObjects(t, c, Cluster{Name: "cluster1"})[1].Object, "data")
+		if diff := cmp.Diff(map[string]any{"image": "none", "extra": "none"}, values); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestPackageSharesRenderings counts on the renderings being one and the same.
 func TestPackageSharesRenderings(t *testing.T) {
 	const deployment = "hello/chart/templates/deployment.yaml"
