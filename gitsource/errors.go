@@ -8,6 +8,8 @@ var (
 	ErrInvalidURL = errors.New("invalid URL")
 	// ErrInvalidCredentials: the Secret's keys cannot be used; the user must change them.
 	ErrInvalidCredentials = errors.New("invalid credentials")
+	// ErrInvalidReference: the reference can never name anything; the user must change it.
+	ErrInvalidReference = errors.New("invalid reference")
 	// ErrRefNotFound: the reference names nothing in the repository. It may appear later.
 	ErrRefNotFound = errors.New("reference not found")
 	// ErrAuthentication: the server wants other credentials, or any at all.

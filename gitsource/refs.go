@@ -32,13 +32,13 @@ func checkReference(r v1alpha1.GitReference) error {
 	switch {
 	case r.Commit != "" && !commitPattern.MatchString(r.Commit):
 		return fmt.Errorf("%w: ref.commit %q is no full sha; want 40 lower-case hexadecimal digits",
-			ErrRefNotFound, printable(r.Commit))
+			ErrInvalidReference, printable(r.Commit))
 	case r.Commit == "" && r.Name != "" && !strings.HasPrefix(r.Name, "refs/"):
 		return fmt.Errorf("%w: ref.name %q is no full name; want one such as %s%s",
-			ErrRefNotFound, printable(r.Name), branchPrefix, printable(r.Name))
+			ErrInvalidReference, printable(r.Name), branchPrefix, printable(r.Name))
 	case r.Commit == "" && r.Name == "" && r.SemVer != "":
 		if _, err := semver.NewConstraint(r.SemVer); err != nil {
-			return fmt.Errorf("%w: ref.semver %q is no range: %w", ErrRefNotFound, printable(r.SemVer), err)
+			return fmt.Errorf("%w: ref.semver %q is no range: %w", ErrInvalidReference, printable(r.SemVer), err)
 		}
 	}
 	return nil

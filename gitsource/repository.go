@@ -43,7 +43,7 @@ type Repository struct {
 }
 
 // Open checks the options; it does not connect. The error is ErrInvalidURL,
-// ErrInvalidCredentials or ErrRefNotFound (for a reference that can name nothing).
+// ErrInvalidCredentials or ErrInvalidReference.
 func Open(o Options) (*Repository, error) {
 	endpoint, err := parseURL(o.URL)
 	if err != nil {

@@ -127,8 +127,8 @@ func TestResolveErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(Options{URL: h.URL(), Reference: c.ref})
-			if !errors.Is(err, ErrRefNotFound) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want a reference not found with %q", err, c.want)
+			if !errors.Is(err, ErrInvalidReference) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an invalid reference with %q", err, c.want)
 			}
 		})
 	}

@@ -69,6 +69,23 @@ type InvalidError struct {
 	Findings []Finding
 }
 
+// Brief is the first finding, with what is wrong before where: for texts that are cut.
+func (e *InvalidError) Brief() string {
+	if len(e.Findings) == 0 {
+		return e.Error()
+	}
+	at := e.Findings[0]
+	what := at.Message
+	at.Message, at.Hint = "", ""
+	if place := strings.TrimSuffix(at.String(), ": "); place != "" {
+		what += " (" + place + ")"
+	}
+	if more := len(e.Findings) - 1; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	return what
+}
+
 // shownFindings is how many findings an InvalidError spells out.
 const shownFindings = 3
 

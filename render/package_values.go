@@ -63,6 +63,13 @@ func (b *builder) agentValues() map[string]any {
 				Reason: ReasonInvalidVariable, Message: err.Error(),
 			})
 		}
+		if slices.Contains(builtInNames(b.template.registers), at[0]) {
+			b.found.add(Finding{
+				Config: b.agent.origin, Field: fmt.Sprintf("spec.customizedVariables[%d].name", i),
+				Reason: ReasonReservedVariable, Message: fmt.Sprintf("value %q is built in", at[0]), Hint: "choose another name",
+			})
+			continue
+		}
 		setValue(values, at, typed)
 	}
 	for _, name := range b.taken() {

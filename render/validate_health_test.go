@@ -3,6 +3,7 @@ package render
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,6 +69,20 @@ func TestPackageValuesDoNotOverrideBuiltInOnes(t *testing.T) {
 				t.Errorf("got %v, want %v", problems, c.want)
 			}
 		})
+	}
+}
+
+// TestCustomisedVariableNamedAsABuiltInValue: it would be replaced on every cluster, as in
+// a template.
+func TestCustomisedVariableNamedAsABuiltInValue(t *testing.T) {
+	for from, want := range map[string]string{"greeting": "", "clusterName": `spec.customizedVariables[1].name: value "clusterName" is built in; choose another name`} {
+		_, problems := Load(packagedHello().edited(t, configFile, "name: greeting", "name: "+from).packageObjects(t), nil, LoadOptions{})
+		switch {
+		case want == "" && len(problems) > 0:
+			t.Errorf("%s: %v", from, problems)
+		case want != "" && (len(problems) != 1 || !strings.Contains(problems[0].String(), want)):
+			t.Errorf("%s: got %v, want %s", from, problems, want)
+		}
 	}
 }
 

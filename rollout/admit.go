@@ -27,7 +27,7 @@ func (p *planner) admit() {
 		for i, s := range t.steps {
 			p.admitStep(t, i, blocked)
 			if blocked == "" && !t.complete(i) {
-				blocked = "waits for " + s.name + " to complete"
+				blocked = orElse(t.halted(i), "waits for "+s.name+" to complete")
 			}
 		}
 	}

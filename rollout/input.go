@@ -164,7 +164,8 @@ type Cluster struct {
 	// Health of what its works ask for now.
 	Health Health
 	// Blocked says in words why its works cannot be written at all, such as a hosting
-	// cluster that does not exist; "" when they can. Admitted, it counts as failed.
+	// cluster that does not exist, or a variable of the target's that it has no value for;
+	// "" when they can. Admitted, it counts as failed.
 	Blocked string
 	// Awaits says in words what must pass before its works can be written, by itself; ""
 	// for nothing.

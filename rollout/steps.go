@@ -97,7 +97,7 @@ func (u *unit) addTo(t *tally) {
 		}
 	case Waiting:
 		t.waiting++
-	case Unstaged, Removing, Ignored, Gone:
+	case Unstaged, Removing, Ignored, Gone, HeldBack:
 		// Never the state of a member of a step.
 	}
 }

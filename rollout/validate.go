@@ -194,6 +194,7 @@ func (f *findings) strategy(field string, s v1alpha1.RolloutStrategy) {
 		{"rollingUpdateWithPlacement", []v1alpha1.StrategyType{v1alpha1.StrategyRollingUpdateWithPlacement}, s.RollingUpdateWithPlacement != nil},
 	}
 	known := s.Type == ""
+	var beside []string
 	for _, b := range blocks {
 		for _, t := range b.types {
 			if t == s.Type {
@@ -201,10 +202,14 @@ func (f *findings) strategy(field string, s v1alpha1.RolloutStrategy) {
 			}
 		}
 		if b.set {
-			f.wrongBlock(field, b.name, s.Type)
+			beside = append(beside, b.name)
 		}
 	}
-	if !known {
+	if known {
+		for _, name := range beside {
+			f.wrongBlock(field, name, s.Type)
+		}
+	} else {
 		f.add(field+".type", fmt.Sprintf("unknown type %q", s.Type),
 			"All, UpdateAll, Progressive, ProgressivePerGroup or RollingUpdateWithPlacement")
 	}
@@ -227,9 +232,11 @@ func (f *findings) blocks(field string, s v1alpha1.RolloutStrategy) {
 	if p := s.Progressive; p != nil {
 		f.pace(field+".progressive", p.RolloutConfig)
 		f.concurrency(field+".progressive.maxConcurrency", p.MaxConcurrency)
+		f.mandatory(field+".progressive", p.MandatoryDecisionGroups)
 	}
 	if p := s.ProgressivePerGroup; p != nil {
 		f.pace(field+".progressivePerGroup", p.RolloutConfig)
+		f.mandatory(field+".progressivePerGroup", p.MandatoryDecisionGroups)
 	}
 	switch ru := s.RollingUpdateWithPlacement; {
 	case ru != nil:
@@ -257,6 +264,17 @@ func (f *findings) all(field string, c clusterv1alpha1.RolloutConfig) {
 		f.add(field+".maxFailures", "strategy All has no failure budget: every cluster is moved at once", hintAll)
 	}
 	f.deadline(field+".progressDeadline", c.ProgressDeadline)
+}
+
+// mandatory groups are looked up in the placement's decisions; an index below 0 is in
+// none there could ever be.
+func (f *findings) mandatory(field string, groups clusterv1alpha1.MandatoryDecisionGroups) {
+	for i, g := range groups.MandatoryDecisionGroups {
+		if g.GroupName == "" && g.GroupIndex < 0 {
+			f.add(fmt.Sprintf("%s.mandatoryDecisionGroups[%d].groupIndex", field, i), fmt.Sprintf("%d: must be at least 0", g.GroupIndex),
+				"the first decision group has index 0")
+		}
+	}
 }
 
 func (f *findings) pace(field string, c clusterv1alpha1.RolloutConfig) {

@@ -67,6 +67,12 @@ func TestValidate(t *testing.T) {
 			"it would mean everybody in OCM", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("0%")}),
 			[]string{"strategy.progressive.maxConcurrency" + invalid},
 		},
+		"row 14, -1": {
+			"no placement has such a group", progressive(clusterv1alpha1.RolloutProgressive{MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{
+				MandatoryDecisionGroups: []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary"}, {GroupIndex: -1}},
+			}}),
+			[]string{"strategy.progressive.mandatoryDecisionGroups[1].groupIndex" + invalid},
+		},
 		"row 9, 101%": {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = text("101%") }), []string{"stages[1].maxConcurrency" + invalid}},
 		"row 9, 5.5%": {"", stage(func(s *v1alpha1.Stage) { s.MaxFailures = text("5.5%") }), []string{"stages[1].maxFailures" + invalid}},
 		"row 9, ten":  {"", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("ten")}), []string{"strategy.progressive.maxConcurrency" + invalid}},

@@ -17,6 +17,8 @@ const (
 	FetchFailedReason = "FetchFailed"
 	// InvalidURLReason: spec.url cannot be used; the user must change it.
 	InvalidURLReason = "InvalidURL"
+	// InvalidReferenceReason: spec.ref can never name anything; the user must change it.
+	InvalidReferenceReason = "InvalidReference"
 	// InvalidCredentialsReason: the Secret of spec.secretRef is missing a key or malformed.
 	InvalidCredentialsReason = "InvalidCredentials"
 	// RefNotFoundReason: spec.ref matches nothing in the repository.

@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -91,10 +92,7 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.cluster)
 	}
 	if m.hindered == nil && target.renderer != nil {
-		if err := target.renderer.Refuses(m.renderInput()); err != nil {
-			m.refused = &hindrance{message: err.Error()}
-			c.Reachable, c.Away = false, m.refused.message
-		}
+		m.judge(&c, target, stable)
 	}
 	if m.hindered != nil {
 		c.Reachable, c.Away = false, m.hindered.message
@@ -102,6 +100,28 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 	}
 	r.compare(&c, ro, m, target, stable)
 	return c
+}
+
+// judge says what it means that the target cannot be rendered for a member. Where what it
+// has can be, the commit asks for something that the cluster does not have: that is a
+// failure of the commit, found at the cluster's turn, and its budget says what follows.
+// Where neither can, no commit caused it: the cluster is held back, and in nobody's way.
+func (m *member) judge(c *rollout.Cluster, target, stable content) {
+	in := m.renderInput()
+	err := target.renderer.Refuses(in)
+	if err == nil {
+		return
+	}
+	m.refused = &hindrance{message: err.Error()}
+	why := err.Error()
+	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
+		why = invalid.Brief()
+	}
+	if stable.renderer != nil && stable.digest != target.digest && stable.renderer.Refuses(in) == nil {
+		c.Blocked = why
+		return
+	}
+	c.Reachable, c.Away = false, why
 }
 
 // awaits says which work of the member must be gone before its successor can be written.

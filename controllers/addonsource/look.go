@@ -89,6 +89,8 @@ func (p *pass) unread(ctx context.Context, err error) *halt {
 	switch {
 	case errors.Is(err, gitsource.ErrInvalidURL):
 		return stall(v1alpha1.InvalidURLReason, "%s", err)
+	case errors.Is(err, gitsource.ErrInvalidReference):
+		return stall(v1alpha1.InvalidReferenceReason, "%s", err)
 	case errors.Is(err, gitsource.ErrRefNotFound):
 		reason = v1alpha1.RefNotFoundReason
 	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication):
