@@ -120,6 +120,7 @@ func badManifests(t *testing.T) []badInput {
 		manifest("row_37_no_manifests", list, "      manifests: []\n", at, "is empty"),
 		manifest("row_37_no_workload", "    workload:\n"+list, "    deleteOption: {}\n", at, "is empty"),
 		manifest("row_38_name", "name: hello-settings", "name: Hello_Settings", at+"[1].metadata.name", `"Hello_Settings" cannot be a name`),
+		manifest("row_38_name_with_a_variable", "name: hello-settings", "name: 'Hello-{{CLUSTER_NAME}}'", at+"[1].metadata.name", "cannot be a name"),
 		manifest("row_38_label_too_long", settings, "{name: hello-settings, labels: {a: "+strings.Repeat("x", 64)+"}}", at+"[1].metadata.labels", "63"),
 		manifest("row_38_annotation_is_a_number", settings, "{name: hello-settings, annotations: {example.com/level: 3}}", at+"[1].metadata.annotations[example.com/level]: must be a string; quote it"),
 		manifest("row_38_namespace_is_a_boolean", settings, "{name: hello-settings, namespace: no}", at+"[1].metadata.namespace: must be a string; quote it"),

@@ -111,7 +111,8 @@ func (b *builder) substitute() {
 	root := field.NewPath("spec", "agentSpec", "workload", "manifests")
 	for i, raw := range b.template.manifests {
 		at := root.Index(i)
-		if _, ok := raw.(map[string]any); !ok {
+		declared, ok := raw.(map[string]any)
+		if !ok {
 			b.invalid(at, "is no object")
 			continue
 		}
@@ -119,11 +120,24 @@ func (b *builder) substitute() {
 		if !ok || !checkManifest(fields, at, b.invalid) {
 			continue
 		}
+		b.checkName(at, declared, fields)
 		id := identityOf(fields)
 		k, workload := workloadKind(id.groupKind().Group, id.Kind)
 		m := manifest{at: at, fields: fields, kind: k, workload: workload, declared: id}
 		b.mark(&m)
 		b.manifests = append(b.manifests, m)
+	}
+}
+
+// checkName checks a name that variables are part of, which no check of the declared
+// manifest could. The cluster's own name can be part of any.
+func (b *builder) checkName(at *field.Path, declared, fields map[string]any) {
+	name := identityOf(fields).Name
+	if name == identityOf(declared).Name {
+		return
+	}
+	for _, f := range manifestNameFlaws("", fields, strings.ReplaceAll(name, namePlaceholder, "c")) {
+		b.invalid(at.Child(metadataKey, nameKey), f.message+"; "+f.hint)
 	}
 }
 
