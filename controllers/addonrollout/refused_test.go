@@ -14,13 +14,7 @@ import (
 )
 
 // zonedAt is contentAt with a variable that only clusters with a label have.
-func zonedAt(tag string) render.Content {
-	content := contentAt(tag)
-	workload := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any)     //nolint:forcetypeassert // contentAt made it
-	deployment := workload["manifests"].([]any)[0].(map[string]any)                                      //nolint:forcetypeassert // so
-	deployment["metadata"].(map[string]any)["labels"] = map[string]any{"zone": "{{CLUSTER_LABEL_zone}}"} //nolint:forcetypeassert // so
-	return content
-}
+func zonedAt(tag string) render.Content { return contentAt(tag + "-{{CLUSTER_LABEL_zone}}") }
 
 // zone labels a cluster.
 func (s *scene) zone(name, zone string) {
