@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -401,88 +400,4 @@ func (d *round) hinder(ctx context.Context, addOn *addonv1alpha1.ManagedClusterA
 	}
 	_, err := d.patchStatus(ctx, addOn, updated)
 	return err
-}
-
-// writeWorks creates, updates and removes works until they are what was rendered.
-func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn, p *rollout.ClusterPlan, rendered render.Rendered) (bool, error) {
-	desired, gone, err := rendered.Works(d.ownerOf(addOn, p.Revision), m.works)
-	if err != nil {
-		return false, worksFailed(failedToBuild, fmt.Errorf("cannot render works: %w", err))
-	}
-	if m.namesTaken(desired) {
-		return true, nil // they are free once what has them is gone, which wakes us
-	}
-	wrote := false
-	for _, w := range desired {
-		did, err := d.writeWork(ctx, m, p, w)
-		wrote = wrote || did
-		if err != nil {
-			return wrote, worksFailed(failedToApply, err)
-		}
-	}
-	return d.removeWorks(ctx, gone, wrote)
-}
-
-// ownerOf is whom the works of an add-on belong to.
-func (d *round) ownerOf(addOn *addonv1alpha1.ManagedClusterAddOn, revision string) render.Owner {
-	return render.Owner{
-		Name: addOn.Name, Namespace: addOn.Namespace, UID: addOn.UID,
-		Source: d.sourceName(), Revision: revision,
-	}
-}
-
-// sourceName is the namespace/name of the source, as works carry it.
-func (d *round) sourceName() string {
-	return d.o.rollout.Namespace + "/" + d.o.rollout.Spec.Target.Source
-}
-
-// writeWork creates or updates one work where it differs. One of the same content that
-// OCM or another version of AddonFlow wrote is left alone: our marks come with the next
-// content, or while the cluster is in flight, if nothing could be verified without them.
-func (d *round) writeWork(ctx context.Context, m *member, p *rollout.ClusterPlan, desired *workv1.ManifestWork) (bool, error) {
-	existing := m.work(client.ObjectKeyFromObject(desired))
-	if existing == nil {
-		return true, d.createWork(ctx, desired)
-	}
-	switch render.Compare(desired, existing) {
-	case render.Same, render.MarksOutdated:
-		return false, nil
-	case render.MarksMissing:
-		if !p.State.InFlight() {
-			return false, nil
-		}
-	case render.Different:
-	}
-	return true, d.updateWork(ctx, desired)
-}
-
-// removeWorks deletes works that hold nothing any more.
-func (d *round) removeWorks(ctx context.Context, gone []*workv1.ManifestWork, wrote bool) (bool, error) {
-	for _, w := range gone {
-		wrote = true
-		if err := d.Client.Delete(ctx, w, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}); err != nil {
-			return wrote, fmt.Errorf("cannot delete work %s: %w", w.Name, err)
-		}
-		d.works.forget(client.ObjectKeyFromObject(w))
-	}
-	return wrote, nil
-}
-
-// namesTaken reports whether a work to write has the name of one that is being deleted.
-// Nothing is written then: what a work loses must be in another one before.
-func (m *member) namesTaken(desired []*workv1.ManifestWork) bool {
-	return slices.ContainsFunc(desired, func(w *workv1.ManifestWork) bool {
-		existing := m.work(client.ObjectKeyFromObject(w))
-		return existing != nil && existing.DeletionTimestamp != nil
-	})
-}
-
-// work returns the member's work of that namespace and name, or nil.
-func (m *member) work(key client.ObjectKey) *workv1.ManifestWork {
-	for _, w := range m.works {
-		if w.Namespace == key.Namespace && w.Name == key.Name {
-			return w
-		}
-	}
-	return nil
 }
