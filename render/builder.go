@@ -130,13 +130,13 @@ func (b *builder) substitute() {
 }
 
 // checkName checks a name that variables are part of, which no check of the declared
-// manifest could. The cluster's own name can be part of any.
+// manifest could. The cluster's own name, or what stands for it, can be part of any.
 func (b *builder) checkName(at *field.Path, declared, fields map[string]any) {
 	name := identityOf(fields).Name
 	if name == identityOf(declared).Name {
 		return
 	}
-	for _, f := range manifestNameFlaws("", fields, strings.ReplaceAll(name, namePlaceholder, "c")) {
+	for _, f := range manifestNameFlaws("", fields, strings.ReplaceAll(name, b.name, "c")) {
 		b.invalid(at.Child(metadataKey, nameKey), f.message+"; "+f.hint)
 	}
 }
