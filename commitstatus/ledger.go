@@ -30,7 +30,7 @@ func Want(reports []Report, status Status, progress int) []Report {
 		next := newReport(status, progress, out[i].Attempt+1)
 		next.follow(out[i].PostedAt, out[i].ProgressPosts)
 		return append(out, next)
-	case out[i].Reopens() && out[i].ClaimedAt == 0 && saidBefore(out, i, status):
+	case out[i].reopensUntold() && saidBefore(out, i, status):
 		return slices.Delete(out, i, i+1)
 	}
 	r := &out[i]
@@ -98,7 +98,7 @@ func End(reports []Report, sha string, state State, description string) []Report
 			continue
 		}
 		i := latest(out, sha, r.Context)
-		if out[i].Reopens() && out[i].ClaimedAt == 0 && verdictBefore(out, i) != nil {
+		if out[i].reopensUntold() && verdictBefore(out, i) != nil {
 			out = slices.Delete(out, i, i+1)
 			continue
 		}

@@ -98,6 +98,10 @@ func (r Report) Reopens() bool {
 	return r.State == Pending && r.AcceptedState == "" && r.Attempt > 1
 }
 
+// reopensUntold tells whether it reopens and no process tried to say so yet: then what the
+// forge shows is still the verdict before.
+func (r Report) reopensUntold() bool { return r.Reopens() && r.ClaimedAt == 0 }
+
 // progress tells whether posting the report would be a post about progress.
 func (r Report) progress() bool {
 	return r.State == Pending && r.AcceptedState == Pending || r.Reopens()
