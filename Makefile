@@ -19,7 +19,7 @@ TALLY := go run ./test/tally
 # hubbin prints the directory of kube-apiserver and etcd, building them if it must.
 HUB_ASSETS = assets="$$(go run ./test/hubbin/cmd/hubbin)"; export KUBEBUILDER_ASSETS="$$assets"
 # One line per generated file, to see which of them generating again changes.
-GENERATED  = git grep -lz --untracked -E '^// Code generated .* DO NOT EDIT|controller-gen\.kubebuilder\.io/version:'
+GENERATED  = git grep -lz --untracked -E '^// Code generated .* DO NOT EDIT|controller-gen\.kubebuilder\.io/version:'; git ls-files -z manifests/chart/files
 SNAPSHOT   = { $(GENERATED) || true; } | xargs -0 cksum
 
 export CGO_ENABLED := 0
@@ -56,6 +56,9 @@ tools: ## Build controller-gen and golangci-lint into bin/tools
 generate: tools ## Write deep copies, CRDs and everything under go:generate
 	$(SAY) 'generate: deep copies and CRDs from api/, then go generate (seconds)'
 	@$(TOOLS)/controller-gen object crd paths=./api/... output:crd:artifacts:config=manifests/crds
+	@cp manifests/crds/addon*.yaml manifests/chart/files/crds/
+	@cp manifests/rbac/{serviceaccount,clusterrole,role}.yaml manifests/chart/files/rbac/
+	@cp manifests/replace/clusterrole.yaml manifests/chart/files/replace/
 	@go generate ./...
 
 .PHONY: verify

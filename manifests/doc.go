@@ -6,6 +6,7 @@
 //	operator/  the deployment and a service for its metrics
 //	install/   all of it: kubectl apply -k manifests/install
 //	replace/   the same on a hub without OCM's addon-manager
+//	chart/     the same for Helm; its files/ are copies that make generate takes
 //
 // CRDs and RBAC are embedded, so that tests, the demo and the offline commands use
 // the very files users apply. The tests build manifests/install as kubectl does and hold
