@@ -5,8 +5,10 @@ import "time"
 // settle derives the state of every member from its entry and what was observed of
 // it, and brings the entry up to date. Nothing is taken over from an earlier state:
 //
+//	its works cannot be written                  Failed      parked, so that no clock runs
 //	parked, not reachable                        Parked
-//	parked, reachable                            in flight again, from now
+//	parked, reachable, at the revision           in flight again, from now
+//	parked, reachable, not at it                 no entry: it is admitted like anybody
 //	reported failed at the revision              Failed
 //	not reachable, within deadline or park time  Lost        keeps its slot
 //	not reachable past it                        Parked
@@ -122,13 +124,8 @@ func (p *planner) settleWithout(u *unit) {
 
 func (p *planner) settleEntry(u *unit) {
 	e := u.entry
-	if e.parked {
-		if !u.c.Reachable {
-			p.setTarget(u)
-			u.state, u.reason = Parked, u.c.absence("not available since it was admitted: in flight again on return")
-			return
-		}
-		e.parked, e.joining, e.admittedAt, e.verifiedAt = false, false, p.second, time.Time{}
+	if e.parked && !p.returns(u) {
+		return
 	}
 	at := p.at(u.c, e.revision)
 	if !at && u.c.UpToDate {
@@ -156,11 +153,39 @@ func (p *planner) settleEntry(u *unit) {
 	}
 }
 
+// returns tells whether a parked cluster is in flight again, from now: because it is back,
+// with what it was admitted to. One that was never written to, or that renders to something
+// else by now, is admitted like anybody, and its clock begins then.
+func (p *planner) returns(u *unit) bool {
+	switch e := u.entry; {
+	case u.c.Blocked != "":
+		p.block(u) // wherever it is: vanishing mends no failure
+	case !u.c.Reachable:
+		p.setTarget(u)
+		u.state, u.reason = Parked, u.c.absence("not available since it was admitted: in flight again on return")
+	case !p.at(u.c, e.revision) && !u.c.UpToDate:
+		u.entry = nil
+	default:
+		e.parked, e.joining, e.admittedAt, e.verifiedAt = false, false, p.second, time.Time{}
+		return true
+	}
+	return false
+}
+
+// block is a cluster whose works cannot be written: it has failed, since waiting mends
+// nothing. Its entry is parked, because what it was admitted to is not late: no clock runs
+// until it can be written.
+func (p *planner) block(u *unit) {
+	p.setTarget(u)
+	u.entry.parked, u.entry.covered, u.entry.verifiedAt = true, false, time.Time{}
+	u.state, u.reason, u.deadline = Failed, bounded(u.c.Blocked), time.Time{}
+}
+
 // settleUnwritten is the state of a reachable cluster whose works are not at the
-// revision. One whose works cannot be written has failed: waiting mends nothing.
+// revision.
 func (p *planner) settleUnwritten(u *unit) {
 	if u.c.Blocked != "" {
-		u.state, u.reason = Failed, bounded(u.c.Blocked)
+		p.block(u)
 		return
 	}
 	if p.in.TargetMissing != "" && u.entry.revision == p.target {

@@ -29,7 +29,7 @@ type entry struct {
 	admittedAt, verifiedAt time.Time
 	// joining: it ran nothing when it was admitted, to the stable revision.
 	joining bool
-	// parked: lost after admission, it holds no slot.
+	// parked: lost after admission, or its works cannot be written; it holds no slot.
 	parked bool
 	// covered: it stands in a reservation of its whole step, not by name.
 	covered bool

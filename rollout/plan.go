@@ -137,7 +137,8 @@ type ClusterPlan struct {
 	// by what selected it leaves.
 	SelectedBy Selection
 	// Revision is the digest its works are to be at and are repaired to: what it was
-	// admitted to, else what it runs. "", Mixed and Foreign: leave its works alone.
+	// admitted to, else what it runs; of a cluster that is Blocked what it ran before. "",
+	// Mixed and Foreign: leave its works alone.
 	Revision string
 	// Reason is, in words, the single thing it waits for, or why it is where it is.
 	Reason string

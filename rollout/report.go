@@ -21,7 +21,7 @@ func (p *planner) act() {
 				Cluster: u.c.Name, Kind: Install, Reason: u.installReason(),
 			})
 		}
-		if u.entry != nil && !p.at(u.c, u.entry.revision) {
+		if u.entry != nil && u.c.Blocked == "" && !p.at(u.c, u.entry.revision) {
 			p.actions = append(p.actions, Action{
 				Cluster: u.c.Name, Kind: Move, Revision: u.entry.revision, Reason: u.reason,
 			})
@@ -82,10 +82,7 @@ func (p *planner) clusterPlans() []ClusterPlan {
 		u := &p.units[i]
 		cp := ClusterPlan{
 			Name: u.c.Name, Stage: u.step.title(), State: u.shown(), Reason: u.reason,
-			Revision: u.c.Running, SoakingUntil: u.until, SelectedBy: p.selectedBy(u),
-		}
-		if u.entry != nil && !u.leaving {
-			cp.Revision = u.entry.revision
+			Revision: p.keeps(u), SoakingUntil: u.until, SelectedBy: p.selectedBy(u),
 		}
 		if u.state.InFlight() {
 			cp.Deadline = u.deadline
@@ -96,6 +93,21 @@ func (p *planner) clusterPlans() []ClusterPlan {
 		plans[i] = cp
 	}
 	return plans
+}
+
+// keeps is the revision that the cluster's works are repaired to. One whose works at the
+// target cannot be written stays at what it runs; where its works were deleted, that was
+// the stable revision.
+func (p *planner) keeps(u *unit) string {
+	switch {
+	case u.entry == nil || u.leaving:
+		return u.c.Running
+	case u.c.Blocked == "" || u.state != Failed:
+		return u.entry.revision
+	case u.c.Running == "":
+		return p.stable
+	}
+	return u.c.Running
 }
 
 // counts are over everybody, each cluster in one of them.

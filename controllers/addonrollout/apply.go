@@ -197,8 +197,8 @@ func (d *round) bring(ctx context.Context, m *member, p *rollout.ClusterPlan, ad
 	switch {
 	case m.hindered != nil:
 		return d.hinder(ctx, addOn, *m.hindered)
-	case m.refused != nil && (!movable(p) || d.isTarget(p.Revision)):
-		return d.hinder(ctx, addOn, *m.refused)
+	case m.refused != nil && (!movable(p) || d.isTarget(p.Revision) || p.State == rollout.Failed):
+		return errors.Join(d.repair(ctx, m, p, addOn), d.hinder(ctx, addOn, m.refused.hindrance))
 	case m.hosting.problem() != "":
 		return d.writeValidity(ctx, m, addOn)
 	case p.Revision == rollout.Foreign:

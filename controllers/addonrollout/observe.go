@@ -73,7 +73,7 @@ type member struct {
 	hindered *hindrance
 	// refused is why the target cannot be rendered for it; the plan finds out. What it
 	// runs is repaired all the same.
-	refused *hindrance
+	refused *refusal
 	// had is the install placement that selected the cluster when its works were
 	// written, where none does any more; nil: none, or not known.
 	had *v1alpha1.PlacementReference

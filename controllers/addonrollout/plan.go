@@ -2,7 +2,6 @@ package addonrollout
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -59,10 +58,13 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 			return rollout.Input{}, err
 		}
 	}
-	in.Clusters = make([]rollout.Cluster, 0, len(o.members))
 	if err := r.recall(ctx, o); err != nil {
 		return rollout.Input{}, err
 	}
+	if err := o.refuse(ctx, target, stable); err != nil {
+		return rollout.Input{}, err
+	}
+	in.Clusters = make([]rollout.Cluster, 0, len(o.members))
 	for _, m := range o.members {
 		in.Clusters = append(in.Clusters, r.plannedCluster(ro, m, target, stable))
 	}
@@ -91,8 +93,8 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 	if c.Reachable && m.hosting.cluster != nil {
 		c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.cluster)
 	}
-	if m.hindered == nil && target.renderer != nil {
-		m.judge(&c, target, stable)
+	if m.refused != nil {
+		m.judge(&c)
 	}
 	if m.hindered != nil {
 		c.Reachable, c.Away = false, m.hindered.message
@@ -106,22 +108,12 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 // has can be, the commit asks for something that the cluster does not have: that is a
 // failure of the commit, found at the cluster's turn, and its budget says what follows.
 // Where neither can, no commit caused it: the cluster is held back, and in nobody's way.
-func (m *member) judge(c *rollout.Cluster, target, stable content) {
-	in := m.renderInput()
-	err := target.renderer.Refuses(in)
-	if err == nil {
+func (m *member) judge(c *rollout.Cluster) {
+	if m.refused.keeps {
+		c.Blocked = m.refused.brief
 		return
 	}
-	m.refused = &hindrance{message: err.Error()}
-	why := err.Error()
-	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
-		why = invalid.Brief()
-	}
-	if stable.renderer != nil && stable.digest != target.digest && stable.renderer.Refuses(in) == nil {
-		c.Blocked = why
-		return
-	}
-	c.Reachable, c.Away = false, why
+	c.Reachable, c.Away = false, m.refused.brief
 }
 
 // awaits says which work of the member must be gone before its successor can be written.

@@ -4,13 +4,19 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // zonedAt is contentAt with a variable that only clusters with a label have.
@@ -66,5 +72,121 @@ func TestFirstContentThatAClusterCannotHaveHoldsItBack(t *testing.T) {
 	ro := s.rollout()
 	if ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.HasPrefix(ro.Status.Message, "1/2 updated, 1 held back (c1: ") {
 		t.Errorf("got %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+}
+
+// within makes the rollout move one cluster at a time, with failures allowed and a
+// deadline.
+func (s *scene) within(failures int32, deadline string) {
+	s.t.Helper()
+	s.oneByOne()
+	allowed := intstr.FromInt32(failures)
+	ro := s.rollout()
+	ro.Spec.Stages[0].MaxFailures, ro.Spec.Stages[0].ProgressDeadline = &allowed, deadline
+	s.update(ro)
+}
+
+// failedForItsLabel is a scene in which c1 lacks what v2 asks for, and runs v1.
+func failedForItsLabel(t *testing.T, failures int32) (s *scene, v1 string) {
+	t.Helper()
+	s = newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.zone("c2", "eu")
+	s.zone("c3", "eu")
+	s.within(failures, "10m")
+	v1 = s.target("v1")
+	s.settle()
+	s.targetOf(zonedAt("v2"), "v2")
+	for range 6 {
+		s.settleOnce()
+	}
+	return s, v1
+}
+
+// TestDeadlineBeginsWhenContentCanBeRendered: a cluster that gets what the content asks for
+// long after its deadline is not late: it is in flight, and judged by what it reports.
+func TestDeadlineBeginsWhenContentCanBeRendered(t *testing.T) {
+	s, _ := failedForItsLabel(t, 0)
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed {
+		t.Fatalf("got %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	s.advance(time.Hour)
+	s.turn()
+	version := s.rollout().ResourceVersion
+	s.advance(time.Hour)
+	s.turns(2)
+	if got := s.rollout().ResourceVersion; got != version {
+		t.Error("a failed cluster costs a write while nothing happens")
+	}
+	s.zone("c1", "eu")
+	s.turn()
+	ro := s.rollout()
+	if ro.Status.Phase != v1alpha1.PhaseProgressing || ro.Status.Counts.Failed != 0 || ro.Status.Counts.InFlight != 1 {
+		t.Errorf("it has ten minutes from now: got %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	s.advance(9 * time.Minute)
+	s.turn()
+	if got := s.rollout().Status; got.Counts.Failed != 0 {
+		t.Errorf("nor is it late nine minutes later: %s", got.Message)
+	}
+	s.settle()
+}
+
+// TestClusterThatFailedWithinTheBudgetStaysFailed: after the success stable is the target;
+// what the cluster runs is still something else.
+func TestClusterThatFailedWithinTheBudgetStaysFailed(t *testing.T) {
+	s, v1 := failedForItsLabel(t, 1)
+	for range 3 {
+		ro := s.rollout()
+		if ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.Contains(ro.Status.Message, "1 failed (c1: no value for CLUSTER_LABEL_zone") {
+			t.Fatalf("got %s: %s", ro.Status.Phase, ro.Status.Message)
+		}
+		plan := s.plan()
+		if c1, _ := plan.Why("c1"); c1.State != rollout.Failed || c1.Revision != v1 {
+			t.Errorf("c1 failed and runs v1: %+v", c1)
+		}
+		s.settleOnce()
+	}
+	s.targetOf(zonedAt("v3"), "v3")
+	for range 6 {
+		s.settleOnce()
+	}
+	if ro := s.rollout(); ro.Status.Counts.Failed != 1 || ro.Status.Counts.Updated != 2 {
+		t.Errorf("the next commit asks for what it lacks as well: %s", ro.Status.Message)
+	}
+}
+
+// TestWorkOfAFailedClusterIsRestored: a cluster that cannot be given the target goes on
+// running what it ran, whoever changes or deletes its works.
+func TestWorkOfAFailedClusterIsRestored(t *testing.T) {
+	for failures, when := range []string{"halted", "within the budget"} {
+		t.Run(when, func(t *testing.T) {
+			s, v1 := failedForItsLabel(t, int32(failures)) //nolint:gosec // 0 and 1
+			before := s.works()["c1"]
+			changed := before.DeepCopy()
+			changed.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"y"}}`)
+			s.update(changed)
+			s.turns(2)
+			if got := s.works()["c1"]; !equality.Semantic.DeepEqual(got.Spec, before.Spec) {
+				t.Errorf("what was changed is restored: %s", got.Spec.Workload.Manifests[0].Raw)
+			}
+			if failures > 0 {
+				return // what it ran is not known any more once its works are gone
+			}
+			s.delete(s.works()["c1"])
+			s.turns(2)
+			got := s.works()["c1"]
+			if got == nil || got.Annotations[v1alpha1.RevisionAnnotation] != v1 || !equality.Semantic.DeepEqual(got.Spec, before.Spec) {
+				t.Fatalf("what was deleted is restored: %+v", got)
+			}
+			c := meta.FindStatusCondition(s.addOn("c1").Status.Conditions, "Configured")
+			if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "CLUSTER_LABEL_zone") {
+				t.Errorf("and it still says what it lacks: %+v", c)
+			}
+			versions, rest := s.versions(), s.addOn("c1").ResourceVersion
+			s.turns(2)
+			if !maps.Equal(versions, s.versions()) || s.addOn("c1").ResourceVersion != rest {
+				t.Error("nothing is written at rest")
+			}
+		})
 	}
 }

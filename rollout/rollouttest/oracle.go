@@ -99,6 +99,9 @@ func (n *naive) with(c rollout.Cluster, a rollout.Admission) Fate {
 		f.Kind = "parked"
 		return f
 	}
+	if a.Parked && !n.has(c, a.Revision) && !c.UpToDate {
+		return n.without(c) // never written to, or changed since: it waits for its turn
+	}
 	if a.Parked {
 		f.AdmittedAt, f.joining = wholeSecond(n.in.Now), false
 	}
