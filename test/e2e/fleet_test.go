@@ -45,6 +45,27 @@ var _ = Describe("A fleet that changes", func() {
 		Expect(s.addOnOf(all[2]).OwnerReferences).To(BeEmpty(), "a hand-made add-on never gets our owner reference")
 	})
 
+	It("gives the slot of a cluster that leaves in the middle of a wave to the next one", func(ctx SpecContext) {
+		all := clusters(4)
+		s := newScene(ctx, "deserter", all)
+		policy := s.stages("0s", "5m", "1", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		hold(all[1])
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:2]))
+		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:2]), "the only slot is taken")
+		Expect(world.Fleet.Leave(ctx, demo.Namespace, "deserter-all", all[1])).To(Succeed())
+		ro := s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(ro.Status.Counts.Total).To(BeEquivalentTo(3))
+		Expect(ro.Status.Counts.Failed).To(BeZero(), "who left has not failed")
+		stayed := []string{all[0], all[2], all[3]}
+		Expect(s.running(stayed...)).To(allAt("v2", stayed...))
+		Eventually(s.gone(all[1])).Should(Succeed())
+		Expect(seen.mostInFlight("deserter")).To(BeEquivalentTo(1))
+	})
+
 	It("parks a cluster lost in the middle of a wave, and catches up with it on its return", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "lost", all)

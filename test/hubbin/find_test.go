@@ -65,6 +65,7 @@ func TestFindOrder(t *testing.T) {
 		prepare func(t *testing.T, w *world)
 		want    string
 		did     []string
+		says    []string
 	}{
 		"Variable": {
 			reason: "the caller's directory is taken without looking any further",
@@ -79,6 +80,10 @@ func TestFindOrder(t *testing.T) {
 			prepare: func(*testing.T, *world) {},
 			want:    "build",
 			did:     []string{"probe", "build etcd", "build kube-apiserver"},
+			says: []string{
+				"hub: building etcd from Go modules, about a minute, once", "hub: built etcd",
+				"hub: building kube-apiserver from Go modules, about five minutes, once", "hub: built kube-apiserver",
+			},
 		},
 		"Built": {
 			reason: "what was built before is used without asking the network",
@@ -104,6 +109,7 @@ func TestFindOrder(t *testing.T) {
 			},
 			want: "build",
 			did:  []string{"probe", "build etcd"},
+			says: []string{"hub: building etcd from Go modules, about a minute, once", "hub: built etcd"},
 		},
 		"Online": {
 			reason: "a network is cheaper than five minutes of compiling",
@@ -116,6 +122,7 @@ func TestFindOrder(t *testing.T) {
 			},
 			want: "download",
 			did:  []string{"download"},
+			says: []string{"hub: downloading kube-apiserver and etcd 1.36.x (about 60 MB)"},
 		},
 		"DownloadFails": {
 			reason: "a network that breaks half-way is no network",
@@ -125,6 +132,11 @@ func TestFindOrder(t *testing.T) {
 			},
 			want: "build",
 			did:  []string{"build etcd", "build kube-apiserver"},
+			says: []string{
+				"hub: downloading kube-apiserver and etcd 1.36.x (about 60 MB)", "hub: download failed, building instead: reset by peer",
+				"hub: building etcd from Go modules, about a minute, once", "hub: built etcd",
+				"hub: building kube-apiserver from Go modules, about five minutes, once", "hub: built kube-apiserver",
+			},
 		},
 		"HalfDownloaded": {
 			reason: "a directory without etcd is no hub",
@@ -133,12 +145,18 @@ func TestFindOrder(t *testing.T) {
 			},
 			want: "build",
 			did:  []string{"probe", "build etcd", "build kube-apiserver"},
+			says: []string{
+				"hub: building etcd from Go modules, about a minute, once", "hub: built etcd",
+				"hub: building kube-apiserver from Go modules, about five minutes, once", "hub: built kube-apiserver",
+			},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tc.prepare(t, w)
+			var said strings.Builder
+			w.out = &said
 			got, err := w.find(t.Context())
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
@@ -149,11 +167,66 @@ func TestFindOrder(t *testing.T) {
 			if diff := cmp.Diff(tc.did, w.did); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
+			if diff := cmp.Diff(tc.says, withoutSeconds(said.String())); diff != "" {
+				t.Errorf("%s: whoever waits is told for what: -want +got:\n%s", tc.reason, diff)
+			}
 			if !complete(got.Dir) {
 				t.Errorf("%s: %s lacks a binary", tc.reason, got.Dir)
 			}
 		})
 	}
+}
+
+// withoutSeconds are the lines of a text, without how long a build took.
+func withoutSeconds(text string) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if rest, built := strings.CutPrefix(line, "hub: built "); built {
+			name, _, _ := strings.Cut(rest, " in ")
+			line = "hub: built " + name
+		}
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines
+}
+
+// TestFindBuildsOnce: who comes second waits, says so, and takes what the first built.
+func TestFindBuildsOnce(t *testing.T) {
+	w := newWorld(t)
+	unlock, err := lock(t.Context(), filepath.Join(w.root, "bin", "k8s.lock"), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, out := w.finder, make(chan string, 1)
+	second.out = lines(out)
+	second.build = func(context.Context, target, io.Writer) error { return errors.New("built twice") }
+	type result struct {
+		found Assets
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		found, err := second.find(t.Context())
+		done <- result{found, err}
+	}()
+	if got, want := <-out, "hub: waiting for another process that builds the binaries\n"; got != want {
+		t.Errorf("the second says %q, want %q", got, want)
+	}
+	if _, err := w.built(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if got := <-done; got.err != nil || got.found.Source != "cache" {
+		t.Errorf("the second found %+v: %v", got.found, got.err)
+	}
+}
+
+// lines sends what is written, write by write.
+type lines chan<- string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
 }
 
 func TestFindNamesWhatIsMissing(t *testing.T) {

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+var _ = Describe("A canary whose agent", func() {
+	It("lies about what it applied is not believed, and is when it has done it", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "liar", all)
+		policy := s.stages("0s", "2m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		world.Fleet.Lie(all[0])
+		DeferCleanup(func() { world.Fleet.Honest(all[0]) })
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
+		Eventually(s.availableAsAsked).WithArguments(all[0]).Should(BeTrue(), "the lie is told")
+		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]),
+			"counts and conditions are as they should be, the echoed content is not")
+		Expect(s.running(all...)).To(allAt("v1", all...))
+
+		world.Fleet.Honest(all[0])
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+		s.wroteOnce(before)
+	})
+
+	It("is refused what it applies fails by its deadline in the words it got, and recovers", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "refusing", all)
+		policy := s.stages("0s", "10s", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		world.Fleet.Fail(all[0], "admission webhook denied the request")
+		DeferCleanup(func() { world.Fleet.Mend(all[0]) })
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		ro := s.awaitPhase(sha, v1alpha1.PhaseFailed)
+		Expect(ro.Status.Failing).To(HaveLen(1))
+		Expect(ro.Status.Failing[0].Cluster).To(Equal(all[0]))
+		Expect(ro.Status.Failing[0].Reason).To(ContainSubstring("admission webhook denied the request"))
+		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[0])))
+		Expect(moved(before, s.generations())).To(Equal(all[:1]))
+		Expect(s.running(all...)).To(allAt("v1", all...), "what ran runs on")
+
+		world.Fleet.Mend(all[0])
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("success: "), HaveSuffix("(attempt 2)")))
+		s.wroteOnce(before)
+	})
+
+	It("flaps never soaks, counts as one failure, and recovers", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "flapping", all)
+		policy := s.stages("3s", "10s", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		world.Fleet.Flap(all[0])
+		DeferCleanup(func() { world.Fleet.Steady(all[0]) })
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		ro := s.awaitPhase(sha, v1alpha1.PhaseFailed)
+		Expect(ro.Status.Counts.Failed).To(BeEquivalentTo(1), "however often it was lost")
+		Expect(ro.Status.Failing[0].Cluster).To(Equal(all[0]))
+		Expect(moved(before, s.generations())).To(Equal(all[:1]), "nobody follows content that does not stay")
+		Eventually(s.everTold).WithArguments(sha).Should(ContainElement(And(HavePrefix("failure: "), ContainSubstring(all[0]))))
+
+		world.Fleet.Steady(all[0])
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+		s.wroteOnce(before)
+	})
+})
+
+// availableAsAsked says whether the agent reports the work of a cluster available as it
+// is now.
+func (s *scene) availableAsAsked(cluster string) bool {
+	GinkgoHelper()
+	var works workv1.ManifestWorkList
+	Expect(world.Client.List(s.ctx, &works, client.InNamespace(cluster),
+		client.MatchingLabels{"open-cluster-management.io/addon-name": s.addOn})).To(Succeed())
+	Expect(works.Items).To(HaveLen(1))
+	c := apimeta.FindStatusCondition(works.Items[0].Status.Conditions, workv1.WorkAvailable)
+	return c != nil && c.Status == "True" && c.ObservedGeneration == works.Items[0].Generation
+}
