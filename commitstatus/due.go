@@ -13,6 +13,10 @@ const (
 	ProgressStep = 10
 	// ProgressInterval is the least time between a post and the next about progress.
 	ProgressInterval = 30 * time.Second
+	// ReopenInterval is the longest time between a post and the next that says that the
+	// context is open again, which takes ProgressInterval the first time, twice as long
+	// the second, and so on.
+	ReopenInterval = 15 * time.Minute
 	// ProgressPostLimit is how many progress posts a context may make for one commit, in
 	// all its attempts. GitHub stores at most 1000 statuses per commit and context.
 	ProgressPostLimit = 60
@@ -36,13 +40,24 @@ func Due(r Report, now time.Time) (due bool, after time.Duration) {
 		if r.ProgressPosts >= ProgressPostLimit || !r.Reopens() && distance(r.Progress, r.AcceptedProgress) < ProgressStep {
 			return false, 0
 		}
-		at = max(at, r.PostedAt+int64(ProgressInterval/time.Second))
+		at = max(at, r.PostedAt+int64(r.patience()/time.Second))
 	}
 	// Whole seconds are compared, as whole seconds are stored.
 	if wait := at - now.Unix(); wait > 0 {
 		return false, time.Duration(wait) * time.Second
 	}
 	return true, 0
+}
+
+// patience is how long nothing is told after the last post. Of a context that is open
+// again it doubles with each time that was told: whoever reads it knows by then that it
+// goes back and forth, and what lasts is told all the same.
+func (r Report) patience() time.Duration {
+	wait := ProgressInterval
+	for n := 2; r.Reopens() && n < r.Attempt && wait < ReopenInterval; n++ {
+		wait *= 2
+	}
+	return min(wait, ReopenInterval)
 }
 
 // distance returns how far apart two values are.

@@ -41,8 +41,9 @@ func TestFlappingContextIsBounded(t *testing.T) {
 		open, closed time.Duration
 		posts        int
 	}{
-		"Fast":         {"the second is over before anybody may be told", 3, 20 * time.Second, 5 * time.Second, 1 + 2*2},
-		"Now and then": {"each is told, and its end", 10, time.Minute, time.Minute, 1 + 2*10},
+		"Fast":         {"the others are over before anybody may be told", 3, 20 * time.Second, 5 * time.Second, 1 + 2*1},
+		"Now and then": {"in twenty minutes four of them: the wait doubles", 10, time.Minute, time.Minute, 1 + 2*4},
+		"Slowly":       {"each of what lasts is told, and its end", 10, commitstatus.ReopenInterval, time.Minute, 1 + 2*10},
 		"For hours":    {"60 times, and after that only where it is not true any more", 1000, time.Minute, time.Minute, 1 + 2*commitstatus.ProgressPostLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +63,24 @@ func TestFlappingContextIsBounded(t *testing.T) {
 			if last := d.told[len(d.told)-1]; last != commitstatus.Failure {
 				t.Errorf("another verdict is told, however much was: the forge shows %s", last)
 			}
+			d.say(commitstatus.Success, "nobody waits to be removed", 2*time.Hour)
 			if len(d.ledger) > 2 {
 				t.Errorf("%d reports are kept", len(d.ledger))
 			}
 		})
+	}
+}
+
+// TestFlappingHidesNoRealChange: however often a context went back and forth, one that
+// stays open is told before the longest wait is over.
+func TestFlappingHidesNoRealChange(t *testing.T) {
+	d := &desk{now: now}
+	for range 20 {
+		d.say(commitstatus.Success, "nobody waits to be removed", time.Minute)
+		d.say(commitstatus.Pending, "1 cluster to leave", time.Minute)
+	}
+	d.say(commitstatus.Pending, "2 clusters to leave", commitstatus.ReopenInterval)
+	if last := d.told[len(d.told)-1]; last != commitstatus.Pending {
+		t.Errorf("two clusters wait, and the forge shows %s", last)
 	}
 }

@@ -35,7 +35,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	case before:
 		v.phase, v.message, v.halted = v1alpha1.PhaseSucceeded, p.caughtUpText(counts), t != nil
 	case t != nil:
-		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts.Waiting)
+		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts)
 	case v.complete:
 		v.phase, v.message = v1alpha1.PhaseSucceeded, p.successText(counts)
 	case p.suspended():

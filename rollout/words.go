@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // reasonLimit is how many characters of a reason are kept.
@@ -125,8 +127,9 @@ func namedText(n int, first []*unit) string {
 	return text
 }
 
-// haltedText is "halted in canary: 1 failed (c1: reason), 22 untouched".
-func (p *planner) haltedText(t *track, i int, untouched int32) string {
+// haltedText is "halted in canary: 1 failed (c1: reason), 2 in flight, 20 untouched". The
+// verdict on a commit is final: whoever is undecided when it is reached is counted in it.
+func (p *planner) haltedText(t *track, i int, c v1alpha1.Counts) string {
 	s := t.steps[i]
 	failures := s.tally.failures
 	if t.shared {
@@ -139,5 +142,9 @@ func (p *planner) haltedText(t *track, i int, untouched int32) string {
 	if s.all {
 		verb = "failed"
 	}
-	return fmt.Sprintf("%s in %s: %s, %d untouched", verb, s.name, failedText(t.failures(i), failures), untouched)
+	text := fmt.Sprintf("%s in %s: %s", verb, s.name, failedText(t.failures(i), failures))
+	if c.InFlight > 0 {
+		text += fmt.Sprintf(", %d in flight", c.InFlight)
+	}
+	return fmt.Sprintf("%s, %d untouched", text, c.Waiting)
 }

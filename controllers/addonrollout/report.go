@@ -47,13 +47,47 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 	}
 	said = append(said, removed(l.Reports(), sha, contextName(o, rollout.OverdueContext), t)...)
 	for _, s := range said {
-		l.Want(statusOf(o, sha, contextName(o, s.Context), s), s.Percent)
+		status := statusOf(o, sha, contextName(o, s.Context), s)
+		if s.State == rollout.Failure && outlived(l.Reports(), status, failing(t.plan, s.Context)) {
+			again := status
+			again.State = commitstatus.Pending
+			l.Want(again, s.Percent)
+		}
+		l.Want(status, s.Percent)
 	}
 	if t.err == nil && allSettled(o.placements) {
 		endDropped(l, o, sha, said)
 	}
 	l.Prune(sha)
 	return l
+}
+
+// outlived reports whether the failure that a commit was told last names none of the
+// clusters that fail now: whoever mended those would look for them in vain. It is judged
+// anew then. A failure that has grown, or has other words by now, stands as it was told.
+func outlived(reports []commitstatus.Report, now commitstatus.Status, failing []string) bool {
+	told := ""
+	for _, r := range reports { // attempts stand in order
+		if r.SHA == now.SHA && r.Context == now.Context {
+			told = ""
+			if r.State == commitstatus.Failure {
+				told = r.Description
+			}
+		}
+	}
+	return told != "" && len(failing) > 0 &&
+		!slices.ContainsFunc(failing, func(name string) bool { return strings.Contains(told, name+": ") })
+}
+
+// failing are the clusters that failed in a stage, and in all for "".
+func failing(p rollout.Plan, stage string) []string {
+	var names []string
+	for _, c := range p.Clusters {
+		if (c.State == rollout.Failed || c.State == rollout.TimedOut) && (stage == "" || c.Stage == stage) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // passOnRemovals ends, on a commit that was overtaken, what it was told of clusters that

@@ -1,12 +1,13 @@
 package addonrollout
 
 import (
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -15,16 +16,19 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// told is state and text of a context below the add-on's, as the ledger wants it.
+// told is state and text of a context below the add-on's, as the ledger wants it: of its
+// last attempt.
 func (s *scene) told(parts ...string) string {
 	s.t.Helper()
 	context := strings.Join(append([]string{"addonflow/fleet/hello"}, parts...), "/")
 	reports := s.rollout().Status.CommitReports
-	i := slices.IndexFunc(reports, func(r v1alpha1.CommitReport) bool { return r.Context == context })
-	if i < 0 {
-		return ""
+	told := ""
+	for _, r := range reports {
+		if r.Context == context {
+			told = r.State + ": " + r.Description
+		}
 	}
-	return reports[i].State + ": " + reports[i].Description
+	return told
 }
 
 // reporting gives the source a forge, which nobody can reach.
@@ -81,5 +85,51 @@ func TestRemovalsArePassedOn(t *testing.T) {
 	ledger.SupersedeOne(overtaken, by)
 	if got := ledger.Reports()[0]; got.State != commitstatus.Success || got.Description != "told of 2222222222 from now on" {
 		t.Errorf("got %s: %s", got.State, got.Description)
+	}
+}
+
+// TestFailureNamesWhoFails: a red verdict says at once who failed, and what was undecided
+// then. It stands while more fail, and is told anew when whom it names is mended.
+func TestFailureNamesWhoFails(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.zone("c2", "eu")
+	s.zone("c3", "eu")
+	s.within(0, "10m")
+	three := intstr.FromInt32(3)
+	ro := s.rollout()
+	ro.Spec.Stages[0].MaxConcurrency = &three
+	s.update(ro)
+	s.target("v1")
+	s.settle()
+	s.targetOf(zonedAt("v2"), "v2")
+	s.turns(2)
+	first := s.told("everyone")
+	if !strings.HasPrefix(first, "failure: 0/3, 2 in flight, 1 failed (c1: no value for CLUSTER_LABEL_zone") {
+		t.Errorf("the stage says %q", first)
+	}
+	if got := s.told(); !strings.HasPrefix(got, "failure: halted in everyone: 1 failed (c1: no value for CLUSTER_LABEL_zone") {
+		t.Errorf("the add-on says %q", got)
+	}
+	if got := s.rollout().Status.Message; !strings.HasSuffix(got, ", 2 in flight, 0 untouched") {
+		t.Errorf("nobody is left out of the count: %q", got)
+	}
+	s.advance(10 * time.Minute)
+	s.turn()
+	if got := s.told("everyone"); got != first {
+		t.Errorf("the verdict stands while others fail as well, got %q", got)
+	}
+	s.zone("c1", "eu")
+	s.turns(2)
+	for _, context := range [][]string{{}, {"everyone"}} {
+		got := s.told(context...)
+		if !strings.HasPrefix(got, "failure: ") || !strings.Contains(got, "2 failed (c2: past its progress deadline") {
+			t.Errorf("c1 is mended, and the commit names who fails: %q", got)
+		}
+	}
+	reports := len(s.rollout().Status.CommitReports)
+	s.turns(3)
+	if got := len(s.rollout().Status.CommitReports); got != reports {
+		t.Errorf("it is told once: %d reports, then %d", reports, got)
 	}
 }
