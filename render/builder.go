@@ -234,7 +234,7 @@ func (b *builder) unique() {
 	seen := map[identity]int{}
 	kept := b.manifests[:0]
 	for _, m := range b.manifests {
-		id := identityOf(m.fields)
+		id := identityOf(m.fields).object()
 		first, again := seen[id]
 		if !again {
 			seen[id] = len(kept)

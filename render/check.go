@@ -131,8 +131,9 @@ func (b *builder) checkRendered(m *manifest, o *object, before []Finding) {
 	if slices.ContainsFunc(before, func(f Finding) bool { return fieldPath(f.Field).under(fieldPath(at.String())) }) {
 		return
 	}
-	b.checkTypes(m)
-	checkNames(m.fields, at, b.invalidIn(m))
+	if b.checkTypes(m) {
+		checkNames(m.fields, at, b.invalidIn(m))
+	}
 	if size := largest(o); size > WorkLimit {
 		finding := tooLarge(b.template.name, sized{id: o.id, size: size})
 		finding.Field = at.String()

@@ -30,7 +30,7 @@ func TestTemplatesThatCannotBeRendered(t *testing.T) {
 		"row_37_none":            {"the hub takes no empty work", manifestsOfYAML(""), ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
 		"row_38_name":            {"is a path", configMap("{name: a/b}"), ReasonInvalidManifest, first + ".metadata.name"},
 		"row_38_namespace":       {"is no label", configMap("{name: a, namespace: 'a.b'}"), ReasonInvalidManifest, first + ".metadata.namespace"},
-		"row_38_rendered_label":  {"is only known when rendered", configMap("{name: a, labels: {x: '" + strings.Repeat("x", 60) + "{{CLUSTER_NAME}}'}}"), ReasonInvalidManifest, first + ".metadata"},
+		"row_38_rendered_label":  {"is only known when rendered", configMap("{name: a, labels: {x: '" + strings.Repeat("x", 60) + "{{CLUSTER_NAME}}'}}"), ReasonInvalidManifest, first + ".metadata.labels.x"},
 		"row_38_annotation":      {"is a number", configMap("{name: a, annotations: {x: 1}}"), ReasonInvalidManifest, first + ".metadata.annotations.x"},
 		"row_39_uid":             {"is the server's", configMap("{name: a, uid: x}"), ReasonInvalidManifest, first + ".metadata.uid"},
 		"row_39_resourceVersion": {"is the server's", configMap("{name: a, resourceVersion: '1'}"), ReasonInvalidManifest, first + ".metadata.resourceVersion"},

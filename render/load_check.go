@@ -161,7 +161,7 @@ func (l *loader) checkConflicts(all claims, d *draft, r *Renderer) {
 
 // take claims an object for an add-on. It returns a flaw if another one has it.
 func (c claims) take(p v1alpha1.PlacementReference, addOn string, object *unstructured.Unstructured) (flaw, bool) {
-	id := identityOf(object.Object)
+	id := identityOf(object.Object).object()
 	first, claimed := c[p][id]
 	if !claimed {
 		c[p][id] = claim{addOn: addOn, object: object}

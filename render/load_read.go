@@ -98,8 +98,7 @@ func (l *loader) read(objects []Located) {
 // identify is what makes two declared objects the same one on the hub, whatever
 // version each is written in.
 func (l *loader) identify(declared *unstructured.Unstructured, r role) identity {
-	id := identityOf(declared.Object)
-	id.APIVersion = declared.GroupVersionKind().Group
+	id := identityOf(declared.Object).object()
 	if s := l.schemas.scopeOf(declared, r); s == scopeCluster || s == scopeNamespace {
 		id.Namespace = ""
 	}

@@ -32,6 +32,13 @@ func identityOf(obj map[string]any) identity {
 	}
 }
 
+// object is the identity without the version: an API server serves one object in all
+// versions of its group.
+func (id identity) object() identity {
+	id.APIVersion = schema.FromAPIVersionAndKind(id.APIVersion, id.Kind).Group
+	return id
+}
+
 func (id identity) groupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind).GroupKind()
 }

@@ -18,6 +18,7 @@ import (
 type manifestTypes struct {
 	kinds  map[schema.GroupVersionKind]reflect.Type
 	fields map[reflect.Type]map[string]reflect.Type
+	rules  map[fieldOf]valueRule
 }
 
 // compiledTypes collects the kinds of apps/v1, batch/v1 and v1, and the fields of
@@ -29,7 +30,7 @@ func collectTypes() (manifestTypes, error) {
 	if err := errors.Join(appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return manifestTypes{}, fmt.Errorf("cannot collect the kinds of manifests: %w", err)
 	}
-	types := manifestTypes{kinds: scheme.AllKnownTypes(), fields: map[reflect.Type]map[string]reflect.Type{}}
+	types := manifestTypes{kinds: scheme.AllKnownTypes(), fields: map[reflect.Type]map[string]reflect.Type{}, rules: valueRules()}
 	for _, kind := range types.kinds {
 		types.collect(kind)
 	}
@@ -53,9 +54,9 @@ func (m manifestTypes) collect(t reflect.Type) {
 	}
 }
 
-// flaws returns the unknown fields of a manifest and the values of another type than
-// their field, where its kind is known: the managed cluster would drop the ones and refuse
-// the others. Its status is nobody's to read.
+// flaws returns the unknown fields of a manifest, the values of another type than their
+// field and those that no API server takes, where its kind is known: the managed cluster
+// would drop the first and refuse the others. Its status is nobody's to read.
 func (m manifestTypes) flaws(at fieldPath, manifest map[string]any, variables *manifestVariables) []flaw {
 	apiVersion, _ := manifest[apiVersionKey].(string)
 	kind, _ := manifest[kindKey].(string)
@@ -67,26 +68,43 @@ func (m manifestTypes) flaws(at fieldPath, manifest map[string]any, variables *m
 		manifest = maps.Clone(manifest)
 		delete(manifest, statusKey)
 	}
-	return strictness{manifest: variables, known: m.fields}.flaws(at, manifest, want)
+	return strictness{manifest: variables, known: m.fields, rules: m.rules}.flaws(at, manifest, want)
 }
 
-// checkTypes holds what a package renders to its types; manifests of a template were held
-// to them before they were rendered.
-func (b *builder) checkTypes(m *manifest) {
-	if b.template.pkg == nil {
-		return
+// checkTypes holds what is rendered to its types, and reports whether it keeps to them.
+// Manifests of a template were held to them before, but for what variables are part of.
+func (b *builder) checkTypes(m *manifest) bool {
+	if m.at == nil {
+		return true // injected
 	}
 	types, err := compiledTypes()
 	if err != nil {
 		b.invalidIn(m)(m.at, err.Error())
-		return
+		return false
 	}
+	before := len(b.found.list)
 	for _, f := range types.flaws("", m.fields, &manifestVariables{}) {
-		b.found.add(Finding{
-			Package: b.template.pkg.Name, File: m.file, Reason: f.reason, Hint: f.hint,
-			Message: fmt.Sprintf("%s: %s: %s", m.declared, f.field, f.message),
-		})
+		switch {
+		case b.template.pkg != nil:
+			b.found.add(Finding{
+				Package: b.template.pkg.Name, File: m.file, Reason: f.reason, Hint: f.hint,
+				Message: fmt.Sprintf("%s: %s: %s", m.declared, f.field, f.message),
+			})
+		case b.comesFromVariable(m, f):
+			b.found.add(Finding{Template: b.template.name, Field: m.at.String() + "." + string(f.field), Reason: f.reason, Message: f.message, Hint: f.hint})
+		}
 	}
+	return len(b.found.list) == before
+}
+
+// comesFromVariable reports whether a flaw of what a template renders to is that of the
+// value of a variable. The type of one that stands alone was judged by its declaration.
+func (b *builder) comesFromVariable(m *manifest, f flaw) bool {
+	declared, _ := b.template.manifests[fieldPath(m.at.String()).position()].(map[string]any)
+	value := f.field.in(declared)
+	text, _ := value.(string)
+	_, alone := wholeReference(text)
+	return varying(value) && (f.reason == ReasonInvalidManifest || !alone)
 }
 
 // manifestVariables is what is known of the variables in a manifest before they have

@@ -33,6 +33,8 @@ type strictness struct {
 	manifest *manifestVariables
 	// known are the fields of structs that were looked up before; nil: none were.
 	known map[reflect.Type]map[string]reflect.Type
+	// rules for values of the right type.
+	rules map[fieldOf]valueRule
 }
 
 func (s strictness) flaws(at fieldPath, value any, want reflect.Type) []flaw {
@@ -95,10 +97,22 @@ func (s strictness) object(at fieldPath, value any, want reflect.Type) []flaw {
 	var flaws []flaw
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if typed, known := fields[key]; known {
-			flaws = append(flaws, s.flaws(at.child(key), object[key], typed)...)
+			flaws = append(flaws, s.field(at.child(key), object[key], typed, fieldOf{want, key})...)
 		} else if s.manifest == nil || len(references(key)) == 0 { // rendering refuses a variable here
 			flaws = append(flaws, unknownField(at, key, declarableFields(want, fields)))
 		}
+	}
+	if rule, ruled := s.rules[fieldOf{of: want}]; ruled && len(flaws) == 0 {
+		return rule(at, object)
+	}
+	return flaws
+}
+
+// field judges the value of a field by its type, and then by the rule for the field.
+func (s strictness) field(at fieldPath, value any, want reflect.Type, of fieldOf) []flaw {
+	flaws := s.flaws(at, value, want)
+	if rule, ruled := s.rules[of]; ruled && len(flaws) == 0 {
+		return rule(at, value)
 	}
 	return flaws
 }

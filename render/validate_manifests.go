@@ -47,7 +47,7 @@ func manifestFlaws(object map[string]any) []flaw {
 		if len(found) > 0 {
 			continue
 		}
-		id := identityOf(content)
+		id := identityOf(content).object()
 		if first, twice := seen[id]; twice {
 			flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("%s is manifest %d already", id, first)})
 			continue

@@ -1,0 +1,231 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// selectorRule wants a selector that selects the pods of its own template. Without a
+// selector or labels there is nothing to compare.
+func selectorRule(at fieldPath, value any) []flaw {
+	spec, _ := value.(map[string]any)
+	selector, selects := spec["selector"].(map[string]any)
+	if !selects {
+		return nil
+	}
+	at = at.child("selector")
+	var typed metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed) != nil {
+		return nil // what has another type is told by itself
+	}
+	if len(typed.MatchLabels)+len(typed.MatchExpressions) == 0 {
+		return refused(at, "give matchLabels what the pods' labels say", "is empty: a workload must select its own pods only")
+	}
+	declared, labelled := valueAt(spec, templateKey, metadataKey, labelsKey).(map[string]any)
+	parsed, err := metav1.LabelSelectorAsSelector(&typed)
+	if !labelled || err != nil || varying(selector) || varying(declared) {
+		return nil
+	}
+	if have := labels.Set(texts(declared)); !parsed.Matches(have) {
+		return refused(at, "change one of the two", "selects %s, and the pods have %s", shown(parsed.String()), shown(have.String()))
+	}
+	return nil
+}
+
+// varying reports whether a variable stands anywhere in a value.
+func varying(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), varying)
+	case []any:
+		return slices.ContainsFunc(v, varying)
+	case string:
+		return len(references(v)) > 0
+	default:
+		return false
+	}
+}
+
+// readyBeforeDeadline wants a deadline that a pod can meet.
+func readyBeforeDeadline(at fieldPath, value any) []flaw {
+	spec, _ := value.(map[string]any)
+	deadline, limited := spec["progressDeadlineSeconds"].(int64)
+	ready, soaks := spec["minReadySeconds"].(int64)
+	if limited && soaks && deadline >= 0 && deadline <= ready {
+		return refused(at.child("progressDeadlineSeconds"), "", "%d: must be greater than minReadySeconds, which is %d", deadline, ready)
+	}
+	return nil
+}
+
+// podsRestart wants a restart policy that the kind of workload can have, where its pods
+// have one. Left out it is Always.
+func podsRestart(policies ...string) valueRule {
+	return func(at fieldPath, value any) []flaw {
+		spec, _ := value.(map[string]any)
+		policy, judged := fixed(valueAt(spec, templateKey, specKey, "restartPolicy"))
+		if !judged || slices.Contains(policies, policy) || !slices.Contains([]string{"Always", "OnFailure", "Never"}, policy) {
+			return nil
+		}
+		hint := "write " + policies[0]
+		if len(policies) > 1 {
+			hint += " or " + policies[1]
+		}
+		return refused(at.child(templateKey).child(specKey).child("restartPolicy"), hint, "%s is not for pods of this kind", policy)
+	}
+}
+
+func recreateHasNoRollingUpdate(at fieldPath, value any) []flaw {
+	strategy, _ := value.(map[string]any)
+	if strategy["type"] == "Recreate" && strategy["rollingUpdate"] != nil {
+		return refused(at.child("rollingUpdate"), removeIt, "type is Recreate")
+	}
+	return nil
+}
+
+// movesSomething wants a rolling update that may add or remove a pod.
+func movesSomething(at fieldPath, value any) []flaw {
+	update, _ := value.(map[string]any)
+	none := func(amount any) bool { return amount == int64(0) || amount == "0%" }
+	if none(update["maxSurge"]) && none(update["maxUnavailable"]) {
+		return refused(at.child("maxUnavailable"), "let one of them be at least 1", "is 0, and maxSurge too: no pod could ever be replaced")
+	}
+	return nil
+}
+
+// distinct wants another value of a field in every entry of a list that has one.
+func distinct(key string) valueRule {
+	return func(at fieldPath, value any) []flaw {
+		items, _ := value.([]any)
+		return duplicates(map[string]fieldPath{}, at, key, items)
+	}
+}
+
+// uniqueContainers: a container's name is that of no other one of the pod.
+func uniqueContainers(at fieldPath, value any) []flaw {
+	spec, _ := value.(map[string]any)
+	seen := map[string]fieldPath{}
+	var flaws []flaw
+	for _, list := range []string{"initContainers", "containers"} {
+		items, _ := spec[list].([]any)
+		flaws = append(flaws, duplicates(seen, at.child(list), nameKey, items)...)
+	}
+	return flaws
+}
+
+// duplicates finds values that stand twice, and notes those seen by where they stand.
+func duplicates(seen map[string]fieldPath, at fieldPath, key string, items []any) []flaw {
+	var flaws []flaw
+	for i, item := range items {
+		entry, _ := item.(map[string]any)
+		text, judged := fixed(entry[key])
+		if !judged {
+			continue
+		}
+		here := at.index(i)
+		if first, twice := seen[text]; twice {
+			flaws = append(flaws, refused(here.child(key), "", "%q stands in %s already", shown(text), first.entry())...)
+			continue
+		}
+		seen[text] = here
+	}
+	return flaws
+}
+
+// entry is the end of a path: the list and the index in it.
+func (p fieldPath) entry() string {
+	return fmt.Sprintf("%s[%d]", p.parent().last(), p.position())
+}
+
+// servicePorts: several ports of a Service are told apart by names.
+func servicePorts(at fieldPath, value any) []flaw {
+	items, _ := value.([]any)
+	flaws := duplicates(map[string]fieldPath{}, at, nameKey, items)
+	for i, item := range items {
+		if port, isObject := item.(map[string]any); isObject && len(items) > 1 && port[nameKey] == nil {
+			flaws = append(flaws, flaw{
+				field: at.index(i).child(nameKey), reason: ReasonInvalidManifest, message: isRequired,
+				hint: "every port has a name where there are several", missing: true,
+			})
+		}
+	}
+	return flaws
+}
+
+// oneSource: a volume has one source.
+func oneSource(at fieldPath, value any) []flaw {
+	return atMostOne(at, value, func(key string) bool { return key != nameKey })
+}
+
+// oneAction: a probe does one thing.
+func oneAction(at fieldPath, value any) []flaw {
+	return atMostOne(at, value, func(key string) bool {
+		return slices.Contains([]string{"exec", "grpc", "httpGet", "tcpSocket"}, key)
+	})
+}
+
+func atMostOne(at fieldPath, value any, counts func(key string) bool) []flaw {
+	object, _ := value.(map[string]any)
+	first := ""
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		switch {
+		case !counts(key) || object[key] == nil:
+		case first == "":
+			first = key
+		default:
+			return refused(at.child(key), "keep one of the two", "%s stands there already", first)
+		}
+	}
+	return nil
+}
+
+// oneOrigin: a variable of a container has a value or is taken from somewhere.
+func oneOrigin(at fieldPath, value any) []flaw {
+	object, _ := value.(map[string]any)
+	if text, isString := object["value"].(string); isString && text != "" && object["valueFrom"] != nil {
+		return refused(at.child("valueFrom"), "keep one of the two", "there is a value already")
+	}
+	return nil
+}
+
+// amounts are quantities of resources.
+func amounts(at fieldPath, value any) []flaw {
+	entries, _ := value.(map[string]any)
+	var flaws []flaw
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if q, known := quantityOf(entries[name]); known && q.Sign() < 0 {
+			flaws = append(flaws, refused(at.child(name), "", "%s: must not be negative", shown(entries[name]))...)
+		}
+	}
+	return flaws
+}
+
+// requestsWithinLimits: nobody may request more than the limit.
+func requestsWithinLimits(at fieldPath, value any) []flaw {
+	object, _ := value.(map[string]any)
+	limits, _ := object["limits"].(map[string]any)
+	requests, _ := object["requests"].(map[string]any)
+	var flaws []flaw
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		request, requested := quantityOf(requests[name])
+		limit, limited := quantityOf(limits[name])
+		if requested && limited && request.Cmp(limit) > 0 {
+			flaws = append(flaws, refused(at.child("requests").child(name), "", "%s: is more than the limit, which is %s", shown(requests[name]), shown(limits[name]))...)
+		}
+	}
+	return flaws
+}
+
+// quantityOf reads a quantity without variables.
+func quantityOf(value any) (resource.Quantity, bool) {
+	if value == nil {
+		return resource.Quantity{}, false
+	}
+	q, err := resource.ParseQuantity(fmt.Sprint(value))
+	return q, err == nil
+}
