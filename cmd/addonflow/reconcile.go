@@ -127,6 +127,6 @@ func (o *reconcileOptions) report(t target, object client.Object, outcome show.O
 	if outcome == show.Running {
 		o.hint("%s %s still reconciling after %s", t.kind, key, o.timeout)
 	}
-	o.hintNext(t, key, outcome)
+	o.hintNext(t, object, outcome)
 	return exitOf(outcome)
 }

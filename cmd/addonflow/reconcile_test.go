@@ -73,7 +73,7 @@ func TestReconcile(t *testing.T) {
 		"NotReady":          {fleetSource("False", "a.yaml:3: wrong\nb.yaml:1: wrong"), exitFailed, "✗ source default/fleet: a.yaml:3: wrong\nb.yaml:1: wrong\n", ""},
 		"Stalled":           {reporting(fleetSource("False", "wrong"), meta.StalledCondition), exitFailed, "✗ source default/fleet: wrong\n", ""},
 		"PassesByItself":    {reporting(fleetSource("False", "waits for a Placement"), meta.ReconcilingCondition), exitTimeout, "⟳ source default/fleet: waits for a Placement\n", "still reconciling after 1ms"},
-		"SuspendedBySpec":   {suspendedSource(true, nil), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
+		"SuspendedBySpec":   {suspendedSource(true, nil), exitSuspended, "⏸ source default/fleet: applied main\n", "Next: spec.suspend of the AddOnSource says true"},
 		"SuspendedByWord":   {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "yes"}), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
 		"SuspendedByNoWord": {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: ""}), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
 		"NotSuspended":      {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "false"}), 0, "✔ source default/fleet: applied main\n", ""},

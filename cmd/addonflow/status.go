@@ -116,9 +116,7 @@ func (o *statusOptions) verdict(ctx context.Context, hub client.Reader, r *v1alp
 		return err
 	}
 	outcome := show.OutcomeOf(r)
-	if next := nextForRollout(o.name, client.ObjectKeyFromObject(r), outcome); next != "" {
-		o.hint("Next: %s", next)
-	}
+	o.hintNext(rolloutTarget(), r, outcome)
 	return exitOf(outcome)
 }
 
@@ -143,7 +141,7 @@ func (o *statusOptions) refused(ctx context.Context, hub client.Reader, r *v1alp
 		return nil
 	}
 	o.hint("✗ source %s %s; rollout %s is of what was applied before", key, why, r.Name)
-	o.hint("Next: %s", nextForSource(o.name, key, show.Failed))
+	o.hint("Next: %s", mendSource(o.name, key))
 	return &exitError{code: exitFailed}
 }
 

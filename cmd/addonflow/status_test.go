@@ -55,3 +55,32 @@ func TestStatusOfRefusedCommit(t *testing.T) {
 		})
 	}
 }
+
+// TestNextIsWhatHelps: resume is for what an annotation suspends; it does nothing for a
+// rollout that its strategy holds, or that Git suspends.
+func TestNextIsWhatHelps(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase  v1alpha1.Phase
+		change func(*v1alpha1.AddOnRollout)
+		want   string
+	}{
+		"Held":      {v1alpha1.PhaseHeld, nil, "Next: addonflow tree hello -n default says what holds it"},
+		"Suspended": {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"} }, "Next: addonflow resume rollout hello -n default"},
+		"Released":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: ""} }, "Next: addonflow resume rollout hello -n default"},
+		"Declared":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Spec.Suspend = true }, "Next: the add-on's AddOnRollout in Git says suspend: true: change it there and push"},
+		"Failed":    {v1alpha1.PhaseFailed, nil, "Next: addonflow tree hello -n default, then fix it in Git or revert the commit"},
+		"Succeeded": {v1alpha1.PhaseSucceeded, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := hello(c.phase)
+			if c.change != nil {
+				c.change(r)
+			}
+			s := newStage(t, r)
+			s.run(t.Context(), "status", "hello")
+			if got := strings.TrimSpace(s.err.String()); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

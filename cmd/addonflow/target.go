@@ -23,6 +23,8 @@ type target struct {
 	create func() client.Object
 	// declared tells whether spec suspends the object.
 	declared func(client.Object) bool
+	// suspended tells whether an annotation does, which resuming takes away.
+	suspended func(client.Object) bool
 	// handled is the value of the reconcile request that was last worked on.
 	handled func(client.Object) string
 	// outcome is how the object stands, as far as a script needs to know.
@@ -31,9 +33,9 @@ type target struct {
 	conditions func(client.Object) []metav1.Condition
 	// example is the name of one in examples.
 	example string
-	// next is what a person can do about an outcome, "" for nothing; program is the
-	// name that this one is called by.
-	next func(program string, key types.NamespacedName, outcome show.Outcome) string
+	// mend is what a person can do about a failure; program is the name that this one is
+	// called by. look says what holds one that waits and is not suspended.
+	mend, look func(program string, key types.NamespacedName) string
 	// resumes is what else resuming takes back.
 	resumes string
 	// undo says where a declared suspend is taken back.
@@ -43,9 +45,10 @@ type target struct {
 // sourceTarget is AddOnSource.
 func sourceTarget() target {
 	return target{
-		kind: "source", example: "fleet", next: nextForSource, list: &v1alpha1.AddOnSourceList{},
+		kind: "source", example: "fleet", mend: mendSource, list: &v1alpha1.AddOnSourceList{},
 		create:     func() client.Object { return &v1alpha1.AddOnSource{} },
 		declared:   onKind(func(s *v1alpha1.AddOnSource) bool { return s.Spec.Suspend }),
+		suspended:  onKind(func(s *v1alpha1.AddOnSource) bool { return v1alpha1.SuspendedByAnnotation(s.Annotations) }),
 		handled:    onKind(func(s *v1alpha1.AddOnSource) string { return s.Status.GetLastHandledReconcileRequest() }),
 		conditions: onKind(func(s *v1alpha1.AddOnSource) []metav1.Condition { return s.Status.Conditions }),
 		outcome:    onKind(show.SourceOutcome),
@@ -56,9 +59,12 @@ func sourceTarget() target {
 // rolloutTarget is AddOnRollout.
 func rolloutTarget() target {
 	return target{
-		kind: "rollout", example: "hello", next: nextForRollout, list: &v1alpha1.AddOnRolloutList{},
-		create:     func() client.Object { return &v1alpha1.AddOnRollout{} },
-		declared:   onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
+		kind: "rollout", example: "hello", mend: mendRollout, look: lookAtRollout, list: &v1alpha1.AddOnRolloutList{},
+		create:   func() client.Object { return &v1alpha1.AddOnRollout{} },
+		declared: onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
+		suspended: onKind(func(r *v1alpha1.AddOnRollout) bool {
+			return v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
+		}),
 		handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
 		conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
 		outcome:    onKind(show.OutcomeOf),
@@ -67,34 +73,43 @@ func rolloutTarget() target {
 	}
 }
 
-// nextForSource is what can be done about a source.
-func nextForSource(program string, key types.NamespacedName, outcome show.Outcome) string {
-	switch outcome {
-	case show.Failed:
-		return "mend what it names; " + program + " lint PATH checks a directory before the next commit"
-	case show.Waiting:
-		return fmt.Sprintf("%s resume source %s -n %s", program, key.Name, key.Namespace)
-	case show.Running, show.Succeeded:
-	}
-	return ""
+// mendSource is what can be done about a source that failed.
+func mendSource(program string, _ types.NamespacedName) string {
+	return "mend what it names; " + program + " lint PATH checks a directory before the next commit"
 }
 
-// nextForRollout is what can be done about a rollout.
-func nextForRollout(program string, key types.NamespacedName, outcome show.Outcome) string {
-	tree := fmt.Sprintf("%s tree %s -n %s", program, key.Name, key.Namespace)
-	switch outcome {
-	case show.Failed:
-		return tree + ", then fix it in Git or revert the commit"
-	case show.Waiting:
-		return fmt.Sprintf("%s; a suspended rollout goes on with: %s resume rollout %s -n %s", tree, program, key.Name, key.Namespace)
-	case show.Running, show.Succeeded:
+// mendRollout is what can be done about a rollout that failed.
+func mendRollout(program string, key types.NamespacedName) string {
+	return fmt.Sprintf("%s tree %s -n %s, then fix it in Git or revert the commit", program, key.Name, key.Namespace)
+}
+
+// lookAtRollout says what holds a rollout that is not suspended: its strategy, say.
+func lookAtRollout(program string, key types.NamespacedName) string {
+	return fmt.Sprintf("%s tree %s -n %s says what holds it", program, key.Name, key.Namespace)
+}
+
+// next is what a person can do about an outcome, "" for nothing. Only what an annotation
+// suspends is resumed.
+func (t target) next(program string, object client.Object, outcome show.Outcome) string {
+	key := client.ObjectKeyFromObject(object)
+	switch {
+	case outcome == show.Failed:
+		return t.mend(program, key)
+	case outcome != show.Waiting:
+		return ""
+	case t.declared(object):
+		return t.undo
+	case t.suspended(object):
+		return fmt.Sprintf("%s resume %s %s -n %s", program, t.kind, key.Name, key.Namespace)
+	case t.look != nil:
+		return t.look(program, key)
 	}
 	return ""
 }
 
 // hintNext says what a person can do about an outcome, if there is something.
-func (c *cli) hintNext(t target, key types.NamespacedName, outcome show.Outcome) {
-	if next := t.next(c.name, key, outcome); next != "" {
+func (c *cli) hintNext(t target, object client.Object, outcome show.Outcome) {
+	if next := t.next(c.name, object, outcome); next != "" {
 		c.hint("Next: %s", next)
 	}
 }
