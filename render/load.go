@@ -69,6 +69,9 @@ type Commit struct {
 	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were
 	// taken as declared: what the hub fills in and drops is not in their hashes.
 	Undefined []Reference
+	// Suspects are texts that were accepted and are hardly what was meant: a variable
+	// with spaces in its braces. They are no problems.
+	Suspects problem.List
 
 	// doubts are the objects of the commit, with what their problems leave open.
 	doubts []*loaded

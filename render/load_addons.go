@@ -182,6 +182,7 @@ func (l *loader) commit() Commit {
 	}
 	slices.SortFunc(c.Missing, compareReferences)
 	c.Missing = slices.Compact(c.Missing)
+	c.Suspects = l.suspects()
 	c.Undefined = slices.SortedFunc(slices.Values(l.missingDefinitions), compareReferences)
 	objects := slices.Clone(l.objects)
 	slices.SortStableFunc(objects, func(a, b *loaded) int { return cmp.Compare(a.role, b.role) })

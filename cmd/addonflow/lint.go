@@ -51,7 +51,7 @@ func (c *cli) lint(ctx context.Context, dir, crds string, versions []string) err
 			return err
 		}
 	}
-	c.warnMissing(result.commit)
+	c.warn(result.commit)
 	if n := len(result.problems); n > 0 {
 		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", dir, counted(n, "problem"))}
 	}

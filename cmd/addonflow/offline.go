@@ -38,8 +38,11 @@ func compileDir(ctx context.Context, dir string, hub render.Lookup, versions ...
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }
 
-// warnMissing names what only a hub can know.
-func (c *cli) warnMissing(commit render.Commit) {
+// warn names what may not be meant, and what only a hub can know.
+func (c *cli) warn(commit render.Commit) {
+	for _, s := range commit.Suspects {
+		c.hint("warning: %s", s)
+	}
 	for _, m := range commit.Missing {
 		c.hint("warning: %s is not in the directory; the hub must have it", referenceName(m))
 	}

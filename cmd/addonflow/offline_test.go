@@ -278,6 +278,29 @@ func TestMissingReference(t *testing.T) {
 	}
 }
 
+// TestSpacedVariable: spaces make a variable text. Where there is such a variable that is
+// said, with the line; other braces are nobody's business.
+func TestSpacedVariable(t *testing.T) {
+	dir := broken(t, "addontemplate.yaml", "{{GREETING}}", "{{ GREETING }} {{ CLUSTER_NAME}} {{ $labels.job }} {{ other }}")
+	s := newStage(t)
+	if code := s.run(t.Context(), "lint", dir); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.out.String())
+	}
+	said := s.err.String()
+	for _, name := range []string{"GREETING", "CLUSTER_NAME"} {
+		want := ": AddOnTemplate/hello: spec.agentSpec.workload.manifests[1].spec.template.spec.containers[0].args[0]: {{ " + name + " }} is kept as text; write {{" + name + "}} for the value of the variable\n"
+		if !strings.Contains(said, "warning: addontemplate.yaml:42"+want) {
+			t.Errorf("stderr %q does not hold %q", said, want)
+		}
+	}
+	if n := strings.Count(said, "warning: "); n != 2 {
+		t.Errorf("%d warnings in %q", n, said)
+	}
+	if code := s.run(t.Context(), "render", dir); code != 0 || !strings.Contains(s.out.String(), "{{ GREETING }} {{ CLUSTER_NAME}} {{ $labels.job }} {{ other }}") {
+		t.Errorf("exit code %d; not kept as it is: %s", code, s.out.String())
+	}
+}
+
 func TestRenderUsage(t *testing.T) {
 	for args, want := range map[string]int{
 		"render nowhere": exitNotFound,

@@ -39,7 +39,7 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// controllerName is the field manager, event source and lease name.
+// controllerName is the field manager and event source, and begins the Lease's name.
 const controllerName = "addonflow"
 
 // newScheme knows every kind the operator and the commands read or write.
@@ -72,7 +72,7 @@ func (o *controllerOptions) newManager(ctx context.Context, config *rest.Config,
 		LeaseDuration:                 &o.leaderElection.LeaseDuration,
 		RenewDeadline:                 &o.leaderElection.RenewDeadline,
 		RetryPeriod:                   &o.leaderElection.RetryPeriod,
-		LeaderElectionID:              leaderelection.GenerateID(controllerName, o.namespace),
+		LeaderElectionID:              leaseName(o.namespace),
 		LeaderElectionNamespace:       leaderNamespace(),
 		GracefulShutdownTimeout:       new(10 * time.Second),
 	})
@@ -81,6 +81,16 @@ func (o *controllerOptions) newManager(ctx context.Context, config *rest.Config,
 	}
 	probes.SetupChecks(mgr, ctrl.Log.WithName("setup"))
 	return mgr, o.setupControllers(ctx, mgr, mode)
+}
+
+// leaseName is that of the leader's Lease: operators of different namespaces do not wait
+// for each other.
+func leaseName(namespace string) string {
+	const name = controllerName + "-leader-election"
+	if namespace == "" {
+		return name
+	}
+	return leaderelection.GenerateID(name, namespace)
 }
 
 // cacheOptions keeps out of memory what nobody reads.

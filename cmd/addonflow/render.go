@@ -101,7 +101,7 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 	if err := result.problems.Err(); err != nil {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot render %s:\n%w", dir, err)}
 	}
-	o.warnMissing(result.commit)
+	o.warn(result.commit)
 	addOns := slices.DeleteFunc(slices.Clone(result.commit.AddOns), func(a render.AddOn) bool {
 		return o.addOn != "" && a.Name != o.addOn
 	})

@@ -21,14 +21,22 @@ type terminal struct {
 // that is dumb, there is no colour and no redraw; NO_COLOR takes the colour alone.
 func terminalOf(file *os.File, getenv func(string) string) terminal {
 	descriptor := int(file.Fd())
-	if !term.IsTerminal(descriptor) || getenv("TERM") == "dumb" {
+	if !term.IsTerminal(descriptor) {
 		return terminal{}
 	}
-	t := terminal{interactive: true, style: show.Style{Colour: getenv("NO_COLOR") == ""}}
-	if width, height, err := term.GetSize(descriptor); err == nil {
+	t := terminalIn(getenv)
+	if width, height, err := term.GetSize(descriptor); err == nil && t.interactive {
 		t.style.Width, t.style.Height = width, height
 	}
 	return t
+}
+
+// terminalIn is what a terminal of unknown size can do in an environment.
+func terminalIn(getenv func(string) string) terminal {
+	if getenv("TERM") == "dumb" {
+		return terminal{}
+	}
+	return terminal{interactive: true, style: show.Style{Colour: getenv("NO_COLOR") == ""}}
 }
 
 // screen draws a picture in place of the one before, without flicker.
