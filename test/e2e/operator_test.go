@@ -1,10 +1,18 @@
 package e2e
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"path/filepath"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -58,6 +66,47 @@ var _ = Describe("An operator that", Serial, func() {
 		s.wroteOnce(before)
 	})
 
+	It("is elected leads alone until it ends, and says how it is and what it does", func(ctx SpecContext) {
+		elected := func(name string, flags ...string) *demo.Operator {
+			GinkgoHelper()
+			flags = slices.Concat(options.OperatorFlags, []string{"--enable-leader-election"}, flags)
+			o, err := demo.StartOperator(demo.OperatorOptions{
+				Binary: options.Binary, Kubeconfig: world.OperatorKubeconfig, Flags: flags, LogFile: filepath.Join(world.Dir, name+".log"),
+			})
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(o.Stop)
+			return o
+		}
+		world.Operator.Kill()
+		DeferCleanup(func() { Expect(world.StartOperator(options)).To(Succeed()) })
+		metrics, health := freeAddress(), freeAddress()
+		first := elected("first", "--metrics-addr="+metrics, "--health-addr="+health)
+		Eventually(leader).ShouldNot(BeEmpty())
+		holder := leader()
+		standby := freeAddress()
+		elected("second", "--health-addr="+standby)
+		Eventually(answer).WithArguments("http://" + standby + "/readyz").Should(Equal("200 ok"))
+
+		all := clusters(2)
+		s := newScene(ctx, "elected", all)
+		s.awaitPhase(s.commit("v1", ""), v1alpha1.PhaseSucceeded)
+		Expect(leader()).To(Equal(holder), "the other one waits")
+		for _, probe := range []string{"/healthz", "/readyz"} {
+			Expect(answer("http://" + health + probe)).To(Equal("200 ok"))
+		}
+		Eventually(answer).WithArguments("http://" + metrics + "/metrics").Should(And(
+			ContainSubstring(`gotk_reconcile_duration_seconds_count{kind="AddOnSource",name="elected",namespace="default"}`),
+			ContainSubstring(`gotk_reconcile_duration_seconds_count{kind="AddOnRollout",name="elected",namespace="default"}`),
+			ContainSubstring(`addonflow_rollout_clusters{name="elected",namespace="default",state="updated"} 2`),
+			ContainSubstring(`addonflow_rollout_phase{name="elected",namespace="default",phase="Succeeded"} 1`),
+		))
+
+		Expect(first.Stop()).To(Succeed())
+		Eventually(leader).ShouldNot(BeElementOf("", holder))
+		s.awaitPhase(s.commit("v2", ""), v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+	})
+
 	It("cannot reach the forge rolls out all the same, and tells it all afterwards", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "outage", all)
@@ -73,6 +122,38 @@ var _ = Describe("An operator that", Serial, func() {
 		Eventually(s.told).WithArguments(sha, "canary").Should(HavePrefix("success: "))
 	})
 })
+
+// leader is who holds the operators' Lease; "" when nobody does.
+func leader() string {
+	var lease coordinationv1.Lease
+	key := client.ObjectKey{Namespace: "addonflow-system", Name: "addonflow-leader-election"}
+	if err := world.Client.Get(context.Background(), key, &lease); err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// answer is what a server of the operator says, "" when it says nothing.
+func answer(url string) string {
+	response, err := http.Get(url) //nolint:gosec,noctx // a server of this machine's, asked again until it answers
+	if err != nil {
+		return ""
+	}
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", response.StatusCode, body)
+}
+
+// freeAddress is one where nobody listens.
+func freeAddress() string {
+	GinkgoHelper()
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(l.Close()).To(Succeed()) }()
+	return l.Addr().String()
+}
 
 var _ = Describe("Beside OCM's addon-manager", func() {
 	It("fences the live ClusterManagementAddOn off, and hides the template's hash", func(ctx SpecContext) {
