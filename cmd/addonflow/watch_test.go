@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// eventful is a stage where, once somebody watches, hello succeeds and is deleted.
+func eventful(t *testing.T) *stage {
+	t.Helper()
+	return newStageWith(t, interceptor.Funcs{Watch: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+		w, err := hub.Watch(ctx, list, options...)
+		if err != nil {
+			return w, err
+		}
+		r := hello("")
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+			return w, err
+		}
+		r.Status.Phase, r.Status.Counts.Updated = v1alpha1.PhaseSucceeded, 2
+		if err := hub.Status().Update(ctx, r); err != nil {
+			return w, err
+		}
+		return w, hub.Delete(ctx, r)
+	}}, hello(v1alpha1.PhaseProgressing))
+}
+
+// until cancels when it has been told so many lines.
+type until struct {
+	bytes.Buffer
+	lines  int
+	cancel context.CancelFunc
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	n, err := u.Buffer.Write(p)
+	if strings.Count(u.String(), "\n") == u.lines {
+		u.cancel()
+	}
+	return n, err
+}
+
+// TestTreeWatchedWithoutATerminal: one line per change, and nothing to redraw with.
+func TestTreeWatchedWithoutATerminal(t *testing.T) {
+	s := eventful(t)
+	if code := s.run(t.Context(), "tree", "hello", "--watch"); code != 0 {
+		t.Errorf("exit code %d; %s", code, s.err.String())
+	}
+	want := []string{"⟳ hello main@2222222 Progressing 1/2: as it is", "✔ hello main@2222222 Succeeded 2/2: as it is", "hello is gone"}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(s.out.String()), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGetWatched: the table, and then a row per change under the same header; of what is
+// gone its last one, as kubectl has it.
+func TestGetWatched(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, out := eventful(t), &until{lines: 4, cancel: cancel}
+	s.cli.Out = out
+	if code := s.run(ctx, "get", "rollouts", "-w"); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d; %s", code, exitInterrupted, s.err.String())
+	}
+	want := []string{
+		"NAME    READY     PHASE         REVISION       UPDATED   FAILED   STAGE   AGE",
+		"hello   Unknown   Progressing   main@2222222   1/2       0        1/1     60m",
+		"hello   Unknown   Succeeded   main@2222222   2/2   0     1/1   60m",
+		"hello   Unknown   Succeeded   main@2222222   2/2   0     1/1   60m",
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestScreen: cleared once, then drawn over from the top, line by line.
+func TestScreen(t *testing.T) {
+	var out bytes.Buffer
+	s := screen{out: &out}
+	for _, picture := range []string{"a\nb\n", "c\n"} {
+		if err := s.draw(picture); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const clear, home, rest, below = "\x1b[2J", "\x1b[H", "\x1b[K\n", "\x1b[J"
+	if want := clear + home + "a" + rest + "b" + rest + below + home + "c" + rest + below; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// TestWide: what -o wide adds, for every kind.
+func TestWide(t *testing.T) {
+	for args, want := range map[string]string{
+		"get sources -o wide": "NAME    READY   REVISION       ADD-ONS   AGE   MESSAGE   URL                                 PATH\n" +
+			"fleet   True    main@2222222   0         60m   applied   https://git.example.com/fleet.git   –\n",
+		"get rollouts -o wide": "NAME    READY     PHASE         REVISION       UPDATED   FAILED   STAGE   AGE   STABLE   MESSAGE\n" +
+			"hello   Unknown   Progressing   main@2222222   1/2       0        1/1     60m   –        as it is\n",
+		"get revisions -o wide": "NAME               ADD-ON   SUCCEEDED   AGE   DIGEST\n" +
+			"hello-2222222222   hello    –           0s    " + digest + "\n",
+		"get clusters -o wide": "CLUSTER   ROLLOUT   STAGE      STATE       REVISION           REASON                         SOAKING UNTIL   DEADLINE\n" +
+			"eu-01     hello     canary     Succeeded   hello-2222222222   –                              –               –\n" +
+			"us-01     hello     everyone   Waiting     hello-2222222222   stage canary is not complete   –               –\n",
+	} {
+		t.Run(args, func(t *testing.T) {
+			s := newStage(t, hello(v1alpha1.PhaseProgressing), fleetSource("True", "applied"), revision())
+			if code := s.run(t.Context(), strings.Fields(args)...); code != 0 {
+				t.Fatal(s.err.String())
+			}
+			if diff := cmp.Diff(want, s.out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
