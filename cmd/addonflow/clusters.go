@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,7 +108,7 @@ func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []str
 func (w *clusterWriter) goOn(before, err error) (unplanned, fatal error) {
 	exit, ok := errors.AsType[*exitError](err)
 	switch {
-	case err == nil:
+	case err == nil, ok && exit.code == exitNotFound: // gone since it was listed
 		return before, nil
 	case !ok || exit.code != exitFailed:
 		return before, err
@@ -126,7 +127,7 @@ func (w *clusterWriter) changed(ctx context.Context, hub client.Client, names []
 	var fresh []show.Cluster
 	for _, ch := range changes {
 		r, ok := ch.object.(*v1alpha1.AddOnRollout)
-		if !ok || !wanted(r, names) || r.DeletionTimestamp != nil {
+		if !ok || !wanted(r, names) || r.DeletionTimestamp != nil || ch.kind == watch.Deleted {
 			continue
 		}
 		clusters, err := w.clusters(ctx, hub, r)

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // eventful is a stage where, once somebody watches, hello succeeds and is deleted.
@@ -78,6 +80,25 @@ func TestGetWatched(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGetClustersWatched: a rollout that goes ends nothing, the others are looked at on.
+func TestGetClustersWatched(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := eventful(t)
+	s.cli.explain = func(ctx context.Context, hub client.Client, key types.NamespacedName) (rollout.Plan, error) {
+		if err := hub.Get(ctx, key, &v1alpha1.AddOnRollout{}); err != nil {
+			cancel() // it is gone, which this command was told of or will be
+			return rollout.Plan{}, err
+		}
+		return explained(ctx, hub, key)
+	}
+	if code := s.run(ctx, "get", "clusters", "-w"); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d; %s", code, exitInterrupted, s.err.String())
+	}
+	if n := strings.Count(s.out.String(), "\n"); n != 3 {
+		t.Errorf("the clusters stand there once, and no more: %s", s.out.String())
 	}
 }
 
