@@ -234,9 +234,29 @@ func TestEveryCompatibilityRowNamesItsTest(t *testing.T) {
 	}
 }
 
+// TestEverySeedExampleHasARow: an example that no row tells of is one that nobody judged.
+func TestEverySeedExampleHasARow(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root, "test/seeds/testdata/*/*/case.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	content := text(t, "docs/compatibility.md")
+	for _, found := range paths {
+		dir := filepath.Dir(found)
+		name := filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir)
+		if !regexp.MustCompile(`[( ]`+regexp.QuoteMeta(name)+`[,)]`).MatchString(content) {
+			t.Errorf("no row of docs/compatibility.md names TestSeeds (%s)", name)
+		}
+	}
+}
+
 // hasCase reports whether a test has a case of that name, or one that begins with it. The
-// scenarios' are their transcripts.
+// scenarios' are their transcripts, the seeds' their directories.
 func hasCase(source, test, name string) bool {
+	if test == "TestSeeds" {
+		_, err := os.Stat(filepath.Join(root, "test/seeds/testdata", name, "case.yaml"))
+		return err == nil
+	}
 	if test == "TestScenarios" {
 		_, err := os.Stat(filepath.Join(root, "rollout/testdata", name+".golden"))
 		return err == nil

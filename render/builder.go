@@ -107,7 +107,7 @@ func (b *builder) deployable(p *rendering) *rendering {
 
 // substitute parses every manifest into one with its variables replaced.
 func (b *builder) substitute() {
-	s := &substitution{template: b.template.name, values: b.variables.values, typed: b.template.typed, found: &b.found}
+	s := &substitution{template: b.template.name, values: b.variables.values, typed: b.template.typed, unassigned: b.assignment.unassigned, found: &b.found}
 	root := field.NewPath("spec", "agentSpec", "workload", "manifests")
 	for i, raw := range b.template.manifests {
 		at := root.Index(i)

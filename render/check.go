@@ -90,7 +90,7 @@ func (r *Renderer) names(resource string) bool {
 // checkFor renders one assignment, as all clusters share it and then for the probe,
 // which has a name to look at.
 func (r *Renderer) checkFor(a *assignment, version string) []Finding {
-	known := facts{kubeVersion: version, variables: a.template.probeVariables()}
+	known := facts{kubeVersion: version, variables: a.probeVariables()}
 	p, err := r.renderAlone(a, known, namePlaceholder)
 	refused := err != nil && (p == nil || !p.alone)
 	if refused && (p == nil || a.template.pkg != nil) {

@@ -144,23 +144,36 @@ func (b *builder) merge(ofCluster string) {
 	}
 }
 
-// probeVariables are what a template is checked with for the labels and claims that it
-// names: nobody knows yet which clusters it goes to.
-func (t *parsedTemplate) probeVariables() string {
-	if t == nil || len(t.ofCluster) == 0 || t.pkg != nil {
+// probeVariables are what a template is checked with for what only a cluster gives: the
+// labels and claims that the template names, and the configurations that a
+// ManagedClusterAddOn may name. Nobody knows yet which clusters it goes to.
+func (a *assignment) probeVariables() string {
+	t := a.template
+	if t == nil || t.pkg != nil {
 		return "" // a chart has values of its own for a cluster without them
 	}
 	v := clusterVariables{Values: map[string]string{}}
 	for name := range t.ofCluster {
-		switch t.typed[name] {
-		case TypeInteger, TypeNumber:
-			v.Values[name] = "1"
-		case TypeBoolean:
-			v.Values[name] = trueText
-		default:
-			v.Values[name] = "value"
-		}
+		v.Values[name] = t.probeValue(name)
+	}
+	for name := range a.unassigned {
+		v.Values[name] = t.probeValue(name)
+	}
+	if len(v.Values) == 0 {
+		return ""
 	}
 	text, _ := json.Marshal(v) //nolint:errchkjson // strings only
 	return string(text)
+}
+
+// probeValue is a value of the type that the template declares for a variable.
+func (t *parsedTemplate) probeValue(name string) string {
+	switch t.typed[name] {
+	case TypeInteger, TypeNumber:
+		return "1"
+	case TypeBoolean:
+		return trueText
+	default:
+		return "value"
+	}
 }

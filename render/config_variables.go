@@ -71,7 +71,7 @@ func clusterGives(name string) bool {
 
 // readVariables gives an assignment the values that the template takes from
 // configurations. A kind of which none is assigned gives none: whoever refers to the
-// variable says that it has no value.
+// variable says that it has no value, of a cluster and not of the commit.
 func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]ConfigReference) {
 	if a.template == nil {
 		return
@@ -90,6 +90,10 @@ func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]Confi
 		}
 		references := byKind[groupResource{v.Group, v.Resource}]
 		if len(references) == 0 {
+			if a.unassigned == nil {
+				a.unassigned = map[string]string{}
+			}
+			a.unassigned[v.Name] = resourceName(v.Group, v.Resource)
 			continue
 		}
 		body, ok := r.bodyOf(a, references[0])

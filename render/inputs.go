@@ -111,6 +111,9 @@ type assignment struct {
 	mirrors bool
 	// mapped are the variables that the template takes from configurations.
 	mapped map[string]string
+	// unassigned are those of them for which no configuration is assigned, by the kind
+	// that has them: each cluster's ManagedClusterAddOn may name its own.
+	unassigned map[string]string
 	// others are the configurations that rendering does not understand, with hashes.
 	others []ConfigHash
 	found  findings

@@ -37,7 +37,7 @@ func (b *builder) options(moved map[workv1.ResourceIdentifier]workv1.ResourceIde
 }
 
 func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, at *field.Path) workv1.ResourceIdentifier {
-	s := &substitution{template: b.template.name, values: b.variables.values, found: &b.found}
+	s := &substitution{template: b.template.name, values: b.variables.values, unassigned: b.assignment.unassigned, found: &b.found}
 	id.Name = s.text(id.Name, at.Child("name"))
 	id.Namespace = s.text(id.Namespace, at.Child("namespace"))
 	if to, ok := moved[id]; ok {

@@ -51,7 +51,11 @@ func unknownKey(at fieldPath, key string, value any, s *structuralschema.Structu
 	if at == "" {
 		known = slices.DeleteFunc(known, func(name string) bool { return name == statusKey })
 	}
-	return []flaw{unknownField(at, key, known)}
+	f := unknownField(at, key, known)
+	if deeper := below(key, s); deeper != "" && f.meant == "" && proposedHint(f.field, known) == "" {
+		f.hint = "did you mean " + deeper + "?"
+	}
+	return []flaw{f}
 }
 
 // unknownField is the flaw of a field whose parent knows the given ones.
@@ -60,7 +64,9 @@ func unknownField(parent fieldPath, key string, known []string) flaw {
 		field: parent.child(key), reason: ReasonUnknownField,
 		message: "unknown field", hint: didYouMean(key, known),
 	}
-	if match := closest(key, known); match != "" {
+	if hint := proposedHint(f.field, known); hint != "" {
+		f.hint = hint
+	} else if match := closest(key, known); match != "" {
 		f.meant = parent.child(match)
 	}
 	return f

@@ -27,6 +27,8 @@ type substitution struct {
 	values   map[string]string
 	typed    map[string]string
 	found    *findings
+	// unassigned are variables of configurations that the cluster itself has to name, by kind.
+	unassigned map[string]string
 	// brought is how many bytes values have added so far.
 	brought int
 }
@@ -98,10 +100,18 @@ func (s *substitution) text(text string, at *field.Path) string {
 		s.found.add(Finding{
 			Template: s.template, Field: at.String(), Reason: ReasonUnresolvedVariable,
 			Message: "no value for " + strings.Join(missing, ", "),
-			Hint:    "set it in customizedVariables of the AddOnDeploymentConfig",
+			Hint:    s.hint(missing[0]),
 		})
 	}
 	return out
+}
+
+// hint is what to do about a variable without a value.
+func (s *substitution) hint(name string) string {
+	if kind := s.unassigned[name]; kind != "" {
+		return "name one of " + kind + " in spec.configs of the ManagedClusterAddOn, or as a default of the add-on"
+	}
+	return "set it in customizedVariables of the AddOnDeploymentConfig"
 }
 
 func (s *substitution) characters(text string, at *field.Path) {

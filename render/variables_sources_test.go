@@ -144,6 +144,42 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	}
 }
 
+// TestVariablesOfAKindThatClustersNameThemselves: an add-on may list a kind of which it
+// has no object, so that each ManagedClusterAddOn names its own. Whoever names none is
+// held back, and the commit is good.
+func TestVariablesOfAKindThatClustersNameThemselves(t *testing.T) {
+	settings := ConfigReference{Resource: "configmaps", Namespace: "cluster1", Name: "settings"}
+	c := contentOf(t, "agentSpec: {workload: {manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: b}, "+
+		"spec: {replicas: '{{SIZE}}', selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}, annotations: {level: '{{LEVEL}}'}}, "+
+		"spec: {containers: [{name: a, image: b}]}}}}]}}", "")
+	from, err := ParseConfigVariables("LEVEL=configmaps{.data.level}\nSIZE=configmaps{.data.size}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Templates[0].FromConfigs, c.Templates[0].Typed = from, map[string]string{"SIZE": TypeInteger}
+	c.Supported = append(c.Supported, addonv1alpha1.ConfigGroupResource{Resource: "configmaps"})
+	r := newRenderer(t, c)
+	if found := r.Check(); len(found) > 0 {
+		t.Errorf("nobody knows its clusters yet, and the commit is refused: %v", found)
+	}
+	own := Config{ConfigReference: settings, SpecHash: "h", Body: parsed(t, "{data: {level: debug, size: '3'}}")}
+	rendered, err := r.Render(Cluster{Name: "cluster1", Configs: []Config{own}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := rendered.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := at(objects[0].Object, "spec", "replicas"); got != int64(3) {
+		t.Errorf("replicas are %v", got)
+	}
+	const want = "no value for LEVEL; name one of configmaps in spec.configs of the ManagedClusterAddOn, or as a default of the add-on"
+	if _, err := r.Render(Cluster{Name: "cluster2"}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
 func TestMergedConfigs(t *testing.T) {
 	content := func(merge bool) Content {
 		c := contentOf(t, echo("{{A}} {{B}} {{INSTALL_NAMESPACE}}", ""), "")

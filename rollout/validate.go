@@ -171,8 +171,28 @@ func (f *findings) install(in v1alpha1.Install) {
 			})
 		}
 		seen[ip.PlacementReference] = true
-		f.strategy(field+".rolloutStrategy", fromOCM(ip.RolloutStrategy))
+		f.ocmStrategy(field+".rolloutStrategy", fromOCM(ip.RolloutStrategy))
 	}
+}
+
+// ocmStrategy checks the strategy of a ClusterManagementAddOn, which has OCM's types
+// alone: the API server refuses those that an AddOnRollout has besides.
+func (f *findings) ocmStrategy(field string, s v1alpha1.RolloutStrategy) {
+	hint := ""
+	switch s.Type {
+	case "", v1alpha1.StrategyAll, v1alpha1.StrategyProgressive, v1alpha1.StrategyProgressivePerGroup:
+		f.strategy(field, s)
+		return
+	case v1alpha1.StrategyUpdateAll:
+		hint = "write All"
+	case v1alpha1.StrategyRollingUpdateWithPlacement:
+		hint = "declare it as the strategy of an AddOnRollout"
+	default:
+		hint = "All, Progressive or ProgressivePerGroup"
+	}
+	f.add(field+".type", fmt.Sprintf("%q is no type that a ClusterManagementAddOn can have", s.Type), hint)
+	s.Type = ""
+	f.blocks(field, s)
 }
 
 func fromOCM(s clusterv1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {

@@ -98,6 +98,18 @@ func TestValidate(t *testing.T) {
 		"row 15, two strategies": {"", strategy(v1alpha1.RolloutStrategy{
 			Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{}, All: &clusterv1alpha1.RolloutAll{},
 		}), []string{"strategy.all" + invalid}},
+		"row 15, types of an AddOnRollout in a ClusterManagementAddOn": {
+			"the API server refuses them there",
+			v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
+				{PlacementReference: all, RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: "UpdateAll"}},
+				{PlacementReference: v1alpha1.PlacementReference{Namespace: "default", Name: "b"}, RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: "RollingUpdateWithPlacement"}},
+				{PlacementReference: v1alpha1.PlacementReference{Namespace: "default", Name: "c"}, RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: "Slowly"}},
+			}}},
+			[]string{
+				"installStrategy.placements[0].rolloutStrategy.type" + invalid, "installStrategy.placements[1].rolloutStrategy.type" + invalid,
+				"installStrategy.placements[2].rolloutStrategy.type" + invalid,
+			},
+		},
 		"row 15, unknown type": {"", strategy(v1alpha1.RolloutStrategy{Type: "Slowly"}), []string{"strategy.type" + invalid}},
 		"row 16": {"", v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
 			{PlacementReference: all}, {PlacementReference: all},
