@@ -42,12 +42,31 @@ type follower struct {
 // run follows. The error is that of the callback, of the hub, or the context's.
 func (f *follower) run(ctx context.Context) error {
 	f.known = map[types.NamespacedName]client.Object{}
+	return f.follow(ctx)
+}
+
+// runFrom follows an object that was just read. It is told first, and may be gone by the
+// time of the first list.
+func (f *follower) runFrom(ctx context.Context, first client.Object) error {
+	f.known = map[types.NamespacedName]client.Object{client.ObjectKeyFromObject(first): first}
+	if err := f.see([]change{{watch.Modified, first}}); err != nil {
+		return ended(err)
+	}
+	return f.follow(ctx)
+}
+
+func (f *follower) follow(ctx context.Context) error {
 	version, err := f.relist(ctx)
 	for err == nil {
 		if err = f.watch(ctx, version); err == nil {
 			version, err = f.reconnect(ctx)
 		}
 	}
+	return ended(err)
+}
+
+// ended is the error that a follower ended with, of a callback that had seen enough none.
+func ended(err error) error {
 	if errors.Is(err, errSeenEnough) {
 		return nil
 	}
@@ -180,5 +199,5 @@ func followRollout(ctx context.Context, hub client.WithWatch, key types.Namespac
 			return nil
 		},
 	}
-	return f.run(ctx)
+	return f.runFrom(ctx, &first)
 }

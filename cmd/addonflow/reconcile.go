@@ -8,7 +8,6 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,7 +50,8 @@ func (o *reconcileOptions) run(ctx context.Context, t target, name string) error
 		return err
 	}
 	request := o.now().UTC().Format(time.RFC3339Nano)
-	if _, err := annotate(ctx, hub, t, key, map[string]string{meta.ReconcileRequestAnnotation: request}); err != nil {
+	object, err := annotate(ctx, hub, t, key, map[string]string{meta.ReconcileRequestAnnotation: request})
+	if err != nil {
 		return err
 	}
 	if !o.wait {
@@ -59,12 +59,13 @@ func (o *reconcileOptions) run(ctx context.Context, t target, name string) error
 		return err
 	}
 	o.hint("► waiting for the operator to look at %s %s", t.kind, key)
-	return o.await(ctx, hub, t, key, request)
+	return o.await(ctx, hub, t, object, request)
 }
 
 // await returns when the request was worked on and what came of it stands: what
 // passes by itself, such as a Placement that is still to come, is waited for.
-func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t target, key types.NamespacedName, request string) error {
+func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t target, asked client.Object, request string) error {
+	key := client.ObjectKeyFromObject(asked)
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
@@ -102,7 +103,7 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 			return nil
 		},
 	}
-	err := f.run(ctx)
+	err := f.runFrom(ctx, asked)
 	var exit *exitError
 	switch {
 	case errors.As(err, &exit):

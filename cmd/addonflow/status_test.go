@@ -2,11 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -80,6 +84,36 @@ func TestNextIsWhatHelps(t *testing.T) {
 			s.run(t.Context(), "status", "hello")
 			if got := strings.TrimSpace(s.err.String()); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestFollowHearsOfWhatWentMeanwhile: a rollout that is deleted between the first read and
+// the first list is gone; nobody waits for it to come back.
+func TestFollowHearsOfWhatWentMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		phase  v1alpha1.Phase
+		args   string
+		code   int
+	}{
+		"Status":    {"there is no outcome", v1alpha1.PhaseProgressing, "status hello --watch", exitNotFound},
+		"Removed":   {"its removal is the outcome", v1alpha1.PhaseRemoving, "status hello --watch", 0},
+		"Tree":      {"there is nothing left to show", v1alpha1.PhaseProgressing, "tree hello --watch", 0},
+		"Reconcile": {"nobody looks at it any more", v1alpha1.PhaseProgressing, "reconcile rollout hello --wait", exitNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStageWith(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if err := client.IgnoreNotFound(hub.Delete(ctx, hello(c.phase))); err != nil {
+					t.Error(err)
+				}
+				return hub.List(ctx, list, options...)
+			}}, hello(c.phase))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if code := s.run(ctx, strings.Fields(c.args)...); code != c.code || ctx.Err() != nil {
+				t.Errorf("%s: exit code %d, want %d; %s", c.reason, code, c.code, s.err.String())
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,18 +49,27 @@ func (p *pass) apply(ctx context.Context, todo plan) error {
 // writeAll applies objects one after the other.
 func (p *pass) writeAll(ctx context.Context, changes []change) error {
 	for _, c := range changes {
-		if err := p.write(ctx, c.desired); err != nil {
+		if err := p.write(ctx, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write applies one object server-side and remembers what the API server made of it.
-func (p *pass) write(ctx context.Context, desired *unstructured.Unstructured) error {
+// write applies one object server-side and remembers what the API server made of it. One
+// that was read is not made anew: an AddOnRollout that was released meanwhile would come
+// back without the release, as a removal that nobody can end.
+func (p *pass) write(ctx context.Context, c change) error {
+	desired := c.desired
 	u := desired.DeepCopy()
+	if c.live != nil {
+		u.SetUID(c.live.GetUID())
+	}
 	err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
 		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+	if apierrors.IsConflict(err) { // ownership is forced, so that it is about the object
+		return wait(fluxmeta.ProgressingReason, firstWait, "%s was deleted meanwhile", keyOf(desired))
+	}
 	if err != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", keyOf(desired), err))
 	}

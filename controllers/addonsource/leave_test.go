@@ -3,6 +3,7 @@ package addonsource_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -169,6 +170,23 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(w.cma())).To(BeTrue())
 		Expect(exists(w.template())).To(BeTrue())
 		Expect(w.source().Status.Inventory).To(BeEmpty())
+	})
+
+	It("as an add-on whose rollout went while it was asked to leave, does not bring it back", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/README.md": "add-ons"}))
+		w.passes()
+		w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
+		w.requests.before = func(r *http.Request) {
+			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/addonrollouts/") {
+				// Another process, which read the same, has finished meanwhile.
+				Expect(client.IgnoreNotFound(admin.Delete(context.Background(), w.rollout()))).To(Succeed())
+			}
+		}
+		w.clock.Step(2 * time.Minute)
+		w.pass()
+		Expect(exists(w.rollout())).To(BeFalse(), "a removal without the release that it had would hold the add-on for ever")
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HaveSuffix("was deleted meanwhile"))
 	})
 
 	It("as a source whose add-on is released lets go of it and goes", func() {

@@ -295,6 +295,8 @@ func (w *world) removed() {
 type counter struct {
 	mu     sync.Mutex
 	writes []string
+	// before a write request is sent; nil: nothing.
+	before func(*http.Request)
 }
 
 func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
@@ -303,7 +305,11 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 		if r.Method != http.MethodGet {
 			c.writes = append(c.writes, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
 		}
+		before := c.before
 		c.mu.Unlock()
+		if before != nil && r.Method != http.MethodGet {
+			before(r)
+		}
 		return next.RoundTrip(r)
 	})
 }
