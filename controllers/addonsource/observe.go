@@ -22,6 +22,8 @@ type observation struct {
 	rollouts map[string]*v1alpha1.AddOnRollout
 	// live is the stored form of every object in question; nil: there is none.
 	live map[objectKey]*unstructured.Unstructured
+	// unserved are objects applied before whose kind the hub does not serve now.
+	unserved map[objectKey]bool
 	// revisions that exist, by name.
 	revisions map[string]bool
 	// sources says of other sources named on objects whether they exist.
@@ -44,6 +46,7 @@ func newObservation() *observation {
 	return &observation{
 		rollouts:  map[string]*v1alpha1.AddOnRollout{},
 		live:      map[objectKey]*unstructured.Unstructured{},
+		unserved:  map[objectKey]bool{},
 		revisions: map[string]bool{},
 		sources:   map[string]bool{},
 		installed: map[string]installation{},
@@ -126,14 +129,14 @@ func (p *pass) see(ctx context.Context, seen *observation, u *unstructured.Unstr
 	return nil
 }
 
-// seeInventory reads what was applied before. A kind that the hub does not serve any
-// more has taken its objects with it.
+// seeInventory reads what was applied before. Whether objects of a kind that the hub does
+// not serve are gone with it, or will be there again with the next discovery, cannot be told.
 func (p *pass) seeInventory(ctx context.Context, seen *observation) error {
 	for _, reference := range p.source.Status.Inventory {
 		object := emptyOf(reference)
 		_, err := p.Client.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind())
 		if meta.IsNoMatchError(err) {
-			seen.live[keyOf(object)] = nil
+			seen.unserved[keyOf(object)] = true
 			continue
 		}
 		if err != nil {

@@ -54,6 +54,8 @@ type plan struct {
 	// pruned are deleted, kept are left although they are not declared any more.
 	pruned []*unstructured.Unstructured
 	kept   []objectKey
+	// unserved may be pruned once the hub serves their kinds again.
+	unserved []objectKey
 
 	// addOns and inventory are what the status says once all is done.
 	addOns    []v1alpha1.SourcedAddOn
@@ -180,10 +182,12 @@ func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 	for _, reference := range in.inventory {
 		key := keyOfReference(reference)
 		live := in.seen.live[key]
-		if declared[key] || !ours(live, in.source) {
-			continue
-		}
 		switch {
+		case declared[key]:
+		case in.seen.unserved[key]:
+			t.unserved = append(t.unserved, key)
+			t.inventory = append(t.inventory, reference)
+		case !ours(live, in.source):
 		case key.isLetGo(released):
 			t.released = append(t.released, live)
 			t.inventory = append(t.inventory, reference)
@@ -209,12 +213,20 @@ func (t *plan) notes() []string {
 		}
 	}
 	if len(t.kept) > 0 {
-		kept := make([]string, 0, len(t.kept))
-		for _, key := range t.kept {
-			kept = append(kept, key.String())
-		}
-		slices.Sort(kept)
-		notes = append(notes, "left Git and kept (Namespaces always are, everything is without spec.prune): "+listed(kept))
+		notes = append(notes, "left Git and kept (Namespaces always are, everything is without spec.prune): "+listed(sortedTexts(t.kept)))
+	}
+	if len(t.unserved) > 0 {
+		notes = append(notes, "left Git, and looked for once the hub serves their kinds again: "+listed(sortedTexts(t.unserved)))
 	}
 	return notes
+}
+
+// sortedTexts are the keys as texts name them, in order.
+func sortedTexts(keys []objectKey) []string {
+	texts := make([]string, 0, len(keys))
+	for _, key := range keys {
+		texts = append(texts, key.String())
+	}
+	slices.Sort(texts)
+	return texts
 }

@@ -225,3 +225,26 @@ func TestPlanIsPure(t *testing.T) {
 			len(first.namespaces), len(first.objects), len(first.addOnObjects), len(first.rollouts), len(first.revisions))
 	}
 }
+
+// TestInventoryOfAnUnservedKindIsKept: what the hub does not show for a moment is pruned
+// when it does again.
+func TestInventoryOfAnUnservedKindIsKept(t *testing.T) {
+	live := stored(t, placement)
+	in := fleetInput(nil)
+	in.approved = approvedByPrune
+	in.inventory = []v1alpha1.ObjectReference{referenceTo(live)}
+	in.seen.unserved[keyOf(live)] = true
+	got, err := newPlan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "left Git, and looked for once the hub serves their kinds again: Placement/team/all"
+	if notes := got.notes(); len(got.inventory) != 1 || len(notes) != 1 || notes[0] != want {
+		t.Errorf("inventory %v, notes %q, want %q", got.inventory, notes, want)
+	}
+	in.seen.unserved, in.inventory = nil, got.inventory
+	in.seen.live[keyOf(live)] = live
+	if got, err = newPlan(in); err != nil || len(got.pruned) != 1 || len(got.inventory) != 0 {
+		t.Errorf("served again: pruned %v, inventory %v, error %v", got.pruned, got.inventory, err)
+	}
+}
