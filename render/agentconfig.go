@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"fmt"
 	"unicode/utf8"
 
@@ -114,16 +113,4 @@ func checkCharacters(at string, value any, add func(field string, reason problem
 			add(at, ReasonInvalidConfig, "contains "+c, "")
 		}
 	}
-}
-
-// convert reads unstructured JSON into a typed value.
-func convert(from, to any) error {
-	text, err := json.Marshal(from)
-	if err != nil {
-		return fmt.Errorf("cannot encode: %w", err)
-	}
-	if err := json.Unmarshal(text, to); err != nil {
-		return fmt.Errorf("cannot decode: %w", err)
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 const (
@@ -37,6 +39,29 @@ func (r *Renderer) Check() []Finding {
 			continue // nobody need ever get the defaults
 		}
 		for _, f := range r.check(a, nil) {
+			found.add(f)
+		}
+	}
+	return found.list
+}
+
+// checkPlacements returns what is wrong with what the clusters of the placements get, or,
+// without any, clusters that only have the defaults. A package is rendered with each of
+// the Kubernetes versions; without any, with one that it admits.
+func (r *Renderer) checkPlacements(placements []v1alpha1.PlacementReference, versions []string) []Finding {
+	assignments := []*assignment{r.defaults}
+	for i := range placements {
+		a := r.assignmentOf(placements[i : i+1])
+		if i == 0 {
+			assignments = nil
+		}
+		if !slices.Contains(assignments, a) {
+			assignments = append(assignments, a)
+		}
+	}
+	var found findings
+	for _, a := range assignments {
+		for _, f := range r.check(a, versions) {
 			found.add(f)
 		}
 	}
@@ -159,3 +184,42 @@ func largest(o *object) int {
 	longer := strings.Count(string(raw), probeCluster) * (longestCluster - len(probeCluster))
 	return (&runtime.RawExtension{Raw: raw}).Size() + longer
 }
+
+// checkTypes holds what is rendered to its types, and reports whether it keeps to them.
+// Manifests of a template were held to them before, but for what variables are part of.
+func (b *builder) checkTypes(m *manifest) bool {
+	if m.at == nil {
+		return true // injected
+	}
+	before := len(b.found.list)
+	for _, f := range typedManifestFlaws("", m.fields, &manifestVariables{}) {
+		switch {
+		case b.template.pkg != nil:
+			b.found.add(Finding{
+				Package: b.template.pkg.Name, File: m.file, Reason: f.reason, Hint: f.hint,
+				Message: fmt.Sprintf("%s: %s: %s", m.declared, f.field, f.message),
+			})
+		case b.comesFromVariable(m, f):
+			b.found.add(Finding{Template: b.template.name, Field: m.at.String() + "." + string(f.field), Reason: f.reason, Message: f.message, Hint: f.hint})
+		}
+	}
+	return len(b.found.list) == before
+}
+
+// comesFromVariable reports whether a flaw of what a template renders to is that of the
+// value of a variable. The type of one that stands alone was judged by its declaration.
+func (b *builder) comesFromVariable(m *manifest, f flaw) bool {
+	declared, _ := b.template.manifests[fieldPath(m.at.String()).position()].(map[string]any)
+	value := f.field.in(declared)
+	text, _ := value.(string)
+	_, alone := wholeReference(text)
+	return varying(value) && (f.reason == ReasonInvalidManifest || !alone)
+}
+
+// checkConfig returns what is wrong with the values of an AddOnDeploymentConfig, whatever
+// template it is used with.
+func checkConfig(c Config) []Finding { return parseAgentConfig(c).found.list }
+
+// checkTemplate returns what is wrong with an AddOnTemplate, apart from its manifests,
+// whatever configuration it is used with.
+func checkTemplate(addOn string, t Template) []Finding { return parseTemplate(addOn, t).found.list }

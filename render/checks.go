@@ -276,7 +276,7 @@ func askOf(work *workv1.ManifestWork, m workv1.ManifestResourceMeta) (ask, bool)
 func readable(m *workv1.ManifestCondition) map[string]any {
 	feedback := make(map[string]any, len(m.StatusFeedbacks.Values))
 	for i := range m.StatusFeedbacks.Values {
-		if value := plain(&m.StatusFeedbacks.Values[i].Value); value != nil {
+		if value := plainValue(&m.StatusFeedbacks.Values[i].Value); value != nil {
 			feedback[m.StatusFeedbacks.Values[i].Name] = value
 		}
 	}
@@ -293,8 +293,8 @@ func readable(m *workv1.ManifestCondition) map[string]any {
 	}
 }
 
-// plain returns a feedback value as CEL reads it, nil for none.
-func plain(v *workv1.FieldValue) any {
+// plainValue returns a feedback value as CEL reads it, nil for none.
+func plainValue(v *workv1.FieldValue) any {
 	switch {
 	case v.Type == workv1.Integer && v.Integer != nil:
 		return *v.Integer

@@ -9,16 +9,6 @@ import (
 	"strings"
 )
 
-// A template that names one of these has the value of a label or claim of the cluster's
-// ManagedCluster: {{CLUSTER_LABEL_region}} of the label region. In the name of a label
-// or claim every character that a variable cannot have is written _, so that
-// {{CLUSTER_LABEL_topology_kubernetes_io_zone}} is topology.kubernetes.io/zone. A
-// customised variable of the name is what a cluster without the label gets.
-const (
-	clusterLabelPrefix = "CLUSTER_LABEL_"
-	clusterClaimPrefix = "CLUSTER_CLAIM_"
-)
-
 // referencedIn collects the variables that a parsed document names.
 func referencedIn(names map[string]bool, value any) {
 	switch value := value.(type) {

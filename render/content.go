@@ -1,6 +1,7 @@
 package render
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -81,4 +82,13 @@ type Config struct {
 	// ManagedClusterAddOn names; other configurations and those of a Content have none.
 	Typed       map[string]string `json:"-"`
 	FromConfigs []ConfigVariable  `json:"-"`
+}
+
+// String is resource.group/namespace/name, without the namespace of what has none.
+func (c ConfigReference) String() string {
+	text := schema.GroupResource{Group: c.Group, Resource: c.Resource}.String() + "/"
+	if c.Namespace != "" {
+		text += c.Namespace + "/"
+	}
+	return text + c.Name
 }

@@ -22,10 +22,6 @@ const MergeConfigsAnnotation = "addonflow.io/merge-configs"
 // mergeConfigsAt is where MergeConfigsAnnotation stands.
 const mergeConfigsAt = "metadata.annotations[" + MergeConfigsAnnotation + "]"
 
-// ConfigVariablesAnnotation on an AddOnTemplate or AddOnPackage takes variables from configurations of
-// any kind; see ParseConfigVariables.
-const ConfigVariablesAnnotation = "addonflow.io/config-variables"
-
 // declaredKey is a label or annotation of AddonFlow's that a commit may declare.
 type declaredKey struct {
 	key string

@@ -60,7 +60,7 @@ func (d *doubt) explains(field fieldPath) bool {
 	inEntry := func(object fieldPath) bool { return object.position() >= 0 && field.under(object) }
 	return d.open(field) || slices.ContainsFunc(d.strange, around) || slices.ContainsFunc(d.strange, inEntry) ||
 		slices.ContainsFunc(slices.Concat(d.flawed, d.meant), func(flawed fieldPath) bool {
-			return around(flawed) || field.under(flawed.scope())
+			return around(flawed) || field.under(leftOpen(flawed))
 		})
 }
 
@@ -82,7 +82,7 @@ func (d *doubt) withoutFlaws(object *unstructured.Unstructured, flaws []flaw) *u
 	}
 	part := object.DeepCopy()
 	for _, f := range flaws {
-		if f.reason != ReasonUnknownField && !f.field.inManifest() {
+		if f.reason != ReasonUnknownField && !inManifest(f.field) {
 			f.field.removeFrom(part.Object)
 		}
 	}
@@ -92,18 +92,18 @@ func (d *doubt) withoutFlaws(object *unstructured.Unstructured, flaws []flaw) *u
 	return part
 }
 
-// scope is what a wrong value of the field leaves open: beside it in an entry of a list,
+// leftOpen is what a wrong value of the field leaves open: beside it in an entry of a list,
 // or beside a type, nothing means what it says. Of a manifest it is all or its metadata:
 // rendering has other words for what names it.
-func (p fieldPath) scope() fieldPath {
+func leftOpen(p fieldPath) fieldPath {
 	inEntry := slices.ContainsFunc(p.steps(), func(step string) bool { _, err := strconv.Atoi(step); return err == nil })
-	manifest := p.manifest()
+	manifest := manifestOf(p)
 	switch {
-	case p.inManifest() && p.parent() == manifest:
+	case inManifest(p) && p.parent() == manifest:
 		return manifest
-	case p.inManifest() && p.under(manifest.child(metadataKey)):
+	case inManifest(p) && p.under(manifest.child(metadataKey)):
 		return manifest.child(metadataKey)
-	case p.inManifest(), p.position() >= 0, !inEntry && p.last() != "type":
+	case inManifest(p), p.position() >= 0, !inEntry && p.last() != "type":
 		return p
 	default:
 		return p.parent()
@@ -111,82 +111,13 @@ func (p fieldPath) scope() fieldPath {
 }
 
 // inManifest reports whether the field is one of a manifest.
-func (p fieldPath) inManifest() bool {
+func inManifest(p fieldPath) bool {
 	return strings.HasPrefix(string(p), string(manifestsAt)+"[")
 }
 
-// parent is the object or list that holds the field.
-func (p fieldPath) parent() fieldPath {
-	if strings.HasSuffix(string(p), "]") {
-		return p[:strings.LastIndexByte(string(p), '[')]
-	}
-	return p[:max(0, strings.LastIndexByte(string(p), '.'))]
-}
-
-// steps are the keys and indexes that lead to the field.
-func (p fieldPath) steps() []string {
-	var steps []string
-	for rest := string(p); rest != ""; {
-		switch rest[0] {
-		case '.':
-			rest = rest[1:]
-		case '[':
-			inside, after, _ := strings.Cut(rest[1:], "]")
-			steps, rest = append(steps, inside), after
-		default:
-			end := strings.IndexAny(rest, ".[")
-			if end < 0 {
-				end = len(rest)
-			}
-			steps, rest = append(steps, rest[:end]), rest[end:]
-		}
-	}
-	return steps
-}
-
-// in returns the value of the field in an object, nil where there is none.
-func (p fieldPath) in(object map[string]any) any {
-	value := any(object)
-	for _, name := range p.steps() {
-		value = step(value, name)
-	}
-	return value
-}
-
-// step returns what an object or list has under a key or index, nil for nothing.
-func step(value any, name string) any {
-	switch value := value.(type) {
-	case map[string]any:
-		return value[name]
-	case []any:
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(value) {
-			return value[i]
-		}
-	}
-	return nil
-}
-
-// removeFrom deletes the field from an object, and of an item of a list the whole list,
-// so that no other item gets its place.
-func (p fieldPath) removeFrom(object map[string]any) {
-	var parent map[string]any
-	key, value := "", any(object)
-	for _, name := range p.steps() {
-		if fields, isObject := value.(map[string]any); isObject {
-			parent, key = fields, name
-		}
-		if value = step(value, name); value == nil {
-			break
-		}
-	}
-	if parent != nil && value != nil {
-		delete(parent, key)
-	}
-}
-
-// manifest is the manifest that the field is in, the list of them for a field that is in
+// manifestOf is the manifest that the field is in, the list of them for a field that is in
 // none.
-func (p fieldPath) manifest() fieldPath {
+func manifestOf(p fieldPath) fieldPath {
 	rest, _ := strings.CutPrefix(string(p), string(manifestsAt))
 	return manifestsAt + fieldPath(rest[:strings.IndexByte(rest, ']')+1])
 }

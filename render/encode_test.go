@@ -7,30 +7,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
-
-func TestEncodeRoundTrip(t *testing.T) {
-	content := load(t, hello(), nil).AddOns[0].Content
-	body, err := content.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := content.Encode()
-	if err != nil || !bytes.Equal(body, again) {
-		t.Errorf("encoding is not deterministic (%v)", err)
-	}
-	decoded, err := Decode(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(content, decoded); diff != "" {
-		t.Errorf("decoded (-content +decoded):\n%s", diff)
-	}
-}
 
 // contents draws content with any JSON in it.
 func contents() *rapid.Generator[Content] {

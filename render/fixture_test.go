@@ -9,15 +9,6 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// schemasForTest are the embedded CRDs.
-func schemasForTest(t interface{ Fatal(args ...any) }) schemaSet {
-	schemas, err := compiledSchemas()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schemas
-}
-
 // nameText is a cluster's name as rendering writes it.
 func nameText(t interface{ Fatal(args ...any) }, name string) []byte {
 	text, err := jsonText(name)

@@ -4,12 +4,6 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// removeIt is the hint for what must not be there at all.
-const removeIt = "remove it"
-
-// isRequired is what is wrong with a field that is not there.
-const isRequired = "is required"
-
 // flaw is one thing wrong with one object: a problem that does not know yet which
 // object it is about.
 type flaw struct {
@@ -28,20 +22,6 @@ type flaw struct {
 	untemplated bool
 }
 
-// about makes a flaw a problem of an object and looks up its line.
-func (f flaw) about(object Located) problem.Problem {
-	declared := object.GetUnstructured()
-	path, line := object.Position(string(f.field))
-	if f.file != "" {
-		path, line = f.file, f.line
-	}
-	return problem.Problem{
-		Reason: f.reason, Path: path, Line: line,
-		Kind: declared.GetKind(), Name: declared.GetName(), Field: string(f.field),
-		Message: f.message, Hint: f.hint,
-	}
-}
-
 // firstPerField drops flaws of a field that already has one. The checks run from
 // the most to the least specific, so the first has the better words.
 func firstPerField(flaws []flaw) []flaw {
@@ -54,9 +34,4 @@ func firstPerField(flaws []flaw) []flaw {
 		}
 	}
 	return kept
-}
-
-// notAString is the flaw of metadata that is a number or boolean where a string belongs.
-func notAString(at fieldPath) flaw {
-	return flaw{field: at, reason: ReasonInvalidManifest, message: "must be a string", hint: "quote it"}
 }

@@ -54,7 +54,7 @@ func TestHubConfigSelectsTheTemplate(t *testing.T) {
 	own := func(version string) []Config {
 		return []Config{{ConfigReference: hub, SpecHash: "hash-of-" + version, Body: map[string]any{"spec": map[string]any{"desiredVersion": version}}}}
 	}
-	template := Config{ConfigReference: templateReference("mine"), SpecHash: "hash", Body: map[string]any{"spec": parsed(t, echo("mine", ""))}}
+	template := Config{ConfigReference: ConfigReference{Group: addonGroup, Resource: templateResource, Name: "mine"}, SpecHash: "hash", Body: map[string]any{"spec": parsed(t, "agentSpec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: echo, namespace: default}, data: {text: mine}}]}}")}}
 	cases := map[string]struct {
 		reason   string
 		cluster  Cluster

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -20,6 +21,7 @@ const (
 	addonGroup          = "addon.open-cluster-management.io"
 	templateResource    = "addontemplates"
 	agentConfigResource = "addondeploymentconfigs"
+	hubConfigsResource  = "addonhubconfigs"
 )
 
 // Cluster is what rendering needs to know of a managed cluster.
@@ -362,4 +364,21 @@ func (a *assignment) words(message string) string {
 		return message + " by default"
 	}
 	return message + " of placement " + a.placement
+}
+
+// Supports reports whether the add-on lists a kind of configuration, so that
+// ManagedClusterAddOns may name objects of it (OCM behaviour, row 12).
+func (r *Renderer) Supports(group, resource string) bool {
+	return slices.Contains(r.content.Supported, addonv1alpha1.ConfigGroupResource{Group: group, Resource: resource})
+}
+
+// Supported are the kinds of configuration that the add-on lists, sorted, as
+// MCA.status.supportedConfigs has them (OCM behaviour, row 13). The caller must not
+// change them.
+func (r *Renderer) Supported() []addonv1alpha1.ConfigGroupResource { return r.content.Supported }
+
+// UnsupportedMessage is what OCM says of a configuration that an add-on does not
+// list (OCM behaviour, row 12).
+func UnsupportedMessage(group, resource string) string {
+	return fmt.Sprintf("Configuration with gvr %s/%s is not supported for this addon", group, resource)
 }

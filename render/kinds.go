@@ -17,7 +17,6 @@ const (
 	placementGroup = "cluster.open-cluster-management.io"
 	rolloutGroup   = "addonflow.io"
 
-	hubConfigsResource = "addonhubconfigs"
 	configMapsResource = "configmaps"
 	secretsResource    = "secrets"
 
@@ -182,9 +181,4 @@ func knownKind(resource schema.GroupResource) string {
 	default:
 		return ""
 	}
-}
-
-// resourceName is how a message names a configuration resource.
-func resourceName(group, resource string) string {
-	return strings.TrimSuffix(resource+"."+group, ".")
 }

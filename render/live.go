@@ -3,11 +3,9 @@ package render
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
 // ErrUnusableConfig says that an object on the hub cannot be the configuration it is
@@ -63,30 +61,4 @@ func unusable(reference ConfigReference, flaws []flaw) error {
 		err = fmt.Errorf("%w: %s: %s", err, f.field, f.message)
 	}
 	return err
-}
-
-// String is resource.group/namespace/name, without the namespace of what has none.
-func (c ConfigReference) String() string {
-	text := resourceName(c.Group, c.Resource) + "/"
-	if c.Namespace != "" {
-		text += c.Namespace + "/"
-	}
-	return text + c.Name
-}
-
-// Supports reports whether the add-on lists a kind of configuration, so that
-// ManagedClusterAddOns may name objects of it (OCM behaviour, row 12).
-func (r *Renderer) Supports(group, resource string) bool {
-	return slices.Contains(r.content.Supported, addonv1alpha1.ConfigGroupResource{Group: group, Resource: resource})
-}
-
-// Supported are the kinds of configuration that the add-on lists, sorted, as
-// MCA.status.supportedConfigs has them (OCM behaviour, row 13). The caller must not
-// change them.
-func (r *Renderer) Supported() []addonv1alpha1.ConfigGroupResource { return r.content.Supported }
-
-// UnsupportedMessage is what OCM says of a configuration that an add-on does not
-// list (OCM behaviour, row 12).
-func UnsupportedMessage(group, resource string) string {
-	return fmt.Sprintf("Configuration with gvr %s/%s is not supported for this addon", group, resource)
 }

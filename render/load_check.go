@@ -3,7 +3,6 @@ package render
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -46,23 +45,14 @@ func (l *loader) checkAddOns() {
 // hand-made ManagedClusterAddOns then, and whoever makes one sees what it lacks.
 // Renderer.Check, which knows no install strategy, would refuse the commit.
 func (d *draft) check(r *Renderer, versions []string) []Finding {
-	assignments := []*assignment{r.defaults}
-	if d.Install.Type == addonv1alpha1.AddonInstallStrategyPlacements && len(d.Install.Placements) > 0 {
-		assignments = nil
-		for _, p := range d.Install.Placements {
-			a := r.assignmentOf([]v1alpha1.PlacementReference{p.PlacementReference})
-			if !slices.Contains(assignments, a) {
-				assignments = append(assignments, a)
-			}
-		}
+	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
+		return r.checkPlacements(nil, versions)
 	}
-	var found findings
-	for _, a := range assignments {
-		for _, f := range r.check(a, versions) {
-			found.add(f)
-		}
+	var placements []v1alpha1.PlacementReference
+	for _, p := range d.Install.Placements {
+		placements = append(placements, p.PlacementReference)
 	}
-	return found.list
+	return r.checkPlacements(placements, versions)
 }
 
 // seal gives an add-on its digest, if its content fits into an AddOnRevision.

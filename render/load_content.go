@@ -8,9 +8,9 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// sort brings content into its canonical order. Placements and what they assign
+// sortContent brings content into its canonical order. Placements and what they assign
 // stay as declared, because later placements and earlier configurations win.
-func (c *Content) sort() {
+func sortContent(c *Content) {
 	slices.SortFunc(c.Supported, func(a, b addonv1alpha1.ConfigGroupResource) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 	})

@@ -92,7 +92,7 @@ func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw {
 			flaws = append(flaws, flaw{field: at.child(field), reason: ReasonInvalidVariable, message: message, hint: hint})
 		}
 		switch {
-		case !variableName.MatchString(v.Name):
+		case !isVariableName(v.Name):
 			invalid(nameKey, fmt.Sprintf("%.40q is no name of a variable", v.Name), "use letters, digits and _, no digit first")
 		case seen[v.Name]:
 			invalid(nameKey, fmt.Sprintf("variable %q is listed twice", v.Name), "keep one of them")

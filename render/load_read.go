@@ -161,7 +161,7 @@ func asDeclared(o *loaded, flaws []flaw) []flaw {
 // report adds problems of one object as it was declared.
 func (l *loader) report(about Located, flaws ...flaw) {
 	for _, f := range flaws {
-		l.problems = append(l.problems, f.about(about))
+		l.problems = append(l.problems, problemOf(about, f))
 	}
 }
 
@@ -270,5 +270,19 @@ func (l *loader) checkLimits() {
 				Hint:    "split the tree into several AddOnSources",
 			})
 		}
+	}
+}
+
+// problemOf makes a flaw a problem of an object and looks up its line.
+func problemOf(object Located, f flaw) problem.Problem {
+	declared := object.GetUnstructured()
+	path, line := object.Position(string(f.field))
+	if f.file != "" {
+		path, line = f.file, f.line
+	}
+	return problem.Problem{
+		Reason: f.reason, Path: path, Line: line,
+		Kind: declared.GetKind(), Name: declared.GetName(), Field: string(f.field),
+		Message: f.message, Hint: f.hint,
 	}
 }

@@ -48,7 +48,7 @@ func (l *loader) resolve(d *draft) {
 	}
 	l.takePackage(d, &c)
 	l.takeVersions(d, &c)
-	c.sort()
+	sortContent(&c)
 	if d.broken || len(d.Missing) > 0 {
 		return
 	}

@@ -52,7 +52,8 @@ func knownVariables(c Content) map[string]bool {
 		}
 		list, _ := valueAt(config.Body, specKey, "customizedVariables").([]any)
 		for _, item := range list {
-			if name, ok := valueAtName(item).(string); ok {
+			fields, _ := item.(map[string]any)
+			if name, ok := fields[nameKey].(string); ok {
 				known[name] = true
 			}
 		}

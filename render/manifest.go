@@ -2,16 +2,32 @@ package render
 
 import (
 	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// The fields of every object.
+const (
+	apiVersionKey = "apiVersion"
+	kindKey       = "kind"
+	metadataKey   = "metadata"
+	labelsKey     = "labels"
+	nameKey       = "name"
+	namespaceKey  = "namespace"
+	specKey       = "spec"
+	statusKey     = "status"
 )
 
 // identity is what makes a manifest one object on the managed cluster; the hub
@@ -143,4 +159,24 @@ func annotated(metadata map[string]any, key string) bool {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	_, ok := annotations[key]
 	return ok
+}
+
+// manifestNameFlaws checks a name against the rule of its kind where that is
+// known: built-in kinds take DNS subdomains, RBAC and custom kinds more.
+func manifestNameFlaws(at fieldPath, manifest map[string]any, name string) []flaw {
+	apiVersion, _ := manifest[apiVersionKey].(string)
+	group, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || strings.Contains(name, "{{") {
+		return nil // the schema's check of embedded resources has the words for a bad apiVersion
+	}
+	switch group.Group {
+	case "", appsv1.GroupName, "batch", "autoscaling", "networking.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io":
+	default:
+		return nil
+	}
+	var flaws []flaw
+	for _, message := range validation.IsDNS1123Subdomain(name) {
+		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("%q cannot be a name", name), hint: message})
+	}
+	return flaws
 }

@@ -167,3 +167,8 @@ func stringMap(value any) map[string]string {
 	}
 	return typed
 }
+
+// notAString is the flaw of metadata that is a number or boolean where a string belongs.
+func notAString(at fieldPath) flaw {
+	return flaw{field: at, reason: ReasonInvalidManifest, message: "must be a string", hint: "quote it"}
+}

@@ -68,12 +68,13 @@ func spoilt(tb testing.TB, path string, fields map[fieldPath]spoil) []Located {
 				continue
 			}
 			parent, value := map[string]any{}, any(o.object.Object)
-			key := ""
+			key, at := "", fieldPath("")
 			for _, name := range field.steps() {
 				if object, isObject := value.(map[string]any); isObject {
 					parent, key = object, name
 				}
-				value = step(value, name)
+				at = at.child(name)
+				value = at.in(o.object.Object)
 			}
 			if value != nil {
 				change(parent, key)

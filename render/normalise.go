@@ -74,7 +74,7 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	k.complete(object)
 	for _, f := range schemaFlaws(object, k, r) {
 		// The schema's view of a manifest is coarser.
-		if !slices.ContainsFunc(manifests, func(m flaw) bool { return f.field.under(m.field.manifest()) || m.field.under(f.field) }) {
+		if !slices.ContainsFunc(manifests, func(m flaw) bool { return f.field.under(manifestOf(m.field)) || m.field.under(f.field) }) {
 			flaws = append(flaws, f)
 		}
 	}

@@ -194,3 +194,12 @@ func setValue(values map[string]any, at []string, value any) {
 	}
 	values[at[len(at)-1]] = value
 }
+
+// builtInNames are the names of the built-in values of a package, which registers or not.
+func builtInNames(registers bool) []string {
+	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
+	if registers {
+		return append(names, "hubKubeConfigSecret")
+	}
+	return names
+}

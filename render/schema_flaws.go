@@ -81,19 +81,6 @@ func flawOf(err *field.Error, r role) flaw {
 	return f
 }
 
-// mustBe says which type a value must have, and how to give it if it was meant as
-// a string: YAML reads an unquoted no, 1.10 or 010 as something else.
-func mustBe(want, got string) (message, hint string) {
-	article := "a "
-	if strings.HasPrefix(want, "array") || strings.HasPrefix(want, "object") || strings.HasPrefix(want, "integer") {
-		article = "an "
-	}
-	if want == "string" && (got == "boolean" || got == "integer" || got == "number") {
-		return "must be a string", "quote it"
-	}
-	return "must be " + article + strings.ReplaceAll(want, ",", " or ") + ", not " + got, ""
-}
-
 // reasonOf is the documented reason of a value that a field of a kind refuses.
 func reasonOf(r role, at fieldPath, kind field.ErrorType) problem.Reason {
 	if at.under(metadataKey) {

@@ -3,6 +3,7 @@ package render
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
@@ -58,16 +59,17 @@ func unknownKey(at fieldPath, key string, value any, s *structuralschema.Structu
 	return []flaw{f}
 }
 
-// unknownField is the flaw of a field whose parent knows the given ones.
-func unknownField(parent fieldPath, key string, known []string) flaw {
-	f := flaw{
-		field: parent.child(key), reason: ReasonUnknownField,
-		message: "unknown field", hint: didYouMean(key, known),
+// below returns the field among those of an object that has a field of a name, as
+// parent.name; "" if none has or several have.
+func below(name string, s *structuralschema.Structural) string {
+	var found []string
+	for parent, property := range s.Properties {
+		if _, known := property.Properties[name]; known {
+			found = append(found, strings.Join([]string{parent, name}, "."))
+		}
 	}
-	if hint := proposedHint(f.field, known); hint != "" {
-		f.hint = hint
-	} else if match := closest(key, known); match != "" {
-		f.meant = parent.child(match)
+	if len(found) != 1 {
+		return ""
 	}
-	return f
+	return found[0]
 }

@@ -2,6 +2,8 @@ package render
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -256,4 +258,46 @@ func jsonType(value any) string {
 	default:
 		return "object"
 	}
+}
+
+// mustBe says which type a value must have, and how to give it if it was meant as
+// a string: YAML reads an unquoted no, 1.10 or 010 as something else.
+func mustBe(want, got string) (message, hint string) {
+	article := "a "
+	if strings.HasPrefix(want, "array") || strings.HasPrefix(want, "object") || strings.HasPrefix(want, "integer") {
+		article = "an "
+	}
+	if want == "string" && (got == "boolean" || got == "integer" || got == "number") {
+		return "must be a string", "quote it"
+	}
+	return "must be " + article + strings.ReplaceAll(want, ",", " or ") + ", not " + got, ""
+}
+
+// writtenFields are the fields of an AddOnRollout's spec that AddonFlow writes.
+func writtenFields() []string { return []string{"install", "removal", "target"} }
+
+// unknownField is the flaw of a field whose parent knows the given ones.
+func unknownField(parent fieldPath, key string, known []string) flaw {
+	f := flaw{
+		field: parent.child(key), reason: ReasonUnknownField,
+		message: "unknown field", hint: didYouMean(key, known),
+	}
+	if hint := proposedHint(f.field, known); hint != "" {
+		f.hint = hint
+	} else if match := closest(key, known); match != "" {
+		f.meant = parent.child(match)
+	}
+	return f
+}
+
+// convert reads unstructured JSON into a typed value.
+func convert(from, to any) error {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("cannot encode: %w", err)
+	}
+	if err := json.Unmarshal(text, to); err != nil {
+		return fmt.Errorf("cannot decode: %w", err)
+	}
+	return nil
 }

@@ -12,9 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// plainKey is a map key that reads well after a dot in a field path.
-var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
-
 // numberText is a number as JSON writes it.
 var numberText = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
@@ -162,75 +159,6 @@ func parseNumber(value string) (any, bool) {
 	return f, true
 }
 
-// expand replaces every {{NAME}} of text, in one pass: what a value brings in is
-// not looked at again. Anything else between braces is text and kept. It ends once the
-// result is longer than most.
-func expand(text string, values map[string]string, most int) (out string, missing []string) {
-	if !strings.Contains(text, "{{") {
-		return text, nil
-	}
-	var b strings.Builder
-	for text != "" && b.Len() <= most {
-		name, length := referenceAt(text)
-		if length == 0 {
-			next := strings.Index(text[1:], "{{") + 1
-			if next == 0 {
-				next = len(text)
-			}
-			b.WriteString(text[:next])
-			text = text[next:]
-			continue
-		}
-		value, ok := values[name]
-		switch {
-		case ok:
-			b.WriteString(value)
-		case len(missing) < maxFindings && !slices.Contains(missing, name):
-			missing = append(missing, name)
-		}
-		text = text[length:]
-	}
-	return b.String(), missing
-}
-
-// references yields the names of the variables in text.
-func references(text string) map[string]bool {
-	names := map[string]bool{}
-	for i := strings.Index(text, "{{"); i >= 0 && i < len(text); i++ {
-		if name, length := referenceAt(text[i:]); length > 0 {
-			names[name] = true
-		}
-	}
-	return names
-}
-
-// wholeReference returns the variable that text is, exactly.
-func wholeReference(text string) (string, bool) {
-	name, length := referenceAt(text)
-	return name, length > 0 && length == len(text)
-}
-
-// referenceAt returns the variable text begins with and how long its reference
-// is, or a length of 0.
-func referenceAt(text string) (name string, length int) {
-	if !strings.HasPrefix(text, "{{") {
-		return "", 0
-	}
-	end := 2
-	for end < len(text) && identifierByte(text[end], end == 2) {
-		end++
-	}
-	if end == 2 || !strings.HasPrefix(text[end:], "}}") {
-		return "", 0
-	}
-	return text[2:end], end + 2
-}
-
-func identifierByte(c byte, first bool) bool {
-	letter := c == '_' || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z')
-	return letter || (!first && '0' <= c && c <= '9')
-}
-
 // forbiddenCharacter names the first character of text that no manifest may hold.
 func forbiddenCharacter(text string) string {
 	switch {
@@ -243,7 +171,7 @@ func forbiddenCharacter(text string) string {
 }
 
 func fieldChild(at *field.Path, key string) *field.Path {
-	if plainKey.MatchString(key) {
+	if plainKey(key) {
 		return at.Child(key)
 	}
 	return at.Key(key)

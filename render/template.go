@@ -87,7 +87,7 @@ func parseTemplate(addOn string, t Template) *parsedTemplate {
 	if p.registrations, err = registrationVolumes(addOn, p.registration); err != nil {
 		add("spec.registration", ReasonInvalidRegistration, err.Error(), "")
 	}
-	p.noteVariables(valueAt(t.Spec, "agentSpec"))
+	p.noteVariables(t.Spec["agentSpec"])
 	p.check(add)
 	return p
 }

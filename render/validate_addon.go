@@ -155,7 +155,7 @@ func levelFlaw(level []referring) (flaw, bool) {
 
 // selectsTemplate reports whether configurations of a kind say which template is used.
 func selectsTemplate(kind addonv1alpha1.ConfigGroupResource) bool {
-	return groupResource{kind.Group, kind.Resource}.selects()
+	return kind.Group == addonGroup && (kind.Resource == templateResource || kind.Resource == hubConfigsResource)
 }
 
 // placementFlaws judges the configurations one placement assigns.
@@ -168,7 +168,7 @@ func placementFlaws(i int, p addonv1alpha1.PlacementStrategy, listed map[addonv1
 		if !listed[kind] {
 			flaws = append(flaws, flaw{
 				field: at.index(j), reason: ReasonConfigurationUnsupported,
-				message: fmt.Sprintf("%s is not supported for this add-on", resourceName(kind.Group, kind.Resource)),
+				message: fmt.Sprintf("%s is not supported for this add-on", schema.GroupResource{Group: kind.Group, Resource: kind.Resource}.String()),
 				hint:    "list it in spec.supportedConfigs",
 			})
 			continue
@@ -178,7 +178,7 @@ func placementFlaws(i int, p addonv1alpha1.PlacementStrategy, listed map[addonv1
 		if again && before != config.ConfigReferent && selectsTemplate(kind) {
 			flaws = append(flaws, flaw{
 				field: at.index(j), reason: ReasonInvalidReference,
-				message: fmt.Sprintf("the placement has %s %q already; OCM would ignore this one", resourceName(kind.Group, kind.Resource), before.Name),
+				message: fmt.Sprintf("the placement has %s %q already; OCM would ignore this one", schema.GroupResource{Group: kind.Group, Resource: kind.Resource}.String(), before.Name),
 				hint:    "assign one of them, or use a placement for each",
 			})
 		}
@@ -239,9 +239,6 @@ func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw {
 	}
 	return flaws
 }
-
-// writtenFields are the fields of an AddOnRollout's spec that AddonFlow writes.
-func writtenFields() []string { return []string{"install", "removal", "target"} }
 
 // rolloutFlaws refuses the parts of an AddOnRollout that AddonFlow writes.
 func rolloutFlaws(object *unstructured.Unstructured) []flaw {

@@ -22,9 +22,9 @@ var imageText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]*$`)
 func configFlaws(object *unstructured.Unstructured) []flaw {
 	body := hashedFields(object.Object)
 	var flaws []flaw
-	for _, f := range parseAgentConfig(Config{
+	for _, f := range checkConfig(Config{
 		ConfigReference: ConfigReference{Namespace: object.GetNamespace(), Name: object.GetName()}, Body: body,
-	}).found.list {
+	}) {
 		flaws = append(flaws, flawOfFinding(f))
 	}
 	var typed struct {
@@ -164,3 +164,36 @@ func tolerationFlaws(i int, t corev1.Toleration) []flaw {
 	}
 	return flaws
 }
+
+// declaredVariableFlaws judges the variables of a declared AddOnDeploymentConfig
+// before it is decoded, when a value that is missing can still be told from an
+// empty one. An empty value that was written is a value; one that was not is
+// never what was meant.
+func declaredVariableFlaws(object map[string]any) []flaw {
+	const list fieldPath = "spec.customizedVariables"
+	declared, _ := valueAt(object, specKey, "customizedVariables").([]any)
+	seen := map[string]bool{}
+	var flaws []flaw
+	for i, item := range declared {
+		fields, isObject := item.(map[string]any)
+		name, isString := fields[nameKey].(string)
+		if !isObject || !isString {
+			continue // the schema has the words
+		}
+		value, present := fields["value"]
+		at := list.index(i)
+		switch {
+		case seen[name]:
+			flaws = append(flaws, flaw{field: at, reason: ReasonDuplicateVariable, message: fmt.Sprintf("variable %q is set twice", shown(name)), hint: "keep one of them"})
+		case !present && len(fields) == 1: // else the field is there, under a name nobody knows
+			flaws = append(flaws, flaw{field: at.child("value"), reason: ReasonInvalidVariable, message: fmt.Sprintf("variable %q has no value", shown(name)), hint: emptyValueHint})
+		case present && value == nil:
+			flaws = append(flaws, flaw{field: at.child("value"), reason: ReasonInvalidType, message: "must be a string", hint: "quote it; " + emptyValueHint})
+		}
+		seen[name] = true
+	}
+	return flaws
+}
+
+// emptyValueHint is how to ask for an empty value.
+const emptyValueHint = `write "" for an empty one`

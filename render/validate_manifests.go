@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -28,10 +27,6 @@ func manifestFlaws(object map[string]any) []flaw {
 			message: isEmpty, hint: "a template deploys at least one object", missing: true,
 		}}
 	}
-	types, err := compiledTypes()
-	if err != nil {
-		return []flaw{{field: manifestsAt, reason: ReasonInvalidManifest, message: err.Error()}}
-	}
 	var flaws []flaw
 	seen := map[identity]int{}
 	variables := declaredVariables(object)
@@ -42,7 +37,7 @@ func manifestFlaws(object map[string]any) []flaw {
 			flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("manifest %d must be an object", i)})
 			continue
 		}
-		found := firstPerField(append(oneManifestFlaws(at, i, content), types.flaws(at, content, variables)...))
+		found := firstPerField(append(oneManifestFlaws(at, i, content), typedManifestFlaws(at, content, variables)...))
 		flaws = append(flaws, found...)
 		if len(found) > 0 {
 			continue
@@ -150,22 +145,14 @@ func manifestMetadataFlaws(at fieldPath, i int, manifest, metadata map[string]an
 	return flaws
 }
 
-// manifestNameFlaws checks a name against the rule of its kind where that is
-// known: built-in kinds take DNS subdomains, RBAC and custom kinds more.
-func manifestNameFlaws(at fieldPath, manifest map[string]any, name string) []flaw {
-	apiVersion, _ := manifest[apiVersionKey].(string)
-	group, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || strings.Contains(name, "{{") {
-		return nil // the schema's check of embedded resources has the words for a bad apiVersion
+// declaredVariables reads which variables a declared AddOnTemplate gives a type.
+func declaredVariables(object map[string]any) *manifestVariables {
+	annotations, _ := valueAt(object, metadataKey, "annotations").(map[string]any)
+	text, _ := annotations[TypedVariablesAnnotation].(string)
+	types, err := ParseTypedVariables(text)
+	v := &manifestVariables{types: types, unread: err != nil}
+	for key := range annotations {
+		v.unread = v.unread || !declarable(key) && meantKey(key) == TypedVariablesAnnotation
 	}
-	switch group.Group {
-	case "", appsv1.GroupName, "batch", "autoscaling", "networking.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io":
-	default:
-		return nil
-	}
-	var flaws []flaw
-	for _, message := range validation.IsDNS1123Subdomain(name) {
-		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("%q cannot be a name", name), hint: message})
-	}
-	return flaws
+	return v
 }

@@ -1,8 +1,6 @@
 package render
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -120,20 +118,4 @@ func durationFlaws(at fieldPath, value any) []flaw {
 		message: shown(value) + " is no duration",
 		hint:    "write a string with units, such as 90s, 10m or 1h30m",
 	}}
-}
-
-// shown is a value as a message quotes it.
-func shown(value any) string {
-	const most = 40
-	text := fmt.Sprint(value)
-	switch value.(type) {
-	case map[string]any, []any:
-		if written, err := json.Marshal(value); err == nil {
-			text = string(written)
-		}
-	}
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
 }

@@ -14,15 +14,6 @@ func hidesContent(o *loaded) bool {
 		[]fieldPath{"spec.helm", "spec.manifests", "spec.valueFiles", "spec.variables", registrationAt}, o.doubt.explains)
 }
 
-// builtInNames are the names of the built-in values of a package, which registers or not.
-func builtInNames(registers bool) []string {
-	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
-	if registers {
-		return append(names, "hubKubeConfigSecret")
-	}
-	return names
-}
-
 // builtInValueFlaws finds values of an AddOnPackage that the built-in ones replace on
 // every cluster. A value file may have them, for whoever renders the chart by hand.
 func builtInValueFlaws(spec v1alpha1.AddOnPackageSpec, declared map[string]any) []flaw {

@@ -33,7 +33,7 @@ func templateFlaws(object *unstructured.Unstructured) []flaw {
 	flaws = append(flaws, registrationFlaws(typed.Spec.Registration)...)
 	if len(flaws) == 0 {
 		spec, _ := object.Object[specKey].(map[string]any)
-		for _, f := range parseTemplate(typed.Spec.AddonName, Template{Name: object.GetName(), Spec: spec}).found.list {
+		for _, f := range checkTemplate(typed.Spec.AddonName, Template{Name: object.GetName(), Spec: spec}) {
 			flaws = append(flaws, flawOfFinding(f))
 		}
 	}

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,3 +41,25 @@ func closest(word string, known []string) string {
 	}
 	return best
 }
+
+// shown is a value as a message quotes it.
+func shown(value any) string {
+	const most = 40
+	text := fmt.Sprint(value)
+	switch value.(type) {
+	case map[string]any, []any:
+		if written, err := json.Marshal(value); err == nil {
+			text = string(written)
+		}
+	}
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+// removeIt is the hint for what must not be there at all.
+const removeIt = "remove it"
+
+// isRequired is what is wrong with a field that is not there.
+const isRequired = "is required"

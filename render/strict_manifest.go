@@ -54,13 +54,17 @@ func (m manifestTypes) collect(t reflect.Type) {
 	}
 }
 
-// flaws returns the unknown fields of a manifest, the values of another type than their
-// field and those that no API server takes, where its kind is known: the managed cluster
-// would drop the first and refuse the others. Its status is nobody's to read.
-func (m manifestTypes) flaws(at fieldPath, manifest map[string]any, variables *manifestVariables) []flaw {
+// typedManifestFlaws returns the unknown fields of a manifest, the values of another type
+// than their field and those that no API server takes, where its kind is known: the managed
+// cluster would drop the first and refuse the others. Its status is nobody's to read.
+func typedManifestFlaws(at fieldPath, manifest map[string]any, variables *manifestVariables) []flaw {
+	types, err := compiledTypes()
+	if err != nil {
+		return []flaw{{field: at, reason: ReasonInvalidManifest, message: err.Error()}}
+	}
 	apiVersion, _ := manifest[apiVersionKey].(string)
 	kind, _ := manifest[kindKey].(string)
-	want, known := m.kinds[schema.FromAPIVersionAndKind(apiVersion, kind)]
+	want, known := types.kinds[schema.FromAPIVersionAndKind(apiVersion, kind)]
 	if !known {
 		return nil
 	}
@@ -68,43 +72,7 @@ func (m manifestTypes) flaws(at fieldPath, manifest map[string]any, variables *m
 		manifest = maps.Clone(manifest)
 		delete(manifest, statusKey)
 	}
-	return strictness{manifest: variables, known: m.fields, rules: m.rules}.flaws(at, manifest, want)
-}
-
-// checkTypes holds what is rendered to its types, and reports whether it keeps to them.
-// Manifests of a template were held to them before, but for what variables are part of.
-func (b *builder) checkTypes(m *manifest) bool {
-	if m.at == nil {
-		return true // injected
-	}
-	types, err := compiledTypes()
-	if err != nil {
-		b.invalidIn(m)(m.at, err.Error())
-		return false
-	}
-	before := len(b.found.list)
-	for _, f := range types.flaws("", m.fields, &manifestVariables{}) {
-		switch {
-		case b.template.pkg != nil:
-			b.found.add(Finding{
-				Package: b.template.pkg.Name, File: m.file, Reason: f.reason, Hint: f.hint,
-				Message: fmt.Sprintf("%s: %s: %s", m.declared, f.field, f.message),
-			})
-		case b.comesFromVariable(m, f):
-			b.found.add(Finding{Template: b.template.name, Field: m.at.String() + "." + string(f.field), Reason: f.reason, Message: f.message, Hint: f.hint})
-		}
-	}
-	return len(b.found.list) == before
-}
-
-// comesFromVariable reports whether a flaw of what a template renders to is that of the
-// value of a variable. The type of one that stands alone was judged by its declaration.
-func (b *builder) comesFromVariable(m *manifest, f flaw) bool {
-	declared, _ := b.template.manifests[fieldPath(m.at.String()).position()].(map[string]any)
-	value := f.field.in(declared)
-	text, _ := value.(string)
-	_, alone := wholeReference(text)
-	return varying(value) && (f.reason == ReasonInvalidManifest || !alone)
+	return strictness{manifest: variables, known: types.fields, rules: types.rules}.flaws(at, manifest, want)
 }
 
 // manifestVariables is what is known of the variables in a manifest before they have
@@ -114,18 +82,6 @@ type manifestVariables struct {
 	types map[string]string
 	// unread: the declaration cannot be read, so that any variable may have any type.
 	unread bool
-}
-
-// declaredVariables reads which variables a declared AddOnTemplate gives a type.
-func declaredVariables(object map[string]any) *manifestVariables {
-	annotations, _ := valueAt(object, metadataKey, "annotations").(map[string]any)
-	text, _ := annotations[TypedVariablesAnnotation].(string)
-	types, err := ParseTypedVariables(text)
-	v := &manifestVariables{types: types, unread: err != nil}
-	for key := range annotations {
-		v.unread = v.unread || !declarable(key) && meantKey(key) == TypedVariablesAnnotation
-	}
-	return v
 }
 
 // text judges a string by the kind of Go value it will be decoded into. One that is

@@ -42,7 +42,7 @@ func healthFlaws(h *v1alpha1.Health, content Content) []flaw {
 // may depend on variables or on agentInstallNamespace; those that do are left to the
 // cluster.
 func (c *check) judges(t Template) []identity {
-	manifests, _ := valueAt(t.Spec, "agentSpec", "workload", "manifests").([]any)
+	manifests, _ := fieldPath("agentSpec.workload.manifests").in(t.Spec).([]any)
 	var judged []identity
 	for _, manifest := range manifests {
 		fields, ok := manifest.(map[string]any)

@@ -27,12 +27,12 @@ func selectorRule(at fieldPath, value any) []flaw {
 	if len(typed.MatchLabels)+len(typed.MatchExpressions) == 0 {
 		return refused(at, "give matchLabels what the pods' labels say", "is empty: a workload must select its own pods only")
 	}
-	declared, labelled := valueAt(spec, templateKey, metadataKey, labelsKey).(map[string]any)
+	declared, labelled := fieldPath("template.metadata.labels").in(spec).(map[string]any)
 	parsed, err := metav1.LabelSelectorAsSelector(&typed)
 	if !labelled || err != nil || varying(selector) || varying(declared) {
 		return nil
 	}
-	if have := labels.Set(texts(declared)); !parsed.Matches(have) {
+	if have := labels.Set(textsOf(declared)); !parsed.Matches(have) {
 		return refused(at, "change one of the two", "selects %s, and the pods have %s", shown(parsed.String()), shown(have.String()))
 	}
 	return nil
@@ -68,7 +68,7 @@ func readyBeforeDeadline(at fieldPath, value any) []flaw {
 func podsRestart(policies ...string) valueRule {
 	return func(at fieldPath, value any) []flaw {
 		spec, _ := value.(map[string]any)
-		policy, judged := fixed(valueAt(spec, templateKey, specKey, "restartPolicy"))
+		policy, judged := fixed(fieldPath("template.spec.restartPolicy").in(spec))
 		if !judged || slices.Contains(policies, policy) || !slices.Contains([]string{"Always", "OnFailure", "Never"}, policy) {
 			return nil
 		}
@@ -129,7 +129,7 @@ func duplicates(seen map[string]fieldPath, at fieldPath, key string, items []any
 		}
 		here := at.index(i)
 		if first, twice := seen[text]; twice {
-			flaws = append(flaws, refused(here.child(key), "", "%q stands in %s already", shown(text), first.entry())...)
+			flaws = append(flaws, refused(here.child(key), "", "%q stands in %s already", shown(text), entryOf(first))...)
 			continue
 		}
 		seen[text] = here
@@ -137,8 +137,8 @@ func duplicates(seen map[string]fieldPath, at fieldPath, key string, items []any
 	return flaws
 }
 
-// entry is the end of a path: the list and the index in it.
-func (p fieldPath) entry() string {
+// entryOf is the end of a path: the list and the index in it.
+func entryOf(p fieldPath) string {
 	return fmt.Sprintf("%s[%d]", p.parent().last(), p.position())
 }
 
@@ -228,4 +228,13 @@ func quantityOf(value any) (resource.Quantity, bool) {
 	}
 	q, err := resource.ParseQuantity(fmt.Sprint(value))
 	return q, err == nil
+}
+
+// textsOf are the entries of a map that are texts.
+func textsOf(entries map[string]any) map[string]string {
+	texts := make(map[string]string, len(entries))
+	for key, value := range entries {
+		texts[key], _ = value.(string)
+	}
+	return texts
 }

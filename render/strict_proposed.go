@@ -3,9 +3,6 @@ package render
 import (
 	"regexp"
 	"slices"
-	"strings"
-
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
 // proposedField is a field of OCM's proposals that never made it into its API. Teams
@@ -46,19 +43,4 @@ func proposedHint(field fieldPath, known []string) string {
 		}
 	}
 	return ""
-}
-
-// below returns the field among those of an object that has a field of a name, as
-// parent.name; "" if none has or several have.
-func below(name string, s *structuralschema.Structural) string {
-	var found []string
-	for parent, property := range s.Properties {
-		if _, known := property.Properties[name]; known {
-			found = append(found, strings.Join([]string{parent, name}, "."))
-		}
-	}
-	if len(found) != 1 {
-		return ""
-	}
-	return found[0]
 }
