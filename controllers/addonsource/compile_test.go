@@ -203,3 +203,36 @@ func TestCompile(t *testing.T) {
 		})
 	}
 }
+
+// TestRow28SameContent: how a file is written down is not what it says. A byte order mark,
+// line ends of Windows, quotes, comments and the way through kustomize roll nothing.
+func TestRow28SameContent(t *testing.T) {
+	const block = "        data:\n          text: |\n            one\n            two\n"
+	template := compiledTemplate + block
+	digest := func(files map[string]string) string {
+		t.Helper()
+		objects, problems := built(t, files)
+		commit, more := Compile(objects, nil, CompileOptions{Unread: problems})
+		if len(more) > 0 || len(commit.AddOns) != 1 {
+			t.Fatalf("%d add-ons, problems %v", len(commit.AddOns), more)
+		}
+		return commit.AddOns[0].Digest
+	}
+	windows := func(text string) string { return "\xef\xbb\xbf" + strings.ReplaceAll(text, "\n", "\r\n") }
+	want := digest(map[string]string{"addon.yaml": compiledAddOn, "template.yaml": template})
+	for name, files := range map[string]map[string]string{
+		"byte order mark and CRLF": {"addon.yaml": windows(compiledAddOn), "template.yaml": windows(template)},
+		"the same, kustomized": {
+			"addon.yaml": windows(compiledAddOn), "template.yaml": windows(template), "kustomization.yaml": windows("resources:\n- addon.yaml\n- template.yaml\n"),
+		},
+		"comments and one file": {"all.yaml": "# first\n" + compiledAddOn + "---\n# second\n" + template},
+		"quotes":                {"addon.yaml": compiledAddOn, "template.yaml": strings.Replace(template, "|\n            one\n            two\n", "\"one\\ntwo\\n\"\n", 1)},
+	} {
+		if got := digest(files); got != want {
+			t.Errorf("%s: digest %s, want %s", name, got, want)
+		}
+	}
+	if got := digest(map[string]string{"addon.yaml": compiledAddOn, "template.yaml": strings.Replace(template, "two", "three", 1)}); got == want {
+		t.Error("other content has the same digest")
+	}
+}

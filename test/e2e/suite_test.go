@@ -61,10 +61,11 @@ var _ = AfterEach(func() {
 	}
 })
 
-var _ = AfterSuite(func() {
+var _ = AfterSuite(func(ctx SpecContext) {
 	if world == nil {
 		return
 	}
+	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets may hold")
 	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "what the forge was told, over all specs")
 	Expect(reportRights().Refused).To(BeEmpty(), "what manifests/rbac does not grant")
 })
