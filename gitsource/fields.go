@@ -221,6 +221,15 @@ func asksForFunction(m map[string]any) bool {
 	return slices.ContainsFunc(functionAnnotations, func(a string) bool { return annotations[a] != nil })
 }
 
+// isPatch tells what can be a patch, or the configuration of a plugin, from a scalar.
+func isPatch(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
 // inline decodes the patches written into the kustomization strictly and writes
 // them back without ambiguity; the value is this walk's own copy.
 func (w *walker) inline(k kustomization) {
@@ -239,6 +248,13 @@ func (w *walker) inline(k kustomization) {
 		var values []any
 		for _, d := range docs {
 			values = append(values, d.value)
+			if !isPatch(d.value) {
+				// Kustomize would quote it, and what is written in place of a path
+				// may be a URL with a password.
+				p := k.problem(field)
+				p.Reason, p.Message, p.Hint = RenderFailed, "expected an object or a list of operations, found "+describe(d.value), "a file is named with path"
+				w.add(p)
+			}
 		}
 		set(string(canonical(values...)))
 	}

@@ -31,7 +31,10 @@ var fields = map[string]struct {
 	"configurations":              {"configurations: [%q]", RemoteResourceDenied},
 	"crds":                        {"crds: [%q]", RemoteResourceDenied},
 	"openapi":                     {"openapi: {path: %q}", RemoteResourceDenied},
+	"openapi.version":             {"resources: [a.yaml]\nopenapi: {version: %q}", RenderFailed},
 	"patches":                     {"patches: [{path: %q}]", RemoteResourceDenied},
+	"patches.patch":               {"resources: [a.yaml]\npatches: [{patch: %q, target: {kind: ConfigMap}}]", RenderFailed},
+	"patchesJson6902.patch":       {"resources: [a.yaml]\npatchesJson6902: [{patch: %q, target: {kind: ConfigMap, name: a, version: v1}}]", RenderFailed},
 	"patchesStrategicMerge":       {"patchesStrategicMerge: [%q]", RemoteResourceDenied},
 	"patchesJson6902":             {"patchesJson6902: [{path: %q, target: {kind: ConfigMap, name: a, version: v1}}]", RemoteResourceDenied},
 	"replacements":                {"replacements: [{path: %q}]", RemoteResourceDenied},
@@ -185,11 +188,17 @@ func TestRemoteInsideFiles(t *testing.T) {
 		file          string
 		want          problem.Reason
 	}{
-		"a nested kustomization": {"resources: [sub]", "resources: [" + url + "]\n", RemoteResourceDenied},
-		"a transformer's file":   {"resources: [a.yaml]\ntransformers: [sub/kustomization.yaml]", plugin, PluginDenied},
-		"a transformer's base":   {"resources: [a.yaml]\ntransformers: [sub]", "resources: [../a.yaml]\n", RenderFailed},
-		"a crd's schema":         {"resources: [a.yaml]\ncrds: [sub/kustomization.yaml]", "{\"x\": {\"Schema\": {\"properties\": {\"spec\": {\"$ref\": \"" + url + "\"}}}}}", ""},
-		"an OpenAPI schema":      {"resources: [a.yaml]\nopenapi: {path: sub/kustomization.yaml}", "{\"definitions\": {\"x\": {\"$ref\": \"" + url + "\"}}}", ""},
+		"a nested kustomization":  {"resources: [sub]", "resources: [" + url + "]\n", RemoteResourceDenied},
+		"a component's resource":  {"resources: [a.yaml]\ncomponents: [sub]", "kind: Component\nresources: [" + url + "]\n", RemoteResourceDenied},
+		"a component's patch":     {"resources: [a.yaml]\ncomponents: [sub]", "kind: Component\npatches: [{path: " + url + "}]\n", RemoteResourceDenied},
+		"a component's env file":  {"resources: [a.yaml]\ncomponents: [sub]", "kind: Component\nsecretGenerator: [{name: s, envs: [" + url + "]}]\n", RemoteResourceDenied},
+		"a component's component": {"resources: [a.yaml]\ncomponents: [sub]", "kind: Component\ncomponents: [" + url + "]\n", RemoteResourceDenied},
+		"a replacement's file":    {"resources: [a.yaml]\nreplacements: [{path: sub/kustomization.yaml}]", "- path: " + url + "\n", ""},
+		"a configuration's file":  {"resources: [a.yaml]\nconfigurations: [sub/kustomization.yaml]", "namePrefix: [{path: '" + url + "'}]\n", ""},
+		"a transformer's file":    {"resources: [a.yaml]\ntransformers: [sub/kustomization.yaml]", plugin, PluginDenied},
+		"a transformer's base":    {"resources: [a.yaml]\ntransformers: [sub]", "resources: [../a.yaml]\n", RenderFailed},
+		"a crd's schema":          {"resources: [a.yaml]\ncrds: [sub/kustomization.yaml]", "{\"x\": {\"Schema\": {\"properties\": {\"spec\": {\"$ref\": \"" + url + "\"}}}}}", ""},
+		"an OpenAPI schema":       {"resources: [a.yaml]\nopenapi: {path: sub/kustomization.yaml}", "{\"definitions\": {\"x\": {\"$ref\": \"" + url + "\"}}}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			problems := buildWith(t, c.kustomization, "sub/kustomization.yaml", c.file)
@@ -227,8 +236,13 @@ func TestEveryPathField(t *testing.T) {
 			t.Errorf("kustomize has a field %s: does it hold a path?", name)
 		}
 	}
-	for _, s := range []reflect.Type{reflect.TypeFor[types.KvPairSources](), reflect.TypeFor[types.Patch](), reflect.TypeFor[types.ReplacementField]()} {
-		want := map[string]int{"KvPairSources": 4, "Patch": 4, "ReplacementField": 2}[s.Name()]
+	for _, s := range []reflect.Type{
+		reflect.TypeFor[types.KvPairSources](), reflect.TypeFor[types.Patch](), reflect.TypeFor[types.ReplacementField](),
+		reflect.TypeFor[types.GeneratorArgs](), reflect.TypeFor[types.ConfigMapArgs](), reflect.TypeFor[types.SecretArgs](),
+	} {
+		want := map[string]int{
+			"KvPairSources": 4, "Patch": 4, "ReplacementField": 2, "GeneratorArgs": 5, "ConfigMapArgs": 1, "SecretArgs": 2,
+		}[s.Name()]
 		if s.NumField() != want {
 			t.Errorf("kustomize's %s has %d fields, %d were looked at", s.Name(), s.NumField(), want)
 		}
@@ -298,6 +312,10 @@ func TestKustomizeProblems(t *testing.T) {
 		"no name":          {"resources: [b.yaml]", []string{"b.yaml", "apiVersion: v1\nkind: ConfigMap\n"}, []string{"InvalidManifest b.yaml:1: ConfigMap: metadata.name: is missing"}},
 		"LFS for a value":  {"configMapGenerator: [{name: g, files: [big.bin]}]", []string{"big.bin", lfsPointer + "v1\n"}, []string{"LFSPointer big.bin:1: the file is in Git LFS, the commit holds only a pointer to it; commit the file itself"}},
 		"a large resource": {"resources: [b.yaml]", []string{"b.yaml", strings.Repeat("#", 1<<20+1)}, []string{"LimitExceeded b.yaml: the file has 1048577 bytes, at most 1048576 are read"}},
+		"a URL in place of a patch": {
+			"resources: [a.yaml]\npatches:\n- patch: https://example.com/p.yaml\n  target: {kind: ConfigMap}", nil,
+			[]string{"RenderFailed kustomization.yaml:3: patches[0].patch: expected an object or a list of operations, found a string; a file is named with path"},
+		},
 		"everything is listed": {
 			"resources: [b.yaml, https://example.com/x, ../y]\nhelmCharts: [{name: x}]\nvars: []",
 			[]string{"b.yaml", "x"},

@@ -107,11 +107,13 @@ var _ = Describe("A commit", func() {
 		w.read(before)
 		Expect(w.announced()).To(ConsistOf(ContainSubstring("Applied revision main@sha1:" + good)))
 
+		w.requests.reset()
 		bad := w.commit("typo", map[string]string{
 			"addons/addontemplate.yaml": strings.Replace(templateYAML, "{{GREETING}}", "{{GREETINGS}}", 1),
 			"addons/addonrollout.yaml":  strings.Replace(rolloutYAML, "maxConcurrency: 1", "maxConcurrency: 150%", 1),
 		})
 		w.look()
+		Expect(w.requests.written()).To(HaveEach(ContainSubstring("/addonsources/fleet/status")), "nothing but its own words")
 		source := w.source()
 		Expect(conditions.IsStalled(source)).To(BeTrue())
 		Expect(conditions.GetReason(source, fluxmeta.ReadyCondition)).To(Equal(v1alpha1.ValidationFailedReason))
