@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,10 +29,10 @@ const reasonNotAdmitted problem.Reason = "NotAdmitted"
 // it: a dry-run create under a generated name, so that it is judged whole, by its
 // schema and by every admission policy. What it refuses is a problem of the commit;
 // nothing of the commit is applied then. A commit that is on the hub already is not
-// judged again.
+// judged again, unless what it refers to there gave it other content.
 func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 	applied := p.source.Status.LastAttemptedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
-	if a.admitted || applied && !p.requested {
+	if (a.admitted || applied && !p.requested) && !p.grown(todo) {
 		return nil
 	}
 	if err := p.permit(ctx, a); err != nil {
@@ -51,6 +52,15 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 	}
 	a.admitted = true
 	return nil
+}
+
+// grown tells whether an add-on of the plan has other content than was applied last.
+func (p *pass) grown(todo plan) bool {
+	return slices.ContainsFunc(todo.addOns, func(next v1alpha1.SourcedAddOn) bool {
+		return !slices.ContainsFunc(p.source.Status.AddOns, func(before v1alpha1.SourcedAddOn) bool {
+			return before.Name == next.Name && before.Digest == next.Digest
+		})
+	})
 }
 
 // oversized returns a problem for each add-on whose content no AddOnRevision can hold.

@@ -33,6 +33,17 @@ type attempt struct {
 	admitted bool
 }
 
+// dependent tells whether what the commit compiles to depends on objects that live only
+// on the hub: then somebody may mend there what it was refused for.
+func (a *attempt) dependent() bool {
+	for reference := range a.hub {
+		if !reference.Definition() {
+			return true
+		}
+	}
+	return false
+}
+
 // lookups bounds how often a commit is compiled in one pass: an object read from the
 // hub may refer to another one, but not without end.
 const lookups = 4
@@ -79,10 +90,11 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 		commit, problems := Compile(a.objects, hub, CompileOptions{
 			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: a.unread, AsksDefinitions: true,
 		})
+		a.hub = hub
 		if len(problems) > 0 {
 			return refuse(verdict(a.unread), problems)
 		}
-		a.commit, a.hub = commit, hub
+		a.commit = commit
 		found := 0
 		for _, reference := range commit.Missing {
 			object, err := p.lookUp(ctx, reference)

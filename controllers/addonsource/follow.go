@@ -56,6 +56,7 @@ func (p *pass) nextStep() step {
 		asked:         p.requested || p.forced,
 		compiled:      a != nil,
 		explained:     p.memory.refusalOf(head, p.spec) != nil || p.showsRefusal(),
+		dependent:     a != nil && a.dependent(),
 	})
 }
 

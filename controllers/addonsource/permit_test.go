@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/registration"
@@ -80,6 +82,44 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 		w.passes()
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 		Expect(exists(w.cma())).To(BeTrue())
+		w.delivered(sha, "success")
+	})
+
+	It("T13Commit: is refused when a template that lives on the hub asks for more later, and good again when it does not", func() {
+		w := newWorld()
+		files := addOnFiles()
+		delete(files, "addons/addontemplate.yaml")
+		template := func(text string) *addonv1alpha1.AddOnTemplate {
+			GinkgoHelper()
+			t := &addonv1alpha1.AddOnTemplate{}
+			Expect(yaml.Unmarshal([]byte(w.named(text)), t)).To(Succeed())
+			return t
+		}
+		w.create(template(templateYAML))
+		sha := w.commit("with a template of the hub", files)
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+		w.delivered(sha, "success")
+		before := w.revisions()
+
+		name := "reader-" + w.namespace
+		w.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		change := func(text string) {
+			GinkgoHelper()
+			live := w.template()
+			w.read(live)
+			live.Spec = template(text).Spec
+			Expect(admin.Update(context.Background(), live)).To(Succeed())
+			w.look()
+		}
+		change(registering(strings.Replace(currentYAML, "ROLE", name, 1))["addons/addontemplate.yaml"])
+		Expect(conditions.GetMessage(w.source(), fluxmeta.StalledCondition)).To(And(
+			HavePrefix("AddOnTemplate/"+w.addOn+": spec.registration[0]"), ContainSubstring("ClusterRole/"+name+" is not allowed for agents")))
+		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("AddOnTemplate/" + w.addOn))
+		Expect(w.revisions()).To(HaveLen(len(before)), "what runs goes on running")
+
+		change(templateYAML)
+		Expect(conditions.IsReady(w.source())).To(BeTrue(), "nobody has to ask: %s", conditions.GetMessage(w.source(), fluxmeta.ReadyCondition))
 		w.delivered(sha, "success")
 	})
 })

@@ -28,6 +28,8 @@ type facts struct {
 	compiled bool
 	// explained says that the refusal of the head can be repeated, word for word.
 	explained bool
+	// dependent says that the head refers to objects that live only on the hub.
+	dependent bool
 }
 
 // nextStep returns what a pass does.
@@ -36,7 +38,7 @@ type facts struct {
 //	other      any             any   | bring
 //	head       any             yes   | bring
 //	head       applied         no    | verify, inspect if not compiled
-//	head       refused         no    | keep, bring if the reasons are lost
+//	head       refused         no    | keep, bring if the reasons are lost or may be gone
 //	head       another         no    | bring
 func nextStep(f facts) step {
 	switch {
@@ -46,7 +48,7 @@ func nextStep(f facts) step {
 		return verify
 	case f.attemptedSpec == f.spec:
 		return inspect
-	case f.attemptedSpec == refusedUnder(f.spec) && f.explained:
+	case f.attemptedSpec == refusedUnder(f.spec) && f.explained && !f.dependent:
 		return keep
 	default:
 		return bring

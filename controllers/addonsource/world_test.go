@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -204,9 +205,11 @@ func (w *world) source() *v1alpha1.AddOnSource {
 // change updates the source as a user would.
 func (w *world) change(f func(*v1alpha1.AddOnSource)) {
 	GinkgoHelper()
-	source := w.source()
-	f(source)
-	Expect(admin.Update(context.Background(), source)).To(Succeed())
+	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // a running operator writes as well
+		source := w.source()
+		f(source)
+		return admin.Update(context.Background(), source)
+	})).To(Succeed())
 }
 
 // request asks for a reconcile, the n-th time.
