@@ -40,8 +40,10 @@ func (p *planner) stopped() string {
 		return "suspended: nobody is admitted until it is resumed"
 	case p.target == "":
 		return "there is no revision to roll out yet"
-	case p.in.TargetMissing != "":
-		return p.in.TargetMissing + ": nobody is admitted"
+	case p.unknownGroup != nil:
+		return heldFor(p.unknownGroup)
+	case p.missing != "":
+		return p.missing + ": nobody is admitted"
 	}
 	return ""
 }
@@ -76,13 +78,17 @@ func (p *planner) admitStep(t *track, i int, blocked string) {
 		}
 		p.retarget(s)
 		free = p.grantAll(s, s.candidates(), p.target, free)
-		why = fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	}
 	if p.stable != "" {
-		p.grantAll(s, s.joiners(), p.stable, free)
+		free = p.grantAll(s, s.joiners(), p.stable, free)
 	}
+	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
-		if u.state == Waiting || u.failedBefore() && u.grant == 0 {
+		switch {
+		case u.state != Waiting && !(u.failedBefore() && u.c.Reachable):
+		case why == "" || u.isJoiner() && s.limit > 0:
+			u.reason = full
+		default:
 			u.reason = why
 		}
 	}

@@ -110,8 +110,8 @@ func (p *planner) settleWithout(u *unit) {
 		u.state, u.reason = Unstaged, p.unstagedReason
 	case u.c.UpToDate && u.c.Running == p.target:
 		u.state, u.reason = Succeeded, "runs the target"
-		if p.in.TargetMissing != "" {
-			u.reason = "runs the target, without repair: " + p.in.TargetMissing
+		if p.missing != "" {
+			u.reason = "runs the target, without repair: " + p.missing
 		}
 	case u.c.UpToDate:
 		u.state, u.reason = Unchanged, "the target changes nothing here"
@@ -188,7 +188,7 @@ func (p *planner) settleUnwritten(u *unit) {
 		p.block(u)
 		return
 	}
-	if p.in.TargetMissing != "" && u.entry.revision == p.target {
+	if p.missing != "" && u.entry.revision == p.target {
 		p.settleMissing(u)
 		return
 	}
@@ -203,7 +203,7 @@ func (p *planner) settleUnwritten(u *unit) {
 // had now. It was never written to, so that the content is not what is late: past its
 // deadline it has a new one.
 func (p *planner) settleMissing(u *unit) {
-	u.state, u.reason = Admitted, "admitted, and not written: "+p.in.TargetMissing
+	u.state, u.reason = Admitted, "admitted, and not written: "+p.missing
 	if u.deadline.IsZero() {
 		return
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
-	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
 // Generators of policies and inputs. Values are drawn from few on purpose: what breaks
@@ -37,14 +36,20 @@ func deadlines() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{"", "None", "5m", "5m", "15m"})
 }
 
+// seldom is true one time in n.
+func seldom(t *rapid.T, n int, label string) bool {
+	return rapid.IntRange(1, n).Draw(t, label) == n
+}
+
 func subset(t *rapid.T, names []string, label string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(string) bool { return !rapid.Bool().Draw(t, label) })
 }
 
 // drawPlacement is a placement of some of the clusters in up to three groups, whose
 // indexes may have gaps; one in ten cannot be relied upon.
-func drawPlacement(t *rapid.T, name string, clusters []string) rollout.Placement {
-	pl := grouped(name)
+func drawPlacement(t *rapid.T, named v1alpha1.PlacementReference, clusters []string) rollout.Placement {
+	pl := grouped(named.Name)
+	pl.Namespace = named.Namespace
 	index := 0
 	for range rapid.IntRange(1, 3).Draw(t, "groups") {
 		index += rapid.IntRange(0, 2).Draw(t, "gap")
@@ -60,10 +65,19 @@ func drawPlacement(t *rapid.T, name string, clusters []string) rollout.Placement
 	if rapid.Bool().Draw(t, "has clustersPerDecisionGroup") {
 		pl.ClustersPerDecisionGroup = quantities().Draw(t, "clustersPerDecisionGroup")
 	}
-	if rapid.IntRange(0, 9).Draw(t, "trust") == 0 {
-		pl.Settlement = rollout.Unsettled
+	if seldom(t, 10, "distrusted") {
+		distrust(t, &pl)
 	}
 	return pl
+}
+
+// distrust makes a placement one that cannot be relied upon: in motion, not decided
+// about, not there, or not looked for.
+func distrust(t *rapid.T, pl *rollout.Placement) {
+	pl.Settlement = rapid.SampledFrom([]rollout.Settlement{rollout.Unsettled, rollout.Unsettled, rollout.Undecided, ""}).Draw(t, "settlement")
+	if rapid.Bool().Draw(t, "missing") {
+		pl.Existence = rapid.SampledFrom([]rollout.Existence{rollout.Missing, ""}).Draw(t, "existence")
+	}
 }
 
 func drawConfig(t *rapid.T) clusterv1alpha1.RolloutConfig {
@@ -72,14 +86,30 @@ func drawConfig(t *rapid.T) clusterv1alpha1.RolloutConfig {
 	}
 }
 
-// drawStrategy is Progressive or ProgressivePerGroup, with a mandatory group that exists.
+// drawAll is strategy All, by its name or by none.
+func drawAll(t *rapid.T) clusterv1alpha1.RolloutStrategy {
+	if seldom(t, 3, "no type") {
+		return clusterv1alpha1.RolloutStrategy{}
+	}
+	return clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All, All: &clusterv1alpha1.RolloutAll{
+		RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: deadlines().Draw(t, "deadline")},
+	}}
+}
+
+// drawStrategy is All, Progressive or ProgressivePerGroup. A mandatory group mostly exists.
 func drawStrategy(t *rapid.T, groups []rollout.Group) clusterv1alpha1.RolloutStrategy {
+	if seldom(t, 5, "all") {
+		return drawAll(t)
+	}
 	var first clusterv1alpha1.MandatoryDecisionGroups
 	if len(groups) > 0 && rapid.Bool().Draw(t, "mandatory") {
 		g := rapid.SampledFrom(groups).Draw(t, "mandatory group")
 		m := clusterv1alpha1.MandatoryDecisionGroup{GroupName: g.Name}
 		if g.Name == "" {
 			m.GroupIndex = int32(g.Index) //nolint:gosec // indexes drawn here are small
+		}
+		if seldom(t, 12, "unknown group") {
+			m = clusterv1alpha1.MandatoryDecisionGroup{GroupName: "nowhere"}
 		}
 		first = mandatory(m)
 	}
@@ -93,42 +123,80 @@ func drawStrategy(t *rapid.T, groups []rollout.Group) clusterv1alpha1.RolloutStr
 	return progressive(p)
 }
 
-// drawPolicy fills spec and placements: stages, one strategy, or a pace per placement.
+// drawPolicy fills spec and placements with every form a pace can have: stages, one
+// strategy, the seed's share, or a pace per placement.
 func drawPolicy(t *rapid.T, in *rollout.Input, names []string) {
-	first, second := drawPlacement(t, "first", names), drawPlacement(t, "second", names)
+	refs := []v1alpha1.PlacementReference{ref("first"), ref("second")}
+	if seldom(t, 8, "two of one name") {
+		refs[1] = v1alpha1.PlacementReference{Namespace: "other", Name: "first"}
+	}
+	first, second := drawPlacement(t, refs[0], names), drawPlacement(t, refs[1], names)
 	in.Placements = []rollout.Placement{first, second}
-	in.Spec.Install = installedBy("first", "second")
-	switch rapid.SampledFrom([]string{"stages", "strategy", "per placement"}).Draw(t, "policy") {
+	in.Spec.Install = &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
+		{PlacementReference: refs[0]}, {PlacementReference: refs[1]},
+	}}
+	switch rapid.SampledFrom([]string{"stages", "stages", "strategy", "share", "per placement"}).Draw(t, "policy") {
 	case "stages":
-		for i, name := range []string{"second", "first", "third"}[:rapid.IntRange(1, 3).Draw(t, "stages")] {
-			st := v1alpha1.Stage{
-				Name: fmt.Sprintf("s%d", i), Placement: ref(name),
-				MinSuccessTime: soaks().Draw(t, "soak"), ProgressDeadline: deadlines().Draw(t, "deadline"),
-			}
-			if rapid.Bool().Draw(t, "has maxConcurrency") {
-				st.MaxConcurrency = new(rapid.OneOf(quantities(), quantities(), rapid.Just(number(0))).Draw(t, "maxConcurrency"))
-			}
-			if rapid.Bool().Draw(t, "has maxFailures") {
-				st.MaxFailures = new(failures().Draw(t, "maxFailures"))
-			}
-			in.Spec.Stages = append(in.Spec.Stages, st)
-		}
-		if rapid.IntRange(0, 2).Draw(t, "by labels") == 0 {
-			in.Spec.Install, in.Spec.ClusterLabelSelector = &v1alpha1.Install{Type: "Manual"}, edge()
-		}
-		in.Placements = append(in.Placements, drawPlacement(t, "third", names))
+		in.Spec.Stages = drawStages(t, []v1alpha1.PlacementReference{refs[1], refs[0], ref("third")})
+		drawSelector(t, in)
+		in.Placements = append(in.Placements, drawPlacement(t, ref("third"), names))
 	case "strategy":
-		groups := slices.Concat(first.Groups, second.Groups)
-		st := drawStrategy(t, groups)
+		st := drawStrategy(t, slices.Concat(first.Groups, second.Groups))
 		in.Spec.Strategy = &v1alpha1.RolloutStrategy{
-			Type: v1alpha1.StrategyType(st.Type), Progressive: st.Progressive, ProgressivePerGroup: st.ProgressivePerGroup,
+			Type: v1alpha1.StrategyType(st.Type), All: st.All, Progressive: st.Progressive, ProgressivePerGroup: st.ProgressivePerGroup,
 		}
+		drawSelector(t, in)
+	case "share":
+		in.Placements = append(in.Placements, drawPlacement(t, ref("third"), names))
+		in.Spec.Strategy = drawShare(t)
+		drawSelector(t, in)
 	default:
 		in.Spec.Install.Placements[0].RolloutStrategy = drawStrategy(t, first.Groups)
 		in.Spec.Install.Placements[1].RolloutStrategy = drawStrategy(t, second.Groups)
-		// What no placement selects moves at once, which the oracle does not know.
-		in.Placements[1].Groups[0].Clusters = slices.Concat(in.Placements[1].Groups[0].Clusters, unselected(in.Placements, names))
 	}
+}
+
+// drawStages is one stage or more, of the first of the placements.
+func drawStages(t *rapid.T, of []v1alpha1.PlacementReference) []v1alpha1.Stage {
+	var stages []v1alpha1.Stage
+	for i, named := range of[:rapid.IntRange(1, len(of)).Draw(t, "stages")] {
+		st := v1alpha1.Stage{
+			Name: fmt.Sprintf("s%d", i), Placement: named,
+			MinSuccessTime: soaks().Draw(t, "soak"), ProgressDeadline: deadlines().Draw(t, "deadline"),
+		}
+		if rapid.Bool().Draw(t, "has maxConcurrency") {
+			st.MaxConcurrency = new(rapid.OneOf(quantities(), quantities(), rapid.Just(number(0))).Draw(t, "maxConcurrency"))
+		}
+		if rapid.Bool().Draw(t, "has maxFailures") {
+			st.MaxFailures = new(failures().Draw(t, "maxFailures"))
+		}
+		stages = append(stages, st)
+	}
+	return stages
+}
+
+func drawShare(t *rapid.T) *v1alpha1.RolloutStrategy {
+	ru := &v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref(rapid.SampledFrom([]string{"first", "third"}).Draw(t, "share of"))}
+	if rapid.Bool().Draw(t, "has maxConcurrentlyUpdating") {
+		ru.MaxConcurrentlyUpdating = new(quantities().Draw(t, "maxConcurrentlyUpdating"))
+	}
+	return &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyRollingUpdateWithPlacement, RollingUpdateWithPlacement: ru}
+}
+
+// drawSelector may have labels say who has the add-on, or nobody at all.
+func drawSelector(t *rapid.T, in *rollout.Input) {
+	if !seldom(t, 3, "by labels") {
+		return
+	}
+	in.Spec.Install = rapid.SampledFrom([]*v1alpha1.Install{nil, {}, {Type: "Manual"}}).Draw(t, "install")
+	in.Spec.ClusterLabelSelector = rapid.SampledFrom([]*metav1.LabelSelector{
+		edge(), edge(), {MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "site", Operator: metav1.LabelSelectorOpIn, Values: []string{"edge", "lab"}},
+			{Key: "broken", Operator: metav1.LabelSelectorOpDoesNotExist},
+		}}, {MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "site", Operator: metav1.LabelSelectorOpExists}, {Key: "site", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"lab"}},
+		}}, {}, nil,
+	}).Draw(t, "selector")
 }
 
 // edge selects the clusters with the labels of onEdge.
@@ -142,83 +210,4 @@ func unselected(pls []rollout.Placement, names []string) []string {
 			return slices.ContainsFunc(pl.Groups, func(g rollout.Group) bool { return slices.Contains(g.Clusters, name) })
 		})
 	})
-}
-
-// ago draws a time before now, on the minute, so that clocks meet.
-func ago(t *rapid.T, now time.Time, label string) time.Time {
-	return now.Add(-time.Duration(rapid.IntRange(0, 20).Draw(t, label)) * time.Minute)
-}
-
-// drawCluster is a cluster in any state, also in ones that no history leads to.
-func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
-	c := rollout.Cluster{
-		Name: name, Reachable: rapid.IntRange(0, 4).Draw(t, "reachable") > 0,
-		Installed: rapid.SampledFrom([]rollout.Installation{
-			rollout.Ours, rollout.Ours, rollout.Ours, rollout.HandMade, rollout.NotInstalled, rollout.Deleting,
-		}).Draw(t, "installed"),
-		Running: rapid.SampledFrom([]string{"", "a", "a", "b", "c", "c", rollout.Mixed}).Draw(t, "running"),
-		Gone:    rapid.IntRange(0, 19).Draw(t, "gone") == 0,
-		Health: rollout.Health{State: rapid.SampledFrom([]rollout.HealthState{
-			rollout.HealthVerified, rollout.HealthVerified, rollout.HealthProgressing, rollout.HealthFailed, rollout.HealthUnknown,
-		}).Draw(t, "health")},
-	}
-	if in.Spec.ClusterLabelSelector != nil && rapid.Bool().Draw(t, "on the edge") {
-		c.Labels = onEdge()
-	}
-	if rapid.IntRange(0, 3).Draw(t, "selected as now") == 0 {
-		c.SelectedBy = rapid.SampledFrom([]rollout.Selection{rollout.ByPlacements, rollout.ByLabels, rollout.ByHand}).Draw(t, "selected by")
-	} else if in.Spec.ClusterLabelSelector != nil {
-		c.SelectedBy = rollout.ByLabels
-	}
-	c.InstallDisabled = rapid.IntRange(0, 9).Draw(t, "install disabled") == 0
-	target := in.Spec.Target.Digest
-	c.UpToDate = c.Running == target || c.Running == "b" && rapid.IntRange(0, 5).Draw(t, "alike") == 0
-	c.UpToDateStable = in.Stable != "" && c.Running == in.Stable
-	if !c.Reachable {
-		c.LostSince = ago(t, in.Now, "lost")
-	}
-	return c
-}
-
-// drawInput is a random moment of a random rollout.
-func drawInput(t *rapid.T) rollout.Input {
-	names := rollouttest.Names(rapid.IntRange(1, 9).Draw(t, "clusters"))
-	in := rollout.Input{
-		Now: rollouttest.Epoch(), AddOn: "hello", ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute,
-		Stable:    rapid.SampledFrom([]string{"", "a", "a", "c"}).Draw(t, "stable"),
-		Suspended: rapid.IntRange(0, 9).Draw(t, "suspended") == 0,
-		Previous:  rollout.Previous{Target: "b"},
-	}
-	in.Spec.Target = &v1alpha1.Target{Digest: "c"}
-	in.TargetVerifiedBefore = in.Stable == "c" || rapid.IntRange(0, 4).Draw(t, "reverting") == 0
-	drawPolicy(t, &in, names)
-	for _, name := range names {
-		in.Clusters = append(in.Clusters, drawCluster(t, in, name))
-	}
-	in.Ledger = drawLedger(t, in, names)
-	return in
-}
-
-// drawLedger admits some of the clusters to any revision at any time.
-func drawLedger(t *rapid.T, in rollout.Input, names []string) v1alpha1.Ledger {
-	var l v1alpha1.Ledger
-	for _, name := range names {
-		revision := rapid.SampledFrom([]string{"", "", "a", "b", "c", "c"}).Draw(t, "admitted to")
-		if revision == "" {
-			continue
-		}
-		if rapid.IntRange(0, 6).Draw(t, "parked") == 0 {
-			l.Parked = append(l.Parked, v1alpha1.ParkedClusters{Revision: revision, Stage: name, Clusters: []string{name}})
-			continue
-		}
-		w := v1alpha1.Wave{
-			Revision: revision, Stage: name, AdmittedAt: metav1.NewTime(ago(t, in.Now, "admitted")), Clusters: []string{name},
-			Joining: revision == in.Stable && rapid.Bool().Draw(t, "joining"),
-		}
-		if rapid.Bool().Draw(t, "verified") {
-			w.Verified = []v1alpha1.VerifiedAt{{At: metav1.NewTime(ago(t, in.Now, "verified at")), Positions: "0"}}
-		}
-		l.Waves = append(l.Waves, w)
-	}
-	return l
 }

@@ -21,12 +21,17 @@ type planner struct {
 	// now decides what has passed; second, now rounded up, is what the ledger notes.
 	now, second    time.Time
 	target, stable string
+	// missing says why the target's content cannot be had; "" when it can.
+	missing string
 	// selector of clusters by label; nil: labels install nothing.
 	selector labels.Selector
 	// install placements as observed, in declared order.
 	install []Placement
 
 	tracks []*track
+	// unknownGroup is what keeps everybody where they are, in whichever track they are: a
+	// mandatory group that no placement has.
+	unknownGroup error
 	// stored are the reservations of whole steps in the ledger.
 	stored []allWave
 	// nowhere has the clusters that are in no step; their entries are settled there.
@@ -63,29 +68,29 @@ func New(in Input) (Plan, error) {
 	if err != nil {
 		return p.frozen(err), err
 	}
-	groupErr := p.buildTracks()
+	p.unknownGroup = p.buildTracks()
 	p.dropStrangers()
 	p.rebuild()
 	p.settle()
 	p.admit()
-	if groupErr == nil {
+	if p.unknownGroup == nil {
 		p.remove()
 	}
 	ledger := p.fit()
 	p.act()
-	plan := p.report(groupErr)
+	plan := p.report()
 	plan.Ledger, plan.LedgerChanged = ledger, !sameLedger(ledger, in.Ledger)
 	if !plan.LedgerChanged {
 		plan.Ledger = in.Ledger
 	}
-	return plan, groupErr
+	return plan, p.unknownGroup
 }
 
 func newPlanner(in *Input) *planner {
 	p := &planner{
 		in: in, spec: in.Spec, fleet: newFleet(in.Clusters),
 		now: in.Now, second: roundUp(in.Now, time.Second), stable: in.Stable,
-		removal: in.Ledger.Removal.DeepCopy(),
+		removal: in.Ledger.Removal.DeepCopy(), missing: bounded(in.TargetMissing),
 	}
 	if in.Spec.Target != nil {
 		p.target = in.Spec.Target.Digest
@@ -183,9 +188,12 @@ func (p *planner) look(t time.Time) {
 // suspended says whether nobody is to be admitted or removed by the user's word.
 func (p *planner) suspended() bool { return p.spec.Suspend || p.in.Suspended }
 
+// heldFor is what everybody is told who is held for an error.
+func heldFor(err error) string { return "held: " + bounded(err.Error()) }
+
 // frozen is the plan when there is no telling what may be done: everything stays.
 func (p *planner) frozen(cause error) Plan {
-	why := "held: " + bounded(cause.Error())
+	why := heldFor(cause)
 	for i := range p.units {
 		u := &p.units[i]
 		if !u.member {

@@ -37,8 +37,8 @@ func (u *unit) installReason() string {
 	return "an install placement selects it"
 }
 
-// report is the plan but for the ledger. A group error turns it into a hold.
-func (p *planner) report(groupErr error) Plan {
+// report is the plan but for the ledger. An unknown group turns it into a hold.
+func (p *planner) report() Plan {
 	p.count()
 	plan := Plan{
 		Admitted: p.moved + len(p.grants), Actions: p.actions,
@@ -56,8 +56,8 @@ func (p *planner) report(groupErr error) Plan {
 	if plan.Overdue != "" {
 		plan.Message += ", " + plan.Overdue
 	}
-	if groupErr != nil {
-		plan.Phase, plan.Message, plan.Outcome = v1alpha1.PhaseHeld, "held: "+bounded(groupErr.Error()), Pending
+	if err := p.unknownGroup; err != nil {
+		plan.Phase, plan.Message, plan.Outcome = v1alpha1.PhaseHeld, heldFor(err), Pending
 		return plan
 	}
 	earned := v.phase == v1alpha1.PhaseSucceeded && v.complete && plan.Counts.Updated > 0

@@ -43,8 +43,8 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	case p.heldByStrategy():
 		v.phase, v.message = v1alpha1.PhaseHeld, heldText(int(counts.Updated), int(counts.Total))
 		v.outcome = Success
-	case p.in.TargetMissing != "":
-		v.phase, v.message = v1alpha1.PhaseProgressing, p.in.TargetMissing+"; "+p.openText()
+	case p.missing != "":
+		v.phase, v.message = v1alpha1.PhaseProgressing, p.missing+"; "+p.openText()
 	case p.held():
 		v.phase, v.message = v1alpha1.PhaseHeld, p.openText()
 	default:

@@ -1,5 +1,7 @@
 package rollout
 
+import "time"
+
 // Strategy All reserves a step as a whole: the ledger says "everybody of this step",
 // not 10,000 names. A member that stands in the ledger by name is not covered by it.
 
@@ -57,6 +59,7 @@ func (u *unit) cover(p *planner) {
 	if u.c.Reachable {
 		e.admittedAt = later(e.admittedAt, u.c.ReachableSince)
 	}
+	e.admittedAt = roundUp(e.admittedAt, time.Second)
 	switch {
 	case w.revision != p.target:
 		if !p.unproven(u, w.revision) {

@@ -64,6 +64,14 @@ type Cluster struct {
 	// it equals.
 	Alike map[string]string
 
+	// Blocked and Awaits say what keeps its works from being written, Away why nothing can
+	// be given to it at all.
+	Blocked, Awaits, Away string
+	// Edited: what it gives to the rendering itself has changed since its works were written.
+	Edited bool
+	// Departs is what the deletion of its ManagedClusterAddOn waits for.
+	Departs rollout.Departure
+
 	// Writes counts how often its works were written, by revision.
 	Writes map[string]int
 	// Removals counts how often its ManagedClusterAddOn was deleted.
@@ -172,6 +180,12 @@ func (c *Cluster) behaviour(revision string) Behaviour {
 	return c.Otherwise
 }
 
+// Settles tells whether the cluster gets to an end with what it runs, good or bad.
+func (c *Cluster) Settles() bool {
+	b := c.behaviour(c.Running)
+	return b.Ending == Healthy || b.Ending == Fails
+}
+
 // health is what the feedback on the hub says: the last word, for a lost cluster.
 func (c *Cluster) health(now time.Time) rollout.Health {
 	if c.Running == "" {
@@ -217,12 +231,32 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
+// Sight is what somebody saw of the clusters at a time.
+type Sight struct {
+	at       time.Time
+	clusters map[string]Cluster
+}
+
+// Look is what there is to see of the clusters now.
+func (f *Fleet) Look() Sight {
+	s := Sight{at: f.Now, clusters: map[string]Cluster{}}
+	for name, c := range f.Clusters {
+		s.clusters[name] = *c
+	}
+	return s
+}
+
 // Input is what the planner sees now.
-func (f *Fleet) Input() rollout.Input {
+func (f *Fleet) Input() rollout.Input { return f.InputFrom(f.Look()) }
+
+// InputFrom is what a planner sees whose view of the clusters is an older one. Policy and
+// ledger are always of now: they are not read from a cache.
+func (f *Fleet) InputFrom(s Sight) rollout.Input {
 	in := f.Policy
 	in.Now, in.Ledger = f.Now, f.Ledger
-	for _, name := range slices.Sorted(maps.Keys(f.Clusters)) {
-		in.Clusters = append(in.Clusters, f.observe(f.Clusters[name]))
+	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
+		c := s.clusters[name]
+		in.Clusters = append(in.Clusters, f.observe(&c, s.at))
 	}
 	if f.Shuffle != nil {
 		in = Shuffled(in, f.Shuffle)
@@ -230,17 +264,22 @@ func (f *Fleet) Input() rollout.Input {
 	return in
 }
 
-func (f *Fleet) observe(c *Cluster) rollout.Cluster {
+func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 	o := rollout.Cluster{
-		Name: c.Name, Installed: c.Installed, JoinedAt: c.JoinedAt, Gone: c.Gone,
-		Labels: c.Labels, InstallDisabled: c.InstallDisabled, SelectedBy: c.SelectedBy, Reachable: c.reachable, Running: c.Running, Health: c.health(f.Now),
+		Name: c.Name, Installed: c.Installed, JoinedAt: c.JoinedAt, Gone: c.Gone, Labels: c.Labels,
+		InstallDisabled: c.InstallDisabled, SelectedBy: c.SelectedBy, Reachable: c.reachable, Running: c.Running,
+		Health: c.health(at), Blocked: c.Blocked, Awaits: c.Awaits, Departure: c.Departs,
 	}
 	if c.reachable {
 		o.ReachableSince = c.since
 	} else {
 		o.LostSince = c.since
 	}
-	if c.Running != "" {
+	if c.Away != "" {
+		o.Reachable, o.Away = false, c.Away
+		return o
+	}
+	if c.Running != "" && !c.Edited && c.Blocked == "" {
 		o.UpToDate = c.content(c.Running) == c.content(f.Target())
 		o.UpToDateStable = f.Policy.Stable != "" && c.content(c.Running) == c.content(f.Policy.Stable)
 	}
@@ -282,28 +321,44 @@ func (f *Fleet) Store(p rollout.Plan) {
 	}
 }
 
-// CarryOut does what a plan asks for.
+// CarryOut does what a plan asks for, where it can be done.
 func (f *Fleet) CarryOut(actions []rollout.Action) {
 	for _, a := range actions {
 		c := f.Clusters[a.Cluster]
-		switch a.Kind {
-		case rollout.Install:
+		switch {
+		case a.Kind == rollout.Install:
 			c.Installed, c.JoinedAt = rollout.Ours, f.Now
-		case rollout.Move:
-			c.Running, c.Had = a.Revision, f.Now
-			c.Writes[a.Revision]++
-			c.unseen = !c.reachable
-		case rollout.Remove:
+		case a.Kind == rollout.Remove:
 			c.Installed = rollout.Deleting
 			c.Removals++
+		case f.writable(c, a.Revision):
+			c.Running, c.Had, c.Edited = a.Revision, f.Now, false
+			c.Writes[a.Revision]++
+			c.unseen = !c.reachable
 		}
 	}
 }
 
-// Collect lets every deletion finish, as the hub's garbage collector does.
+// CarryOutFrom does what a plan asks for that was made with an older view: a write fails
+// where the object is not the one that was seen.
+func (f *Fleet) CarryOutFrom(s Sight, actions []rollout.Action) {
+	f.CarryOut(slices.DeleteFunc(slices.Clone(actions), func(a rollout.Action) bool {
+		seen, is := s.clusters[a.Cluster], f.Clusters[a.Cluster]
+		return seen.Installed != is.Installed || seen.Running != is.Running || seen.Gone != is.Gone
+	}))
+}
+
+// writable tells whether a cluster's works can be written at the revision.
+func (f *Fleet) writable(c *Cluster, revision string) bool {
+	missing := f.Policy.TargetMissing != "" && revision == f.Target()
+	return c.Blocked == "" && c.Awaits == "" && c.Away == "" && !missing
+}
+
+// Collect lets every deletion finish that waits for nothing, as the hub's garbage
+// collector does.
 func (f *Fleet) Collect() {
 	for _, c := range f.Clusters {
-		if c.Installed == rollout.Deleting {
+		if c.Installed == rollout.Deleting && c.Departs.Reason == "" {
 			c.Installed, c.Running = rollout.NotInstalled, ""
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -18,14 +20,17 @@ type Invariants struct {
 	verified map[string]seen      // since when a cluster has been verified, unbroken
 	removed  map[string]time.Time // when clusters were let go
 	departed map[string]time.Time // since when, unbroken, nothing selects a cluster of ours
+	letGo    map[string]bool      // who was let go and has not been selected since
 	// installed is the most ManagedClusterAddOns there ever were.
 	installed int
-	random    *rand.Rand             // orders the input for the determinism check
-	fates     map[string]Fate        // before the plan
-	naive     *naive                 // of the input being checked
-	previous  map[string]bool        // in the ledger before the plan
-	plan      map[string]ledgerEntry // in the ledger after it
-	whole     map[string]bool        // revisions with a whole stage reserved before the plan
+	random    *rand.Rand // orders the input for the determinism check
+
+	// Of the input and plan being checked: the oracle, its fates before anybody is
+	// admitted, who is in the ledger after the plan, by name or with a whole stage.
+	forecast Forecast
+	naive    *naive
+	fates    map[string]Fate
+	plan     map[string]ledgerEntry
 }
 
 type seen struct {
@@ -37,7 +42,7 @@ type ledgerEntry = rollout.Admission
 
 // NewInvariants returns a checker for one rollout from its beginning.
 func NewInvariants() *Invariants {
-	return &Invariants{verified: map[string]seen{}, removed: map[string]time.Time{}, departed: map[string]time.Time{}, random: random(1)}
+	return &Invariants{verified: map[string]seen{}, removed: map[string]time.Time{}, departed: map[string]time.Time{}, letGo: map[string]bool{}, random: random(1)}
 }
 
 // random is a source of orders; which order is no secret.
@@ -54,12 +59,18 @@ func (v *Invariants) Check(in rollout.Input, plan rollout.Plan, refused error) e
 	checks := []error{
 		v.deterministic(in, plan),
 		v.spoken(in, plan),
-		v.slots(in),
-		v.order(in),
+		v.slots(),
+		v.order(),
 		v.soaked(in, plan),
-		v.refilled(in, plan, refused),
-		v.untouched(plan),
+		v.refilled(plan, refused),
+		v.untouched(in, plan),
 		v.leavers(in, plan),
+	}
+	if frozen := refused != nil && !errors.Is(refused, rollout.ErrUnknownDecisionGroup); !frozen {
+		checks = append(checks, v.fits(in, plan))
+		if in.LedgerLimit == 0 {
+			checks = append(checks, v.truthful(plan), v.forecast.Agrees(plan, refused))
+		}
 	}
 	if refused != nil && (plan.Admitted > 0 || removes(plan)) {
 		checks = append(checks, fmt.Errorf("it admits or removes although it was refused: %w", refused))
@@ -75,20 +86,61 @@ func (v *Invariants) Stored(in rollout.Input, plan rollout.Plan) {
 	if r := plan.Ledger.Removal; r != nil {
 		for _, name := range r.Removed {
 			if before := in.Ledger.Removal; before == nil || !slices.Contains(before.Removed, name) {
-				v.removed[name] = in.Now
+				v.removed[name], v.letGo[name] = in.Now, true
 			}
 		}
 	}
 }
 
+// Believe takes the word of an input's ledger for what was seen before it, so that a plan
+// for a moment without a history can be checked.
+func (v *Invariants) Believe(in rollout.Input) error {
+	n, err := newNaive(in)
+	if err != nil {
+		return err
+	}
+	for name, a := range n.named {
+		if !a.VerifiedAt.IsZero() {
+			v.verified[name] = seen{n.clusters[name].Running, a.VerifiedAt}
+		}
+	}
+	r := in.Ledger.Removal
+	if r == nil {
+		return nil
+	}
+	v.installed = int(r.Total)
+	for _, d := range r.Departed {
+		for _, name := range d.Clusters {
+			v.departed[name] = d.Since.Time
+		}
+	}
+	for _, name := range r.Removed {
+		v.removed[name], v.letGo[name] = r.WindowStart.Time, true
+	}
+	return nil
+}
+
+// Lost notes that the ledger is lost. What happened at a time that the clock, gone back,
+// has not reached is known to nobody then.
+func (v *Invariants) Lost(now time.Time) {
+	maps.DeleteFunc(v.removed, func(_ string, at time.Time) bool { return at.After(now) })
+	maps.DeleteFunc(v.departed, func(_ string, since time.Time) bool { return since.After(now) })
+}
+
 // departures keeps track of who has left the install set, as the stored plans saw it.
 // While a placement is in motion nobody is seen to leave, but may be seen to return.
 func (v *Invariants) departures(in rollout.Input) {
-	n := newNaive(in)
+	n, err := newNaive(in)
+	if err != nil {
+		return // Check has judged a ledger that cannot be read
+	}
 	for _, c := range in.Clusters {
 		_, before := v.departed[c.Name]
+		if n.wanted(c.Name) {
+			delete(v.letGo, c.Name)
+		}
 		switch {
-		case c.Installed != rollout.Ours || n.wanted(c.Name):
+		case c.Installed != rollout.Ours || n.wanted(c.Name) || in.Spec.Removal != nil:
 			delete(v.departed, c.Name)
 		case !before && n.leaving(c.Name):
 			v.departed[c.Name] = in.Now
@@ -101,8 +153,8 @@ func (v *Invariants) watch(in rollout.Input) {
 	for _, c := range in.Clusters {
 		was := v.verified[c.Name]
 		switch {
-		case c.Health.State == rollout.HealthVerified && was.revision != c.Running:
-			v.verified[c.Name] = seen{c.Running, in.Now}
+		case c.Health.State == rollout.HealthVerified && (was.revision != c.Running || in.Now.Before(was.since)):
+			v.verified[c.Name] = seen{c.Running, in.Now} // or the clock went back
 		case c.Health.State == rollout.HealthProgressing, c.Health.State == rollout.HealthFailed, was.revision != c.Running:
 			delete(v.verified, c.Name)
 		}
@@ -120,56 +172,55 @@ func installed(in rollout.Input) int {
 	return n
 }
 
-// read prepares the ledgers before and after, and the oracle's view before.
-func (v *Invariants) read(in rollout.Input, plan rollout.Plan) error {
-	before, err := rollout.Admissions(in.Ledger)
-	if err != nil {
+// read prepares the oracle's view before the plan, and the ledger after it.
+func (v *Invariants) read(in rollout.Input, plan rollout.Plan) (err error) {
+	if v.forecast, err = Naive(in); err != nil {
 		return err
 	}
 	after, err := rollout.Admissions(plan.Ledger)
 	if err != nil {
 		return fmt.Errorf("it wrote a ledger that cannot be read: %w", err)
 	}
-	if text, err := json.Marshal(plan.Ledger); err != nil || len(text) > orDefault(in.LedgerLimit) {
-		return fmt.Errorf("the ledger has %d bytes (%w)", len(text), err)
-	}
-	v.naive, v.fates = newNaive(in), map[string]Fate{}
-	v.previous, v.plan = map[string]bool{}, map[string]ledgerEntry{}
-	for _, c := range in.Clusters {
-		v.fates[c.Name] = v.naive.without(c)
-	}
-	v.whole = map[string]bool{}
-	for _, a := range before {
-		if a.Cluster == "" {
-			v.whole[a.Revision] = true
-			v.expand(a)
-		}
-		if c, ok := v.naive.clusters[a.Cluster]; ok {
-			v.fates[a.Cluster] = v.naive.with(c, a)
-			v.previous[a.Cluster] = true
-		}
-	}
+	v.naive, v.fates, v.plan = v.forecast.naive, v.forecast.before, map[string]ledgerEntry{}
 	for _, a := range after {
 		if a.Cluster != "" {
 			v.plan[a.Cluster] = a
 		}
 	}
+	for _, a := range after {
+		if a.Cluster == "" {
+			v.expand(a, plan)
+		}
+	}
 	return nil
 }
 
-// expand reads a reservation of a whole stage that is no longer moved as a whole:
-// whoever has the content and is not verified is in flight.
-func (v *Invariants) expand(a ledgerEntry) {
-	for _, s := range v.naive.steps {
-		if s.Name == a.Stage && s.Always {
-			return
+// expand reads a reservation of a whole stage as one of everybody in it who is in flight
+// to its content without a name.
+func (v *Invariants) expand(a ledgerEntry, plan rollout.Plan) {
+	for _, c := range plan.Clusters {
+		if _, named := v.plan[c.Name]; !named && c.Stage == a.Stage && c.Revision == a.Revision && c.State.InFlight() {
+			v.plan[c.Name] = a
 		}
 	}
-	for name, c := range v.naive.clusters {
-		if _, staged := v.naive.stepOf(name); staged && c.Running == a.Revision && c.Health.State != rollout.HealthVerified {
-			v.fates[name] = v.naive.with(c, a)
+}
+
+// fits: a ledger is never beyond its limit, but for what it held before; nobody is given
+// a slot in one that is.
+func (v *Invariants) fits(in rollout.Input, plan rollout.Plan) error {
+	text, err := json.Marshal(plan.Ledger)
+	if err != nil || len(text) <= orDefault(in.LedgerLimit) {
+		return err
+	}
+	for name := range v.plan {
+		if v.fresh(name) && !v.naive.always(name) {
+			return fmt.Errorf("%s was admitted to a ledger of %d bytes", name, len(text))
 		}
 	}
+	if in.LedgerLimit == 0 {
+		return fmt.Errorf("the ledger has %d bytes", len(text))
+	}
+	return nil
 }
 
 func orDefault(limit int) int {
@@ -197,6 +248,9 @@ func difference(a, b rollout.Plan) string {
 	return fmt.Sprintf("%s, %s", a.Message, b.Message)
 }
 
+// longestReason is more than any sentence of ours around a bounded one of somebody else's.
+const longestReason = 400
+
 // spoken: everything has a reason, counts add up, and no time to look again is past.
 func (v *Invariants) spoken(in rollout.Input, plan rollout.Plan) error {
 	for _, a := range plan.Actions {
@@ -205,12 +259,18 @@ func (v *Invariants) spoken(in rollout.Input, plan rollout.Plan) error {
 		}
 	}
 	for _, c := range plan.Clusters {
-		if c.Reason == "" || c.State == "" {
+		if c.Reason == "" || c.State == "" || strings.ContainsAny(c.Reason, "\n\t") || utf8.RuneCountInString(c.Reason) > longestReason {
 			return fmt.Errorf("no state or reason for %s: %+v", c.Name, c)
 		}
 	}
 	if c := plan.Counts; c.Total != c.Updated+c.InFlight+c.Failed+c.Parked+c.Waiting {
 		return fmt.Errorf("counts do not add up: %+v", c)
+	}
+	late := slices.ContainsFunc(in.Clusters, func(c rollout.Cluster) bool {
+		return c.Installed == rollout.Deleting && !c.Departure.OverdueAt.IsZero() && !in.Now.Before(c.Departure.OverdueAt)
+	})
+	if late != (plan.Overdue != "") {
+		return fmt.Errorf("a removal is overdue: %t, and it says %q", late, plan.Overdue)
 	}
 	if !plan.RecheckAt.IsZero() && !plan.RecheckAt.After(in.Now) {
 		return fmt.Errorf("to look again at %s, which is past", plan.RecheckAt)
@@ -221,57 +281,55 @@ func (v *Invariants) spoken(in rollout.Input, plan rollout.Plan) error {
 	return nil
 }
 
-// fresh tells whether the plan spends a slot on the cluster: it held none before.
+// fresh tells whether the plan spends a slot on the cluster: it held none before, or
+// failed in one and is given another chance.
 func (v *Invariants) fresh(name string) bool {
-	e, ok := v.plan[name]
-	if !ok || e.Parked {
+	e, held := v.plan[name]
+	if !held || e.Parked {
 		return false
 	}
-	if !v.previous[name] && v.whole[e.Revision] {
-		return false // it held a slot in the reservation of its whole stage
-	}
-	return !v.previous[name] || v.fates[name].Kind == fateFailed && e.Revision != v.fates[name].Revision
+	before := v.fates[name]
+	return !before.InLedger || before.Kind == fateFailed && e.Revision != before.Revision
 }
 
 // slots (S1, S18): a slot is given only while the clusters in flight, at whatever
-// revision, are below the limit; nobody is admitted while suspended, or unreachable.
-func (v *Invariants) slots(in rollout.Input) error {
-	for _, s := range v.naive.steps {
-		flying, given := 0, ""
-		for _, name := range s.Members {
-			e, ok := v.plan[name]
-			if v.fresh(name) {
-				given = name
-			}
-			if ok && !e.Parked && (v.fresh(name) || v.fates[name].Kind != "failed") {
-				flying++
-			}
-		}
-		if given == "" || v.rebuilt(in) {
+// revision, are below the limit; nobody is admitted while nobody may be, unreachable, or
+// in no step.
+func (v *Invariants) slots() error {
+	for name := range v.plan {
+		s, staged := v.naive.stepOf(name)
+		switch {
+		case !v.fresh(name):
 			continue
+		case v.naive.stopped():
+			return fmt.Errorf("S18: %s was admitted while nobody is", name)
+		case !v.naive.clusters[name].Reachable:
+			return fmt.Errorf("S1: %s was admitted while not available", name)
+		case !staged:
+			return fmt.Errorf("S1: %s was admitted in no step", name)
 		}
-		if !s.Always && flying > s.Limit {
-			return fmt.Errorf("S1: %s was admitted in %s with %d in flight of %d", given, s.Name, flying, s.Limit)
-		}
-		if in.Suspended || in.Spec.Suspend {
-			return fmt.Errorf("S18: %s was admitted while suspended", given)
-		}
-		if c := v.naive.clusters[given]; !c.Reachable {
-			return fmt.Errorf("S1: %s was admitted while not available", given)
+		if flying := v.flying(s); !s.Always && flying > s.Limit {
+			return fmt.Errorf("S1: %s was admitted in %s with %d in flight of %d", name, s.Name, flying, s.Limit)
 		}
 	}
 	return nil
 }
 
-// rebuilt tells whether the plan makes a ledger for an empty status.
-func (v *Invariants) rebuilt(in rollout.Input) bool { return in.Previous.Target == "" }
+// flying counts the slots of a step that are taken after the plan.
+func (v *Invariants) flying(s NaiveStep) int {
+	n := 0
+	for _, name := range s.Members {
+		e, held := v.plan[name]
+		if held && !e.Parked && (v.fresh(name) || v.fates[name].Kind != fateFailed) {
+			n++
+		}
+	}
+	return n
+}
 
 // order (S4, S5): whoever gets the target now is in a step whose predecessors are
 // complete for it, and whose failure budget is not spent.
-func (v *Invariants) order(in rollout.Input) error {
-	if v.rebuilt(in) || in.Spec.Target == nil {
-		return nil
-	}
+func (v *Invariants) order() error {
 	for i, s := range v.naive.steps {
 		for _, name := range s.Members {
 			e, ok := v.plan[name]
@@ -287,15 +345,17 @@ func (v *Invariants) order(in rollout.Input) error {
 			if n := v.naive.failures(i, v.fates); n > s.MaxFailures && !s.Always {
 				return fmt.Errorf("S5: %s got the target in %s with %d failed of %d allowed", name, s.Name, n, s.MaxFailures)
 			}
+			if s.Held {
+				return fmt.Errorf("S18: %s got the target in %s, which is held", name, s.Name)
+			}
 		}
 	}
 	return nil
 }
 
 // refilled (L3): no slot stays free while somebody who may have it waits.
-func (v *Invariants) refilled(in rollout.Input, plan rollout.Plan, refused error) error {
-	idle := in.Suspended || in.Spec.Suspend || in.Spec.Target == nil
-	if idle || v.rebuilt(in) || refused != nil {
+func (v *Invariants) refilled(plan rollout.Plan, refused error) error {
+	if v.naive.stopped() || refused != nil || v.naive.in.LedgerLimit != 0 {
 		return nil //nolint:nilerr // a refused plan fills no slot, and Check has judged it
 	}
 	for i, s := range v.naive.steps {
@@ -341,7 +401,7 @@ func (v *Invariants) soaked(in rollout.Input, plan rollout.Plan) error {
 			c := v.naive.clusters[name]
 			_, still := v.plan[name]
 			done, _ := plan.Why(name)
-			if !v.previous[name] || still || done.State != rollout.Succeeded || in.TargetVerifiedBefore || c.Running == in.Stable {
+			if !v.forecast.admitted[name] || still || done.State != rollout.Succeeded || in.TargetVerifiedBefore || c.Running == in.Stable || c.UpToDateStable {
 				continue
 			}
 			was, ok := v.verified[name]
@@ -358,21 +418,27 @@ func (v *Invariants) soaked(in rollout.Input, plan rollout.Plan) error {
 
 // untouched (S3, S11): works are written only in the install set, what was admitted is
 // what is written, and joiners start at the stable revision.
-func (v *Invariants) untouched(plan rollout.Plan) error {
+func (v *Invariants) untouched(in rollout.Input, plan rollout.Plan) error {
 	members := v.naive.members()
 	for _, a := range plan.Actions {
 		if a.Kind == rollout.Remove {
 			continue
 		}
+		e, ok := v.plan[a.Cluster]
 		c := v.naive.clusters[a.Cluster]
 		if !slices.Contains(members, a.Cluster) {
 			return fmt.Errorf("S3: %s is outside the install set and gets %s", a.Cluster, a.Kind)
 		}
+		if (in.Suspended || in.Spec.Suspend) && a.Kind == rollout.Install {
+			return fmt.Errorf("S18: %s is installed while suspended", a.Cluster)
+		}
+		if a.Kind == rollout.Move && !ok {
+			return fmt.Errorf("S1: %s gets %s and holds no slot", a.Cluster, a.Revision)
+		}
 		if a.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "" {
 			return fmt.Errorf("%s is installed already", a.Cluster)
 		}
-		e, ok := v.plan[a.Cluster]
-		if a.Kind == rollout.Move && ok && e.Revision != a.Revision {
+		if a.Kind == rollout.Move && e.Revision != a.Revision {
 			return fmt.Errorf("S11: %s was admitted to %s and gets %s", a.Cluster, e.Revision, a.Revision)
 		}
 	}
@@ -424,16 +490,17 @@ func (v *Invariants) mayLeave(in rollout.Input, cluster string, approved bool) e
 	return nil
 }
 
-// wasAway tells whether nothing has selected a cluster for a grace period.
+// wasAway tells whether nothing has selected a cluster for a grace period, now or when it
+// was let go.
 func (v *Invariants) wasAway(in rollout.Input, cluster string) bool {
 	since, away := v.departed[cluster]
-	return away && !in.Now.Before(since.Add(in.RemovalGrace))
+	return v.letGo[cluster] || away && !in.Now.Before(since.Add(in.RemovalGrace))
 }
 
 // approves tells whether the annotation names the commit that is to be approved.
 func approves(in rollout.Input) bool {
 	if in.Spec.Removal != nil {
-		return in.ApprovedRemoval == in.Spec.Removal.Commit
+		return in.ApprovedRemoval != "" && in.ApprovedRemoval == in.Spec.Removal.Commit
 	}
 	return in.ApprovedRemoval != "" && in.Spec.Target != nil && strings.HasSuffix(in.Spec.Target.Commit, "@sha1:"+in.ApprovedRemoval)
 }

@@ -1,65 +1,100 @@
 package rollouttest
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 	"time"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 )
 
+// Kinds of fates that the oracle acts on.
 const (
-	fateFailed = "failed"
-	fateFlying = "flying"
+	fateFailed  = "failed"
+	fateFlying  = "flying"
+	fateWaiting = "waiting"
 )
 
 // Fate is what the oracle says becomes of one cluster.
 type Fate struct {
-	// Kind is done, unchanged, flying, failed, parked, away, waiting, unstaged,
-	// leaving or outside.
+	// Kind is done, unchanged, flying, failed, parked, away, waiting, unstaged or outside.
 	Kind string
 	// Revision its works are to be at; AdmittedTo, where it is in the ledger, the same.
-	Revision   string
-	InLedger   bool
-	VerifiedAt time.Time
-	AdmittedAt time.Time
+	Revision string
+	// InLedger: it is admitted; Covered: with its whole stage and not by name; Parked:
+	// without a slot.
+	InLedger, Covered, Parked bool
+	VerifiedAt                time.Time
+	AdmittedAt                time.Time
 
 	joining, ours bool // ours: its content is the target's
 }
 
-// Naive plans by reading the design sentence by sentence, with no thought of speed.
-// It does not know reservations of whole stages, RollingUpdateWithPlacement, the
-// rebuild of an empty status, removals or the ledger's limit.
-func Naive(in rollout.Input) (map[string]Fate, error) {
-	admissions, err := rollout.Admissions(in.Ledger)
-	if err != nil {
-		return nil, err
-	}
-	n, fates := newNaive(in), map[string]Fate{}
-	members := n.members()
-	for _, c := range in.Clusters {
-		if !slices.Contains(members, c.Name) {
-			fates[c.Name] = Fate{Kind: "outside", Revision: c.Running}
-			continue
-		}
-		fate := n.without(c)
-		for _, a := range admissions {
-			if a.Cluster == c.Name {
-				fate = n.with(c, a)
-			}
-		}
-		fates[c.Name] = fate
-	}
-	if !in.Spec.Suspend && !in.Suspended {
-		for i := range n.steps {
-			n.move(i, fates)
-		}
-	}
-	return fates, nil
+// Forecast is what the oracle says of an input.
+type Forecast struct {
+	// Fates by cluster, after everybody was admitted who may be.
+	Fates map[string]Fate
+	// Whole are the reservations of whole stages.
+	Whole []rollout.Admission
+	Phase v1alpha1.Phase
+	// Counts over the clusters in question.
+	Counts v1alpha1.Counts
+
+	*naive
+	// before are the fates before anybody was admitted; admitted is who was already.
+	before   map[string]Fate
+	admitted map[string]bool
 }
 
-func (n *naive) target() string { return n.in.Spec.Target.Digest }
+// Naive plans by reading the design sentence by sentence, with no thought of speed.
+// It does not know who leaves within which budget, which Invariants does, nor a ledger
+// that is full.
+func Naive(in rollout.Input) (Forecast, error) {
+	n, err := newNaive(in)
+	if err != nil {
+		return Forecast{}, err
+	}
+	f := Forecast{naive: n, before: n.settled(), Fates: n.settled(), admitted: map[string]bool{}}
+	for name := range n.clusters {
+		_, _, f.admitted[name] = n.admission(name)
+	}
+	if !n.stopped() {
+		for i := range n.steps {
+			n.move(i, f.Fates)
+		}
+	}
+	f.Whole, f.Counts, f.Phase = n.reserved(f.Fates), n.counts(f.Fates), n.phase(f.Fates)
+	return f, nil
+}
+
+// stopped tells whether nobody at all is admitted.
+func (n *naive) stopped() bool {
+	return n.in.Spec.Suspend || n.in.Suspended || n.target() == "" || n.unknownGroup || n.in.TargetMissing != ""
+}
+
+// settled are the fates of all clusters before anybody is admitted.
+func (n *naive) settled() map[string]Fate {
+	members, fates := n.members(), map[string]Fate{}
+	for _, c := range n.in.Clusters {
+		switch a, covered, ok := n.admission(c.Name); {
+		case !slices.Contains(members, c.Name):
+			fates[c.Name] = Fate{Kind: "outside", Revision: c.Running}
+		case ok:
+			fates[c.Name] = n.with(c, a, covered)
+		default:
+			fates[c.Name] = n.without(c)
+		}
+	}
+	return fates
+}
+
+func (n *naive) target() string {
+	if n.in.Spec.Target == nil {
+		return ""
+	}
+	return n.in.Spec.Target.Digest
+}
 
 func (n *naive) stepOf(name string) (NaiveStep, bool) {
 	for _, s := range n.steps {
@@ -70,12 +105,18 @@ func (n *naive) stepOf(name string) (NaiveStep, bool) {
 	return NaiveStep{}, false
 }
 
+// always tells whether the cluster is in a step that is moved as a whole.
+func (n *naive) always(name string) bool {
+	s, _ := n.stepOf(name)
+	return s.Always
+}
+
 // without is the fate of a cluster that is not in the ledger.
 func (n *naive) without(c rollout.Cluster) Fate {
 	f := Fate{Revision: c.Running}
 	_, staged := n.stepOf(c.Name)
 	switch {
-	case !staged:
+	case !staged && n.in.Spec.Removal == nil:
 		f.Kind = "unstaged"
 	case c.UpToDate && c.Running == n.target():
 		f.Kind = "done"
@@ -84,25 +125,27 @@ func (n *naive) without(c rollout.Cluster) Fate {
 	case !c.Reachable:
 		f.Kind = "away"
 	default:
-		f.Kind = "waiting"
+		f.Kind = fateWaiting
 	}
 	return f
 }
 
 // with is the fate of a cluster that was admitted.
-func (n *naive) with(c rollout.Cluster, a rollout.Admission) Fate {
+func (n *naive) with(c rollout.Cluster, a rollout.Admission, covered bool) Fate {
 	f := Fate{
-		Kind: fateFlying, Revision: a.Revision, InLedger: true, AdmittedAt: a.AdmittedAt, VerifiedAt: a.VerifiedAt,
+		Kind: fateFlying, Revision: a.Revision, InLedger: true, Covered: covered, AdmittedAt: a.AdmittedAt, VerifiedAt: a.VerifiedAt,
 		joining: a.Joining, ours: a.Revision == n.target() || c.UpToDate && c.Running == a.Revision,
 	}
-	if a.Parked && !c.Reachable {
-		f.Kind = "parked"
-		return f
-	}
-	if a.Parked && !n.has(c, a.Revision) && !c.UpToDate {
-		return n.without(c) // never written to, or changed since: it waits for its turn
-	}
 	if a.Parked {
+		switch {
+		case c.Blocked != "":
+			return f.blocked()
+		case !c.Reachable:
+			f.Kind, f.Parked = "parked", true
+			return f
+		case !n.has(c, a.Revision) && !c.UpToDate:
+			return n.without(c) // never written to, or changed since: it waits for its turn
+		}
 		f.AdmittedAt, f.joining = wholeSecond(n.in.Now), false
 	}
 	has := n.has(c, a.Revision)
@@ -116,8 +159,14 @@ func (n *naive) with(c rollout.Cluster, a rollout.Admission) Fate {
 	switch {
 	case has && c.Health.State == rollout.HealthFailed:
 		f.Kind, f.VerifiedAt = fateFailed, time.Time{}
+	case covered && has && c.Health.State == rollout.HealthVerified, covered && !has && !c.Reachable:
+		f = n.without(c) // All has no soak; and whoever was away was not written to
 	case !c.Reachable:
 		n.lost(&f, c)
+	case !has && c.Blocked != "":
+		f = f.blocked()
+	case !has && n.in.TargetMissing != "" && f.Revision == n.target():
+		n.unwritable(&f, c)
 	default:
 		n.heard(&f, c, has)
 	}
@@ -133,6 +182,20 @@ func (n *naive) has(c rollout.Cluster, revision string) bool {
 		return c.UpToDateStable
 	}
 	return c.Running == revision
+}
+
+// blocked is a failure that no waiting mends, and that no clock runs for.
+func (f Fate) blocked() Fate {
+	f.Kind, f.Parked, f.Covered, f.VerifiedAt = fateFailed, true, false, time.Time{}
+	return f
+}
+
+// unwritable is admitted to content that cannot be had: the content is not what is late.
+func (n *naive) unwritable(f *Fate, c rollout.Cluster) {
+	step, _ := n.stepOf(c.Name)
+	if step.Deadline > 0 && !n.in.Now.Before(f.AdmittedAt.Add(step.Deadline)) {
+		f.AdmittedAt = wholeSecond(n.in.Now)
+	}
 }
 
 // heard decides for a cluster that is available and did not report a failure.
@@ -181,7 +244,7 @@ func (n *naive) lost(f *Fate, c rollout.Cluster) {
 		until = deadline
 	}
 	if !n.in.Now.Before(until) {
-		f.Kind, f.VerifiedAt, f.AdmittedAt = "parked", time.Time{}, time.Time{}
+		f.Kind, f.Parked, f.Covered, f.VerifiedAt, f.AdmittedAt = "parked", true, false, time.Time{}, time.Time{}
 	}
 }
 
@@ -219,7 +282,7 @@ func (n *naive) stands(i int, fates map[string]Fate) (done, open, failed, flying
 		case f.Kind == fateFlying:
 			flying++
 			open++
-		case f.Kind == "waiting", f.Kind == fateFailed && !f.ours && n.clusters[name].Reachable:
+		case f.Kind == fateWaiting, f.Kind == fateFailed && !f.ours && n.clusters[name].Reachable:
 			open++
 		case f.Kind == fateFailed && f.ours:
 			failed++
@@ -230,6 +293,9 @@ func (n *naive) stands(i int, fates map[string]Fate) (done, open, failed, flying
 
 func (n *naive) spent(i int, fates map[string]Fate) bool {
 	done, open, failed, _ := n.stands(i, fates)
+	if n.steps[i].Always {
+		return failed > 0 && open == 0
+	}
 	return n.failures(i, fates) > n.steps[i].MaxFailures || failed > 0 && done == 0 && open == 0
 }
 
@@ -247,13 +313,17 @@ func (n *naive) completed(i int, fates map[string]Fate) bool {
 // move admits whom step i may admit.
 func (n *naive) move(i int, fates map[string]Fate) {
 	s := n.steps[i]
-	open := !s.Held && !n.spent(i, fates)
+	open := !s.Held && (s.Always || !n.spent(i, fates))
 	for _, j := range s.Before {
 		open = open && n.completed(j, fates)
 	}
 	_, _, _, flying := n.stands(i, fates)
 	members := slices.Clone(s.Members)
 	sort.Strings(members)
+	if open && s.Always {
+		n.moveWhole(i, fates)
+		return
+	}
 	if open {
 		n.moveOn(s, members, fates)
 	}
@@ -315,7 +385,7 @@ func (n *naive) class(name string, f Fate) string {
 		return ""
 	case f.Kind == fateFailed && !f.ours:
 		return fateFailed
-	case f.Kind != "waiting":
+	case f.Kind != fateWaiting:
 		return ""
 	case c.Running == "" && n.in.Stable != "":
 		return "joiner"
@@ -324,50 +394,4 @@ func (n *naive) class(name string, f Fate) string {
 	default:
 		return "other"
 	}
-}
-
-// Agrees compares a plan with the oracle's fates, cluster by cluster.
-func Agrees(in rollout.Input, plan rollout.Plan, fates map[string]Fate) error {
-	admissions, err := rollout.Admissions(plan.Ledger)
-	if err != nil {
-		return err
-	}
-	ledger := map[string]rollout.Admission{}
-	for _, a := range admissions {
-		ledger[a.Cluster] = a
-	}
-	for _, c := range in.Clusters {
-		want := fates[c.Name]
-		got, inLedger := ledger[c.Name]
-		why, _ := plan.Why(c.Name)
-		if inLedger != want.InLedger {
-			return fmt.Errorf("%s: in the ledger: %t, the oracle says %t (%+v, plan %+v)", c.Name, inLedger, want.InLedger, want, why)
-		}
-		if inLedger && (got.Revision != want.Revision || got.Parked != (want.Kind == "parked") || !got.VerifiedAt.Equal(want.VerifiedAt)) {
-			return fmt.Errorf("%s: ledger has %+v, the oracle says %+v (plan %+v)", c.Name, got, want, why)
-		}
-		if inLedger && !got.Parked && !got.AdmittedAt.Equal(want.AdmittedAt) {
-			return fmt.Errorf("%s: admitted at %s, the oracle says %s", c.Name, got.AdmittedAt, want.AdmittedAt)
-		}
-		if kind := kindOf(why); want.Kind != "outside" && why.State != rollout.Removing && kind != want.Kind {
-			return fmt.Errorf("%s: %s (%s), the oracle says %+v", c.Name, why.State, why.Reason, want)
-		}
-	}
-	return nil
-}
-
-func kindOf(c rollout.ClusterPlan) string {
-	switch {
-	case c.State.InFlight():
-		return fateFlying
-	case c.State == rollout.Failed || c.State == rollout.TimedOut:
-		return fateFailed
-	case c.State == rollout.Succeeded:
-		return "done"
-	case c.State == rollout.Unreachable || c.State == rollout.HeldBack:
-		return "away"
-	}
-	return map[rollout.State]string{
-		rollout.Unchanged: "unchanged", rollout.Parked: "parked", rollout.Waiting: "waiting", rollout.Unstaged: "unstaged",
-	}[c.State]
 }

@@ -83,8 +83,14 @@ func (f *Fleet) Step(inv *Invariants) (rollout.Plan, error) {
 	if removes(plan) {
 		return plan, nil // whoever leaves frees a slot at once
 	}
-	if len(again.Actions) > 0 {
-		return plan, fmt.Errorf("planning again acts again: %+v", again.Actions)
+	todo := slices.DeleteFunc(again.Actions, func(a rollout.Action) bool {
+		return a.Kind == rollout.Move && !f.writable(f.Clusters[a.Cluster], a.Revision)
+	})
+	if slices.ContainsFunc(in.Clusters, func(c rollout.Cluster) bool { return c.Blocked != "" }) {
+		return plan, nil // whoever is blocked fails a plan after it was admitted, and frees a slot
+	}
+	if len(todo) > 0 {
+		return plan, fmt.Errorf("planning again acts again: %+v", todo)
 	}
 	if again.LedgerChanged {
 		return plan, fmt.Errorf("planning again changes the ledger: %+v to %+v", plan.Ledger, again.Ledger)

@@ -1,0 +1,205 @@
+package rollout_test
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// Moments: single inputs in any state, also in ones that no history leads to. Revisions are
+// a, b and c; the target is c.
+
+// ago draws a time before now, on the minute, so that clocks meet.
+func ago(t *rapid.T, label string) time.Time {
+	return now().Add(-time.Duration(rapid.IntRange(0, 20).Draw(t, label)) * time.Minute)
+}
+
+// agoOrNever is ago, or the zero time where it is not known.
+func agoOrNever(t *rapid.T, label string) time.Time {
+	if seldom(t, 4, label+" unknown") {
+		return time.Time{}
+	}
+	return ago(t, label)
+}
+
+// words draws a text of somebody else's, mostly none.
+func words(t *rapid.T, n int, label, text string) string {
+	if !seldom(t, n, label) {
+		return ""
+	}
+	return rapid.SampledFrom([]string{text, text + "\nover two lines"}).Draw(t, label+" text")
+}
+
+func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
+	c := rollout.Cluster{
+		Name: name, Reachable: !seldom(t, 5, "away"), Gone: seldom(t, 20, "gone"),
+		Installed: rapid.SampledFrom([]rollout.Installation{
+			rollout.Ours, rollout.Ours, rollout.Ours, rollout.HandMade, rollout.NotInstalled, "", rollout.Deleting,
+		}).Draw(t, "installed"),
+		InstallDisabled: seldom(t, 10, "install disabled"),
+		Running:         rapid.SampledFrom([]string{"", "a", "a", "b", "c", "c", rollout.Mixed, rollout.Foreign}).Draw(t, "running"),
+		JoinedAt:        agoOrNever(t, "joined"),
+		Awaits:          words(t, 8, "awaits", "its namespace is terminating"),
+		Blocked:         words(t, 8, "blocked", "its hosting cluster does not exist"),
+		Health: rollout.Health{
+			State: rapid.SampledFrom([]rollout.HealthState{
+				rollout.HealthVerified, rollout.HealthVerified, rollout.HealthProgressing, rollout.HealthFailed, rollout.HealthUnknown,
+			}).Draw(t, "health"),
+			Reason: words(t, 2, "health reason", "Deployment/agent: 1 of 2 replicas ready"),
+		},
+	}
+	drawSelected(t, in, &c)
+	switch {
+	case !c.Reachable:
+		c.LostSince = agoOrNever(t, "lost")
+		c.Away = words(t, 3, "held back", "its configuration is missing")
+	default:
+		c.ReachableSince = agoOrNever(t, "returned")
+	}
+	drawContent(t, in, &c)
+	if c.Installed == rollout.Deleting && rapid.Bool().Draw(t, "departs slowly") {
+		c.Departure = rollout.Departure{Reason: "its pre-delete hook has not run", OverdueAt: ago(t, "overdue").Add(10 * time.Minute)}
+	}
+	return c
+}
+
+// drawSelected says what selects the cluster, and what did.
+func drawSelected(t *rapid.T, in rollout.Input, c *rollout.Cluster) {
+	if in.Spec.ClusterLabelSelector != nil {
+		c.Labels = rapid.SampledFrom([]map[string]string{
+			nil, onEdge(), onEdge(), {"site": "lab"}, {"site": "edge", "broken": "yes"},
+		}).Draw(t, "labels")
+		c.SelectedBy = rollout.ByLabels
+	}
+	if seldom(t, 4, "selected otherwise") {
+		c.SelectedBy = rapid.SampledFrom([]rollout.Selection{rollout.ByPlacements, rollout.ByLabels, rollout.ByHand}).Draw(t, "selected by")
+	}
+}
+
+// drawContent says what the works are to what target and stable revision render now: the
+// revision mostly tells, and not always, since what a cluster itself gives may have changed.
+func drawContent(t *rapid.T, in rollout.Input, c *rollout.Cluster) {
+	if c.Running == "" || c.Running == rollout.Mixed || c.Blocked != "" || c.Away != "" {
+		return // nothing to compare, or nothing to compare it with
+	}
+	target := ""
+	if in.Spec.Target != nil {
+		target = in.Spec.Target.Digest
+	}
+	odd := seldom(t, 6, "renders otherwise")
+	c.UpToDate = target != "" && (c.Running == target) != odd
+	odd = seldom(t, 6, "stable renders otherwise")
+	c.UpToDateStable = in.Stable != "" && (c.Running == in.Stable) != odd
+	if target == in.Stable {
+		c.UpToDateStable = c.UpToDate
+	}
+}
+
+// drawInput is a random moment of a random rollout.
+func drawInput(t *rapid.T) rollout.Input {
+	names := rollouttest.Names(rapid.IntRange(1, 9).Draw(t, "clusters"))
+	in := rollout.Input{
+		Now: now().Add(rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond}).Draw(t, "now")), AddOn: "hello",
+		ParkAfter:    rapid.SampledFrom([]time.Duration{10 * time.Minute, time.Minute}).Draw(t, "park after"),
+		RemovalGrace: rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Second}).Draw(t, "grace"),
+		Stable:       rapid.SampledFrom([]string{"", "a", "a", "c"}).Draw(t, "stable"),
+		Suspended:    seldom(t, 12, "suspended"),
+		Previous: rollout.Previous{
+			Target: rapid.SampledFrom([]string{"b", "b", "c", "c", ""}).Draw(t, "previous target"),
+			Phase: rapid.SampledFrom([]v1alpha1.Phase{
+				v1alpha1.PhaseProgressing, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed,
+			}).Draw(t, "previous phase"),
+		},
+		TargetMissing:   words(t, 10, "target missing", "AddOnRevision hello-c does not exist"),
+		ApprovedRemoval: rapid.SampledFrom([]string{"", "", "c", "d"}).Draw(t, "approved"),
+	}
+	in.Spec.Suspend = seldom(t, 12, "suspend")
+	if !seldom(t, 15, "no target") {
+		in.Spec.Target = &v1alpha1.Target{Digest: "c", Commit: "main@sha1:c"}
+	}
+	in.TargetVerifiedBefore = in.Stable == "c" || seldom(t, 5, "reverting")
+	drawPolicy(t, &in, names)
+	drawRemoval(t, &in)
+	for _, name := range names {
+		in.Clusters = append(in.Clusters, drawCluster(t, in, name))
+	}
+	in.Ledger = drawLedger(t, in, names)
+	if in.Ledger.Removal = drawBudget(t, in, names); seldom(t, 10, "narrow") {
+		in.LedgerLimit = rapid.SampledFrom([]int{300, 900, 1800}).Draw(t, "ledger limit")
+	}
+	return in
+}
+
+// drawRemoval may take the add-on out of Git, and a placement off the hub.
+func drawRemoval(t *rapid.T, in *rollout.Input) {
+	if seldom(t, 12, "removal") {
+		in.Spec.Removal = &v1alpha1.Removal{Commit: rapid.SampledFrom([]string{"d", "e"}).Draw(t, "removed by"), Approved: rapid.Bool().Draw(t, "prune")}
+	}
+	if len(in.Placements) > 2 && seldom(t, 10, "not observed") {
+		in.Placements = in.Placements[:2]
+	}
+}
+
+// drawLedger admits some of the clusters, by name or with a whole stage, to any revision
+// at any time.
+func drawLedger(t *rapid.T, in rollout.Input, names []string) v1alpha1.Ledger {
+	var l v1alpha1.Ledger
+	if seldom(t, 8, "empty ledger") {
+		return l
+	}
+	for i, stage := range subset(t, []string{"all", "first", "second", "unplaced", "s0"}, "whole stage") {
+		l.Waves = append(l.Waves, v1alpha1.Wave{
+			Revision: rapid.SampledFrom([]string{"a", "b", "c", "c"}).Draw(t, "reserved for"), Stage: stage, All: true,
+			AdmittedAt: metav1.NewTime(ago(t, "reserved").Add(time.Duration(i) * time.Second)),
+		})
+	}
+	slices.SortFunc(l.Waves, func(a, b v1alpha1.Wave) int { return a.AdmittedAt.Compare(b.AdmittedAt.Time) })
+	for _, name := range names {
+		revision := rapid.SampledFrom([]string{"", "", "a", "b", "c", "c"}).Draw(t, "admitted to")
+		if revision == "" {
+			continue
+		}
+		if seldom(t, 7, "parked") {
+			l.Parked = append(l.Parked, v1alpha1.ParkedClusters{Revision: revision, Stage: name, Clusters: []string{name}})
+			continue
+		}
+		w := v1alpha1.Wave{
+			Revision: revision, Stage: name, AdmittedAt: metav1.NewTime(ago(t, "admitted")), Clusters: []string{name},
+			Joining: revision == in.Stable && rapid.Bool().Draw(t, "joining"),
+		}
+		if rapid.Bool().Draw(t, "verified") {
+			w.Verified = []v1alpha1.VerifiedAt{{At: metav1.NewTime(ago(t, "verified at")), Positions: "0"}}
+		}
+		l.Waves = append(l.Waves, w)
+	}
+	return l
+}
+
+// drawBudget is the record of a removal under way; nil mostly.
+func drawBudget(t *rapid.T, in rollout.Input, names []string) *v1alpha1.RemovalBudget {
+	if !seldom(t, 3, "somebody left") {
+		return nil
+	}
+	r := &v1alpha1.RemovalBudget{Since: metav1.NewTime(ago(t, "removal began")), Total: int32(rapid.IntRange(1, 60).Draw(t, "total"))} //nolint:gosec // up to 60
+	if in.Spec.Removal != nil {
+		r.Commit = rapid.SampledFrom([]string{"d", "e", ""}).Draw(t, "removal of")
+	}
+	for _, name := range subset(t, names, "departed") {
+		r.Departed = append(r.Departed, v1alpha1.Departed{Since: metav1.NewTime(ago(t, "departed at")), Clusters: []string{name}})
+	}
+	if rapid.Bool().Draw(t, "window") {
+		start := metav1.NewTime(ago(t, "window began"))
+		r.WindowStart, r.Removed = &start, subset(t, append(slices.Clone(names), "removed-before"), "removed")
+		r.Returned = int32(rapid.IntRange(0, 1).Draw(t, "returned")) //nolint:gosec // 0 or 1
+	}
+	if seldom(t, 3, "lifted") {
+		r.Lifted = &v1alpha1.LiftedRemoval{Commit: rapid.SampledFrom([]string{"c", "d"}).Draw(t, "lifted for"), At: metav1.NewTime(ago(t, "lifted at"))}
+	}
+	return r
+}
