@@ -20,21 +20,32 @@ func verified(t *testing.T, from tree, in Input) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	helm, values, err := c.prepare(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := builtCapabilities()
-	if version, err := newCapabilities(in.KubeVersion).KubeVersion(); err == nil {
-		known.KubeVersion = *version
-	}
-	theirs, err := engine.Engine{}.Render(helm, chartutil.Values{
-		"Chart": helm.Metadata, "Capabilities": known, "Release": release(in), "Values": chartutil.Values(values),
-	})
+	theirs, err := helmTexts(t, c, in)
 	if err != nil {
 		t.Fatalf("Helm's own engine: %v", err)
 	}
 	if name := firstDifference(ours, theirs); name != "" {
 		t.Errorf("%s: Helm's own engine renders\n%s\nand ours\n%s", name, theirs[name], ours[name])
 	}
+}
+
+// helmTexts renders what is prepared for our engine with Helm's.
+func helmTexts(t *testing.T, c *Chart, in Input) (map[string]string, error) {
+	t.Helper()
+	helm, values, err := c.prepare(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.Engine{}.Render(helm, chartutil.Values{
+		"Chart": helm.Metadata, "Capabilities": helmCapabilities(in), "Release": release(in), "Values": chartutil.Values(values),
+	})
+}
+
+// helmCapabilities are what Helm would have asked the cluster for.
+func helmCapabilities(in Input) *chartutil.Capabilities {
+	known := builtCapabilities()
+	if version, err := newCapabilities(in.KubeVersion).KubeVersion(); err == nil {
+		known.KubeVersion = *version
+	}
+	return known
 }

@@ -1,0 +1,208 @@
+package chart
+
+import (
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// helmCase is a file of testdata/charts: a comment that says what the chart shows, and
+// its files, each after a line "-- path --". Those below given/ are files of values that
+// go over the chart's own, in order. A comment with "refused: ..." says what we say of a
+// chart that Helm renders, "wrong: ..." of one that Helm refuses too.
+type helmCase struct {
+	files   tree
+	given   []string
+	refused string
+	wrong   string
+}
+
+func readHelmCase(t *testing.T, name string) helmCase {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := helmCase{files: tree{}}
+	file := ""
+	for line := range strings.Lines(string(text)) {
+		if name, isName := strings.CutPrefix(strings.TrimSpace(line), "-- "); isName && strings.HasSuffix(name, " --") {
+			file = strings.TrimSuffix(name, " --")
+			c.files[file] = ""
+			continue
+		}
+		if file != "" {
+			c.files[file] += line
+			continue
+		}
+		if says, refused := strings.CutPrefix(strings.TrimSpace(line), "refused: "); refused {
+			c.refused = says
+		}
+		if says, wrong := strings.CutPrefix(strings.TrimSpace(line), "wrong: "); wrong {
+			c.wrong = says
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(c.files)) {
+		if strings.HasPrefix(file, "given/") {
+			c.given = append(c.given, c.files[file])
+			delete(c.files, file)
+		}
+	}
+	return c
+}
+
+// TestChartsAreHelms renders charts as people write them, through Helm's own way from the
+// files to the objects and through ours: loader, values, dependencies, capabilities,
+// schema, engine and the split into documents.
+func TestChartsAreHelms(t *testing.T) {
+	paths, err := filepath.Glob("testdata/charts/*.txt")
+	if err != nil || len(paths) < 30 {
+		t.Fatalf("%d charts: %v", len(paths), err)
+	}
+	for _, file := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			c := readHelmCase(t, file)
+			theirs, helmErr := c.helm()
+			ours, err := c.ours(t)
+			switch {
+			case c.refused != "":
+				if helmErr != nil || err == nil || !strings.Contains(err.Error(), c.refused) {
+					t.Errorf("got %v, want %q; Helm: %v", err, c.refused, helmErr)
+				}
+			case c.wrong != "":
+				if helmErr == nil || err == nil || !strings.Contains(err.Error(), c.wrong) {
+					t.Errorf("got %v, want %q; Helm: %v", err, c.wrong, helmErr)
+				}
+			case err != nil || helmErr != nil:
+				t.Errorf("ours: %v, Helm's: %v", err, helmErr)
+			default:
+				if diff := cmp.Diff(theirs, ours); diff != "" {
+					t.Errorf("(-Helm's +ours):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// input is what a chart is rendered for. Its values are read as an AddOnPackage's are.
+func (c helmCase) input(t *testing.T) Input {
+	t.Helper()
+	in := inputFor("cluster1")
+	for _, text := range c.given {
+		converted, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[string]any{}
+		if err := utiljson.Unmarshal(converted, &values); err != nil {
+			t.Fatal(err)
+		}
+		in.Values = MergeValues(in.Values, values)
+	}
+	return in
+}
+
+// ours are the rendered texts, and the objects as Helm's documents are.
+func (c helmCase) ours(t *testing.T) (map[string]any, error) {
+	t.Helper()
+	loaded, err := Load(c.files.files())
+	if err != nil {
+		return nil, err
+	}
+	in := c.input(t)
+	rendered, err := loaded.Render(in)
+	if err != nil {
+		return nil, err
+	}
+	texts, crds, err := loaded.texts(&execution{}, in, newCapabilities(in.KubeVersion))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	for name, text := range texts {
+		out[name] = text
+	}
+	for _, crd := range crds {
+		out["crd "+crd.File] = crd.Text
+	}
+	objects := 0
+	for _, m := range rendered.Manifests {
+		if m.Fields["kind"] != "CustomResourceDefinition" || !strings.HasPrefix(m.File, "crds/") {
+			objects++
+		}
+	}
+	out["objects"] = objects
+	return out, nil
+}
+
+// helm is the same by Helm's library alone, as `helm template` puts it together.
+func (c helmCase) helm() (map[string]any, error) {
+	in := inputFor("cluster1")
+	values := map[string]any{}
+	for _, text := range append(slices.Clone(c.given), builtInText(in)) {
+		next, err := chartutil.ReadValues([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		values = chartutil.MergeTables(next, values)
+	}
+	var files []*loader.BufferedFile
+	for _, f := range c.files.files() {
+		files = append(files, &loader.BufferedFile{Name: f.Path, Data: f.Content})
+	}
+	chart, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	if err := chartutil.ProcessDependenciesWithMerge(chart, values); err != nil {
+		return nil, err
+	}
+	given, err := chartutil.ToRenderValues(chart, values,
+		chartutil.ReleaseOptions{Name: in.Release, Namespace: in.Namespace, Revision: 1, IsInstall: true}, helmCapabilities(in))
+	if err != nil {
+		return nil, err
+	}
+	texts, err := engine.Render(chart, given)
+	if err != nil {
+		return nil, err
+	}
+	out, objects := map[string]any{}, 0
+	for name, text := range texts {
+		if path.Base(name) == "NOTES.txt" || path.Base(path.Dir(name)) == "tests" {
+			continue // neither is installed
+		}
+		out[name] = text
+		for _, document := range releaseutil.SplitManifests(text) {
+			object := map[string]any{}
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				return nil, err
+			}
+			if len(object) > 0 {
+				objects++
+			}
+		}
+	}
+	for _, crd := range chart.CRDObjects() {
+		out["crd "+strings.TrimPrefix(crd.Filename, chart.Name()+"/")] = string(crd.File.Data)
+	}
+	out["objects"] = objects
+	return out, nil
+}
+
+// builtInText are the built-in values as a last file of values.
+func builtInText(in Input) string {
+	text, _ := yaml.Marshal(in.BuiltIns)
+	return string(text)
+}
