@@ -28,6 +28,7 @@ type controllerOptions struct {
 	healthAddr     string
 	eventsAddr     string
 	concurrent     int
+	allNamespaces  bool
 	namespace      string
 	addonManager   string
 	parkAfter      time.Duration
@@ -70,6 +71,8 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.healthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
 	fs.StringVar(&o.eventsAddr, "events-addr", "", "The address of an events receiver, such as Flux's notification-controller.")
 	fs.IntVar(&o.concurrent, "concurrent", 4, "The number of sources, and of rollouts, reconciled at once.")
+	fs.BoolVar(&o.allNamespaces, "watch-all-namespaces", true,
+		"Watch for AddOnSources and AddOnRollouts in all namespaces; if false, in the runtime namespace alone.")
 	fs.StringVar(&o.namespace, "watch-namespace", "", "The namespace whose AddOnSources and AddOnRollouts are reconciled; all if empty.")
 	fs.StringVar(&o.addonManager, "addon-manager", string(addonsource.Coexist),
 		"Whether OCM's addon-manager runs beside this operator (coexist) or not (replace).")
@@ -96,6 +99,7 @@ func (o *controllerOptions) run(ctx context.Context) error {
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
+	o.namespace = o.watched(runtimeNamespace())
 	log := logger.NewLogger(o.logger)
 	logger.SetLogger(log)
 	if err := o.jitter.SetGlobalJitter(nil); err != nil {
@@ -116,8 +120,16 @@ func (o *controllerOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// leaderNamespace is where the Lease of the leader stands: that of the pod.
-func leaderNamespace() string {
+// watched is the namespace to watch of an operator that runs in another; "" for all.
+func (o *controllerOptions) watched(runtime string) string {
+	if o.namespace == "" && !o.allNamespaces {
+		return runtime
+	}
+	return o.namespace
+}
+
+// runtimeNamespace is that of the pod, where the Lease of the leader stands.
+func runtimeNamespace() string {
 	if ns := os.Getenv("RUNTIME_NAMESPACE"); ns != "" {
 		return ns
 	}

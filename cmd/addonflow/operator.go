@@ -73,7 +73,7 @@ func (o *controllerOptions) newManager(ctx context.Context, config *rest.Config,
 		RenewDeadline:                 &o.leaderElection.RenewDeadline,
 		RetryPeriod:                   &o.leaderElection.RetryPeriod,
 		LeaderElectionID:              leaseName(o.namespace),
-		LeaderElectionNamespace:       leaderNamespace(),
+		LeaderElectionNamespace:       runtimeNamespace(),
 		GracefulShutdownTimeout:       new(10 * time.Second),
 	})
 	if err != nil {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestFlagsAreFluxs: what an operator of Flux is started with starts this one, and means
+// the same.
+func TestFlagsAreFluxs(t *testing.T) {
+	flags := newControllerCommand().Flags()
+	for name, standard := range map[string]string{
+		"metrics-addr": ":8080", "health-addr": ":9440", "events-addr": "", "concurrent": "4", "watch-all-namespaces": "true",
+		"kube-api-qps": "50", "kube-api-burst": "300", "log-level": "info", "log-encoding": "json", "interval-jitter-percentage": "5",
+		"min-retry-delay": "750ms", "max-retry-delay": "15m0s",
+		"enable-leader-election": "false", "leader-election-release-on-cancel": "true", "leader-election-lease-duration": "35s",
+		"leader-election-renew-deadline": "30s", "leader-election-retry-period": "5s",
+	} {
+		switch flag := flags.Lookup(name); {
+		case flag == nil:
+			t.Errorf("there is no --%s", name)
+		case flag.DefValue != standard:
+			t.Errorf("--%s is %q without being given, Flux's %q", name, flag.DefValue, standard)
+		}
+	}
+}
+
+func TestWatchedNamespace(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"usual":       {nil, ""},
+		"own":         {[]string{"--watch-all-namespaces=false"}, "here"},
+		"another":     {[]string{"--watch-namespace=there"}, "there"},
+		"both":        {[]string{"--watch-all-namespaces=false", "--watch-namespace=there"}, "there"},
+		"all, spoken": {[]string{"--watch-all-namespaces"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, flags := &controllerOptions{}, pflag.NewFlagSet("controller", pflag.ContinueOnError)
+			o.bind(flags)
+			if err := flags.Parse(c.args); err != nil {
+				t.Fatal(err)
+			}
+			if got := o.watched("here"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLeaseName: one leader for all namespaces, and one for each that is watched alone.
+func TestLeaseName(t *testing.T) {
+	all, one, other := leaseName(""), leaseName("one"), leaseName("other")
+	if all != "addonflow-leader-election" || one == all || one == other {
+		t.Errorf("got %q, %q and %q", all, one, other)
+	}
+}
