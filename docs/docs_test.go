@@ -244,7 +244,7 @@ func TestEverySeedExampleHasARow(t *testing.T) {
 	for _, found := range paths {
 		dir := filepath.Dir(found)
 		name := filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir)
-		if !regexp.MustCompile(`[( ]`+regexp.QuoteMeta(name)+`[,)]`).MatchString(content) {
+		if !regexp.MustCompile(`[( ]` + regexp.QuoteMeta(name) + `[,)]`).MatchString(content) {
 			t.Errorf("no row of docs/compatibility.md names TestSeeds (%s)", name)
 		}
 	}

@@ -61,6 +61,7 @@ func TestSeeds(t *testing.T) {
 }
 
 func walk(t *testing.T, dir string) {
+	t.Helper()
 	var c exampleCase
 	text, err := os.ReadFile(filepath.Join(dir, "case.yaml"))
 	if err == nil {
