@@ -59,7 +59,7 @@ type Previous struct {
 	// the ledger is rebuilt from what runs.
 	Target string
 	// Phase is status.phase. It is read for one thing only: a rollout that ended
-	// Succeeded stays so while joiners and returners of the same target catch up.
+	// Succeeded, with Stable its target, stays so while joiners and returners catch up.
 	Phase v1alpha1.Phase
 }
 

@@ -20,7 +20,8 @@ type verdict struct {
 
 // judge reads the tallies. A breach makes it Failed at once, also while others are
 // still in flight; a rollout that ended Succeeded stays so while joiners and
-// returners of the same target catch up, halted if a breach keeps them from it.
+// returners of the same target catch up, halted if a breach keeps them from it. One that
+// found no cluster has proved nothing: it begins with the first that comes.
 func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	if p.spec.Removal != nil {
 		return p.judgeRemoval()
@@ -29,7 +30,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 		return verdict{phase: v1alpha1.PhaseProgressing, message: "there is no revision to roll out yet"}
 	}
 	v := verdict{complete: p.complete()}
-	before := p.in.Previous.Target == p.target && p.in.Previous.Phase == v1alpha1.PhaseSucceeded
+	before := p.in.Previous.Target == p.target && p.in.Previous.Phase == v1alpha1.PhaseSucceeded && p.stable == p.target
 	t, i := p.firstBreach()
 	switch {
 	case before:

@@ -2,12 +2,14 @@ package addonrollout
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
@@ -178,5 +180,37 @@ func TestPublishedFlags(t *testing.T) {
 	}
 	if got := published(&metav1.Duration{Duration: 4 * time.Second}, DefaultParkAfter); got != 4*time.Second {
 		t.Errorf("a status that names 4s gives %s", got)
+	}
+}
+
+// TestEmptyFleetProvesNothing: content that nobody was there for is judged when somebody
+// comes, like any other; before that, there is nothing to wait for.
+func TestEmptyFleetProvesNothing(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.within(0, "1m")
+	s.selects()
+	s.target("v1")
+	s.turns(2)
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable != nil || s.told() != "success: no cluster to roll out to" {
+		t.Fatalf("nobody is there: %s, stable %v, told %q", ro.Status.Phase, ro.Status.Stable, s.told())
+	}
+	s.selects("c1", "c2")
+	s.turns(2)
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(s.told(), "pending: everyone 0/2, 1 in flight") {
+		t.Errorf("the first two are there: %s, told %q", ro.Status.Phase, s.told())
+	}
+	s.advance(time.Minute)
+	s.turn()
+	ro := s.rollout()
+	if h := ro.Status.History[0]; ro.Status.Phase != v1alpha1.PhaseFailed || h.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(s.told(), "failure: halted in everyone: 1 failed (c1: ") {
+		t.Errorf("and it fails there: %s, history %s, told %q", ro.Status.Phase, h.Phase, s.told())
+	}
+	s.report()
+	for range 6 {
+		s.settleOnce()
+	}
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable == nil || s.told() != "success: 2/2 updated" {
+		t.Errorf("proven at last: %s, told %q", ro.Status.Phase, s.told())
 	}
 }
