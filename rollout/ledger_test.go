@@ -194,6 +194,58 @@ func TestLedgerFull(t *testing.T) {
 	}
 }
 
+// TestLedgerFullOfDepartures: where those who left do not fit, who left last is struck off
+// first. They stay, are told so, and their grace period begins once there is room.
+func TestLedgerFullOfDepartures(t *testing.T) {
+	names := longNames(2000)
+	early, late := names[:500], names[500:]
+	in := Input{
+		Now: noon, Stable: "v1", Previous: Previous{Target: "v1"}, RemovalGrace: time.Hour, LedgerLimit: 60 << 10,
+		Placements: []Placement{{Namespace: "default", Name: "all", Existence: Exists, Settlement: Settled}},
+	}
+	in.Spec.Target = &v1alpha1.Target{Digest: "v1"}
+	in.Spec.Install = &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
+		{PlacementReference: v1alpha1.PlacementReference{Namespace: "default", Name: "all"}},
+	}}
+	in.Ledger.Removal = &v1alpha1.RemovalBudget{
+		Since: metav1.NewTime(noon.Add(-time.Minute)), Total: 2000,
+		Departed: []v1alpha1.Departed{{Since: metav1.NewTime(noon.Add(-time.Minute)), Clusters: early}},
+	}
+	for _, name := range names {
+		in.Clusters = append(in.Clusters, Cluster{Name: name, Installed: Ours, Reachable: true, Running: "v1", UpToDate: true, UpToDateStable: true})
+	}
+	plan, err := New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := size(plan.Ledger); got > in.LedgerLimit {
+		t.Fatalf("the ledger has %d bytes", got)
+	}
+	departed := map[string]time.Time{}
+	for _, d := range plan.Ledger.Removal.Departed {
+		for _, name := range d.Clusters {
+			departed[name] = d.Since.Time
+		}
+	}
+	for _, name := range early {
+		if !departed[name].Equal(noon.Add(-time.Minute)) {
+			t.Fatalf("%s left a minute ago, and the ledger says %s", name, departed[name])
+		}
+	}
+	kept := len(departed) - len(early)
+	if kept == 0 || kept == len(late) {
+		t.Errorf("%d of %d are noted besides those that left before", kept, len(late))
+	}
+	if full := waitingForRoom(plan); full != len(late)-kept {
+		t.Errorf("%d wait for room in the ledger, want %d", full, len(late)-kept)
+	}
+	for i, name := range late { // in order of name
+		if _, ok := departed[name]; ok != (i < kept) {
+			t.Fatalf("%s, number %d of %d that fit: noted %t", name, i, kept, ok)
+		}
+	}
+}
+
 func waitingForRoom(p Plan) int {
 	n := 0
 	for _, c := range p.Clusters {

@@ -114,7 +114,13 @@ func TestRemoval(t *testing.T) {
 		"undecided and approved": {reason: "OCM has said nothing yet that could be approved", change: []change{
 			shrunkBy(1), func(in *rollout.Input) { in.Placements[0].Settlement = rollout.Undecided }, began(time.Hour), approves("abc"),
 		}, guard: "OCM has not decided about Placement default/all: nobody is removed"},
-		"missing and approved":                {reason: "it removes nobody, however long", change: []change{func(in *rollout.Input) { in.Placements = nil }, began(time.Hour), approves("abc")}, guard: "does not exist"},
+		"missing and approved": {reason: "it removes nobody, however long", change: []change{func(in *rollout.Input) { in.Placements = nil }, began(time.Hour), approves("abc")}, guard: "does not exist"},
+		"out of Git, while single clusters left": {reason: "that was another removal: the add-on's own grace period begins now", change: []change{
+			began(time.Hour), leavesGit("prune", ""),
+		}, recheck: 5 * time.Minute, guard: "40 clusters to leave: grace period until 12:05 UTC", phase: v1alpha1.PhaseRemoving},
+		"kept by another selection, and the placement is gone": {reason: "nobody waits to be removed", change: append(forAll(names, func(name string) change {
+			return on(name, func(c *rollout.Cluster) { c.SelectedBy = rollout.ByLabels })
+		}), func(in *rollout.Input) { in.Placements = nil })},
 		"Manual":                              {reason: "nobody is removed", change: []change{func(in *rollout.Input) { in.Spec.Install = &v1alpha1.Install{Type: "Manual"} }}},
 		"suspended":                           {reason: "nobody is removed", change: []change{shrunkBy(1), func(in *rollout.Input) { in.Suspended = true }}, guard: "suspended"},
 		"hand-made":                           {reason: "it is never removed", change: []change{shrunkBy(1), on(names[39], func(c *rollout.Cluster) { c.Installed = rollout.HandMade })}},
@@ -158,6 +164,59 @@ func TestRemoval(t *testing.T) {
 			}
 			if r := plan.Ledger.Removal; r != nil && !slices.IsSorted(r.Removed) {
 				t.Errorf("the ledger's names are out of order: %v", r.Removed)
+			}
+		})
+	}
+}
+
+// TestGuardHint: how to let go of those who wait is said where it can be done, and there
+// only.
+func TestGuardHint(t *testing.T) {
+	shrunk := func(in *rollout.Input) {
+		in.Placements = []rollout.Placement{placement("all", rollouttest.Names(39)...)}
+	}
+	commits := func(in *rollout.Input) { in.Spec.Target.Commit = "main@sha1:abc" }
+	leavesGit := func(approved bool) change {
+		return func(in *rollout.Input) { in.Spec.Removal = &v1alpha1.Removal{Commit: "abd", Approved: approved} }
+	}
+	left := metav1.NewTime(now().Add(-time.Minute))
+	for name, tc := range map[string]struct {
+		change []change
+		want   string
+	}{
+		"grace period":             {[]change{shrunk, commits}, "addonflow.io/approve-removal: abc lets them go now"},
+		"nobody waits":             {[]change{commits}, ""},
+		"no commit to name":        {[]change{shrunk}, ""},
+		"suspended":                {[]change{shrunk, commits, func(in *rollout.Input) { in.Suspended = true }}, ""},
+		"a placement is missing":   {[]change{commits, func(in *rollout.Input) { in.Placements = nil }}, ""},
+		"a placement is in motion": {[]change{shrunk, commits, func(in *rollout.Input) { in.Placements[0].Settlement = rollout.Unsettled }}, "addonflow.io/approve-removal: abc lets them go now"},
+		"approved, being confirmed": {[]change{shrunk, commits, func(in *rollout.Input) {
+			in.Placements[0].Settlement, in.ApprovedRemoval = rollout.Unsettled, "abc"
+		}}, ""},
+		"the approval was used": {[]change{shrunk, commits, func(in *rollout.Input) {
+			at := metav1.NewTime(now().Add(-time.Hour))
+			in.ApprovedRemoval, in.Ledger.Removal = "abc", &v1alpha1.RemovalBudget{
+				Since: left, Total: 40, Lifted: &v1alpha1.LiftedRemoval{Commit: "abc", At: at},
+				Departed: []v1alpha1.Departed{{Since: left, Clusters: []string{"cluster-40"}}},
+			}
+		}}, "the approval of abc was used: set it again to let them go now"},
+		"out of Git, waits for approval": {[]change{commits, leavesGit(false)}, ""},
+		"out of Git, in its grace":       {[]change{commits, leavesGit(true)}, "addonflow.io/approve-removal: abd lets them go now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := rollouttest.NewFleet("v1", rollouttest.Names(40)...)
+			f.Policy.Spec.Install = installedBy("all")
+			f.Policy.Placements = []rollout.Placement{placement("all", rollouttest.Names(40)...)}
+			in := f.Input()
+			for _, c := range tc.change {
+				c(&in)
+			}
+			plan, err := rollout.New(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan.GuardHint != tc.want {
+				t.Errorf("hint %q, want %q; the guard is %q", plan.GuardHint, tc.want, plan.Guard)
 			}
 		})
 	}

@@ -47,7 +47,6 @@ type tally struct {
 	changed int32 // of those, the ones that run the target's own revision
 	flying  int32 // hold a slot
 	soaking int32 // of those, the ones whose soak is running
-	stale   int32 // of those, the ones at another content than the target's
 	failed  int32 // failed or timed out at the target's content
 	parked  int32 // not available: parked, or not admitted for that
 	waiting int32 // to be admitted yet
@@ -104,9 +103,6 @@ func (u *unit) addTo(t *tally) {
 
 func (u *unit) addFlying(t *tally) {
 	t.flying++
-	if !u.forTarget {
-		t.stale++
-	}
 	if u.state == Lost {
 		t.lost++
 	}

@@ -65,6 +65,7 @@ func (v *Invariants) Check(in rollout.Input, plan rollout.Plan, refused error) e
 		v.refilled(plan, refused),
 		v.untouched(in, plan),
 		v.leavers(in, plan),
+		v.announced(in, plan),
 	}
 	if frozen := refused != nil && !errors.Is(refused, rollout.ErrUnknownDecisionGroup); !frozen {
 		checks = append(checks, v.fits(in, plan))
@@ -486,6 +487,28 @@ func (v *Invariants) mayLeave(in rollout.Input, cluster string, approved bool) e
 		return fmt.Errorf("S8: %s is removed and is %s", cluster, v.naive.clusters[cluster].Installed)
 	case declared && !v.naive.leaving(cluster):
 		return fmt.Errorf("S8: %s is removed although something selects it, or may", cluster)
+	}
+	return nil
+}
+
+// announced: whoever is given a slot, or let go within a budget, is counted in
+// Plan.Admitted, so that the ledger it is spent from was read uncached.
+func (v *Invariants) announced(in rollout.Input, plan rollout.Plan) error {
+	var before []string
+	if r := in.Ledger.Removal; r != nil {
+		before = r.Removed
+	}
+	for name := range v.plan {
+		if plan.Admitted == 0 && v.fresh(name) {
+			return fmt.Errorf("%s is admitted, and nobody is counted", name)
+		}
+	}
+	if r := plan.Ledger.Removal; r != nil && plan.Admitted == 0 {
+		for _, name := range r.Removed {
+			if !slices.Contains(before, name) {
+				return fmt.Errorf("%s is let go, and nobody is counted", name)
+			}
+		}
 	}
 	return nil
 }
