@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +18,11 @@ import (
 // whole, whose managed fields alone are larger than their status; this is written twice
 // per cluster and change, and was the dearest thing the operator did.
 func statusPatch(before, after *addonv1alpha1.ManagedClusterAddOn) (client.Patch, error) {
-	former, latter := apart(before.Status, after.Status)
+	former, latter, lists := before.Status, after.Status, map[string]any{}
+	replaceList(lists, "conditions", &former.Conditions, &latter.Conditions)
+	replaceList(lists, "configReferences", &former.ConfigReferences, &latter.ConfigReferences)
+	replaceList(lists, "registrations", &former.Registrations, &latter.Registrations)
+	replaceList(lists, "supportedConfigs", &former.SupportedConfigs, &latter.SupportedConfigs)
 	was, err := json.Marshal(former)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the status: %w", err)
@@ -30,6 +35,7 @@ func statusPatch(before, after *addonv1alpha1.ManagedClusterAddOn) (client.Patch
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(difference, lists)
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": before.ResourceVersion},
 		"status":   difference,
@@ -40,19 +46,17 @@ func statusPatch(before, after *addonv1alpha1.ManagedClusterAddOn) (client.Patch
 	return client.RawPatch(types.MergePatchType, body), nil
 }
 
-// apart returns two statuses without those of their larger fields that are equal, which
-// then need no encoding. A field that is not looked at here is compared as text.
-func apart(a, b addonv1alpha1.ManagedClusterAddOnStatus) (was, is addonv1alpha1.ManagedClusterAddOnStatus) {
-	if equality.Semantic.DeepEqual(a.ConfigReferences, b.ConfigReferences) {
-		a.ConfigReferences, b.ConfigReferences = nil, nil
+// replaceList enters a list that differs into the difference and takes it out of both
+// statuses: a merge patch writes lists whole, so that the former one needs no encoding. A
+// field that is not looked at so is compared as text.
+func replaceList[T any](difference map[string]any, name string, was, is *[]T) {
+	if !equality.Semantic.DeepEqual(*was, *is) {
+		difference[name] = nil // the field goes
+		if len(*is) > 0 {
+			difference[name] = *is
+		}
 	}
-	if equality.Semantic.DeepEqual(a.Registrations, b.Registrations) {
-		a.Registrations, b.Registrations = nil, nil
-	}
-	if equality.Semantic.DeepEqual(a.SupportedConfigs, b.SupportedConfigs) {
-		a.SupportedConfigs, b.SupportedConfigs = nil, nil
-	}
-	return a, b
+	*was, *is = nil, nil
 }
 
 // mergeDifference is what RFC 7386 needs to make object a into b: null for what goes,
