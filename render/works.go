@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -234,27 +233,6 @@ func freeIndex(taken map[int]bool) int {
 	}
 	taken[index] = true
 	return index
-}
-
-// identitiesOf reads which objects a work holds, in order. One that cannot be
-// read is none that could stay.
-func identitiesOf(work *workv1.ManifestWork) []identity {
-	ids := make([]identity, 0, len(work.Spec.Workload.Manifests))
-	for i := range work.Spec.Workload.Manifests {
-		var head struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Metadata   struct {
-				Namespace string `json:"namespace"`
-				Name      string `json:"name"`
-			} `json:"metadata"`
-		}
-		if err := json.Unmarshal(work.Spec.Workload.Manifests[i].Raw, &head); err != nil {
-			continue
-		}
-		ids = append(ids, identity{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name})
-	}
-	return ids
 }
 
 // work builds one part.
