@@ -35,6 +35,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/registration"
 )
@@ -65,6 +66,8 @@ func (o *controllerOptions) newManager(ctx context.Context, config *rest.Config,
 	mgr, err := ctrl.NewManager(o.throttled(ctx, config), ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         o.cacheOptions(),
+		NewCache:                      hubclient.NewCache,
+		NewClient:                     hubclient.NewClient,
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddr, ExtraHandlers: pprof.GetHandlers()},
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                o.leaderElection.Enable,

@@ -65,7 +65,7 @@ func (d *round) writeWork(ctx context.Context, m *member, p *rollout.ClusterPlan
 		}
 	case render.Different:
 	}
-	return true, d.updateWork(ctx, desired)
+	return true, d.updateWork(ctx, desired, existing)
 }
 
 // removeWorks deletes works that hold nothing any more.
@@ -115,12 +115,14 @@ func (d *round) createWork(ctx context.Context, rendered *workv1.ManifestWork) e
 	return nil
 }
 
-// updateWork updates a work and remembers it; see createWork.
-func (d *round) updateWork(ctx context.Context, rendered *workv1.ManifestWork) error {
+// updateWork updates a work and remembers it; see createWork. Its status is the one that
+// existing was read with, since the write is bound to that version.
+func (d *round) updateWork(ctx context.Context, rendered, existing *workv1.ManifestWork) error {
 	work := rendered.DeepCopy()
 	if err := d.Client.Update(ctx, work); err != nil {
 		return fmt.Errorf("cannot update work %s: %w", work.Name, err)
 	}
+	work.Status = existing.Status
 	d.works.put(work)
 	return nil
 }
