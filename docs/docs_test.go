@@ -317,6 +317,14 @@ func sameObject[T any](t *testing.T, block, example string, but func(*T)) {
 	}
 }
 
+// TestArchitectureIsTwoPages: whoever is new reads it to the end. A page is 60 lines; what
+// is longer is a decision, or belongs into the guide.
+func TestArchitectureIsTwoPages(t *testing.T) {
+	if lines := strings.Count(text(t, "docs/architecture.md"), "\n"); lines > 120 {
+		t.Errorf("docs/architecture.md has %d lines, more than two pages", lines)
+	}
+}
+
 var decisionName = regexp.MustCompile(`^docs/decisions/(\d{4})-[a-z0-9-]+\.md$`)
 
 func TestDecisionsHaveAShape(t *testing.T) {

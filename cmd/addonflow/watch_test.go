@@ -36,6 +36,18 @@ func eventful(t *testing.T) *stage {
 	}}, hello(v1alpha1.PhaseProgressing))
 }
 
+// TestStatusWatched: a line per change, until the outcome, which is the exit code.
+func TestStatusWatched(t *testing.T) {
+	s := eventful(t)
+	if code := s.run(t.Context(), "status", "hello", "--watch"); code != 0 {
+		t.Errorf("exit code %d; %s", code, s.err.String())
+	}
+	want := []string{"⟳ hello main@2222222 Progressing 1/2: as it is", "✔ hello main@2222222 Succeeded 2/2: as it is"}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(s.out.String()), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // until cancels when it has been told so many lines.
 type until struct {
 	bytes.Buffer
