@@ -123,8 +123,8 @@ func TestScreen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const clear, home, rest, below = "\x1b[2J", "\x1b[H", "\x1b[K\n", "\x1b[J"
-	if want := clear + home + "a" + rest + "b" + rest + below + home + "c" + rest + below; out.String() != want {
+	const all, home, rest, below = "\x1b[2J", "\x1b[H", "\x1b[K\n", "\x1b[J"
+	if want := all + home + "a" + rest + "b" + rest + below + home + "c" + rest + below; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

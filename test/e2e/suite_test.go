@@ -40,7 +40,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	options = demo.WorldOptions{
 		Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
-		Fleet:         fleet.Options{Latency: 50 * time.Millisecond, DeadlineAfter: time.Second},
+		Fleet: fleet.Options{
+			Latency: 50 * time.Millisecond, DeadlineAfter: time.Second,
+			FlapEvery: 2 * time.Second, // longer than a turn of a rollout, so that no turn misses it
+		},
 		OperatorFlags: []string{"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s"},
 	}
 	world, err = demo.StartWorld(ctx, options)
