@@ -73,8 +73,8 @@ func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
 		return ""
 	case n.target() == "":
 		return v1alpha1.PhaseProgressing
-	case n.in.Previous.Target == n.target() && n.in.Previous.Phase == v1alpha1.PhaseSucceeded:
-		return v1alpha1.PhaseSucceeded // it stays so while others catch up
+	case n.in.Previous.Target == n.target() && n.in.Previous.Phase == v1alpha1.PhaseSucceeded && n.in.Stable == n.target():
+		return v1alpha1.PhaseSucceeded // it stays so while others catch up, if anybody proved it
 	case spent:
 		return v1alpha1.PhaseFailed
 	case complete:
