@@ -7,6 +7,8 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/strict"
 )
 
 // agentConfig is an AddOnDeploymentConfig, read for rendering. What is absent is
@@ -54,14 +56,14 @@ func parseAgentConfig(c Config) *agentConfig {
 	body, ok := c.Body["spec"].(map[string]any)
 	if !ok {
 		if c.Body["spec"] != nil {
-			add("spec", ReasonInvalidConfig, "is no object", "")
+			add("spec", flaw.ReasonInvalidConfig, "is no object", "")
 			a.unreadable = true
 		}
 		return a
 	}
 	var spec addonv1alpha1.AddOnDeploymentConfigSpec
-	if err := convert(body, &spec); err != nil {
-		add("spec", ReasonInvalidConfig, err.Error(), "")
+	if err := strict.Convert(body, &spec); err != nil {
+		add("spec", flaw.ReasonInvalidConfig, err.Error(), "")
 		a.unreadable = true
 		return a
 	}
@@ -74,8 +76,8 @@ func parseAgentConfig(c Config) *agentConfig {
 	a.requirements = parseRequirements(spec.ResourceRequirements, add)
 	checkVariables(spec.CustomizedVariables, spec.AgentInstallNamespace, add)
 	checkCharacters("spec", withoutVariables(body), add)
-	if !utf8.Valid(spec.ProxyConfig.CABundle) || forbiddenCharacter(string(spec.ProxyConfig.CABundle)) != "" {
-		add("spec.proxyConfig.caBundle", ReasonInvalidConfig, "is no text", "encode a PEM bundle as base64")
+	if !utf8.Valid(spec.ProxyConfig.CABundle) || ForbiddenCharacter(string(spec.ProxyConfig.CABundle)) != "" {
+		add("spec.proxyConfig.caBundle", flaw.ReasonInvalidConfig, "is no text", "encode a PEM bundle as base64")
 	}
 	return a
 }
@@ -99,8 +101,8 @@ func checkCharacters(at string, value any, add func(field string, reason problem
 	switch value := value.(type) {
 	case map[string]any:
 		for key, v := range value {
-			if c := forbiddenCharacter(key); c != "" {
-				add(at, ReasonInvalidConfig, "the name of a field contains "+c, "")
+			if c := ForbiddenCharacter(key); c != "" {
+				add(at, flaw.ReasonInvalidConfig, "the name of a field contains "+c, "")
 			}
 			checkCharacters(at+"."+key, v, add)
 		}
@@ -109,8 +111,8 @@ func checkCharacters(at string, value any, add func(field string, reason problem
 			checkCharacters(fmt.Sprintf("%s[%d]", at, i), v, add)
 		}
 	case string:
-		if c := forbiddenCharacter(value); c != "" {
-			add(at, ReasonInvalidConfig, "contains "+c, "")
+		if c := ForbiddenCharacter(value); c != "" {
+			add(at, flaw.ReasonInvalidConfig, "contains "+c, "")
 		}
 	}
 }

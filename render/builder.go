@@ -12,6 +12,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // builder renders one assignment, step by step in OCM's order, and collects what
@@ -45,7 +46,7 @@ type manifest struct {
 	fields   map[string]any
 	kind     workloadType
 	workload bool
-	declared identity // with variables, before it was relocated
+	declared Identity // with variables, before it was relocated
 	hook     bool     // run when the add-on is removed
 	location string   // in hosted mode; "" is that of the managed cluster
 }
@@ -85,7 +86,7 @@ func (b *builder) build() *rendering {
 		b.decorate(&b.manifests[i])
 	}
 	for _, fields := range caBundleObjects(b.addOn, b.agent.proxy, b.namespaces()) {
-		b.manifests = append(b.manifests, manifest{fields: fields, declared: identityOf(fields)})
+		b.manifests = append(b.manifests, manifest{fields: fields, declared: IdentityOf(fields)})
 	}
 	for _, m := range b.manifests {
 		relocate(m.fields, b.agent.namespace)
@@ -98,7 +99,7 @@ func (b *builder) build() *rendering {
 func (b *builder) deployable(p *rendering) *rendering {
 	if hooks := len(p.managed.hooks); hooks > 0 && hooks == len(p.objects) && len(b.found.list) == 0 {
 		b.found.add(Finding{
-			Template: b.template.name, Field: manifestsField, Reason: ReasonInvalidManifest,
+			Template: b.template.name, Field: manifestsField, Reason: flaw.ReasonInvalidManifest,
 			Message: "every manifest is a pre-delete hook: nothing would be deployed", Hint: "declare what the hooks clean up after",
 		})
 	}
@@ -121,7 +122,7 @@ func (b *builder) substitute() {
 			continue
 		}
 		b.checkName(at, declared, fields)
-		id := identityOf(fields)
+		id := IdentityOf(fields)
 		k, workload := workloadKind(id.groupKind().Group, id.Kind)
 		m := manifest{at: at, fields: fields, kind: k, workload: workload, declared: id}
 		b.mark(&m)
@@ -132,12 +133,12 @@ func (b *builder) substitute() {
 // checkName checks a name that variables are part of, which no check of the declared
 // manifest could. The cluster's own name, or what stands for it, can be part of any.
 func (b *builder) checkName(at *field.Path, declared, fields map[string]any) {
-	name := identityOf(fields).Name
-	if name == identityOf(declared).Name {
+	name := IdentityOf(fields).Name
+	if name == IdentityOf(declared).Name {
 		return
 	}
-	for _, f := range manifestNameFlaws("", fields, strings.ReplaceAll(name, b.name, "c")) {
-		b.invalid(at.Child(metadataKey, nameKey), f.message+"; "+f.hint)
+	for _, f := range ManifestNameFlaws("", fields, strings.ReplaceAll(name, b.name, "c")) {
+		b.invalid(at.Child(metadataKey, nameKey), f.Message+"; "+f.Hint)
 	}
 }
 
@@ -148,7 +149,7 @@ func (b *builder) mark(m *manifest) {
 	m.hook = isPreDeleteHook(m.fields)
 	if m.location, known = hostedLocation(m.fields); !known {
 		b.found.add(b.atAnnotation(m, addonv1alpha1.HostedManifestLocationAnnotationKey, Finding{
-			Reason:  ReasonInvalidManifest,
+			Reason:  flaw.ReasonInvalidManifest,
 			Message: fmt.Sprintf("%.80q is no location of a manifest in hosted mode", m.location),
 			Hint:    "use " + strings.Join(hostedLocations(), ", "),
 		}))
@@ -231,10 +232,10 @@ func (b *builder) namespaces() []string {
 // unique drops manifests that are equal to an earlier one, as OCM does, and
 // refuses two different manifests of one object, of which OCM keeps the last.
 func (b *builder) unique() {
-	seen := map[identity]int{}
+	seen := map[Identity]int{}
 	kept := b.manifests[:0]
 	for _, m := range b.manifests {
-		id := identityOf(m.fields).object()
+		id := IdentityOf(m.fields).Object()
 		first, again := seen[id]
 		if !again {
 			seen[id] = len(kept)
@@ -253,7 +254,7 @@ func (b *builder) invalid(at *field.Path, message string) {
 	if at != nil {
 		name = at.String()
 	}
-	b.found.add(Finding{Template: b.template.name, Field: name, Reason: ReasonInvalidManifest, Message: message})
+	b.found.add(Finding{Template: b.template.name, Field: name, Reason: flaw.ReasonInvalidManifest, Message: message})
 }
 
 // stamped returns what was found; what has no place yet is about the package.
@@ -276,7 +277,7 @@ func (b *builder) invalidIn(m *manifest) func(at *field.Path, message string) {
 		return b.invalid
 	}
 	return func(at *field.Path, message string) {
-		b.found.add(Finding{Package: b.template.pkg.Name, File: m.file, Reason: ReasonInvalidManifest, Message: at.String() + ": " + message})
+		b.found.add(Finding{Package: b.template.pkg.Name, File: m.file, Reason: flaw.ReasonInvalidManifest, Message: at.String() + ": " + message})
 	}
 }
 

@@ -3,6 +3,8 @@ package render
 import (
 	"math"
 	"testing"
+
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // TestWhatCannotBeEncodedIsFound: parsed JSON holds no such value, but if one came to
@@ -14,7 +16,7 @@ func TestWhatCannotBeEncodedIsFound(t *testing.T) {
 		t.Errorf("encoded as %q", text)
 	}
 	want := Finding{
-		Template: "hello", Field: "spec.agentSpec.workload.manifests", Reason: ReasonInvalidManifest,
+		Template: "hello", Field: "spec.agentSpec.workload.manifests", Reason: flaw.ReasonInvalidManifest,
 		Message: "cannot be encoded: json: unsupported value: NaN",
 	}
 	if len(b.found.list) != 1 || b.found.list[0] != want {

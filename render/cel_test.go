@@ -246,7 +246,7 @@ func TestRow77CELThatJudgesNothingIsNotHealth(t *testing.T) {
 func TestObjectsWithFeedbackRulesEchoTheirContent(t *testing.T) {
 	for strategy, echoes := range map[string]bool{"Update": true, "ServerSideApply": true, "CreateOnly": false, "ReadOnly": false} {
 		work := appWork(t, strategy)
-		i := slices.IndexFunc(identitiesOf(work), func(id identity) bool { return id.Kind == "App" })
+		i := slices.IndexFunc(identitiesOf(work), func(id Identity) bool { return id.Kind == "App" })
 		if got := strings.Contains(string(work.Spec.Workload.Manifests[i].Raw), v1alpha1.DigestAnnotation); got != echoes {
 			t.Errorf("%s: the App carries a digest: %v", strategy, got)
 		}

@@ -10,11 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/strict"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 const (
-	// probeCluster is the name names and labels are checked with.
-	probeCluster = "cluster1"
+	// ProbeCluster is the name names and labels are checked with.
+	ProbeCluster = "cluster1"
 	// probeMinor is the minor of the Kubernetes version packages are checked with, unless
 	// the chart does not admit it; oldestMinor and newestMinor are how far is looked then.
 	probeMinor, oldestMinor, newestMinor = 33, 16, 60
@@ -35,7 +38,7 @@ func (r *Renderer) Check() []Finding {
 	}
 	templated := slices.ContainsFunc(assignments, func(a *assignment) bool { return a.template != nil })
 	for _, a := range assignments {
-		if a == r.defaults && a.template == nil && templated && !r.names(templateResource) {
+		if a == r.defaults && a.template == nil && templated && !r.names(TemplateResource) {
 			continue // nobody need ever get the defaults
 		}
 		for _, f := range r.check(a, nil) {
@@ -45,10 +48,10 @@ func (r *Renderer) Check() []Finding {
 	return found.list
 }
 
-// checkPlacements returns what is wrong with what the clusters of the placements get, or,
+// CheckPlacements returns what is wrong with what the clusters of the placements get, or,
 // without any, clusters that only have the defaults. A package is rendered with each of
 // the Kubernetes versions; without any, with one that it admits.
-func (r *Renderer) checkPlacements(placements []v1alpha1.PlacementReference, versions []string) []Finding {
+func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, versions []string) []Finding {
 	assignments := []*assignment{r.defaults}
 	for i := range placements {
 		a := r.assignmentOf(placements[i : i+1])
@@ -121,7 +124,7 @@ func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 	if refused && (p == nil || a.template.pkg != nil) {
 		return findingsOf(err)
 	}
-	b, invalid := newBuilder(r.addOn, a, known, probeCluster)
+	b, invalid := newBuilder(r.addOn, a, known, ProbeCluster)
 	if invalid != nil {
 		return findingsOf(invalid)
 	}
@@ -153,7 +156,7 @@ func (b *builder) checkRendered(m *manifest, o *object, before []Finding) {
 	if at == nil {
 		at = field.NewPath("spec", "proxyConfig")
 	}
-	if slices.ContainsFunc(before, func(f Finding) bool { return fieldPath(f.Field).under(fieldPath(at.String())) }) {
+	if slices.ContainsFunc(before, func(f Finding) bool { return flaw.Path(f.Field).Under(flaw.Path(at.String())) }) {
 		return
 	}
 	if b.checkTypes(m) {
@@ -173,7 +176,7 @@ func findingsOf(err error) []Finding {
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		return invalid.Findings
 	}
-	return []Finding{{Reason: ReasonInvalidTemplate, Message: err.Error()}}
+	return []Finding{{Reason: flaw.ReasonInvalidTemplate, Message: err.Error()}}
 }
 
 // largest is the size of an object on the cluster with the longest name. Rendered
@@ -181,7 +184,7 @@ func findingsOf(err error) []Finding {
 // bytes a longer name takes are added for every time it stands there.
 func largest(o *object) int {
 	raw := o.delivered.appendTo(nil, fill{digest: []byte(strings.Repeat("0", 74))})
-	longer := strings.Count(string(raw), probeCluster) * (longestCluster - len(probeCluster))
+	longer := strings.Count(string(raw), ProbeCluster) * (longestCluster - len(ProbeCluster))
 	return (&runtime.RawExtension{Raw: raw}).Size() + longer
 }
 
@@ -192,15 +195,15 @@ func (b *builder) checkTypes(m *manifest) bool {
 		return true // injected
 	}
 	before := len(b.found.list)
-	for _, f := range typedManifestFlaws("", m.fields, &manifestVariables{}) {
+	for _, f := range strict.ManifestFlaws("", m.fields, &strict.Variables{}) {
 		switch {
 		case b.template.pkg != nil:
 			b.found.add(Finding{
-				Package: b.template.pkg.Name, File: m.file, Reason: f.reason, Hint: f.hint,
-				Message: fmt.Sprintf("%s: %s: %s", m.declared, f.field, f.message),
+				Package: b.template.pkg.Name, File: m.file, Reason: f.Reason, Hint: f.Hint,
+				Message: fmt.Sprintf("%s: %s: %s", m.declared, f.Field, f.Message),
 			})
 		case b.comesFromVariable(m, f):
-			b.found.add(Finding{Template: b.template.name, Field: m.at.String() + "." + string(f.field), Reason: f.reason, Message: f.message, Hint: f.hint})
+			b.found.add(Finding{Template: b.template.name, Field: m.at.String() + "." + string(f.Field), Reason: f.Reason, Message: f.Message, Hint: f.Hint})
 		}
 	}
 	return len(b.found.list) == before
@@ -208,18 +211,18 @@ func (b *builder) checkTypes(m *manifest) bool {
 
 // comesFromVariable reports whether a flaw of what a template renders to is that of the
 // value of a variable. The type of one that stands alone was judged by its declaration.
-func (b *builder) comesFromVariable(m *manifest, f flaw) bool {
-	declared, _ := b.template.manifests[fieldPath(m.at.String()).position()].(map[string]any)
-	value := f.field.in(declared)
+func (b *builder) comesFromVariable(m *manifest, f flaw.Flaw) bool {
+	declared, _ := b.template.manifests[flaw.Path(m.at.String()).Position()].(map[string]any)
+	value := f.Field.In(declared)
 	text, _ := value.(string)
-	_, alone := wholeReference(text)
-	return varying(value) && (f.reason == ReasonInvalidManifest || !alone)
+	_, alone := variable.Whole(text)
+	return variable.In(value) && (f.Reason == flaw.ReasonInvalidManifest || !alone)
 }
 
-// checkConfig returns what is wrong with the values of an AddOnDeploymentConfig, whatever
+// CheckConfig returns what is wrong with the values of an AddOnDeploymentConfig, whatever
 // template it is used with.
-func checkConfig(c Config) []Finding { return parseAgentConfig(c).found.list }
+func CheckConfig(c Config) []Finding { return parseAgentConfig(c).found.list }
 
-// checkTemplate returns what is wrong with an AddOnTemplate, apart from its manifests,
+// CheckTemplate returns what is wrong with an AddOnTemplate, apart from its manifests,
 // whatever configuration it is used with.
-func checkTemplate(addOn string, t Template) []Finding { return parseTemplate(addOn, t).found.list }
+func CheckTemplate(addOn string, t Template) []Finding { return parseTemplate(addOn, t).found.list }

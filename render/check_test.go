@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // manifestsOfYAML is a template with the given manifests.
@@ -24,30 +25,30 @@ func TestTemplatesThatCannotBeRendered(t *testing.T) {
 		want             problem.Reason
 		field            string
 	}{
-		"row_36_no_name":         {"the hub takes none", configMap("{namespace: a}"), ReasonInvalidManifest, first + ".metadata.name"},
-		"row_36_generate_name":   {"the hub takes none", configMap("{name: a, generateName: b}"), ReasonInvalidManifest, first + ".metadata.generateName"},
-		"row_37_null":            {"is no object", manifestsOfYAML("null"), ReasonInvalidManifest, first},
-		"row_37_none":            {"the hub takes no empty work", manifestsOfYAML(""), ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
-		"row_38_name":            {"is a path", configMap("{name: a/b}"), ReasonInvalidManifest, first + ".metadata.name"},
-		"row_38_namespace":       {"is no label", configMap("{name: a, namespace: 'a.b'}"), ReasonInvalidManifest, first + ".metadata.namespace"},
-		"row_38_rendered_label":  {"is only known when rendered", configMap("{name: a, labels: {x: '" + strings.Repeat("x", 60) + "{{CLUSTER_NAME}}'}}"), ReasonInvalidManifest, first + ".metadata.labels.x"},
-		"row_38_annotation":      {"is a number", configMap("{name: a, annotations: {x: 1}}"), ReasonInvalidManifest, first + ".metadata.annotations.x"},
-		"row_39_uid":             {"is the server's", configMap("{name: a, uid: x}"), ReasonInvalidManifest, first + ".metadata.uid"},
-		"row_39_resourceVersion": {"is the server's", configMap("{name: a, resourceVersion: '1'}"), ReasonInvalidManifest, first + ".metadata.resourceVersion"},
-		"reserved annotation":    {"is our mark", configMap("{name: a, annotations: {addonflow.io/digest: x}}"), ReasonInvalidManifest, first + ".metadata.annotations[addonflow.io/digest]"},
-		"place holder":           {"cannot be told from ours", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\uFDD0`, 1), ReasonInvalidTemplate, first + ".metadata.annotations.x"},
-		"place holder elsewhere": {"cannot be told from ours", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: \"\\uFDD1\"}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", ReasonInvalidTemplate, "spec"},
-		"NUL":                    {"no manifest may hold", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\0`, 1), ReasonInvalidTemplate, first + ".metadata.annotations.x"},
-		"containers":             {"are no list", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: {}}}}}"), ReasonInvalidManifest, first + ".spec.template.spec.containers"},
-		"container":              {"is no object", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [x]}}}}"), ReasonInvalidManifest, first + ".spec.template.spec.containers[0]"},
-		"pod spec":               {"is no object", manifestsOfYAML("{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {jobTemplate: {spec: {template: {spec: x}}}}}"), ReasonInvalidManifest, first + ".spec.jobTemplate.spec.template.spec"},
-		"row_57_only_hooks":      {"nothing would be deployed", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}"), ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
+		"row_36_no_name":         {"the hub takes none", configMap("{namespace: a}"), flaw.ReasonInvalidManifest, first + ".metadata.name"},
+		"row_36_generate_name":   {"the hub takes none", configMap("{name: a, generateName: b}"), flaw.ReasonInvalidManifest, first + ".metadata.generateName"},
+		"row_37_null":            {"is no object", manifestsOfYAML("null"), flaw.ReasonInvalidManifest, first},
+		"row_37_none":            {"the hub takes no empty work", manifestsOfYAML(""), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
+		"row_38_name":            {"is a path", configMap("{name: a/b}"), flaw.ReasonInvalidManifest, first + ".metadata.name"},
+		"row_38_namespace":       {"is no label", configMap("{name: a, namespace: 'a.b'}"), flaw.ReasonInvalidManifest, first + ".metadata.namespace"},
+		"row_38_rendered_label":  {"is only known when rendered", configMap("{name: a, labels: {x: '" + strings.Repeat("x", 60) + "{{CLUSTER_NAME}}'}}"), flaw.ReasonInvalidManifest, first + ".metadata.labels.x"},
+		"row_38_annotation":      {"is a number", configMap("{name: a, annotations: {x: 1}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations.x"},
+		"row_39_uid":             {"is the server's", configMap("{name: a, uid: x}"), flaw.ReasonInvalidManifest, first + ".metadata.uid"},
+		"row_39_resourceVersion": {"is the server's", configMap("{name: a, resourceVersion: '1'}"), flaw.ReasonInvalidManifest, first + ".metadata.resourceVersion"},
+		"reserved annotation":    {"is our mark", configMap("{name: a, annotations: {addonflow.io/digest: x}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations[addonflow.io/digest]"},
+		"place holder":           {"cannot be told from ours", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\uFDD0`, 1), flaw.ReasonInvalidTemplate, first + ".metadata.annotations.x"},
+		"place holder elsewhere": {"cannot be told from ours", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: \"\\uFDD1\"}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", flaw.ReasonInvalidTemplate, "spec"},
+		"NUL":                    {"no manifest may hold", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\0`, 1), flaw.ReasonInvalidTemplate, first + ".metadata.annotations.x"},
+		"containers":             {"are no list", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: {}}}}}"), flaw.ReasonInvalidManifest, first + ".spec.template.spec.containers"},
+		"container":              {"is no object", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [x]}}}}"), flaw.ReasonInvalidManifest, first + ".spec.template.spec.containers[0]"},
+		"pod spec":               {"is no object", manifestsOfYAML("{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {jobTemplate: {spec: {template: {spec: x}}}}}"), flaw.ReasonInvalidManifest, first + ".spec.jobTemplate.spec.template.spec"},
+		"row_57_only_hooks":      {"nothing would be deployed", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}"), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
 		"row_57_helm_hook":       {"would be deployed with the others", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {helm.sh/hook: pre-delete}}}"), ReasonNotSupported, first + ".metadata.annotations[helm.sh/hook]"},
-		"row_58_location":        {"OCM knows three", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosted}}}"), ReasonInvalidManifest, first + ".metadata.annotations[addon.open-cluster-management.io/hosted-manifest-location]"},
-		"two of one object":      {"differ", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}"), ReasonInvalidManifest, "spec.agentSpec.workload.manifests[1]"},
-		"custom signer":          {"says nothing", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}") + "registration: [{type: CustomSigner}]", ReasonInvalidRegistration, "spec.registration"},
+		"row_58_location":        {"OCM knows three", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosted}}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations[addon.open-cluster-management.io/hosted-manifest-location]"},
+		"two of one object":      {"differ", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}"), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests[1]"},
+		"custom signer":          {"says nothing", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}") + "registration: [{type: CustomSigner}]", flaw.ReasonInvalidRegistration, "spec.registration"},
 		"ttl":                    {"deletes what is kept", "agentSpec: {deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 1}, workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", ReasonNotSupported, "spec.agentSpec.deleteOption.ttlSecondsAfterFinished"},
-		"variable in an option":  {"has no value", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: '{{A}}'}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", ReasonUnresolvedVariable, "spec.agentSpec.manifestConfigs[0].resourceIdentifier.name"},
+		"variable in an option":  {"has no value", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: '{{A}}'}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", flaw.ReasonUnresolvedVariable, "spec.agentSpec.manifestConfigs[0].resourceIdentifier.name"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestNamespacesThatBecomeOneAreRefused(t *testing.T) {
 	if found := newRenderer(t, contentOf(t, template, "")).Check(); len(found) > 0 {
 		t.Errorf("two namespaces: %q", found)
 	}
-	if found := newRenderer(t, contentOf(t, template, "{agentInstallNamespace: ns}")).Check(); len(found) != 1 || found[0].Reason != ReasonInvalidManifest {
+	if found := newRenderer(t, contentOf(t, template, "{agentInstallNamespace: ns}")).Check(); len(found) != 1 || found[0].Reason != flaw.ReasonInvalidManifest {
 		t.Errorf("two that become one: %q", found)
 	}
 }
@@ -112,7 +113,7 @@ func TestCheckOfDefaultsWithoutATemplate(t *testing.T) {
 	}
 	content.Placements = nil
 	found := newRenderer(t, content).Check()
-	if len(found) != 1 || found[0].Reason != ReasonReferenceNotFound {
+	if len(found) != 1 || found[0].Reason != flaw.ReasonReferenceNotFound {
 		t.Errorf("nobody gets a template: %q", found)
 	}
 }

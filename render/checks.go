@@ -11,6 +11,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // maxRaw bounds a structured feedback value that expressions can read.
@@ -32,37 +33,37 @@ type check struct {
 func NewProber(h *v1alpha1.Health) (Prober, error) {
 	p, flaws := newProber(h)
 	if len(flaws) > 0 {
-		return Prober{}, fmt.Errorf("%w: %s: %s", ErrInvalidHealth, flaws[0].field, flaws[0].message)
+		return Prober{}, fmt.Errorf("%w: %s: %s", ErrInvalidHealth, flaws[0].Field, flaws[0].Message)
 	}
 	return p, nil
 }
 
 // newProber compiles a policy and returns everything wrong with it, at paths of an
 // AddOnRollout.
-func newProber(h *v1alpha1.Health) (Prober, []flaw) {
+func newProber(h *v1alpha1.Health) (Prober, []flaw.Flaw) {
 	if h == nil {
 		return Prober{}, nil
 	}
-	const at = fieldPath("spec.health")
+	const at = flaw.Path("spec.health")
 	p, flaws := Prober{kind: h.Prober}, proberFlaws(h, at)
 	if len(h.HealthCheckExprs) == 0 {
 		return p, flaws
 	}
 	env, err := newCELEnvironment()
 	if err != nil {
-		return p, append(flaws, flaw{field: at, reason: ReasonInvalidHealth, message: err.Error()})
+		return p, append(flaws, flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidHealth, Message: err.Error()})
 	}
 	for i, e := range h.HealthCheckExprs {
-		c, found := newCheck(env, e, at.child("healthCheckExprs").index(i))
+		c, found := newCheck(env, e, at.Child("healthCheckExprs").Index(i))
 		p.checks, flaws = append(p.checks, c), append(flaws, found...)
 	}
 	return p, flaws
 }
 
 // proberFlaws judges what the AddOnRollout's schema judges on the hub.
-func proberFlaws(h *v1alpha1.Health, at fieldPath) []flaw {
-	add := func(name, message, hint string) []flaw {
-		return []flaw{{field: at.child(name), reason: ReasonInvalidHealth, message: message, hint: hint}}
+func proberFlaws(h *v1alpha1.Health, at flaw.Path) []flaw.Flaw {
+	add := func(name, message, hint string) []flaw.Flaw {
+		return []flaw.Flaw{{Field: at.Child(name), Reason: flaw.ReasonInvalidHealth, Message: message, Hint: hint}}
 	}
 	const exprs = "healthCheckExprs"
 	switch h.Prober {
@@ -87,14 +88,14 @@ func proberFlaws(h *v1alpha1.Health, at fieldPath) []flaw {
 // maxChecks is how many entries healthCheckExprs may have.
 const maxChecks = 20
 
-func newCheck(env *cel.Env, e v1alpha1.HealthCheckExpr, at fieldPath) (check, []flaw) {
+func newCheck(env *cel.Env, e v1alpha1.HealthCheckExpr, at flaw.Path) (check, []flaw.Flaw) {
 	c := check{
 		kind:      schema.FromAPIVersionAndKind(e.APIVersion, e.Kind).GroupKind(),
 		namespace: e.Namespace, name: e.Name, field: strings.TrimPrefix(string(at), "spec.health."),
 	}
-	var flaws []flaw
+	var flaws []flaw.Flaw
 	add := func(name string, r refusal) {
-		flaws = append(flaws, flaw{field: at.child(name), reason: ReasonInvalidHealth, message: r.message, hint: r.hint})
+		flaws = append(flaws, flaw.Flaw{Field: at.Child(name), Reason: flaw.ReasonInvalidHealth, Message: r.message, Hint: r.hint})
 	}
 	for name, value := range map[string]string{apiVersionKey: e.APIVersion, kindKey: e.Kind, "current": e.Current} {
 		if value == "" {

@@ -7,6 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // referencedIn collects the variables that a parsed document names.
@@ -21,7 +24,7 @@ func referencedIn(names map[string]bool, value any) {
 			referencedIn(names, v)
 		}
 	case string:
-		maps.Copy(names, references(value))
+		maps.Copy(names, variable.References(value))
 	}
 }
 
@@ -48,10 +51,10 @@ func (t *parsedTemplate) variablesOf(c Cluster) string {
 	}
 	if len(t.ofCluster) > 0 {
 		for name, value := range c.Labels {
-			v.set(t.ofCluster, clusterLabelPrefix+identifier(name), value, "label")
+			v.set(t.ofCluster, variable.ClusterLabelPrefix+identifier(name), value, "label")
 		}
 		for _, claim := range c.Claims {
-			v.set(t.ofCluster, clusterClaimPrefix+identifier(claim.Name), claim.Value, "claim")
+			v.set(t.ofCluster, variable.ClusterClaimPrefix+identifier(claim.Name), claim.Value, "claim")
 		}
 	}
 	if len(v.Values)+len(v.Trouble) == 0 {
@@ -72,7 +75,7 @@ func (v *clusterVariables) set(named map[string]bool, name, value, what string) 
 		v.trouble(fmt.Sprintf("two %ss of the cluster are written %s", what, name))
 		return
 	}
-	if c := forbiddenCharacter(value); c != "" {
+	if c := ForbiddenCharacter(value); c != "" {
 		v.trouble(fmt.Sprintf("the %s of the cluster that is written %s contains %s", what, name, c))
 		return
 	}
@@ -96,11 +99,11 @@ func (v *clusterVariables) annotated(annotation string, referenced map[string]bo
 		return
 	}
 	for name, value := range values {
-		if !referenced[name] || builtIn(name) {
+		if !referenced[name] || variable.BuiltIn(name) {
 			continue
 		}
-		text, err := scalarText(value)
-		if err != nil || forbiddenCharacter(text) != "" {
+		text, err := variable.ScalarText(value)
+		if err != nil || ForbiddenCharacter(text) != "" {
 			v.trouble(fmt.Sprintf("the annotation addon.open-cluster-management.io/values has no text for %s", name))
 			continue
 		}
@@ -130,7 +133,7 @@ func (b *builder) merge(ofCluster string) {
 	}
 	maps.Copy(b.variables.values, v.Values)
 	for _, text := range v.Trouble {
-		b.found.add(Finding{Template: b.template.name, Reason: ReasonInvalidVariable, Message: text})
+		b.found.add(Finding{Template: b.template.name, Reason: flaw.ReasonInvalidVariable, Message: text})
 	}
 }
 
@@ -159,9 +162,9 @@ func (a *assignment) probeVariables() string {
 // probeValue is a value of the type that the template declares for a variable.
 func (t *parsedTemplate) probeValue(name string) string {
 	switch t.typed[name] {
-	case TypeInteger, TypeNumber:
+	case variable.TypeInteger, variable.TypeNumber:
 		return "1"
-	case TypeBoolean:
+	case variable.TypeBoolean:
 		return trueText
 	default:
 		return "value"

@@ -12,6 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/strict"
 )
 
 // Difference is how a work differs from what it is to be.
@@ -122,8 +123,8 @@ func sameMeaning(desired, existing []byte) bool {
 	if equality.Semantic.DeepEqual(a, b) {
 		return true
 	}
-	id := identityOf(a)
-	if id != identityOf(b) || id.groupKind().Group != appsGroup {
+	id := IdentityOf(a)
+	if id != IdentityOf(b) || id.groupKind().Group != appsGroup {
 		return false
 	}
 	switch id.Kind {
@@ -136,7 +137,7 @@ func sameMeaning(desired, existing []byte) bool {
 }
 
 func sameTyped(a, b map[string]any, typedA, typedB any) bool {
-	return convert(a, typedA) == nil && convert(b, typedB) == nil && equality.Semantic.DeepEqual(typedA, typedB)
+	return strict.Convert(a, typedA) == nil && strict.Convert(b, typedB) == nil && equality.Semantic.DeepEqual(typedA, typedB)
 }
 
 func decoded(raw []byte) (map[string]any, bool) {

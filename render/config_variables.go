@@ -6,6 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // readVariables gives an assignment the values that the template takes from
@@ -17,7 +20,7 @@ func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]Confi
 	}
 	for _, v := range a.template.fromConfigs {
 		wrong := func(message, hint string) {
-			a.found.add(Finding{Template: a.template.name, Field: configVariablesAt, Reason: ReasonInvalidVariable, Message: v.Name + ": " + message, Hint: hint})
+			a.found.add(Finding{Template: a.template.name, Field: variable.FromConfigsField, Reason: flaw.ReasonInvalidVariable, Message: v.Name + ": " + message, Hint: hint})
 		}
 		if !slices.Contains(r.content.Supported, addonv1alpha1.ConfigGroupResource{Group: v.Group, Resource: v.Resource}) {
 			wrong(schema.GroupResource{Group: v.Group, Resource: v.Resource}.String()+" is no configuration of the add-on", "list it in spec.supportedConfigs of the ClusterManagementAddOn")
@@ -39,8 +42,8 @@ func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]Confi
 		if !ok {
 			continue // take said that it is missing
 		}
-		value, err := v.read(body)
-		if c := forbiddenCharacter(value); c != "" {
+		value, err := v.Read(body)
+		if c := ForbiddenCharacter(value); c != "" {
 			err = fmt.Errorf("contains %s", c)
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // Content is everything that decides what runs on a cluster for one add-on, and
@@ -57,11 +58,11 @@ type Template struct {
 	// SpecHash is OCM's hash of the stored object.
 	SpecHash string `json:"specHash"`
 	// Typed are the variables declared with a type, by name, from the annotation
-	// TypedVariablesAnnotation; see ParseTypedVariables.
+	// TypedAnnotation; see ParseTyped.
 	Typed map[string]string `json:"typed,omitempty"`
 	// FromConfigs are the variables that configurations give, sorted by name, from the
-	// annotation ConfigVariablesAnnotation.
-	FromConfigs []ConfigVariable `json:"fromConfigs,omitempty"`
+	// annotation FromConfigsAnnotation.
+	FromConfigs []variable.FromConfig `json:"fromConfigs,omitempty"`
 	// Version is the label addonflow.io/version, in an add-on that lists AddOnHubConfig.
 	Version string `json:"version,omitempty"`
 	// Spec is the stored spec, as unstructured JSON.
@@ -80,8 +81,8 @@ type Config struct {
 	Body map[string]any `json:"body"`
 	// Typed and FromConfigs are those of Template, for an AddOnTemplate that a
 	// ManagedClusterAddOn names; other configurations and those of a Content have none.
-	Typed       map[string]string `json:"-"`
-	FromConfigs []ConfigVariable  `json:"-"`
+	Typed       map[string]string     `json:"-"`
+	FromConfigs []variable.FromConfig `json:"-"`
 }
 
 // String is resource.group/namespace/name, without the namespace of what has none.

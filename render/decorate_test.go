@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // podTemplate is a template with one workload of a kind.
@@ -265,12 +266,12 @@ func TestConfigsThatCannotBeUsed(t *testing.T) {
 		want          problem.Reason
 		field         string
 	}{
-		"row_51_pattern":     {"does not compile", "resourceRequirements: [{containerID: 'deployments:(:c', resources: {}}]", ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
-		"row_51_long":        {"is too long", "resourceRequirements: [{containerID: 'deployments:" + strings.Repeat("a", 300) + ":c', resources: {}}]", ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
-		"row_51_two_parts":   {"is no container", "resourceRequirements: [{containerID: 'deployments:c', resources: {}}]", ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
-		"row_52_bundle":      {"is no base64", "proxyConfig: {caBundle: '%'}", ReasonInvalidConfig, "spec"},
-		"row_52_bundle_text": {"is no text", "proxyConfig: {caBundle: /w==}", ReasonInvalidConfig, "spec.proxyConfig.caBundle"},
-		"placeholder":        {"cannot be told from ours", `nodePlacement: {nodeSelector: {a: "\uFDD0"}}`, ReasonInvalidConfig, "spec.nodePlacement.nodeSelector.a"},
+		"row_51_pattern":     {"does not compile", "resourceRequirements: [{containerID: 'deployments:(:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
+		"row_51_long":        {"is too long", "resourceRequirements: [{containerID: 'deployments:" + strings.Repeat("a", 300) + ":c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
+		"row_51_two_parts":   {"is no container", "resourceRequirements: [{containerID: 'deployments:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
+		"row_52_bundle":      {"is no base64", "proxyConfig: {caBundle: '%'}", flaw.ReasonInvalidConfig, "spec"},
+		"row_52_bundle_text": {"is no text", "proxyConfig: {caBundle: /w==}", flaw.ReasonInvalidConfig, "spec.proxyConfig.caBundle"},
+		"placeholder":        {"cannot be told from ours", `nodePlacement: {nodeSelector: {a: "\uFDD0"}}`, flaw.ReasonInvalidConfig, "spec.nodePlacement.nodeSelector.a"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,23 +1,32 @@
-// Package render turns the objects of a commit into what runs on a cluster.
-//
-// Loading answers "is this commit right, and what does it ask for":
-//
-//	objects of a commit --strict decoding--> normalised as the hub stores them
-//	  --references--> Content per add-on --Check--> Digest, or every problem
-//
-// Rendering answers "what does this cluster get":
+// Package render turns the content of an add-on and a cluster into what runs there, and
+// says from what comes back whether it does:
 //
 //	Content + Cluster --NewRenderer, Render--> objects --Works--> ManifestWorks
 //	ManifestWorks --Observe--> what the cluster runs and whether it is verified
 //
-// Normalised means: converted to the version the hub stores (v1alpha1), with
-// defaults filled in and nulls dropped by the CRD's own structural schema, and
-// metadata reduced to name, namespace, labels and annotations. So the hash of an
-// object in Git equals OCM's hash of the same object on the hub, without asking
-// the hub. The CRDs are embedded from the pinned open-cluster-management.io/api.
+// Where content comes from, and whether a commit is right, is render/load's, which stands
+// on this package. Below both are render/variable ({{NAME}}), render/strict (what Go types
+// and API servers refuse), render/flaw (what is wrong with a field) and render/chart.
 //
-// Everything here is a function of its arguments: no client, no clock, no
-// logger, no files, no environment. Inputs are never changed; results are sorted.
-// A problem of a commit is a problem.Problem with file and line; an error is for
-// what cannot be wrong in a commit.
+// The way of one rendering through the files:
+//
+//	content.go       what an AddOnRevision holds; digest.go, encode.go, spechash.go
+//	renderer.go      one for each revision: what clusters share is rendered once
+//	  inputs.go        which template and configurations a cluster gets: hubconfig.go,
+//	                   merge.go; read once: template.go, agentconfig.go, package*.go
+//	  builder.go       the manifests of one rendering, in this order:
+//	    variables.go     values: *_variables.go; substitute.go puts them in
+//	    package_*.go     or a chart renders them
+//	    pods.go          what OCM decorates: environment, images, nodeplacement, proxy,
+//	                     resources, volumes; namespace.go
+//	    options.go       updates and feedback, per object; feedback.go
+//	  rendering.go     the result, cut at the cluster's name and digest: segments.go
+//	works.go         its ManifestWorks: split.go; hosting.go and hooks.go for the others
+//	  compare.go       whether one must be written; marks.go, finalizers.go
+//	observe.go       what works say: prober.go, health.go, availability.go,
+//	                 checks.go and cel.go for health policies; health_policy.go judges them
+//	check.go         everything wrong with content, as a Finding, before a cluster has it
+//
+// Everything here is a function of its arguments: no client, no clock, no logger, no
+// files, no environment. Inputs are never changed; results are sorted.
 package render

@@ -1,7 +1,7 @@
 package render
 
 // inject appends environment variables to every container (OCM behaviour, row 67).
-func (p *pod) inject(env []variable) {
+func (p *pod) inject(env []envVariable) {
 	for _, c := range p.containers {
 		for _, v := range env {
 			if c.keep && has(c.fields, "env", "name", v.name) {

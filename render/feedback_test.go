@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/util/jsonpath"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // wellKnownPaths are those of the work agent.
@@ -24,10 +26,10 @@ var wellKnownPaths = map[string][]workv1.JsonPath{
 func answers(tb testing.TB, object map[string]any, options []workv1.ManifestConfigOption) []workv1.FeedbackValue {
 	tb.Helper()
 	var out []workv1.FeedbackValue
-	for _, rule := range effectOn(identityOf(object).resource(), options).FeedbackRules {
+	for _, rule := range effectOn(IdentityOf(object).resource(), options).FeedbackRules {
 		paths := rule.JsonPaths
 		if rule.Type == workv1.WellKnownStatusType {
-			paths = wellKnownPaths[identityOf(object).Kind]
+			paths = wellKnownPaths[IdentityOf(object).Kind]
 		}
 		for _, path := range paths {
 			j := jsonpath.New(path.Name).AllowMissingKeys(true)
@@ -178,7 +180,7 @@ func integersIn(fields map[string]any) {
 func TestReservedValueNamesAreRefused(t *testing.T) {
 	template := "agentSpec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}, manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a}, feedbackRules: [{type: JSONPaths, jsonPaths: [{name: addonflow.digest, path: .x}]}]}]}"
 	found := newRenderer(t, contentOf(t, template, "")).Check()
-	if len(found) != 1 || found[0].Reason != ReasonInvalidTemplate {
+	if len(found) != 1 || found[0].Reason != flaw.ReasonInvalidTemplate {
 		t.Errorf("got %v", found)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // ReasonNotSupported: what a template asks for cannot be delivered yet.
@@ -118,7 +119,7 @@ func (f *findings) add(finding Finding) {
 	if len(f.list) == maxFindings {
 		return
 	}
-	finding.Message = strings.ReplaceAll(finding.Message, namePlaceholder, "{{"+clusterNameVariable+"}}")
+	finding.Message = strings.ReplaceAll(finding.Message, namePlaceholder, "{{"+variable.ClusterName+"}}")
 	if !slices.Contains(f.list, finding) {
 		f.list = append(f.list, finding)
 	}

@@ -29,11 +29,11 @@ func parsed(tb testing.TB, text string) map[string]any {
 }
 
 func templateReference(name string) ConfigReference {
-	return ConfigReference{Group: addonGroup, Resource: templateResource, Name: name}
+	return ConfigReference{Group: addonGroup, Resource: TemplateResource, Name: name}
 }
 
 func agentReference(name string) ConfigReference {
-	return ConfigReference{Group: addonGroup, Resource: agentConfigResource, Namespace: "default", Name: name}
+	return ConfigReference{Group: addonGroup, Resource: AgentConfigResource, Namespace: "default", Name: name}
 }
 
 // templateOf is an AddOnTemplate with the given spec.

@@ -9,8 +9,8 @@ import (
 
 // identitiesOf reads which objects a work holds, in order. One that cannot be
 // read is none that could stay.
-func identitiesOf(work *workv1.ManifestWork) []identity {
-	ids := make([]identity, 0, len(work.Spec.Workload.Manifests))
+func identitiesOf(work *workv1.ManifestWork) []Identity {
+	ids := make([]Identity, 0, len(work.Spec.Workload.Manifests))
 	for i := range work.Spec.Workload.Manifests {
 		if id, ok := identityIn(work.Spec.Workload.Manifests[i].Raw); ok {
 			ids = append(ids, id)
@@ -20,7 +20,7 @@ func identitiesOf(work *workv1.ManifestWork) []identity {
 }
 
 // identityIn reads a manifest's identity from its text.
-func identityIn(raw []byte) (identity, bool) {
+func identityIn(raw []byte) (Identity, bool) {
 	if id, ok := scanIdentity(raw); ok {
 		return id, true
 	}
@@ -33,15 +33,15 @@ func identityIn(raw []byte) (identity, bool) {
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &head); err != nil {
-		return identity{}, false
+		return Identity{}, false
 	}
-	return identity{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name}, true
+	return Identity{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name}, true
 }
 
 // scanIdentity reads the identity from JSON as the hub writes it, without a space and
 // without an escape in a key or a name, and says no to any other. It is done for every
 // manifest of every cluster that is written; decoding one takes twenty times as long.
-func scanIdentity(raw []byte) (id identity, ok bool) {
+func scanIdentity(raw []byte) (id Identity, ok bool) {
 	s := scan{raw}
 	ok = s.object(func(key []byte) bool {
 		switch string(key) {

@@ -8,11 +8,11 @@ import (
 )
 
 func TestScanIdentity(t *testing.T) {
-	known := identity{"apps/v1", "Deployment", "ns", "n"}
+	known := Identity{"apps/v1", "Deployment", "ns", "n"}
 	cases := map[string]struct {
 		reason string
 		raw    string
-		want   identity
+		want   Identity
 		ok     bool
 	}{
 		"Hub": {
@@ -23,7 +23,7 @@ func TestScanIdentity(t *testing.T) {
 			reason: "keys in any order", ok: true, want: known,
 			raw: `{"spec":{"metadata":{"name":"x"}},"metadata":{"namespace":"ns","labels":{},"name":"n"},"kind":"Deployment","n":-1.5e3,"apiVersion":"apps/v1"}`,
 		},
-		"Cluster scope": {reason: "no namespace", ok: true, want: identity{"v1", "Namespace", "", "n"}, raw: `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`},
+		"Cluster scope": {reason: "no namespace", ok: true, want: Identity{"v1", "Namespace", "", "n"}, raw: `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`},
 		"Empty":         {reason: "nothing is said", ok: true, raw: `{}`},
 		"Case":          {reason: "Kubernetes' keys have one spelling", ok: true, raw: `{"Kind":"Pod"}`},
 		"Spaces":        {reason: "not the hub's writing", raw: `{"kind": "Pod"}`},
@@ -88,7 +88,7 @@ func TestProperty_ScannedIsDecoded(t *testing.T) {
 		if err := json.Unmarshal(raw, &fields); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		if decoded := identityOf(fields); scanned != decoded {
+		if decoded := IdentityOf(fields); scanned != decoded {
 			t.Fatalf("%s: scanned %v, decoded %v", raw, scanned, decoded)
 		}
 	})

@@ -10,27 +10,29 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/strict"
 )
 
-// healthFlaws judges the health policy of an add-on and holds it against its
+// HealthFlaws judges the health policy of an add-on and holds it against its
 // content: an entry that finds no object in one of the templates would hold the
 // clusters of that template up for ever, and one that reads what nobody asks for those
 // of all.
-func healthFlaws(h *v1alpha1.Health, content Content) []flaw {
+func HealthFlaws(h *v1alpha1.Health, content Content) []flaw.Flaw {
 	p, flaws := newProber(h)
 	if len(flaws) > 0 {
 		return flaws
 	}
 	for i := range p.checks {
-		at := fieldPath("spec.health.healthCheckExprs").index(i)
+		at := flaw.Path("spec.health.healthCheckExprs").Index(i)
 		for _, t := range content.Templates {
 			if len(p.checks[i].judges(t)) > 0 {
 				continue
 			}
-			flaws = append(flaws, flaw{
-				field: at, reason: ReasonInvalidHealth,
-				message: fmt.Sprintf("AddOnTemplate %s has no %s that it could judge", t.Name, h.HealthCheckExprs[i].Kind),
-				hint:    "compare apiVersion, kind, namespace and name with its manifests",
+			flaws = append(flaws, flaw.Flaw{
+				Field: at, Reason: flaw.ReasonInvalidHealth,
+				Message: fmt.Sprintf("AddOnTemplate %s has no %s that it could judge", t.Name, h.HealthCheckExprs[i].Kind),
+				Hint:    "compare apiVersion, kind, namespace and name with its manifests",
 			})
 		}
 		flaws = append(flaws, p.checks[i].unaskedFlaws(at, content.Templates)...)
@@ -41,15 +43,15 @@ func healthFlaws(h *v1alpha1.Health, content Content) []flaw {
 // judges are the manifests of a template that the check may judge. Names and namespaces
 // may depend on variables or on agentInstallNamespace; those that do are left to the
 // cluster.
-func (c *check) judges(t Template) []identity {
-	manifests, _ := fieldPath("agentSpec.workload.manifests").in(t.Spec).([]any)
-	var judged []identity
+func (c *check) judges(t Template) []Identity {
+	manifests, _ := flaw.Path("agentSpec.workload.manifests").In(t.Spec).([]any)
+	var judged []Identity
 	for _, manifest := range manifests {
 		fields, ok := manifest.(map[string]any)
 		if !ok {
 			continue
 		}
-		id := identityOf(fields)
+		id := IdentityOf(fields)
 		name := id.Name
 		if strings.Contains(name, "{{") {
 			name = c.name
@@ -63,7 +65,7 @@ func (c *check) judges(t Template) []identity {
 
 // unaskedFlaws finds feedback that the check cannot do without and that no template asks
 // for about what it judges.
-func (c *check) unaskedFlaws(at fieldPath, templates []Template) []flaw {
+func (c *check) unaskedFlaws(at flaw.Path, templates []Template) []flaw.Flaw {
 	asked := map[string]bool{}
 	for _, t := range templates {
 		judged := c.judges(t)
@@ -71,7 +73,7 @@ func (c *check) unaskedFlaws(at fieldPath, templates []Template) []flaw {
 			return nil
 		}
 	}
-	var flaws []flaw
+	var flaws []flaw.Flaw
 	for _, x := range []struct {
 		name       string
 		expression *expression
@@ -83,12 +85,12 @@ func (c *check) unaskedFlaws(at fieldPath, templates []Template) []flaw {
 			if asked[name] {
 				continue
 			}
-			f := flaw{
-				field: at.child(x.name), reason: ReasonInvalidHealth, message: fmt.Sprintf("nobody asks for feedback %q", shown(name)),
-				hint: "ask for it in feedbackRules of the template's manifestConfigs",
+			f := flaw.Flaw{
+				Field: at.Child(x.name), Reason: flaw.ReasonInvalidHealth, Message: fmt.Sprintf("nobody asks for feedback %q", flaw.Shown(name)),
+				Hint: "ask for it in feedbackRules of the template's manifestConfigs",
 			}
-			if match := closest(name, slices.Collect(maps.Keys(asked))); match != "" {
-				f.hint = "did you mean " + match + "?"
+			if match := flaw.Closest(name, slices.Collect(maps.Keys(asked))); match != "" {
+				f.Hint = "did you mean " + match + "?"
 			}
 			flaws = append(flaws, f)
 		}
@@ -98,9 +100,9 @@ func (c *check) unaskedFlaws(at fieldPath, templates []Template) []flaw {
 
 // asks adds the names of the feedback that is asked about objects of a template. It is
 // false where the agent knows more names than AddonFlow.
-func asks(t Template, objects []identity, names map[string]bool) bool {
+func asks(t Template, objects []Identity, names map[string]bool) bool {
 	var spec addonv1alpha1.AddOnTemplateSpec
-	if convert(t.Spec, &spec) != nil {
+	if strict.Convert(t.Spec, &spec) != nil {
 		return false
 	}
 	for _, id := range objects {

@@ -11,6 +11,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // helmHookAnnotation marks a hook of Helm's, which OCM does not know.
@@ -59,7 +60,7 @@ func isPreDeleteHook(obj map[string]any) bool {
 
 // hookAsk is what is asked of a hook: OCM's well-known status, which says that it
 // completed, and ours, which says whether that is about this content, and why it failed.
-func hookAsk(id identity) *workv1.ManifestConfigOption {
+func hookAsk(id Identity) *workv1.ManifestConfigOption {
 	paths := []workv1.JsonPath{{Name: valueDigest, Path: `.metadata.annotations.addonflow\.io/digest`}}
 	if id.Kind == jobKind {
 		paths = append(paths,
@@ -141,7 +142,7 @@ func (r Rendered) HookWorks(owner Owner) ([]*workv1.ManifestWork, error) {
 
 func hooksTooLarge(template string, size int) Finding {
 	return Finding{
-		Template: template, Field: manifestsField, Reason: ReasonManifestTooLarge,
+		Template: template, Field: manifestsField, Reason: flaw.ReasonManifestTooLarge,
 		Message: fmt.Sprintf("the pre-delete hooks have %d bytes together, the hub takes %d", size, WorkLimit),
 		Hint:    "all hooks of a cluster go into one work",
 	}

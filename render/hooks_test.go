@@ -9,6 +9,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // hookedTemplate has a ConfigMap, a hook by annotation, one by the label and one by
@@ -186,7 +187,7 @@ func TestRow57HooksTooLarge(t *testing.T) {
 	}
 	content := contentOf(t, manifestsOfYAML("{apiVersion: v1, kind: Namespace, metadata: {name: ns}}, "+hook("a")+", "+hook("b")), "")
 	found := newRenderer(t, content).Check()
-	if len(found) != 1 || found[0].Reason != ReasonManifestTooLarge {
+	if len(found) != 1 || found[0].Reason != flaw.ReasonManifestTooLarge {
 		t.Errorf("Check says %v", found)
 	}
 	if _, err := renderedFor(t, content, Cluster{Name: "cluster1"}).HookWorks(owner); err == nil {

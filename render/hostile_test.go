@@ -9,6 +9,8 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // TestExpansionIsBounded: a template of a megabyte with a variable of a kilobyte in
@@ -25,7 +27,7 @@ func TestExpansionIsBounded(t *testing.T) {
 	if len(out) > 2*maxBrought {
 		t.Errorf("%d bytes", len(out))
 	}
-	if len(found.list) != 1 || found.list[0].Reason != ReasonLimitExceeded || found.list[0].Field != "list[0]" {
+	if len(found.list) != 1 || found.list[0].Reason != flaw.ReasonLimitExceeded || found.list[0].Field != "list[0]" {
 		t.Errorf("found %v", found.list)
 	}
 	within := &substitution{values: s.values, found: &found}
@@ -48,7 +50,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	for i := range 3 * maxFindings {
 		fmt.Fprintf(&text, "{{V%d}}", i)
 	}
-	if _, missing := expand(text.String(), nil, text.Len()); len(missing) != 1000 {
+	if _, missing := variable.Expand(text.String(), nil, text.Len()); len(missing) != 1000 {
 		t.Errorf("%d variables without a value are named", len(missing))
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // templateKindKey and hubConfigKindKey are the two kinds that select a template.
-func templateKindKey() groupResource  { return groupResource{addonGroup, templateResource} }
-func hubConfigKindKey() groupResource { return groupResource{addonGroup, hubConfigsResource} }
+func templateKindKey() groupResource  { return groupResource{addonGroup, TemplateResource} }
+func hubConfigKindKey() groupResource { return groupResource{addonGroup, HubConfigResource} }
 
 // selects reports whether configurations of a kind say which template is used, so
 // that one at a more specific level replaces both kinds.
@@ -35,7 +36,7 @@ func (r *Renderer) selectVersion(a *assignment, byKind map[groupResource][]Confi
 	if !ok {
 		return // take says that it is missing
 	}
-	version, _ := fieldPath("spec.desiredVersion").in(body).(string)
+	version, _ := flaw.Path("spec.desiredVersion").In(body).(string)
 	var names []string
 	for _, t := range r.content.Templates {
 		if t.Version != "" && t.Version == version {
@@ -43,24 +44,24 @@ func (r *Renderer) selectVersion(a *assignment, byKind map[groupResource][]Confi
 		}
 	}
 	if len(names) == 1 {
-		byKind[templateKindKey()] = []ConfigReference{{Group: addonGroup, Resource: templateResource, Name: names[0]}}
+		byKind[templateKindKey()] = []ConfigReference{{Group: addonGroup, Resource: TemplateResource, Name: names[0]}}
 		return
 	}
 	f := Finding{
-		About: reference, Field: "spec.desiredVersion", Reason: ReasonReferenceNotFound,
+		About: reference, Field: "spec.desiredVersion", Reason: flaw.ReasonReferenceNotFound,
 		Message: fmt.Sprintf("no AddOnTemplate of add-on %q has the label %s=%s", r.addOn, hubconfigv1alpha1.VersionLabel, version),
 		Hint:    "the templates of every version stand in the commit",
 	}
 	if len(names) > 1 {
-		f.Reason = ReasonInvalidReference
+		f.Reason = flaw.ReasonInvalidReference
 		f.Message = fmt.Sprintf("AddOnTemplates %s have the label %s=%s", strings.Join(names, " and "), hubconfigv1alpha1.VersionLabel, version)
 		f.Hint = "keep one of them"
 	}
 	a.found.add(f)
 }
 
-// conflictingLevel says that one level names both a template and an AddOnHubConfig.
-func conflictingLevel(level []ConfigReference) (Finding, bool) {
+// ConflictingLevel says that one level names both a template and an AddOnHubConfig.
+func ConflictingLevel(level []ConfigReference) (Finding, bool) {
 	named := func(kind groupResource) int {
 		return slices.IndexFunc(level, func(c ConfigReference) bool { return c.Group == kind.group && c.Resource == kind.resource })
 	}
@@ -69,7 +70,7 @@ func conflictingLevel(level []ConfigReference) (Finding, bool) {
 		return Finding{}, false
 	}
 	return Finding{
-		Reason:  ReasonInvalidReference,
+		Reason:  flaw.ReasonInvalidReference,
 		Message: fmt.Sprintf("AddOnTemplate %q and AddOnHubConfig %q are named at the same level", level[template].Name, level[config].Name),
 		Hint:    "keep one of them: either selects the template",
 	}, true

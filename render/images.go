@@ -26,7 +26,7 @@ func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error
 		return nil, fmt.Errorf("%w: %w", ErrInvalidImageRegistries, err)
 	}
 	for _, m := range value.Registries {
-		if c := forbiddenCharacter(m.Source + m.Mirror); c != "" {
+		if c := ForbiddenCharacter(m.Source + m.Mirror); c != "" {
 			return nil, fmt.Errorf("%w: it contains %s", ErrInvalidImageRegistries, c)
 		}
 	}

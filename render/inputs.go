@@ -14,14 +14,15 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // OCM's configuration kinds that rendering reads.
 const (
 	addonGroup          = "addon.open-cluster-management.io"
-	templateResource    = "addontemplates"
-	agentConfigResource = "addondeploymentconfigs"
-	hubConfigsResource  = "addonhubconfigs"
+	TemplateResource    = "addontemplates"
+	AgentConfigResource = "addondeploymentconfigs"
+	HubConfigResource   = "addonhubconfigs"
 )
 
 // Cluster is what rendering needs to know of a managed cluster.
@@ -204,7 +205,7 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 	for _, c := range own {
 		named = append(named, c.ConfigReference)
 	}
-	if f, conflict := conflictingLevel(named); conflict {
+	if f, conflict := ConflictingLevel(named); conflict {
 		a.found.add(f) // in a commit it has a line, and was refused
 	}
 	byKind := layered(r.content.Defaults, over, named)
@@ -218,13 +219,13 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 		}
 	}
 	r.packed(a)
-	r.merge(a, byKind[groupResource{addonGroup, agentConfigResource}])
+	r.merge(a, byKind[groupResource{addonGroup, AgentConfigResource}])
 	a.agent = cmp.Or(a.agent, &agentConfig{})
 	r.readVariables(a, byKind)
 	a.mirrors = !a.agent.givesRegistries
 	if a.template == nil && len(a.found.list) == 0 {
 		a.found.add(Finding{
-			Reason: ReasonReferenceNotFound, Message: a.words("no AddOnTemplate is assigned to clusters"),
+			Reason: flaw.ReasonReferenceNotFound, Message: a.words("no AddOnTemplate is assigned to clusters"),
 			Hint: "name one under supportedConfigs or in the placement's configs",
 		})
 	}
@@ -290,7 +291,7 @@ func (r *Renderer) take(a *assignment, reference ConfigReference) {
 	hash, sum, ok := r.known(a, reference)
 	if !ok || hash == "" {
 		a.found.add(Finding{
-			Reason:  ReasonReferenceNotFound,
+			Reason:  flaw.ReasonReferenceNotFound,
 			Message: a.words(fmt.Sprintf("%s %s/%s is not part of the content assigned to clusters", reference.Resource, reference.Namespace, reference.Name)),
 		})
 		return
@@ -310,7 +311,7 @@ func (r *Renderer) known(a *assignment, reference ConfigReference) (hash, sum st
 	if i := slices.IndexFunc(a.own, func(c Config) bool { return c.ConfigReference == reference }); i >= 0 {
 		return r.ownConfig(a, a.own[i])
 	}
-	if reference.Group == addonGroup && reference.Resource == templateResource {
+	if reference.Group == addonGroup && reference.Resource == TemplateResource {
 		i := slices.IndexFunc(r.content.Templates, func(t Template) bool { return t.Name == reference.Name })
 		if i < 0 {
 			return "", "", false
@@ -324,7 +325,7 @@ func (r *Renderer) known(a *assignment, reference ConfigReference) (hash, sum st
 		return "", "", false
 	}
 	config := r.content.Configs[i]
-	if reference.Group == addonGroup && reference.Resource == agentConfigResource {
+	if reference.Group == addonGroup && reference.Resource == AgentConfigResource {
 		a.agent = cmp.Or(a.agent, r.agentConfig(config))
 	}
 	return config.SpecHash, "", true
@@ -347,12 +348,12 @@ func (r *Renderer) bodyOf(a *assignment, reference ConfigReference) (map[string]
 func (r *Renderer) ownConfig(a *assignment, c Config) (hash, sum string, ok bool) {
 	switch {
 	case c.Group != addonGroup:
-	case c.Resource == templateResource:
+	case c.Resource == TemplateResource:
 		spec, _ := c.Body[specKey].(map[string]any)
 		parsed := parseTemplate(r.addOn, Template{Name: c.Name, SpecHash: c.SpecHash, Typed: c.Typed, FromConfigs: c.FromConfigs, Spec: spec})
 		a.template = cmp.Or(a.template, parsed)
 		return c.SpecHash, parsed.sum, true
-	case c.Resource == agentConfigResource:
+	case c.Resource == AgentConfigResource:
 		a.agent = cmp.Or(a.agent, parseAgentConfig(c))
 	}
 	return c.SpecHash, "", true

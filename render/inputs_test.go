@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // assignments is an add-on whose placements assign this and that.
@@ -141,7 +143,7 @@ func TestKey(t *testing.T) {
 		"unused template":  {"is read by nobody here", func(c *Content, _ *Cluster) { c.Templates[1].Spec = map[string]any{} }, true},
 		"template":         {"changed", func(c *Content, _ *Cluster) { c.Templates[0].Spec["addonName"] = "x" }, false},
 		"template hash":    {"is in the works' annotation", func(c *Content, _ *Cluster) { c.Templates[0].SpecHash = "x" }, false},
-		"typed variable":   {"renders otherwise", func(c *Content, _ *Cluster) { c.Templates[0].Typed = map[string]string{"WHO": TypeBoolean} }, false},
+		"typed variable":   {"renders otherwise", func(c *Content, _ *Cluster) { c.Templates[0].Typed = map[string]string{"WHO": variable.TypeBoolean} }, false},
 		"agent config":     {"changed", func(c *Content, _ *Cluster) { c.Configs[0].SpecHash = "x" }, false},
 		"other kind":       {"is in the works' annotation", func(c *Content, _ *Cluster) { c.Configs[2].SpecHash = "x" }, false},
 		"one default less": {"is in the works' annotation", func(c *Content, _ *Cluster) { c.Defaults = c.Defaults[:2] }, false},
@@ -173,7 +175,7 @@ func TestErrors(t *testing.T) {
 	var invalid *InvalidError
 	noTemplate := contentOf(t, echo("x", ""), "")
 	noTemplate.Defaults = nil
-	if _, err := newRenderer(t, noTemplate).Render(Cluster{Name: "c"}); !errors.As(err, &invalid) || invalid.Findings[0].Reason != ReasonReferenceNotFound {
+	if _, err := newRenderer(t, noTemplate).Render(Cluster{Name: "c"}); !errors.As(err, &invalid) || invalid.Findings[0].Reason != flaw.ReasonReferenceNotFound {
 		t.Errorf("row 75: no template: got %v", err)
 	}
 	noHash := contentOf(t, echo("x", ""), "")

@@ -16,6 +16,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // The fields of every object.
@@ -30,49 +31,49 @@ const (
 	statusKey     = "status"
 )
 
-// identity is what makes a manifest one object on the managed cluster; the hub
+// Identity is what makes a manifest one object on the managed cluster; the hub
 // refuses a work that has two of one identity.
-type identity struct {
+type Identity struct {
 	APIVersion, Kind, Namespace, Name string
 }
 
-func identityOf(obj map[string]any) identity {
+func IdentityOf(obj map[string]any) Identity {
 	metadata, _ := obj["metadata"].(map[string]any)
 	text := func(fields map[string]any, name string) string {
 		s, _ := fields[name].(string)
 		return s
 	}
-	return identity{
+	return Identity{
 		APIVersion: text(obj, "apiVersion"), Kind: text(obj, "kind"),
 		Namespace: text(metadata, "namespace"), Name: text(metadata, "name"),
 	}
 }
 
-// object is the identity without the version: an API server serves one object in all
+// Object is the identity without the version: an API server serves one object in all
 // versions of its group.
-func (id identity) object() identity {
+func (id Identity) Object() Identity {
 	id.APIVersion = schema.FromAPIVersionAndKind(id.APIVersion, id.Kind).Group
 	return id
 }
 
-func (id identity) groupKind() schema.GroupKind {
+func (id Identity) groupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind).GroupKind()
 }
 
 // resource identifies the object as manifestConfigs and orphaning rules do. The
 // plural is guessed, as OCM guesses it.
-func (id identity) resource() workv1.ResourceIdentifier {
+func (id Identity) resource() workv1.ResourceIdentifier {
 	plural, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(id.APIVersion, id.Kind))
 	return workv1.ResourceIdentifier{Group: plural.Group, Resource: plural.Resource, Namespace: id.Namespace, Name: id.Name}
 }
 
 // varies reports whether the identity depends on the cluster.
-func (id identity) varies() bool {
+func (id Identity) varies() bool {
 	return varies(id.Namespace) || varies(id.Name)
 }
 
 // String returns Kind namespace/name.
-func (id identity) String() string {
+func (id Identity) String() string {
 	if id.Namespace == "" {
 		return id.Kind + " " + id.Name
 	}
@@ -88,7 +89,7 @@ func served() []string {
 // checkManifest says what is wrong with one manifest, as the hub's work webhook
 // and the managed cluster would. It reports whether it can be rendered at all.
 func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Path, message string)) bool {
-	id := identityOf(obj)
+	id := IdentityOf(obj)
 	metadata, ok := obj["metadata"].(map[string]any)
 	for name, value := range map[string]string{"apiVersion": id.APIVersion, "kind": id.Kind} {
 		if value == "" {
@@ -127,7 +128,7 @@ func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Pa
 // checkNames says which names, labels and annotations no API server takes. It is
 // for objects rendered for a cluster, not for a shared rendering.
 func checkNames(obj map[string]any, at *field.Path, invalid func(at *field.Path, message string)) {
-	id := identityOf(obj)
+	id := IdentityOf(obj)
 	metadata, _ := obj["metadata"].(map[string]any)
 	at = at.Child("metadata")
 	for _, message := range content.IsPathSegmentName(id.Name) {
@@ -161,9 +162,9 @@ func annotated(metadata map[string]any, key string) bool {
 	return ok
 }
 
-// manifestNameFlaws checks a name against the rule of its kind where that is
+// ManifestNameFlaws checks a name against the rule of its kind where that is
 // known: built-in kinds take DNS subdomains, RBAC and custom kinds more.
-func manifestNameFlaws(at fieldPath, manifest map[string]any, name string) []flaw {
+func ManifestNameFlaws(at flaw.Path, manifest map[string]any, name string) []flaw.Flaw {
 	apiVersion, _ := manifest[apiVersionKey].(string)
 	group, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || strings.Contains(name, "{{") {
@@ -174,9 +175,9 @@ func manifestNameFlaws(at fieldPath, manifest map[string]any, name string) []fla
 	default:
 		return nil
 	}
-	var flaws []flaw
+	var flaws []flaw.Flaw
 	for _, message := range validation.IsDNS1123Subdomain(name) {
-		flaws = append(flaws, flaw{field: at, reason: ReasonInvalidManifest, message: fmt.Sprintf("%q cannot be a name", name), hint: message})
+		flaws = append(flaws, flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Message: fmt.Sprintf("%q cannot be a name", name), Hint: message})
 	}
 	return flaws
 }

@@ -49,7 +49,7 @@ func report(tb testing.TB, work *workv1.ManifestWork, live string) *workv1.Manif
 		}
 		overlay(object, parsed(tb, live))
 		integersIn(object)
-		id := identityOf(object)
+		id := IdentityOf(object)
 		out.Status.ResourceStatus.Manifests = append(out.Status.ResourceStatus.Manifests, workv1.ManifestCondition{
 			ResourceMeta: workv1.ManifestResourceMeta{
 				Group: id.resource().Group, Resource: id.resource().Resource, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,

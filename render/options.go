@@ -16,10 +16,10 @@ import (
 func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifier {
 	out := map[workv1.ResourceIdentifier]workv1.ResourceIdentifier{}
 	for _, m := range b.manifests {
-		out[m.declared.resource()] = identityOf(m.fields).resource()
+		out[m.declared.resource()] = IdentityOf(m.fields).resource()
 	}
 	for _, m := range b.manifests {
-		delete(out, identityOf(m.fields).resource())
+		delete(out, IdentityOf(m.fields).resource())
 	}
 	return out
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/chart"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // Engines of a Package.
@@ -36,7 +38,7 @@ type Package struct {
 	// Values are the value files and the values of the package, merged; a null stays.
 	Values map[string]any `json:"values,omitempty"`
 	// FromConfigs are the variables that configurations give, as of a Template.
-	FromConfigs []ConfigVariable `json:"fromConfigs,omitempty"`
+	FromConfigs []variable.FromConfig `json:"fromConfigs,omitempty"`
 	// Variables, Registration and ManifestConfigs as declared.
 	Variables       []v1alpha1.PackageVariable       `json:"variables,omitempty"`
 	Registration    []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
@@ -50,7 +52,7 @@ type PackageFile struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
-func newPackageFile(path string, content []byte) PackageFile {
+func NewPackageFile(path string, content []byte) PackageFile {
 	if utf8.Valid(content) {
 		return PackageFile{Path: path, Text: string(content)}
 	}
@@ -70,8 +72,8 @@ func (p *Package) files() []chart.File {
 	return out
 }
 
-// folderField is the field of an AddOnPackage that names its folder.
-func (p *Package) folderField() string { return "spec." + p.Engine + ".path" }
+// FolderField is the field of an AddOnPackage that names its folder.
+func (p *Package) FolderField() string { return "spec." + p.Engine + ".path" }
 
 // parsedPackage is a Package, read once for every cluster.
 type parsedPackage struct {
@@ -87,7 +89,7 @@ func parsePackage(addOn string, p *Package) *parsedTemplate {
 		fromConfigs: p.FromConfigs, ofCluster: map[string]bool{},
 	}
 	for _, v := range p.Variables {
-		if clusterGives(v.Name) {
+		if variable.ClusterGives(v.Name) {
 			t.ofCluster[v.Name] = true
 		}
 	}
@@ -96,7 +98,7 @@ func parsePackage(addOn string, p *Package) *parsedTemplate {
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		add("spec", ReasonInvalidPackage, err.Error(), "")
+		add("spec", flaw.ReasonInvalidPackage, err.Error(), "")
 		return t
 	}
 	sum := sha256.Sum256(text)
@@ -109,7 +111,7 @@ func parsePackage(addOn string, p *Package) *parsedTemplate {
 		t.found.add(p.finding(err))
 	}
 	if _, err := registrationVolumes(addOn, p.Registration); err != nil {
-		add("spec.registration", ReasonInvalidRegistration, err.Error(), "")
+		add("spec.registration", flaw.ReasonInvalidRegistration, err.Error(), "")
 	}
 	t.checkConfigs(add)
 	return t
@@ -117,12 +119,12 @@ func parsePackage(addOn string, p *Package) *parsedTemplate {
 
 // finding is an error of rendering, where it stands.
 func (p *Package) finding(err error) Finding {
-	f := Finding{Package: p.Name, Reason: ReasonRenderFailed, Message: err.Error()}
+	f := Finding{Package: p.Name, Reason: flaw.ReasonRenderFailed, Message: err.Error()}
 	if failed, ok := errors.AsType[*chart.Error](err); ok {
 		f.File, f.Line, f.Message, f.Hint = failed.File, failed.Line, failed.Message, failed.Hint
 	}
 	if f.File == "" {
-		f.Field = p.folderField()
+		f.Field = p.FolderField()
 	}
 	return f
 }
@@ -140,7 +142,7 @@ func parseValues(annotation string) (map[string]any, error) {
 	if err := json.Unmarshal([]byte(annotation), &values); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidValues, err)
 	}
-	if c := forbiddenCharacter(annotation); c != "" || strings.Contains(strings.ToLower(annotation), `\ufdd`) {
+	if c := ForbiddenCharacter(annotation); c != "" || strings.Contains(strings.ToLower(annotation), `\ufdd`) {
 		return nil, fmt.Errorf("%w: it contains a character that cannot be used", ErrInvalidValues)
 	}
 	return values, nil

@@ -55,7 +55,7 @@ func (b *builder) packageError(err error) error {
 
 // take adds one rendered object.
 func (b *builder) take(rendered chart.Manifest) {
-	id := identityOf(rendered.Fields)
+	id := IdentityOf(rendered.Fields)
 	m := manifest{at: field.NewPath(id.String()), file: rendered.File, fields: rendered.Fields, declared: id}
 	invalid := b.invalidIn(&m)
 	if !checkManifest(m.fields, m.at, invalid) {

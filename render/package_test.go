@@ -125,7 +125,7 @@ func TestBuiltInValuesAreThoseGiven(t *testing.T) {
 	for _, registers := range []bool{true, false} {
 		b := builder{template: &parsedTemplate{registers: registers}, agent: &agentConfig{}}
 		given := slices.Sorted(maps.Keys(b.builtIns("")))
-		if diff := cmp.Diff(slices.Sorted(slices.Values(builtInNames(registers))), given); diff != "" {
+		if diff := cmp.Diff(slices.Sorted(slices.Values(BuiltInValues(registers))), given); diff != "" {
 			t.Errorf("built-in values (-refused +given):\n%s", diff)
 		}
 	}

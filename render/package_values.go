@@ -12,6 +12,8 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/chart"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // installModeDefault is .Values.installMode on a cluster that runs the agent itself.
@@ -60,13 +62,13 @@ func (b *builder) agentValues() map[string]any {
 		if err != nil {
 			b.found.add(Finding{
 				Config: b.agent.origin, Field: fmt.Sprintf("spec.customizedVariables[%d].value", i),
-				Reason: ReasonInvalidVariable, Message: err.Error(),
+				Reason: flaw.ReasonInvalidVariable, Message: err.Error(),
 			})
 		}
-		if slices.Contains(builtInNames(b.template.registers), at[0]) {
+		if slices.Contains(BuiltInValues(b.template.registers), at[0]) {
 			b.found.add(Finding{
 				Config: b.agent.origin, Field: fmt.Sprintf("spec.customizedVariables[%d].name", i),
-				Reason: ReasonReservedVariable, Message: fmt.Sprintf("value %q is built in", at[0]), Hint: "choose another name",
+				Reason: flaw.ReasonReservedVariable, Message: fmt.Sprintf("value %q is built in", at[0]), Hint: "choose another name",
 			})
 			continue
 		}
@@ -75,7 +77,7 @@ func (b *builder) agentValues() map[string]any {
 	for _, name := range b.taken() {
 		at, typed, err := b.target(name, b.variables.values[name])
 		if err != nil {
-			b.found.add(Finding{Field: "spec.variables", Reason: ReasonInvalidVariable, Message: name + ": " + err.Error()})
+			b.found.add(Finding{Field: "spec.variables", Reason: flaw.ReasonInvalidVariable, Message: name + ": " + err.Error()})
 		}
 		setValue(values, at, typed)
 	}
@@ -167,11 +169,11 @@ func (b *builder) target(name, text string) (at []string, value any, err error) 
 
 func typedValue(v v1alpha1.PackageVariable, text string) (value any, err error) {
 	switch v.Type {
-	case TypeInteger:
+	case variable.TypeInteger:
 		value, err = strconv.ParseInt(text, 10, 64)
-	case TypeNumber:
+	case variable.TypeNumber:
 		value, err = strconv.ParseFloat(text, 64)
-	case TypeBoolean:
+	case variable.TypeBoolean:
 		value, err = strconv.ParseBool(text)
 	default:
 		return text, nil
@@ -195,8 +197,8 @@ func setValue(values map[string]any, at []string, value any) {
 	values[at[len(at)-1]] = value
 }
 
-// builtInNames are the names of the built-in values of a package, which registers or not.
-func builtInNames(registers bool) []string {
+// BuiltInValues are the names of the built-in values of a package, which registers or not.
+func BuiltInValues(registers bool) []string {
 	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
 	if registers {
 		return append(names, "hubKubeConfigSecret")

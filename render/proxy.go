@@ -15,19 +15,19 @@ const (
 // proxyEnvironment is what a proxy configuration injects, in OCM's order. OCM
 // leaves the CA bundle's variable out when no proxy is given; a bundle alone is
 // delivered and must be found as well.
-func proxyEnvironment(proxy addonv1alpha1.ProxyConfig) []variable {
-	var env []variable
+func proxyEnvironment(proxy addonv1alpha1.ProxyConfig) []envVariable {
+	var env []envVariable
 	for _, v := range []struct{ upper, lower, value string }{
 		{"HTTP_PROXY", "http_proxy", proxy.HTTPProxy},
 		{"HTTPS_PROXY", "https_proxy", proxy.HTTPSProxy},
 		{"NO_PROXY", "no_proxy", proxy.NoProxy},
 	} {
 		if v.value != "" {
-			env = append(env, variable{v.upper, v.value}, variable{v.lower, v.value})
+			env = append(env, envVariable{v.upper, v.value}, envVariable{v.lower, v.value})
 		}
 	}
 	if len(proxy.CABundle) > 0 {
-		env = append(env, variable{caBundleVariable, caBundlePath + "/" + caBundleFile})
+		env = append(env, envVariable{caBundleVariable, caBundlePath + "/" + caBundleFile})
 	}
 	return env
 }

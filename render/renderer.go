@@ -20,7 +20,7 @@ var ErrNoClusterName = errors.New("cluster has no name")
 //     so that a value with a quote adds fields. Names of fields are not replaced.
 //   - {{NAME}} without a value is an error, other text in braces is kept, an
 //     unclosed brace is text; OCM blanks the first two and crashes on the third.
-//   - A string that is one variable can be a number or boolean (TypedVariablesAnnotation).
+//   - A string that is one variable can be a number or boolean (TypedAnnotation).
 //   - StatefulSets, Jobs, CronJobs and init containers are decorated like the
 //     containers of Deployments and DaemonSets. What they declare themselves stays,
 //     since so far it was written because nothing was injected.

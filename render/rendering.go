@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // rendering is what the clusters of one assignment share: encoded objects with
@@ -53,7 +55,7 @@ type rendering struct {
 
 // object is one rendered object.
 type object struct {
-	id identity
+	id Identity
 	// plain is the object, delivered the object with our mark.
 	plain, delivered segments
 	sum              [sha256.Size]byte // of plain, when it is the same everywhere
@@ -149,7 +151,7 @@ func (p *rendering) collides(cluster string) bool {
 	if len(p.varying) == 0 {
 		return false
 	}
-	seen := make(map[identity]bool, len(p.objects))
+	seen := make(map[Identity]bool, len(p.objects))
 	for i := range p.objects {
 		id := p.objects[i].id.of(cluster)
 		if seen[id] {
@@ -161,7 +163,7 @@ func (p *rendering) collides(cluster string) bool {
 }
 
 // of returns the identity on a cluster.
-func (id identity) of(cluster string) identity {
+func (id Identity) of(cluster string) Identity {
 	id.Namespace, id.Name = named(id.Namespace, cluster), named(id.Name, cluster)
 	return id
 }
@@ -265,13 +267,13 @@ func (b *builder) finish() *rendering {
 	}
 	p.alone, p.readsKubeVersion = b.alone, b.readsKubeVersion
 	if err := p.seal(); err != nil {
-		b.found.add(Finding{Template: b.template.name, Field: "spec.agentSpec", Reason: ReasonInvalidTemplate, Message: err.Error()})
+		b.found.add(Finding{Template: b.template.name, Field: "spec.agentSpec", Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
 	}
 	return p
 }
 
 func (b *builder) object(m *manifest, options []workv1.ManifestConfigOption) object {
-	id := identityOf(m.fields)
+	id := IdentityOf(m.fields)
 	metadata, _ := m.fields["metadata"].(map[string]any)
 	o := object{id: id, plain: cut(b.encode(m, m.fields)), orphan: orphaned(metadata)}
 	o.delivered, o.location = o.plain, m.location

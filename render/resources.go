@@ -10,6 +10,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // maxContainerID bounds the pattern of a containerID, which is compiled.
@@ -31,13 +32,13 @@ func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements, add f
 		at := fmt.Sprintf("spec.resourceRequirements[%d]", i)
 		pattern, err := containerPattern(item.ContainerID)
 		if err != nil {
-			add(at+".containerID", ReasonInvalidConfig, err.Error(), "use <resource>:<name>:<container>, * for any")
+			add(at+".containerID", flaw.ReasonInvalidConfig, err.Error(), "use <resource>:<name>:<container>, * for any")
 			continue
 		}
 		// Through the typed form, as OCM does: quantities come out canonical.
 		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&item.Resources)
 		if err != nil {
-			add(at+".resources", ReasonInvalidConfig, err.Error(), "")
+			add(at+".resources", flaw.ReasonInvalidConfig, err.Error(), "")
 			continue
 		}
 		out = append(out, requirement{container: pattern, resources: resources})

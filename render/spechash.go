@@ -21,15 +21,15 @@ var ErrNothingToHash = errors.New("object has no field besides apiVersion, kind,
 //
 // It returns ErrNothingToHash, as OCM fails, when no such field is left.
 func SpecHash(object *unstructured.Unstructured) (string, error) {
-	body := hashedFields(object.Object)
+	body := HashedFields(object.Object)
 	if len(body) == 0 {
 		return "", fmt.Errorf("cannot hash %s %q: %w", object.GetKind(), object.GetName(), ErrNothingToHash)
 	}
 	return hashBody(body)
 }
 
-// hashedFields is a shallow copy of an object without the fields that are not hashed.
-func hashedFields(object map[string]any) map[string]any {
+// HashedFields is a shallow copy of an object without the fields that are not hashed.
+func HashedFields(object map[string]any) map[string]any {
 	body := make(map[string]any, len(object))
 	for field, value := range object {
 		switch field {

@@ -15,7 +15,7 @@ const (
 
 // sized is an object to be placed.
 type sized struct {
-	id   identity
+	id   Identity
 	size int
 }
 
@@ -30,8 +30,8 @@ type sized struct {
 //     broken by identity, where OCM leaves them to chance;
 //   - unlike in OCM, objects that grew beyond the limit of their work leave it,
 //     last first, since the hub would refuse the work.
-func split(objects []sized, present [][]identity) [][]int {
-	index := make(map[identity]int, len(objects))
+func split(objects []sized, present [][]Identity) [][]int {
+	index := make(map[Identity]int, len(objects))
 	for i, o := range objects {
 		index[o.id] = i
 	}
@@ -103,7 +103,7 @@ func total(objects []sized, part []int) int {
 	return n
 }
 
-func compareIdentity(a, b identity) int {
+func compareIdentity(a, b Identity) int {
 	return cmp.Or(
 		cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-func named1(names ...string) []identity {
-	ids := make([]identity, 0, len(names))
+func named1(names ...string) []Identity {
+	ids := make([]Identity, 0, len(names))
 	for _, name := range names {
-		ids = append(ids, identity{APIVersion: "v1", Kind: "ConfigMap", Name: name})
+		ids = append(ids, Identity{APIVersion: "v1", Kind: "ConfigMap", Name: name})
 	}
 	return ids
 }
@@ -23,7 +23,7 @@ func splitNames(objects map[string]int, present ...[]string) [][]string {
 	for name, size := range objects { // in any order
 		in = append(in, sized{id: named1(name)[0], size: size})
 	}
-	var ids [][]identity
+	var ids [][]Identity
 	for _, names := range present {
 		ids = append(ids, named1(names...))
 	}
@@ -69,7 +69,7 @@ func TestRow50Split(t *testing.T) {
 }
 
 // dumbSplit says the same as split, in the slowest way that is easy to believe.
-func dumbSplit(objects []sized, present [][]identity) [][]int {
+func dumbSplit(objects []sized, present [][]Identity) [][]int {
 	where := make([]int, len(objects)) // -1: nowhere yet
 	for o := range objects {
 		where[o] = -1
@@ -100,7 +100,7 @@ func dumbSplit(objects []sized, present [][]identity) [][]int {
 }
 
 // dumbKeep is what stays of an existing work.
-func dumbKeep(objects []sized, ids []identity, where []int) []int {
+func dumbKeep(objects []sized, ids []Identity, where []int) []int {
 	var part []int
 	for _, id := range ids {
 		for o := range objects {
@@ -137,7 +137,7 @@ func TestSplitAgreesWithTheDumbOne(t *testing.T) {
 			size := rapid.OneOf(rapid.IntRange(1, 1000), rapid.IntRange(workRoom/3, WorkLimit)).Draw(t, "size")
 			objects = append(objects, sized{id: named1(fmt.Sprintf("o%02d", i))[0], size: size})
 		}
-		present := make([][]identity, rapid.IntRange(0, 3).Draw(t, "works"))
+		present := make([][]Identity, rapid.IntRange(0, 3).Draw(t, "works"))
 		for p := range present {
 			for range rapid.IntRange(0, 6).Draw(t, "held") {
 				present[p] = append(present[p], named1(fmt.Sprintf("o%02d", rapid.IntRange(0, 14).Draw(t, "which")))...)
@@ -149,7 +149,7 @@ func TestSplitAgreesWithTheDumbOne(t *testing.T) {
 		}
 		placedOnce(t, objects, got, len(present))
 		// Splitting what was split moves nothing.
-		again := make([][]identity, len(got))
+		again := make([][]Identity, len(got))
 		for p, part := range got {
 			for _, o := range part {
 				again[p] = append(again[p], objects[o].id)

@@ -10,6 +10,15 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
+)
+
+// What a boolean is as text.
+const (
+	trueText  = "true"
+	falseText = "false"
 )
 
 // numberText is a number as JSON writes it.
@@ -60,9 +69,9 @@ func (s *substitution) value(v any, at *field.Path) any {
 
 func (s *substitution) key(key string, at *field.Path) {
 	s.characters(key, at)
-	for name := range references(key) {
+	for name := range variable.References(key) {
 		s.found.add(Finding{
-			Template: s.template, Field: at.String(), Reason: ReasonInvalidTemplate,
+			Template: s.template, Field: at.String(), Reason: flaw.ReasonInvalidTemplate,
 			Message: fmt.Sprintf("variable %q in the name of a field is not substituted", name),
 			Hint:    "use variables in values only",
 		})
@@ -73,7 +82,7 @@ func (s *substitution) key(key string, at *field.Path) {
 // with a type becomes a value of that type.
 func (s *substitution) scalar(text string, at *field.Path) any {
 	s.characters(text, at)
-	if name, ok := wholeReference(text); ok && s.typed[name] != "" {
+	if name, ok := variable.Whole(text); ok && s.typed[name] != "" {
 		if value, ok := s.values[name]; ok {
 			return s.convert(name, value, at)
 		}
@@ -86,16 +95,16 @@ func (s *substitution) text(text string, at *field.Path) string {
 	if s.brought > maxBrought {
 		return text // nothing of it will be delivered
 	}
-	out, missing := expand(text, s.values, len(text)+maxBrought-s.brought)
+	out, missing := variable.Expand(text, s.values, len(text)+maxBrought-s.brought)
 	if s.brought += max(0, len(out)-len(text)); s.brought > maxBrought {
 		s.found.add(Finding{
-			Template: s.template, Field: at.String(), Reason: ReasonLimitExceeded,
+			Template: s.template, Field: at.String(), Reason: flaw.ReasonLimitExceeded,
 			Message: fmt.Sprintf("variables make the template more than %d MiB larger", maxBrought>>20),
 		})
 	}
 	if len(missing) > 0 {
 		s.found.add(Finding{
-			Template: s.template, Field: at.String(), Reason: ReasonUnresolvedVariable,
+			Template: s.template, Field: at.String(), Reason: flaw.ReasonUnresolvedVariable,
 			Message: "no value for " + strings.Join(missing, ", "),
 			Hint:    s.hint(missing[0]),
 		})
@@ -112,9 +121,9 @@ func (s *substitution) hint(name string) string {
 }
 
 func (s *substitution) characters(text string, at *field.Path) {
-	if c := forbiddenCharacter(text); c != "" {
+	if c := ForbiddenCharacter(text); c != "" {
 		s.found.add(Finding{
-			Template: s.template, Field: at.String(), Reason: ReasonInvalidTemplate,
+			Template: s.template, Field: at.String(), Reason: flaw.ReasonInvalidTemplate,
 			Message: "character " + c + " cannot be used",
 		})
 	}
@@ -122,23 +131,23 @@ func (s *substitution) characters(text string, at *field.Path) {
 
 func (s *substitution) convert(name, value string, at *field.Path) any {
 	switch s.typed[name] {
-	case TypeInteger:
+	case variable.TypeInteger:
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value {
 			return n
 		}
-	case TypeBoolean:
+	case variable.TypeBoolean:
 		if value == trueText || value == falseText {
 			return value == trueText
 		}
-	case TypeNumber:
+	case variable.TypeNumber:
 		if number, ok := parseNumber(value); ok {
 			return number
 		}
 	}
 	s.found.add(Finding{
-		Template: s.template, Field: at.String(), Reason: ReasonInvalidVariable,
+		Template: s.template, Field: at.String(), Reason: flaw.ReasonInvalidVariable,
 		Message: fmt.Sprintf("the value of %q is no %s", name, s.typed[name]),
-		Hint:    "change the value, or its type in the annotation " + TypedVariablesAnnotation,
+		Hint:    "change the value, or its type in the annotation " + variable.TypedAnnotation,
 	})
 	return value
 }
@@ -159,8 +168,8 @@ func parseNumber(value string) (any, bool) {
 	return f, true
 }
 
-// forbiddenCharacter names the first character of text that no manifest may hold.
-func forbiddenCharacter(text string) string {
+// ForbiddenCharacter names the first character of text that no manifest may hold.
+func ForbiddenCharacter(text string) string {
 	switch {
 	case strings.Contains(text, "\x00"):
 		return "NUL"
@@ -171,7 +180,7 @@ func forbiddenCharacter(text string) string {
 }
 
 func fieldChild(at *field.Path, key string) *field.Path {
-	if plainKey(key) {
+	if flaw.PlainKey(key) {
 		return at.Child(key)
 	}
 	return at.Key(key)

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // shape is a document with every string scalar replaced, so that only what a value
@@ -65,7 +67,7 @@ func FuzzSubstitute(f *testing.F) {
 		if got, want := encoded(t, shape(after)), encoded(t, shape(before)); got != want {
 			t.Fatalf("shape changed:\n%s\n%s", want, got)
 		}
-		if !slices.ContainsFunc(found.list, func(f Finding) bool { return f.Reason == ReasonUnresolvedVariable }) {
+		if !slices.ContainsFunc(found.list, func(f Finding) bool { return f.Reason == flaw.ReasonUnresolvedVariable }) {
 			again := &substitution{values: map[string]string{"A": "{{A}}"}, found: &findings{}}
 			if got := encoded(t, again.value(before, field.NewPath("spec"))); got != was {
 				t.Fatalf("text besides variables changed:\n%s\n%s", was, got)
@@ -77,7 +79,7 @@ func FuzzSubstitute(f *testing.F) {
 func TestVariableInTheNameOfAFieldIsRefused(t *testing.T) {
 	template := `agentSpec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {"{{CLUSTER_NAME}}": x}}]}}`
 	found := newRenderer(t, contentOf(t, template, "")).Check()
-	if len(found) != 1 || found[0].Reason != ReasonInvalidTemplate ||
+	if len(found) != 1 || found[0].Reason != flaw.ReasonInvalidTemplate ||
 		found[0].Field != "spec.agentSpec.workload.manifests[0].data[{{CLUSTER_NAME}}]" {
 		t.Errorf("got %v", found)
 	}

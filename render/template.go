@@ -11,6 +11,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // parsedTemplate is an AddOnTemplate, read once for every cluster that gets it.
@@ -18,7 +20,7 @@ type parsedTemplate struct {
 	name  string
 	typed map[string]string
 	// fromConfigs are the variables that configurations give.
-	fromConfigs []ConfigVariable
+	fromConfigs []variable.FromConfig
 	// referenced are the variables it names, and ofCluster those of them, or of a
 	// package's variables, that are labels or claims of the cluster.
 	referenced, ofCluster map[string]bool
@@ -49,7 +51,7 @@ func parseTemplate(addOn string, t Template) *parsedTemplate {
 	}
 	text, err := json.Marshal(t)
 	if err != nil {
-		add("spec", ReasonInvalidTemplate, err.Error(), "")
+		add("spec", flaw.ReasonInvalidTemplate, err.Error(), "")
 		return p
 	}
 	sum := sha256.Sum256(text)
@@ -71,11 +73,11 @@ func parseTemplate(addOn string, t Template) *parsedTemplate {
 		Spec addonv1alpha1.AddOnTemplateSpec `json:"spec"`
 	}
 	if err := utiljson.Unmarshal(text, &raw); err != nil {
-		add("spec", ReasonInvalidTemplate, err.Error(), "")
+		add("spec", flaw.ReasonInvalidTemplate, err.Error(), "")
 		return p
 	}
 	if err := json.Unmarshal(text, &typed); err != nil {
-		add("spec", ReasonInvalidTemplate, err.Error(), "")
+		add("spec", flaw.ReasonInvalidTemplate, err.Error(), "")
 		return p
 	}
 	p.manifests = raw.Spec.AgentSpec.Workload.Manifests
@@ -85,7 +87,7 @@ func parseTemplate(addOn string, t Template) *parsedTemplate {
 	p.deleteOption = typed.Spec.AgentSpec.DeleteOption
 	p.executor = typed.Spec.AgentSpec.Executor
 	if p.registrations, err = registrationVolumes(addOn, p.registration); err != nil {
-		add("spec.registration", ReasonInvalidRegistration, err.Error(), "")
+		add("spec.registration", flaw.ReasonInvalidRegistration, err.Error(), "")
 	}
 	p.noteVariables(t.Spec["agentSpec"])
 	p.check(add)
@@ -97,7 +99,7 @@ func (p *parsedTemplate) noteVariables(agentSpec any) {
 	p.referenced, p.ofCluster = map[string]bool{}, map[string]bool{}
 	referencedIn(p.referenced, agentSpec)
 	for name := range p.referenced {
-		if clusterGives(name) {
+		if variable.ClusterGives(name) {
 			p.ofCluster[name] = true
 		}
 	}
@@ -106,20 +108,20 @@ func (p *parsedTemplate) noteVariables(agentSpec any) {
 // check says what is wrong with a template whatever the configuration.
 func (p *parsedTemplate) check(add func(field string, reason problem.Reason, message, hint string)) {
 	if len(p.manifests) == 0 {
-		add("spec.agentSpec.workload.manifests", ReasonInvalidManifest, "is empty", "the hub takes no work without manifests")
+		add("spec.agentSpec.workload.manifests", flaw.ReasonInvalidManifest, "is empty", "the hub takes no work without manifests")
 	}
 	if p.deleteOption != nil && p.deleteOption.TTLSecondsAfterFinished != nil {
 		add("spec.agentSpec.deleteOption.ttlSecondsAfterFinished", ReasonNotSupported,
 			"would delete a work that is kept for as long as the add-on is installed", "leave it out")
 	}
 	if p.executor != nil && p.executor.Subject.Type == workv1.ExecutorSubjectTypeServiceAccount && p.executor.Subject.ServiceAccount == nil {
-		add("spec.agentSpec.executor.subject.serviceAccount", ReasonInvalidTemplate,
+		add("spec.agentSpec.executor.subject.serviceAccount", flaw.ReasonInvalidTemplate,
 			"is required with type ServiceAccount: the hub refuses works without it", "give it name and namespace, or leave executor out")
 	}
 	// The manifests are looked at one by one when variables are replaced.
 	if rest, err := json.Marshal([]any{p.configs, p.deleteOption, p.executor, p.registration}); err == nil {
-		if c := forbiddenCharacter(string(rest)); c != "" {
-			add("spec", ReasonInvalidTemplate, "character "+c+" cannot be used", "")
+		if c := ForbiddenCharacter(string(rest)); c != "" {
+			add("spec", flaw.ReasonInvalidTemplate, "character "+c+" cannot be used", "")
 		}
 	}
 	p.checkConfigs(add)
@@ -131,7 +133,7 @@ func (p *parsedTemplate) checkConfigs(add func(field string, reason problem.Reas
 		for _, rule := range c.FeedbackRules {
 			for _, path := range rule.JsonPaths {
 				if reservedValue(path.Name) {
-					add(fmt.Sprintf("%s[%d].feedbackRules", p.configsAt, i), ReasonInvalidTemplate,
+					add(fmt.Sprintf("%s[%d].feedbackRules", p.configsAt, i), flaw.ReasonInvalidTemplate,
 						fmt.Sprintf("name %q is reserved", path.Name), "choose a name that does not begin with "+valuePrefix)
 				}
 			}

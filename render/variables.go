@@ -7,6 +7,8 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // maxVariableValue is how many characters a value may have, as in the schema of
@@ -16,8 +18,8 @@ const maxVariableValue = 1024
 // hubKubeconfigPath is what OCM's renderer has in HUB_KUBECONFIG (OCM behaviour, row 65).
 const hubKubeconfigPath = "/managed/hub-kubeconfig/kubeconfig"
 
-// variable is a name with its value.
-type variable struct {
+// envVariable is a name with its value.
+type envVariable struct {
 	name, value string
 }
 
@@ -26,7 +28,7 @@ type variables struct {
 	values map[string]string
 	// env is OCM's order: defaults sorted, then built-ins sorted. Customised
 	// variables are for the template only (row 67).
-	env []variable
+	env []envVariable
 }
 
 // newVariables merges, later wins: defaults (only with a registration block,
@@ -34,17 +36,17 @@ type variables struct {
 func newVariables(t *parsedTemplate, d *agentConfig, cluster string) variables {
 	v := variables{values: map[string]string{}}
 	if t.registers {
-		v.values[hubKubeconfigVariable] = hubKubeconfigPath
-		v.env = append(v.env, variable{name: hubKubeconfigVariable})
+		v.values[variable.HubKubeconfig] = hubKubeconfigPath
+		v.env = append(v.env, envVariable{name: variable.HubKubeconfig})
 	}
 	for _, custom := range d.variables {
 		v.values[custom.Name] = custom.Value
 	}
-	v.values[clusterNameVariable] = cluster
-	v.env = append(v.env, variable{name: clusterNameVariable})
+	v.values[variable.ClusterName] = cluster
+	v.env = append(v.env, envVariable{name: variable.ClusterName})
 	if d.namespace != "" {
-		v.values[installNamespaceVariable] = d.namespace
-		v.env = append(v.env, variable{name: installNamespaceVariable})
+		v.values[variable.InstallNamespace] = d.namespace
+		v.env = append(v.env, envVariable{name: variable.InstallNamespace})
 	}
 	for i := range v.env {
 		v.env[i].value = v.values[v.env[i].name]
@@ -59,19 +61,19 @@ func checkVariables(list []addonv1alpha1.CustomizedVariable, namespace string, a
 	for i, v := range list {
 		at := fmt.Sprintf("spec.customizedVariables[%d]", i)
 		switch {
-		case !isVariableName(v.Name) || len(v.Name) > maxVariableName:
-			add(at+".name", ReasonInvalidVariable, fmt.Sprintf("%.40q is no name of a variable", v.Name),
+		case !variable.IsName(v.Name) || len(v.Name) > variable.MaxName:
+			add(at+".name", flaw.ReasonInvalidVariable, fmt.Sprintf("%.40q is no name of a variable", v.Name),
 				"use letters, digits and _, no digit first, at most 255")
 		case slices.Contains(seen, v.Name):
-			add(at+".name", ReasonDuplicateVariable, fmt.Sprintf("variable %q is set twice", v.Name), "")
-		case v.Name == clusterNameVariable, v.Name == installNamespaceVariable && namespace != "":
-			add(at+".name", ReasonReservedVariable, fmt.Sprintf("variable %q is built in", v.Name), "choose another name")
+			add(at+".name", flaw.ReasonDuplicateVariable, fmt.Sprintf("variable %q is set twice", v.Name), "")
+		case v.Name == variable.ClusterName, v.Name == variable.InstallNamespace && namespace != "":
+			add(at+".name", flaw.ReasonReservedVariable, fmt.Sprintf("variable %q is built in", v.Name), "choose another name")
 		}
 		if len([]rune(v.Value)) > maxVariableValue {
-			add(at+".value", ReasonInvalidVariable, fmt.Sprintf("the value of %q has %d characters", v.Name, len([]rune(v.Value))), "use at most 1024")
+			add(at+".value", flaw.ReasonInvalidVariable, fmt.Sprintf("the value of %q has %d characters", v.Name, len([]rune(v.Value))), "use at most 1024")
 		}
-		if c := forbiddenCharacter(v.Value); c != "" {
-			add(at+".value", ReasonInvalidVariable, fmt.Sprintf("the value of %q contains %s", v.Name, c), "")
+		if c := ForbiddenCharacter(v.Value); c != "" {
+			add(at+".value", flaw.ReasonInvalidVariable, fmt.Sprintf("the value of %q contains %s", v.Name, c), "")
 		}
 		seen = append(seen, v.Name)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // textOf renders an echo for a cluster and returns what it says, or the error.
@@ -80,7 +82,7 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	settings := ConfigReference{Resource: "configmaps", Namespace: "default", Name: "settings"}
 	content := func(body, hash, mapped string) Content {
 		c := contentOf(t, echo("{{LEVEL}}", ""), "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: me}]}")
-		from, err := ParseConfigVariables(mapped)
+		from, err := variable.ParseFromConfigs(mapped)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,11 +131,11 @@ func TestVariablesOfAKindThatClustersNameThemselves(t *testing.T) {
 	c := contentOf(t, "agentSpec: {workload: {manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: b}, "+
 		"spec: {replicas: '{{SIZE}}', selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}, annotations: {level: '{{LEVEL}}'}}, "+
 		"spec: {containers: [{name: a, image: b}]}}}}]}}", "")
-	from, err := ParseConfigVariables("LEVEL=configmaps{.data.level}\nSIZE=configmaps{.data.size}")
+	from, err := variable.ParseFromConfigs("LEVEL=configmaps{.data.level}\nSIZE=configmaps{.data.size}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Templates[0].FromConfigs, c.Templates[0].Typed = from, map[string]string{"SIZE": TypeInteger}
+	c.Templates[0].FromConfigs, c.Templates[0].Typed = from, map[string]string{"SIZE": variable.TypeInteger}
 	c.Supported = append(c.Supported, addonv1alpha1.ConfigGroupResource{Resource: "configmaps"})
 	r := newRenderer(t, c)
 	if found := r.Check(); len(found) > 0 {

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
 )
 
 // echo is a template whose ConfigMap holds a text.
@@ -73,8 +75,8 @@ agentSpec:
 	}
 	const hint = "set it in customizedVariables of the AddOnDeploymentConfig"
 	want := []Finding{
-		{Template: "hello-template", Field: "spec.agentSpec.workload.manifests[0].data.list", Reason: ReasonUnresolvedVariable, Message: "no value for B, C", Hint: hint},
-		{Template: "hello-template", Field: "spec.agentSpec.workload.manifests[0].metadata.annotations[example.com/a]", Reason: ReasonUnresolvedVariable, Message: "no value for A", Hint: hint},
+		{Template: "hello-template", Field: "spec.agentSpec.workload.manifests[0].data.list", Reason: flaw.ReasonUnresolvedVariable, Message: "no value for B, C", Hint: hint},
+		{Template: "hello-template", Field: "spec.agentSpec.workload.manifests[0].metadata.annotations[example.com/a]", Reason: flaw.ReasonUnresolvedVariable, Message: "no value for A", Hint: hint},
 	}
 	if diff := cmp.Diff(want, invalid.Findings); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
@@ -93,18 +95,18 @@ func TestTypedVariables(t *testing.T) {
 		want                      any
 		invalid                   problem.Reason
 	}{
-		"integer":           {"whole string", "{{COUNT}}", TypeInteger, "3", int64(3), ""},
-		"negative":          {"whole string", "{{COUNT}}", TypeInteger, "-3", int64(-3), ""},
-		"boolean":           {"whole string", "{{COUNT}}", TypeBoolean, "true", true, ""},
-		"number":            {"fraction", "{{COUNT}}", TypeNumber, "0.5", 0.5, ""},
-		"whole number":      {"stays an integer", "{{COUNT}}", TypeNumber, "5", int64(5), ""},
-		"in a string":       {"is text", "n={{COUNT}}", TypeInteger, "3", "n=3", ""},
+		"integer":           {"whole string", "{{COUNT}}", variable.TypeInteger, "3", int64(3), ""},
+		"negative":          {"whole string", "{{COUNT}}", variable.TypeInteger, "-3", int64(-3), ""},
+		"boolean":           {"whole string", "{{COUNT}}", variable.TypeBoolean, "true", true, ""},
+		"number":            {"fraction", "{{COUNT}}", variable.TypeNumber, "0.5", 0.5, ""},
+		"whole number":      {"stays an integer", "{{COUNT}}", variable.TypeNumber, "5", int64(5), ""},
+		"in a string":       {"is text", "n={{COUNT}}", variable.TypeInteger, "3", "n=3", ""},
 		"undeclared":        {"is a string", "{{COUNT}}", "", "3", "3", ""},
-		"no integer":        {"says so", "{{COUNT}}", TypeInteger, "3.5", nil, ReasonInvalidVariable},
-		"leading zero":      {"is no integer", "{{COUNT}}", TypeInteger, "010", nil, ReasonInvalidVariable},
-		"injection":         {"is no integer", "{{COUNT}}", TypeInteger, "1,\"x\":2", nil, ReasonInvalidVariable},
-		"yes is no boolean": {"JSON's words only", "{{COUNT}}", TypeBoolean, "yes", nil, ReasonInvalidVariable},
-		"huge number":       {"does not fit", "{{COUNT}}", TypeNumber, "1e999", nil, ReasonInvalidVariable},
+		"no integer":        {"says so", "{{COUNT}}", variable.TypeInteger, "3.5", nil, flaw.ReasonInvalidVariable},
+		"leading zero":      {"is no integer", "{{COUNT}}", variable.TypeInteger, "010", nil, flaw.ReasonInvalidVariable},
+		"injection":         {"is no integer", "{{COUNT}}", variable.TypeInteger, "1,\"x\":2", nil, flaw.ReasonInvalidVariable},
+		"yes is no boolean": {"JSON's words only", "{{COUNT}}", variable.TypeBoolean, "yes", nil, flaw.ReasonInvalidVariable},
+		"huge number":       {"does not fit", "{{COUNT}}", variable.TypeNumber, "1e999", nil, flaw.ReasonInvalidVariable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -141,14 +143,14 @@ func TestVariablesThatCannotBeUsed(t *testing.T) {
 		want          problem.Reason
 		field         string
 	}{
-		"row_22_name":       {"no C identifier", "customizedVariables: [{name: a-b, value: x}]", ReasonInvalidVariable, "spec.customizedVariables[0].name"},
-		"row_22_long_name":  {"256 characters", "customizedVariables: [{name: " + strings.Repeat("a", 256) + ", value: x}]", ReasonInvalidVariable, "spec.customizedVariables[0].name"},
-		"row_22_long_value": {"1025 characters", "customizedVariables: [{name: A, value: " + strings.Repeat("a", 1025) + "}]", ReasonInvalidVariable, "spec.customizedVariables[0].value"},
-		"row_23_duplicate":  {"two values", "customizedVariables: [{name: A, value: x}, {name: A, value: z}]", ReasonDuplicateVariable, "spec.customizedVariables[1].name"},
-		"row_23_reserved":   {"always computed", "customizedVariables: [{name: CLUSTER_NAME, value: x}]", ReasonReservedVariable, "spec.customizedVariables[0].name"},
-		"row_23_namespace":  {"computed with an install namespace", "{agentInstallNamespace: ns, customizedVariables: [{name: INSTALL_NAMESPACE, value: x}]}", ReasonReservedVariable, "spec.customizedVariables[0].name"},
-		"row_25_nul":        {"refused", `customizedVariables: [{name: A, value: "\0"}]`, ReasonInvalidVariable, "spec.customizedVariables[0].value"},
-		"placeholder":       {"cannot be told from ours", `customizedVariables: [{name: A, value: "\uFDD0"}]`, ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"row_22_name":       {"no C identifier", "customizedVariables: [{name: a-b, value: x}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].name"},
+		"row_22_long_name":  {"256 characters", "customizedVariables: [{name: " + strings.Repeat("a", 256) + ", value: x}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].name"},
+		"row_22_long_value": {"1025 characters", "customizedVariables: [{name: A, value: " + strings.Repeat("a", 1025) + "}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"row_23_duplicate":  {"two values", "customizedVariables: [{name: A, value: x}, {name: A, value: z}]", flaw.ReasonDuplicateVariable, "spec.customizedVariables[1].name"},
+		"row_23_reserved":   {"always computed", "customizedVariables: [{name: CLUSTER_NAME, value: x}]", flaw.ReasonReservedVariable, "spec.customizedVariables[0].name"},
+		"row_23_namespace":  {"computed with an install namespace", "{agentInstallNamespace: ns, customizedVariables: [{name: INSTALL_NAMESPACE, value: x}]}", flaw.ReasonReservedVariable, "spec.customizedVariables[0].name"},
+		"row_25_nul":        {"refused", `customizedVariables: [{name: A, value: "\0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"placeholder":       {"cannot be told from ours", `customizedVariables: [{name: A, value: "\uFDD0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

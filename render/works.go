@@ -15,6 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // PartsAnnotation on a work says how many works the add-on has on the cluster, so
@@ -118,7 +119,7 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, 
 
 func nothingHosted(template string) Finding {
 	return Finding{
-		Template: template, Field: manifestsField, Reason: ReasonInvalidManifest,
+		Template: template, Field: manifestsField, Reason: flaw.ReasonInvalidManifest,
 		Message: "no manifest is deployed in hosted mode",
 		Hint:    "give one the location managed or hosting",
 	}
@@ -126,7 +127,7 @@ func nothingHosted(template string) Finding {
 
 func tooLarge(template string, o sized) Finding {
 	return Finding{
-		Template: template, Field: manifestsField, Reason: ReasonManifestTooLarge,
+		Template: template, Field: manifestsField, Reason: flaw.ReasonManifestTooLarge,
 		Message: fmt.Sprintf("%s has %d bytes, the hub takes %d", o.id, o.size, WorkLimit),
 		Hint:    "split it, or drop descriptions",
 	}
@@ -158,7 +159,7 @@ func (r Rendered) deliver() [][]byte {
 // partition spreads the side's objects, which are among all, over works.
 func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWork) []workPart {
 	parts, taken := s.deployWorks(owner, existing)
-	present := make([][]identity, len(parts))
+	present := make([][]Identity, len(parts))
 	for i := range parts {
 		present[i] = identitiesOf(parts[i].existing)
 	}

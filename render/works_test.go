@@ -14,6 +14,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 const (
@@ -259,14 +260,14 @@ func TestRow40ManifestTooLarge(t *testing.T) {
 	content := contentOf(t, configMaps(10, "small")+strings.Split(configMaps(WorkLimit, "large"), "manifests:\n")[1], "")
 	_, _, err := renderedFor(t, content, Cluster{Name: "cluster1"}).Works(owner, nil)
 	var invalid *InvalidError
-	if !errors.As(err, &invalid) || invalid.Findings[0].Reason != ReasonManifestTooLarge {
+	if !errors.As(err, &invalid) || invalid.Findings[0].Reason != flaw.ReasonManifestTooLarge {
 		t.Fatalf("got %v", err)
 	}
 	if want := fmt.Sprintf("ConfigMap ns/large has %d bytes, the hub takes 512000", WorkLimit+100); len(invalid.Findings[0].Message) != len(want) {
 		t.Errorf("got %q", invalid.Findings[0].Message)
 	}
 	found := newRenderer(t, content).Check()
-	if len(found) != 1 || found[0].Reason != ReasonManifestTooLarge || found[0].Field != "spec.agentSpec.workload.manifests[1]" {
+	if len(found) != 1 || found[0].Reason != flaw.ReasonManifestTooLarge || found[0].Field != "spec.agentSpec.workload.manifests[1]" {
 		t.Errorf("Check says %v", found)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // bindCRDs declares the flag that gives the schemas of configuration kinds which only a
@@ -26,8 +26,8 @@ func bindCRDs(flags *pflag.FlagSet, into *string) {
 
 // readCRDs reads the CustomResourceDefinitions of a file, or of the YAML files of a
 // directory; other objects are left alone. "" gives none.
-func readCRDs(path string) (render.Lookup, error) {
-	hub := render.Lookup{}
+func readCRDs(path string) (load.Lookup, error) {
+	hub := load.Lookup{}
 	if path == "" {
 		return hub, nil
 	}
@@ -50,7 +50,7 @@ func readCRDs(path string) (render.Lookup, error) {
 }
 
 // addCRDs adds those of one file.
-func addCRDs(hub render.Lookup, name string) error {
+func addCRDs(hub load.Lookup, name string) error {
 	text, err := os.ReadFile(name) //nolint:gosec // the user names the file
 	if err != nil {
 		return err
@@ -69,6 +69,6 @@ func addCRDs(hub render.Lookup, name string) error {
 		}
 		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
 		plural, _, _ := unstructured.NestedString(object.Object, "spec", "names", "plural")
-		hub[render.DefinitionOf(schema.GroupResource{Group: group, Resource: plural})] = object
+		hub[load.DefinitionOf(schema.GroupResource{Group: group, Resource: plural})] = object
 	}
 }

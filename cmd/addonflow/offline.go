@@ -9,20 +9,20 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/gitsource"
-	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // compiled is what a local directory would be as a commit.
 type compiled struct {
 	objects  int
-	commit   render.Commit
+	commit   load.Commit
 	problems problem.List
 }
 
 // compileDir reads a directory and compiles it as the operator compiles a commit,
 // without a hub: what is referenced and not in it is missing, not wrong. hub is what is
 // known of a hub all the same; packages are checked with the Kubernetes versions given.
-func compileDir(ctx context.Context, dir string, hub render.Lookup, versions ...string) (compiled, error) {
+func compileDir(ctx context.Context, dir string, hub load.Lookup, versions ...string) (compiled, error) {
 	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
 		return compiled{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", dir)}
 	}
@@ -39,7 +39,7 @@ func compileDir(ctx context.Context, dir string, hub render.Lookup, versions ...
 }
 
 // warn names what may not be meant, and what only a hub can know.
-func (c *cli) warn(commit render.Commit) {
+func (c *cli) warn(commit load.Commit) {
 	for _, s := range commit.Suspects {
 		c.hint("warning: %s", s)
 	}
@@ -52,7 +52,7 @@ func (c *cli) warn(commit render.Commit) {
 }
 
 // referenceName is Kind/namespace/name, with the resource where render knows no kind.
-func referenceName(r render.Reference) string {
+func referenceName(r load.Reference) string {
 	kind := r.Kind
 	if kind == "" {
 		kind = r.Resource + "." + r.Group

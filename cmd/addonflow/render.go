@@ -16,6 +16,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // What `render -o` prints.
@@ -102,7 +103,7 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot render %s:\n%w", dir, err)}
 	}
 	o.warn(result.commit)
-	addOns := slices.DeleteFunc(slices.Clone(result.commit.AddOns), func(a render.AddOn) bool {
+	addOns := slices.DeleteFunc(slices.Clone(result.commit.AddOns), func(a load.AddOn) bool {
 		return o.addOn != "" && a.Name != o.addOn
 	})
 	if len(addOns) == 0 {
@@ -133,7 +134,7 @@ func parsePlacements(names []string) ([]v1alpha1.PlacementReference, error) {
 }
 
 // render prints one add-on.
-func (o *renderOptions) render(addOn render.AddOn, placements []v1alpha1.PlacementReference) error {
+func (o *renderOptions) render(addOn load.AddOn, placements []v1alpha1.PlacementReference) error {
 	if len(addOn.Missing) > 0 {
 		return fmt.Errorf("cannot render add-on %q: it refers to %s, which is not in the directory", addOn.Name, referenceName(addOn.Missing[0]))
 	}
@@ -176,7 +177,7 @@ func (o *renderOptions) inputs(selecting []v1alpha1.PlacementReference) render.C
 
 // inOrder sorts the placements as the add-on declares them, because the last one that
 // selects a cluster has it. One that the add-on does not install by is an error.
-func inOrder(addOn render.AddOn, placements []v1alpha1.PlacementReference) ([]v1alpha1.PlacementReference, error) {
+func inOrder(addOn load.AddOn, placements []v1alpha1.PlacementReference) ([]v1alpha1.PlacementReference, error) {
 	var out []v1alpha1.PlacementReference
 	for _, p := range addOn.Install.Placements {
 		if slices.Contains(placements, p.PlacementReference) {
@@ -193,7 +194,7 @@ func inOrder(addOn render.AddOn, placements []v1alpha1.PlacementReference) ([]v1
 }
 
 // installedBy names the placements that install an add-on, in declared order.
-func installedBy(addOn render.AddOn) []string {
+func installedBy(addOn load.AddOn) []string {
 	names := make([]string, 0, len(addOn.Install.Placements))
 	for _, p := range addOn.Install.Placements {
 		names = append(names, p.Namespace+"/"+p.Name)
@@ -204,7 +205,7 @@ func installedBy(addOn render.AddOn) []string {
 // worksOf are the works as the hub would hold them, those of pre-delete hooks last: it
 // holds them once the add-on is being removed. The UID of their owner is the hub's to
 // give, so the owner is left out.
-func worksOf(rendered render.Rendered, addOn render.AddOn, cluster string) ([]*unstructured.Unstructured, error) {
+func worksOf(rendered render.Rendered, addOn load.AddOn, cluster string) ([]*unstructured.Unstructured, error) {
 	owner := render.Owner{Name: addOn.Name, Namespace: cluster, Revision: addOn.Digest}
 	works, _, err := rendered.Works(owner, nil)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 const (
@@ -161,7 +162,7 @@ func (s *configStore) fetch(ctx context.Context, addOn string, n namedConfig) re
 		read.err = err
 	default:
 		read.version = versionOf(object)
-		read.config, read.err = render.LiveConfig(addOn, n.ConfigReference, object)
+		read.config, read.err = load.LiveConfig(addOn, n.ConfigReference, object)
 	}
 	return read
 }
@@ -210,7 +211,7 @@ func (m *member) take(reference render.ConfigReference, read readConfig) {
 		m.hindered = &hindrance{message: reference.String() + " does not exist"}
 	case read.err != nil:
 		m.hindered = &hindrance{
-			message: fmt.Sprintf("cannot read %s: %v", reference, read.err), retry: !errors.Is(read.err, render.ErrUnusableConfig),
+			message: fmt.Sprintf("cannot read %s: %v", reference, read.err), retry: !errors.Is(read.err, load.ErrUnusableConfig),
 		}
 	default:
 		m.configs = append(m.configs, read.config)

@@ -20,6 +20,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // reasonNotAdmitted is the reason of a problem that the API server found.
@@ -70,7 +71,7 @@ func (p *pass) oversized(todo plan) problem.List {
 		_, err := revisionObject(p.source.Namespace, p.name(), addOn)
 		if errors.Is(err, render.ErrTooLarge) {
 			problems = append(problems, problem.Problem{
-				Reason: render.ReasonLimitExceeded, Kind: addOnKind, Name: addOn.Name, Message: err.Error(),
+				Reason: flaw.ReasonLimitExceeded, Kind: addOnKind, Name: addOn.Name, Message: err.Error(),
 				Hint: "split the add-on, or move data out of its templates and configurations",
 			})
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // apply writes what differs: Namespaces, AddOnRevisions, configurations,
@@ -101,7 +102,7 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 
 // ensureRevision creates an add-on's revision, or makes sure that the one that has
 // its name holds its content: ten hexadecimal digits may collide.
-func (p *pass) ensureRevision(ctx context.Context, addOn render.AddOn) error {
+func (p *pass) ensureRevision(ctx context.Context, addOn load.AddOn) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	live := &v1alpha1.AddOnRevision{}
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, live)
@@ -117,7 +118,7 @@ func (p *pass) ensureRevision(ctx context.Context, addOn render.AddOn) error {
 }
 
 // createRevision creates the revision of an add-on's content.
-func (p *pass) createRevision(ctx context.Context, addOn render.AddOn) error {
+func (p *pass) createRevision(ctx context.Context, addOn load.AddOn) error {
 	revision, err := revisionObject(p.source.Namespace, p.name(), addOn)
 	if err != nil {
 		return fmt.Errorf("cannot store the content of %s: %w", addOn.Name, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
-	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // attempt is one commit under one fingerprint, as far as it got. The objects of a
@@ -27,8 +27,8 @@ type attempt struct {
 	// unread is what kept a part of the commit from being read.
 	unread problem.List
 	// hub are the referenced objects that live only there, as read last.
-	hub    render.Lookup
-	commit render.Commit
+	hub    load.Lookup
+	commit load.Commit
 	// admitted says that the API server let every object pass.
 	admitted bool
 }
@@ -65,7 +65,7 @@ func (p *pass) compiled(ctx context.Context) (*attempt, error) {
 		if err != nil {
 			return nil, err
 		}
-		a = &attempt{revision: p.head.String(), spec: p.spec, objects: objects, unread: unread, hub: render.Lookup{}}
+		a = &attempt{revision: p.head.String(), spec: p.spec, objects: objects, unread: unread, hub: load.Lookup{}}
 		p.memories.keep(p.key().NamespacedName, a, p.now)
 	}
 	if p.requested || p.forced {
@@ -115,8 +115,8 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 
 // reread reads the references of an earlier pass again: what has gone is missing
 // from now on, what has changed changes the content.
-func (p *pass) reread(ctx context.Context, before render.Lookup) (render.Lookup, error) {
-	hub := make(render.Lookup, len(before))
+func (p *pass) reread(ctx context.Context, before load.Lookup) (load.Lookup, error) {
+	hub := make(load.Lookup, len(before))
 	for reference := range before {
 		object, err := p.lookUp(ctx, reference)
 		if err != nil {
@@ -131,7 +131,7 @@ func (p *pass) reread(ctx context.Context, before render.Lookup) (render.Lookup,
 
 // lookUp reads one referenced object, nil if the hub has none or does not serve its
 // kind (yet).
-func (p *pass) lookUp(ctx context.Context, r render.Reference) (*unstructured.Unstructured, error) {
+func (p *pass) lookUp(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
 	kind, err := p.Client.RESTMapper().KindFor(resourceOf(r))
 	if meta.IsNoMatchError(err) {
 		return nil, nil
@@ -153,7 +153,7 @@ func (p *pass) lookUp(ctx context.Context, r render.Reference) (*unstructured.Un
 
 // resourceOf names the resource of a reference. OCM's own are read in the version
 // that the content is normalised to; of others the hub's preferred version is.
-func resourceOf(r render.Reference) schema.GroupVersionResource {
+func resourceOf(r load.Reference) schema.GroupVersionResource {
 	resource := schema.GroupVersionResource{Group: r.Group, Resource: r.Resource}
 	if r.Group == addonv1alpha1.GroupName {
 		resource.Version = addonv1alpha1.GroupVersion.Version
@@ -162,7 +162,7 @@ func resourceOf(r render.Reference) schema.GroupVersionResource {
 }
 
 // referenceNames lists the first references by name.
-func referenceNames(references []render.Reference) string {
+func referenceNames(references []load.Reference) string {
 	names := make([]string, 0, len(references))
 	for _, r := range references {
 		names = append(names, referenceName(r))
@@ -171,7 +171,7 @@ func referenceNames(references []render.Reference) string {
 }
 
 // referenceName returns kind or resource, and namespace/name.
-func referenceName(r render.Reference) string {
+func referenceName(r load.Reference) string {
 	name := r.Name
 	if r.Namespace != "" {
 		name = r.Namespace + "/" + name

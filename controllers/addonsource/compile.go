@@ -12,7 +12,8 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
-	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -46,12 +47,12 @@ type CompileOptions struct {
 //
 // The controller and `addonflow lint` compile with this one function, so that a
 // commit that passes offline is not refused for its content on the hub.
-func Compile(objects []gitsource.Object, hub render.Lookup, o CompileOptions) (render.Commit, problem.List) {
-	located := make([]render.Located, 0, len(objects))
+func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (load.Commit, problem.List) {
+	located := make([]load.Located, 0, len(objects))
 	for _, object := range objects {
 		located = append(located, object)
 	}
-	commit, problems := render.Load(located, hub, render.LoadOptions{
+	commit, problems := load.Load(located, hub, load.Options{
 		AllowedAddOns: o.AddOns, Namespace: o.Namespace, Incomplete: len(o.Unread) > 0, AsksDefinitions: o.AsksDefinitions,
 		KubeVersions: o.KubeVersions,
 	})
@@ -77,7 +78,7 @@ func withUnread(unread, found problem.List) problem.List {
 	}
 	out := slices.Clone(unread)
 	for _, p := range found {
-		if p.Reason != render.ReasonDuplicateObject || !twice[object{p.Kind, p.Name}] {
+		if p.Reason != flaw.ReasonDuplicateObject || !twice[object{p.Kind, p.Name}] {
 			out = append(out, p)
 		}
 	}
@@ -190,7 +191,7 @@ func listAt(u *unstructured.Unstructured, path ...string) []any {
 }
 
 // checkPolicy returns what is wrong with the policy of an add-on.
-func checkPolicy(addOn render.AddOn) problem.List {
+func checkPolicy(addOn load.AddOn) problem.List {
 	var problems problem.List
 	for _, e := range rollout.Validate(policyOf(addOn)) {
 		kind, field := v1alpha1.AddOnRolloutKind, "spec."+e.Field
@@ -215,7 +216,7 @@ func problemOf(e rollout.FieldError, kind, name, field string) problem.Problem {
 
 // policyOf returns the policy an add-on declares: its AddOnRollout, if the commit has
 // one, and its installStrategy.
-func policyOf(addOn render.AddOn) v1alpha1.AddOnRolloutSpec {
+func policyOf(addOn load.AddOn) v1alpha1.AddOnRolloutSpec {
 	spec := v1alpha1.AddOnRolloutSpec{}
 	if addOn.Rollout != nil {
 		spec = *addOn.Rollout.DeepCopy()

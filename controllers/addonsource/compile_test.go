@@ -8,7 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/gitsource"
-	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // built returns the objects of a directory with the given files, and what kept some
@@ -185,7 +185,7 @@ func TestCompile(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			objects, unread := built(t, c.files)
-			commit, problems := Compile(objects, render.Lookup{}, CompileOptions{AddOns: c.allow, Unread: unread})
+			commit, problems := Compile(objects, load.Lookup{}, CompileOptions{AddOns: c.allow, Unread: unread})
 			if len(problems) != len(c.want) {
 				t.Fatalf("%s: got %d problems, want %d:\n%s", c.reason, len(problems), len(c.want), problems.Error())
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // templatesResource is the configuration kind that makes OCM's template manager
@@ -111,7 +112,7 @@ func rolloutObject(namespace, addOn, source string, spec v1alpha1.AddOnRolloutSp
 }
 
 // rolloutSpec returns the spec of a declared add-on: its policy, and the target.
-func rolloutSpec(addOn render.AddOn, target v1alpha1.Target) v1alpha1.AddOnRolloutSpec {
+func rolloutSpec(addOn load.AddOn, target v1alpha1.Target) v1alpha1.AddOnRolloutSpec {
 	spec := policyOf(addOn)
 	spec.Target, spec.Removal = &target, nil
 	return spec
@@ -144,7 +145,7 @@ func approvalOf(source *v1alpha1.AddOnSource) approval {
 
 // revisionObject returns the AddOnRevision of an add-on's content. The error is
 // render's: content too large for one.
-func revisionObject(namespace, source string, addOn render.AddOn) (*v1alpha1.AddOnRevision, error) {
+func revisionObject(namespace, source string, addOn load.AddOn) (*v1alpha1.AddOnRevision, error) {
 	body, err := addOn.Content.Encode()
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // observation is what a pass saw on the hub.
@@ -79,7 +80,7 @@ func (p *pass) observe(ctx context.Context, a *attempt) (*observation, error) {
 }
 
 // names returns the names of add-ons as a set.
-func names(addOns []render.AddOn) map[string]bool {
+func names(addOns []load.AddOn) map[string]bool {
 	set := make(map[string]bool, len(addOns))
 	for _, addOn := range addOns {
 		set[addOn.Name] = true
@@ -151,7 +152,7 @@ func (p *pass) seeInventory(ctx context.Context, seen *observation) error {
 
 // seeAddOn reads whether the revision exists, and, of an add-on that is not ours
 // yet, what OCM's addon-manager left on the clusters' objects.
-func (p *pass) seeAddOn(ctx context.Context, seen *observation, addOn render.AddOn) error {
+func (p *pass) seeAddOn(ctx context.Context, seen *observation, addOn load.AddOn) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	exists, err := p.revisionExists(ctx, name)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // planInput is everything a plan depends on.
@@ -22,7 +23,7 @@ type planInput struct {
 	mode      Mode
 	forced    bool
 	approved  approval
-	commit    render.Commit
+	commit    load.Commit
 	// addOns and inventory are from the status.
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
@@ -43,7 +44,7 @@ type plan struct {
 	takeOvers  []takeOver
 	namespaces []change
 	// revisions of add-ons that do not exist yet, or were not written by this source.
-	revisions []render.AddOn
+	revisions []load.AddOn
 	objects   []change
 	// addOnObjects are the ClusterManagementAddOns.
 	addOnObjects []change
@@ -150,7 +151,7 @@ func (t *plan) changes() []change {
 // targetOf returns the content an add-on's clusters are to run, with the commit that
 // brought it: while the content stays equal, so does the commit, whatever else later
 // commits change. An add-on that comes back after a removal is brought anew.
-func targetOf(addOn render.AddOn, in planInput) v1alpha1.Target {
+func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 	target := v1alpha1.Target{
 		Source:   strings.TrimPrefix(in.source, in.namespace+"/"),
 		Revision: render.RevisionName(addOn.Name, addOn.Digest),

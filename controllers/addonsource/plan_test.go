@@ -9,6 +9,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 const (
@@ -17,10 +18,10 @@ const (
 )
 
 // fleetInput is the input for a commit with the given add-ons and objects.
-func fleetInput(addOns []render.AddOn, objects ...*unstructured.Unstructured) planInput {
+func fleetInput(addOns []load.AddOn, objects ...*unstructured.Unstructured) planInput {
 	return planInput{
 		source: "team/fleet", namespace: "team", head: "main@sha1:bbb", commitSHA: "bbb", mode: Coexist,
-		commit: render.Commit{AddOns: addOns, Objects: objects}, seen: newObservation(),
+		commit: load.Commit{AddOns: addOns, Objects: objects}, seen: newObservation(),
 		written: func(objectKey) written { return written{} },
 	}
 }
@@ -62,7 +63,7 @@ func TestTargetOf(t *testing.T) {
 			if c.rollout != nil {
 				in.seen.rollouts["hello"] = c.rollout
 			}
-			got := targetOf(render.AddOn{Name: "hello", Digest: c.digest}, in)
+			got := targetOf(load.AddOn{Name: "hello", Digest: c.digest}, in)
 			want := v1alpha1.Target{Source: "fleet", Revision: render.RevisionName("hello", c.digest), Digest: c.digest, Commit: c.want}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
@@ -205,7 +206,7 @@ func TestRemovalKeepsItsCommit(t *testing.T) {
 
 // TestPlanIsPure plans twice from the same input.
 func TestPlanIsPure(t *testing.T) {
-	in := fleetInput([]render.AddOn{{Name: "hello", Digest: newDigest}}, parse(t, namespace), parse(t, placement), parse(t, foreignAddOn))
+	in := fleetInput([]load.AddOn{{Name: "hello", Digest: newDigest}}, parse(t, namespace), parse(t, placement), parse(t, foreignAddOn))
 	in.inventory = []v1alpha1.ObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "team", Name: "old"}}
 	first, err := newPlan(in)
 	if err != nil {

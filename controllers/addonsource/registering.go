@@ -10,7 +10,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
-	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // registrant is an object of a commit that asks for credentials of agents: a template,
@@ -21,7 +22,7 @@ type registrant struct {
 }
 
 // registrantsOf returns what of an add-on's content asks for credentials.
-func registrantsOf(addOn render.AddOn) ([]registrant, error) {
+func registrantsOf(addOn load.AddOn) ([]registrant, error) {
 	var out []registrant
 	for _, template := range addOn.Content.Templates {
 		var typed struct {
@@ -42,10 +43,10 @@ func registrantsOf(addOn render.AddOn) ([]registrant, error) {
 
 // checkRegistrations returns what an add-on asks for its agents that no hub gives:
 // roles that no label could allow, and the names of others.
-func checkRegistrations(objects []gitsource.Object, addOn render.AddOn) problem.List {
+func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.List {
 	registrants, err := registrantsOf(addOn)
 	if err != nil {
-		return problem.List{{Reason: render.ReasonInvalidRegistration, Kind: addOnKind, Name: addOn.Name, Message: err.Error()}}
+		return problem.List{{Reason: flaw.ReasonInvalidRegistration, Kind: addOnKind, Name: addOn.Name, Message: err.Error()}}
 	}
 	var problems problem.List
 	for _, r := range registrants {
@@ -78,7 +79,7 @@ func (r registrant) reservedSubjects(addOn string) problem.List {
 	var problems problem.List
 	for _, reserved := range registration.ReservedSubjects(r.blocks, addOn) {
 		problems = append(problems, problem.Problem{
-			Reason: render.ReasonInvalidSigner, Kind: r.key.Kind, Name: r.key.Name,
+			Reason: flaw.ReasonInvalidSigner, Kind: r.key.Kind, Name: r.key.Name,
 			Field:   "spec.registration" + reserved.Field,
 			Message: fmt.Sprintf("%q is never signed: names that begin with system: belong to Kubernetes and to agents themselves", reserved.Name),
 			Hint:    "choose a name of your own, or leave subject out for the agent's default one",

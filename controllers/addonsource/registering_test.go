@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"github.com/addonflow/addonflow/api/problem"
-	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 const compiledPackage = `apiVersion: addonflow.io/v1alpha1
@@ -46,9 +47,9 @@ func TestCompileRegistration(t *testing.T) {
 		"KubeNamespace": {"is Kubernetes' own", in("kube-system"), reasonHubPermissionDenied, permission + "singleNamespace: a role in namespace kube-system is never given"},
 		"NoNamespace":   {"could never be there", in("Team_A"), reasonHubPermissionDenied, "no namespace can have that name"},
 		"OwnSubject":    {reason: "names of the user's", blocks: subject("{user: a, groups: [b, 'system:open-cluster-management:addon:hello']}")},
-		"SystemUser":    {"somebody else", subject("{user: 'system:admin'}"), render.ReasonInvalidSigner, `customSigner.subject.user: "system:admin" is never signed`},
-		"Masters":       {"may everything", subject("{user: a, groups: [b, 'system:masters']}"), render.ReasonInvalidSigner, `customSigner.subject.groups[1]: "system:masters" is never signed`},
-		"OtherAddOn":    {"another add-on's agents", subject("{user: a, groups: ['system:open-cluster-management:addon:other']}"), render.ReasonInvalidSigner, "customSigner.subject.groups[0]"},
+		"SystemUser":    {"somebody else", subject("{user: 'system:admin'}"), flaw.ReasonInvalidSigner, `customSigner.subject.user: "system:admin" is never signed`},
+		"Masters":       {"may everything", subject("{user: a, groups: [b, 'system:masters']}"), flaw.ReasonInvalidSigner, `customSigner.subject.groups[1]: "system:masters" is never signed`},
+		"OtherAddOn":    {"another add-on's agents", subject("{user: a, groups: ['system:open-cluster-management:addon:other']}"), flaw.ReasonInvalidSigner, "customSigner.subject.groups[0]"},
 	}
 	withoutTemplates := strings.Replace(compiledAddOn, "  supportedConfigs:\n  - group: addon.open-cluster-management.io\n    resource: addontemplates\n    defaultConfig:\n      name: hello\n", "", 1)
 	for name, c := range cases {
@@ -61,7 +62,7 @@ func TestCompileRegistration(t *testing.T) {
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				objects, unread := built(t, files)
-				_, problems := Compile(objects, render.Lookup{}, CompileOptions{Unread: unread})
+				_, problems := Compile(objects, load.Lookup{}, CompileOptions{Unread: unread})
 				if c.want == "" {
 					if len(problems) > 0 {
 						t.Errorf("%s: %v", c.reason, problems)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // TestHashesOfAnyKind: an object of a user's kind that Git declares is hashed as OCM
@@ -28,12 +28,12 @@ func TestHashesOfAnyKind(t *testing.T) {
 		t.Fatal(problems)
 	}
 	definition := define(t, admin)
-	located := make([]render.Located, 0, len(objects))
+	located := make([]load.Located, 0, len(objects))
 	for _, o := range objects {
 		located = append(located, o)
 	}
-	reference := render.DefinitionOf(schema.GroupResource{Group: "example.com", Resource: "regions"})
-	commit, problems := render.Load(located, render.Lookup{reference: definition}, render.LoadOptions{AsksDefinitions: true})
+	reference := load.DefinitionOf(schema.GroupResource{Group: "example.com", Resource: "regions"})
+	commit, problems := load.Load(located, load.Lookup{reference: definition}, load.Options{AsksDefinitions: true})
 	if len(problems) > 0 || len(commit.Missing) > 0 {
 		t.Fatalf("problems %v, missing %v", problems, commit.Missing)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/test/hub"
 )
 
@@ -64,13 +65,13 @@ func build(t *testing.T, dir string) ([]gitsource.Object, problem.List) {
 	return tree.Build(t.Context(), gitsource.BuildOptions{})
 }
 
-// load is what render makes of objects, without a hub.
-func load(objects []gitsource.Object) (render.Commit, problem.List) {
-	located := make([]render.Located, 0, len(objects))
+// loadTree is what render/load makes of objects, without a hub.
+func loadTree(objects []gitsource.Object) (load.Commit, problem.List) {
+	located := make([]load.Located, 0, len(objects))
 	for _, o := range objects {
 		located = append(located, o)
 	}
-	return render.Load(located, nil, render.LoadOptions{})
+	return load.Load(located, nil, load.Options{})
 }
 
 // TestHashes: the hash that is computed of a file is the one that OCM computes of the
@@ -80,7 +81,7 @@ func TestHashes(t *testing.T) {
 	hashed := 0
 	for _, dir := range []string{"testdata/ocm", "../../examples/hello", "../../examples/overlay/production", "../../examples/progressive"} {
 		objects, problems := build(t, dir)
-		commit, more := load(objects)
+		commit, more := loadTree(objects)
 		if err := append(problems, more...).Err(); err != nil {
 			t.Fatalf("%s: %v", dir, err)
 		}
@@ -171,7 +172,7 @@ func TestManifests(t *testing.T) {
 			if len(problems) > 0 || len(objects) != 1 {
 				t.Fatal(problems)
 			}
-			_, problems = load(objects)
+			_, problems = loadTree(objects)
 			err := admin.Create(t.Context(), objects[0].DeepCopy(), client.DryRunAll)
 			if err != nil && !apierrors.IsInvalid(err) {
 				t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 var update = flag.Bool("update", false, "write want.yaml and problems.txt")
@@ -114,7 +115,7 @@ func golden(t *testing.T, path, got string) {
 
 // hubState is what an example has on the hub.
 type hubState struct {
-	lookup render.Lookup
+	lookup load.Lookup
 	addOns map[string]*addonv1alpha1.ManagedClusterAddOn // by cluster/name
 	// configs are the other objects, by what a reference to them is.
 	configs map[render.ConfigReference]*unstructured.Unstructured
@@ -123,7 +124,7 @@ type hubState struct {
 func hubOf(t *testing.T, dir string) hubState {
 	t.Helper()
 	hub := hubState{
-		lookup: render.Lookup{}, addOns: map[string]*addonv1alpha1.ManagedClusterAddOn{},
+		lookup: load.Lookup{}, addOns: map[string]*addonv1alpha1.ManagedClusterAddOn{},
 		configs: map[render.ConfigReference]*unstructured.Unstructured{},
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "hub/*.yaml"))
@@ -158,7 +159,7 @@ func (h hubState) add(t *testing.T, document string) {
 	case "CustomResourceDefinition":
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
-		h.lookup[render.DefinitionOf(schema.GroupResource{Group: group, Resource: plural})] = o
+		h.lookup[load.DefinitionOf(schema.GroupResource{Group: group, Resource: plural})] = o
 	default:
 		plural, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
 		h.configs[render.ConfigReference{Group: plural.Group, Resource: plural.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}] = o
@@ -166,7 +167,7 @@ func (h hubState) add(t *testing.T, document string) {
 }
 
 // tell writes who gets an add-on and how fast, and what each cluster gets.
-func tell(t *testing.T, out *strings.Builder, addOn render.AddOn, hub hubState, members []exampleMember) {
+func tell(t *testing.T, out *strings.Builder, addOn load.AddOn, hub hubState, members []exampleMember) {
 	t.Helper()
 	document(t, out, map[string]any{"addOn": addOn.Name, "install": addOn.Install, "rollout": addOn.Rollout})
 	if len(members) == 0 {
@@ -215,7 +216,7 @@ func (m exampleMember) cluster(t *testing.T, renderer *render.Renderer, addOn st
 		if hub.configs[reference] == nil {
 			t.Fatalf("%s names %s, which is not in hub/", m.Name, reference)
 		}
-		config, err := render.LiveConfig(addOn, reference, hub.configs[reference])
+		config, err := load.LiveConfig(addOn, reference, hub.configs[reference])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +226,7 @@ func (m exampleMember) cluster(t *testing.T, renderer *render.Renderer, addOn st
 }
 
 // summary is what AddonFlow says and writes of a cluster, apart from its objects.
-func summary(t *testing.T, addOn render.AddOn, cluster string, rendered render.Rendered) map[string]any {
+func summary(t *testing.T, addOn load.AddOn, cluster string, rendered render.Rendered) map[string]any {
 	t.Helper()
 	works, _, err := rendered.Works(render.Owner{Name: addOn.Name, Namespace: cluster, Revision: addOn.Digest}, nil)
 	if err != nil {

@@ -1,0 +1,333 @@
+package load
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+)
+
+// complaint is a problem as a test expects it: its reason, its file, and parts of its text.
+type complaint struct {
+	reason problem.Reason
+	path   string
+	parts  []string
+}
+
+func (c complaint) matches(p problem.Problem) bool {
+	contained := func(part string) bool { return strings.Contains(p.String(), part) }
+	return p.Reason == c.reason && p.Path == c.path && !slices.ContainsFunc(c.parts, func(part string) bool { return !contained(part) })
+}
+
+// badInput is one way to get a commit wrong. Only the listed problems may be reported.
+type badInput struct {
+	// row of the documented bad inputs, and what is tried.
+	row    string
+	commit tree
+	want   []complaint
+}
+
+// one is a single expected problem.
+func one(reason problem.Reason, path string, parts ...string) []complaint {
+	return []complaint{{reason, path, parts}}
+}
+
+func TestBadInput(t *testing.T) {
+	for _, rows := range [][]badInput{
+		badFields(t), badKinds(t), badReferences(t), badStrategies(t), badVariables(t),
+		badManifests(t), badMetadata(t), badLimits(t), badRegistrations(t), badConfigs(t),
+	} {
+		for _, in := range rows {
+			t.Run(in.row, func(t *testing.T) { in.check(t) })
+		}
+	}
+}
+
+func (b badInput) check(t *testing.T) {
+	t.Helper()
+	commit, problems := Load(b.commit.objects(t), nil, Options{Namespace: "flow", AllowedAddOns: []string{"hello", "other"}})
+	if len(commit.Missing) > 0 && len(b.want) > 0 {
+		t.Errorf("missing %v; a bad input must not look like one that may appear", commit.Missing)
+	}
+	for _, want := range b.want {
+		if !slices.ContainsFunc(problems, want.matches) {
+			t.Errorf("no problem %s in %s with %q among:\n%v", want.reason, want.path, want.parts, problems)
+		}
+	}
+	if len(problems) != len(b.want) {
+		t.Errorf("%d problems, want %d:\n%v", len(problems), len(b.want), problems)
+	}
+}
+
+func badFields(t *testing.T) []badInput {
+	t.Helper()
+	return []badInput{
+		{
+			"row_01_unknown_field", hello().edited(t, configFile, "customizedVariables", "customisedVariables"),
+			one(flaw.ReasonUnknownField, configFile, "spec.customisedVariables: unknown field", "did you mean customizedVariables?", configFile+":6:"),
+		},
+		{
+			"row_02_wrong_case", hello().edited(t, configFile, "customizedVariables", "CustomizedVariables"),
+			one(flaw.ReasonUnknownField, configFile, "spec.CustomizedVariables", "did you mean customizedVariables?"),
+		},
+		{
+			"row_02_wrong_case_in_a_list", hello().edited(t, configFile, "value: hello", "Value: hello"),
+			one(flaw.ReasonUnknownField, configFile, "spec.customizedVariables[0].Value", "did you mean value?"),
+		},
+		{
+			"row_01_unknown_field_of_a_rollout", hello().edited(t, rolloutFile, "maxConcurrency", "maxConcurency"),
+			one(flaw.ReasonUnknownField, rolloutFile, "spec.stages[0].maxConcurency", "did you mean maxConcurrency?"),
+		},
+		{
+			"row_02_wrong_case_in_a_rollout", hello().edited(t, rolloutFile, "stages", "Stages"),
+			one(flaw.ReasonUnknownField, rolloutFile, "spec.Stages", "did you mean stages?"),
+		},
+		{
+			"row_01_unknown_field_in_an_add_on", hello().edited(t, addOnFile, "addOnMeta", "addonMetadata"),
+			one(flaw.ReasonUnknownField, addOnFile, "spec.addonMetadata"),
+		},
+		{
+			"row_01_unknown_field_hides_nothing",
+			hello().edited(t, addOnFile, "addOnMeta", "addonMeta").edited(t, configFile, "GREETING", "GRETING"),
+			[]complaint{
+				{flaw.ReasonUnknownField, addOnFile, []string{"spec.addonMeta", "did you mean addOnMeta?"}},
+				{flaw.ReasonUnresolvedVariable, templateFile, []string{"manifests[0]", "GREETING"}},
+				{flaw.ReasonUnresolvedVariable, templateFile, []string{"manifests[1]", "GREETING"}},
+			},
+		},
+		{
+			"row_01_missing_reference_beside_an_unknown_field",
+			hello().edited(t, addOnFile, "addOnMeta", "addonMeta").with(configFile, ""),
+			one(flaw.ReasonUnknownField, addOnFile, "spec.addonMeta"),
+		},
+		{
+			"row_01_beta_field_in_alpha", hello().edited(t, addOnFile, "supportedConfigs", "defaultConfigs"),
+			one(flaw.ReasonUnknownField, addOnFile, "spec.defaultConfigs", "known fields: addOnConfiguration, addOnMeta, installStrategy, supportedConfigs"),
+		},
+		{
+			"row_01_unknown_field_in_a_namespace", hello().edited(t, spaceFile, "kind: Namespace", "kind: Namespace\nspecs: {}"),
+			one(flaw.ReasonUnknownField, spaceFile, "specs"),
+		},
+		{
+			"row_01_hint_names_what_can_be_declared", hello().edited(t, rolloutFile, "  stages:", "  foo: 1\n  stages:"),
+			one(flaw.ReasonUnknownField, rolloutFile, "spec.foo: unknown field; known fields: clusterLabelSelector, health, revisionHistoryLimit, stages, strategy, suspend"),
+		},
+		{
+			"row_01_misspelt_key_of_AddonFlow", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addonflow.io/merge-confgs: 'true'}\nspec"),
+			one(flaw.ReasonUnknownField, addOnFile, "metadata.annotations[addonflow.io/merge-confgs]: AddonFlow knows no such key; did you mean addonflow.io/merge-configs?"),
+		},
+		{
+			"row_01_unknown_label_of_AddonFlow", hello().edited(t, lookFile, "namespace: hello}", "namespace: hello, labels: {addonflow.io/colour: red}}"),
+			one(flaw.ReasonUnknownField, lookFile, "metadata.labels[addonflow.io/colour]: AddonFlow knows no such key; remove it"),
+		},
+		{
+			"row_24_unquoted_boolean", hello().edited(t, configFile, "value: hello", "value: no"),
+			one(flaw.ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it"),
+		},
+		{
+			"row_24_unquoted_number", hello().edited(t, configFile, "value: hello", "value: 1.10"),
+			one(flaw.ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it"),
+		},
+		{
+			"row_24_unquoted_octal", hello().edited(t, configFile, "value: hello", "value: 010"),
+			one(flaw.ReasonInvalidType, configFile, "must be a string; quote it"),
+		},
+		{
+			"row_24_in_a_rollout", hello().edited(t, rolloutFile, "name: canary", "name: 1"),
+			one(flaw.ReasonInvalidType, rolloutFile, "spec.stages[0].name: must be a string; quote it"),
+		},
+		{
+			"row_24_object_for_a_list", hello().edited(t, rolloutFile, "  stages:\n  - name", "  stages:\n    name"),
+			[]complaint{{flaw.ReasonInvalidType, rolloutFile, []string{"spec.stages: must be an array, not object"}}},
+		},
+	}
+}
+
+func badKinds(t *testing.T) []badInput {
+	t.Helper()
+	unsupported := func(row, text string, parts ...string) badInput {
+		return badInput{"row_03_" + row, hello().with("x.yaml", text), one(flaw.ReasonUnsupportedKind, "x.yaml", parts...)}
+	}
+	again := hello()[configFile]
+	return []badInput{
+		unsupported("kind", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, namespace: y}\n", "apps/v1 Deployment", "ClusterManagementAddOn, AddOnTemplate"),
+		unsupported("secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\n", "Secret"),
+		unsupported("alpha_placement", "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: Placement\nmetadata: {name: x, namespace: y}\n", "v1beta1"),
+		unsupported("future_version", "apiVersion: addon.open-cluster-management.io/v1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "v1alpha1 or v1beta1"),
+		unsupported("package_of_a_later_version", "apiVersion: addonflow.io/v2\nkind: AddOnPackage\nmetadata: {name: x}\n", "AddOnPackage"),
+		unsupported("hub_config_of_a_later_version", "apiVersion: addon.open-cluster-management.io/v1beta1\nkind: AddOnHubConfig\nmetadata: {name: x}\n", "AddOnHubConfig"),
+		unsupported("template_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonTemplate\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),
+		unsupported("template_in_capitals", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ADDONTEMPLATE\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),
+		unsupported("config_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonDeploymentConfig\nmetadata: {name: x, namespace: y}\n", "did you mean AddOnDeploymentConfig?"),
+		unsupported("wrong_case_of_a_version_nobody_serves", "apiVersion: addon.open-cluster-management.io/v99\nkind: AddonTemplate\nmetadata: {name: x}\n", "v99 AddonTemplate"),
+		{
+			"row_03_config_map_in_the_wrong_case",
+			hello().edited(t, addOnFile, "  installStrategy:", "  - resource: configmaps\n  installStrategy:").with("x.yaml", "apiVersion: v1\nkind: Configmap\nmetadata: {name: x, namespace: y}\n"),
+			one(flaw.ReasonUnsupportedKind, "x.yaml", "did you mean ConfigMap?"),
+		},
+		{
+			"row_03_manager_of_its_own", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: self}\nspec"),
+			one(render.ReasonNotSupported, addOnFile, "lifecycle", "manager of its own"),
+		},
+		{"row_03_addon_manager", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addon-manager}\nspec"), nil},
+		{"row_03_taken_over", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addonflow}\nspec"), nil},
+		unsupported("config_map_nobody_lists", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: y}\n", "v1 ConfigMap"),
+		{
+			"row_03_secret_as_configuration",
+			hello().edited(t, addOnFile, "  installStrategy:", "  - resource: secrets\n  installStrategy:"),
+			one(flaw.ReasonUnsupportedKind, addOnFile, "spec.supportedConfigs[2].resource", "Secret"),
+		},
+		{
+			"row_03_beta_add_on_with_alpha_fields", hello().edited(t, addOnFile, "management.io/v1alpha1\nkind: Cl", "management.io/v1beta1\nkind: Cl"),
+			one(flaw.ReasonUnknownField, addOnFile, "spec.supportedConfigs", "known fields: addOnMeta, defaultConfigs, installStrategy"),
+		},
+		{
+			"row_04_duplicate_object", hello().with("z/again.yaml", again),
+			one(flaw.ReasonDuplicateObject, "z/again.yaml", "AddOnDeploymentConfig/agent", "is declared in "+configFile),
+		},
+		{
+			"row_04_duplicate_in_another_version", hello().with("z/again.yaml", strings.Replace(again, "v1alpha1", "v1beta1", 1)),
+			one(flaw.ReasonDuplicateObject, "z/again.yaml", "is declared in "+configFile),
+		},
+	}
+}
+
+func badReferences(t *testing.T) []badInput {
+	t.Helper()
+	return []badInput{
+		{
+			"row_06_rollout_without_add_on", hello().edited(t, rolloutFile, "name: hello}", "name: helo}"),
+			one(flaw.ReasonReferenceNotFound, rolloutFile, `declares no ClusterManagementAddOn "helo"`),
+		},
+		{
+			"row_06_no_template_for_anyone", hello().edited(t, addOnFile, "    defaultConfig: {name: hello}\n", ""),
+			one(flaw.ReasonReferenceNotFound, addOnFile, "placement hello/everyone names no AddOnTemplate"),
+		},
+		{
+			"row_06_no_template_in_manual", hello().edited(t, addOnFile, "    defaultConfig: {name: hello}\n", "").edited(t, addOnFile, "type: Placements", "type: Manual"),
+			one(flaw.ReasonReferenceNotFound, addOnFile, "no AddOnTemplate is named"),
+		},
+		{
+			"row_06_not_a_template_add_on", hello().edited(t, addOnFile, "resource: addontemplates\n    defaultConfig: {name: hello}", "resource: others"),
+			one(flaw.ReasonConfigurationUnsupported, addOnFile, "lists no addontemplates"),
+		},
+		{
+			"row_06_unlisted_configuration", hello().edited(t, addOnFile, "  - group: addon.open-cluster-management.io\n    resource: addondeploymentconfigs\n", ""),
+			one(flaw.ReasonConfigurationUnsupported, addOnFile, "addondeploymentconfigs.addon.open-cluster-management.io is not supported for this add-on", "spec.installStrategy.placements[0].configs[0]"),
+		},
+		{
+			"row_06_template_of_another_add_on", hello().edited(t, templateFile, "addonName: hello", "addonName: other"),
+			one(flaw.ReasonInvalidReference, addOnFile, `AddOnTemplate "hello" belongs to add-on "other"`),
+		},
+		{
+			"row_06_two_templates_for_one_placement",
+			hello().edited(t, addOnFile, "      rolloutStrategy:", "      - {group: addon.open-cluster-management.io, resource: addontemplates, name: hello}\n      - {group: addon.open-cluster-management.io, resource: addontemplates, name: other}\n      rolloutStrategy:"),
+			one(flaw.ReasonInvalidReference, addOnFile, "spec.installStrategy.placements[0].configs[2]", `the placement has addontemplates.addon.open-cluster-management.io "hello" already`),
+		},
+		{
+			"row_06_template_reference_with_namespace", hello().edited(t, addOnFile, "{name: hello}", "{name: hello, namespace: hello}"),
+			one(flaw.ReasonInvalidReference, addOnFile, "spec.supportedConfigs[0].defaultConfig.namespace", "cluster-scoped"),
+		},
+		{
+			"row_06_config_reference_without_namespace", hello().edited(t, addOnFile, "namespace: hello, name: agent", "name: agent"),
+			one(flaw.ReasonInvalidReference, addOnFile, "spec.installStrategy.placements[0].configs[0].namespace", "is required"),
+		},
+		{
+			"row_06_config_map_reference_without_namespace", hello().edited(t, addOnFile, "  installStrategy:", "  - {resource: configmaps, defaultConfig: {name: x}}\n  installStrategy:"),
+			one(flaw.ReasonInvalidReference, addOnFile, "spec.supportedConfigs[2].defaultConfig.namespace", "is required"),
+		},
+		{
+			"row_06_sentinel_of_the_conversion", hello().edited(t, addOnFile, "{name: hello}", "{name: __reserved_no_default__}"),
+			one(flaw.ReasonInvalidReference, addOnFile, "spec.supportedConfigs[0].defaultConfig.name", "reserved by OCM"),
+		},
+		{
+			"row_06_long_name_of_an_add_on", renamed(t, strings.Repeat("a", 64)),
+			[]complaint{
+				{flaw.ReasonInvalidManifest, addOnFile, []string{"metadata.name: has 64 characters"}},
+				{flaw.ReasonAddOnNotAllowed, addOnFile, nil},
+				{flaw.ReasonAddOnNotAllowed, templateFile, nil},
+			},
+		},
+		{
+			"row_07_rollout_in_another_namespace", hello().edited(t, rolloutFile, "{name: hello}", "{name: hello, namespace: theirs}"),
+			one(flaw.ReasonCrossNamespaceReference, rolloutFile, "metadata.namespace", "lives in the namespace of its AddOnSource, flow"),
+		},
+		{
+			"row_07_add_on_of_another_source", renamed(t, "theirs"),
+			[]complaint{
+				{flaw.ReasonAddOnNotAllowed, addOnFile, []string{`may not declare add-on "theirs"`, "hello, other"}},
+				{flaw.ReasonAddOnNotAllowed, templateFile, []string{"spec.addonName"}},
+			},
+		},
+		{
+			"row_16_same_placement_twice",
+			hello().edited(t, addOnFile, "    placements:\n", "    placements:\n    - {namespace: hello, name: everyone}\n"),
+			one(flaw.ReasonDuplicatePlacement, addOnFile, "spec.installStrategy.placements[1]", "is there twice"),
+		},
+		{
+			"row_16_two_placements_may_overlap",
+			hello().edited(t, addOnFile, "    placements:\n", "    placements:\n    - namespace: hello\n      name: some\n"+
+				"      configs: [{group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: hello, name: agent}]\n"),
+			nil,
+		},
+	}
+}
+
+// renamed is hello under another name.
+func renamed(t *testing.T, name string) tree {
+	t.Helper()
+	return hello().edited(t, addOnFile, "  name: hello\n", "  name: "+name+"\n").
+		edited(t, templateFile, "addonName: hello", "addonName: "+name).
+		edited(t, rolloutFile, "metadata: {name: hello}", "metadata: {name: "+name+"}")
+}
+
+// badStrategies are the paces that cannot be decoded, and those that can and are
+// therefore left to rollout.Validate, whatever the CRD's patterns say.
+func badStrategies(t *testing.T) []badInput {
+	t.Helper()
+	var rows []badInput
+	for i, left := range []string{
+		"maxConcurrency: 0", `maxConcurrency: "0%"`, "maxConcurrency: -1", `maxConcurrency: "101%"`, `maxConcurrency: "5.5%"`,
+		"maxConcurrency: ten", `maxConcurrency: "10"`, `maxConcurrency: ""`, "maxFailures: 1000", `maxFailures: "200%"`,
+		"progressDeadline: 5mX", "progressDeadline: 5|", "progressDeadline: xNone", "progressDeadline: 5d",
+		"progressDeadline: -5m", "progressDeadline: 0s", "progressDeadline: 1h30m", "minSuccessTime: -5m",
+	} {
+		name := fmt.Sprintf("row_08_to_13_left_to_the_planner_%02d", i)
+		rows = append(rows, badInput{name, paced(t, left), nil})
+	}
+	for name, pace := range map[string]string{
+		"row_09_fraction":      "maxConcurrency: 1.5",
+		"row_09_huge":          "maxConcurrency: 1e10",
+		"row_09_boolean":       "maxFailures: true",
+		"row_12_no_string":     "progressDeadline: 10",
+		"row_13_number":        "minSuccessTime: 5",
+		"row_13_days":          "minSuccessTime: 5d",
+		"row_13_missing_units": `minSuccessTime: "5"`,
+	} {
+		reason, field := flaw.ReasonInvalidRolloutStrategy, strings.SplitN(pace, ":", 2)[0]
+		if field == minSuccessTimeField {
+			reason = flaw.ReasonInvalidDuration
+		}
+		rows = append(rows, badInput{name, paced(t, pace), one(reason, addOnFile, "spec.installStrategy.placements[0].rolloutStrategy.progressive."+field)})
+	}
+	return append(rows,
+		badInput{"row_13_in_a_stage", hello().edited(t, rolloutFile, "10m", "5d"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 5d is no duration")},
+		badInput{"row_09_in_a_stage", hello().edited(t, rolloutFile, "maxConcurrency: 1", "maxConcurrency: 1.5"), one(flaw.ReasonInvalidRolloutStrategy, rolloutFile, "spec.stages[0].maxConcurrency: 1.5 is neither")},
+		badInput{"row_13_longer_than_a_duration", hello().edited(t, rolloutFile, "10m", "9999999h"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 9999999h is longer than a duration can be; the longest is 2562047h")},
+		badInput{"row_15_two_strategies", paced(t, "maxConcurrency: 1").edited(t, addOnFile, "        progressive:", "        all: {}\n        progressive:"), nil},
+		badInput{"row_15_unknown_type", hello().edited(t, addOnFile, "type: Progressive", "type: Sideways"), nil},
+		badInput{"row_15_type_of_another_type", hello().edited(t, addOnFile, "type: Progressive", "type: 7"), one(flaw.ReasonInvalidType, addOnFile, "rolloutStrategy.type: must be a string; quote it")},
+		badInput{"row_14_unknown_group_is_known_on_the_hub_only", paced(t, "mandatoryDecisionGroups: [{groupName: canarry}]"), nil},
+		badInput{"target_in_git", hello().edited(t, rolloutFile, "  stages:", "  target: {source: a, revision: b, digest: c, commit: d}\n  stages:"), one(flaw.ReasonInvalidManifest, rolloutFile, "spec.target: is written by AddonFlow")},
+	)
+}
+
+// paced is hello with one pace.
+func paced(t *testing.T, pace string) tree {
+	t.Helper()
+	return hello().edited(t, addOnFile, "{maxConcurrency: 25%, minSuccessTime: 1h30m, progressDeadline: 10m}", "\n          "+pace)
+}

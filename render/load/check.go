@@ -1,0 +1,184 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+)
+
+// checkAddOns digests and renders every complete add-on, and reports what its
+// rendering finds.
+func (l *loader) checkAddOns() {
+	claims := claims{}
+	for _, d := range l.addOns {
+		if d.Content.AddOn == "" {
+			continue // something it refers to is missing or has problems of its own
+		}
+		if err := d.seal(); err != nil {
+			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonLimitExceeded, Message: err.Error(), Hint: "split the add-on"})
+			continue
+		}
+		renderer, err := render.NewRenderer(d.Content)
+		if err != nil {
+			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
+			continue
+		}
+		found := d.check(renderer, l.options.KubeVersions)
+		for _, f := range found {
+			l.reportFinding(d, f)
+		}
+		if len(found) == 0 && !d.open.namespace {
+			l.checkConflicts(claims, d, renderer)
+		}
+	}
+}
+
+// check renders what the declared install strategy gives to clusters. The defaults
+// are left out where every placement has its own configurations: they are for
+// hand-made ManagedClusterAddOns then, and whoever makes one sees what it lacks.
+// Renderer.Check, which knows no install strategy, would refuse the commit.
+func (d *draft) check(r *render.Renderer, versions []string) []render.Finding {
+	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
+		return r.CheckPlacements(nil, versions)
+	}
+	var placements []v1alpha1.PlacementReference
+	for _, p := range d.Install.Placements {
+		placements = append(placements, p.PlacementReference)
+	}
+	return r.CheckPlacements(placements, versions)
+}
+
+// seal gives an add-on its digest, if its content fits into an AddOnRevision.
+func (d *draft) seal() error {
+	digest, err := d.Content.Digest()
+	if err != nil {
+		return err
+	}
+	if _, err := d.Content.Encode(); err != nil {
+		return err
+	}
+	d.Digest = digest
+	return nil
+}
+
+// reportFinding reports what rendering found where it stands: in the template or
+// configuration, if the commit declares it, else at the add-on that refers to it.
+func (l *loader) reportFinding(d *draft, f render.Finding) {
+	if d.open.explains(f) {
+		return
+	}
+	if f.Package != "" && d.pkg != nil {
+		l.reportNormalised(d.pkg, packageFlaw(d.pkg, f))
+		return
+	}
+	var reference Reference
+	switch {
+	case f.Template != "":
+		reference = Reference{Group: addonGroup, Resource: render.TemplateResource, Name: f.Template}
+	case f.Config != "":
+		namespace, name, _ := strings.Cut(f.Config, "/")
+		reference = Reference{Group: addonGroup, Resource: render.AgentConfigResource, Namespace: namespace, Name: name}
+	case f.About.Name != "":
+		reference = Reference{Group: f.About.Group, Resource: f.About.Resource, Namespace: f.About.Namespace, Name: f.About.Name}
+	}
+	if o, declared := l.configs[reference]; declared {
+		l.reportNormalised(o, flawOfFinding(f))
+		return
+	}
+	about := flaw.Flaw{Reason: f.Reason, Message: f.Message, Hint: f.Hint}
+	if reference.Name != "" {
+		about.Message = fmt.Sprintf("%s %q on the hub: %s: %s", reference.Resource, reference.Name, f.Field, f.Message)
+	}
+	l.reportNormalised(d.addOn, about)
+}
+
+// place is what an *InvalidError found, where the commit has it.
+func (l *loader) place(d *draft, err error) problem.List {
+	said := &loader{configs: l.configs}
+	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
+		for _, f := range invalid.Findings {
+			said.reportFinding(d, f)
+		}
+	}
+	return said.problems.Sorted()
+}
+
+// claim is an object that an add-on brings to the clusters of a placement.
+type claim struct {
+	addOn  string
+	object *unstructured.Unstructured
+}
+
+// claims are the first claims on the objects of each placement's clusters.
+type claims map[v1alpha1.PlacementReference]map[render.Identity]claim
+
+// checkConflicts finds objects that two add-ons bring to the clusters of one
+// placement (bad input, row 42): their works would overwrite each other for ever.
+// A Namespace that both describe alike is no conflict. Clusters that two
+// placements of different names share are not known here and not compared.
+func (l *loader) checkConflicts(all claims, d *draft, r *render.Renderer) {
+	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
+		return
+	}
+	for _, p := range d.Install.Placements {
+		cluster := render.Cluster{Name: render.ProbeCluster, Placements: []v1alpha1.PlacementReference{p.PlacementReference}}
+		rendered, err := r.Render(cluster)
+		if err != nil {
+			continue // Check found nothing, so it is about the probe
+		}
+		objects, err := rendered.Objects()
+		if err != nil {
+			continue
+		}
+		if all[p.PlacementReference] == nil {
+			all[p.PlacementReference] = map[render.Identity]claim{}
+		}
+		for i, object := range objects {
+			if f, conflict := all.take(p.PlacementReference, d.Name, object); conflict {
+				f.Field = manifestsAt.Index(i) // objects are in the template's order
+				l.reportConflict(d, rendered.Template, f)
+			}
+		}
+	}
+}
+
+// take claims an object for an add-on. It returns a flaw if another one has it.
+func (c claims) take(p v1alpha1.PlacementReference, addOn string, object *unstructured.Unstructured) (flaw.Flaw, bool) {
+	id := render.IdentityOf(object.Object).Object()
+	first, claimed := c[p][id]
+	if !claimed {
+		c[p][id] = claim{addOn: addOn, object: object}
+		return flaw.Flaw{}, false
+	}
+	if first.addOn == addOn || id.Kind == namespaceKind && equality.Semantic.DeepEqual(first.object.Object, object.Object) {
+		return flaw.Flaw{}, false
+	}
+	return flaw.Flaw{
+		Reason:  flaw.ReasonObjectConflict,
+		Message: fmt.Sprintf("add-ons %q and %q both deploy %s to the clusters of placement %s/%s", first.addOn, addOn, id, p.Namespace, p.Name),
+		Hint:    "rename it in one of them, or move it into one",
+	}, true
+}
+
+// reportConflict reports at the manifest, if the commit declares the template and
+// has a manifest there; objects that rendering added have none.
+func (l *loader) reportConflict(d *draft, template string, f flaw.Flaw) {
+	o, declared := l.configs[Reference{Group: addonGroup, Resource: render.TemplateResource, Name: template}]
+	if d.pkg != nil {
+		o, f.Field = d.pkg, ""
+	} else if !declared {
+		o, f.Field = d.addOn, ""
+	} else if manifests, _ := manifestsOf(o.judged().Object); f.Field.Position() >= len(manifests) {
+		f.Field = manifestsAt
+	}
+	l.reportNormalised(o, f)
+}

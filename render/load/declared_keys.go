@@ -1,0 +1,97 @@
+package load
+
+import (
+	"slices"
+	"strings"
+
+	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
+)
+
+// What a boolean is as text, in variables and annotations.
+const (
+	trueText  = "true"
+	falseText = "false"
+)
+
+// MergeConfigsAnnotation on a ClusterManagementAddOn, with the value "true", merges
+// all AddOnDeploymentConfigs of one level, in order, where OCM reads the first of
+// them. Lists are joined, of a variable, label or field that two set the later counts.
+const MergeConfigsAnnotation = "addonflow.io/merge-configs"
+
+// mergeConfigsAt is where MergeConfigsAnnotation stands.
+const mergeConfigsAt = "metadata.annotations[" + MergeConfigsAnnotation + "]"
+
+// declaredKey is a label or annotation of AddonFlow's that a commit may declare.
+type declaredKey struct {
+	key string
+	on  []role
+	// kind says in a message where it belongs.
+	kind string
+}
+
+// declaredKeys are all of them. Every other key of AddonFlow's is its own to write.
+func declaredKeys() []declaredKey {
+	return []declaredKey{
+		{variable.TypedAnnotation, []role{roleTemplate}, "an AddOnTemplate"},
+		{variable.FromConfigsAnnotation, []role{roleTemplate, rolePackage}, "an AddOnTemplate or AddOnPackage"},
+		{hubconfigv1alpha1.VersionLabel, []role{roleTemplate}, "an AddOnTemplate"},
+		{MergeConfigsAnnotation, []role{roleAddOn}, "a ClusterManagementAddOn"},
+	}
+}
+
+// declarable reports whether a commit may declare a key of AddonFlow's somewhere.
+func declarable(key string) bool {
+	return slices.ContainsFunc(declaredKeys(), func(d declaredKey) bool { return d.key == key })
+}
+
+// misplacedKeys finds keys of AddonFlow's on an object of another kind than theirs.
+func misplacedKeys(labels, annotations map[string]string, r role) []flaw.Flaw {
+	var flaws []flaw.Flaw
+	for _, d := range declaredKeys() {
+		for at, entries := range map[flaw.Path]map[string]string{"metadata.labels": labels, "metadata.annotations": annotations} {
+			if _, present := entries[d.key]; present && (!slices.Contains(d.on, r) || (d.key == hubconfigv1alpha1.VersionLabel) != (at == "metadata.labels")) {
+				flaws = append(flaws, flaw.Flaw{Field: at.Child(d.key), Reason: flaw.ReasonInvalidManifest, Message: "is for " + d.kind, Hint: flaw.RemoveIt})
+			}
+		}
+	}
+	return flaws
+}
+
+// writtenKeys are the keys that AddonFlow writes or that are set on the hub.
+func writtenKeys() []string {
+	return []string{
+		v1alpha1.ManagedByLabel, v1alpha1.AddOnLabel, v1alpha1.SourceAnnotation, v1alpha1.RevisionAnnotation,
+		v1alpha1.DigestAnnotation, v1alpha1.SucceededAtAnnotation, v1alpha1.ApproveRemovalAnnotation,
+		v1alpha1.SuspendAnnotation, v1alpha1.SkipPreDeleteAnnotation, render.PartsAnnotation, render.MarksAnnotation, render.DisregardAnnotation,
+	}
+}
+
+// ownKeyFlaw is the flaw of a key of AddonFlow's that a commit may not declare.
+func ownKeyFlaw(at flaw.Path, key string) flaw.Flaw {
+	f := flaw.Flaw{Field: at.Child(key), Reason: flaw.ReasonInvalidManifest, Message: "is written by AddonFlow or set on the hub", Hint: flaw.RemoveIt}
+	if slices.Contains(writtenKeys(), key) {
+		return f
+	}
+	f.Reason, f.Message, f.Hint = flaw.ReasonUnknownField, "AddonFlow knows no such key", flaw.RemoveIt
+	if meant := meantKey(key); meant != "" {
+		f.Hint, f.Meant = "did you mean "+meant+"?", at.Child(meant)
+	}
+	return f
+}
+
+// meantKey returns the declarable key that a misspelt one of AddonFlow's was probably
+// meant to be, "" for none.
+func meantKey(key string) string {
+	var names []string
+	for _, d := range declaredKeys() {
+		names = append(names, strings.TrimPrefix(d.key, ownKeys))
+	}
+	if match := flaw.Closest(strings.TrimPrefix(key, ownKeys), names); match != "" {
+		return ownKeys + match
+	}
+	return ""
+}

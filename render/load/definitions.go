@@ -1,0 +1,82 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/addonflow/addonflow/render/flaw"
+)
+
+// definitionsResource is where CustomResourceDefinitions are.
+const definitionsResource = "customresourcedefinitions"
+
+// Definition reports whether the reference names a CustomResourceDefinition. A Lookup
+// that says the hub has none is an answer: objects of the kind are taken as declared.
+func (r Reference) Definition() bool {
+	return r.Group == apiextensionsv1.GroupName && r.Resource == definitionsResource
+}
+
+// DefinitionOf is the reference to the CustomResourceDefinition of a resource, as a
+// Lookup has it.
+func DefinitionOf(resource schema.GroupResource) Reference {
+	return Reference{
+		Group: apiextensionsv1.GroupName, Resource: definitionsResource, Kind: "CustomResourceDefinition", Name: resource.String(),
+	}
+}
+
+// defined returns the set with the kinds that the CustomResourceDefinitions of a lookup
+// define. The embedded ones are never replaced.
+func (s schemaSet) defined(hub Lookup) (schemaSet, error) {
+	all := maps.Clone(s)
+	names := slices.SortedFunc(maps.Keys(hub), func(a, b Reference) int { return strings.Compare(a.Name, b.Name) })
+	for _, reference := range names {
+		if !reference.Definition() || hub[reference] == nil {
+			continue
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(hub[reference].Object, &crd); err != nil {
+			return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", reference.Name, err)
+		}
+		if crd.Spec.Group == addonGroup || crd.Spec.PreserveUnknownFields {
+			continue // known here; or stored as declared
+		}
+		if err := all.add(&crd); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// completeOther does to an object what the hub does when it stores one, where the schema
+// of its kind is known, and returns what the hub would not take or drop. Without the
+// schema the object stays as declared. It changes object.
+func (s schemaSet) completeOther(object map[string]any, declared *unstructured.Unstructured) []flaw.Flaw {
+	k, known := s[declared.GroupVersionKind()]
+	if !known {
+		return nil
+	}
+	flaws := unknownFields(object, k.structural)
+	k.complete(object)
+	return append(flaws, schemaFlaws(object, k, roleOther)...)
+}
+
+// undefined returns the CustomResourceDefinition that an object of a kind only the hub
+// knows should be completed by, and that nobody was asked for yet.
+func (l *loader) undefined(declared *unstructured.Unstructured, r role) (Reference, bool) {
+	kind := declared.GroupVersionKind()
+	if _, known := l.schemas[kind]; known || r != roleOther {
+		return Reference{}, false
+	}
+	reference := DefinitionOf(resourceOf(kind))
+	plain := reference
+	plain.Kind = ""
+	_, asked := l.hub[plain]
+	return reference, !asked
+}

@@ -1,0 +1,133 @@
+package load
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/addonflow/addonflow/render"
+)
+
+// regionsDefinition is a CRD of a user's with a default, a bound, and a part in which
+// anything goes.
+const regionsDefinition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: regions.example.com}
+spec:
+  group: example.com
+  names: {kind: Region, plural: regions}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              zone: {type: string}
+              level: {type: string, default: info}
+              size: {type: integer, maximum: 9}
+              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+
+// withRegion is the add-on hello with a configuration of a kind of the user's.
+func withRegion(t *testing.T, spec string) tree {
+	t.Helper()
+	return hello().
+		edited(t, addOnFile, "  installStrategy:", "  - {group: example.com, resource: regions, defaultConfig: {namespace: hello, name: home}}\n  installStrategy:").
+		edited(t, templateFile, "  name: hello\n", "  name: hello\n  annotations:\n    addonflow.io/config-variables: LEVEL=regions.example.com{.spec.level}\n").
+		edited(t, templateFile, "--cluster={{CLUSTER_NAME}}", "--level={{LEVEL}}").
+		with("region.yaml", "apiVersion: example.com/v1\nkind: Region\nmetadata: {name: home, namespace: hello}\nspec: "+spec+"\n")
+}
+
+func regionsReference() Reference {
+	return DefinitionOf(schema.GroupResource{Group: "example.com", Resource: "regions"})
+}
+
+// definedBy is a lookup with the definition, or with the word that there is none.
+func definedBy(t *testing.T, text string) Lookup {
+	t.Helper()
+	if text == "" {
+		return Lookup{regionsReference(): nil}
+	}
+	return Lookup{regionsReference(): &unstructured.Unstructured{Object: parsed(t, text)}}
+}
+
+// regionHash is the hash of the configuration in the content.
+func regionHash(t *testing.T, c Commit) string {
+	t.Helper()
+	for _, config := range c.AddOns[0].Content.Configs {
+		if config.Resource == "regions" {
+			return config.SpecHash
+		}
+	}
+	t.Fatal("the configuration is no content")
+	return ""
+}
+
+// TestAnyKindIsHashedAsStored: with its definition an object of a user's kind is hashed,
+// and read by variables, as the hub stores it; where the default is written, it is the
+// same content.
+func TestAnyKindIsHashedAsStored(t *testing.T) {
+	hub := definedBy(t, regionsDefinition)
+	short := load(t, withRegion(t, "{zone: a, free: {x: {}}}"), hub)
+	written := load(t, withRegion(t, "{zone: a, level: info, free: {x: {}}}"), hub)
+	if short.AddOns[0].Digest != written.AddOns[0].Digest || short.AddOns[0].Digest == "" {
+		t.Errorf("a default that is written is other content: %s and %s", short.AddOns[0].Digest, written.AddOns[0].Digest)
+	}
+	stored, err := render.SpecHash(&unstructured.Unstructured{Object: parsed(t, "{spec: {zone: a, level: info, free: {x: {}}}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := regionHash(t, short); got != stored {
+		t.Errorf("hashed as %s, the stored object has %s", got, stored)
+	}
+	if len(short.Undefined) > 0 {
+		t.Errorf("undefined are %v", short.Undefined)
+	}
+}
+
+// TestUndefinedKinds: whoever can ask is told what to ask for; whoever cannot, or got the
+// answer that there is none, takes the objects as declared.
+func TestUndefinedKinds(t *testing.T) {
+	commit := withRegion(t, "{zone: a, level: debug}")
+	asks, problems := Load(commit.objects(t), Lookup{}, Options{AsksDefinitions: true})
+	if diff := cmp.Diff([]Reference{regionsReference()}, asks.Missing); diff != "" || len(problems) > 0 {
+		t.Errorf("problems %v, missing (-want +got):\n%s", problems, diff)
+	}
+	offline := load(t, commit, nil)
+	if diff := cmp.Diff([]Reference{regionsReference()}, offline.Undefined); diff != "" || len(offline.Missing) > 0 {
+		t.Errorf("missing %v, undefined (-want +got):\n%s", offline.Missing, diff)
+	}
+	none, problems := Load(commit.objects(t), definedBy(t, ""), Options{AsksDefinitions: true})
+	if len(problems) > 0 || len(none.Missing) > 0 || none.AddOns[0].Digest != offline.AddOns[0].Digest {
+		t.Errorf("a kind without a definition: problems %v, missing %v", problems, none.Missing)
+	}
+	// With a value that the default would not change, all three agree.
+	if known := load(t, commit, definedBy(t, regionsDefinition)); known.AddOns[0].Digest != offline.AddOns[0].Digest {
+		t.Error("the content hangs on who loads it")
+	}
+}
+
+// TestAnyKindIsCheckedByItsDefinition: what the hub would refuse or drop is said, with the
+// line.
+func TestAnyKindIsCheckedByItsDefinition(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"unknown": {"{zone: a, levl: debug}", "region.yaml:4: Region/home: spec.levl: unknown field; did you mean level?"},
+		"type":    {"{zone: 7}", "region.yaml:4: Region/home: spec.zone: must be a string; quote it"},
+		"bound":   {"{size: 10}", "region.yaml:4: Region/home: spec.size: should be less than or equal to 9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := Load(withRegion(t, c.spec).objects(t), definedBy(t, regionsDefinition), Options{})
+			if len(problems) != 1 || problems[0].String() != c.want {
+				t.Errorf("got %v, want %s", problems, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package load
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// The fields of every object.
+const (
+	apiVersionKey = "apiVersion"
+	kindKey       = "kind"
+	metadataKey   = "metadata"
+	labelsKey     = "labels"
+	nameKey       = "name"
+	namespaceKey  = "namespace"
+	specKey       = "spec"
+	statusKey     = "status"
+)
+
+const (
+	storageVersion = "v1alpha1"
+	betaVersion    = "v1beta1"
+
+	addonGroup     = "addon.open-cluster-management.io"
+	placementGroup = "cluster.open-cluster-management.io"
+	rolloutGroup   = "addonflow.io"
+
+	configMapsResource = "configmaps"
+	secretsResource    = "secrets"
+
+	addOnKind     = "ClusterManagementAddOn"
+	templateKind  = "AddOnTemplate"
+	configKind    = "AddOnDeploymentConfig"
+	hubConfigKind = "AddOnHubConfig"
+	placementKind = "Placement"
+	namespaceKind = "Namespace"
+	configMapKind = "ConfigMap"
+)
+
+// role is what an object is to a commit.
+type role int
+
+const (
+	roleUnsupported role = iota
+	roleNamespace
+	rolePlacement
+	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration
+	// and whose schema, if any, is in a CustomResourceDefinition of the hub.
+	roleOther
+	roleConfigMap
+	roleConfig
+	roleHubConfig
+	roleTemplate
+	roleAddOn
+	roleRollout
+	rolePackage
+)
+
+// supportedKinds is what the message about an unsupported kind lists.
+const supportedKinds = "supported are ClusterManagementAddOn, AddOnTemplate and AddOnDeploymentConfig " +
+	"(addon.open-cluster-management.io/v1alpha1 or v1beta1), AddOnHubConfig (v1alpha1), AddOnRollout and AddOnPackage (addonflow.io/v1alpha1), " +
+	"Placement (cluster.open-cluster-management.io/v1beta1), Namespace (v1), " +
+	"and the kinds a ClusterManagementAddOn of the commit lists in supportedConfigs, except Secret"
+
+// roleOf classifies a kind; listed are the configuration resources that the
+// commit's add-ons list.
+func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) role {
+	if r, known := knownRole(kind); known {
+		return r
+	}
+	resource := resourceOf(kind)
+	switch {
+	case !listed[resource] || refusedConfiguration(resource) != "":
+		return roleUnsupported
+	case misspelt(kind.GroupKind()) || !servedVersion(kind.GroupVersion()):
+		// The guessed resource is in lower case, so that a known kind in the wrong
+		// case would pass for one that only the hub knows, without a schema.
+		return roleUnsupported
+	case resource == schema.GroupResource{Resource: configMapsResource}:
+		return when(kind.Version == "v1", roleConfigMap)
+	default:
+		return roleOther
+	}
+}
+
+// knownRole classifies the kinds that are something to every commit.
+func knownRole(kind schema.GroupVersionKind) (r role, known bool) {
+	alpha, beta := kind.Version == storageVersion, kind.Version == betaVersion
+	switch kind.GroupKind() {
+	case schema.GroupKind{Group: addonGroup, Kind: addOnKind}:
+		return when(alpha || beta, roleAddOn), true
+	case schema.GroupKind{Group: addonGroup, Kind: templateKind}:
+		return when(alpha || beta, roleTemplate), true
+	case schema.GroupKind{Group: addonGroup, Kind: configKind}:
+		return when(alpha || beta, roleConfig), true
+	case schema.GroupKind{Group: addonGroup, Kind: hubConfigKind}:
+		return when(alpha, roleHubConfig), true
+	case schema.GroupKind{Group: placementGroup, Kind: placementKind}:
+		return when(beta, rolePlacement), true
+	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnRolloutKind}:
+		return when(alpha, roleRollout), true
+	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnPackageKind}:
+		return when(alpha, rolePackage), true
+	case schema.GroupKind{Kind: namespaceKind}:
+		return when(kind.Version == "v1", roleNamespace), true
+	default:
+		return roleUnsupported, false
+	}
+}
+
+// listable tells whether a kind could be a configuration, if only an add-on listed it.
+func listable(kind schema.GroupVersionKind) bool {
+	return roleOf(kind, map[schema.GroupResource]bool{resourceOf(kind): true}) != roleUnsupported
+}
+
+// knownKinds are the kinds that render knows by name, by their groups.
+func knownKinds(group string) []string {
+	switch group {
+	case addonGroup:
+		return []string{addOnKind, templateKind, configKind, hubConfigKind}
+	case placementGroup:
+		return []string{placementKind}
+	case rolloutGroup:
+		return []string{v1alpha1.AddOnRolloutKind, v1alpha1.AddOnPackageKind}
+	case "":
+		return []string{namespaceKind, configMapKind}
+	default:
+		return nil
+	}
+}
+
+// misspelt reports whether a kind differs from a known one in case only.
+func misspelt(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(knownKinds(kind.Group), func(known string) bool {
+		return known != kind.Kind && strings.EqualFold(known, kind.Kind)
+	})
+}
+
+// servedVersion reports whether a group can have the version; of a group that
+// render does not know, it can have any.
+func servedVersion(v schema.GroupVersion) bool {
+	switch v.Group {
+	case addonGroup:
+		return v.Version == storageVersion || v.Version == betaVersion
+	case rolloutGroup:
+		return v.Version == storageVersion
+	case "":
+		return v.Version == "v1"
+	default:
+		return true
+	}
+}
+
+func when(ok bool, r role) role {
+	if !ok {
+		return roleUnsupported
+	}
+	return r
+}
+
+// refusedConfiguration says why a resource cannot be a configuration of an add-on;
+// "" if it can.
+func refusedConfiguration(resource schema.GroupResource) string {
+	switch resource {
+	case schema.GroupResource{Resource: secretsResource}:
+		return "a Secret cannot be a configuration: it would be copied into every AddOnRevision"
+	default:
+		return ""
+	}
+}
+
+// resourceOf guesses the resource of a kind as OCM does: without asking a hub.
+func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural.GroupResource()
+}
+
+// knownKind is the kind of a configuration resource, "" where only the hub knows.
+func knownKind(resource schema.GroupResource) string {
+	switch resource {
+	case schema.GroupResource{Group: addonGroup, Resource: render.TemplateResource}:
+		return templateKind
+	case schema.GroupResource{Group: addonGroup, Resource: render.AgentConfigResource}:
+		return configKind
+	case schema.GroupResource{Group: addonGroup, Resource: render.HubConfigResource}:
+		return hubConfigKind
+	case schema.GroupResource{Resource: configMapsResource}:
+		return configMapKind
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,152 @@
+package load
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+)
+
+// Located is an object of a commit and where it stands in it.
+type Located interface {
+	// GetUnstructured returns the object as declared; Load does not change it.
+	GetUnstructured() *unstructured.Unstructured
+	// Position returns file and 1-based line of a field such as
+	// spec.customizedVariables[0].value or metadata.labels[example.com/team];
+	// "" asks for the object itself. Line 0: unknown.
+	Position(field string) (path string, line int)
+}
+
+// Reference names a configuration object that a ClusterManagementAddOn refers to.
+type Reference struct {
+	Group    string
+	Resource string
+	// Kind of the object where render knows it; it takes no part in a lookup.
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+// Lookup holds objects that live only on the hub, as read there. A nil value says
+// that the hub was asked and has none.
+type Lookup map[Reference]*unstructured.Unstructured
+
+// Options say what a source may declare.
+type Options struct {
+	// AllowedAddOns are the names of the add-ons it may declare; empty: any.
+	AllowedAddOns []string
+	// Namespace of the AddOnSource. An AddOnRollout may name no other. Empty, as
+	// offline: not checked.
+	Namespace string
+	// Incomplete says that the commit may declare more than the objects given, since
+	// some of its files could not be read. Then nothing is a problem for being absent,
+	// and Commit.Missing is empty: the hub may have an older version of what is meant.
+	Incomplete bool
+	// AsksDefinitions says that the caller reads CustomResourceDefinitions: one that is
+	// needed and not in the Lookup is Missing. Without it, as offline, it is in
+	// Commit.Undefined, and the objects are taken as declared.
+	AsksDefinitions bool
+	// KubeVersions are the Kubernetes versions that packages are checked with; empty: one
+	// that the chart admits.
+	KubeVersions []string
+}
+
+// Commit is what the objects of one commit ask for.
+type Commit struct {
+	// AddOns sorted by name.
+	AddOns []AddOn
+	// Objects to apply to the hub, normalised to the storage version and sorted,
+	// Namespaces first and ClusterManagementAddOns, as declared, last. AddOnRollouts
+	// are not among them; see AddOn.Rollout.
+	Objects []*unstructured.Unstructured
+	// Missing are references found neither in the commit nor in the Lookup, or
+	// known to be absent, sorted. The caller reads them from the hub and loads
+	// again; what then remains missing is waited for (Reconciling), not an error.
+	Missing []Reference
+	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were
+	// taken as declared: what the hub fills in and drops is not in their hashes.
+	Undefined []Reference
+	// Suspects are texts that were accepted and are hardly what was meant: a variable
+	// with spaces in its braces. They are no problems.
+	Suspects problem.List
+
+	// doubts are the objects of the commit, with what their problems leave open.
+	doubts []*loaded
+}
+
+// Explains reports whether what is wrong with a field of an object, by its kind and name,
+// may come from a problem of the object that Load returned. Whoever looks for more
+// problems in a Commit leaves those out.
+func (c Commit) Explains(kind, name, field string) bool {
+	return slices.ContainsFunc(c.doubts, func(o *loaded) bool {
+		declared := o.GetUnstructured()
+		return declared.GetKind() == kind && declared.GetName() == name && o.doubt.explains(flaw.Path(field))
+	})
+}
+
+// AddOn is what a commit declares for one add-on.
+type AddOn struct {
+	Name string
+	// Content and Digest are zero while the add-on has Missing references.
+	Content render.Content
+	Digest  string
+	// Missing are the references of this add-on in Commit.Missing.
+	Missing []Reference
+	// Install is the declared installStrategy. It is policy: not in the Digest.
+	// Its numbers and durations have the right type; rollout.Validate judges them.
+	Install v1alpha1.Install
+	// Rollout is the spec of the commit's AddOnRollout for this add-on, nil if none.
+	Rollout *v1alpha1.AddOnRolloutSpec
+	// ClusterManagementAddOn is normalised and otherwise as declared.
+	ClusterManagementAddOn *addonv1alpha1.ClusterManagementAddOn
+	// Position returns where a field of the add-on's ClusterManagementAddOn or
+	// AddOnRollout (the kind) stands; "" and 0 for another kind.
+	Position func(kind, field string) (path string, line int)
+	// Place returns what an *InvalidError of rendering the content found, where the
+	// commit has it; nothing for another error.
+	Place func(err error) problem.List
+}
+
+// Load checks the objects of a commit as one unit and returns what they ask for.
+// With any problem the commit must not be applied; Commit.Missing may be used, and the
+// AddOns to look for more problems, of objects without what is wrong with them. All
+// problems are returned, sorted; what depends on a Missing object is checked when it is
+// there. The order of objects changes nothing.
+//
+// Standard OCM objects are accepted in v1alpha1 and v1beta1. Strict means: an
+// unknown field, a value of another type, or metadata that only the API server
+// may set is a problem. Dropped as the API server itself drops them on a write:
+// status, null fields, metadata.creationTimestamp, generation and selfLink, and the
+// namespace of a cluster-scoped object.
+//
+// The pace in rolloutStrategy, strategy and stages is left to rollout.Validate
+// wherever it has the right type.
+func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
+	l := loader{options: o, hub: hub.byReference()}
+	schemas, err := compiledSchemas()
+	if err != nil {
+		return Commit{}, problem.List{{Reason: flaw.ReasonInvalidManifest, Message: err.Error()}}
+	}
+	if l.schemas, err = schemas.defined(l.hub); err != nil {
+		return Commit{}, problem.List{{Reason: flaw.ReasonUnsupportedKind, Message: err.Error()}}
+	}
+	l.read(objects)
+	l.buildAddOns()
+	l.checkAddOns()
+	return l.commit(), slices.Compact(l.problems.Sorted())
+}
+
+// byReference is the lookup without the kinds, which do not identify anything.
+func (h Lookup) byReference() Lookup {
+	plain := make(Lookup, len(h))
+	for reference, object := range h {
+		reference.Kind = ""
+		plain[reference] = object
+	}
+	return plain
+}

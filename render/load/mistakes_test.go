@@ -1,0 +1,140 @@
+package load
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/flaw"
+)
+
+// fieldsOf are the paths of everything that has a name in a value.
+func fieldsOf(at flaw.Path, value any) []flaw.Path {
+	var fields []flaw.Path
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			fields = append(append(fields, at.Child(key)), fieldsOf(at.Child(key), item)...)
+		}
+	case []any:
+		for i, item := range value {
+			fields = append(fields, fieldsOf(at.Index(i), item)...)
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+// spoil changes the field that a path leads to: its name, or its type.
+type spoil func(parent map[string]any, key string)
+
+func spoils() map[string]spoil {
+	rename := func(to func(key string) string) spoil {
+		return func(parent map[string]any, key string) {
+			parent[to(key)] = parent[key]
+			delete(parent, key)
+		}
+	}
+	return map[string]spoil{
+		"misspelt": rename(func(key string) string { return key + "x" }),
+		"strange":  rename(func(string) string { return "zzqqzz" }),
+		"type": func(parent map[string]any, key string) {
+			switch parent[key].(type) {
+			case string:
+				parent[key] = int64(1)
+			case map[string]any:
+				parent[key] = []any{"a"}
+			default:
+				parent[key] = "text"
+			}
+		},
+	}
+}
+
+// spoilt are the objects of hello with some fields of one object spoilt.
+func spoilt(tb testing.TB, path string, fields map[flaw.Path]spoil) []Located {
+	tb.Helper()
+	var objects []Located
+	for name, text := range hello() {
+		o, isFile := document(tb, name, text).(file)
+		if !isFile {
+			tb.Fatal("no file")
+		}
+		for field, change := range fields {
+			if name != path {
+				continue
+			}
+			parent, value := map[string]any{}, any(o.object.Object)
+			key, at := "", flaw.Path("")
+			for _, name := range field.Steps() {
+				if object, isObject := value.(map[string]any); isObject {
+					parent, key = object, name
+				}
+				at = at.Child(name)
+				value = at.In(o.object.Object)
+			}
+			if value != nil {
+				change(parent, key)
+			}
+		}
+		o.object = &unstructured.Unstructured{Object: o.object.Object}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// TestOneMistakeIsToldOnce misspells every field of a good commit, and gives it another
+// type: that is one mistake, and at most one problem.
+func TestOneMistakeIsToldOnce(t *testing.T) {
+	for path, text := range hello() {
+		for _, field := range fieldsOf("", document(t, path, text).GetUnstructured().Object) {
+			if path == addOnFile && strings.HasPrefix(string(field), "metadata") {
+				continue // whoever reads the file misses the name, and says that it is incomplete
+			}
+			for how, change := range spoils() {
+				_, problems := Load(spoilt(t, path, map[flaw.Path]spoil{field: change}), nil, Options{Namespace: "flow"})
+				if len(problems) > 1 {
+					t.Errorf("%s of %s, %s, is told more than once:\n%v", field, path, how, problems)
+				}
+			}
+		}
+	}
+}
+
+// TestTwoMistakesInOneObjectAreBothTold: whatever is wrong with one field, it is told beside
+// what is wrong with another one. Of a manifest without a kind nothing can be said.
+func TestTwoMistakesInOneObjectAreBothTold(t *testing.T) {
+	paths := []string{addOnFile, templateFile, configFile, rolloutFile}
+	fields := map[string][]flaw.Path{}
+	for _, path := range paths {
+		for _, field := range fieldsOf("", document(t, path, hello()[path]).GetUnstructured().Object) {
+			if last := field.Last(); field.Under(specKey) && last != kindKey && last != apiVersionKey {
+				fields[path] = append(fields[path], field)
+			}
+		}
+	}
+	problemsOf := func(path string, spoils map[flaw.Path]spoil) problem.List {
+		_, problems := Load(spoilt(t, path, spoils), nil, Options{Namespace: "flow"})
+		return problems
+	}
+	change := spoils()["type"]
+	rapid.Check(t, func(rt *rapid.T) {
+		path := rapid.SampledFrom(paths).Draw(rt, "file")
+		a, b := rapid.SampledFrom(fields[path]).Draw(rt, "one"), rapid.SampledFrom(fields[path]).Draw(rt, "other")
+		if a.Under(b) || b.Under(a) {
+			return
+		}
+		both := problemsOf(path, map[flaw.Path]spoil{a: change, b: change})
+		for _, field := range []flaw.Path{a, b} {
+			for _, alone := range problemsOf(path, map[flaw.Path]spoil{field: change}) {
+				if !slices.ContainsFunc(both, func(p problem.Problem) bool { return p.Field == alone.Field && p.Message == alone.Message }) {
+					rt.Fatalf("%s beside %s: %s is not told:\n%v", a, b, alone, both)
+				}
+			}
+		}
+	})
+}

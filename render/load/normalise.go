@@ -1,0 +1,212 @@
+package load
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/strict"
+)
+
+// normalise returns a declared object as the hub stores it: in the storage version,
+// defaults filled in, metadata reduced. With any flaw the object is only good to look for
+// more, without what is flawed.
+func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unstructured.Unstructured, []flaw.Flaw) {
+	object, err := plainJSON(declared.Object)
+	if err != nil {
+		return nil, []flaw.Flaw{{Reason: flaw.ReasonInvalidManifest, Message: err.Error()}}
+	}
+	delete(object, statusKey)
+	metadata, flaws := reduceMetadata(object, s.scopeOf(declared, r))
+	flaws = append(flaws, misplacedKeys(declared.GetLabels(), declared.GetAnnotations(), r)...)
+	var found []flaw.Flaw
+	switch r {
+	case roleNamespace:
+		object, found = normaliseNamespace(object)
+	case roleConfigMap:
+		object, found = normaliseConfigMap(object)
+	case roleRollout:
+		found = append(strictTopLevel(object, reflect.TypeFor[v1alpha1.AddOnRollout]()), paceFlaws(specKey, object[specKey])...)
+		dropNulls(object)
+	case rolePackage:
+		found = normalisePackage(object)
+	case roleOther:
+		found = s.completeOther(object, declared)
+	default:
+		object, found = s.normaliseBySchema(object, declared, r)
+	}
+	object[metadataKey] = metadata
+	return &unstructured.Unstructured{Object: object}, withoutMisspelt(declared.Object, flaw.FirstPerField(append(flaws, found...)))
+}
+
+// withoutMisspelt drops the flaws of fields that are missing because they are misspelt.
+func withoutMisspelt(declared map[string]any, flaws []flaw.Flaw) []flaw.Flaw {
+	d := doubt{declared: declared}
+	d.note(flaws...)
+	return slices.DeleteFunc(flaws, func(f flaw.Flaw) bool { return f.Missing && d.lacks(f.Field) })
+}
+
+// normaliseBySchema does it for the kinds whose CRD is embedded.
+func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructured.Unstructured, r role) (map[string]any, []flaw.Flaw) {
+	k, known := s[declared.GroupVersionKind()]
+	if !known {
+		return object, []flaw.Flaw{{Reason: flaw.ReasonUnsupportedKind, Message: "has no known schema"}}
+	}
+	flaws := unknownFields(object, k.structural)
+	if r == roleAddOn {
+		flaws = append(flaws, paceFlaws("spec.installStrategy", valueAt(object, specKey, "installStrategy"))...)
+	}
+	if r == roleConfig {
+		flaws = append(flaws, declaredVariableFlaws(object)...)
+	}
+	var manifests []flaw.Flaw
+	if r == roleTemplate {
+		manifests = manifestFlaws(object)
+		flaws = append(flaws, manifests...)
+	}
+	k.complete(object)
+	for _, f := range schemaFlaws(object, k, r) {
+		// The schema's view of a manifest is coarser.
+		if !slices.ContainsFunc(manifests, func(m flaw.Flaw) bool { return f.Field.Under(manifestOf(m.Field)) || m.Field.Under(f.Field) }) {
+			flaws = append(flaws, f)
+		}
+	}
+	object = toStorage(object, r, k)
+	s.storageSchema(declared, k).complete(object)
+	return object, flaws
+}
+
+// storageSchema is the schema of the version the hub stores an object in; what is
+// converted gets that version's defaults when the hub reads it back.
+func (s schemaSet) storageSchema(object *unstructured.Unstructured, k kindSchema) kindSchema {
+	kind := object.GroupVersionKind()
+	kind.Version = k.storage
+	return s[kind]
+}
+
+// stored returns an object read from the hub in the same form, trusting the hub to
+// have validated it. It may be served in another version than the hub stores.
+func (s schemaSet) stored(live *unstructured.Unstructured, r role) (*unstructured.Unstructured, error) {
+	object, err := plainJSON(live.Object)
+	if err != nil {
+		return nil, err
+	}
+	delete(object, statusKey)
+	metadata, _ := reduceMetadata(object, scopeUnknown)
+	if k, known := s[live.GroupVersionKind()]; known {
+		k.complete(object)
+		object = toStorage(object, r, k)
+		s.storageSchema(live, k).complete(object)
+	}
+	object[metadataKey] = metadata
+	return &unstructured.Unstructured{Object: object}, nil
+}
+
+// scopeOf says where objects of a kind live.
+func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
+	switch r {
+	case roleNamespace:
+		return scopeNamespace
+	case roleConfigMap:
+		return scopeNamespaced
+	case roleRollout, rolePackage, roleOther:
+		return scopeUnknown // an AddOnRollout takes its source's namespace
+	default:
+	}
+	if s[object.GroupVersionKind()].namespaced {
+		return scopeNamespaced
+	}
+	return scopeCluster
+}
+
+// normaliseNamespace keeps nothing of a Namespace but its metadata: its spec is
+// for finalizers, and those belong to the hub.
+func normaliseNamespace(object map[string]any) (map[string]any, []flaw.Flaw) {
+	flaws := strictTopLevel(object, reflect.TypeFor[corev1.Namespace]())
+	if finalizers := valueAt(object, specKey, "finalizers"); finalizers != nil {
+		flaws = append(flaws, flaw.Flaw{Field: "spec.finalizers", Reason: flaw.ReasonInvalidManifest, Message: "finalizers cannot be declared: nobody would remove them", Hint: flaw.RemoveIt})
+	}
+	return map[string]any{apiVersionKey: object[apiVersionKey], kindKey: object[kindKey]}, flaws
+}
+
+// normaliseConfigMap writes a ConfigMap as the API server does: an entry without a
+// value is an empty one, a field without entries is none.
+func normaliseConfigMap(object map[string]any) (map[string]any, []flaw.Flaw) {
+	flaws := strictTopLevel(object, reflect.TypeFor[corev1.ConfigMap]())
+	if len(flaws) > 0 {
+		return object, flaws
+	}
+	var typed struct {
+		Data       map[string]string `json:"data,omitempty"`
+		BinaryData map[string][]byte `json:"binaryData,omitempty"`
+		Immutable  *bool             `json:"immutable,omitempty"`
+	}
+	written := map[string]any{}
+	if err := errors.Join(strict.Convert(object, &typed), strict.Convert(typed, &written)); err != nil {
+		return object, []flaw.Flaw{{Reason: flaw.ReasonInvalidManifest, Message: err.Error()}}
+	}
+	written[apiVersionKey], written[kindKey] = object[apiVersionKey], object[kindKey]
+	return written, nil
+}
+
+// dropNulls removes null fields, as the API server does where a field cannot be null.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(value, func(_ string, field any) bool { return field == nil })
+		for _, field := range value {
+			dropNulls(field)
+		}
+	case []any:
+		for _, item := range value {
+			dropNulls(item)
+		}
+	}
+}
+
+// strictTopLevel is Flaws of every field but the metadata, which reduceMetadata checks.
+func strictTopLevel(object map[string]any, want reflect.Type) []flaw.Flaw {
+	body := make(map[string]any, len(object))
+	for key, value := range object {
+		if key != metadataKey {
+			body[key] = value
+		}
+	}
+	return strict.Flaws("", body, want)
+}
+
+// plainJSON is a deep copy with the value types that decoding JSON gives: int64,
+// float64, []any and map[string]any. A whole number is an int64 whoever wrote it.
+func plainJSON(object map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
+	}
+	copied := map[string]any{}
+	if err := utiljson.Unmarshal(text, &copied); err != nil {
+		return nil, fmt.Errorf("cannot be read as JSON: %w", err)
+	}
+	return copied, nil
+}
+
+// valueAt returns a nested value, nil where there is none.
+func valueAt(object map[string]any, keys ...string) any {
+	value := any(object)
+	for _, key := range keys {
+		parent, isObject := value.(map[string]any)
+		if !isObject {
+			return nil
+		}
+		value = parent[key]
+	}
+	return value
+}

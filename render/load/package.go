@@ -1,0 +1,301 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/strict"
+	"github.com/addonflow/addonflow/render/variable"
+)
+
+// Foldered is a Located AddOnPackage, with what its paths name.
+type Foldered interface {
+	Located
+	// Folder returns what the path in a field, such as spec.helm.path or
+	// spec.valueFiles[0], names: its place in the repository, and the files below it
+	// by their path relative to it ("" for a file that is named itself). No files: it
+	// names nothing, and somebody reported it.
+	Folder(field string) (dir string, files map[string][]byte)
+}
+
+// declaredPackage is an AddOnPackage as strict decoding sees it.
+type declaredPackage struct {
+	APIVersion string                    `json:"apiVersion"`
+	Kind       string                    `json:"kind"`
+	Spec       v1alpha1.AddOnPackageSpec `json:"spec"`
+}
+
+// normalisePackage checks the fields of an AddOnPackage, for which the hub has no schema.
+func normalisePackage(object map[string]any) []flaw.Flaw {
+	flaws := strictTopLevel(object, reflect.TypeFor[declaredPackage]())
+	spec, _ := object[specKey].(map[string]any)
+	values := spec["values"] // a null among them says something
+	delete(spec, "values")
+	dropNulls(object)
+	if values != nil {
+		spec["values"] = values
+	}
+	return flaws
+}
+
+// isEmpty is what is wrong with a field that must say something.
+const isEmpty = "is empty"
+
+// valueName is a path into values: names separated by dots.
+var valueName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
+
+// packageFlaws judges the values of a well-formed AddOnPackage.
+func packageFlaws(object *unstructured.Unstructured) []flaw.Flaw {
+	var declared declaredPackage
+	if err := strict.Convert(object.Object, &declared); err != nil {
+		return []flaw.Flaw{{Field: specKey, Reason: flaw.ReasonInvalidPackage, Message: err.Error()}}
+	}
+	spec := declared.Spec
+	var flaws []flaw.Flaw
+	if spec.AddOn == "" {
+		flaws = append(flaws, flaw.Flaw{Field: "spec.addOn", Reason: flaw.ReasonInvalidPackage, Message: isEmpty, Hint: "name the ClusterManagementAddOn it belongs to"})
+	}
+	switch {
+	case spec.Helm == nil && spec.Manifests == nil:
+		flaws = append(flaws, flaw.Flaw{Field: specKey, Reason: flaw.ReasonInvalidPackage, Message: "names nothing to render", Hint: "set helm.path or manifests.path"})
+	case spec.Helm != nil && spec.Manifests != nil:
+		flaws = append(flaws, flaw.Flaw{Field: "spec.manifests", Reason: flaw.ReasonInvalidPackage, Message: "cannot be given with helm", Hint: "use a package and an add-on for each"})
+	}
+	for engine, folder := range map[string]*v1alpha1.PackageFolder{render.EngineHelm: spec.Helm, render.EngineManifests: spec.Manifests} {
+		if folder != nil && folder.Path == "" {
+			flaws = append(flaws, flaw.Flaw{Field: flaw.Path(specKey).Child(engine).Child("path"), Reason: flaw.ReasonInvalidPackage, Message: isEmpty, Hint: "name the folder, relative to this file"})
+		}
+	}
+	if _, err := variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]); err != nil {
+		flaws = append(flaws, flaw.Flaw{Field: variable.FromConfigsField, Reason: flaw.ReasonInvalidVariable, Message: err.Error(), Hint: variable.FromConfigsHint})
+	}
+	flaws = append(flaws, packageVariableFlaws(spec.Variables)...)
+	flaws = append(flaws, builtInValueFlaws(spec, object.Object)...)
+	flaws = append(flaws, registrationFlaws(spec.Registration)...)
+	return flaw.FirstPerField(append(flaws, conditionRuleFlaws("spec.manifestConfigs", spec.ManifestConfigs)...))
+}
+
+func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw.Flaw {
+	var flaws []flaw.Flaw
+	seen := map[string]bool{}
+	for i, v := range variables {
+		at := flaw.Path("spec.variables").Index(i)
+		invalid := func(field, message, hint string) {
+			flaws = append(flaws, flaw.Flaw{Field: at.Child(field), Reason: flaw.ReasonInvalidVariable, Message: message, Hint: hint})
+		}
+		switch {
+		case !variable.IsName(v.Name):
+			invalid(nameKey, fmt.Sprintf("%.40q is no name of a variable", v.Name), "use letters, digits and _, no digit first")
+		case seen[v.Name]:
+			invalid(nameKey, fmt.Sprintf("variable %q is listed twice", v.Name), "keep one of them")
+		}
+		if !valueName.MatchString(v.Value) {
+			invalid("value", fmt.Sprintf("%.80q is no place among values", v.Value), "write names separated by dots, such as agent.replicas")
+		}
+		if !slices.Contains([]string{"", "string", variable.TypeInteger, variable.TypeNumber, variable.TypeBoolean}, v.Type) {
+			invalid("type", fmt.Sprintf("%.40q is no type", v.Type), "use string, integer, number or boolean")
+		}
+		seen[v.Name] = true
+	}
+	return flaws
+}
+
+// packagedAddOns are the add-ons that AddOnPackages of the commit name, whether the
+// packages are good or not: such an add-on needs no template.
+func packagedAddOns(objects []Located) map[string]bool {
+	out := map[string]bool{}
+	for _, located := range objects {
+		declared := located.GetUnstructured()
+		if name, _ := valueAt(declared.Object, specKey, "addOn").(string); roleOf(declared.GroupVersionKind(), nil) == rolePackage {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// packageOf returns the AddOnPackage of an add-on, the first of them; more are
+// problems by themselves.
+func (l *loader) packageOf(addOn string) *loaded {
+	for _, o := range l.objects {
+		if o.role == rolePackage && packageAddOn(o) == addOn {
+			return o
+		}
+	}
+	return nil
+}
+
+func packageAddOn(o *loaded) string {
+	name, _ := valueAt(o.GetUnstructured().Object, specKey, "addOn").(string)
+	return name
+}
+
+// checkPackages finds packages that belong to no add-on of the commit, or to one that
+// has another already.
+func (l *loader) checkPackages(declared map[string]bool) {
+	for _, o := range l.objects {
+		if o.role != rolePackage {
+			continue
+		}
+		addOn := packageAddOn(o)
+		l.checkAllowed(o, "spec.addOn", addOn)
+		if first := l.packageOf(addOn); first != o {
+			p, line := first.Position("")
+			l.reportNormalised(o, flaw.Flaw{
+				Field: "spec.addOn", Reason: flaw.ReasonDuplicateObject,
+				Message: fmt.Sprintf("add-on %q has a package already, in %s:%d", addOn, p, line), Hint: "keep one of them",
+			})
+		}
+		if addOn != "" && !declared[addOn] {
+			l.reportNormalised(o, flaw.Flaw{
+				Field: "spec.addOn", Reason: flaw.ReasonReferenceNotFound,
+				Message: fmt.Sprintf("the commit declares no ClusterManagementAddOn %q", addOn), Hint: "declare the add-on in the same commit",
+			})
+		}
+	}
+}
+
+// takePackage adds the add-on's package to its content.
+func (l *loader) takePackage(d *draft, c *render.Content) {
+	o := l.packageOf(d.Name)
+	if o == nil {
+		return
+	}
+	d.pkg = o
+	if slices.Contains(c.Supported, templateGroupResource()) {
+		l.reportNormalised(o, flaw.Flaw{
+			Field: "spec.addOn", Reason: flaw.ReasonInvalidPackage,
+			Message: fmt.Sprintf("add-on %q lists addontemplates, and has a package", d.Name),
+			Hint:    "remove addontemplates from its supportedConfigs, or the package",
+		})
+		d.broken = true
+		return
+	}
+	pkg := l.readPackage(o)
+	if d.broken = d.broken || pkg == nil; pkg != nil {
+		c.Package = pkg
+	}
+}
+
+// readPackage brings a package and what it names together; nil where that has problems.
+func (l *loader) readPackage(o *loaded) *render.Package {
+	foldered, ok := o.Located.(Foldered)
+	var declared declaredPackage
+	object := o.judged()
+	if object == nil || !ok || hidesContent(o) || strict.Convert(object.Object, &declared) != nil {
+		return nil
+	}
+	spec := declared.Spec
+	pkg := &render.Package{
+		Name: object.GetName(), Engine: render.EngineHelm, Values: map[string]any{},
+		Variables: spec.Variables, Registration: spec.Registration, ManifestConfigs: spec.ManifestConfigs,
+	}
+	pkg.FromConfigs, _ = variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]) // packageFlaws judged it
+	if spec.Manifests != nil {
+		pkg.Engine = render.EngineManifests
+	}
+	_, files := foldered.Folder(pkg.FolderField())
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		pkg.Files = append(pkg.Files, render.NewPackageFile(name, files[name]))
+	}
+	good := files != nil
+	for i := range spec.ValueFiles {
+		values := l.valueFile(o, foldered, flaw.Path("spec.valueFiles").Index(i))
+		pkg.Values = chart.MergeValues(pkg.Values, values)
+		good = good && values != nil
+	}
+	pkg.Values = chart.MergeValues(pkg.Values, spec.Values)
+	if c := forbiddenIn(pkg.Values); c != "" {
+		l.reportNormalised(o, flaw.Flaw{Field: "spec.values", Reason: flaw.ReasonInvalidPackage, Message: "character " + c + " cannot be used"})
+		return nil
+	}
+	if !good {
+		return nil
+	}
+	return pkg
+}
+
+func (l *loader) valueFile(o *loaded, foldered Foldered, at flaw.Path) map[string]any {
+	name, files := foldered.Folder(string(at))
+	if files == nil {
+		return nil // whoever read it said why
+	}
+	values, err := chart.ReadValues(files[""])
+	if err != nil {
+		failed := flaw.Flaw{Field: at, File: name, Reason: flaw.ReasonInvalidPackage, Message: err.Error()}
+		if e, ok := errors.AsType[*chart.Error](err); ok {
+			failed.Line, failed.Message = max(e.Line, 1), e.Message
+		}
+		l.reportNormalised(o, failed)
+		return nil
+	}
+	return values
+}
+
+// forbiddenIn names a character among values that no manifest may hold.
+func forbiddenIn(value any) string {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			if c := render.ForbiddenCharacter(key) + forbiddenIn(item); c != "" {
+				return c
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if c := forbiddenIn(item); c != "" {
+				return c
+			}
+		}
+	case string:
+		return render.ForbiddenCharacter(value)
+	}
+	return ""
+}
+
+// packageFlaw is a finding in a package, where the commit has it: in a file of the folder,
+// which is line 1 of it where nobody knows the line, and by the field that names the folder.
+func packageFlaw(o *loaded, f render.Finding) flaw.Flaw {
+	about := flawOfFinding(f)
+	foldered, ok := o.Located.(Foldered)
+	if f.File == "" || !ok {
+		return about
+	}
+	for _, engine := range []string{render.EngineHelm, render.EngineManifests} {
+		if dir, files := foldered.Folder("spec." + engine + ".path"); files != nil {
+			at := flaw.Path(specKey).Child(engine).Child("path")
+			about.File, about.Line, about.Field = path.Join(dir, archive(f.File, files)), max(f.Line, 1), at
+			if about.File != path.Join(dir, f.File) {
+				about.Line, about.Message = 1, f.File+": "+about.Message
+			}
+			break
+		}
+	}
+	return about
+}
+
+// archive returns the file of the commit that holds a file of a chart: the archive of
+// a sub-chart, which was unpacked into a folder of its name, where there is no such file.
+func archive(name string, files map[string][]byte) string {
+	if _, known := files[name]; known {
+		return name
+	}
+	if parts := strings.SplitN(name, "/", 3); len(parts) == 3 && parts[0] == "charts" {
+		packed := "charts/" + parts[1] + ".tgz"
+		if _, known := files[packed]; known {
+			return packed
+		}
+	}
+	return name
+}

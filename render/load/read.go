@@ -1,0 +1,290 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+)
+
+// What one commit may hold (bad input, row 43).
+const (
+	// MaxAddOns is how many ClusterManagementAddOns a commit may declare.
+	MaxAddOns = 200
+	// MaxConfigs is how many templates and configurations a commit may declare.
+	MaxConfigs = 1000
+	// MaxSupportedConfigs is how many kinds of configuration an add-on may list.
+	MaxSupportedConfigs = 32
+)
+
+// loader is one run of Load.
+type loader struct {
+	options Options
+	hub     Lookup
+	schemas schemaSet
+	// listed are the configuration resources that the commit's add-ons list.
+	listed map[schema.GroupResource]bool
+	// packaged are the add-ons that have an AddOnPackage.
+	packaged map[string]bool
+	// refused are the names of the objects of kinds that no commit may hold: one of them
+	// may be an add-on, but for its kind.
+	refused []string
+	// objects in the order of their positions, those with problems included.
+	objects []*loaded
+	// configs by reference, for what the add-ons refer to.
+	configs map[Reference]*loaded
+	// missingDefinitions are those of objects that are taken as declared.
+	missingDefinitions []Reference
+
+	addOns   []*draft
+	problems problem.List
+}
+
+// loaded is one object of the commit, or of the hub.
+type loaded struct {
+	Located
+	role role
+	// object is normalised; nil where the declared one has problems.
+	object *unstructured.Unstructured
+	// part is what an object with problems still says, by which the rest of its add-on
+	// is judged; nil for nothing.
+	part *unstructured.Unstructured
+	// doubt is what the problems leave open.
+	doubt doubt
+	// awaits is the CustomResourceDefinition without which the object is not to be hashed.
+	awaits *Reference
+}
+
+// judged is the object, or what is left of it.
+func (o *loaded) judged() *unstructured.Unstructured {
+	if o.object != nil {
+		return o.object
+	}
+	return o.part
+}
+
+// read classifies, normalises and validates every object by itself.
+func (l *loader) read(objects []Located) {
+	objects = inOrder(objects)
+	l.listed, l.packaged = listedResources(objects), packagedAddOns(objects)
+	l.configs = map[Reference]*loaded{}
+	seen := map[render.Identity]Located{}
+	for _, located := range objects {
+		declared := located.GetUnstructured()
+		r := roleOf(declared.GroupVersionKind(), l.listed)
+		if r == roleUnsupported {
+			if !l.options.Incomplete || !listable(declared.GroupVersionKind()) {
+				l.report(located, unsupported(declared))
+				l.refused = append(l.refused, declared.GetName())
+			}
+			continue
+		}
+		id := l.identify(declared, r)
+		if first, twice := seen[id]; twice {
+			l.report(located, duplicate(first))
+			continue
+		}
+		seen[id] = located
+		l.add(located, r)
+	}
+	l.checkLimits()
+}
+
+// identify is what makes two declared objects the same one on the hub, whatever
+// version each is written in.
+func (l *loader) identify(declared *unstructured.Unstructured, r role) render.Identity {
+	id := render.IdentityOf(declared.Object).Object()
+	if s := l.schemas.scopeOf(declared, r); s == scopeCluster || s == scopeNamespace {
+		id.Namespace = ""
+	}
+	return id
+}
+
+// add normalises and validates one object and keeps it. What its schema says is wrong
+// does not keep its values from being judged.
+func (l *loader) add(located Located, r role) {
+	declared := located.GetUnstructured()
+	o := &loaded{Located: located, role: r, doubt: doubt{declared: declared.Object}}
+	if definition, needed := l.undefined(declared, r); needed && l.options.AsksDefinitions {
+		o.awaits = &definition
+	} else if needed && !slices.Contains(l.missingDefinitions, definition) {
+		l.missingDefinitions = append(l.missingDefinitions, definition)
+	}
+	object, flaws := l.schemas.normalise(declared, r)
+	l.report(located, flaws...)
+	o.doubt.note(flaws...)
+	if part := o.doubt.withoutFlaws(object, flaws); part != nil {
+		found := l.apartFromPackages(part, valueFlaws(part, r))
+		if r == roleAddOn && hidesReferences(declared, flaws) {
+			found = slices.DeleteFunc(found, aboutReferences)
+			part = nil
+		}
+		l.reportNormalised(o, found...)
+		o.doubt.note(asDeclared(o, found)...)
+		if o.object, o.part = object, part; len(flaws)+len(found) > 0 {
+			o.object = nil
+		}
+	}
+	l.objects = append(l.objects, o)
+	id, resource := l.identify(declared, r), resourceOf(declared.GroupVersionKind())
+	l.configs[Reference{Group: resource.Group, Resource: resource.Resource, Namespace: id.Namespace, Name: id.Name}] = o
+}
+
+// reportNormalised adds problems found after an object was converted, at the fields it
+// was declared with, apart from those that may come from what was reported already.
+func (l *loader) reportNormalised(o *loaded, flaws ...flaw.Flaw) {
+	for _, f := range asDeclared(o, flaws) {
+		// A variable has no value whatever else is wrong; see open.explains.
+		if f.Reason == flaw.ReasonUnresolvedVariable || !o.doubt.explains(f.Field) {
+			l.report(o, f)
+		}
+	}
+}
+
+// asDeclared returns flaws of a converted object at the fields it was declared with.
+func asDeclared(o *loaded, flaws []flaw.Flaw) []flaw.Flaw {
+	if o.role != roleAddOn || o.GetUnstructured().GroupVersionKind().Version != betaVersion {
+		return flaws
+	}
+	flaws = slices.Clone(flaws)
+	for i := range flaws {
+		flaws[i].Field = asDeclaredBeta(flaws[i].Field)
+	}
+	return flaws
+}
+
+// report adds problems of one object as it was declared.
+func (l *loader) report(about Located, flaws ...flaw.Flaw) {
+	for _, f := range flaws {
+		l.problems = append(l.problems, problemOf(about, f))
+	}
+}
+
+// valueFlaws judges the values of a well-formed object.
+func valueFlaws(object *unstructured.Unstructured, r role) []flaw.Flaw {
+	switch r {
+	case roleConfig:
+		return configFlaws(object)
+	case roleTemplate:
+		return templateFlaws(object)
+	case roleAddOn:
+		return addOnFlaws(object)
+	case roleRollout:
+		return rolloutFlaws(object)
+	case rolePackage:
+		return packageFlaws(object)
+	default:
+		return nil
+	}
+}
+
+// inOrder sorts by position and identity, so that the order of the input shows nowhere.
+func inOrder(objects []Located) []Located {
+	sorted := slices.Clone(objects)
+	slices.SortStableFunc(sorted, func(a, b Located) int {
+		pathA, lineA := a.Position("")
+		pathB, lineB := b.Position("")
+		ua, ub := a.GetUnstructured(), b.GetUnstructured()
+		return cmp.Or(
+			strings.Compare(pathA, pathB), cmp.Compare(lineA, lineB),
+			strings.Compare(ua.GroupVersionKind().String(), ub.GroupVersionKind().String()),
+			strings.Compare(ua.GetNamespace(), ub.GetNamespace()), strings.Compare(ua.GetName(), ub.GetName()),
+		)
+	})
+	return sorted
+}
+
+// listedResources reads the configuration kinds off the declared
+// ClusterManagementAddOns of either version, before any of them is validated.
+func listedResources(objects []Located) map[schema.GroupResource]bool {
+	listed := map[schema.GroupResource]bool{}
+	for _, located := range objects {
+		declared := located.GetUnstructured()
+		if roleOf(declared.GroupVersionKind(), nil) != roleAddOn {
+			continue
+		}
+		for _, key := range []string{supportedConfigsKey, defaultConfigsKey} {
+			entries, _ := valueAt(declared.Object, specKey, key).([]any)
+			for _, entry := range entries {
+				fields, _ := entry.(map[string]any)
+				group, _ := fields["group"].(string)
+				resource, _ := fields["resource"].(string)
+				listed[schema.GroupResource{Group: group, Resource: resource}] = true
+			}
+		}
+	}
+	return listed
+}
+
+func unsupported(declared *unstructured.Unstructured) flaw.Flaw {
+	message := fmt.Sprintf("%s %s is not supported", declared.GetAPIVersion(), declared.GetKind())
+	if why := refusedConfiguration(resourceOf(declared.GroupVersionKind())); why != "" {
+		message = why
+	}
+	hint := supportedKinds
+	kind := declared.GroupVersionKind()
+	if known := knownKinds(kind.Group); !slices.Contains(known, kind.Kind) {
+		if match := flaw.Closest(kind.Kind, known); match != "" {
+			hint = "did you mean " + match + "?"
+		}
+	}
+	return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: message, Hint: hint}
+}
+
+func duplicate(first Located) flaw.Flaw {
+	path, line := first.Position("")
+	if line > 0 {
+		path = fmt.Sprintf("%s:%d", path, line)
+	}
+	return flaw.Flaw{Reason: flaw.ReasonDuplicateObject, Message: "is declared in " + path + " already", Hint: "remove one of the two"}
+}
+
+// checkLimits refuses commits that are larger than any fleet needs.
+func (l *loader) checkLimits() {
+	addOns, configs := 0, 0
+	for _, o := range l.objects {
+		switch o.role {
+		case roleAddOn:
+			addOns++
+		case roleTemplate, rolePackage, roleConfig, roleHubConfig, roleConfigMap, roleOther:
+			configs++
+		default:
+		}
+	}
+	for _, limit := range []struct {
+		count, most int
+		what        string
+	}{
+		{addOns, MaxAddOns, "ClusterManagementAddOns"},
+		{configs, MaxConfigs, "templates and configurations"},
+	} {
+		if limit.count > limit.most {
+			l.problems = append(l.problems, problem.Problem{
+				Reason:  flaw.ReasonLimitExceeded,
+				Message: fmt.Sprintf("the commit declares %d %s, at most %d are allowed", limit.count, limit.what, limit.most),
+				Hint:    "split the tree into several AddOnSources",
+			})
+		}
+	}
+}
+
+// problemOf makes a flaw a problem of an object and looks up its line.
+func problemOf(object Located, f flaw.Flaw) problem.Problem {
+	declared := object.GetUnstructured()
+	path, line := object.Position(string(f.Field))
+	if f.File != "" {
+		path, line = f.File, f.Line
+	}
+	return problem.Problem{
+		Reason: f.Reason, Path: path, Line: line,
+		Kind: declared.GetKind(), Name: declared.GetName(), Field: string(f.Field),
+		Message: f.Message, Hint: f.Hint,
+	}
+}

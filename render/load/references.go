@@ -1,0 +1,189 @@
+package load
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
+)
+
+// referring is a reference and the field of the ClusterManagementAddOn it stands in.
+type referring struct {
+	render.ConfigReference
+	at flaw.Path
+}
+
+// resolve builds the content of an add-on from its ClusterManagementAddOn and the
+// objects it refers to, or notes which of them are missing.
+func (l *loader) resolve(d *draft) {
+	spec := d.ClusterManagementAddOn.Spec
+	c := render.Content{AddOn: d.Name, MergeConfigs: d.ClusterManagementAddOn.Annotations[MergeConfigsAnnotation] == trueText}
+	var all []referring
+	for i, supported := range supportedBy(spec) {
+		c.Supported = append(c.Supported, supported.ConfigGroupResource)
+		if supported.DefaultConfig == nil {
+			continue
+		}
+		r := referring{at: flaw.Path("spec.supportedConfigs").Index(i).Child("defaultConfig")}
+		r.ConfigReference = configReference(supported.ConfigGroupResource, *supported.DefaultConfig)
+		all = append(all, r)
+		c.Defaults = append(c.Defaults, r.ConfigReference)
+	}
+	for i, p := range spec.InstallStrategy.Placements {
+		refs := placementReferences(i, p)
+		all = append(all, refs...)
+		if assigned := unique(refs); len(assigned) > 0 {
+			c.Placements = append(c.Placements, render.PlacementConfigs{
+				PlacementReference: v1alpha1.PlacementReference{Namespace: p.Namespace, Name: p.Name}, Configs: assigned,
+			})
+		}
+	}
+	for _, r := range all {
+		l.take(d, &c, r)
+	}
+	l.takePackage(d, &c)
+	l.takeVersions(d, &c)
+	sortContent(&c)
+	if d.broken || len(d.Missing) > 0 {
+		return
+	}
+	d.Content = c
+}
+
+func placementReferences(i int, p addonv1alpha1.PlacementStrategy) []referring {
+	at := flaw.Path("spec.installStrategy.placements").Index(i).Child("configs")
+	var refs []referring
+	for j, config := range p.Configs {
+		refs = append(refs, referring{at: at.Index(j), ConfigReference: configReference(config.ConfigGroupResource, config.ConfigReferent)})
+	}
+	return refs
+}
+
+func configReference(resource addonv1alpha1.ConfigGroupResource, referent addonv1alpha1.ConfigReferent) render.ConfigReference {
+	return render.ConfigReference{Group: resource.Group, Resource: resource.Resource, Namespace: referent.Namespace, Name: referent.Name}
+}
+
+// unique drops repeated references, as OCM does; the order stays.
+func unique(refs []referring) []render.ConfigReference {
+	var kept []render.ConfigReference
+	for _, r := range refs {
+		if !slices.Contains(kept, r.ConfigReference) {
+			kept = append(kept, r.ConfigReference)
+		}
+	}
+	return kept
+}
+
+// take adds the object of one reference to the content, unless it is there already.
+func (l *loader) take(d *draft, c *render.Content, r referring) {
+	object, known := l.find(d, r)
+	if !known {
+		return
+	}
+	if r.Group == addonGroup && r.Resource == render.TemplateResource {
+		l.takeTemplate(d, c, r, object)
+		return
+	}
+	if slices.ContainsFunc(c.Configs, func(config render.Config) bool { return config.ConfigReference == r.ConfigReference }) {
+		return
+	}
+	hash, err := render.SpecHash(object)
+	if err != nil {
+		l.reportNormalised(d.addOn, flaw.Flaw{Field: r.at, Reason: flaw.ReasonInvalidReference, Message: err.Error()})
+		d.broken = true
+		return
+	}
+	c.Configs = append(c.Configs, render.Config{
+		ConfigReference: r.ConfigReference,
+		APIVersion:      object.GetAPIVersion(), Kind: object.GetKind(),
+		SpecHash: hash, Body: render.HashedFields(object.Object),
+	})
+}
+
+func (l *loader) takeTemplate(d *draft, c *render.Content, r referring, object *unstructured.Unstructured) {
+	if addOn, _ := valueAt(object.Object, specKey, "addonName").(string); addOn != "" && addOn != d.Name {
+		l.reportNormalised(d.addOn, flaw.Flaw{
+			Field: r.at, Reason: flaw.ReasonInvalidReference,
+			Message: fmt.Sprintf("AddOnTemplate %q belongs to add-on %q", r.Name, addOn),
+			Hint:    "set its spec.addonName, or refer to a template of this add-on",
+		})
+		d.broken = true
+		return
+	}
+	if slices.ContainsFunc(c.Templates, func(t render.Template) bool { return t.Name == r.Name }) {
+		return
+	}
+	hash, err := render.SpecHash(object)
+	if err != nil {
+		l.reportNormalised(d.addOn, flaw.Flaw{Field: r.at, Reason: flaw.ReasonInvalidReference, Message: err.Error()})
+		d.broken = true
+		return
+	}
+	spec, _ := object.Object[specKey].(map[string]any)
+	// templateFlaws reported what is wrong with the annotations; without them the rest can
+	// be judged.
+	typed, typedErr := variable.ParseTyped(object.GetAnnotations()[variable.TypedAnnotation])
+	mapped, mappedErr := variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation])
+	if typedErr != nil {
+		typed = nil
+	}
+	if mappedErr != nil {
+		mapped = nil
+	}
+	t := render.Template{Name: r.Name, SpecHash: hash, Typed: typed, FromConfigs: mapped, Spec: spec}
+	if versioned(c.Supported) {
+		t.Version = object.GetLabels()[hubconfigv1alpha1.VersionLabel]
+	}
+	c.Templates = append(c.Templates, t)
+}
+
+// find returns the object of a reference, from the commit or else from the hub.
+// known is false when it is missing, noted in d.Missing, or nothing can be told of it.
+func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured, known bool) {
+	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
+	reference := Reference{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
+	if o, declared := l.configs[reference]; declared && o.awaits != nil {
+		d.Missing = append(d.Missing, *o.awaits)
+		return nil, false
+	} else if declared {
+		object := o.judged()
+		d.broken = d.broken || object == nil
+		d.open.note(o)
+		return object, object != nil
+	}
+	if live := l.hub[reference]; live != nil {
+		return l.fromHub(d, r, live)
+	}
+	reference.Kind = knownKind(resource)
+	d.Missing = append(d.Missing, reference)
+	return nil, false
+}
+
+// fromHub normalises and validates an object that lives on the hub. What is wrong
+// with it is a problem of the commit that refers to it.
+func (l *loader) fromHub(d *draft, r referring, live *unstructured.Unstructured) (object *unstructured.Unstructured, known bool) {
+	role := roleOf(live.GroupVersionKind(), l.listed)
+	object, err := l.schemas.stored(live, role)
+	flaws := []flaw.Flaw{}
+	if err != nil {
+		flaws = append(flaws, flaw.Flaw{Message: err.Error(), Reason: flaw.ReasonInvalidReference})
+	} else {
+		flaws = append(flaws, valueFlaws(object, role)...)
+	}
+	for _, f := range flaws {
+		l.reportNormalised(d.addOn, flaw.Flaw{
+			Field: r.at, Reason: f.Reason, Hint: f.Hint,
+			Message: fmt.Sprintf("%s %q on the hub: %s: %s", live.GetKind(), live.GetName(), f.Field, f.Message),
+		})
+	}
+	d.broken = d.broken || len(flaws) > 0
+	return object, len(flaws) == 0
+}

@@ -1,0 +1,122 @@
+package load
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+//go:generate cp ../manifests/crds/addon.open-cluster-management.io_addonhubconfigs.yaml owncrds/
+
+// crds are OCM's, copied from the pinned open-cluster-management.io/api, which
+// embeds none itself, and our own of configurations; a test holds the copies to the
+// module and to what users install.
+//
+//go:embed crds/*.yaml owncrds/*.yaml
+var crds embed.FS
+
+// compiledSchemas compiles the embedded CRDs once. What it returns is shared and
+// must not be changed. An error says that the program was built wrong: no input can
+// be right then.
+var compiledSchemas = sync.OnceValues(compileEmbedded)
+
+// kindSchema is one served version of one CRD.
+type kindSchema struct {
+	structural *structuralschema.Structural
+	validator  validation.SchemaValidator
+	namespaced bool
+	// storage is the version the hub stores and everything is normalised to.
+	storage string
+}
+
+type schemaSet map[schema.GroupVersionKind]kindSchema
+
+// compileEmbedded reads and compiles every embedded CRD.
+func compileEmbedded() (schemaSet, error) {
+	set := schemaSet{}
+	err := fs.WalkDir(crds, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := crds.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+			return fmt.Errorf("cannot decode %s: %w", path, err)
+		}
+		return set.add(&crd)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot compile the embedded CRDs: %w", err)
+	}
+	set.renameTemplates()
+	return set, nil
+}
+
+func (s schemaSet) add(crd *apiextensionsv1.CustomResourceDefinition) error {
+	storage := ""
+	for _, version := range crd.Spec.Versions {
+		if version.Storage {
+			storage = version.Name
+		}
+	}
+	for _, version := range crd.Spec.Versions {
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
+		compiled, err := compile(version.Schema.OpenAPIV3Schema)
+		if err != nil {
+			return fmt.Errorf("cannot compile the schema of %s: %w", kind, err)
+		}
+		compiled.namespaced = crd.Spec.Scope == apiextensionsv1.NamespaceScoped
+		compiled.storage = storage
+		s[kind] = compiled
+	}
+	return nil
+}
+
+func compile(properties *apiextensionsv1.JSONSchemaProps) (kindSchema, error) {
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(properties, &internal, nil); err != nil {
+		return kindSchema{}, err
+	}
+	structural, err := structuralschema.NewStructural(&internal)
+	if err != nil {
+		return kindSchema{}, err
+	}
+	validator, _, err := validation.NewSchemaValidator(&internal)
+	if err != nil {
+		return kindSchema{}, err
+	}
+	return kindSchema{structural: structural, validator: validator}, nil
+}
+
+// renameTemplates adds AddOnTemplate v1beta1, which newer hubs serve: the same
+// schema under another version, types renamed in Go only (OCM behaviour, 2).
+func (s schemaSet) renameTemplates() {
+	kind := schema.GroupVersionKind{Group: addonGroup, Version: storageVersion, Kind: templateKind}
+	beta := kind
+	beta.Version = betaVersion
+	s[beta] = s[kind]
+}
+
+// complete does to an object what the API server does when it stores one:
+// defaults are filled in, unknown fields and nulls dropped. It changes object.
+func (k kindSchema) complete(object map[string]any) {
+	defaulting.Default(object, k.structural)
+	pruning.Prune(object, k.structural, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, k.structural)
+}

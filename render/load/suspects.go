@@ -1,0 +1,92 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
+)
+
+// spacedReference is what somebody may write who knows another template language:
+// spaces make it text, which is kept.
+var spacedReference = regexp.MustCompile(`\{\{(\s+([A-Za-z_][A-Za-z0-9_]*)\s*|([A-Za-z_][A-Za-z0-9_]*)\s+)\}\}`)
+
+// suspects are texts of declared templates that are one space away from a variable that
+// has a value (bad input, row 19). They are kept as they stand, as they may be meant for
+// the agent, and nothing is refused for them.
+func (l *loader) suspects() problem.List {
+	said := &loader{configs: l.configs}
+	for _, d := range l.addOns {
+		known := knownVariables(d.Content)
+		for _, t := range d.Content.Templates {
+			if _, declared := l.configs[Reference{Group: addonGroup, Resource: render.TemplateResource, Name: t.Name}]; !declared {
+				continue
+			}
+			manifests, _ := manifestsOf(map[string]any{specKey: t.Spec})
+			for i, manifest := range manifests {
+				eachText(manifest, manifestsAt.Index(i), func(at flaw.Path, text string) {
+					for _, name := range spacedNames(text) {
+						if known[name] {
+							said.reportFinding(d, render.Finding{
+								Template: t.Name, Field: string(at), Reason: flaw.ReasonUnresolvedVariable,
+								Message: fmt.Sprintf("{{ %s }} is kept as text", name),
+								Hint:    fmt.Sprintf("write {{%s}} for the value of the variable", name),
+							})
+						}
+					}
+				})
+			}
+		}
+	}
+	return said.problems.Sorted()
+}
+
+// knownVariables are the names that have a value somewhere in the content.
+func knownVariables(c render.Content) map[string]bool {
+	known := map[string]bool{variable.ClusterName: true, variable.InstallNamespace: true, variable.HubKubeconfig: true}
+	for _, config := range c.Configs {
+		if config.Kind != configKind {
+			continue
+		}
+		list, _ := valueAt(config.Body, specKey, "customizedVariables").([]any)
+		for _, item := range list {
+			fields, _ := item.(map[string]any)
+			if name, ok := fields[nameKey].(string); ok {
+				known[name] = true
+			}
+		}
+	}
+	return known
+}
+
+// spacedNames are the names within braces and spaces, each once.
+func spacedNames(text string) []string {
+	var names []string
+	for _, match := range spacedReference.FindAllStringSubmatch(text, -1) {
+		if name := match[2] + match[3]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// eachText visits every string of a document, in the order of sorted keys.
+func eachText(value any, at flaw.Path, visit func(at flaw.Path, text string)) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			eachText(value[key], at.Child(key), visit)
+		}
+	case []any:
+		for i, item := range value {
+			eachText(item, at.Index(i), visit)
+		}
+	case string:
+		visit(at, value)
+	}
+}

@@ -1,0 +1,137 @@
+package strict
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/variable"
+)
+
+// manifestTypes are the Go types that manifests of a template are held to.
+type manifestTypes struct {
+	kinds  map[schema.GroupVersionKind]reflect.Type
+	fields map[reflect.Type]map[string]reflect.Type
+	rules  map[fieldOf]valueRule
+}
+
+// compiledTypes collects the kinds of apps/v1, batch/v1 and v1, and the fields of
+// everything in them, once. What it returns is shared and must not be changed.
+var compiledTypes = sync.OnceValues(collectTypes)
+
+func collectTypes() (manifestTypes, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return manifestTypes{}, fmt.Errorf("cannot collect the kinds of manifests: %w", err)
+	}
+	types := manifestTypes{kinds: scheme.AllKnownTypes(), fields: map[reflect.Type]map[string]reflect.Type{}, rules: valueRules()}
+	for _, kind := range types.kinds {
+		types.collect(kind)
+	}
+	return types, nil
+}
+
+// collect notes the fields of a type and of every type below it.
+func (m manifestTypes) collect(t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		m.collect(t.Elem())
+	case reflect.Struct:
+		if _, known := m.fields[t]; known {
+			return
+		}
+		m.fields[t] = jsonFields(t)
+		for _, field := range m.fields[t] {
+			m.collect(field)
+		}
+	default:
+	}
+}
+
+// ManifestFlaws returns the unknown fields of a manifest, the values of another type
+// than their field and those that no API server takes, where its kind is known: the managed
+// cluster would drop the first and refuse the others. Its status is nobody's to read.
+func ManifestFlaws(at flaw.Path, manifest map[string]any, variables *Variables) []flaw.Flaw {
+	types, err := compiledTypes()
+	if err != nil {
+		return []flaw.Flaw{{Field: at, Reason: flaw.ReasonInvalidManifest, Message: err.Error()}}
+	}
+	apiVersion, _ := manifest[apiVersionKey].(string)
+	kind, _ := manifest[kindKey].(string)
+	want, known := types.kinds[schema.FromAPIVersionAndKind(apiVersion, kind)]
+	if !known {
+		return nil
+	}
+	if _, reported := manifest[statusKey]; reported {
+		manifest = maps.Clone(manifest)
+		delete(manifest, statusKey)
+	}
+	return strictness{manifest: variables, known: types.fields, rules: types.rules}.flaws(at, manifest, want)
+}
+
+// Variables is what is known of the variables in a manifest before they have
+// values.
+type Variables struct {
+	// types of those that are declared with one.
+	Types map[string]string
+	// unread: the declaration cannot be read, so that any variable may have any type.
+	Unread bool
+}
+
+// text judges a string by the kind of Go value it will be decoded into. One that is
+// exactly a variable may become a number or boolean.
+func (v *Variables) text(at flaw.Path, text string, want reflect.Kind) []flaw.Flaw {
+	switch want {
+	case reflect.Interface:
+		return nil
+	case reflect.Struct, reflect.Map:
+		return []flaw.Flaw{typeFlaw(at, "object", text)}
+	case reflect.Slice:
+		return []flaw.Flaw{typeFlaw(at, "array", text)}
+	case reflect.String:
+		return v.plain(at, text)
+	case reflect.Bool:
+		return v.scalar(at, text, variable.TypeBoolean)
+	default:
+		return v.scalar(at, text, variable.TypeInteger)
+	}
+}
+
+// plain judges a string where one is wanted.
+func (v *Variables) plain(at flaw.Path, text string) []flaw.Flaw {
+	name, whole := variable.Whole(text)
+	if !whole || v.Types[name] == "" {
+		return nil
+	}
+	return []flaw.Flaw{{
+		Field: at, Reason: flaw.ReasonInvalidType, Message: fmt.Sprintf("must be a string, and %s is declared %s", name, v.Types[name]),
+		Hint: "use another variable here",
+	}}
+}
+
+// scalar judges a string where a number or boolean is wanted.
+func (v *Variables) scalar(at flaw.Path, text, want string) []flaw.Flaw {
+	name, whole := variable.Whole(text)
+	declared := v.Types[name]
+	f := typeFlaw(at, want, text)
+	switch {
+	case whole && (v.Unread || declared == want || declared == variable.TypeNumber && want == variable.TypeInteger):
+		return nil
+	case whole:
+		f.Hint = fmt.Sprintf("declare it with annotation %s: %s=%s", variable.TypedAnnotation, name, want)
+	case want == variable.TypeBoolean:
+		f.Hint = "write true or false without quotes"
+	default:
+		f.Hint = "write a number without quotes"
+	}
+	return []flaw.Flaw{f}
+}

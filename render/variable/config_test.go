@@ -1,0 +1,31 @@
+package variable
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseConfigVariables(t *testing.T) {
+	got, err := ParseFromConfigs("\n ZONE=zones.example.com{.spec.zones[0]['a.b']}\n\nLEVEL=configmaps{.data.log\\.level}\n")
+	want := []FromConfig{
+		{Name: "LEVEL", Resource: "configmaps", Path: `{.data.log\.level}`},
+		{Name: "ZONE", Group: "example.com", Resource: "zones", Path: `{.spec.zones[0]['a.b']}`},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("error %v (-want +got):\n%s", err, diff)
+	}
+	bad := map[string]string{
+		"A": "is no NAME", "A=configmaps": "is no NAME", "={.a}": "is no NAME", "a-b=c{.a}": "is no NAME", "A={.a}": "is no NAME",
+		"CLUSTER_NAME=c{.a}": "is built in", "CLUSTER_LABEL_x=c{.a}": "is built in", "HUB_KUBECONFIG=c{.a}": "is built in",
+		"A=c{.a}\nA=c{.b}": "declared twice", "A=c{.a": "no JSONPath", "A=c{}": "no JSONPath", "A=c{.}": "no JSONPath",
+		"A=c{.a..b}": "a name is empty", "A=c{.a[*]}": "neither a position", "A=c{.a[-1]}": "neither a position",
+		"A=c{.a[?(@.b)]}": "neither a position", "A=c{.*}": "cannot be used", "A=c{a}": "begins with neither", "A=c{.a['b}": "no end of",
+	}
+	for text, says := range bad {
+		if _, err := ParseFromConfigs(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v, want %q", text, err, says)
+		}
+	}
+}

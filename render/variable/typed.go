@@ -1,0 +1,44 @@
+package variable
+
+import (
+	"fmt"
+	"strings"
+)
+
+// TypedAnnotation on an AddOnTemplate declares variables that are no
+// strings, as NAME=type pairs: "REPLICAS=integer,DEBUG=boolean". Where a string of
+// the template is exactly "{{NAME}}" it becomes a value of that type; inside a
+// longer string the variable stays text. One that is needed as a string as well
+// (an environment value, say) takes a second variable.
+const TypedAnnotation = "addonflow.io/typed-variables"
+
+// ParseTyped reads the value of TypedAnnotation: name to type.
+func ParseTyped(value string) (map[string]string, error) {
+	if strings.TrimSpace(value) == "" {
+		return nil, nil
+	}
+	typed := map[string]string{}
+	for entry := range strings.SplitSeq(value, ",") {
+		name, kind, _ := strings.Cut(strings.TrimSpace(entry), "=")
+		switch {
+		case !IsName(name):
+			return nil, fmt.Errorf("cannot read typed variables: %q is no NAME=type", entry)
+		case kind != TypeInteger && kind != TypeNumber && kind != TypeBoolean:
+			return nil, fmt.Errorf("cannot read typed variables: type %q of %s is none of %s, %s, %s",
+				kind, name, TypeInteger, TypeNumber, TypeBoolean)
+		case typed[name] != "":
+			return nil, fmt.Errorf("cannot read typed variables: %s is declared twice", name)
+		case name == ClusterName || name == InstallNamespace:
+			return nil, fmt.Errorf("cannot read typed variables: %s is a string", name)
+		}
+		typed[name] = kind
+	}
+	return typed, nil
+}
+
+// Types a variable can be declared with.
+const (
+	TypeInteger = "integer"
+	TypeNumber  = "number"
+	TypeBoolean = "boolean"
+)
