@@ -158,18 +158,18 @@ var progressingReasons = map[string][3]string{
 
 // progressingCondition speaks the seed's words (seed lifecycle, "New condition").
 func progressingCondition(m move, fresh bool) metav1.Condition {
-	kind := "upgrade"
+	kind, under := "upgrade", "upgrading..."
 	switch {
 	case fresh:
-		kind = "install"
+		kind, under = "install", "installing..."
 	case m.reverting:
-		kind = "rollback"
+		kind, under = "rollback", "rolling back..."
 	}
 	reasons := progressingReasons[kind]
 	c := metav1.Condition{Type: conditionProgressing, Status: metav1.ConditionFalse}
 	switch m.state {
 	case moveStarted:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasons[0], kind+" in progress."
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasons[0], under
 	case moveDone:
 		c.Reason, c.Message = reasons[1], kind+" completed with no errors."
 	case moveFailed:

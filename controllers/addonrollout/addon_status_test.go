@@ -68,8 +68,13 @@ func TestNextStatusWords(t *testing.T) {
 			addOn := &addonv1alpha1.ManagedClusterAddOn{}
 			written(t, addOn, slices.Concat(tc.before, []move{tc.last})...)
 			c := meta.FindStatusCondition(addOn.Status.Conditions, conditionProgressing)
-			if c == nil || c.Reason != tc.want {
-				t.Errorf("%s: got %+v, want %s", tc.reason, c, tc.want)
+			want := map[string]string{
+				v1alpha1.Installing: "True: installing...", v1alpha1.InstallSucceed: "False: install completed with no errors.", v1alpha1.InstallFailed: "False: install failed: boom",
+				v1alpha1.Upgrading: "True: upgrading...", v1alpha1.UpgradeSucceed: "False: upgrade completed with no errors.", v1alpha1.UpgradeFailed: "False: upgrade failed: boom",
+				v1alpha1.RollingBack: "True: rolling back...", v1alpha1.RollbackSucceed: "False: rollback completed with no errors.", v1alpha1.RollbackFailed: "False: rollback failed: boom",
+			}[tc.want]
+			if c == nil || c.Reason != tc.want || string(c.Status)+": "+c.Message != want {
+				t.Errorf("%s: got %+v, want %s %s", tc.reason, c, tc.want, want)
 			}
 		})
 	}

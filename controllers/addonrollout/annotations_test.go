@@ -116,3 +116,28 @@ func TestSwitchOfTypeKeepsWhatIsThere(t *testing.T) {
 		t.Errorf("by the same type, other labels remove at the budget's pace: the add-on is on %v", got)
 	}
 }
+
+// TestDeletedByHandUnderManualStaysDeleted: how OCM's proposal takes an add-on away from
+// some clusters. Placements that select the cluster give it back.
+func TestDeletedByHandUnderManualStaysDeleted(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	install := s.rollout().Spec.Install
+	ro := s.rollout()
+	ro.Spec.Install = &v1alpha1.Install{Type: "Manual"}
+	s.update(ro)
+	s.turns(2)
+	s.delete(s.addOn("c1"))
+	s.turns(3)
+	if diff := cmp.Diff([]string{"c2"}, s.installed()); diff != "" {
+		t.Errorf("a user took it away (-want +got):\n%s", diff)
+	}
+	ro = s.rollout()
+	ro.Spec.Install = install
+	s.update(ro)
+	s.settle()
+	if diff := cmp.Diff([]string{"c1", "c2"}, s.installed()); diff != "" {
+		t.Errorf("the placement selects both (-want +got):\n%s", diff)
+	}
+}
