@@ -250,6 +250,31 @@ func TestEverySeedExampleHasARow(t *testing.T) {
 	}
 }
 
+// TestEveryRowOfOCMsBehaviourHasATest: the inventory has rows 1 to 95, of which two mean
+// nothing.
+func TestEveryRowOfOCMsBehaviourHasATest(t *testing.T) {
+	_, index, found := strings.Cut(text(t, "docs/compatibility.md"), "\n## Row by row\n")
+	if !found {
+		t.Fatal("docs/compatibility.md has no section Row by row")
+	}
+	seen := map[string]int{"60": 1, "61": 1}
+	for line := range strings.Lines(index) {
+		if strings.HasPrefix(line, "## ") {
+			break
+		}
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for number := range strings.SplitSeq(cells[1], ",") {
+				seen[strings.TrimSpace(number)]++
+			}
+		}
+	}
+	for row := 1; row <= 95; row++ {
+		if n := seen[strconv.Itoa(row)]; n != 1 {
+			t.Errorf("row %d is told of %d times", row, n)
+		}
+	}
+}
+
 // hasCase reports whether a test has a case of that name, or one that begins with it. The
 // scenarios' are their transcripts, the seeds' their directories.
 func hasCase(source, test, name string) bool {

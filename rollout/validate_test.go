@@ -98,7 +98,7 @@ func TestValidate(t *testing.T) {
 		"row 15, two strategies": {"", strategy(v1alpha1.RolloutStrategy{
 			Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{}, All: &clusterv1alpha1.RolloutAll{},
 		}), []string{"strategy.all" + invalid}},
-		"row 15, types of an AddOnRollout in a ClusterManagementAddOn": {
+		"types of an AddOnRollout in a ClusterManagementAddOn (row 15)": {
 			"the API server refuses them there",
 			v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
 				{PlacementReference: all, RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: "UpdateAll"}},
