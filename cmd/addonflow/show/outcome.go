@@ -70,12 +70,12 @@ func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 // it goes on by itself.
 func Refusal(s *v1alpha1.AddOnSource) string {
 	c, attempted := s.Status.Conditions, s.Status.LastAttemptedRevision
-	stalled, working := apimeta.FindStatusCondition(c, meta.StalledCondition), apimeta.FindStatusCondition(c, meta.ReconcilingCondition)
+	stuck, working := apimeta.FindStatusCondition(c, meta.StalledCondition), apimeta.FindStatusCondition(c, meta.ReconcilingCondition)
 	switch {
-	case stalled != nil && stalled.Status == metav1.ConditionTrue && judged(stalled.Reason):
-		return fmt.Sprintf("refused %s: %s", ShortCommit(attempted), FirstLine(stalled.Message))
-	case stalled != nil && stalled.Status == metav1.ConditionTrue:
-		return "is stalled: " + FirstLine(stalled.Message)
+	case stuck != nil && stuck.Status == metav1.ConditionTrue && judged(stuck.Reason):
+		return fmt.Sprintf("refused %s: %s", ShortCommit(attempted), FirstLine(stuck.Message))
+	case stuck != nil && stuck.Status == metav1.ConditionTrue:
+		return "is stalled: " + FirstLine(stuck.Message)
 	case attempted == "" || attempted == s.Status.LastAppliedRevision:
 	case working == nil, working.Status != metav1.ConditionTrue, unread(working.Reason):
 		// Suspended, or cut off from Git since: the verdict stands, its words are gone.
@@ -122,7 +122,7 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	phase, m := headline(r)
 	text := fmt.Sprintf("%s %s %s %s", s.paint(m.colour, m.icon), r.Name, commitOf(target), s.paint(m.colour, phase))
 	if !current(r) {
-		return text
+		return text + ": " + notYetSeen
 	}
 	text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
 	if message := message(r); message != "" {
@@ -131,17 +131,27 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	return text
 }
 
-// headline is the word a rollout is shown with, and its mark.
+// The words of the tool for what no phase says: the status is about an older spec or
+// target, or somebody must change something first.
+const (
+	pending = "Pending"
+	stalled = "Stalled"
+	// notYetSeen is what is known of a pending rollout.
+	notYetSeen = "the operator has not looked at it yet"
+)
+
+// headline is the word a rollout is shown with, and its mark: its phase, or a word of the
+// tool's own.
 func headline(r *v1alpha1.AddOnRollout) (string, mark) {
 	switch {
 	case !current(r):
-		return "Pending", mark{"○", dim}
+		return pending, mark{"○", dim}
 	case r.Status.Phase == v1alpha1.PhaseFailed:
 		return string(r.Status.Phase), phaseMark(r.Status.Phase)
 	case apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition):
-		return "Stalled", mark{"✗", red}
+		return stalled, mark{"✗", red}
 	case r.Status.Phase == "":
-		return "Pending", mark{"○", dim}
+		return pending, mark{"○", dim}
 	}
 	return string(r.Status.Phase), phaseMark(r.Status.Phase)
 }

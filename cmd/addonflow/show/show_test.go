@@ -70,7 +70,7 @@ func TestLine(t *testing.T) {
 		}), "✗ hello main@2222222 Stalled 11/24: source b owns it"},
 		"Pending": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Spec.Target = targetOf("3")
-		}), "○ hello main@3333333 Pending"},
+		}), "○ hello main@3333333 Pending: the operator has not looked at it yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Style{}.Line(c.rollout)); diff != "" {
