@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"golang.org/x/text/unicode/norm"
@@ -184,7 +185,19 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 // another machine.
 func checkName(dir string, e entry, folded map[string]string) *failure {
 	if _, f := join(dir, "./"+e.name); f != nil || strings.Contains(e.name, "/") {
-		return fail(PathDenied, "the name %q cannot be used", e.name)
+		why := ""
+		switch {
+		case !utf8.ValidString(e.name):
+			why = ": it is not UTF-8"
+		case strings.Contains(e.name, `\`):
+			why = ": it has a backslash, which is a directory on other machines"
+		}
+		f = fail(PathDenied, "the name %q cannot be used%s", e.name, why)
+		f.hint = "rename the file"
+		if e.kind == directory {
+			f.hint = "rename the directory"
+		}
+		return f
 	}
 	key := strings.ToLower(norm.NFC.String(e.name))
 	if other, ok := folded[key]; ok {

@@ -198,7 +198,7 @@ func TestBuildProblems(t *testing.T) {
 		"row 57: ignored":         {tree{"a/b.yaml": cm}, BuildOptions{Path: "a", Ignore: "/a"}, []string{"PathNotFound spec.path: a is left out by spec.ignore"}},
 		"names in two cases":      {tree{"a.yaml": cm, "A.yaml": configMap("b", "v")}, BuildOptions{}, []string{"PathDenied a.yaml: the name differs from A.yaml only in case or accents, which some file systems ignore"}},
 		"names in two forms":      {tree{"\u00e9.yaml": cm, "e\u0301.yaml": configMap("b", "v")}, BuildOptions{}, []string{"PathDenied \u00e9.yaml: the name differs from e\u0301.yaml only in case or accents, which some file systems ignore"}},
-		"a backslash":             {tree{`a\b.yaml`: cm}, BuildOptions{}, []string{`PathDenied a\b.yaml: the name "a\\b.yaml" cannot be used`}},
+		"a backslash":             {tree{`a\b.yaml`: cm}, BuildOptions{}, []string{`PathDenied a\b.yaml: the name "a\\b.yaml" cannot be used: it has a backslash, which is a directory on other machines; rename the file`}},
 		"a broken base of two overlays": {
 			tree{
 				"one/kustomization.yaml": "resources: [../base]\n", "two/kustomization.yaml": "resources: [../base]\n",

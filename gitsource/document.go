@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -139,8 +140,8 @@ var (
 	tabPattern   = regexp.MustCompile(`^ *\t`)
 )
 
-// syntaxMistake gives the parser's error the line it is about and, for the two
-// mistakes people make most, words that help.
+// syntaxMistake gives the parser's error the line it is about and, for the mistakes
+// people make most, words that help.
 func syntaxMistake(text []byte, err error) mistake {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	m := mistake{reason: InvalidYAML}
@@ -151,6 +152,10 @@ func syntaxMistake(text []byte, err error) mistake {
 	m.line = cmp.Or(syntaxLine(text, err), m.line)
 	m.message = printable(message)
 	lines := strings.Split(string(text), "\n")
+	if marker := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "<<<<<<< ") }); marker >= 0 {
+		m.line, m.message, m.hint = marker+1, "an unresolved merge conflict begins here", "keep one of the two versions"
+		return m
+	}
 	// The parser notices some mistakes a line late.
 	for _, line := range []int{m.line, m.line - 1, m.line + 1} {
 		if line < 1 || line > len(lines) {
@@ -165,7 +170,22 @@ func syntaxMistake(text []byte, err error) mistake {
 			return m
 		}
 	}
+	m.hint = syntaxHint(m.message)
 	return m
+}
+
+// syntaxHint says what people mostly did where the parser says what it wanted.
+func syntaxHint(message string) string {
+	switch {
+	case strings.HasPrefix(message, "did not find expected key"), strings.HasPrefix(message, "did not find expected '-' indicator"):
+		return "check the indentation of this line and of those above"
+	case strings.HasPrefix(message, "mapping values are not allowed"):
+		return "check the indentation, or quote a value with a colon in it"
+	case strings.HasPrefix(message, "could not find expected ':'"):
+		return "end the key with a colon, or close the quote above"
+	default:
+		return ""
+	}
 }
 
 func quoteHint(text string) string { return fmt.Sprintf(`quote it: "%s"`, printable(text)) }

@@ -270,7 +270,8 @@ func explainKustomize(err error) string {
 	if strings.Contains(err.Error(), scalarError) {
 		return "a replacement copies an object or a list; only strings, numbers and booleans can be copied"
 	}
-	return oneLine(unaliased(err.Error()))
+	text, _, _ := strings.Cut(unaliased(err.Error()), ": no matches for Id ") // it says the same again, twice
+	return oneLine(strings.NewReplacer(":"+scalarOnly+"(0)", "", ", create=false", "").Replace(text))
 }
 
 // oneLine makes kustomize's error, which may span lines, one of bounded length.

@@ -263,7 +263,7 @@ func TestKustomizeProblems(t *testing.T) {
 		"row 53: bases":             {"bases: [b]", nil, []string{"RenderFailed kustomization.yaml:1: bases: 'bases' is deprecated; use 'resources' instead"}},
 		"row 53: vars":              {"resources: [a.yaml]\nvars: [{name: X, objref: {kind: ConfigMap, name: a, apiVersion: v1}}]", nil, []string{"RenderFailed kustomization.yaml:2: vars: 'vars' is deprecated; use 'replacements' instead"}},
 		"row 53: wrong type":        {"resources: [a.yaml]\nimages: [{name: x, newTag: 1.10}]", nil, []string{"RenderFailed kustomization.yaml:2: images.newTag: invalid Kustomization: must be a string, found a number; quote it"}},
-		"row 53: kustomize's words": {"resources: [a.yaml]\npatches: [{path: p.yaml}]", []string{"p.yaml", configMap("none", "v")}, []string{`RenderFailed kustomization.yaml:2: patches[0]: no resource matches strategic merge patch "ConfigMap.v1.[noGrp]/none.[noNs]": no matches for Id ConfigMap.v1.[noGrp]/none.[noNs]; failed to find unique target for patch ConfigMap.v1.[noGrp]/none.[noNs]`}},
+		"row 53: kustomize's words": {"resources: [a.yaml]\npatches: [{path: p.yaml}]", []string{"p.yaml", configMap("none", "v")}, []string{`RenderFailed kustomization.yaml:2: patches[0]: no resource matches strategic merge patch "ConfigMap.v1.[noGrp]/none.[noNs]"`}},
 		"row 54: exec function": {
 			"resources: [a.yaml]\ntransformers: [t.yaml]",
 			[]string{"t.yaml", "apiVersion: example.com/v1\nkind: T\nmetadata:\n  name: t\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: ./x.sh}\n"},

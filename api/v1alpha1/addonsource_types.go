@@ -138,6 +138,11 @@ type AddOnSourceStatus struct {
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 
+	// LastAppliedFields fingerprints the fields that are AddonFlow's own in what it
+	// applied, so that one that was removed or changed is noticed after a restart, too.
+	// +optional
+	LastAppliedFields string `json:"lastAppliedFields,omitempty"`
+
 	// AddOns the applied commit declares, sorted by name.
 	// +listType=map
 	// +listMapKey=name

@@ -74,6 +74,7 @@ func (p *pass) write(ctx context.Context, c change) error {
 	if err != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", keyOf(desired), err))
 	}
+	p.applied[keyOf(desired)] = u
 	p.writes.record(keyOf(desired), written{resourceVersion: u.GetResourceVersion(), digest: digestOf(desired)})
 	ctrl.LoggerFrom(ctx).V(1).Info("Applied the object", "object", keyOf(desired).String())
 	return nil
@@ -141,6 +142,7 @@ func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) erro
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete %s: %w", keyOf(live), err))
 	}
 	p.writes.drop(keyOf(live))
+	p.applied[keyOf(live)] = nil
 	return nil
 }
 

@@ -328,8 +328,42 @@ var _ = Describe("A repository", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "git"},
 			Data:       map[string][]byte{"password": []byte("battery-staple")},
 		})
+		w.clock.Step(time.Second)
 		w.pass()
 		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(And(ContainSubstring("username"), Not(ContainSubstring("battery"))))
+	})
+
+	It("that cannot be read stays so when a forge answers meanwhile", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Interval.Duration = 5 * time.Minute })
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		theGit.FailWith(503)
+		DeferCleanup(theGit.Heal)
+		w.request("look")
+		result := w.pass()
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReadyCondition)).To(Equal(v1alpha1.FetchFailedReason))
+		theGit.ResetRequests()
+		again := w.pass()
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReadyCondition)).To(Equal(v1alpha1.FetchFailedReason), "nothing was read since")
+		Expect(theGit.Requests().LsRemote).To(BeZero(), "nor is it tried before its time")
+		Expect(again.RequeueAfter).To(Equal(result.RequeueAfter))
+		theGit.Heal()
+		w.clock.Step(again.RequeueAfter)
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+	})
+
+	It("whose commit has another name is not told that it brought nothing", func() {
+		w := newWorld()
+		sha := w.commit("add hello", addOnFiles())
+		w.passes()
+		Expect(w.repo.Tag("v1.0.0")).To(Succeed())
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Reference = &v1alpha1.GitReference{Tag: "v1.0.0"} })
+		w.passes()
+		Expect(w.source().Status.LastAppliedRevision).To(HavePrefix("v1.0.0@"))
+		Expect(w.delivered(sha, "success").Description).To(HavePrefix("applied; rolling out"))
+		_, told := w.forge.Latest(sha, "addonflow/fleet/"+w.named("ADDON"))
+		Expect(told).To(BeFalse(), "it is the rollout's to say: %v", w.forge.Log())
 	})
 
 	It("without the branch is waited for", func() {

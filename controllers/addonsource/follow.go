@@ -95,16 +95,17 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if err := p.collect(ctx, todo); err != nil {
 		return err
 	}
-	p.conclude(todo)
+	p.conclude(todo, seen)
 	return nil
 }
 
 // conclude records that the commit is on the hub.
-func (p *pass) conclude(todo plan) {
+func (p *pass) conclude(todo plan, seen *observation) {
 	status := &p.source.Status
 	status.LastAttemptedRevision, status.LastAttemptedSpec = p.head.String(), p.spec
 	status.LastAppliedRevision = p.head.String()
 	status.AddOns, status.Inventory = todo.addOns, todo.inventory
+	status.LastAppliedFields = p.ownFields(seen)
 	p.memory.failures, p.memory.forced = 0, false
 	p.notes = append(p.notes, todo.notes()...)
 	for _, l := range todo.leaving {

@@ -2,7 +2,10 @@ package addonsource
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,7 +15,8 @@ import (
 // inspect compares the facts in the status with the hub, for a commit that is
 // applied and not in memory. It reports true when nothing is missing: every add-on
 // has its revision and a rollout with its target, every object of the inventory
-// exists, is ours and was written by nobody else, and nothing is on its way out.
+// exists, is ours, was written by nobody else and has every field that we gave it, and
+// nothing is on its way out.
 func (p *pass) inspect(ctx context.Context) (bool, error) {
 	seen := newObservation()
 	if err := p.seeRollouts(ctx, seen); err != nil {
@@ -43,7 +47,31 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	return true, nil
+	return p.ownFields(seen) == p.source.Status.LastAppliedFields, nil
+}
+
+// ownFields fingerprints which fields are ours, by the API server's record, of every
+// object in the status. Whoever removes one, or gives it another value, takes it from us.
+func (p *pass) ownFields(seen *observation) string {
+	keys := make([]objectKey, 0, len(p.source.Status.Inventory)+len(p.source.Status.AddOns))
+	for _, reference := range p.source.Status.Inventory {
+		keys = append(keys, keyOfReference(reference))
+	}
+	for _, addOn := range p.source.Status.AddOns {
+		keys = append(keys, rolloutKey(p.source.Namespace, addOn.Name))
+	}
+	sum := sha256.New()
+	for _, key := range keys {
+		live, written := p.applied[key]
+		if !written {
+			live = seen.live[key]
+		}
+		fmt.Fprintf(sum, "%s\n", key)
+		for _, entry := range ownEntries(live) {
+			fmt.Fprintf(sum, "%s\n", entry.FieldsV1.GetRawBytes())
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // targets tells whether a rollout is this source's and has the add-on's content as target.

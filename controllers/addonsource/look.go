@@ -26,6 +26,20 @@ func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	if p.memory.fresh(p.source.Generation, p.now) && !p.requested {
 		return p.memory.head, nil
 	}
+	if h := p.memory.stillUnread(p.source.Generation, p.now); h != nil && !p.requested {
+		return gitsource.Revision{}, h
+	}
+	head, err := p.resolve(ctx)
+	if err != nil {
+		p.memory.lost(err, p.source.Generation, p.now)
+		return gitsource.Revision{}, err
+	}
+	p.memory.saw(head, p.source.Generation, p.now.Add(jitter.JitteredIntervalDuration(p.source.Spec.Interval.Duration)))
+	return head, nil
+}
+
+// resolve asks the repository what the reference names.
+func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 	if err := p.open(ctx); err != nil {
 		return gitsource.Revision{}, err
 	}
@@ -33,7 +47,6 @@ func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	if err != nil {
 		return gitsource.Revision{}, p.unread(ctx, err)
 	}
-	p.memory.saw(head, p.source.Generation, p.now.Add(jitter.JitteredIntervalDuration(p.source.Spec.Interval.Duration)))
 	return head, nil
 }
 

@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ type memory struct {
 	head       gitsource.Revision
 	generation int64
 	nextLook   time.Time
+	// unread is why the repository could not be read under generation, until it is tried
+	// again at nextLook: a pass in between, for a forge's answer, is no success.
+	unread *halt
 	// failures in a row, for the next wait.
 	failures int
 	// refusal is the verdict on refusedRevision under refusedSpec.
@@ -34,12 +38,32 @@ type memory struct {
 
 // fresh tells whether head is still to be taken for the head of the repository.
 func (m *memory) fresh(generation int64, now time.Time) bool {
-	return m.head.Commit != "" && m.generation == generation && now.Before(m.nextLook)
+	return m.head.Commit != "" && m.unread == nil && m.generation == generation && now.Before(m.nextLook)
 }
 
 // saw remembers the head, until the next look.
 func (m *memory) saw(head gitsource.Revision, generation int64, nextLook time.Time) {
-	m.head, m.generation, m.nextLook = head, generation, nextLook
+	m.head, m.generation, m.nextLook, m.unread = head, generation, nextLook, nil
+}
+
+// lost remembers that a look failed: the head is not known any more. One that waits is not
+// repeated before its time.
+func (m *memory) lost(err error, generation int64, now time.Time) {
+	m.generation, m.nextLook, m.unread = generation, time.Time{}, nil
+	var h *halt
+	if errors.As(err, &h) && h.kind == waiting {
+		m.unread, m.nextLook = h, now.Add(h.after)
+	}
+}
+
+// stillUnread returns why the last look failed, until the next one is due.
+func (m *memory) stillUnread(generation int64, now time.Time) *halt {
+	if m.unread == nil || m.generation != generation || !now.Before(m.nextLook) {
+		return nil
+	}
+	again := *m.unread
+	again.after = m.nextLook.Sub(now)
+	return &again
 }
 
 // refusalOf returns the verdict on a revision, nil if this process has none.

@@ -9,6 +9,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/controller"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kuberecorder "k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,6 +82,8 @@ type pass struct {
 	// head is the revision this pass is about; spec the fingerprint it is judged under.
 	head gitsource.Revision
 	spec string
+	// applied is what this pass wrote, as the API server answered; nil: it was deleted.
+	applied map[objectKey]*unstructured.Unstructured
 	// steady says that the pass found everything as the status has it.
 	steady bool
 	// untouched says that the conditions carry the verdict already.
@@ -142,6 +145,7 @@ func (r *Reconciler) newPass(source *v1alpha1.AddOnSource) *pass {
 		before:     source.DeepCopy(),
 		memory:     r.memories.open(client.ObjectKeyFromObject(source)),
 		now:        r.Clock(),
+		applied:    map[objectKey]*unstructured.Unstructured{},
 	}
 	requestedAt, asked := fluxmeta.ReconcileAnnotationValue(source.Annotations)
 	forceAt := source.Annotations[fluxmeta.ForceRequestAnnotation]

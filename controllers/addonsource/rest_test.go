@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,6 +119,36 @@ var _ = Describe("Drift", func() {
 		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
 		Expect(rollout.Spec.Stages[0].MaxConcurrency.IntValue()).To(Equal(1))
 		Expect(theGit.Requests().UploadPack).To(Equal(1))
+	})
+
+	It("of a field that was deleted is repaired after a restart, for one fetch", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))
+		w.passes()
+		cma, rollout := w.cma(), w.rollout()
+		remove := func(object client.Object, patch string) {
+			GinkgoHelper()
+			Expect(admin.Patch(context.Background(), object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody"))).To(Succeed())
+		}
+		remove(cma, `{"spec": {"addOnMeta": {"displayName": null}}}`)
+		w.start()
+		theGit.ResetRequests()
+		w.passes()
+		w.read(cma)
+		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
+
+		remove(rollout, `{"spec": {"stages": null}}`)
+		w.start()
+		w.passes()
+		w.read(rollout)
+		Expect(rollout.Spec.Stages).To(HaveLen(2))
+		Expect(theGit.Requests().UploadPack).To(Equal(2))
+
+		w.start()
+		w.requests.reset()
+		w.look()
+		Expect(w.requests.written()).To(BeEmpty(), "what was repaired is known to be")
+		Expect(theGit.Requests().UploadPack).To(Equal(2))
 	})
 
 	It("that makes OCM's template manager start again is a conflict until forced", func() {

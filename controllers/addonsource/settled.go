@@ -89,10 +89,7 @@ func number(v any) (float64, bool) {
 // ownsNothingElse tells whether every field that live records as applied by us is
 // still in desired: applying removes the ones that are not.
 func ownsNothingElse(live, desired *unstructured.Unstructured) bool {
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" {
-			continue
-		}
+	for _, entry := range ownEntries(live) {
 		owned := &fieldpath.Set{}
 		if entry.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
 			return false
@@ -102,6 +99,16 @@ func ownsNothingElse(live, desired *unstructured.Unstructured) bool {
 		}
 	}
 	return true
+}
+
+// ownEntries are what an API server recorded as applied by us; none of no object.
+func ownEntries(live *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
+	if live == nil {
+		return nil
+	}
+	return slices.DeleteFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != ""
+	})
 }
 
 // hasPaths tells whether an object has every field of a set. The set's iterator

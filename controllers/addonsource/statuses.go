@@ -7,6 +7,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gitsource"
 )
 
 // unchangedText is what a commit is told that brought nothing to roll out.
@@ -59,7 +60,7 @@ func (p *pass) want(ledger *forge.Ledger, state commitstatus.State, text string,
 func (p *pass) tellApplied(ledger *forge.Ledger) {
 	var brought []string
 	for _, addOn := range p.source.Status.AddOns {
-		if addOn.Commit == p.head.String() {
+		if sameCommit(addOn.Commit, p.head) {
 			brought = append(brought, addOn.Name)
 			continue
 		}
@@ -74,6 +75,13 @@ func (p *pass) tellApplied(ledger *forge.Ledger) {
 		text = describe("applied; no longer declares " + listed(p.leftNow))
 	}
 	p.want(ledger, commitstatus.Success, text)
+}
+
+// sameCommit tells whether a revision, <ref>@sha1:<commit>, is of the commit of another one,
+// whatever reference led to either.
+func sameCommit(revision string, head gitsource.Revision) bool {
+	parsed, err := gitsource.ParseRevision(revision)
+	return err == nil && parsed.Commit == head.Commit
 }
 
 // pendingText says what the head waits for. It names no attempt and no time, so that

@@ -226,16 +226,36 @@ func listedResources(objects []Located) map[schema.GroupResource]bool {
 func unsupported(declared *unstructured.Unstructured) flaw.Flaw {
 	message := fmt.Sprintf("%s %s is not supported", declared.GetAPIVersion(), declared.GetKind())
 	if why := refusedConfiguration(resourceOf(declared.GroupVersionKind())); why != "" {
-		message = why
+		return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: why, Hint: "keep it on the managed clusters"}
 	}
-	hint := supportedKinds
-	kind := declared.GroupVersionKind()
-	if known := knownKinds(kind.Group); !slices.Contains(known, kind.Kind) {
-		if match := flaw.Closest(kind.Kind, known); match != "" {
-			hint = "did you mean " + match + "?"
+	return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: message, Hint: cmp.Or(meantKind(declared.GroupVersionKind()), supportedKinds)}
+}
+
+// meantKind is the hint for a kind that is nearly one, or stands in the wrong place; ""
+// for any other.
+func meantKind(kind schema.GroupVersionKind) string {
+	known := knownKinds(kind.Group)
+	if match := flaw.Closest(kind.Kind, known); match != "" && match != kind.Kind {
+		return "did you mean " + match + "?"
+	}
+	for _, version := range []schema.GroupVersion{
+		{Group: addonGroup, Version: storageVersion}, {Group: rolloutGroup, Version: storageVersion},
+		{Group: placementGroup, Version: betaVersion}, {Version: "v1"},
+	} {
+		if r, _ := knownRole(version.WithKind(kind.Kind)); r != roleUnsupported {
+			if version.Group == addonGroup && kind.Kind != hubConfigKind {
+				return "did you mean " + version.String() + " or " + betaVersion + "?"
+			}
+			return "did you mean " + version.String() + "?"
 		}
 	}
-	return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: message, Hint: hint}
+	if kind.Group == "apps" || kind.Group == "batch" || kind.Group == "" && kind.Kind == "Service" {
+		return "what managed clusters run stands in spec.agentSpec.workload.manifests of an AddOnTemplate; " + supportedKinds
+	}
+	if kind == (schema.GroupVersionKind{Version: "v1", Kind: configMapKind}) {
+		return "list configmaps in supportedConfigs of its ClusterManagementAddOn"
+	}
+	return ""
 }
 
 func duplicate(first Located) flaw.Flaw {

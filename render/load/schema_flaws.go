@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -78,6 +79,9 @@ func flawOf(err *field.Error, r role) flaw.Flaw {
 		f.Message = spokenPath.ReplaceAllString(err.Detail, "")
 		if f.Message == "" {
 			f.Message = err.ErrorBody()
+		}
+		if value, isString := err.BadValue.(string); isString && strings.HasSuffix(string(at), "].metadata.namespace") {
+			f.Message = fmt.Sprintf("%q: %s", flaw.Shown(value), f.Message)
 		}
 	}
 	return f
