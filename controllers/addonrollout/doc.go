@@ -6,6 +6,20 @@
 //	apply    writes: ledger first, then ManagedClusterAddOns and works
 //	report   events and commit statuses, after the status they speak of
 //
+// The way of one turn through the files, reconciler.go in the middle:
+//
+//	observe.go       placements.go, configs.go, revisions.go, probers.go; overlay.go: what
+//	                 the watch cache does not show yet
+//	plan.go          the Input of rollout.New; missing.go, refused.go: what it lacks, and
+//	                 what it cannot use; departure.go, adopt.go: who goes, who was there
+//	apply.go         rounds.go says which cluster is next, and for each of them:
+//	  works.go         its ManifestWorks; manifests.go: what agents said of them
+//	  addon_status.go  its ManagedClusterAddOn; status_patch.go, annotations.go,
+//	                   finalizers.go, hosting.go, entry.go (registration), waiting.go
+//	status.go        AddOnRollout.status, which is written before any of that
+//	report.go        metrics.go; publish.go, progression.go: CMA.status, with replace
+//	foreign.go       other writers; finalize.go, release.go: the end of a rollout
+//
 // The ledger in AddOnRollout.status is reserved by compare-and-swap before any
 // work is written, so neither a crash nor a second operator nor a stale cache can
 // admit a cluster twice or one too many: a lost swap drops the plan. Nothing here
