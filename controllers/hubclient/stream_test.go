@@ -40,11 +40,11 @@ type seen struct {
 }
 
 // read decodes a watch as rest.Request.Watch does, with what it takes from serializers.
-func read(t testing.TB, s runtime.NegotiatedSerializer, k kind, stream io.Reader) seen {
-	t.Helper()
+func read(tb testing.TB, s runtime.NegotiatedSerializer, k kind, stream io.Reader) seen {
+	tb.Helper()
 	object, event, frames, err := runtime.NewClientNegotiator(s, k.GroupVersion()).StreamDecoder(runtime.ContentTypeJSON, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	decoder := restwatch.NewDecoder(streaming.NewDecoder(frames.NewFrameReader(io.NopCloser(stream)), event), object)
 	var out seen
@@ -62,29 +62,29 @@ func read(t testing.TB, s runtime.NegotiatedSerializer, k kind, stream io.Reader
 }
 
 // scheme knows the kinds.
-func scheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
+func scheme(tb testing.TB) *runtime.Scheme {
+	tb.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addonv1alpha1.Install, workv1.Install} {
 		if err := add(s); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return s
 }
 
 // standard are client-go's serializers.
-func standard(t testing.TB) runtime.NegotiatedSerializer {
-	t.Helper()
-	return serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme(t))}
+func standard(tb testing.TB) runtime.NegotiatedSerializer {
+	tb.Helper()
+	return serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme(tb))}
 }
 
 // recorded is what an API server answered to a watch of each kind.
-func recorded(t testing.TB, k kind) string {
-	t.Helper()
+func recorded(tb testing.TB, k kind) string {
+	tb.Helper()
 	raw, err := os.ReadFile("testdata/" + map[string]string{"ManifestWork": "works", "ManagedClusterAddOn": "addons"}[k.Kind] + ".watch")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(raw)
 }
@@ -93,34 +93,36 @@ func recorded(t testing.TB, k kind) string {
 func TestStreamsAreReadAsClientGoReadsThem(t *testing.T) {
 	broken := errors.New("stream error: stream ID 7; INTERNAL_ERROR")
 	for _, k := range kinds() {
-		real := recorded(t, k)
+		answer := recorded(t, k)
 		cases := map[string]struct {
 			stream func() io.Reader
 			events int
 			err    error // nil: any but the end of a stream
 		}{
-			"what the API server answers":    {text(real + real), 4, io.EOF},
-			"nothing":                        {text(""), 0, io.EOF},
-			"an error between":               {text(real + expired + real), 5, io.EOF},
-			"a deletion":                     {text(deleted + real), 3, io.EOF},
-			"other order of fields":          {text(real + foreign + real), 5, io.EOF},
-			"an indented event":              {text(real + indented(t, real)), 4, io.EOF},
-			"an empty line":                  {text(real + "\n" + real), 4, io.EOF},
-			"byte by byte":                   {func() io.Reader { return iotest.OneByteReader(strings.NewReader(real + expired)) }, 3, io.EOF},
-			"the end comes with the event":   {func() io.Reader { return iotest.DataErrReader(strings.NewReader(real)) }, 2, io.EOF},
-			"cut in the object":              {text(real + real[:1000]), 2, io.ErrUnexpectedEOF},
-			"cut in the head":                {text(real + real[:5]), 2, io.ErrUnexpectedEOF},
-			"the connection breaks":          {func() io.Reader { return io.MultiReader(strings.NewReader(real+real[:1000]), iotest.ErrReader(broken)) }, 2, broken},
-			"an object that is none":         {text(real + `{"type":"ADDED","object":{"apiVersion":]}}` + "\n"), 2, nil},
-			"an object with more behind it":  {text(real + `{"type":"ADDED","object":{}}}` + "\n"), 2, nil},
-			"an object of a wrong shape":     {text(real + strings.Replace(real, `"metadata":{`, `"metadata":[{`, 1)), 2, nil},
-			"an object of an unknown kind":   {text(real + `{"type":"ADDED","object":{"apiVersion":"v7","kind":"Thing"}}` + "\n"), 2, nil},
-			"an event of an unknown type":    {text(real + `{"type":"SHOUTED","object":{"apiVersion":"v1","kind":"Pod"}}` + "\n"), 2, nil},
-			"an event without an object":     {text(real + `{"type":"ADDED"}` + "\n"), 2, nil},
-			"no JSON":                        {text(real + "upstream timed out\n"), 2, nil},
-			"an event beyond what fits":      {text(real + `{"type":"ADDED","object":{"x":"` + strings.Repeat("x", 17<<20) + `"}}` + "\n"), 2, streaming.ErrObjectTooLarge},
-			"a large event":                  {text(real + large(1<<20) + real), 5, io.EOF},
-			"an event of exactly the buffer": {text(large(lineBuffer) + large(lineBuffer+1) + large(lineBuffer-1) + real), 5, io.EOF},
+			"what the API server answers":  {text(answer + answer), 4, io.EOF},
+			"nothing":                      {text(""), 0, io.EOF},
+			"an error between":             {text(answer + expired + answer), 5, io.EOF},
+			"a deletion":                   {text(deleted + answer), 3, io.EOF},
+			"other order of fields":        {text(answer + foreign + answer), 5, io.EOF},
+			"an indented event":            {text(answer + indented(t, answer)), 4, io.EOF},
+			"an empty line":                {text(answer + "\n" + answer), 4, io.EOF},
+			"byte by byte":                 {func() io.Reader { return iotest.OneByteReader(strings.NewReader(answer + expired)) }, 3, io.EOF},
+			"the end comes with the event": {func() io.Reader { return iotest.DataErrReader(strings.NewReader(answer)) }, 2, io.EOF},
+			"cut in the object":            {text(answer + answer[:1000]), 2, io.ErrUnexpectedEOF},
+			"cut in the head":              {text(answer + answer[:5]), 2, io.ErrUnexpectedEOF},
+			"the connection breaks": {func() io.Reader {
+				return io.MultiReader(strings.NewReader(answer+answer[:1000]), iotest.ErrReader(broken))
+			}, 2, broken},
+			"an object that is none":         {text(answer + `{"type":"ADDED","object":{"apiVersion":]}}` + "\n"), 2, nil},
+			"an object with more behind it":  {text(answer + `{"type":"ADDED","object":{}}}` + "\n"), 2, nil},
+			"an object of a wrong shape":     {text(answer + strings.Replace(answer, `"metadata":{`, `"metadata":[{`, 1)), 2, nil},
+			"an object of an unknown kind":   {text(answer + `{"type":"ADDED","object":{"apiVersion":"v7","kind":"Thing"}}` + "\n"), 2, nil},
+			"an event of an unknown type":    {text(answer + `{"type":"SHOUTED","object":{"apiVersion":"v1","kind":"Pod"}}` + "\n"), 2, nil},
+			"an event without an object":     {text(answer + `{"type":"ADDED"}` + "\n"), 2, nil},
+			"no JSON":                        {text(answer + "upstream timed out\n"), 2, nil},
+			"an event beyond what fits":      {text(answer + `{"type":"ADDED","object":{"x":"` + strings.Repeat("x", 17<<20) + `"}}` + "\n"), 2, streaming.ErrObjectTooLarge},
+			"a large event":                  {text(answer + large(1<<20) + answer), 5, io.EOF},
+			"an event of exactly the buffer": {text(large(lineBuffer) + large(lineBuffer+1) + large(lineBuffer-1) + answer), 5, io.EOF},
 		}
 		for name, c := range cases {
 			t.Run(k.Kind+" "+name, func(t *testing.T) {
@@ -168,18 +170,18 @@ func large(size int) string {
 // watch as a broken connection does, so that the informer asks for it again.
 func TestStreamsCutAnywhereLoseNothing(t *testing.T) {
 	for _, k := range kinds() {
-		real := recorded(t, k)
-		whole := read(t, newSerializers(scheme(t), k), k, strings.NewReader(real+real))
-		first := strings.Index(real, "\n") + 1
-		ends := []int{first, len(real), len(real) + first, 2 * len(real)}
-		for at := 0; at < 2*len(real); at += 37 {
+		answer := recorded(t, k)
+		whole := read(t, newSerializers(scheme(t), k), k, strings.NewReader(answer+answer))
+		first := strings.Index(answer, "\n") + 1
+		ends := []int{first, len(answer), len(answer) + first, 2 * len(answer)}
+		for at := 0; at < 2*len(answer); at += 37 {
 			complete := 0
 			for _, end := range ends {
 				if at >= end {
 					complete++
 				}
 			}
-			got := read(t, newSerializers(scheme(t), k), k, strings.NewReader((real + real)[:at]))
+			got := read(t, newSerializers(scheme(t), k), k, strings.NewReader((answer + answer)[:at]))
 			if diff := cmp.Diff(whole.events[:complete], append([]watch.Event{}, got.events...)); diff != "" || !quiet(got.err) {
 				t.Fatalf("%s cut at %d: %v\n%s", k.Kind, at, got.err, diff)
 			}
