@@ -3,6 +3,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,6 +147,7 @@ func (p *planner) rebuild() {
 	if p.in.Previous.Target != "" || len(p.in.Ledger.Waves)+len(p.in.Ledger.Parked) > 0 {
 		return
 	}
+	p.useApproval()
 	for i := range p.units {
 		u := &p.units[i]
 		running := u.c.Running
@@ -158,6 +160,17 @@ func (p *planner) rebuild() {
 		if running != "" {
 			u.entry = &entry{revision: running, stage: u.step.title(), admittedAt: p.second}
 		}
+	}
+}
+
+// useApproval takes an approval that stands while the ledger is rebuilt for one that was
+// used: who left by it is not known any more, and it must not let others go.
+func (p *planner) useApproval() {
+	ours := slices.ContainsFunc(p.units, func(u unit) bool { return u.c.Installed == Ours })
+	if ours && p.spec.Removal == nil && p.removal == nil && p.removalLifted() {
+		p.removal = &v1alpha1.RemovalBudget{Lifted: &v1alpha1.LiftedRemoval{
+			Commit: p.in.ApprovedRemoval, At: metav1.NewTime(p.second.Add(-time.Second)),
+		}}
 	}
 }
 

@@ -1,6 +1,8 @@
 package rollout_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +116,35 @@ func TestStepsHaveOneNameEach(t *testing.T) {
 				seen[st.Name] = true
 			}
 		})
+	}
+}
+
+// TestApprovalIsUsedThoughItsUseWasForgotten: with the status the ledger is lost, and who
+// had left by an approval that still stands. It lets nobody else go.
+func TestApprovalIsUsedThoughItsUseWasForgotten(t *testing.T) {
+	in := rolling(4)
+	in.Spec.Target.Commit, in.ApprovedRemoval = "main@sha1:abc", "abc"
+	in.Previous, in.Ledger = rollout.Previous{}, v1alpha1.Ledger{}
+	for i := range in.Clusters {
+		in.Clusters[i].Installed = rollout.Ours
+	}
+	gone := in.Clusters[0].Name
+	for i := range in.Placements {
+		for j := range in.Placements[i].Groups {
+			g := &in.Placements[i].Groups[j]
+			g.Clusters = slices.DeleteFunc(slices.Clone(g.Clusters), func(name string) bool { return name == gone })
+		}
+	}
+	plan, err := rollout.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range plan.Actions {
+		if a.Kind == rollout.Remove {
+			t.Errorf("%s is removed: %s", a.Cluster, a.Reason)
+		}
+	}
+	if why, _ := plan.Why(gone); why.State != rollout.Removing || !strings.Contains(plan.GuardHint, "was used: set it again") {
+		t.Errorf("it waits out its grace period: %+v; %q, %q", why, plan.Guard, plan.GuardHint)
 	}
 }

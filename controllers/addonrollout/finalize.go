@@ -76,12 +76,16 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 	before := ro.Status.DeepCopy()
 	ledger := r.Desk.Open(ledgerKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitReports)
 	if target := ro.Status.Target; target != nil {
+		conclusion := "ended: the rollout was deleted"
 		switch {
 		case ro.Releasing():
-			ledger.End(commitOf(target.Commit), commitstatus.Error, "ended: the add-on was released")
+			conclusion = "ended: the add-on was released"
 		case source.DeletionTimestamp != nil:
-			ledger.End(commitOf(target.Commit), commitstatus.Error, "ended: its source was deleted")
+			conclusion = "ended: its source was deleted"
+		case ro.Spec.Target != nil:
+			ledger.SupersedeOne(commitOf(target.Commit), commitOf(ro.Spec.Target.Commit))
 		}
+		ledger.End(commitOf(target.Commit), commitstatus.Error, conclusion)
 	}
 	ledger.Address(ctx, source)
 	left := since.Add(forge.LeaveFor).Sub(r.Clock.Now())

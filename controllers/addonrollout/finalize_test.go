@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
@@ -135,4 +137,51 @@ func (s *scene) readdress(address string) {
 	}
 	source.Spec.CommitStatus.Address = address
 	s.update(source)
+}
+
+// TestDeletedRolloutEndsWhatItToldPending: a rollout that goes in the middle leaves no
+// commit pending for ever.
+func TestDeletedRolloutEndsWhatItToldPending(t *testing.T) {
+	for name, c := range map[string]struct {
+		next string
+		want string
+	}{
+		"Deleted":   {"", "error: ended: the rollout was deleted"},
+		"Overtaken": {"v2", "error: superseded by " + commitNamed("v2")[:10]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1")
+			s.reporting()
+			s.target("v1")
+			s.turns(2)
+			if got := s.told(); !strings.HasPrefix(got, "pending: ") {
+				t.Fatalf("told %q", got)
+			}
+			if c.next != "" {
+				s.target(c.next)
+			}
+			s.leave()
+			s.turn()
+			if s.gone() || s.told() != c.want {
+				t.Errorf("gone %v, told %q, want %q", s.gone(), s.told(), c.want)
+			}
+		})
+	}
+}
+
+// TestLostStatusWakesItsRollout: nothing else does where everything is at rest, and our own
+// writes of the status must not.
+func TestLostStatusWakesItsRollout(t *testing.T) {
+	empty, planned := &v1alpha1.AddOnRollout{}, &v1alpha1.AddOnRollout{}
+	planned.Status.Target = &v1alpha1.Target{Digest: "v1"}
+	for name, c := range map[string]struct {
+		before, after *v1alpha1.AddOnRollout
+		want          bool
+	}{
+		"Emptied": {planned, empty, true}, "Written": {empty, planned, false}, "Same": {planned, planned, false},
+	} {
+		if got := statusLost().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
+			t.Errorf("%s: woken %v", name, got)
+		}
+	}
 }

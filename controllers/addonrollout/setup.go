@@ -68,7 +68,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err != nil {
 		return err
 	}
-	ownChange := predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, predicate.AnnotationChangedPredicate{})
+	ownChange := predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, predicate.AnnotationChangedPredicate{}, statusLost())
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(ownChange)).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(client.Object.GetName))).
@@ -83,6 +83,20 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(r.Agents.Outcomes(r.ofAgents)).
 		WithOptions(options).
 		Complete(r)
+}
+
+// statusLost passes a rollout whose status somebody emptied: it is rebuilt. Other changes
+// of a status are our own.
+func statusLost() predicate.Predicate {
+	planned := func(o client.Object) bool {
+		ro, ok := o.(*v1alpha1.AddOnRollout)
+		return ok && ro.Status.Target != nil
+	}
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return planned(e.ObjectOld) && !planned(e.ObjectNew) },
+	}
 }
 
 // watchConfigs gives the reader of configurations a watch of its own, in memory of its
