@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// ProbeCluster is the name names and labels are checked with.
+	// ProbeCluster is the name of the cluster that is not there, for which Check renders.
 	ProbeCluster = "cluster1"
 	// probeMinor is the minor of the Kubernetes version packages are checked with, unless
 	// the chart does not admit it; oldestMinor and newestMinor are how far is looked then.

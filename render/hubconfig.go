@@ -60,7 +60,8 @@ func (r *Renderer) selectVersion(a *assignment, byKind map[groupResource][]Confi
 	a.found.add(f)
 }
 
-// ConflictingLevel says that one level names both a template and an AddOnHubConfig.
+// ConflictingLevel finds a template and an AddOnHubConfig among the configurations of one
+// level, either of which would select the template.
 func ConflictingLevel(level []ConfigReference) (Finding, bool) {
 	named := func(kind groupResource) int {
 		return slices.IndexFunc(level, func(c ConfigReference) bool { return c.Group == kind.group && c.Resource == kind.resource })

@@ -17,7 +17,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// OCM's configuration kinds that rendering reads.
+// The kinds of configuration that rendering reads, all of the group
+// addon.open-cluster-management.io.
 const (
 	addonGroup          = "addon.open-cluster-management.io"
 	TemplateResource    = "addontemplates"

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -37,6 +36,7 @@ type Identity struct {
 	APIVersion, Kind, Namespace, Name string
 }
 
+// IdentityOf reads the identity of an object; a part that is no text is "".
 func IdentityOf(obj map[string]any) Identity {
 	metadata, _ := obj["metadata"].(map[string]any)
 	text := func(fields map[string]any, name string) string {
@@ -163,7 +163,8 @@ func annotated(metadata map[string]any, key string) bool {
 }
 
 // ManifestNameFlaws checks a name against the rule of its kind where that is
-// known: built-in kinds take DNS subdomains, RBAC and custom kinds more.
+// known: built-in kinds take DNS subdomains, RBAC and custom kinds more. A name with a
+// variable in it is left to its rendering. at is the path of the name.
 func ManifestNameFlaws(at flaw.Path, manifest map[string]any, name string) []flaw.Flaw {
 	apiVersion, _ := manifest[apiVersionKey].(string)
 	group, err := schema.ParseGroupVersion(apiVersion)

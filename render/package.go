@@ -52,6 +52,7 @@ type PackageFile struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
+// NewPackageFile keeps a file as text, if it is UTF-8.
 func NewPackageFile(path string, content []byte) PackageFile {
 	if utf8.Valid(content) {
 		return PackageFile{Path: path, Text: string(content)}
@@ -72,7 +73,8 @@ func (p *Package) files() []chart.File {
 	return out
 }
 
-// FolderField is the field of an AddOnPackage that names its folder.
+// FolderField is the field of the AddOnPackage that names its folder, spec.helm.path or
+// spec.manifests.path.
 func (p *Package) FolderField() string { return "spec." + p.Engine + ".path" }
 
 // parsedPackage is a Package, read once for every cluster.

@@ -197,7 +197,8 @@ func setValue(values map[string]any, at []string, value any) {
 	values[at[len(at)-1]] = value
 }
 
-// BuiltInValues are the names of the built-in values of a package, which registers or not.
+// BuiltInValues are the names of the values that every package is given, whatever it
+// declares; one that registers is given one more.
 func BuiltInValues(registers bool) []string {
 	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
 	if registers {

@@ -28,7 +28,8 @@ func SpecHash(object *unstructured.Unstructured) (string, error) {
 	return hashBody(body)
 }
 
-// HashedFields is a shallow copy of an object without the fields that are not hashed.
+// HashedFields are the fields of an object that SpecHash hashes, as Config.Body has them: a
+// shallow copy, of which nothing below may be changed.
 func HashedFields(object map[string]any) map[string]any {
 	body := make(map[string]any, len(object))
 	for field, value := range object {

@@ -168,7 +168,8 @@ func parseNumber(value string) (any, bool) {
 	return f, true
 }
 
-// ForbiddenCharacter names the first character of text that no manifest may hold.
+// ForbiddenCharacter names what text holds of the characters that no manifest may hold, ""
+// for none: two of them stand for the cluster's name and the digest in what is shared.
 func ForbiddenCharacter(text string) string {
 	switch {
 	case strings.Contains(text, "\x00"):

@@ -21,6 +21,7 @@ func (p Path) Child(key string) Path {
 	return p + Path("."+key)
 }
 
+// Index is the path of an item of a list, counted from 0.
 func (p Path) Index(i int) Path {
 	return p + Path("["+strconv.Itoa(i)+"]")
 }

@@ -6,11 +6,8 @@ import (
 	"maps"
 	"path"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -46,68 +43,6 @@ func normalisePackage(object map[string]any) []flaw.Flaw {
 	dropNulls(object)
 	if values != nil {
 		spec["values"] = values
-	}
-	return flaws
-}
-
-// isEmpty is what is wrong with a field that must say something.
-const isEmpty = "is empty"
-
-// valueName is a path into values: names separated by dots.
-var valueName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
-
-// packageFlaws judges the values of a well-formed AddOnPackage.
-func packageFlaws(object *unstructured.Unstructured) []flaw.Flaw {
-	var declared declaredPackage
-	if err := strict.Convert(object.Object, &declared); err != nil {
-		return []flaw.Flaw{{Field: specKey, Reason: flaw.ReasonInvalidPackage, Message: err.Error()}}
-	}
-	spec := declared.Spec
-	var flaws []flaw.Flaw
-	if spec.AddOn == "" {
-		flaws = append(flaws, flaw.Flaw{Field: "spec.addOn", Reason: flaw.ReasonInvalidPackage, Message: isEmpty, Hint: "name the ClusterManagementAddOn it belongs to"})
-	}
-	switch {
-	case spec.Helm == nil && spec.Manifests == nil:
-		flaws = append(flaws, flaw.Flaw{Field: specKey, Reason: flaw.ReasonInvalidPackage, Message: "names nothing to render", Hint: "set helm.path or manifests.path"})
-	case spec.Helm != nil && spec.Manifests != nil:
-		flaws = append(flaws, flaw.Flaw{Field: "spec.manifests", Reason: flaw.ReasonInvalidPackage, Message: "cannot be given with helm", Hint: "use a package and an add-on for each"})
-	}
-	for engine, folder := range map[string]*v1alpha1.PackageFolder{render.EngineHelm: spec.Helm, render.EngineManifests: spec.Manifests} {
-		if folder != nil && folder.Path == "" {
-			flaws = append(flaws, flaw.Flaw{Field: flaw.Path(specKey).Child(engine).Child("path"), Reason: flaw.ReasonInvalidPackage, Message: isEmpty, Hint: "name the folder, relative to this file"})
-		}
-	}
-	if _, err := variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]); err != nil {
-		flaws = append(flaws, flaw.Flaw{Field: variable.FromConfigsField, Reason: flaw.ReasonInvalidVariable, Message: err.Error(), Hint: variable.FromConfigsHint})
-	}
-	flaws = append(flaws, packageVariableFlaws(spec.Variables)...)
-	flaws = append(flaws, builtInValueFlaws(spec, object.Object)...)
-	flaws = append(flaws, registrationFlaws(spec.Registration)...)
-	return flaw.FirstPerField(append(flaws, conditionRuleFlaws("spec.manifestConfigs", spec.ManifestConfigs)...))
-}
-
-func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw.Flaw {
-	var flaws []flaw.Flaw
-	seen := map[string]bool{}
-	for i, v := range variables {
-		at := flaw.Path("spec.variables").Index(i)
-		invalid := func(field, message, hint string) {
-			flaws = append(flaws, flaw.Flaw{Field: at.Child(field), Reason: flaw.ReasonInvalidVariable, Message: message, Hint: hint})
-		}
-		switch {
-		case !variable.IsName(v.Name):
-			invalid(nameKey, fmt.Sprintf("%.40q is no name of a variable", v.Name), "use letters, digits and _, no digit first")
-		case seen[v.Name]:
-			invalid(nameKey, fmt.Sprintf("variable %q is listed twice", v.Name), "keep one of them")
-		}
-		if !valueName.MatchString(v.Value) {
-			invalid("value", fmt.Sprintf("%.80q is no place among values", v.Value), "write names separated by dots, such as agent.replicas")
-		}
-		if !slices.Contains([]string{"", "string", variable.TypeInteger, variable.TypeNumber, variable.TypeBoolean}, v.Type) {
-			invalid("type", fmt.Sprintf("%.40q is no type", v.Type), "use string, integer, number or boolean")
-		}
-		seen[v.Name] = true
 	}
 	return flaws
 }

@@ -86,3 +86,10 @@ func (p *open) note(o *loaded) {
 func (p *open) explains(f render.Finding) bool {
 	return p.names && f.Reason == flaw.ReasonUnresolvedVariable || p.values && f.Reason == flaw.ReasonInvalidVariable && f.Template != ""
 }
+
+// hidesContent reports whether what is wrong with an AddOnPackage leaves open what it would
+// render: that would be judged for mistakes that nobody made.
+func hidesContent(o *loaded) bool {
+	return o.doubt.open("spec.values") || o.doubt.open(variable.FromConfigsField) || slices.ContainsFunc(
+		[]flaw.Path{"spec.helm", "spec.manifests", "spec.valueFiles", "spec.variables", registrationAt}, o.doubt.explains)
+}
