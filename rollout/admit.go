@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -63,29 +64,30 @@ func (p *planner) excuse(why string) {
 // wait for nothing but a slot.
 func (p *planner) admitStep(t *track, i int, blocked string) {
 	s := t.steps[i]
-	why := blocked
-	if why == "" {
-		why = t.halted(i)
-	}
-	if why == "" {
-		why = s.hold
+	why := cmp.Or(blocked, t.halted(i), s.hold)
+	if why == "" && s.all {
+		p.admitWhole(s)
+		return
 	}
 	free := s.limit - int(s.tally.flying)
 	if why == "" {
-		if s.all {
-			p.admitWhole(s)
-			return
-		}
 		p.retarget(s)
 		free = p.grantAll(s, s.candidates(), p.target, free)
 	}
 	if p.stable != "" {
 		free = p.grantAll(s, s.joiners(), p.stable, free)
 	}
+	s.explain(why, free)
+}
+
+// explain tells whoever still waits why: what keeps the step from the target, and where
+// nothing does, or it is a joiner, which nothing but a slot keeps, that no slot is free.
+func (s *step) explain(why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
+		waits := u.state == Waiting || u.failedBefore() && u.c.Reachable
 		switch {
-		case u.state != Waiting && !(u.failedBefore() && u.c.Reachable):
+		case !waits:
 		case why == "" || u.isJoiner() && s.limit > 0:
 			u.reason = full
 		default:

@@ -248,7 +248,11 @@ func TestScenarios(t *testing.T) {
 					t.Fatalf("seed %d: another order, another rollout (-ordered +shuffled):\n%s", seed+1, diff)
 				}
 			}
-			golden(t, name, got)
+			story, ok := stories()[name]
+			if !ok {
+				t.Fatalf("%s has no story", name)
+			}
+			golden(t, name, "# "+story+"\n\n"+got)
 		})
 	}
 }
