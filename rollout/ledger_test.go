@@ -198,7 +198,7 @@ func TestLedgerFull(t *testing.T) {
 // first. They stay, are told so, and their grace period begins once there is room.
 func TestLedgerFullOfDepartures(t *testing.T) {
 	names := longNames(2000)
-	early, late := names[:500], names[500:]
+	early, late := names[1500:], names[:1500] // whatever their order by name
 	in := Input{
 		Now: noon, Stable: "v1", Previous: Previous{Target: "v1"}, RemovalGrace: time.Hour, LedgerLimit: 60 << 10,
 		Placements: []Placement{{Namespace: "default", Name: "all", Existence: Exists, Settlement: Settled}},
