@@ -100,6 +100,14 @@ var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 		Expect(moved(before, s.generations())).To(Equal(all[:1]), "only the canary moves back")
 		Eventually(s.addOnCondition).WithArguments(all[0], "Progressing").Should(HavePrefix("False " + v1alpha1.RollbackSucceed))
 
+		By("roll back by the name alone, with the strategy of the canary upgrade")
+		s.awaitPhase(s.submit("canary once more", s.versions("hub-config-zzz", "v0.12.0", policy, "v0.10.0", "v0.11.0", "v0.12.0")), v1alpha1.PhaseHeld)
+		Expect(s.running(all...)).To(HaveKeyWithValue(all[0], "v0.12.0"))
+		before = s.generations()
+		s.deliver("back by name", s.versions("hub-config-yyy", "v0.11.0", policy, "v0.10.0", "v0.11.0", "v0.12.0"))
+		Expect(s.running(all...)).To(allAt("v0.11.0", all...))
+		Expect(moved(before, s.generations())).To(Equal(all[:1]), "only the canary moves back")
+
 		By("overridden by a ManagedClusterAddOn")
 		mine := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"desiredVersion": "v0.10.0"}}}
 		mine.SetGroupVersionKind(hubconfigv1alpha1.GroupVersion.WithKind(hubconfigv1alpha1.AddOnHubConfigKind))
