@@ -230,7 +230,9 @@ func TestProperty_S15_Fence(t *testing.T) {
 			}
 			for i := range other.Clusters {
 				c := &other.Clusters[i]
-				if c.Name == a.Cluster && c.Running != a.Revision && !c.UpToDate && !c.UpToDateStable {
+				// One that is parked and was never written to waits for its turn again, and
+				// who fails at what it has goes first.
+				if !a.Parked && c.Name == a.Cluster && c.Running != a.Revision && !c.UpToDate && !c.UpToDateStable {
 					c.Health = rollout.Health{State: rapid.SampledFrom([]rollout.HealthState{
 						rollout.HealthVerified, rollout.HealthFailed, rollout.HealthProgressing, rollout.HealthUnknown,
 					}).Draw(t, "late report")}

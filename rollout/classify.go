@@ -1,6 +1,10 @@
 package rollout
 
-import "time"
+import (
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
 
 // settle derives the state of every member from its entry and what was observed of
 // it, and brings the entry up to date. Nothing is taken over from an earlier state:
@@ -40,15 +44,14 @@ func (p *planner) settle() {
 		}
 	}
 	p.count()
+	p.holdAbandoned()
 }
 
 // unreadable says why the members of some step cannot be told; "" if all can.
 func (p *planner) unreadable() string {
-	for _, t := range p.tracks {
-		for _, s := range t.steps {
-			if s.unknown {
-				return s.hold
-			}
+	for _, s := range p.steps() {
+		if s.unknown {
+			return s.hold
 		}
 	}
 	return ""
@@ -56,10 +59,8 @@ func (p *planner) unreadable() string {
 
 // count tallies every step.
 func (p *planner) count() {
-	for _, t := range p.tracks {
-		for _, s := range t.steps {
-			s.count()
-		}
+	for _, s := range p.steps() {
+		s.count()
 	}
 }
 
@@ -84,13 +85,23 @@ func (p *planner) paceOf(u *unit) *step {
 }
 
 // soakOf is how long the cluster soaks. Content that proved itself in a rollout
-// before, the stable one or the target of a revert, waits for nothing.
+// before, the stable one for who starts there, or the target of a revert, waits for
+// nothing. Who gets the target after its rollout succeeded soaks like anybody: what
+// moves it may be its own configuration, which has proved nothing.
 func (p *planner) soakOf(u *unit) time.Duration {
-	r := u.entry.revision
-	if r == p.stable || r == p.target && p.in.TargetVerifiedBefore {
+	switch r := u.entry.revision; {
+	case r == p.stable && (r != p.target || u.entry.joining):
+		return 0
+	case r == p.target && p.in.TargetVerifiedBefore && !p.ended():
 		return 0
 	}
 	return p.paceOf(u).soak
+}
+
+// ended tells whether the rollout of the target ended Succeeded before this plan, and
+// earned it: content that no cluster was there for has proved nothing.
+func (p *planner) ended() bool {
+	return p.in.Previous.Target == p.target && p.in.Previous.Phase == v1alpha1.PhaseSucceeded && p.stable == p.target
 }
 
 // deadlineOf is when the cluster is past its progress deadline; zero: never. In a
@@ -158,15 +169,21 @@ func (p *planner) settleEntry(u *unit) {
 // else by now, is admitted like anybody, and its clock begins then.
 func (p *planner) returns(u *unit) bool {
 	switch e := u.entry; {
+	case u.leaving && e.failed:
+		p.setTarget(u)
+		u.state, u.reason = Failed, failedThenLeft
 	case u.c.Blocked != "":
 		p.block(u) // wherever it is: vanishing mends no failure
 	case !u.c.Reachable:
 		p.setTarget(u)
 		u.state, u.reason = Parked, u.c.absence("not available since it was admitted: in flight again on return")
+		if e.failed {
+			u.state, u.reason = Failed, failedThenLeft
+		}
 	case !p.at(u.c, e.revision) && !u.c.UpToDate:
 		u.entry = nil
 	default:
-		e.parked, e.joining, e.admittedAt, e.verifiedAt = false, false, p.second, time.Time{}
+		e.parked, e.failed, e.joining, e.admittedAt, e.verifiedAt = false, false, false, p.second, time.Time{}
 		return true
 	}
 	return false

@@ -109,7 +109,7 @@ func (p *planner) waitForGrace(waiting []*unit) {
 	first := p.graceOf(waiting[0])
 	for _, u := range waiting {
 		end := p.graceOf(u)
-		u.reason = p.whyUnwanted() + ": grace period until " + clock(end, p.now)
+		u.leaveFor(p.whyUnwanted() + ": grace period until " + clock(end, p.now))
 		if end.Before(first) {
 			first = end
 		}
@@ -249,7 +249,7 @@ func (p *planner) forgetDepartures() {
 	}
 	for _, u := range newest[len(newest)/2:] {
 		u.departed = time.Time{}
-		u.reason = v1alpha1.LedgerFullReason + ": the ledger has no room; its grace period starts later"
+		u.leaveFor(v1alpha1.LedgerFullReason + ": the ledger has no room; its grace period starts later")
 	}
 	p.removal.Departed = p.departures()
 }

@@ -49,6 +49,7 @@ type waveKey struct {
 	revision, stage string
 	at              int64
 	joining, parked bool
+	failed          bool
 }
 
 // encode writes entries, in order of name, and reservations of whole steps, with
@@ -58,7 +59,7 @@ func encode(entries []named, all []allWave, grain time.Duration) v1alpha1.Ledger
 	var l v1alpha1.Ledger
 	groups := map[waveKey][]named{}
 	for _, n := range entries {
-		k := waveKey{n.revision, n.stage, n.admittedAt.Unix(), n.joining, n.parked}
+		k := waveKey{n.revision, n.stage, n.admittedAt.Unix(), n.joining, n.parked, n.failed}
 		if n.parked {
 			k.at, k.joining = 0, false
 		}
@@ -76,9 +77,20 @@ func encode(entries []named, all []allWave, grain time.Duration) v1alpha1.Ledger
 	}
 	slices.SortFunc(l.Waves, compareWaves)
 	slices.SortFunc(l.Parked, func(a, b v1alpha1.ParkedClusters) int {
-		return cmp.Or(strings.Compare(a.Revision, b.Revision), strings.Compare(a.Stage, b.Stage))
+		return cmp.Or(strings.Compare(a.Revision, b.Revision), strings.Compare(a.Stage, b.Stage), compareBools(a.Failed, b.Failed))
 	})
 	return l
+}
+
+// compareBools puts false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 func compareWaves(a, b v1alpha1.Wave) int {
@@ -125,7 +137,7 @@ func parkedList(k waveKey, members []named) v1alpha1.ParkedClusters {
 	for i, n := range members {
 		names[i] = n.cluster
 	}
-	pc := v1alpha1.ParkedClusters{Revision: k.revision, Stage: k.stage}
+	pc := v1alpha1.ParkedClusters{Revision: k.revision, Stage: k.stage, Failed: k.failed}
 	pc.Clusters, pc.ClustersGzip = pack(names)
 	return pc
 }
@@ -152,7 +164,7 @@ func size(l v1alpha1.Ledger) int {
 func sameLedger(a, b v1alpha1.Ledger) bool {
 	return slices.EqualFunc(a.Waves, b.Waves, sameWave) &&
 		slices.EqualFunc(a.Parked, b.Parked, func(a, b v1alpha1.ParkedClusters) bool {
-			return a.Revision == b.Revision && a.Stage == b.Stage &&
+			return a.Revision == b.Revision && a.Stage == b.Stage && a.Failed == b.Failed &&
 				slices.Equal(a.Clusters, b.Clusters) && bytes.Equal(a.ClustersGzip, b.ClustersGzip)
 		}) && sameRemoval(a.Removal, b.Removal)
 }

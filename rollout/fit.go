@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -105,6 +107,10 @@ func (p *planner) encoded(n int, grain time.Duration) v1alpha1.Ledger {
 			entries = append(entries, named{cluster: u.c.Name, entry: e})
 		}
 	}
+	for _, u := range p.vanished {
+		entries = append(entries, named{cluster: u.c.Name, entry: u.entry})
+	}
+	slices.SortStableFunc(entries, func(a, b named) int { return strings.Compare(a.cluster, b.cluster) })
 	l := encode(entries, p.reservations(), grain)
 	l.Removal = p.removal
 	return l

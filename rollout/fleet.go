@@ -36,8 +36,10 @@ type unit struct {
 	// forTarget: what it was admitted to is, for this cluster, the target's content.
 	forTarget bool
 
-	state           State
-	reason          string
+	state  State
+	reason string
+	// fault is why it failed, where reason says something else.
+	fault           string
 	until, deadline time.Time
 	// grant is the position, from 1, of its new admission in this plan; 0: none.
 	grant int

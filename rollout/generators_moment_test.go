@@ -165,12 +165,15 @@ func drawLedger(t *rapid.T, in rollout.Input, names []string) v1alpha1.Ledger {
 		if revision == "" {
 			continue
 		}
+		stage := rapid.SampledFrom([]string{"of the past", "s0", "s1", "rest", "group-0", "group-canary"}).Draw(t, "admitted in")
 		if seldom(t, 7, "parked") {
-			l.Parked = append(l.Parked, v1alpha1.ParkedClusters{Revision: revision, Stage: name, Clusters: []string{name}})
+			l.Parked = append(l.Parked, v1alpha1.ParkedClusters{
+				Revision: revision, Stage: stage, Clusters: []string{name}, Failed: rapid.Bool().Draw(t, "failed before it left"),
+			})
 			continue
 		}
 		w := v1alpha1.Wave{
-			Revision: revision, Stage: name, AdmittedAt: metav1.NewTime(ago(t, "admitted")), Clusters: []string{name},
+			Revision: revision, Stage: stage, AdmittedAt: metav1.NewTime(ago(t, "admitted")), Clusters: []string{name},
 			Joining: revision == in.Stable && rapid.Bool().Draw(t, "joining"),
 		}
 		if rapid.Bool().Draw(t, "verified") {

@@ -31,6 +31,8 @@ type entry struct {
 	joining bool
 	// parked: lost after admission, or its works cannot be written; it holds no slot.
 	parked bool
+	// failed: of one that is parked, that it had failed when it left.
+	failed bool
 	// covered: it stands in a reservation of its whole step, not by name.
 	covered bool
 }
@@ -61,7 +63,7 @@ func decode(l v1alpha1.Ledger) (record, error) {
 	for i, pc := range l.Parked {
 		names, err := unpack(pc.Clusters, pc.ClustersGzip)
 		if err == nil {
-			_, err = r.add(names, entry{revision: pc.Revision, stage: pc.Stage, parked: true})
+			_, err = r.add(names, entry{revision: pc.Revision, stage: pc.Stage, parked: true, failed: pc.Failed})
 		}
 		if err != nil {
 			return record{}, fmt.Errorf("%w: parked list %d: %w", ErrCorruptLedger, i, err)
@@ -171,8 +173,8 @@ type Admission struct {
 	// AdmittedAt is zero for a parked cluster, VerifiedAt for one that is not verified.
 	AdmittedAt, VerifiedAt time.Time
 	// Parked: it was lost after admission. Joining: it was admitted to the stable
-	// revision, as its first.
-	Parked, Joining bool
+	// revision, as its first. Failed: parked, and it had failed when the add-on left it.
+	Parked, Joining, Failed bool
 }
 
 // Admissions lists what a ledger holds, by cluster, reservations of whole stages
@@ -189,7 +191,7 @@ func Admissions(l v1alpha1.Ledger) ([]Admission, error) {
 	for name, e := range r.entries {
 		found = append(found, Admission{
 			Cluster: name, Revision: e.revision, Stage: e.stage,
-			AdmittedAt: e.admittedAt, VerifiedAt: e.verifiedAt, Parked: e.parked, Joining: e.joining,
+			AdmittedAt: e.admittedAt, VerifiedAt: e.verifiedAt, Parked: e.parked, Joining: e.joining, Failed: e.failed,
 		})
 	}
 	slices.SortFunc(found, func(a, b Admission) int {

@@ -35,6 +35,10 @@ type planner struct {
 	unknownGroup error
 	// stored are the reservations of whole steps in the ledger.
 	stored []allWave
+	// strangers stand in the ledger and are in the install set no more.
+	strangers []*unit
+	// vanished are those of them that were admitted to the target, and not done.
+	vanished []*unit
 	// nowhere has the clusters that are in no step; their entries are settled there.
 	nowhere        step
 	unstagedReason string
@@ -70,7 +74,8 @@ func New(in Input) (Plan, error) {
 		return p.frozen(err), err
 	}
 	p.unknownGroup = p.buildTracks()
-	p.dropStrangers()
+	p.bind()
+	p.partStrangers()
 	p.rebuild()
 	p.settle()
 	p.admit()
@@ -121,14 +126,15 @@ func validPolicy(spec v1alpha1.AddOnRolloutSpec) error {
 	return fmt.Errorf("%w: %s", ErrInvalidStrategy, strings.Join(texts, "; "))
 }
 
-// attach gives the clusters their entries. An entry of a cluster that is no longer
-// there goes: a removed cluster leaves no reserved slot.
+// attach gives the clusters their entries.
 func (p *planner) attach(stored record) {
 	at := p.cursor()
 	for name, e := range stored.entries {
-		if u := at.find(name); u != nil && !u.c.Gone && u.c.Installed != Deleting {
-			own := *e
+		own := *e
+		if u := at.find(name); u != nil {
 			u.entry = &own
+		} else {
+			p.strangers = append(p.strangers, &unit{c: &Cluster{Name: name}, entry: &own})
 		}
 	}
 	at = p.cursor()
@@ -180,15 +186,6 @@ func (s *step) title() string {
 		return ""
 	}
 	return s.name
-}
-
-// dropStrangers drops the entries of clusters that are no longer in the install set.
-func (p *planner) dropStrangers() {
-	for i := range p.units {
-		if u := &p.units[i]; !u.member {
-			u.entry = nil
-		}
-	}
 }
 
 // look notes that the plan changes at t, if t is still to come.

@@ -215,13 +215,32 @@ func parted(leavers []*unit, counted []string) (noted, pending []*unit) {
 
 func (p *planner) leave(units []*unit, why string) {
 	for _, u := range units {
-		u.reason = why
+		if e := u.entry; e != nil && !e.covered && u.forTarget && (u.state == Failed || u.state == TimedOut) {
+			e.parked, e.failed = true, true // its works, which say so, go with it
+		}
+		u.leaveFor(why)
 		p.actions = append(p.actions, Action{Cluster: u.c.Name, Kind: Remove, Reason: why})
 	}
 }
 
 func (p *planner) stay(units []*unit, why string) {
 	for _, u := range units {
-		u.reason = why
+		u.leaveFor(why)
 	}
+}
+
+// leaveFor gives the reason why it leaves, or does not yet. Why it failed stays known.
+func (u *unit) leaveFor(why string) {
+	if u.fault == "" && (u.state == Failed || u.state == TimedOut) {
+		u.fault = u.reason
+	}
+	u.reason = why
+}
+
+// cause is why it failed, or is held back, also of one that leaves.
+func (u *unit) cause() string {
+	if u.fault != "" {
+		return u.fault
+	}
+	return u.reason
 }

@@ -48,7 +48,7 @@ func (p *planner) report() Plan {
 	}
 	plan.Undivided = len(p.spec.Stages) == 0 && len(plan.Stages) == 1 && plan.Stages[0].Name == everybody
 	for _, u := range append(p.failing(), p.overdue()...) {
-		plan.Failing = append(plan.Failing, v1alpha1.ClusterReason{Cluster: u.c.Name, Reason: u.reason})
+		plan.Failing = append(plan.Failing, v1alpha1.ClusterReason{Cluster: u.c.Name, Reason: u.cause()})
 	}
 	v := p.judge(plan.Counts)
 	plan.Overdue = p.overdueText()

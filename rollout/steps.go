@@ -15,6 +15,8 @@ type track struct {
 type step struct {
 	name    string
 	members []*unit
+	// vanished were admitted to the target here, and left before they were done.
+	vanished []*unit
 
 	// limit is how many members may be in flight; 0 holds everybody.
 	limit int
@@ -51,6 +53,8 @@ type tally struct {
 	parked  int32 // not available: parked, or not admitted for that
 	waiting int32 // to be admitted yet
 	leaving int32
+	// vanished had not failed, and proved nothing.
+	vanished int32
 
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failed
@@ -66,6 +70,13 @@ func (s *step) count() {
 	t := tally{}
 	for _, u := range s.members {
 		u.addTo(&t)
+	}
+	for _, u := range s.vanished {
+		if u.state == Failed {
+			u.addFailed(&t)
+		} else {
+			t.vanished++
+		}
 	}
 	s.tally = t
 }
@@ -154,12 +165,13 @@ func (t *track) breached(i int) bool {
 
 // complete tells whether the step after step i may start: every member is verified
 // and soaked, failed within the budget, or parked, and at least one is verified. A
-// step without members, or with nothing to change, is complete.
+// step without members, or with nothing to change, is complete, unless it had members
+// that left before they proved anything.
 func (t *track) complete(i int) bool {
 	s := t.steps[i]
 	c := s.tally
 	if s.unknown || c.flying > 0 || c.waiting > 0 || t.breached(i) {
 		return false
 	}
-	return c.updated > 0 || c.total == 0
+	return c.updated > 0 || c.total == 0 && !s.abandoned()
 }

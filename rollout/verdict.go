@@ -30,7 +30,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 		return verdict{phase: v1alpha1.PhaseProgressing, message: "there is no revision to roll out yet"}
 	}
 	v := verdict{complete: p.complete()}
-	before := p.in.Previous.Target == p.target && p.in.Previous.Phase == v1alpha1.PhaseSucceeded && p.stable == p.target
+	before := p.ended()
 	t, i := p.firstBreach()
 	switch {
 	case before:
@@ -204,6 +204,13 @@ func (p *planner) failing() []*unit {
 		if u.step != nil && u.forTarget && (u.state == Failed || u.state == TimedOut) {
 			if found = append(found, u); len(found) == shownFailures {
 				break
+			}
+		}
+	}
+	for _, s := range p.steps() {
+		for _, u := range s.vanished {
+			if u.state == Failed && len(found) < shownFailures {
+				found = append(found, u)
 			}
 		}
 	}

@@ -33,11 +33,9 @@ func (p *planner) unproven(u *unit, revision string) bool {
 }
 
 func (p *planner) stepNamed(name string) *step {
-	for _, t := range p.tracks {
-		for _, s := range t.steps {
-			if s.name == name {
-				return s
-			}
+	for _, s := range p.steps() {
+		if s.name == name {
+			return s
 		}
 	}
 	return nil

@@ -86,6 +86,8 @@ func (p *planner) detail(s *step) string {
 		text += ", soaking until " + clock(c.until, p.now)
 	case c.lost > 0:
 		text += fmt.Sprintf(", waits for %d that are not available", c.lost)
+	case s.abandoned():
+		text += ", " + s.hold
 	case c.waiting == 0 && c.updated == 0 && c.parked > 0:
 		text += ", waits for a cluster that is available"
 	case s.hold != "" && (c.waiting > 0 || s.unknown):
@@ -118,7 +120,7 @@ func namedText(n int, first []*unit) string {
 	const named = 3
 	names := make([]string, 0, named)
 	for _, u := range first[:min(named, len(first))] {
-		names = append(names, u.c.Name+": "+u.reason)
+		names = append(names, u.c.Name+": "+u.cause())
 	}
 	text := strings.Join(names, "; ")
 	if n > named {

@@ -394,6 +394,10 @@ type ParkedClusters struct {
 	// ClustersGzip is the gzip'd, newline-joined Clusters of a list above 64 KiB.
 	// +optional
 	ClustersGzip []byte `json:"clustersGzip,omitempty"`
+	// Failed says that they had failed when the add-on left them: the target's failures
+	// are not forgotten with those who failed.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
 }
 
 // RemovalBudget is how many clusters may leave, and since when they want to.

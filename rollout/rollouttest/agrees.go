@@ -73,8 +73,8 @@ func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
 		return ""
 	case n.target() == "":
 		return v1alpha1.PhaseProgressing
-	case n.in.Previous.Target == n.target() && n.in.Previous.Phase == v1alpha1.PhaseSucceeded && n.in.Stable == n.target():
-		return v1alpha1.PhaseSucceeded // it stays so while others catch up, if anybody proved it
+	case n.ended():
+		return v1alpha1.PhaseSucceeded // it stays so while others catch up
 	case spent:
 		return v1alpha1.PhaseFailed
 	case complete:
@@ -104,7 +104,7 @@ func (n *naive) heldShare(fates map[string]Fate) bool {
 func (n *naive) everyTrackHeld(fates map[string]Fate) bool {
 	for i, s := range n.steps {
 		first := !slices.ContainsFunc(s.Before, func(j int) bool { return !n.completed(j, fates) })
-		if first && !n.completed(i, fates) && !s.Held {
+		if first && !n.completed(i, fates) && !s.Held && !n.abandoned(i, fates) {
 			return false
 		}
 	}
@@ -155,7 +155,7 @@ func (f Forecast) agrees(c rollout.ClusterPlan, ledger map[string]rollout.Admiss
 	switch {
 	case named != (want.InLedger && !want.Covered):
 		return fmt.Errorf("in the ledger: %t", named)
-	case named && (got.Revision != want.Revision || got.Parked != want.Parked || !got.VerifiedAt.Equal(want.VerifiedAt)):
+	case named && (got.Revision != want.Revision || got.Parked != (want.Parked || got.Failed && want.Kind == fateFailed) || !got.VerifiedAt.Equal(want.VerifiedAt)):
 		return fmt.Errorf("the ledger has %+v", got)
 	case named && !got.Parked && !got.AdmittedAt.Equal(want.AdmittedAt):
 		return fmt.Errorf("admitted at %s", got.AdmittedAt)

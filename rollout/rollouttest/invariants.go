@@ -402,7 +402,7 @@ func (v *Invariants) soaked(in rollout.Input, plan rollout.Plan) error {
 			c := v.naive.clusters[name]
 			_, still := v.plan[name]
 			done, _ := plan.Why(name)
-			if !v.forecast.admitted[name] || still || done.State != rollout.Succeeded || in.TargetVerifiedBefore || c.Running == in.Stable || c.UpToDateStable {
+			if !v.forecast.admitted[name] || still || done.State != rollout.Succeeded || v.naive.provenOn(c) {
 				continue
 			}
 			was, ok := v.verified[name]

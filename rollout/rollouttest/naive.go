@@ -21,6 +21,8 @@ type naive struct {
 	named map[string]rollout.Admission
 	whole []rollout.Admission
 	waves map[int]rollout.Admission
+	// gone are in the ledger for the target, and members no more.
+	gone []string
 	// chosen are the clusters that stages or a strategy name, members or not.
 	chosen map[string]bool
 	// unknownGroup: a mandatory group is in none of the placements.
@@ -39,6 +41,7 @@ func newNaive(in rollout.Input) (*naive, error) {
 	}
 	n.readSteps()
 	n.nameApart()
+	n.bind()
 	n.readWaves()
 	return n, nil
 }

@@ -28,6 +28,10 @@ type NaiveStep struct {
 	// Held moves nobody to the target, ByStrategy because the user asked for it; Unknown:
 	// who the members are cannot be told. Always is strategy All, which nothing stops.
 	Held, ByStrategy, Unknown, Always bool
+
+	// Vanished were admitted to the target here and are members no more; true: they had
+	// failed by then.
+	Vanished map[string]bool
 }
 
 // share is a number, or a percentage rounded up, of total, and never more than total.
@@ -302,7 +306,7 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 		n.addRest(&track, first, rest, st.Progressive, pls, len(members))
 		return
 	}
-	if len(rest.Members) > 0 {
+	if len(rest.Members) > 0 || len(track) == 0 {
 		rest.MaxFailures = share(config.MaxFailures, len(rest.Members))
 		n.add(&track, rest)
 	}

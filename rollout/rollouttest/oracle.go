@@ -79,7 +79,7 @@ func (n *naive) settled() map[string]Fate {
 	for _, c := range n.in.Clusters {
 		switch a, covered, ok := n.admission(c.Name); {
 		case !slices.Contains(members, c.Name):
-			fates[c.Name] = Fate{Kind: "outside", Revision: c.Running}
+			fates[c.Name] = n.outside(c)
 		case ok:
 			fates[c.Name] = n.with(c, a, covered)
 		default:
@@ -87,6 +87,15 @@ func (n *naive) settled() map[string]Fate {
 		}
 	}
 	return fates
+}
+
+// outside is the fate of a cluster that is no member: if it was admitted to the target,
+// that stays known, without a slot.
+func (n *naive) outside(c rollout.Cluster) Fate {
+	if slices.Contains(n.gone, c.Name) {
+		return Fate{Kind: "outside", Revision: n.target(), InLedger: true, Parked: true}
+	}
+	return Fate{Kind: "outside", Revision: c.Running}
 }
 
 func (n *naive) target() string {
@@ -138,7 +147,11 @@ func (n *naive) with(c rollout.Cluster, a rollout.Admission, covered bool) Fate 
 	}
 	if a.Parked {
 		switch {
+		case a.Failed && n.leaving(c.Name):
+			return f.blocked()
 		case c.Blocked != "":
+			return f.blocked()
+		case !c.Reachable && a.Failed:
 			return f.blocked()
 		case !c.Reachable:
 			f.Kind, f.Parked = "parked", true
@@ -202,7 +215,7 @@ func (n *naive) unwritable(f *Fate, c rollout.Cluster) {
 func (n *naive) heard(f *Fate, c rollout.Cluster, has bool) {
 	step, _ := n.stepOf(c.Name)
 	soak := step.Soak
-	if f.Revision == n.in.Stable || f.Revision == n.target() && n.in.TargetVerifiedBefore {
+	if n.proven(f.Revision, f.joining) {
 		soak = 0
 	}
 	late := f.AdmittedAt.Add(step.Deadline)
@@ -264,6 +277,7 @@ func (n *naive) failures(i int, fates map[string]Fate) int {
 				count++
 			}
 		}
+		count += n.steps[j].failedVanished()
 	}
 	return count
 }
@@ -288,7 +302,7 @@ func (n *naive) stands(i int, fates map[string]Fate) (done, open, failed, flying
 			failed++
 		}
 	}
-	return done, open, failed, flying
+	return done, open, failed + n.steps[i].failedVanished(), flying
 }
 
 func (n *naive) spent(i int, fates map[string]Fate) bool {
@@ -301,13 +315,7 @@ func (n *naive) spent(i int, fates map[string]Fate) bool {
 
 func (n *naive) completed(i int, fates map[string]Fate) bool {
 	done, open, _, _ := n.stands(i, fates)
-	staying := 0
-	for _, name := range n.steps[i].Members {
-		if !n.leaving(name) {
-			staying++
-		}
-	}
-	return !n.steps[i].Unknown && open == 0 && !n.spent(i, fates) && (done > 0 || staying == 0)
+	return !n.steps[i].Unknown && open == 0 && !n.spent(i, fates) && (done > 0 || n.staying(i) == 0 && !n.abandoned(i, fates))
 }
 
 // move admits whom step i may admit.

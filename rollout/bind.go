@@ -1,0 +1,114 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An admission to the target binds a cluster to the step it was admitted in, until it is
+// verified and has soaked there: whatever selects it now, and whether it is there at
+// all. Otherwise bad content that takes its canary offline, which OCM's placements drop
+// for its taints, would leave a stage without members, and a stage without members has
+// nothing to prove: the next one would start with content that nobody verified, and a
+// failure would be forgotten with the cluster that failed.
+
+// failedThenLeft is why a cluster counts as failed that is there no more.
+const failedThenLeft = "it failed, and left before that was mended"
+
+// bind gives every cluster that stands in the ledger for the target the step it was
+// admitted in. Steps that are reserved as a whole bind nobody: no step waits for them.
+func (p *planner) bind() {
+	for i := range p.units {
+		u := &p.units[i]
+		if s := p.boundTo(u); s != nil && s != u.step {
+			if u.step != nil {
+				u.step.members = slices.DeleteFunc(u.step.members, func(m *unit) bool { return m == u })
+			}
+			at, _ := slices.BinarySearchFunc(s.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
+			s.members, u.step = slices.Insert(s.members, at, u), s
+		}
+	}
+}
+
+// boundTo is the step that a member is bound to; nil: none.
+func (p *planner) boundTo(u *unit) *step {
+	e := u.entry
+	if !u.member || e == nil || e.joining || e.revision != p.target || u.step.title() == e.stage {
+		return nil
+	}
+	if s := p.stepNamed(e.stage); s != nil && !s.all {
+		return s
+	}
+	return nil
+}
+
+// partStrangers takes the entries from clusters that are in the install set no more. Of
+// those that were admitted to the target and not done it stays known, without a slot,
+// until the target is another one.
+func (p *planner) partStrangers() {
+	for i := range p.units {
+		if u := &p.units[i]; !u.member && u.entry != nil {
+			p.strangers = append(p.strangers, &unit{c: u.c, entry: u.entry})
+			u.entry = nil
+		}
+	}
+	slices.SortFunc(p.strangers, func(a, b *unit) int { return strings.Compare(a.c.Name, b.c.Name) })
+	for _, u := range p.strangers {
+		e := u.entry
+		s := p.stepNamed(e.stage)
+		if s == nil || s.all || e.joining || e.revision != p.target {
+			continue
+		}
+		e.failed = e.failed || p.failedBeforeLeaving(u, s)
+		e.parked, e.admittedAt, e.verifiedAt = true, time.Time{}, time.Time{}
+		u.forTarget, u.state = true, Parked
+		if e.failed {
+			u.state, u.reason = Failed, failedThenLeft
+		}
+		p.vanished = append(p.vanished, u)
+		if p.stable != p.target { // else the target needs no proof of theirs
+			s.vanished = append(s.vanished, u)
+		}
+	}
+}
+
+// failedBeforeLeaving tells whether a cluster that is seen to have left for the first time
+// had failed: by its last word, or because it was past its deadline.
+func (p *planner) failedBeforeLeaving(u *unit, s *step) bool {
+	e := u.entry
+	switch {
+	case u.c.Blocked != "":
+		return e.parked
+	case p.at(u.c, e.revision) && u.c.Health.State == HealthFailed:
+		return true
+	}
+	late := s.deadline > 0 && !p.now.Before(e.admittedAt.Add(s.deadline))
+	return late && !e.parked && e.verifiedAt.IsZero()
+}
+
+// abandoned tells whether everybody left the step who could have verified the target, or
+// is leaving and not available.
+func (s *step) abandoned() bool {
+	c := s.tally
+	return c.total == 0 && c.updated+c.flying == 0 && c.vanished+c.parked > 0
+}
+
+// holdAbandoned holds the abandoned steps, so that the plan says so.
+func (p *planner) holdAbandoned() {
+	for _, s := range p.steps() {
+		if s.abandoned() && s.hold == "" {
+			s.hold = fmt.Sprintf("held: %d left, or cannot be reached, before anybody verified it", s.tally.vanished+s.tally.parked)
+		}
+	}
+}
+
+// steps are those of every track, in order.
+func (p *planner) steps() []*step {
+	var all []*step
+	for _, t := range p.tracks {
+		all = append(all, t.steps...)
+	}
+	return all
+}

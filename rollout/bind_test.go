@@ -1,0 +1,108 @@
+package rollout_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// unplace takes clusters out of both placements, as OCM does with those it cannot reach.
+func unplace(f *rollouttest.Fleet, gone ...string) {
+	for i, pl := range f.Policy.Placements {
+		var left []string
+		for _, name := range pl.Groups[0].Clusters {
+			if !slices.Contains(gone, name) {
+				left = append(left, name)
+			}
+		}
+		f.Policy.Placements[i] = placement(pl.Name, left...)
+	}
+}
+
+// TestWhoWasAdmittedStaysInItsStep: content that takes its canary away has proved nothing,
+// whatever the placements select by then, and whoever removes what is left of it.
+func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
+	canary := []string{"cluster-01", "cluster-02"}
+	for name, tc := range map[string]struct {
+		behaviour rollouttest.Behaviour
+		wait      time.Duration
+		leave     func(*rollouttest.Fleet)
+		phase     v1alpha1.Phase
+		message   string
+	}{
+		"lost in flight, and dropped by their placements": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
+			wait:      time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				lose(canary...)(f)
+				unplace(f, canary...)
+			},
+			phase: v1alpha1.PhaseHeld, message: "before anybody verified it",
+		},
+		"moved from the canary's placement to the others in flight": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
+			wait:      time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				f.Policy.Placements[0] = placement("canary")
+			},
+			phase: v1alpha1.PhaseFailed, message: "halted in canary: 1 failed",
+		},
+		"failed, lost, and dropped": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute},
+			wait:      10 * time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				lose(canary...)(f)
+				unplace(f, canary...)
+			},
+			phase: v1alpha1.PhaseFailed, message: "halted in canary: 1 failed",
+		},
+		"in flight, and uninstalled by hand": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
+			wait:      time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				unplace(f, canary...)
+				for _, name := range canary {
+					delete(f.Clusters, name)
+				}
+			},
+			phase: v1alpha1.PhaseHeld, message: "before anybody verified it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := staged("v1", 10)
+			take(tc.behaviour, "v2", canary...)(f)
+			transcript, err := rollouttest.Scenario{Fleet: f, Until: 2 * day, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(tc.wait, name, tc.leave),
+			}}.Run(0)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, transcript)
+			}
+			plan, err := rollout.New(f.Input())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan.Phase != tc.phase || !strings.Contains(plan.Message, tc.message) {
+				t.Errorf("got %s: %s, want %s: ...%s...\n%s", plan.Phase, plan.Message, tc.phase, tc.message, transcript)
+			}
+			for _, c := range f.Input().Clusters {
+				if c.Running == "v2" && !slices.Contains(canary, c.Name) {
+					t.Errorf("%s got what its canary never verified\n%s", c.Name, transcript)
+				}
+			}
+			commit("v3")(f)
+			after, err := rollouttest.Scenario{Fleet: f, Until: 4 * day}.Run(0)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, after)
+			}
+			if plan, _ = rollout.New(f.Input()); plan.Phase != v1alpha1.PhaseSucceeded {
+				t.Errorf("the next commit is not held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
+			}
+		})
+	}
+}
