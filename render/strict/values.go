@@ -206,8 +206,8 @@ func nameBy(rule func(string) []string) valueRule {
 		if !judged {
 			return nil
 		}
-		for _, message := range rule(text) {
-			return refused(at, message, "%q cannot be a name here", flaw.Shown(text))
+		if messages := rule(text); len(messages) > 0 {
+			return refused(at, messages[0], "%q cannot be a name here", flaw.Shown(text))
 		}
 		return nil
 	}
