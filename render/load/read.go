@@ -239,8 +239,10 @@ func meantKind(kind schema.GroupVersionKind) string {
 		return "did you mean " + match + "?"
 	}
 	for _, version := range []schema.GroupVersion{
-		{Group: addonGroup, Version: storageVersion}, {Group: rolloutGroup, Version: storageVersion},
-		{Group: placementGroup, Version: betaVersion}, {Version: "v1"},
+		{Group: addonGroup, Version: storageVersion},
+		{Group: rolloutGroup, Version: storageVersion},
+		{Group: placementGroup, Version: betaVersion},
+		{Version: "v1"},
 	} {
 		if r, _ := knownRole(version.WithKind(kind.Kind)); r != roleUnsupported {
 			if version.Group == addonGroup && kind.Kind != hubConfigKind {
