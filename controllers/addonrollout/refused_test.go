@@ -23,13 +23,13 @@ import (
 func zonedAt(tag string) render.Content { return contentAt(tag + "-{{CLUSTER_LABEL_zone}}") }
 
 // zone labels a cluster.
-func (s *scene) zone(name, zone string) {
+func (s *scene) zone(name string) {
 	s.t.Helper()
 	c := &clusterv1.ManagedCluster{}
 	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Name: name}, c); err != nil {
 		s.t.Fatal(err)
 	}
-	c.Labels = map[string]string{"zone": zone}
+	c.Labels = map[string]string{"zone": "eu"}
 	s.update(c)
 }
 
@@ -37,7 +37,7 @@ func (s *scene) zone(name, zone string) {
 // lacks is halted by its canary like any other bad commit, and says what is lacking.
 func TestContentThatAClusterCannotHaveFailsAtItsTurn(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	s.zone("c2", "eu")
+	s.zone("c2")
 	s.oneByOne()
 	s.target("v1")
 	s.turns(20)
@@ -66,7 +66,7 @@ func TestContentThatAClusterCannotHaveFailsAtItsTurn(t *testing.T) {
 // had it, and who can have it gets it.
 func TestFirstContentThatAClusterCannotHaveHoldsItBack(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
-	s.zone("c2", "eu")
+	s.zone("c2")
 	s.targetOf(zonedAt("v1"), "v1")
 	s.settle()
 	ro := s.rollout()
@@ -90,8 +90,8 @@ func (s *scene) within(failures int32, deadline string) {
 func failedForItsLabel(t *testing.T, failures int32) (s *scene, v1 string) {
 	t.Helper()
 	s = newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	s.zone("c2", "eu")
-	s.zone("c3", "eu")
+	s.zone("c2")
+	s.zone("c3")
 	s.within(failures, "10m")
 	v1 = s.target("v1")
 	s.settle()
@@ -117,7 +117,7 @@ func TestDeadlineBeginsWhenContentCanBeRendered(t *testing.T) {
 	if got := s.rollout().ResourceVersion; got != version {
 		t.Error("a failed cluster costs a write while nothing happens")
 	}
-	s.zone("c1", "eu")
+	s.zone("c1")
 	s.turn()
 	ro := s.rollout()
 	if ro.Status.Phase != v1alpha1.PhaseProgressing || ro.Status.Counts.Failed != 0 || ro.Status.Counts.InFlight != 1 {

@@ -93,8 +93,8 @@ func TestRemovalsArePassedOn(t *testing.T) {
 func TestFailureNamesWhoFails(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
-	s.zone("c2", "eu")
-	s.zone("c3", "eu")
+	s.zone("c2")
+	s.zone("c3")
 	s.within(0, "10m")
 	three := intstr.FromInt32(3)
 	ro := s.rollout()
@@ -119,7 +119,7 @@ func TestFailureNamesWhoFails(t *testing.T) {
 	if got := s.told("everyone"); got != first {
 		t.Errorf("the verdict stands while others fail as well, got %q", got)
 	}
-	s.zone("c1", "eu")
+	s.zone("c1")
 	s.turns(2)
 	for _, context := range [][]string{{}, {"everyone"}} {
 		got := s.told(context...)
