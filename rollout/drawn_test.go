@@ -61,7 +61,7 @@ func collect(seen map[string]map[string]bool, path string, v reflect.Value) {
 		}
 		seen[path][text] = true
 	}
-	if at, ok := v.Interface().(time.Time); ok {
+	if at, ok := reflect.TypeAssert[time.Time](v); ok {
 		note(at.String())
 		return
 	}

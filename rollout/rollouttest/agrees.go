@@ -43,7 +43,7 @@ func (n *naive) count(c *v1alpha1.Counts, name string, f Fate) {
 		c.InFlight++
 	case "parked", "away":
 		c.Parked++
-	case "done", "unchanged":
+	case "done", fateUnchanged:
 		c.Updated++
 	case fateFailed:
 		switch {
@@ -61,13 +61,7 @@ func (n *naive) count(c *v1alpha1.Counts, name string, f Fate) {
 
 // phase is where the rollout as a whole stands; "" for a removal, which is none.
 func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
-	complete, spent, flying := true, false, 0
-	for i := range n.steps {
-		complete = complete && n.completed(i, fates)
-		spent = spent || n.spent(i, fates)
-		_, _, _, f := n.stands(i, fates)
-		flying += f
-	}
+	complete, spent, flying := n.sum(fates)
 	switch {
 	case n.in.Spec.Removal != nil:
 		return ""
@@ -89,6 +83,18 @@ func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
 		return v1alpha1.PhaseHeld
 	}
 	return v1alpha1.PhaseProgressing
+}
+
+// sum is over all steps: whether all are complete, any is spent, and how many are in flight.
+func (n *naive) sum(fates map[string]Fate) (complete, spent bool, flying int) {
+	complete = true
+	for i := range n.steps {
+		complete = complete && n.completed(i, fates)
+		spent = spent || n.spent(i, fates)
+		_, _, _, f := n.stands(i, fates)
+		flying += f
+	}
+	return complete, spent, flying
 }
 
 // heldShare tells whether RollingUpdateWithPlacement has moved its share.
@@ -178,6 +184,6 @@ func kindOf(c rollout.ClusterPlan) string {
 		return "away"
 	}
 	return map[rollout.State]string{
-		rollout.Unchanged: "unchanged", rollout.Parked: "parked", rollout.Waiting: fateWaiting, rollout.Unstaged: "unstaged",
+		rollout.Unchanged: fateUnchanged, rollout.Parked: "parked", rollout.Waiting: fateWaiting, rollout.Unstaged: "unstaged",
 	}[c.State]
 }

@@ -267,10 +267,7 @@ func (v *Invariants) spoken(in rollout.Input, plan rollout.Plan) error {
 	if c := plan.Counts; c.Total != c.Updated+c.InFlight+c.Failed+c.Parked+c.Waiting {
 		return fmt.Errorf("counts do not add up: %+v", c)
 	}
-	late := slices.ContainsFunc(in.Clusters, func(c rollout.Cluster) bool {
-		return c.Installed == rollout.Deleting && !c.Departure.OverdueAt.IsZero() && !in.Now.Before(c.Departure.OverdueAt)
-	})
-	if late != (plan.Overdue != "") {
+	if late := overdue(in); late != (plan.Overdue != "") {
 		return fmt.Errorf("a removal is overdue: %t, and it says %q", late, plan.Overdue)
 	}
 	if !plan.RecheckAt.IsZero() && !plan.RecheckAt.After(in.Now) {
@@ -280,6 +277,13 @@ func (v *Invariants) spoken(in rollout.Input, plan rollout.Plan) error {
 		return fmt.Errorf("no phase or message: %q %q", plan.Phase, plan.Message)
 	}
 	return nil
+}
+
+// overdue tells whether a deletion should have been over by now.
+func overdue(in rollout.Input) bool {
+	return slices.ContainsFunc(in.Clusters, func(c rollout.Cluster) bool {
+		return c.Installed == rollout.Deleting && !c.Departure.OverdueAt.IsZero() && !in.Now.Before(c.Departure.OverdueAt)
+	})
 }
 
 // fresh tells whether the plan spends a slot on the cluster: it held none before, or

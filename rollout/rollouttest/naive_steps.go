@@ -208,7 +208,7 @@ func (n *naive) shared(chosen []string, size int) []string {
 			case c.Running == n.target() || n.named[name].Revision == n.target():
 				kind = "has it"
 			case c.UpToDate:
-				kind = "unchanged"
+				kind = fateUnchanged
 			case c.Reachable && c.Running != "":
 				kind = "can"
 			}
@@ -281,20 +281,19 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 	first, groups := len(n.steps), n.groups(pls)
 	n.unknownGroup = n.unknownGroup || !held && anyUnknown(mandatory, groups)
 	held = held || anyUnknown(mandatory, groups)
-	for _, g := range groups {
-		if isAmong(g, mandatory) {
-			n.choose(g.Group)
-			s := untaken(append([]string{}, g.Clusters...))
-			s.Name = prefix + g.name
-			n.add(&track, s)
-		}
+	addGroup := func(g naiveGroup, maxFailures intstr.IntOrString) {
+		n.choose(g.Group)
+		s := untaken(append([]string{}, g.Clusters...))
+		s.Name, s.MaxFailures = prefix+g.name, share(maxFailures, len(s.Members))
+		n.add(&track, s)
 	}
-	for _, g := range groups {
-		if st.Type == clusterv1alpha1.ProgressivePerGroup && !isAmong(g, mandatory) {
-			n.choose(g.Group)
-			s := untaken(append([]string{}, g.Clusters...))
-			s.Name, s.MaxFailures = prefix+g.name, share(config.MaxFailures, len(s.Members))
-			n.add(&track, s)
+	others := slices.DeleteFunc(slices.Clone(groups), func(g naiveGroup) bool { return isAmong(g, mandatory) })
+	for _, g := range slices.DeleteFunc(groups, func(g naiveGroup) bool { return !isAmong(g, mandatory) }) {
+		addGroup(g, intstr.FromInt32(0))
+	}
+	if st.Type == clusterv1alpha1.ProgressivePerGroup {
+		for _, g := range others {
+			addGroup(g, config.MaxFailures)
 		}
 	}
 	rest := untaken(nil)

@@ -14,6 +14,8 @@ const (
 	fateFailed  = "failed"
 	fateFlying  = "flying"
 	fateWaiting = "waiting"
+
+	fateUnchanged = "unchanged"
 )
 
 // Fate is what the oracle says becomes of one cluster.
@@ -130,7 +132,7 @@ func (n *naive) without(c rollout.Cluster) Fate {
 	case c.UpToDate && c.Running == n.target():
 		f.Kind = "done"
 	case c.UpToDate:
-		f.Kind = "unchanged"
+		f.Kind = fateUnchanged
 	case !c.Reachable:
 		f.Kind = "away"
 	default:
@@ -146,18 +148,8 @@ func (n *naive) with(c rollout.Cluster, a rollout.Admission, covered bool) Fate 
 		joining: a.Joining, ours: a.Revision == n.target() || c.UpToDate && c.Running == a.Revision,
 	}
 	if a.Parked {
-		switch {
-		case a.Failed && n.leaving(c.Name):
-			return f.blocked()
-		case c.Blocked != "":
-			return f.blocked()
-		case !c.Reachable && a.Failed:
-			return f.blocked()
-		case !c.Reachable:
-			f.Kind, f.Parked = "parked", true
-			return f
-		case !n.has(c, a.Revision) && !c.UpToDate:
-			return n.without(c) // never written to, or changed since: it waits for its turn
+		if parked, stays := n.parked(f, c, a.Failed); stays {
+			return parked
 		}
 		f.AdmittedAt, f.joining = wholeSecond(n.in.Now), false
 	}
@@ -169,10 +161,29 @@ func (n *naive) with(c rollout.Cluster, a rollout.Admission, covered bool) Fate 
 	if !has && !f.VerifiedAt.IsZero() {
 		f.AdmittedAt, f.VerifiedAt = wholeSecond(n.in.Now), time.Time{}
 	}
+	return n.decide(f, c, has)
+}
+
+// parked is the fate of a parked cluster; false: it is in flight again.
+func (n *naive) parked(f Fate, c rollout.Cluster, failed bool) (Fate, bool) {
+	switch {
+	case failed && n.leaving(c.Name), c.Blocked != "", failed && !c.Reachable:
+		return f.blocked(), true
+	case !c.Reachable:
+		f.Kind, f.Parked = "parked", true
+		return f, true
+	case !n.has(c, f.Revision) && !c.UpToDate:
+		return n.without(c), true // never written to, or changed since: it waits for its turn
+	}
+	return f, false
+}
+
+// decide takes the first that applies of what a cluster in flight can come to.
+func (n *naive) decide(f Fate, c rollout.Cluster, has bool) Fate {
 	switch {
 	case has && c.Health.State == rollout.HealthFailed:
 		f.Kind, f.VerifiedAt = fateFailed, time.Time{}
-	case covered && has && c.Health.State == rollout.HealthVerified, covered && !has && !c.Reachable:
+	case f.Covered && has && c.Health.State == rollout.HealthVerified, f.Covered && !has && !c.Reachable:
 		f = n.without(c) // All has no soak; and whoever was away was not written to
 	case !c.Reachable:
 		n.lost(&f, c)
@@ -291,7 +302,7 @@ func (n *naive) stands(i int, fates map[string]Fate) (done, open, failed, flying
 			continue
 		}
 		switch {
-		case f.Kind == "done" || f.Kind == "unchanged":
+		case f.Kind == "done" || f.Kind == fateUnchanged:
 			done++
 		case f.Kind == fateFlying:
 			flying++

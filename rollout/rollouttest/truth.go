@@ -32,8 +32,7 @@ func (v *Invariants) truthful(plan rollout.Plan) error {
 
 // isTrue holds one reason against the oracle's view after the plan.
 func (v *Invariants) isTrue(c rollout.ClusterPlan) bool {
-	in, n, fates := v.naive.in, v.naive, v.forecast.Fates
-	s, _ := n.stepOf(c.Name)
+	in, n := v.naive.in, v.naive
 	switch {
 	case in.Suspended || in.Spec.Suspend:
 		return strings.HasPrefix(c.Reason, "suspended:")
@@ -44,6 +43,13 @@ func (v *Invariants) isTrue(c rollout.ClusterPlan) bool {
 	case in.TargetMissing != "":
 		return strings.HasPrefix(c.Reason, strings.Join(strings.Fields(in.TargetMissing), " "))
 	}
+	return v.isTrueOfStep(c)
+}
+
+// isTrueOfStep is isTrue where it is not everybody that waits.
+func (v *Invariants) isTrueOfStep(c rollout.ClusterPlan) bool {
+	n, fates := v.naive, v.forecast.Fates
+	s, _ := n.stepOf(c.Name)
 	if m := waitsForStep.FindStringSubmatch(c.Reason); m != nil {
 		return slices.ContainsFunc(s.Before, func(j int) bool {
 			return n.steps[j].Name == m[1] && !n.completed(j, fates)
