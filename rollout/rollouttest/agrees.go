@@ -41,7 +41,7 @@ func (n *naive) count(c *v1alpha1.Counts, name string, f Fate) {
 	switch f.Kind {
 	case fateFlying:
 		c.InFlight++
-	case "parked", "away":
+	case fateParked, "away":
 		c.Parked++
 	case "done", fateUnchanged:
 		c.Updated++
@@ -184,6 +184,6 @@ func kindOf(c rollout.ClusterPlan) string {
 		return "away"
 	}
 	return map[rollout.State]string{
-		rollout.Unchanged: fateUnchanged, rollout.Parked: "parked", rollout.Waiting: fateWaiting, rollout.Unstaged: "unstaged",
+		rollout.Unchanged: fateUnchanged, rollout.Parked: fateParked, rollout.Waiting: fateWaiting, rollout.Unstaged: "unstaged",
 	}[c.State]
 }

@@ -73,7 +73,7 @@ func (n *naive) staying(i int) int {
 func (n *naive) abandoned(i int, fates map[string]Fate) bool {
 	missed := len(n.steps[i].Vanished) - n.steps[i].failedVanished()
 	for _, name := range n.steps[i].Members {
-		if f := fates[name]; n.leaving(name) && (f.Kind == "parked" || f.Kind == fateFailed && !f.ours && !n.clusters[name].Reachable) {
+		if f := fates[name]; n.leaving(name) && (f.Kind == fateParked || f.Kind == fateFailed && !f.ours && !n.clusters[name].Reachable) {
 			missed++
 		}
 	}

@@ -279,8 +279,7 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 		return
 	}
 	first, groups := len(n.steps), n.groups(pls)
-	n.unknownGroup = n.unknownGroup || !held && anyUnknown(mandatory, groups)
-	held = held || anyUnknown(mandatory, groups)
+	held = n.heldFor(held, mandatory, groups)
 	addGroup := func(g naiveGroup, maxFailures intstr.IntOrString) {
 		n.choose(g.Group)
 		s := untaken(append([]string{}, g.Clusters...))
@@ -322,6 +321,15 @@ func configOf(st clusterv1alpha1.RolloutStrategy) (clusterv1alpha1.RolloutConfig
 		return st.All.RolloutConfig, nil
 	}
 	return clusterv1alpha1.RolloutConfig{}, nil
+}
+
+// heldFor tells whether a pace is held, for its placements or for an unknown group; the
+// latter is only known where the former can be read.
+func (n *naive) heldFor(held bool, mandatory []clusterv1alpha1.MandatoryDecisionGroup, groups []naiveGroup) bool {
+	if !held && anyUnknown(mandatory, groups) {
+		n.unknownGroup, held = true, true
+	}
+	return held
 }
 
 // anyUnknown tells whether a mandatory group is none of the groups: it holds everybody,

@@ -16,6 +16,7 @@ const (
 	fateWaiting = "waiting"
 
 	fateUnchanged = "unchanged"
+	fateParked    = "parked"
 )
 
 // Fate is what the oracle says becomes of one cluster.
@@ -170,7 +171,7 @@ func (n *naive) parked(f Fate, c rollout.Cluster, failed bool) (Fate, bool) {
 	case failed && n.leaving(c.Name), c.Blocked != "", failed && !c.Reachable:
 		return f.blocked(), true
 	case !c.Reachable:
-		f.Kind, f.Parked = "parked", true
+		f.Kind, f.Parked = fateParked, true
 		return f, true
 	case !n.has(c, f.Revision) && !c.UpToDate:
 		return n.without(c), true // never written to, or changed since: it waits for its turn
@@ -268,7 +269,7 @@ func (n *naive) lost(f *Fate, c rollout.Cluster) {
 		until = deadline
 	}
 	if !n.in.Now.Before(until) {
-		f.Kind, f.Parked, f.Covered, f.VerifiedAt, f.AdmittedAt = "parked", true, false, time.Time{}, time.Time{}
+		f.Kind, f.Parked, f.Covered, f.VerifiedAt, f.AdmittedAt = fateParked, true, false, time.Time{}, time.Time{}
 	}
 }
 
