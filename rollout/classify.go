@@ -120,7 +120,7 @@ func (p *planner) settleWithout(u *unit) {
 	case u.step == nil && p.spec.Removal == nil:
 		u.state, u.reason = Unstaged, p.unstagedReason
 	case u.c.UpToDate && u.c.Running == p.target:
-		u.state, u.reason = Succeeded, "runs the target"
+		u.state, u.reason = Succeeded, u.c.runsTarget()
 		if p.missing != "" {
 			u.reason = "runs the target, without repair: " + p.missing
 		}
@@ -131,6 +131,15 @@ func (p *planner) settleWithout(u *unit) {
 	default:
 		u.state, u.reason = Waiting, "waits to be admitted"
 	}
+}
+
+// runsTarget is the reason of a cluster that is done. What its works say now is part of
+// it: it was verified once, and somebody may have broken it since.
+func (c *Cluster) runsTarget() string {
+	if c.Health.State == HealthVerified || c.Health.Reason == "" || !c.Reachable {
+		return "runs the target"
+	}
+	return "runs the target; at present: " + bounded(c.Health.Reason)
 }
 
 func (p *planner) settleEntry(u *unit) {

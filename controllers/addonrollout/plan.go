@@ -64,6 +64,9 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	if err := o.refuse(ctx, target, stable); err != nil {
 		return rollout.Input{}, err
 	}
+	if err := r.contend(ctx, o, target); err != nil {
+		return rollout.Input{}, err
+	}
 	in.Clusters = make([]rollout.Cluster, 0, len(o.members))
 	for _, m := range o.members {
 		in.Clusters = append(in.Clusters, r.plannedCluster(ro, m, target, stable))
