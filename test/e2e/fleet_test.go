@@ -87,6 +87,31 @@ var _ = Describe("A fleet that changes", func() {
 		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(4))
 	})
 
+	It("keeps the rest from content that took its canary away, until the next commit", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "taken", all)
+		policy := s.stages("0s", "1m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+
+		hold(all[0])
+		before := s.generations()
+		sha := s.commit("v2", policy)
+		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
+		Expect(world.Fleet.Disappear(ctx, all[0])).To(Succeed())
+		for _, placement := range []string{"taken-canary", "taken-all"} {
+			Expect(world.Fleet.Leave(ctx, demo.Namespace, placement, all[0])).To(Succeed(), "as OCM does with its taint")
+		}
+		Eventually(s.installed).Should(Equal(all[1:]), "its grace period is over")
+		Eventually(func() string { return s.rollout().Status.Message }).Should(ContainSubstring("before anybody verified it"))
+		Expect(s.rollout().Status.Phase).To(Equal(v1alpha1.PhaseHeld))
+		Consistently(func() map[string]string { return s.running(all[1:]...) }, "3s").Should(allAt("v1", all[1:]...))
+		Expect(s.told(sha)).To(HavePrefix("pending: "))
+		Expect(s.told(sha, "canary")).To(HavePrefix("pending: "))
+
+		s.awaitPhase(s.commit("v3", policy), v1alpha1.PhaseSucceeded)
+		Expect(s.running(all[1:]...)).To(allAt("v3", all[1:]...))
+	})
+
 	It("removes nobody when a placement is deleted, and goes on when it is restored", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "placement", all)
