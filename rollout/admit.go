@@ -37,6 +37,8 @@ func (p *planner) admit() {
 // stopped says why nobody at all is admitted, joiners included.
 func (p *planner) stopped() string {
 	switch {
+	case p.in.Contested != "":
+		return "held: " + bounded(p.in.Contested)
 	case p.suspended():
 		return "suspended: nobody is admitted until it is resumed"
 	case p.target == "":

@@ -25,7 +25,8 @@ func (w *world) events() map[string]func() {
 			}
 		},
 		"suspend": func() { p.Suspended = true }, "suspend in Git": func() { p.Spec.Suspend = true },
-		"resume": func() { p.Suspended, p.Spec.Suspend = false, false },
+		"resume":  func() { p.Suspended, p.Spec.Suspend = false, false },
+		"contest": func() { p.Contested = "ownership conflict: b owns it" }, "settle the conflict": func() { p.Contested = "" },
 		"policy": w.policy, "pace": w.repace, "stages": w.restage, "groups": w.regroup,
 		"unsettle": func() { w.settle(false) }, "settle": func() { w.settle(true) },
 		"deselect": func() { w.selects(false, w.cluster().Name) }, "select": func() { w.selects(true, w.cluster().Name) },

@@ -110,6 +110,7 @@ func drawInput(t *rapid.T) rollout.Input {
 		RemovalGrace: rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Second}).Draw(t, "grace"),
 		Stable:       rapid.SampledFrom([]string{"", "a", "a", "c"}).Draw(t, "stable"),
 		Suspended:    seldom(t, 12, "suspended"),
+		Contested:    words(t, 12, "contested", "ownership conflict: add-on hello belongs to source a/b"),
 		Previous: rollout.Previous{
 			Target: rapid.SampledFrom([]string{"b", "b", "c", "c", ""}).Draw(t, "previous target"),
 			Phase: rapid.SampledFrom([]v1alpha1.Phase{

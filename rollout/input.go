@@ -26,6 +26,9 @@ type Input struct {
 	Spec v1alpha1.AddOnRolloutSpec
 	// Suspended by annotation; Spec.Suspend suspends as well.
 	Suspended bool
+	// Contested says in words who else owns what is the add-on's, "" for nobody: nobody is
+	// admitted or removed until that is settled, and who is in flight goes on.
+	Contested string
 	// Stable is the digest of the stable revision, "" before any rollout succeeded.
 	Stable string
 	// TargetVerifiedBefore: a rollout of the target's content ended Succeeded here

@@ -236,6 +236,15 @@ func momentCases() map[string]momentCase {
 			want:  map[string]string{c1: "Succeeded v2", c2: "Waiting v1", c3: "Waiting", c4: "Progressing v0"},
 			phase: v1alpha1.PhaseSuspended, says: "suspended; canary 1/2",
 		},
+		"contested": {
+			reason: "nobody is admitted, joiners neither, and they are told by whom; who is in flight goes on",
+			change: []change{
+				func(in *rollout.Input) { in.Contested = "ownership conflict: b owns it" }, admitted("v2", time.Hour, c1), soakingSince(time.Hour),
+				on(c1, verified("v2")), on(c3, nothing), admitted("v0", time.Minute, c4), on(c4, runs("v0", rollout.HealthProgressing)),
+			},
+			want:  map[string]string{c1: "Succeeded v2", c2: "Waiting v1", c3: "Waiting", c4: "Progressing v0"},
+			phase: v1alpha1.PhaseHeld, says: "held: ownership conflict: b owns it; canary 1/2",
+		},
 		"target missing": {
 			reason: "nobody is admitted, joiners neither, and who was not written to is not late for it; who is in flight goes on",
 			change: []change{

@@ -195,8 +195,11 @@ func (p *planner) look(t time.Time) {
 	}
 }
 
-// suspended says whether nobody is to be admitted or removed by the user's word.
-func (p *planner) suspended() bool { return p.spec.Suspend || p.in.Suspended }
+// suspended says whether nobody is to be admitted or removed, by the user's word or
+// because somebody else is at work.
+func (p *planner) suspended() bool {
+	return p.spec.Suspend || p.in.Suspended || p.in.Contested != ""
+}
 
 // heldFor is what everybody is told who is held for an error.
 func heldFor(err error) string { return "held: " + bounded(err.Error()) }

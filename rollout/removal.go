@@ -67,6 +67,8 @@ func (p *planner) removalHeld(leavers int) string {
 		return p.untrusted(p.install) + ": nobody is removed"
 	case leavers == 0:
 		return ""
+	case p.in.Contested != "":
+		return bounded(p.in.Contested) + ": nobody is removed"
 	case p.suspended():
 		return "suspended: nobody is removed until it is resumed"
 	case p.spec.Removal != nil && !p.spec.Removal.Approved && !p.removalLifted():

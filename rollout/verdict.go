@@ -39,6 +39,8 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts)
 	case v.complete:
 		v.phase, v.message = v1alpha1.PhaseSucceeded, p.successText(counts)
+	case p.in.Contested != "":
+		v.phase, v.message = v1alpha1.PhaseHeld, "held: "+bounded(p.in.Contested)+"; "+p.openText()
 	case p.suspended():
 		v.phase, v.message = v1alpha1.PhaseSuspended, "suspended; "+p.openText()
 	case p.heldByStrategy():
@@ -227,6 +229,8 @@ func (p *planner) judgeRemoval() verdict {
 		v.phase, v.outcome, v.message = v1alpha1.PhaseRemoved, Success, "removed from every cluster"
 	case p.guard != "" && r.deleting == 0 && !p.removalApproved():
 		v.phase, v.message = v1alpha1.PhaseHeld, p.guard
+	case p.in.Contested != "" && r.ours > 0:
+		v.phase, v.message = v1alpha1.PhaseHeld, p.guard+"; "+r.text()
 	case p.suspended() && r.ours > 0:
 		v.phase, v.message = v1alpha1.PhaseSuspended, "suspended; "+r.text()
 	default:

@@ -169,7 +169,7 @@ func (w *world) cease() {
 	f := w.fleet
 	f.CarryOut(w.late)
 	w.late = nil
-	f.Policy.Suspended, f.Policy.ApprovedRemoval, f.Policy.TargetMissing = false, "", ""
+	f.Policy.Suspended, f.Policy.ApprovedRemoval, f.Policy.TargetMissing, f.Policy.Contested = false, "", "", ""
 	f.Policy.Spec.Suspend, f.Policy.Spec.Removal = false, nil
 	w.settle(true)
 	w.knowGroups()

@@ -114,7 +114,8 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&rbacv1.ClusterRole{}:                       {Label: agents.RoleSelector()},
 			&rbacv1.Role{}:                              {Label: agents.RoleSelector()},
 			// The managed fields of these name a foreign writer.
-			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: addonrollout.KeepWhole},
+			&addonv1alpha1.ManagedClusterAddOn{}:    {Transform: addonrollout.KeepWhole},
+			&addonv1alpha1.ClusterManagementAddOn{}: {Transform: addonrollout.KeepWhole},
 		},
 	}
 }

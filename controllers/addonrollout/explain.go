@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,8 +51,9 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 	if err != nil {
 		return rollout.Plan{}, err
 	}
-	if err := o.conflict(); err != nil {
-		return rollout.Plan{}, err
+	contested := cmp.Or(o.conflict(), o.fenceDown(), told(&ro))
+	if contested != nil && ro.Status.Target == nil {
+		return rollout.Plan{}, contested
 	}
 	if o.invalidHealth != nil {
 		return rollout.Plan{}, o.invalidHealth
@@ -62,6 +64,7 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 	if err != nil {
 		return rollout.Plan{}, err
 	}
+	in.Contested = said(contested)
 	plan, err := rollout.New(in)
 	if err != nil {
 		return rollout.Plan{}, err

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -32,7 +31,7 @@ type observation struct {
 	// source that declares the add-on; nil when it is gone.
 	source *v1alpha1.AddOnSource
 	// owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
-	owner     *metav1.PartialObjectMetadata
+	owner     *addonv1alpha1.ClusterManagementAddOn
 	succeeded succeeded
 	// prober judges health; policy is what it was made from. invalidHealth says why
 	// the declared one could not be made.
@@ -138,10 +137,9 @@ func addOnKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "ManagedClusterAddOn"}
 }
 
-// readOwner reads the metadata of the add-on's ClusterManagementAddOn; nil when absent.
-func readOwner(ctx context.Context, c client.Reader, addOn string) (*metav1.PartialObjectMetadata, error) {
-	owner := &metav1.PartialObjectMetadata{}
-	owner.SetGroupVersionKind(ownerKind())
+// readOwner reads the add-on's ClusterManagementAddOn; nil when absent.
+func readOwner(ctx context.Context, c client.Reader, addOn string) (*addonv1alpha1.ClusterManagementAddOn, error) {
+	owner := &addonv1alpha1.ClusterManagementAddOn{}
 	err := c.Get(ctx, client.ObjectKey{Name: addOn}, owner)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

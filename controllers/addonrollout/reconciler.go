@@ -1,7 +1,9 @@
 package addonrollout
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -154,7 +156,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	}
 	r.announce(ro, t)
 	wrote := applied{skipped: true}
-	if len(t.plan.Clusters) > 0 || t.err == nil {
+	if !t.barred && (len(t.plan.Clusters) > 0 || t.err == nil) {
 		if wrote, err = r.apply(ctx, o, t.plan, now); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -181,6 +183,8 @@ type turn struct {
 	ledger *forge.Ledger
 	// err is why nobody is admitted, if that is so; it is part of the verdict.
 	err error
+	// barred: nothing is written to clusters, because somebody else writes there.
+	barred bool
 }
 
 // decide plans and says what the status is to be. Its error is one to retry; what
@@ -190,13 +194,20 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	t := turn{before: *ro.Status.DeepCopy()}
 	stamp := metav1.NewTime(now).Rfc3339Copy()
 	next := advance(ro.Status, *ro.Spec.Target, o.succeeded, stamp)
-	if t.err = r.mayWrite(ctx, o); t.err == nil {
+	t.err = r.mayWrite(ctx, o)
+	t.barred = t.err != nil
+	contested := cmp.Or(t.err, o.fenceDown())
+	if contested == nil || errors.Is(contested, errOwnership) && t.before.Target != nil {
 		var in rollout.Input
 		if in, t.err = r.input(ctx, o, &next, now); t.err == nil {
+			in.Contested = said(contested)
 			t.plan, t.err = rollout.New(in)
 			next = conclude(next, t.plan, stamp)
 			t.verdict = waitsFor(ro, in, t.plan)
 		}
+	}
+	if _, known := verdictOf(t.err); contested != nil && (t.err == nil || known) {
+		t.err = contested
 	}
 	if t.err != nil {
 		known := false

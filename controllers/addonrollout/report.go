@@ -310,15 +310,3 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, t turn) {
 		// On the way; the status says how far.
 	}
 }
-
-// conflict returns an error when another source owns the add-on.
-func (o *observation) conflict() error {
-	if o.owner == nil {
-		return nil
-	}
-	mine := o.rollout.Namespace + "/" + o.rollout.Spec.Target.Source
-	if owner := o.owner.Annotations[v1alpha1.SourceAnnotation]; owner != "" && owner != mine {
-		return ownershipError(o.rollout.Name, owner)
-	}
-	return nil
-}

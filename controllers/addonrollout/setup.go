@@ -73,6 +73,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(ownChange)).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(client.Object.GetName))).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(addOnOfWork))).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(client.Object.GetName)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement(client.Object.GetName))).
 		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement(placementOfDecision))).
 		Watches(&clusterv1.ManagedCluster{}, r.clusterEvents()).

@@ -2,7 +2,6 @@ package addonrollout
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -171,11 +170,3 @@ func atRest(ro *v1alpha1.AddOnRollout) {
 func sameStatus(a, b v1alpha1.AddOnRolloutStatus) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
-
-// ownershipError names who else claims the add-on.
-func ownershipError(addOn, owner string) error {
-	return fmt.Errorf("%w: add-on %s belongs to source %s; remove it from one of the two", errOwnership, addOn, owner)
-}
-
-// errOwnership says that two owners claim one add-on; AddonFlow never fights.
-var errOwnership = errors.New("ownership conflict")

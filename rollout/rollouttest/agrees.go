@@ -73,7 +73,9 @@ func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
 		return v1alpha1.PhaseFailed
 	case complete:
 		return v1alpha1.PhaseSucceeded
-	case n.in.Suspended || n.in.Spec.Suspend:
+	case n.in.Contested != "":
+		return v1alpha1.PhaseHeld
+	case n.suspended():
 		return v1alpha1.PhaseSuspended
 	case n.heldShare(fates):
 		return v1alpha1.PhaseHeld

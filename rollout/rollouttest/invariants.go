@@ -434,7 +434,7 @@ func (v *Invariants) untouched(in rollout.Input, plan rollout.Plan) error {
 		if !slices.Contains(members, a.Cluster) {
 			return fmt.Errorf("S3: %s is outside the install set and gets %s", a.Cluster, a.Kind)
 		}
-		if (in.Suspended || in.Spec.Suspend) && a.Kind == rollout.Install {
+		if v.naive.suspended() && a.Kind == rollout.Install {
 			return fmt.Errorf("S18: %s is installed while suspended", a.Cluster)
 		}
 		if a.Kind == rollout.Move && !ok {

@@ -111,7 +111,7 @@ func (n *naive) coveredBy(a rollout.Admission, deadline time.Duration) (rollout.
 		return a, false, false
 	case !c.UpToDate && n.leaving(a.Cluster):
 		return a, false, false
-	case !c.UpToDate && (n.in.Suspended || n.in.Spec.Suspend) && a.AdmittedAt.After(reserved):
+	case !c.UpToDate && n.suspended() && a.AdmittedAt.After(reserved):
 		return a, false, false // it came after the reservation
 	case !c.UpToDate && c.Reachable && deadline > 0 && !n.in.Now.Before(a.AdmittedAt.Add(deadline)):
 		a.AdmittedAt = wholeSecond(n.in.Now) // never written to: it starts anew, by name

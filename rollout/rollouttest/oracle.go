@@ -71,9 +71,14 @@ func Naive(in rollout.Input) (Forecast, error) {
 	return f, nil
 }
 
+// suspended tells whether the user, or that the add-on is contested, stops everybody.
+func (n *naive) suspended() bool {
+	return n.in.Spec.Suspend || n.in.Suspended || n.in.Contested != ""
+}
+
 // stopped tells whether nobody at all is admitted.
 func (n *naive) stopped() bool {
-	return n.in.Spec.Suspend || n.in.Suspended || n.target() == "" || n.unknownGroup || n.in.TargetMissing != ""
+	return n.suspended() || n.target() == "" || n.unknownGroup || n.in.TargetMissing != ""
 }
 
 // settled are the fates of all clusters before anybody is admitted.

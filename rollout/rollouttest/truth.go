@@ -34,6 +34,8 @@ func (v *Invariants) truthful(plan rollout.Plan) error {
 func (v *Invariants) isTrue(c rollout.ClusterPlan) bool {
 	in, n := v.naive.in, v.naive
 	switch {
+	case in.Contested != "":
+		return strings.HasPrefix(c.Reason, "held: "+strings.Join(strings.Fields(in.Contested), " "))
 	case in.Suspended || in.Spec.Suspend:
 		return strings.HasPrefix(c.Reason, "suspended:")
 	case n.target() == "":
