@@ -52,6 +52,34 @@ func parseAddress(raw string, base apiBase) (repository, error) {
 	return repository{api: base(root), host: root.Host, owner: segments[last-1], name: name}, nil
 }
 
+// Repository returns one name for a repository, whichever form of its address is given:
+// web page or API endpoint, http or https, in any case, with or without .git. Forges take
+// owner and repository in any case. The error is that of New.
+func Repository(address string) (string, error) {
+	repo, err := parseAddress(address, func(root *url.URL) string { return forgeHost(root) + root.Path })
+	if err != nil {
+		return "", err
+	}
+	return repo.api + "/" + strings.ToLower(repo.owner+"/"+repo.name), nil
+}
+
+// forgeHost returns the host of a forge, one for all that are github.com, without the
+// port that its scheme has anyway.
+func forgeHost(root *url.URL) string {
+	host := root.Host
+	switch {
+	case root.Scheme == "https":
+		host = strings.TrimSuffix(host, ":443")
+	case root.Scheme == "http":
+		host = strings.TrimSuffix(host, ":80")
+	}
+	host = strings.TrimSuffix(host, ".")
+	if host == "www.github.com" || host == "api.github.com" {
+		return "github.com"
+	}
+	return host
+}
+
 // checkOrigin refuses everything but scheme, host and path.
 func checkOrigin(u *url.URL) error {
 	switch {

@@ -104,3 +104,34 @@ func sameForge(in, out *url.URL) bool {
 	}
 	return host == out.Host && in.Scheme == out.Scheme
 }
+
+// TestRepositoryHasOneName: however the address of a repository is written, it is one.
+func TestRepositoryHasOneName(t *testing.T) {
+	cases := map[string]struct{ one, other, want string }{
+		"DotGit":     {"https://gitea.example.com/team/fleet", "https://gitea.example.com/team/fleet.git", "gitea.example.com/team/fleet"},
+		"Slash":      {"https://gitea.example.com/team/fleet/", "https://gitea.example.com/team/fleet.git/", "gitea.example.com/team/fleet"},
+		"Case":       {"https://Gitea.Example.com/Team/fleet", "https://gitea.example.com/team/Fleet", "gitea.example.com/team/fleet"},
+		"API":        {"https://gitea.example.com/api/v1/repos/team/fleet", "https://gitea.example.com/team/fleet", "gitea.example.com/team/fleet"},
+		"Port":       {"https://gitea.example.com:443/team/fleet", "http://gitea.example.com:80/team/fleet", "gitea.example.com/team/fleet"},
+		"RootedHost": {"https://gitea.example.com./team/fleet", "https://gitea.example.com/team/fleet", "gitea.example.com/team/fleet"},
+		"GitHub":     {"https://www.github.com/team/fleet", "https://api.github.com/repos/team/fleet", "github.com/team/fleet"},
+		"Below":      {"https://example.com/git/team/fleet", "https://example.com/git/api/v1/repos/team/fleet", "example.com/git/team/fleet"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, address := range []string{c.one, c.other} {
+				if got, err := Repository(address); err != nil || got != c.want {
+					t.Errorf("%s is %q, %v; want %q", address, got, err, c.want)
+				}
+			}
+		})
+	}
+	for _, one := range []string{"https://gitea.example.com:3000/team/fleet", "https://gitea.example.com/git/team/fleet", "https://gitea.example.com/team/fleet2"} {
+		if got, err := Repository(one); err != nil || got == "gitea.example.com/team/fleet" {
+			t.Errorf("%s is another repository, got %q, %v", one, got, err)
+		}
+	}
+	if _, err := Repository("https://user:word@gitea.example.com/team/fleet"); err == nil || strings.Contains(err.Error(), "word") {
+		t.Errorf("an address that is refused is nobody's, and not repeated: %v", err)
+	}
+}

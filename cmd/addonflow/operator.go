@@ -128,7 +128,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	}
 	gotk := metrics.NewRecorder()
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
-	desk := forge.NewDesk(mgr.GetAPIReader(), &http.Client{Timeout: 15 * time.Second})
+	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: 15 * time.Second})
 	if o.leaderElection.Enable {
 		desk.ElectedBy(mgr.Elected())
 	}

@@ -133,3 +133,35 @@ func TestFailureNamesWhoFails(t *testing.T) {
 		t.Errorf("it is told once: %d reports, then %d", reports, got)
 	}
 }
+
+// TestContextsFollowTheirSource (row 66): where the context is an older source's, nothing
+// of the rollout is told either, and it goes on; with a context of its own it is told what
+// holds then.
+func TestContextsFollowTheirSource(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		t.Fatal(err)
+	}
+	older := source.DeepCopy()
+	older.Namespace, older.ResourceVersion = "another", ""
+	s.create(older)
+	s.target("v1")
+	s.settle()
+	want := "False OwnershipConflict: the commit status context belongs to source another/fleet, "
+	if got := s.says(v1alpha1.CommitStatusReportedCondition); !strings.HasPrefix(got, want) || len(s.rollout().Status.CommitReports) > 0 {
+		t.Errorf("the rollout says %q and keeps %v", got, s.rollout().Status.CommitReports)
+	}
+	if got := s.rollout().Status.Phase; got != v1alpha1.PhaseSucceeded {
+		t.Errorf("no cluster hangs on it: %s", got)
+	}
+	if got := s.reconciler.ofSource(t.Context(), older); len(got) != 1 || got[0].Name != "hello" {
+		t.Errorf("it looks again when the other source changes or goes, got %v", got)
+	}
+	s.delete(older)
+	s.turn()
+	if got := s.told(); got != "success: 2/2 updated" {
+		t.Errorf("with the context its own it is told: %q", got)
+	}
+}

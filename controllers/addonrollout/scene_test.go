@@ -97,7 +97,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 // restart puts an operator that remembers nothing in the place of the one before.
 func (s *scene) restart() {
 	s.reconciler = New(Options{
-		Client: s.hub, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, nil),
+		Client: s.hub, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil),
 		ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
 	})
 }

@@ -171,10 +171,15 @@ func (r *Reconciler) ofPlacement(name func(client.Object) string) handler.MapFun
 	}
 }
 
-// ofSource wakes the rollouts of a source, whose commitStatus may have changed.
+// ofSource wakes the rollouts of a source, whose commitStatus may have changed, and those
+// of the sources that it shared its contexts with.
 func (r *Reconciler) ofSource(ctx context.Context, obj client.Object) []reconcile.Request {
+	sources := map[client.ObjectKey]bool{client.ObjectKeyFromObject(obj): true}
+	for _, other := range r.Desk.Sharing(ctx, obj) {
+		sources[other.NamespacedName] = true
+	}
 	return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
-		return ro.Namespace == obj.GetNamespace() && ro.Spec.Target != nil && ro.Spec.Target.Source == obj.GetName()
+		return ro.Spec.Target != nil && sources[client.ObjectKey{Namespace: ro.Namespace, Name: ro.Spec.Target.Source}]
 	})
 }
 

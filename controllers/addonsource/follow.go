@@ -55,7 +55,7 @@ func (p *pass) nextStep() step {
 		attemptedSpec: p.source.Status.LastAttemptedSpec,
 		asked:         p.requested || p.forced,
 		compiled:      a != nil,
-		explained:     p.memory.refusalOf(head, p.spec) != nil || p.showsRefusal(),
+		explained:     p.memory.refusalOf(head, p.spec) != nil || p.showsRefusal() && p.told(),
 		dependent:     a != nil && a.dependent(),
 	})
 }

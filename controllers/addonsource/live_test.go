@@ -39,7 +39,7 @@ func (w *world) run() {
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	desk := forge.NewDesk(mgr.GetAPIReader(), &http.Client{Timeout: time.Minute})
+	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: time.Minute})
 	Expect(mgr.Add(desk)).To(Succeed())
 	reconciler := addonsource.New(addonsource.Config{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: record.NewFakeRecorder(1000), Desk: desk,

@@ -42,6 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("addonsource").
 		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
+		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.Desk.Sharing), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.AddOnRollout{}, toSource, builder.WithPredicates(r.movedByOthers(rolloutKindOf))).
 		WatchesMetadata(&addonv1alpha1.ClusterManagementAddOn{}, toSource, builder.WithPredicates(r.movedByOthers(addOnKindOf))).
 		WatchesMetadata(metadataOf(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind)), toSource, builder.WithPredicates(deleted())).

@@ -45,6 +45,14 @@ func (p *pass) tell(ledger *forge.Ledger, h *halt) {
 	ledger.Prune(p.head.Commit)
 }
 
+// told tells whether the head was told anything, wherever commits are told: it was not
+// under another context, nor while the context was another source's.
+func (p *pass) told() bool {
+	return p.source.Spec.CommitStatus == nil || slices.ContainsFunc(p.source.Status.CommitReports, func(r v1alpha1.CommitReport) bool {
+		return r.SHA == p.head.Commit && r.Context == forge.ContextName(p.source)
+	})
+}
+
 // want says something about the head in the source's own context, or an add-on's.
 func (p *pass) want(ledger *forge.Ledger, state commitstatus.State, text string, addOn ...string) {
 	ledger.Want(commitstatus.Status{

@@ -42,6 +42,8 @@ func parseKey(s string) (Key, bool) {
 // Desk delivers the commit statuses of a process. It is safe for concurrent use.
 type Desk struct {
 	secrets client.Reader
+	// sources reads AddOnSources from a watch cache.
+	sources client.Reader
 	http    *http.Client
 	clock   func() time.Time
 	// holder names this process in claims; no other has the name.
@@ -59,17 +61,18 @@ type Desk struct {
 	routes map[Key]address
 }
 
-// NewDesk returns a desk that reads Secrets, by name only, with the given reader:
-// the manager's API reader, so that no Secret is cached. A nil http client is the
-// default one. Nothing is posted until Start; add the desk to the manager.
-func NewDesk(secrets client.Reader, httpClient *http.Client) *Desk {
-	return newDesk(secrets, httpClient, time.Now)
+// NewDesk returns a desk that reads Secrets, by name only, with the first reader: the
+// manager's API reader, so that no Secret is cached; and lists AddOnSources with the
+// second, from a watch cache. A nil http client is the default one. Nothing is posted until Start; add the desk to the manager.
+func NewDesk(secrets, sources client.Reader, httpClient *http.Client) *Desk {
+	return newDesk(secrets, sources, httpClient, time.Now)
 }
 
 // newDesk lets tests tell the time.
-func newDesk(secrets client.Reader, httpClient *http.Client, clock func() time.Time) *Desk {
+func newDesk(secrets, sources client.Reader, httpClient *http.Client, clock func() time.Time) *Desk {
 	d := &Desk{
 		secrets:  secrets,
+		sources:  sources,
 		http:     httpClient,
 		clock:    clock,
 		holder:   string(uuid.NewUUID())[:8],

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,8 +120,12 @@ func newBench(t *testing.T, token string) *bench {
 		SecretRef: &fluxmeta.LocalObjectReference{Name: "forge"},
 	}
 	b := &bench{t: t, forge: f, source: source, key: Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: client.ObjectKeyFromObject(source)}}
-	b.hub = fake.NewClientBuilder().WithObjects(secret(token)).Build()
-	b.desk = NewDesk(b.hub, &http.Client{Timeout: time.Minute})
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	b.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret(token)).Build()
+	b.desk = NewDesk(b.hub, b.hub, &http.Client{Timeout: time.Minute})
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	if err := b.desk.Outcomes(v1alpha1.AddOnSourceKind).Start(t.Context(), b.queue); err != nil {
 		t.Fatal(err)

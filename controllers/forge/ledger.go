@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
@@ -23,6 +24,8 @@ type Ledger struct {
 	err   error
 	// retry is when to look again after err: nobody tells us of a changed Secret.
 	retry time.Duration
+	// owner of the contexts, where that is another source: nothing is told then.
+	owner string
 	// claimed is when another process's claim on something that is due runs out.
 	claimed time.Duration
 }
@@ -87,10 +90,21 @@ func (l *Ledger) Retry() {
 // Secret, which is read only when something is undelivered. It is called last
 // before the status is written: another token or address than this process used
 // before makes due again what the old one was refused with. What is due is claimed for
-// this process, by the status write that follows. What goes wrong is kept for Mark. Without commitStatus the ledger is emptied.
+// this process, by the status write that follows. What goes wrong is kept for Mark. Without
+// commitStatus the ledger is emptied, and where the contexts belong to another source:
+// kept, it would be told into them once that is resolved. What holds then is wanted anew.
 func (l *Ledger) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if source.Spec.CommitStatus == nil {
 		l.reports = nil
+		return
+	}
+	owner, err := l.desk.owner(ctx, source)
+	if err != nil {
+		l.err, l.retry = err, source.Spec.Interval.Duration
+		return
+	}
+	if owner != client.ObjectKeyFromObject(source) {
+		l.reports, l.owner = nil, owner.String()
 		return
 	}
 	if !l.undelivered() {
@@ -132,12 +146,16 @@ func (l *Ledger) owing() bool {
 // Stored returns the ledger as a status keeps it.
 func (l *Ledger) Stored() []v1alpha1.CommitReport { return store(l.reports) }
 
-// Mark sets the condition CommitStatusReported: False with the first reason why a
-// status was not accepted, Unknown while one is on its way, True when the forge
+// Mark sets the condition CommitStatusReported: False with the source that the contexts
+// belong to, or the first reason why a status was not accepted, Unknown while one is on its way, True when the forge
 // shows everything. An object that reports nothing has no such condition.
 func (l *Ledger) Mark(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusReportedCondition
 	switch reason, failed := l.trouble(); {
+	case l.owner != "":
+		conditions.MarkFalse(obj, condition, v1alpha1.OwnershipConflictReason,
+			"the commit status context belongs to source %s, which reports to the same repository; "+
+				"nothing is reported until spec.commitStatus.context of one of the two differs", l.owner)
 	case len(l.reports) == 0:
 		conditions.Delete(obj, condition)
 	case l.err != nil:

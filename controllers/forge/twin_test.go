@@ -15,7 +15,7 @@ import (
 // twin is another operator's desk over the same object and forge.
 func (b *bench) twin(clock func() time.Time) *Desk {
 	b.t.Helper()
-	d := newDesk(b.hub, &http.Client{Timeout: 10 * time.Second}, clock)
+	d := newDesk(b.hub, b.hub, &http.Client{Timeout: 10 * time.Second}, clock)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); _ = d.Start(ctx) }()
@@ -93,7 +93,7 @@ func TestTwinThatWasElectedTakesAPostUp(t *testing.T) {
 	b.forge.Set(testforge.Fault{})
 	later := time.Now().Add(5 * time.Second)
 	elected := make(chan struct{})
-	twin := newDesk(b.hub, &http.Client{Timeout: 10 * time.Second}, func() time.Time { return later })
+	twin := newDesk(b.hub, b.hub, &http.Client{Timeout: 10 * time.Second}, func() time.Time { return later })
 	twin.ElectedBy(elected)
 	if _, after := b.reconcileAt(twin, stored); after < time.Minute {
 		t.Errorf("who does not lead leaves the claim alone, and not for %s", after)

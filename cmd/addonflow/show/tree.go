@@ -81,7 +81,7 @@ func (s Style) reported(r *v1alpha1.AddOnRollout) string {
 		return ""
 	case c.Status == metav1.ConditionTrue:
 		return "   commit status reported " + s.paint(green, "✔")
-	case c.Reason == v1alpha1.DeliveryFailedReason:
+	case c.Status == metav1.ConditionFalse:
 		return "   commit status " + s.paint(red, "✗ not delivered")
 	}
 	return "   commit status " + s.paint(dim, "… being delivered")

@@ -1,0 +1,64 @@
+package addonsource_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	testforge "github.com/addonflow/addonflow/test/forge"
+)
+
+var _ = Describe("Two sources of one name, in two namespaces, on one repository", func() {
+	It("do not write one context: it belongs to the older one, and the other says so (row 66)", func() {
+		w := newWorld()
+		sha := w.commit("one add-on, and one that is broken", addOnFilesWith(map[string]string{"broken/a.yaml": "kind: Nonsense"}))
+		w.passes()
+		w.delivered(sha, "success")
+
+		second := w.newSource("fleet", func(s *v1alpha1.AddOnSource) { s.Namespace, s.Spec.Path = w.namespace+"x", "broken" })
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second.Namespace}})
+		w.create(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: second.Namespace, Name: "forge"},
+			Data:       map[string][]byte{"token": []byte("correct-horse")},
+		})
+		w.create(second)
+		pass := func() {
+			GinkgoHelper()
+			_, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(second)})
+			Expect(err).NotTo(HaveOccurred())
+			w.read(second)
+		}
+		pass()
+		Expect(conditions.IsStalled(second)).To(BeTrue(), "its own commit is judged as ever")
+		reported := conditions.Get(second, v1alpha1.CommitStatusReportedCondition)
+		Expect(reported).NotTo(BeNil())
+		Expect(reported.Reason).To(Equal(v1alpha1.OwnershipConflictReason))
+		Expect(reported.Message).To(And(ContainSubstring("source "+w.namespace+"/fleet,"), ContainSubstring("spec.commitStatus.context")))
+		Expect(second.Status.CommitReports).To(BeEmpty(), "nothing is kept that would be told into another's context later")
+		w.look()
+		Expect(conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)).To(BeTrue(), "the older one is not disturbed")
+
+		By("a context of its own, after a restart, for a commit that was refused long ago")
+		w.start()
+		second.Spec.CommitStatus.Context = "broken"
+		Expect(admin.Update(context.Background(), second)).To(Succeed())
+		pass()
+		waiting, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		Expect(w.forge.WaitFor(waiting, func([]testforge.Entry) bool {
+			entry, found := w.forge.Latest(sha, "broken")
+			return found && entry.State == "failure"
+		})).To(Succeed(), "log: %v", w.forge.Log())
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+		entry, _ := w.forge.Latest(sha, "addonflow/fleet")
+		Expect(entry.State).To(Equal("success"), "log: %v", w.forge.Log())
+	})
+})

@@ -1,0 +1,114 @@
+package forge
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+// second returns a source of the same name in another namespace that was created that
+// long after the bench's own, and declares the same statuses.
+func (b *bench) second(namespace string, after time.Duration) *v1alpha1.AddOnSource {
+	s := b.source.DeepCopy()
+	s.Namespace, s.ResourceVersion = namespace, ""
+	s.CreationTimestamp = metav1.NewTime(b.source.CreationTimestamp.Add(after))
+	return s
+}
+
+// store creates sources on the hub.
+func (b *bench) store(sources ...*v1alpha1.AddOnSource) {
+	b.t.Helper()
+	for _, s := range sources {
+		if err := b.hub.Create(b.t.Context(), s); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// TestContextBelongsToTheOldestSource (S19, row 66): whoever is older, by what both
+// declare, has the context; the other one is told whose it is, and tells nobody.
+func TestContextBelongsToTheOldestSource(t *testing.T) {
+	on := func(change func(*v1alpha1.CommitStatusSpec)) func(*v1alpha1.AddOnSource) {
+		return func(s *v1alpha1.AddOnSource) { change(s.Spec.CommitStatus) }
+	}
+	cases := map[string]struct {
+		reason string
+		after  time.Duration
+		change func(*v1alpha1.AddOnSource)
+		owned  bool
+	}{
+		"Older":        {"the first one keeps it", -time.Hour, func(*v1alpha1.AddOnSource) {}, true},
+		"Younger":      {"who comes later takes nothing", time.Hour, func(*v1alpha1.AddOnSource) {}, false},
+		"SameSecond":   {"the name decides, on every operator alike", 0, func(*v1alpha1.AddOnSource) {}, true},
+		"Suspended":    {"its rollouts go on", -time.Hour, func(s *v1alpha1.AddOnSource) { s.Spec.Suspend = true }, true},
+		"Elsewhere":    {"another repository has contexts of its own", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += "2" }), false},
+		"OwnContext":   {"which is the way out", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "mine" }), false},
+		"SameByName":   {"said or left to the default", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "addonflow/team" }), true},
+		"OtherCase":    {"Gitea tells them apart", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "AddonFlow/team" }), false},
+		"DotGit":       {"one repository in another form", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += ".git/" }), true},
+		"Unusable":     {"nothing can be written there", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += "?a=b" }), false},
+		"NotReporting": {"who tells nobody needs no context", -time.Hour, func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = nil }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, goodWord)
+			b.source.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
+			other := b.second("another", c.after)
+			c.change(other)
+			b.store(b.source.DeepCopy(), other)
+			b.reconcile(want(commitstatus.Success, "applied"))
+			status, message := b.condition()
+			owned := status == metav1.ConditionFalse && strings.Contains(message, "belongs to source another/team,") &&
+				strings.Contains(message, "spec.commitStatus.context")
+			if owned != c.owned || owned != (len(b.source.Status.CommitReports) == 0) {
+				t.Errorf("%s: %s %q, %d reports", c.reason, status, message, len(b.source.Status.CommitReports))
+			}
+			if !owned {
+				b.awaitRequest()
+			}
+			if told := b.posts() > 0; told == owned {
+				t.Errorf("%s: told %t", c.reason, told)
+			}
+		})
+	}
+}
+
+// TestContextPassesOn: what was wanted while the context was another's is not told into
+// it later; and once the other one is gone, or another context is declared, what holds
+// then is told.
+func TestContextPassesOn(t *testing.T) {
+	for name, resolve := range map[string]func(*bench, *v1alpha1.AddOnSource){
+		"OwnerGone": func(b *bench, owner *v1alpha1.AddOnSource) {
+			if err := b.hub.Delete(b.t.Context(), owner); err != nil {
+				b.t.Fatal(err)
+			}
+		},
+		"OwnContext": func(b *bench, _ *v1alpha1.AddOnSource) { b.source.Spec.CommitStatus.Context = "mine" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, goodWord)
+			owner := b.second("another", -time.Hour)
+			b.store(b.source.DeepCopy(), owner)
+			b.reconcile(want(commitstatus.Failure, "refused"))
+			if got := b.desk.Sharing(t.Context(), owner); len(got) != 1 || got[0].NamespacedName != client.ObjectKeyFromObject(b.source) {
+				t.Errorf("who goes wakes whom it kept waiting, got %v", got)
+			}
+			resolve(b, owner)
+			b.reconcile(func(l *Ledger) {
+				l.Want(commitstatus.Status{SHA: sha, Context: ContextName(b.source), State: commitstatus.Success}, 0)
+			})
+			b.awaitRequest()
+			b.reconcile(nothing)
+			log := b.forge.Log()
+			if status, _ := b.condition(); status != metav1.ConditionTrue || len(log) != 1 || log[0].State != "success" || log[0].Context != ContextName(b.source) {
+				t.Errorf("%s, the forge was told %+v", status, log)
+			}
+		})
+	}
+}
