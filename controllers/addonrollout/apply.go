@@ -255,7 +255,7 @@ func (d *round) remove(ctx context.Context, m *member) error {
 
 // sync writes the add-on's status and then its works, each only where it differs.
 func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	renderer, err := d.o.revisions.get(ctx, p.Revision)
+	renderer, err := d.o.repairs(ctx, m, p.Revision)
 	if err != nil {
 		return err // said also of a cluster that needs nothing now: it cannot be repaired
 	}

@@ -267,7 +267,7 @@ func (d *round) hookWorks(ctx context.Context, m *member, dep departure) ([]*wor
 		return nil, errors.New(m.hindered.message)
 	}
 	revision := d.departsFrom(m)
-	renderer, err := d.o.revisions.get(ctx, revision)
+	renderer, err := d.o.repairs(ctx, m, revision)
 	if err != nil {
 		return nil, err
 	}

@@ -88,34 +88,37 @@ func (e *MissingError) Error() string { return strings.Join(e.Details, "; ") }
 func (o *observation) nameMissing(ctx context.Context, plan *rollout.Plan) error {
 	digest := o.rollout.Spec.Target.Digest
 	missing := map[string]string{}
-	look := func(digest string) error {
+	look := func(m *member, digest string) (string, error) {
 		switch digest {
 		case "", rollout.Mixed, rollout.Foreign:
-			return nil
+			return "", nil
 		}
-		_, err := o.revisions.get(ctx, digest)
+		_, err := o.repairs(ctx, m, digest)
 		if errors.Is(err, errRevisionMissing) {
 			missing[digest] = err.Error()
-			return nil
+			return missing[digest], nil
 		}
+		return "", err
+	}
+	if _, err := look(nil, digest); err != nil {
 		return err
 	}
-	if err := look(digest); err != nil {
-		return err
+	members := map[string]*member{}
+	for _, m := range o.members {
+		members[m.name] = m
 	}
 	for i := range plan.Clusters {
-		if err := look(plan.Clusters[i].Revision); err != nil {
+		c := &plan.Clusters[i]
+		why, err := look(members[c.Name], c.Revision)
+		if err != nil {
 			return err
+		}
+		if why != "" && c.Revision != digest {
+			c.Reason = join(c.Reason, "held at what it runs: "+why)
 		}
 	}
 	if len(missing) == 0 {
 		return nil
-	}
-	for i := range plan.Clusters {
-		c := &plan.Clusters[i]
-		if why := missing[c.Revision]; why != "" && c.Revision != digest {
-			c.Reason = join(c.Reason, "held at what it runs: "+why)
-		}
 	}
 	return &MissingError{Target: missing[digest] != "", Details: slices.Sorted(maps.Values(missing))}
 }

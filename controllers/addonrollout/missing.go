@@ -29,6 +29,22 @@ func (o *observation) content(ctx context.Context, digest string) (content, erro
 	return content{digest: digest, renderer: renderer}, err
 }
 
+// repairs returns what a member that is at a revision is repaired with: its renderer, and
+// where the body is missing the target's, if that renders what the works hold. Equal
+// digests mean equal objects: the member is at the target then, whatever its works name,
+// as after the add-on was let go of and taken up by another source.
+func (o *observation) repairs(ctx context.Context, m *member, digest string) (*render.Renderer, error) {
+	renderer, err := o.revisions.get(ctx, digest)
+	if m == nil || !errors.Is(err, errRevisionMissing) {
+		return renderer, err
+	}
+	target, other := o.content(ctx, o.rollout.Spec.Target.Digest)
+	if other != nil || target.renderer == nil || !upToDate(m, target.renderer) {
+		return nil, err
+	}
+	return target.renderer, nil
+}
+
 // missingRevision is errRevisionMissing of one AddOnRevision.
 type missingRevision struct {
 	name string

@@ -8,6 +8,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -144,5 +145,41 @@ func TestMissingTargetKeepsNobodyFromLeaving(t *testing.T) {
 	s.turns(2)
 	if names := s.installed(); len(names) != 1 || names[0] != "c1" {
 		t.Errorf("c2 left: the add-on is on %v", names)
+	}
+}
+
+// A revision is gone, as all are after the add-on was let go of and taken up by a source
+// of another name; what it was is what the target renders here, too. Such a cluster is at
+// the target: it is repaired with it, and nothing is missing.
+func TestMissingRevisionOfEqualContentIsRepairedWithTheTarget(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	gone := s.revision(s.target("v1"))
+	s.settle()
+	equal := contentAt("v1")
+	equal.Templates[0].SpecHash = "hash-v2"
+	if s.targetOf(equal, "v2") == gone.Spec.Digest {
+		t.Fatal("the target is another revision")
+	}
+	s.turns(2)
+	s.delete(gone)
+	s.restart()
+	image := func(work *workv1.ManifestWork) string { return string(work.Spec.Workload.Manifests[0].Raw) }
+	drifted := s.works()["c1"]
+	if drifted == nil || drifted.Annotations[v1alpha1.RevisionAnnotation] != gone.Spec.Digest {
+		t.Fatalf("the target changes nothing here, and nothing is written: %v", drifted)
+	}
+	whole := image(drifted)
+	drifted.Spec.Workload.Manifests[0].Raw = []byte(strings.ReplaceAll(whole, "hello:v1", "hello:v0"))
+	s.update(drifted)
+	s.turns(2)
+	if got := image(s.works()["c1"]); got != whole {
+		t.Errorf("it is repaired, got %s", got)
+	}
+	if got := s.troubled(); got != "" {
+		t.Errorf("nothing is missing: %q", got)
+	}
+	plan, err := Explain(t.Context(), s.hub, s.key)
+	if why, _ := plan.Why("c1"); err != nil || why.State != rollout.Unchanged || why.Reason != "the target changes nothing here" {
+		t.Errorf("nor is anybody told so: %s %q, %v", why.State, why.Reason, err)
 	}
 }
