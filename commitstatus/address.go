@@ -67,10 +67,10 @@ func Repository(address string) (string, error) {
 // port that its scheme has anyway.
 func forgeHost(root *url.URL) string {
 	host := root.Host
-	switch {
-	case root.Scheme == "https":
+	switch root.Scheme {
+	case "https":
 		host = strings.TrimSuffix(host, ":443")
-	case root.Scheme == "http":
+	case "http":
 		host = strings.TrimSuffix(host, ":80")
 	}
 	host = strings.TrimSuffix(host, ".")

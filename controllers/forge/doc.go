@@ -19,5 +19,6 @@
 //
 // The outcome of a delivery comes back as a reconcile request of the object that
 // keeps the ledger (Desk.Outcomes). A forge that is down, a wrong token or a Secret
-// that is missing show up in the condition and delay nothing else.
+// that is missing show up in the condition and delay nothing else. So does that the
+// contexts are another source's: the oldest that declares them has them.
 package forge
