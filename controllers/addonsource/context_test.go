@@ -16,8 +16,8 @@ import (
 	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
-var _ = Describe("Two sources of one name, in two namespaces, on one repository", func() {
-	It("do not write one context: it belongs to the older one, and the other says so (row 66)", func() {
+var _ = Describe("Two sources with one context on one repository", func() {
+	It("such as those of one name in two namespaces, do not both write it: it belongs to the older one, and the other says so (row 66)", func() {
 		w := newWorld()
 		sha := w.commit("one add-on, and one that is broken", addOnFilesWith(map[string]string{"broken/a.yaml": "kind: Nonsense"}))
 		w.passes()
@@ -60,5 +60,27 @@ var _ = Describe("Two sources of one name, in two namespaces, on one repository"
 		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
 		entry, _ := w.forge.Latest(sha, "addonflow/fleet")
 		Expect(entry.State).To(Equal("success"), "log: %v", w.forge.Log())
+	})
+
+	It("wake one another: when the older one declares another context, the other reports at once", func() {
+		shared := func(s *v1alpha1.AddOnSource) {
+			s.Spec.Interval.Duration, s.Spec.CommitStatus.Context = time.Hour, "shared"
+		}
+		w := newWorld(shared)
+		sha := w.commit("one add-on, and one that is broken", addOnFilesWith(map[string]string{"broken/a.yaml": "kind: Nonsense"}))
+		second := w.newSource("second", shared, func(s *v1alpha1.AddOnSource) { s.Spec.Path = "broken" })
+		w.create(second)
+		w.run()
+		Eventually(func() string {
+			w.read(second)
+			return conditions.GetReason(second, v1alpha1.CommitStatusReportedCondition)
+		}).WithTimeout(patience).Should(Equal(v1alpha1.OwnershipConflictReason))
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus.Context = "own" })
+		waiting, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		Expect(w.forge.WaitFor(waiting, func([]testforge.Entry) bool {
+			entry, found := w.forge.Latest(sha, "shared")
+			return found && entry.State == "failure"
+		})).To(Succeed(), "log: %v", w.forge.Log())
 	})
 })
