@@ -69,6 +69,9 @@ func New(in Input) (Plan, error) {
 		p.attach(stored)
 		err = validPolicy(in.Spec)
 	}
+	if p.rebuilds() {
+		p.useApproval()
+	}
 	p.assignRoles()
 	if err != nil {
 		return p.frozen(err), err
@@ -150,10 +153,9 @@ func (p *planner) attach(stored record) {
 // stable revision, or has works at all before there is one, is in flight from now.
 // Never started over: those clusters hold slots and soak like anybody admitted now.
 func (p *planner) rebuild() {
-	if p.in.Previous.Target != "" || len(p.in.Ledger.Waves)+len(p.in.Ledger.Parked) > 0 {
+	if !p.rebuilds() {
 		return
 	}
-	p.useApproval()
 	for i := range p.units {
 		u := &p.units[i]
 		running := u.c.Running
@@ -167,6 +169,11 @@ func (p *planner) rebuild() {
 			u.entry = &entry{revision: running, stage: u.step.title(), admittedAt: p.second}
 		}
 	}
+}
+
+// rebuilds tells whether the status is empty: whether there is a ledger to rebuild.
+func (p *planner) rebuilds() bool {
+	return p.in.Previous.Target == "" && len(p.in.Ledger.Waves)+len(p.in.Ledger.Parked) == 0
 }
 
 // useApproval takes an approval that stands while the ledger is rebuilt for one that was

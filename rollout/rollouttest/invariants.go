@@ -136,14 +136,14 @@ func (v *Invariants) departures(in rollout.Input) {
 		return // Check has judged a ledger that cannot be read
 	}
 	for _, c := range in.Clusters {
-		_, before := v.departed[c.Name]
+		since, before := v.departed[c.Name]
 		if n.wanted(c.Name) {
 			delete(v.letGo, c.Name)
 		}
 		switch {
 		case c.Installed != rollout.Ours || n.wanted(c.Name) || in.Spec.Removal != nil:
 			delete(v.departed, c.Name)
-		case !before && n.leaving(c.Name):
+		case n.leaving(c.Name) && (!before || since.After(in.Now)): // or the clock went back
 			v.departed[c.Name] = in.Now
 		}
 	}

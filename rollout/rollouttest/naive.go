@@ -191,6 +191,9 @@ func (n *naive) approvedInMotion(name string) bool {
 		}
 	}
 	r := n.in.Ledger.Removal
+	if lost := n.in.Previous.Target == "" && len(n.in.Ledger.Waves)+len(n.in.Ledger.Parked) == 0; lost && r == nil {
+		return false // who it was used for is not known any more
+	}
 	if !approves(n.in) || r == nil || r.Lifted == nil || r.Lifted.Commit != n.in.ApprovedRemoval {
 		return approves(n.in)
 	}
