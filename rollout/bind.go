@@ -38,8 +38,23 @@ func (p *planner) boundTo(u *unit) *step {
 	if !u.member || e == nil || e.joining || e.revision != p.target || u.step.title() == e.stage {
 		return nil
 	}
-	if s := p.stepNamed(e.stage); s != nil && !s.all {
+	switch s := p.stepNamed(e.stage); {
+	case s == nil && u.step == nil:
+		return p.heir(e)
+	case s == nil || s.all:
+		return nil
+	default:
 		return s
+	}
+}
+
+// heir is the step that an admission counts for whose own step the policy has no more:
+// the first. To rename a stage proves nothing.
+func (p *planner) heir(e *entry) *step {
+	for _, s := range p.steps() {
+		if !s.all && e.stage != "" {
+			return s
+		}
 	}
 	return nil
 }
@@ -58,6 +73,9 @@ func (p *planner) partStrangers() {
 	for _, u := range p.strangers {
 		e := u.entry
 		s := p.stepNamed(e.stage)
+		if s == nil {
+			s = p.heir(e)
+		}
 		if s == nil || s.all || e.joining || e.revision != p.target {
 			continue
 		}

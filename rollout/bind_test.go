@@ -35,6 +35,30 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 		phase     v1alpha1.Phase
 		message   string
 	}{
+		"failed, dropped and uninstalled, and its stage renamed": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute},
+			wait:      10 * time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				unplace(f, canary...)
+				for _, name := range canary {
+					f.Clusters[name].Installed = rollout.Deleting
+				}
+				f.Policy.Spec.Stages[0].Name = "first"
+			},
+			phase: v1alpha1.PhaseFailed, message: "halted in first: 1 failed",
+		},
+		"in flight, uninstalled, and its stage renamed": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
+			wait:      time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				unplace(f, canary...)
+				for _, name := range canary {
+					delete(f.Clusters, name)
+				}
+				f.Policy.Spec.Stages[0].Name = "first"
+			},
+			phase: v1alpha1.PhaseHeld, message: "before anybody verified it",
+		},
 		"lost in flight, and dropped by their placements": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
 			wait:      time.Minute,

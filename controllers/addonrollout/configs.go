@@ -241,12 +241,10 @@ func configReference(c addonv1alpha1.AddOnConfig) render.ConfigReference {
 	return render.ConfigReference{Group: c.Group, Resource: c.Resource, Namespace: c.Namespace, Name: c.Name}
 }
 
-// retriesConfigs reports whether something could not be read that may be readable soon.
-func (o *observation) retriesConfigs() bool {
-	for _, m := range o.members {
-		if m.hindered != nil && m.hindered.retry {
-			return true
-		}
-	}
-	return false
+// retries reports whether something is in a member's way that may be gone soon, without
+// anything that is watched for this rollout.
+func (o *observation) retries() bool {
+	return slices.ContainsFunc(o.members, func(m *member) bool {
+		return m.hindered != nil && m.hindered.retry || m.refused != nil && m.refused.retry
+	})
 }

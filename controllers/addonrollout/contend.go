@@ -67,7 +67,7 @@ func contention(rendered render.Rendered, others []*workv1.ManifestWork) *refusa
 		}
 		why := fmt.Sprintf("ObjectConflict: %s is deployed by add-on %s of source %s", object, addOnOfWork(w), w.Annotations[v1alpha1.SourceAnnotation])
 		return &refusal{
-			hindrance: hindrance{message: why + " (ManifestWork " + w.Name + "); rename it, or remove that add-on from the cluster"},
+			hindrance: hindrance{retry: true, message: why + " (ManifestWork " + w.Name + "); rename it, or remove that add-on from the cluster"},
 			brief:     why, keeps: true, contended: true,
 		}
 	}

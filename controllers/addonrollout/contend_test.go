@@ -51,6 +51,9 @@ func TestRow42AcrossSources(t *testing.T) {
 	if n := len(s.works()); n != 1 {
 		t.Errorf("%d works, want that of the other add-on alone", n)
 	}
+	if after := s.turn().RequeueAfter; after == 0 || after > configRetry {
+		t.Errorf("it is looked at again after %s: no watch of its own shows that the other one is gone", after)
+	}
 	if err := s.hub.Delete(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}

@@ -222,7 +222,7 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 	if wrote.created {
 		after = sooner(after, unseenFor)
 	}
-	if o.retriesConfigs() {
+	if o.retries() {
 		after = sooner(after, configRetry)
 	}
 	after = sooner(after, againAfter(wrote.troubles))

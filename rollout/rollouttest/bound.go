@@ -12,7 +12,8 @@ import (
 func (n *naive) bind() {
 	members := n.members()
 	for name, a := range n.named {
-		at := slices.IndexFunc(n.steps, func(s NaiveStep) bool { return s.Name == a.Stage && !s.Always })
+		_, staged := n.stepOf(name)
+		at := n.stepOfAdmission(a, staged && slices.Contains(members, name))
 		switch {
 		case at < 0 || a.Joining || a.Revision != n.target():
 		case slices.Contains(members, name):
@@ -34,6 +35,21 @@ func (n *naive) bind() {
 	for i := range n.steps {
 		slices.Sort(n.steps[i].Members)
 	}
+}
+
+// stepOfAdmission is the position of the step that an admission binds to: its own, or the
+// first where the policy has none of that name and nothing else selects the cluster.
+func (n *naive) stepOfAdmission(a rollout.Admission, staged bool) int {
+	own := slices.IndexFunc(n.steps, func(s NaiveStep) bool { return s.Name == a.Stage })
+	switch {
+	case own >= 0 && n.steps[own].Always:
+		return -1
+	case own >= 0:
+		return own
+	case staged || a.Stage == "":
+		return -1
+	}
+	return slices.IndexFunc(n.steps, func(s NaiveStep) bool { return !s.Always })
 }
 
 // failedBeforeLeaving tells whether a cluster that is a member no more had failed.
