@@ -10,7 +10,8 @@ import (
 
 // Values of Cluster.Running that name no revision. They never equal one.
 const (
-	// Mixed: the works are ours, but their parts disagree about the revision.
+	// Mixed: the works are ours, but their parts disagree about the revision; or there are
+	// none, and what they held can be had from nowhere. Such a cluster waits for its turn.
 	Mixed = "mixed"
 	// Foreign: there are works of the add-on that AddonFlow did not write.
 	Foreign = "foreign"

@@ -136,7 +136,7 @@ func TestMissingTargetKeepsNobodyFromLeaving(t *testing.T) {
 		}
 		s.delete(o)
 	}
-	s.place("c1")
+	s.place("all", "c1")
 	s.turn()
 	if got := s.says(meta.ReadyCondition); !strings.Contains(got, "is missing") || !strings.Contains(got, "1 cluster to leave: grace period") {
 		t.Errorf("both are said: %q", got)

@@ -86,6 +86,9 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		Awaits:    m.awaits(),
 		Departure: plannedDeparture(m, ro.Name, r.HookTimeout),
 	}
+	if c.Running == "" && m.ranOtherwise() {
+		c.Running = rollout.Mixed
+	}
 	if m.addOn != nil {
 		c.JoinedAt, c.SelectedBy = m.addOn.CreationTimestamp.Time, rollout.Selection(m.addOn.Annotations[v1alpha1.SelectedByAnnotation])
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,7 +63,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 		}
 		return c.Create(ctx, obj, opts...)
 	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(calls).
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).WithInterceptorFuncs(calls).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, indexName, byName).
 		WithIndex(&workv1.ManifestWork{}, indexName, byName).
 		WithIndex(&v1alpha1.AddOnRollout{}, indexName, byName).
@@ -76,7 +77,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 	s.restart()
 	s.create(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello", UID: "cma"}})
 	s.create(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "fleet"}})
-	s.place(clusters...)
+	s.place("all", clusters...)
 	for _, name := range clusters {
 		s.create(&clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
@@ -102,21 +103,21 @@ func (s *scene) restart() {
 	})
 }
 
-// place writes the placement and its decisions as OCM does when it is through.
-func (s *scene) place(clusters ...string) {
+// place writes a placement and its decisions as OCM does when it is through.
+func (s *scene) place(name string, clusters ...string) {
 	s.t.Helper()
 	s.create(&clusterv1beta1.Placement{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "all"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name},
 		Status: clusterv1beta1.PlacementStatus{
 			NumberOfSelectedClusters: int32(len(clusters)), //nolint:gosec // a handful
 			Conditions:               []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue}},
 		},
 	})
 	decision := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team", Name: "all-1", Labels: map[string]string{clusterv1beta1.PlacementLabel: "all"},
+		Namespace: "team", Name: name + "-1", Labels: map[string]string{clusterv1beta1.PlacementLabel: name},
 	}}
-	for _, name := range clusters {
-		decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: name})
+	for _, cluster := range clusters {
+		decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
 	}
 	s.create(decision)
 }
