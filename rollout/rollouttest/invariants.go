@@ -63,7 +63,7 @@ func (v *Invariants) Check(in rollout.Input, plan rollout.Plan, refused error) e
 		v.order(),
 		v.soaked(in, plan),
 		v.refilled(plan, refused),
-		v.untouched(in, plan),
+		v.untouched(plan),
 		v.leavers(in, plan),
 		v.announced(in, plan),
 	}
@@ -423,7 +423,7 @@ func (v *Invariants) soaked(in rollout.Input, plan rollout.Plan) error {
 
 // untouched (S3, S11): works are written only in the install set, what was admitted is
 // what is written, and joiners start at the stable revision.
-func (v *Invariants) untouched(in rollout.Input, plan rollout.Plan) error {
+func (v *Invariants) untouched(plan rollout.Plan) error {
 	members := v.naive.members()
 	for _, a := range plan.Actions {
 		if a.Kind == rollout.Remove {
