@@ -194,4 +194,27 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 	})
+
+	It("admits nobody while somebody lists addontemplates again, names it, and goes on when it is over", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "fence-down", all)
+		policy := s.stages("0s", "2m", "2", 0)
+		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		before, sha := s.wave(policy, all, 1)
+		list := func(configs string) {
+			owner := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: s.addOn}}
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"supportedConfigs":`+configs+`}}`))
+			Expect(world.Client.Patch(ctx, owner, patch, client.FieldOwner("somebody-else"))).To(Succeed())
+		}
+
+		list(`[{"group":"addon.open-cluster-management.io","resource":"addontemplates"}]`)
+		Eventually(s.condition).WithArguments("Stalled").Should(And(HavePrefix("True OwnershipConflict: "), ContainSubstring(`"somebody-else" lists addontemplates`)))
+		release(all...)
+		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(1), "what is in flight goes on")
+		Consistently(func() []string { return moved(before, s.generations()) }, "3s").Should(ConsistOf(all[0]), "and nobody follows")
+		Expect(s.rollout().Status.Message).To(HavePrefix(`held: ownership conflict: "somebody-else" lists addontemplates`))
+		list("null")
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		Expect(s.running(all...)).To(allAt("v2", all...))
+	})
 })
