@@ -23,19 +23,37 @@ func (p *planner) bind() {
 	for i := range p.units {
 		u := &p.units[i]
 		if s := p.boundTo(u); s != nil && s != u.step {
-			if u.step != nil {
-				u.step.members = slices.DeleteFunc(u.step.members, func(m *unit) bool { return m == u })
-			}
-			at, _ := slices.BinarySearchFunc(s.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
-			s.members, u.step = slices.Insert(s.members, at, u), s
+			u.bound, u.home = true, u.step
+			u.moveTo(s)
 		}
 	}
+}
+
+// unbind brings a cluster that is done where its placements have it.
+func (p *planner) unbind(u *unit) {
+	if u.bound && u.entry == nil {
+		u.bound = false
+		u.moveTo(u.home)
+		p.settleWithout(u)
+	}
+}
+
+// moveTo makes s, or none, the step of the cluster.
+func (u *unit) moveTo(s *step) {
+	if u.step != nil {
+		u.step.members = slices.DeleteFunc(u.step.members, func(m *unit) bool { return m == u })
+	}
+	if s != nil {
+		at, _ := slices.BinarySearchFunc(s.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
+		s.members = slices.Insert(s.members, at, u)
+	}
+	u.step = s
 }
 
 // boundTo is the step that a member is bound to; nil: none.
 func (p *planner) boundTo(u *unit) *step {
 	e := u.entry
-	if !u.member || e == nil || e.joining || e.revision != p.target || u.step.title() == e.stage {
+	if !u.member || e == nil || e.joining || e.revision != p.target || u.step.title() == e.stage || p.lapsed(u) {
 		return nil
 	}
 	switch s := p.stepNamed(e.stage); {
@@ -46,6 +64,14 @@ func (p *planner) boundTo(u *unit) *step {
 	default:
 		return s
 	}
+}
+
+// lapsed tells whether a parked admission is none any more: the cluster is back, and was
+// never written to or renders to something else by now. It is admitted like anybody.
+func (p *planner) lapsed(u *unit) bool {
+	e := u.entry
+	there := u.c.Reachable && u.c.Blocked == "" && !(u.leaving && e.failed)
+	return e.parked && there && !p.at(u.c, e.revision) && !u.c.UpToDate
 }
 
 // heir is the step that an admission counts for whose own step the policy has no more:

@@ -42,6 +42,7 @@ func (p *planner) settle() {
 		if u.entry == nil {
 			p.settleWithout(u)
 		}
+		p.unbind(u)
 	}
 	p.count()
 	p.holdAbandoned()
@@ -189,7 +190,7 @@ func (p *planner) returns(u *unit) bool {
 		if e.failed {
 			u.state, u.reason = Failed, failedThenLeft
 		}
-	case !p.at(u.c, e.revision) && !u.c.UpToDate:
+	case p.lapsed(u):
 		u.entry = nil
 	default:
 		e.parked, e.failed, e.joining, e.admittedAt, e.verifiedAt = false, false, false, p.second, time.Time{}

@@ -68,7 +68,7 @@ func (p *planner) roomFor() int {
 			most += len(u.c.Name) + waveRoom + timeRoom
 		}
 	}
-	if most < p.limit() || p.fits(len(p.grants)) {
+	if names := p.removal == nil && len(p.vanished) == 0; names && most < p.limit() || p.fits(len(p.grants)) {
 		return len(p.grants)
 	}
 	// Halving on to the last cluster would only compress the same names again and again.

@@ -31,6 +31,9 @@ type unit struct {
 
 	step  *step
 	entry *entry
+	// bound to its step by its admission; home is the step it is of otherwise, nil: none.
+	bound bool
+	home  *step
 	// joins: it runs nothing while there is a stable revision to start at.
 	joins bool
 	// forTarget: what it was admitted to is, for this cluster, the target's content.

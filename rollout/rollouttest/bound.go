@@ -11,16 +11,14 @@ import (
 // at each step who was admitted there and is a member no more.
 func (n *naive) bind() {
 	members := n.members()
+	n.bound, n.home = map[string]int{}, map[string]int{}
 	for name, a := range n.named {
 		_, staged := n.stepOf(name)
 		at := n.stepOfAdmission(a, staged && slices.Contains(members, name))
 		switch {
-		case at < 0 || a.Joining || a.Revision != n.target():
+		case at < 0 || a.Joining || a.Revision != n.target() || n.lapsed(a):
 		case slices.Contains(members, name):
-			for i := range n.steps {
-				n.steps[i].Members = slices.DeleteFunc(n.steps[i].Members, func(other string) bool { return other == name })
-			}
-			n.steps[at].Members = append(n.steps[at].Members, name)
+			n.bound[name], n.home[name] = at, n.moveTo(name, at)
 		default:
 			n.gone = append(n.gone, name)
 			if n.in.Stable == n.target() {
@@ -35,6 +33,49 @@ func (n *naive) bind() {
 	for i := range n.steps {
 		slices.Sort(n.steps[i].Members)
 	}
+}
+
+// moveTo makes a step, or none, that of the cluster, and returns the one it was of.
+func (n *naive) moveTo(name string, to int) (from int) {
+	from = -1
+	for i := range n.steps {
+		if at := slices.Index(n.steps[i].Members, name); at >= 0 {
+			from = i
+			n.steps[i].Members = slices.Delete(n.steps[i].Members, at, at+1)
+		}
+	}
+	if to >= 0 {
+		n.steps[to].Members = append(n.steps[to].Members, name)
+		slices.Sort(n.steps[to].Members)
+	}
+	return from
+}
+
+// unbind brings whoever is done where its placements have it.
+func (n *naive) unbind(fates map[string]Fate) {
+	for name, home := range n.home {
+		if !fates[name].InLedger {
+			n.moveTo(name, home)
+			fates[name] = n.without(n.clusters[name])
+		}
+	}
+}
+
+// admittedIn is the step whose pace the cluster has, or had until it was done.
+func (n *naive) admittedIn(name string, s NaiveStep) NaiveStep {
+	if at, bound := n.bound[name]; bound {
+		return n.steps[at]
+	}
+	return s
+}
+
+// lapsed tells whether a parked cluster is back, and is admitted anew.
+func (n *naive) lapsed(a rollout.Admission) bool {
+	c, there := n.clusters[a.Cluster]
+	if !there || !slices.Contains(n.members(), a.Cluster) || a.Failed && n.leaving(a.Cluster) {
+		return false
+	}
+	return a.Parked && c.Reachable && c.Blocked == "" && !n.has(c, a.Revision) && !c.UpToDate
 }
 
 // stepOfAdmission is the position of the step that an admission binds to: its own, or the

@@ -403,6 +403,7 @@ func (v *Invariants) occupied(s NaiveStep, plan rollout.Plan) (flying int, idle 
 func (v *Invariants) soaked(in rollout.Input, plan rollout.Plan) error {
 	for _, s := range v.naive.steps {
 		for _, name := range s.Members {
+			s := v.naive.admittedIn(name, s)
 			c := v.naive.clusters[name]
 			_, still := v.plan[name]
 			done, _ := plan.Why(name)

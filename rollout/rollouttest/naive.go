@@ -23,6 +23,9 @@ type naive struct {
 	waves map[int]rollout.Admission
 	// gone are in the ledger for the target, and members no more.
 	gone []string
+	// bound are the steps of clusters that their admission binds, home those they are of
+	// otherwise, -1 for none, by name.
+	bound, home map[string]int
 	// chosen are the clusters that stages or a strategy name, members or not.
 	chosen map[string]bool
 	// unknownGroup: a mandatory group is in none of the placements.

@@ -1,6 +1,7 @@
 package rollouttest
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -58,7 +59,9 @@ func Naive(in rollout.Input) (Forecast, error) {
 	if err != nil {
 		return Forecast{}, err
 	}
-	f := Forecast{naive: n, before: n.settled(), Fates: n.settled(), admitted: map[string]bool{}}
+	before := n.settled()
+	n.unbind(before)
+	f := Forecast{naive: n, before: before, Fates: maps.Clone(before), admitted: map[string]bool{}}
 	for name := range n.clusters {
 		_, _, f.admitted[name] = n.admission(name)
 	}
