@@ -100,10 +100,15 @@ func (s *step) explain(why string, free int) {
 
 // halted says why step i admits nobody further, if its failures are the reason.
 func (t *track) halted(i int) string {
-	if s := t.steps[i]; !s.all && t.breached(i) {
+	s := t.steps[i]
+	switch {
+	case s.all || !t.breached(i):
+		return ""
+	case t.failures(i) <= s.maxFailures && s.abandoned():
+		return "halted: in " + s.name + " " + s.abandonedText()
+	default:
 		return fmt.Sprintf("halted: %d failed in %s, %d allowed", t.failures(i), s.name, s.maxFailures)
 	}
-	return ""
 }
 
 // retarget moves clusters in flight at an older revision on to the target: they keep

@@ -70,7 +70,7 @@ func (p *planner) boundTo(u *unit) *step {
 // never written to or renders to something else by now. It is admitted like anybody.
 func (p *planner) lapsed(u *unit) bool {
 	e := u.entry
-	there := u.c.Reachable && u.c.Blocked == "" && !(u.leaving && e.failed)
+	there := u.c.Reachable && u.c.Blocked == "" && (!u.leaving || !e.failed)
 	return e.parked && there && !p.at(u.c, e.revision) && !u.c.UpToDate
 }
 
@@ -139,13 +139,21 @@ func (s *step) abandoned() bool {
 	return c.total == 0 && c.updated+c.flying == 0 && c.vanished+c.parked > 0
 }
 
-// holdAbandoned holds the abandoned steps, so that the plan says so.
-func (p *planner) holdAbandoned() {
-	for _, s := range p.steps() {
-		if s.abandoned() && s.hold == "" {
-			s.hold = fmt.Sprintf("held: %d left, or cannot be reached, before anybody verified it", s.tally.vanished+s.tally.parked)
+// abandonedText is "2 left before anybody was verified and soaked (c1, c2)".
+func (s *step) abandonedText() string {
+	const named = 3
+	var names []string
+	for _, u := range slices.Concat(s.vanished, s.members) {
+		if u.state == Parked && len(names) < named {
+			names = append(names, u.c.Name)
 		}
 	}
+	n := int(s.tally.vanished + s.tally.parked)
+	text := strings.Join(names, ", ")
+	if n > len(names) {
+		text += fmt.Sprintf(" and %d more", n-len(names))
+	}
+	return fmt.Sprintf("%d left before anybody was verified and soaked (%s)", n, text)
 }
 
 // steps are those of every track, in order.

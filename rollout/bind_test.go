@@ -57,7 +57,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 				}
 				f.Policy.Spec.Stages[0].Name = "first"
 			},
-			phase: v1alpha1.PhaseHeld, message: "before anybody verified it",
+			phase: v1alpha1.PhaseFailed, message: "left before anybody was verified and soaked (cluster-01",
 		},
 		"lost in flight, and dropped by their placements": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -66,7 +66,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 				lose(canary...)(f)
 				unplace(f, canary...)
 			},
-			phase: v1alpha1.PhaseHeld, message: "before anybody verified it",
+			phase: v1alpha1.PhaseFailed, message: "left before anybody was verified and soaked (cluster-01",
 		},
 		"moved from the canary's placement to the others in flight": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -94,7 +94,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 					delete(f.Clusters, name)
 				}
 			},
-			phase: v1alpha1.PhaseHeld, message: "before anybody verified it",
+			phase: v1alpha1.PhaseFailed, message: "left before anybody was verified and soaked (cluster-01",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

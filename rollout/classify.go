@@ -45,7 +45,6 @@ func (p *planner) settle() {
 		p.unbind(u)
 	}
 	p.count()
-	p.holdAbandoned()
 }
 
 // unreadable says why the members of some step cannot be told; "" if all can.

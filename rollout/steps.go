@@ -153,14 +153,14 @@ func (t *track) failures(i int) int {
 
 // breached tells whether step i may admit nobody further for its failures. A step
 // in which everybody failed is at an end too, whatever its budget: nobody verified
-// the content.
+// the content; and so is one that everybody left before anybody did.
 func (t *track) breached(i int) bool {
 	s := t.steps[i]
 	n, c := t.failures(i), s.tally
 	if s.all {
 		return n > 0 && c.flying == 0 && c.waiting == 0
 	}
-	return n > s.maxFailures || c.failed > 0 && c.updated+c.flying+c.waiting == 0
+	return n > s.maxFailures || c.failed > 0 && c.updated+c.flying+c.waiting == 0 || s.abandoned()
 }
 
 // complete tells whether the step after step i may start: every member is verified

@@ -82,6 +82,9 @@ func summariseStage(st v1alpha1.StageStatus, whole Outcome, failed string) Summa
 		s.State = Success
 	case st.Phase == StageNothingToDo:
 		s.State, s.Description = Success, "nothing to change"
+		if st.Counts.Total == 0 {
+			s.Description = "no cluster in this stage"
+		}
 	case st.Phase == StageWaiting && whole == Failure && st.Counts.InFlight == 0:
 		s.State, s.Description = Failure, "not started: "+failed+" failed"
 	}

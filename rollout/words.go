@@ -87,7 +87,7 @@ func (p *planner) detail(s *step) string {
 	case c.lost > 0:
 		text += fmt.Sprintf(", waits for %d that are not available", c.lost)
 	case s.abandoned():
-		text += ", " + s.hold
+		text += ", " + s.abandonedText()
 	case c.waiting == 0 && c.updated == 0 && c.parked > 0:
 		text += ", waits for a cluster that is available"
 	case s.hold != "" && (c.waiting > 0 || s.unknown):
@@ -144,7 +144,11 @@ func (p *planner) haltedText(t *track, i int, c v1alpha1.Counts) string {
 	if s.all {
 		verb = "failed"
 	}
-	text := fmt.Sprintf("%s in %s: %s", verb, s.name, failedText(t.failures(i), failures))
+	why := failedText(t.failures(i), failures)
+	if s.abandoned() && t.failures(i) <= s.maxFailures {
+		why = s.abandonedText()
+	}
+	text := fmt.Sprintf("%s in %s: %s", verb, s.name, why)
 	if c.InFlight > 0 {
 		text += fmt.Sprintf(", %d in flight", c.InFlight)
 	}

@@ -330,7 +330,7 @@ func (n *naive) spent(i int, fates map[string]Fate) bool {
 	if n.steps[i].Always {
 		return failed > 0 && open == 0
 	}
-	return n.failures(i, fates) > n.steps[i].MaxFailures || failed > 0 && done == 0 && open == 0
+	return n.failures(i, fates) > n.steps[i].MaxFailures || failed > 0 && done == 0 && open == 0 || n.abandoned(i, fates)
 }
 
 func (n *naive) completed(i int, fates map[string]Fate) bool {

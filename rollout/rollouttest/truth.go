@@ -15,6 +15,7 @@ var (
 	waitsForStep = regexp.MustCompile(`^waits for (\S+) to complete$`)
 	waitsForSlot = regexp.MustCompile(`^waits for a free slot in (\S+): (\d+) of (\d+) in flight$`)
 	isHalted     = regexp.MustCompile(`^halted: (\d+) failed in (\S+), (\d+) allowed$`)
+	isAbandoned  = regexp.MustCompile(`^halted: in (\S+) \d+ left before anybody was verified and soaked \(`)
 )
 
 // truthful: the reason of every waiting cluster is one that keeps it waiting now.
@@ -56,6 +57,9 @@ func (v *Invariants) isTrueOfStep(c rollout.ClusterPlan) bool {
 		return slices.ContainsFunc(s.Before, func(j int) bool {
 			return n.steps[j].Name == m[1] && !n.completed(j, fates)
 		})
+	}
+	if m := isAbandoned.FindStringSubmatch(c.Reason); m != nil {
+		return slices.ContainsFunc(s.Before, func(j int) bool { return n.steps[j].Name == m[1] && n.abandoned(j, fates) })
 	}
 	if m := waitsForSlot.FindStringSubmatch(c.Reason); m != nil {
 		taken, _ := strconv.Atoi(m[2])
