@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:generate cp ../manifests/crds/addon.open-cluster-management.io_addonhubconfigs.yaml owncrds/
+//go:generate cp ../../manifests/crds/addon.open-cluster-management.io_addonhubconfigs.yaml owncrds/
 
 // crds are OCM's, copied from the pinned open-cluster-management.io/api, which
 // embeds none itself, and our own of configurations; a test holds the copies to the
