@@ -133,10 +133,10 @@ func (p *planner) failedBeforeLeaving(u *unit, s *step) bool {
 }
 
 // abandoned tells whether everybody left the step who could have verified the target, or
-// is leaving and not available.
+// is leaving and not available. One that is reserved as a whole proves nothing for others.
 func (s *step) abandoned() bool {
 	c := s.tally
-	return c.total == 0 && c.updated+c.flying == 0 && c.vanished+c.parked > 0
+	return !s.all && c.total == 0 && c.updated+c.flying == 0 && c.vanished+c.parked > 0
 }
 
 // abandonedText is "2 left before anybody was verified and soaked (c1, c2)".

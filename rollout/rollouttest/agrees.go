@@ -163,7 +163,7 @@ func (f Forecast) agrees(c rollout.ClusterPlan, ledger map[string]rollout.Admiss
 	switch {
 	case named != (want.InLedger && !want.Covered):
 		return fmt.Errorf("in the ledger: %t", named)
-	case named && (got.Revision != want.Revision || got.Parked != (want.Parked || got.Failed && want.Kind == fateFailed) || !got.VerifiedAt.Equal(want.VerifiedAt)):
+	case named && (got.Revision != want.Revision || got.Parked != (want.Parked || got.Failed && want.Kind == fateFailed) || !got.Failed && !got.VerifiedAt.Equal(want.VerifiedAt)):
 		return fmt.Errorf("the ledger has %+v", got)
 	case named && !got.Parked && !got.AdmittedAt.Equal(want.AdmittedAt):
 		return fmt.Errorf("admitted at %s", got.AdmittedAt)

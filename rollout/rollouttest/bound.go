@@ -135,7 +135,7 @@ func (n *naive) abandoned(i int, fates map[string]Fate) bool {
 		}
 	}
 	done, _, _, flying := n.stands(i, fates)
-	return n.staying(i) == 0 && done+flying == 0 && missed > 0
+	return !n.steps[i].Always && n.staying(i) == 0 && done+flying == 0 && missed > 0
 }
 
 // ended tells whether the rollout of the target ended Succeeded before, and earned it.

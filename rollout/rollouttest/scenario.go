@@ -80,6 +80,12 @@ func (f *Fleet) Step(inv *Invariants) (rollout.Plan, error) {
 	inv.Stored(in, plan)
 	f.CarryOut(plan.Actions)
 	again, _ := rollout.New(f.Input())
+	if plan.Succeeded && len(again.Actions) == 0 {
+		// Another content is the stable one now, and who was held against the old one is
+		// held against what it runs: that may take one plan more.
+		f.Store(again)
+		again, _ = rollout.New(f.Input())
+	}
 	if removes(plan) {
 		return plan, nil // whoever leaves frees a slot at once
 	}
