@@ -98,6 +98,7 @@ var _ = Describe("A fleet that changes", func() {
 		sha := s.commit("v2", policy)
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
 		Expect(world.Fleet.Disappear(ctx, all[0])).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(world.Fleet.Return(ctx, all[0])).To(Succeed()) })
 		for _, placement := range []string{"taken-canary", "taken-all"} {
 			Expect(world.Fleet.Leave(ctx, demo.Namespace, placement, all[0])).To(Succeed(), "as OCM does with its taint")
 		}
