@@ -67,7 +67,9 @@ func (h history) write(message string, files map[string]string) string {
 // git runs git in the bare repository.
 func (h history) git(args ...string) string {
 	h.t.Helper()
-	c := exec.CommandContext(h.t.Context(), "git", append([]string{"-C", h.Dir()}, args...)...)
+	// The machine may have no identity to commit and tag with.
+	who := []string{"-C", h.Dir(), "-c", "user.name=Ana Example", "-c", "user.email=ana@example.com"}
+	c := exec.CommandContext(h.t.Context(), "git", append(who, args...)...)
 	out, err := c.Output()
 	if err != nil {
 		h.t.Fatalf("git %s: %v", strings.Join(args, " "), err)
