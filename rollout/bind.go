@@ -144,7 +144,7 @@ func (s *step) abandonedText() string {
 	const named = 3
 	var names []string
 	for _, u := range slices.Concat(s.vanished, s.members) {
-		if u.state == Parked && len(names) < named {
+		if (u.state == Parked || u.failedBefore()) && len(names) < named {
 			names = append(names, u.c.Name)
 		}
 	}
