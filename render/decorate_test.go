@@ -10,6 +10,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 // podTemplate is a template with one workload of a kind.
@@ -23,16 +24,16 @@ func podTemplate(apiVersion, kind, pod string) string {
 
 func podSpec(object map[string]any) any {
 	if object["kind"] == "CronJob" {
-		return at(object, "spec", "jobTemplate", "spec", "template", "spec")
+		return rendertest.At(object, "spec", "jobTemplate", "spec", "template", "spec")
 	}
-	return at(object, "spec", "template", "spec")
+	return rendertest.At(object, "spec", "template", "spec")
 }
 
 const onePod = "{containers: [{name: c, image: quay.io/o/c:1}]}"
 
 func yamlList(t *testing.T, text string) any {
 	t.Helper()
-	return parsed(t, "list: "+text)["list"]
+	return rendertest.Fields(t, "list: "+text)["list"]
 }
 
 func TestRow67Environment(t *testing.T) {
@@ -55,10 +56,10 @@ func TestRow67Environment(t *testing.T) {
 			if !k.ocm {
 				want = yamlList(t, "["+own+", "+withoutOwn+"]")
 			}
-			if diff := cmp.Diff(want, at(spec, "containers", 0, "env")); diff != "" {
+			if diff := cmp.Diff(want, rendertest.At(spec, "containers", 0, "env")); diff != "" {
 				t.Errorf("container (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(yamlList(t, "["+own+", "+withoutOwn+"]"), at(spec, "initContainers", 0, "env")); diff != "" {
+			if diff := cmp.Diff(yamlList(t, "["+own+", "+withoutOwn+"]"), rendertest.At(spec, "initContainers", 0, "env")); diff != "" {
 				t.Errorf("init container (-want +got):\n%s", diff)
 			}
 		})
@@ -68,7 +69,7 @@ func TestRow67Environment(t *testing.T) {
 func TestRow67EmptyValueIsOmittedAsInTheTypedForm(t *testing.T) {
 	template := podTemplate("apps/v1", "Deployment", onePod) + "registration: []"
 	agent := "{agentInstallNamespace: '', customizedVariables: [{name: HUB_KUBECONFIG, value: ''}]}"
-	env := at(podSpec(objectsFor(t, template, agent)[0].Object), "containers", 0, "env")
+	env := rendertest.At(podSpec(objectsFor(t, template, agent)[0].Object), "containers", 0, "env")
 	if diff := cmp.Diff(yamlList(t, "[{name: HUB_KUBECONFIG}, {name: CLUSTER_NAME, value: cluster1}]"), env); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -100,9 +101,9 @@ func TestRow68Volumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := podSpec(objectsFor(t, podTemplate("apps/v1", "DaemonSet", c.pod)+registration, "")[0].Object)
 			for path, want := range map[string]string{"volumes": c.volumes, "containers": c.mounts, "initContainers": c.initMounts} {
-				got := at(spec, path)
+				got := rendertest.At(spec, path)
 				if path != "volumes" {
-					got = at(got, 0, "volumeMounts")
+					got = rendertest.At(got, 0, "volumeMounts")
 				}
 				if diff := cmp.Diff(yamlList(t, want), got); diff != "" {
 					t.Errorf("%s: %s (-want +got):\n%s", c.reason, path, diff)
@@ -114,7 +115,7 @@ func TestRow68Volumes(t *testing.T) {
 
 func TestRow68TwoRegistrationsOfOneTypeMountOnce(t *testing.T) {
 	template := podTemplate("apps/v1", "Deployment", onePod) + "registration: [{type: KubeClient}, {type: KubeClient}]"
-	volumes, _ := at(podSpec(objectsFor(t, template, "")[0].Object), "volumes").([]any)
+	volumes, _ := rendertest.At(podSpec(objectsFor(t, template, "")[0].Object), "volumes").([]any)
 	if len(volumes) != 1 {
 		t.Errorf("got %v", volumes)
 	}
@@ -129,13 +130,13 @@ func TestRow69Proxy(t *testing.T) {
 		"volumeMounts": yamlList(t, "[{name: proxy-ca-bundle, mountPath: /managed/proxy-ca}]"),
 		"name":         "c", "image": "quay.io/o/c:1",
 	}
-	if diff := cmp.Diff(any(want), at(spec, "containers", 0)); diff != "" {
+	if diff := cmp.Diff(any(want), rendertest.At(spec, "containers", 0)); diff != "" {
 		t.Errorf("a bundle alone (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(yamlList(t, "[{name: proxy-ca-bundle, configMap: {name: hello-proxy-ca}}]"), at(spec, "volumes")); diff != "" {
+	if diff := cmp.Diff(yamlList(t, "[{name: proxy-ca-bundle, configMap: {name: hello-proxy-ca}}]"), rendertest.At(spec, "volumes")); diff != "" {
 		t.Errorf("volume (-want +got):\n%s", diff)
 	}
-	wantObject := parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: hello-proxy-ca, namespace: ns}, data: {ca-bundle.crt: \"-----BEGIN CERTIFICATE-----\\n\"}}")
+	wantObject := rendertest.Fields(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: hello-proxy-ca, namespace: ns}, data: {ca-bundle.crt: \"-----BEGIN CERTIFICATE-----\\n\"}}")
 	if len(objects) != 2 {
 		t.Fatalf("got %d objects", len(objects))
 	}
@@ -187,10 +188,10 @@ func TestRow70NodePlacement(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			spec := podSpec(objectsFor(t, podTemplate("apps/v1", "Deployment", pod), "{agentInstallNamespace: '', nodePlacement: "+c.placement+"}")[0].Object)
-			if diff := cmp.Diff(yamlList(t, c.selector), at(spec, "nodeSelector")); diff != "" {
+			if diff := cmp.Diff(yamlList(t, c.selector), rendertest.At(spec, "nodeSelector")); diff != "" {
 				t.Errorf("%s: selector (-want +got):\n%s", c.reason, diff)
 			}
-			if diff := cmp.Diff(yamlList(t, c.tolerations), at(spec, "tolerations")); diff != "" {
+			if diff := cmp.Diff(yamlList(t, c.tolerations), rendertest.At(spec, "tolerations")); diff != "" {
 				t.Errorf("%s: tolerations (-want +got):\n%s", c.reason, diff)
 			}
 		})
@@ -222,7 +223,7 @@ func TestRow71Images(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, list := range []string{"containers", "initContainers"} {
-				if got := at(podSpec(objects[0].Object), list, 0, "image"); got != c.want {
+				if got := rendertest.At(podSpec(objects[0].Object), list, 0, "image"); got != c.want {
 					t.Errorf("%s: %s: got %v, want %s", c.reason, list, got, c.want)
 				}
 			}
@@ -253,7 +254,7 @@ func TestRow72ResourceRequirements(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			agent := "{agentInstallNamespace: '', resourceRequirements: [" + c.requirements + "]}"
 			spec := podSpec(objectsFor(t, podTemplate(c.apiVersion, c.kind, onePod), agent)[0].Object)
-			if got := at(spec, "containers", 0, "resources", "requests", "cpu"); got != c.want {
+			if got := rendertest.At(spec, "containers", 0, "resources", "requests", "cpu"); got != c.want {
 				t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
 			}
 		})
@@ -286,7 +287,7 @@ func TestConfigsThatCannotBeUsed(t *testing.T) {
 func TestUnknownFieldsAreKept(t *testing.T) {
 	template := podTemplate("apps/v1", "Deployment", "{futureField: {a: 1.5}, containers: [{name: c, futureField: [1]}]}")
 	spec := podSpec(objectsFor(t, template, "")[0].Object)
-	if at(spec, "futureField", "a") != 1.5 || at(spec, "containers", 0, "futureField", 0) != int64(1) {
+	if rendertest.At(spec, "futureField", "a") != 1.5 || rendertest.At(spec, "containers", 0, "futureField", 0) != int64(1) {
 		t.Errorf("got %v", spec)
 	}
 	if _, ok := objectsFor(t, template, "")[0].Object["status"]; ok {

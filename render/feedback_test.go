@@ -11,6 +11,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 // wellKnownPaths are those of the work agent.
@@ -130,7 +131,7 @@ func TestWhatIsAsked(t *testing.T) {
 }
 
 func TestAnswersOfARealObject(t *testing.T) {
-	object := parsed(t, `
+	object := rendertest.Fields(t, `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: w, namespace: ns, generation: 7, annotations: {addonflow.io/digest: d}}

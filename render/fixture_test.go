@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 // nameText is a cluster's name as rendering writes it.
@@ -16,16 +16,6 @@ func nameText(t interface{ Fatal(args ...any) }, name string) []byte {
 		t.Fatal(err)
 	}
 	return text
-}
-
-// parsed reads YAML into unstructured JSON.
-func parsed(tb testing.TB, text string) map[string]any {
-	tb.Helper()
-	fields := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
-		tb.Fatalf("%v in\n%s", err, text)
-	}
-	return fields
 }
 
 func templateReference(name string) ConfigReference {
@@ -39,7 +29,7 @@ func agentReference(name string) ConfigReference {
 // templateOf is an AddOnTemplate with the given spec.
 func templateOf(tb testing.TB, name, spec string) Template {
 	tb.Helper()
-	return Template{Name: name, SpecHash: "hash-of-" + name, Spec: parsed(tb, spec)}
+	return Template{Name: name, SpecHash: "hash-of-" + name, Spec: rendertest.Fields(tb, spec)}
 }
 
 // agentOf is an AddOnDeploymentConfig with the given spec.
@@ -47,7 +37,7 @@ func agentOf(tb testing.TB, name, spec string) Config {
 	tb.Helper()
 	return Config{
 		ConfigReference: agentReference(name), Kind: "AddOnDeploymentConfig", APIVersion: addonGroup + "/v1alpha1",
-		SpecHash: "hash-of-" + name, Body: map[string]any{"spec": parsed(tb, spec)},
+		SpecHash: "hash-of-" + name, Body: map[string]any{"spec": rendertest.Fields(tb, spec)},
 	}
 }
 
@@ -94,24 +84,6 @@ func objectsFor(tb testing.TB, template, agent string) []*unstructured.Unstructu
 		tb.Fatal(err)
 	}
 	return objects
-}
-
-// at returns what a path of names and indexes leads to, nil for nothing.
-func at(value any, path ...any) any {
-	for _, step := range path {
-		switch step := step.(type) {
-		case string:
-			fields, _ := value.(map[string]any)
-			value = fields[step]
-		case int:
-			items, _ := value.([]any)
-			if step >= len(items) {
-				return nil
-			}
-			value = items[step]
-		}
-	}
-	return value
 }
 
 func placement(name string) v1alpha1.PlacementReference {

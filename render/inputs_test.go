@@ -9,6 +9,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/rendertest"
 	"github.com/addonflow/addonflow/render/variable"
 )
 
@@ -72,7 +73,7 @@ func expectAssigned(t *testing.T, r *Renderer, cluster Cluster, reason, text str
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := at(objects[0].Object, "data", "text"); got != text {
+		if got := rendertest.At(objects[0].Object, "data", "text"); got != text {
 			t.Errorf("%s: got %v, want %s", reason, got, text)
 		}
 		if diff := cmp.Diff(rendered.ConfigReferences, inputs.Configs); diff != "" {
@@ -94,7 +95,7 @@ func TestRow2OwnConfigurationsGoFirst(t *testing.T) {
 	own := agentOf(t, "own", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: own}]}")
 	shadow := agentOf(t, "a", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: changed}]}")
 	shadow.SpecHash = "hash-of-changed"
-	template := Config{ConfigReference: templateReference("v9"), SpecHash: "hash-of-v9", Body: map[string]any{"spec": parsed(t, echo("v9 {{WHO}}", ""))}}
+	template := Config{ConfigReference: templateReference("v9"), SpecHash: "hash-of-v9", Body: map[string]any{"spec": rendertest.Fields(t, echo("v9 {{WHO}}", ""))}}
 	cases := map[string]struct {
 		reason  string
 		configs []Config

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 func TestRow73InstallNamespace(t *testing.T) {
@@ -14,11 +16,11 @@ func TestRow73InstallNamespace(t *testing.T) {
 	  {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: c}, subjects: [{kind: ServiceAccount, name: a, namespace: old}, {kind: Group, name: g}]},
 	  {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: d, namespace: other}}]}}`
 	want := []map[string]any{
-		parsed(t, "{apiVersion: v1, kind: Namespace, metadata: {name: new}}"),
-		parsed(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: new}}"),
-		parsed(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"),
-		parsed(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: c}, subjects: [{kind: ServiceAccount, name: a, namespace: new}, {kind: Group, name: g, namespace: new}]}"),
-		parsed(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: d, namespace: new}}"),
+		rendertest.Fields(t, "{apiVersion: v1, kind: Namespace, metadata: {name: new}}"),
+		rendertest.Fields(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: new}}"),
+		rendertest.Fields(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"),
+		rendertest.Fields(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: c}, subjects: [{kind: ServiceAccount, name: a, namespace: new}, {kind: Group, name: g, namespace: new}]}"),
+		rendertest.Fields(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: d, namespace: new}}"),
 	}
 	for i, o := range objectsFor(t, template, "{agentInstallNamespace: new}") {
 		if diff := cmp.Diff(want[i], o.Object); diff != "" {

@@ -12,6 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 const generation = 3
@@ -47,7 +48,7 @@ func report(tb testing.TB, work *workv1.ManifestWork, live string) *workv1.Manif
 		if err := json.Unmarshal(m.Raw, &object); err != nil {
 			tb.Fatal(err)
 		}
-		overlay(object, parsed(tb, live))
+		overlay(object, rendertest.Fields(tb, live))
 		integersIn(object)
 		id := IdentityOf(object)
 		out.Status.ResourceStatus.Manifests = append(out.Status.ResourceStatus.Manifests, workv1.ManifestCondition{

@@ -8,6 +8,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/addonflow/addonflow/render/rendertest"
 	"github.com/addonflow/addonflow/render/variable"
 )
 
@@ -23,7 +24,7 @@ func textOf(t *testing.T, r *Renderer, c Cluster) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _ := at(objects[0].Object, "data", "text").(string)
+	text, _ := rendertest.At(objects[0].Object, "data", "text").(string)
 	return text
 }
 
@@ -88,7 +89,7 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 		}
 		c.Templates[0].FromConfigs = from
 		c.Supported = append(c.Supported, addonv1alpha1.ConfigGroupResource{Resource: "configmaps"})
-		c.Configs = append(c.Configs, Config{ConfigReference: settings, SpecHash: hash, Body: parsed(t, body)})
+		c.Configs = append(c.Configs, Config{ConfigReference: settings, SpecHash: hash, Body: rendertest.Fields(t, body)})
 		c.Defaults = append(c.Defaults, settings)
 		return c
 	}
@@ -117,7 +118,7 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	if last := one.ConfigReferences[0]; last.ConfigReference != settings || last.SpecHash != "h1" {
 		t.Errorf("listed is %+v", one.ConfigReferences)
 	}
-	own := Config{ConfigReference: settings, SpecHash: "h3", Body: parsed(t, "{data: {level: own}}")}
+	own := Config{ConfigReference: settings, SpecHash: "h3", Body: rendertest.Fields(t, "{data: {level: own}}")}
 	if got := textOf(t, newRenderer(t, content("{data: {level: a}}", "h1", level)), Cluster{Configs: []Config{own}}); got != "own" {
 		t.Errorf("a cluster's own configuration gives %q", got)
 	}
@@ -141,7 +142,7 @@ func TestVariablesOfAKindThatClustersNameThemselves(t *testing.T) {
 	if found := r.Check(); len(found) > 0 {
 		t.Errorf("nobody knows its clusters yet, and the commit is refused: %v", found)
 	}
-	own := Config{ConfigReference: settings, SpecHash: "h", Body: parsed(t, "{data: {level: debug, size: '3'}}")}
+	own := Config{ConfigReference: settings, SpecHash: "h", Body: rendertest.Fields(t, "{data: {level: debug, size: '3'}}")}
 	rendered, err := r.Render(Cluster{Name: "cluster1", Configs: []Config{own}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +151,7 @@ func TestVariablesOfAKindThatClustersNameThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := at(objects[0].Object, "spec", "replicas"); got != int64(3) {
+	if got := rendertest.At(objects[0].Object, "spec", "replicas"); got != int64(3) {
 		t.Errorf("replicas are %v", got)
 	}
 	const want = "no value for LEVEL; name one of configmaps in spec.configs of the ManagedClusterAddOn, or as a default of the add-on"
@@ -175,7 +176,7 @@ func TestMergedConfigs(t *testing.T) {
 		if got := textOf(t, r, Cluster{}); got != want {
 			t.Errorf("merge %t: got %q, want %q", merge, got, want)
 		}
-		if got := at(r.defaults.agent.nodeSelector.value, "zone"); merge && got != "two" {
+		if got := rendertest.At(r.defaults.agent.nodeSelector.value, "zone"); merge && got != "two" {
 			t.Errorf("node selector has zone %v", got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/rendertest"
 	"github.com/addonflow/addonflow/render/variable"
 )
 
@@ -51,7 +52,7 @@ func TestVariables(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			objects := objectsFor(t, echo(c.text, c.registration), c.agent)
-			if got := at(objects[0].Object, "data", "text"); got != c.want {
+			if got := rendertest.At(objects[0].Object, "data", "text"); got != c.want {
 				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
 			}
 		})

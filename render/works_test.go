@@ -15,6 +15,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 const (
@@ -75,11 +76,11 @@ func TestRow48And49Works(t *testing.T) {
 		if err := json.Unmarshal([]byte(raw), &object); err != nil {
 			t.Fatal(err)
 		}
-		got := at(object, "metadata", "annotations", "addonflow.io/digest")
+		got := rendertest.At(object, "metadata", "annotations", "addonflow.io/digest")
 		if object["kind"] == "Deployment" && got != digest || object["kind"] != "Deployment" && got != nil {
 			t.Errorf("%v carries %v", object["kind"], got)
 		}
-		if at(object, "spec", "template", "metadata", "annotations") != nil {
+		if rendertest.At(object, "spec", "template", "metadata", "annotations") != nil {
 			t.Error("the pod template carries a mark: its pods would restart")
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 // ownKind is an add-on with a configuration of a user's own kind.
@@ -38,27 +40,7 @@ spec: {}
 `
 
 // ownDefinition fills in what ownKind's variable reads.
-const ownDefinition = `apiVersion: v1
-kind: Namespace
-metadata: {name: other}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: regions.example.com}
-spec:
-  group: example.com
-  names: {kind: Region, plural: regions}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {level: {type: string, default: info}}}
-`
+const ownDefinition = "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n---\n" + rendertest.RegionsDefinition
 
 // TestCRDsOffline: the definition of a user's kind is a file's to give; without it the
 // command says what it does not know.

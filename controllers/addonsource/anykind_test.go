@@ -11,44 +11,23 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// zonesYAML defines a kind of configuration of a user's, with a default.
-const zonesYAML = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: zones.example.com}
-spec:
-  group: example.com
-  names: {kind: Zone, listKind: ZoneList, plural: zones, singular: zone}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              name: {type: string}
-              level: {type: string, default: info}
-`
-
-const zoneYAML = `apiVersion: example.com/v1
-kind: Zone
+// regionYAML is a configuration that leaves its level to the default.
+const regionYAML = `apiVersion: example.com/v1
+kind: Region
 metadata:
   name: home
   namespace: NAMESPACE
 spec:
-  name: a
+  zone: a
 `
 
 var _ = Describe("A configuration of any kind", func() {
 	It("is hashed as the hub stores it, defaults and all", func(ctx SpecContext) {
 		definition := &unstructured.Unstructured{}
-		Expect(yaml.Unmarshal([]byte(zonesYAML), &definition.Object)).To(Succeed())
+		Expect(yaml.Unmarshal([]byte(rendertest.RegionsDefinition), &definition.Object)).To(Succeed())
 		Expect(admin.Create(ctx, definition)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, definition)).To(Succeed()) })
 		Eventually(func() (string, error) {
@@ -59,21 +38,21 @@ var _ = Describe("A configuration of any kind", func() {
 		}).WithTimeout(patience).Should(ContainSubstring("status: \"True\"\n  type: " + string(apiextensionsv1.Established)))
 
 		w := newWorld()
-		listed := strings.Replace(addOnYAML, "  installStrategy:", "  - group: example.com\n    resource: zones\n    defaultConfig: {namespace: NAMESPACE, name: home}\n  installStrategy:", 1)
-		mapped := strings.Replace(templateYAML, "  name: ADDON\n", "  name: ADDON\n  annotations:\n    addonflow.io/config-variables: LEVEL=zones.example.com{.spec.level}\n", 1)
-		w.commit("add hello with a zone", addOnFilesWith(map[string]string{
+		listed := strings.Replace(addOnYAML, "  installStrategy:", "  - group: example.com\n    resource: regions\n    defaultConfig: {namespace: NAMESPACE, name: home}\n  installStrategy:", 1)
+		mapped := strings.Replace(templateYAML, "  name: ADDON\n", "  name: ADDON\n  annotations:\n    addonflow.io/config-variables: LEVEL=regions.example.com{.spec.level}\n", 1)
+		w.commit("add hello with a region", addOnFilesWith(map[string]string{
 			"addons/clustermanagementaddon.yaml": listed,
 			"addons/addontemplate.yaml":          strings.Replace(mapped, "{{GREETING}}", "{{GREETING}}{{LEVEL}}", 1),
-			"addons/zone.yaml":                   zoneYAML,
+			"addons/region.yaml":                 regionYAML,
 		}))
 		w.passes()
 
-		zone := &unstructured.Unstructured{}
-		zone.SetAPIVersion("example.com/v1")
-		zone.SetKind("Zone")
-		Expect(admin.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "home"}, zone)).To(Succeed())
-		Expect(zone.Object["spec"]).To(HaveKeyWithValue("level", "info"))
-		want, err := render.SpecHash(zone)
+		region := &unstructured.Unstructured{}
+		region.SetAPIVersion("example.com/v1")
+		region.SetKind("Region")
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "home"}, region)).To(Succeed())
+		Expect(region.Object["spec"]).To(HaveKeyWithValue("level", "info"))
+		want, err := render.SpecHash(region)
 		Expect(err).NotTo(HaveOccurred())
 		revisions := w.revisions()
 		Expect(revisions).To(HaveLen(1))
@@ -81,7 +60,7 @@ var _ = Describe("A configuration of any kind", func() {
 		Expect(err).NotTo(HaveOccurred())
 		var got []string
 		for _, c := range content.Configs {
-			if c.Kind == "Zone" {
+			if c.Kind == "Region" {
 				got = append(got, c.SpecHash)
 			}
 		}

@@ -8,33 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
-
-// regionsDefinition is a CRD of a user's with a default, a bound, and a part in which
-// anything goes.
-const regionsDefinition = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: regions.example.com}
-spec:
-  group: example.com
-  names: {kind: Region, plural: regions}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              zone: {type: string}
-              level: {type: string, default: info}
-              size: {type: integer, maximum: 9}
-              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`
 
 // withRegion is the add-on hello with a configuration of a kind of the user's.
 func withRegion(t *testing.T, spec string) tree {
@@ -56,7 +31,7 @@ func definedBy(t *testing.T, text string) Lookup {
 	if text == "" {
 		return Lookup{regionsReference(): nil}
 	}
-	return Lookup{regionsReference(): &unstructured.Unstructured{Object: parsed(t, text)}}
+	return Lookup{regionsReference(): &unstructured.Unstructured{Object: rendertest.Fields(t, text)}}
 }
 
 // regionHash is the hash of the configuration in the content.
@@ -75,13 +50,13 @@ func regionHash(t *testing.T, c Commit) string {
 // and read by variables, as the hub stores it; where the default is written, it is the
 // same content.
 func TestAnyKindIsHashedAsStored(t *testing.T) {
-	hub := definedBy(t, regionsDefinition)
+	hub := definedBy(t, rendertest.RegionsDefinition)
 	short := load(t, withRegion(t, "{zone: a, free: {x: {}}}"), hub)
 	written := load(t, withRegion(t, "{zone: a, level: info, free: {x: {}}}"), hub)
 	if short.AddOns[0].Digest != written.AddOns[0].Digest || short.AddOns[0].Digest == "" {
 		t.Errorf("a default that is written is other content: %s and %s", short.AddOns[0].Digest, written.AddOns[0].Digest)
 	}
-	stored, err := render.SpecHash(&unstructured.Unstructured{Object: parsed(t, "{spec: {zone: a, level: info, free: {x: {}}}}")})
+	stored, err := render.SpecHash(&unstructured.Unstructured{Object: rendertest.Fields(t, "{spec: {zone: a, level: info, free: {x: {}}}}")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +85,7 @@ func TestUndefinedKinds(t *testing.T) {
 		t.Errorf("a kind without a definition: problems %v, missing %v", problems, none.Missing)
 	}
 	// With a value that the default would not change, all three agree.
-	if known := load(t, commit, definedBy(t, regionsDefinition)); known.AddOns[0].Digest != offline.AddOns[0].Digest {
+	if known := load(t, commit, definedBy(t, rendertest.RegionsDefinition)); known.AddOns[0].Digest != offline.AddOns[0].Digest {
 		t.Error("the content hangs on who loads it")
 	}
 }
@@ -124,7 +99,7 @@ func TestAnyKindIsCheckedByItsDefinition(t *testing.T) {
 		"bound":   {"{size: 10}", "region.yaml:4: Region/home: spec.size: should be less than or equal to 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := Load(withRegion(t, c.spec).objects(t), definedBy(t, regionsDefinition), Options{})
+			_, problems := Load(withRegion(t, c.spec).objects(t), definedBy(t, rendertest.RegionsDefinition), Options{})
 			if len(problems) != 1 || problems[0].String() != c.want {
 				t.Errorf("got %v, want %s", problems, c.want)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 // TestAllOfAnObjectIsToldOnce: a problem of an object hides no other one of it, and none of
@@ -128,9 +129,9 @@ func TestFieldsAreRemovedWithTheirList(t *testing.T) {
 		"spec.b[7].c":        "spec: {a: 1, b: [{c: 1}, 2]}",
 		"spec.nothing.there": "spec: {a: 1, b: [{c: 1}, 2]}",
 	} {
-		object := parsed(t, "spec: {a: 1, b: [{c: 1}, 2]}")
+		object := rendertest.Fields(t, "spec: {a: 1, b: [{c: 1}, 2]}")
 		field.RemoveFrom(object)
-		if diff := cmp.Diff(parsed(t, want), object); diff != "" {
+		if diff := cmp.Diff(rendertest.Fields(t, want), object); diff != "" {
 			t.Errorf("without %s (-want +got):\n%s", field, diff)
 		}
 	}

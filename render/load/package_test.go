@@ -13,6 +13,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 // foldered is a document of a commit that names folders, read from the tree.
@@ -160,23 +161,23 @@ func TestPackageRenders(t *testing.T) {
 		t.Fatalf("objects (-want +got):\n%s", diff)
 	}
 	spec := objects[0].Object["spec"]
-	container := at(spec, "template", "spec", "containers", 0)
+	container := rendertest.At(spec, "template", "spec", "containers", 0)
 	for what, pair := range map[string][2]any{
-		"a variable mapped to a value, with its type": {at(spec, "replicas"), int64(2)},
-		"node selector, under OCM's name for it":      {at(spec, "template", "spec", "nodeSelector", "disk"), "ssd"},
-		"tolerations":                                 {at(spec, "template", "spec", "tolerations", 0, "key"), "edge"},
-		"an image through the mirror":                 {at(container, "image"), "mirror.example.com/ocm/hello:v1"},
-		"the name of the cluster, which nobody sets":  {at(container, "args", 0), "--cluster=cluster1"},
-		"the package's values over the file's":        {at(container, "args", 1), "--v=4"},
-		"the secret of the registration agent":        {at(container, "args", 2), "--hub=hello-hub-kubeconfig"},
-		"the mode":                                    {at(container, "args", 3), "--mode=Default"},
-		"the annotation over the configuration":       {at(objects[1].Object, "data", "greeting"), "from the annotation"},
+		"a variable mapped to a value, with its type": {rendertest.At(spec, "replicas"), int64(2)},
+		"node selector, under OCM's name for it":      {rendertest.At(spec, "template", "spec", "nodeSelector", "disk"), "ssd"},
+		"tolerations":                                 {rendertest.At(spec, "template", "spec", "tolerations", 0, "key"), "edge"},
+		"an image through the mirror":                 {rendertest.At(container, "image"), "mirror.example.com/ocm/hello:v1"},
+		"the name of the cluster, which nobody sets":  {rendertest.At(container, "args", 0), "--cluster=cluster1"},
+		"the package's values over the file's":        {rendertest.At(container, "args", 1), "--v=4"},
+		"the secret of the registration agent":        {rendertest.At(container, "args", 2), "--hub=hello-hub-kubeconfig"},
+		"the mode":                                    {rendertest.At(container, "args", 3), "--mode=Default"},
+		"the annotation over the configuration":       {rendertest.At(objects[1].Object, "data", "greeting"), "from the annotation"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: got %v, want %v", what, pair[0], pair[1])
 		}
 	}
-	if got := at(packagedObjects(t, addOn.Content, render.Cluster{Name: "cluster1"})[1].Object, "data", "greeting"); got != "from the config" {
+	if got := rendertest.At(packagedObjects(t, addOn.Content, render.Cluster{Name: "cluster1"})[1].Object, "data", "greeting"); got != "from the config" {
 		t.Errorf("without an annotation: %v", got)
 	}
 }
@@ -202,7 +203,7 @@ data: {image: {{ .Values.agent.image | default "none" | quote }}, extra: {{ .Val
 		t.Fatal(err)
 	}
 	for name, c := range map[string]render.Content{"declared": content, "stored": stored} {
-		values := at(packagedObjects(t, c, render.Cluster{Name: "cluster1"})[1].Object, "data")
+		values := rendertest.At(packagedObjects(t, c, render.Cluster{Name: "cluster1"})[1].Object, "data")
 		if diff := cmp.Diff(map[string]any{"image": "none", "extra": "none"}, values); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -336,7 +337,7 @@ func TestPackageInHostedMode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := at(objects[0].Object, "spec", "template", "spec", "containers", 0, "args", 3); got != want {
+		if got := rendertest.At(objects[0].Object, "spec", "template", "spec", "containers", 0, "args", 3); got != want {
 			t.Errorf("hosted on %q: %v, want %s", hosting, got, want)
 		}
 	}

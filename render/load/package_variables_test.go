@@ -8,6 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 // TestPackageTakesVariables: what templates name in braces, packages map to values: a
@@ -37,7 +38,7 @@ func TestPackageTakesVariables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cluster.Name = "cluster1"
-			if got := at(packagedObjects(t, content, c.cluster)[1].Object, "data", "greeting"); got != c.want {
+			if got := rendertest.At(packagedObjects(t, content, c.cluster)[1].Object, "data", "greeting"); got != c.want {
 				t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/rendertest"
 )
 
 // versions is an add-on with templates of two versions and an AddOnHubConfig for each,
@@ -56,7 +57,7 @@ func TestHubConfigSelectsTheTemplate(t *testing.T) {
 	own := func(version string) []render.Config {
 		return []render.Config{{ConfigReference: hub, SpecHash: "hash-of-" + version, Body: map[string]any{"spec": map[string]any{"desiredVersion": version}}}}
 	}
-	template := render.Config{ConfigReference: render.ConfigReference{Group: addonGroup, Resource: render.TemplateResource, Name: "mine"}, SpecHash: "hash", Body: map[string]any{"spec": parsed(t, "agentSpec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: echo, namespace: default}, data: {text: mine}}]}}")}}
+	template := render.Config{ConfigReference: render.ConfigReference{Group: addonGroup, Resource: render.TemplateResource, Name: "mine"}, SpecHash: "hash", Body: map[string]any{"spec": rendertest.Fields(t, "agentSpec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: echo, namespace: default}, data: {text: mine}}]}}")}}
 	cases := map[string]struct {
 		reason   string
 		cluster  render.Cluster
