@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/variable"
@@ -87,24 +88,13 @@ func (e *InvalidError) Brief() string {
 	return what
 }
 
-// shownFindings is how many findings an InvalidError spells out.
-const shownFindings = 3
-
 // Error names the add-on and the first findings.
 func (e *InvalidError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "cannot render add-on %q: ", e.AddOn)
-	for i, f := range e.Findings {
-		if i == shownFindings {
-			fmt.Fprintf(&b, " and %d more", len(e.Findings)-shownFindings)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(f.String())
+	var first []string
+	for _, f := range e.Findings[:min(brief.Shown, len(e.Findings))] {
+		first = append(first, f.String())
 	}
-	return b.String()
+	return fmt.Sprintf("cannot render add-on %q: %s", e.AddOn, brief.NamesOf(len(e.Findings), first))
 }
 
 // maxFindings is how many findings are kept of one rendering; nobody reads more.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // An admission to the target binds a cluster to the step it was admitted in, until it is
@@ -141,19 +143,14 @@ func (s *step) abandoned() bool {
 
 // abandonedText is "2 left before anybody was verified and soaked (c1, c2)".
 func (s *step) abandonedText() string {
-	const named = 3
 	var names []string
 	for _, u := range slices.Concat(s.vanished, s.members) {
-		if (u.state == Parked || u.failedBefore()) && len(names) < named {
+		if (u.state == Parked || u.failedBefore()) && len(names) < brief.Shown {
 			names = append(names, u.c.Name)
 		}
 	}
 	n := int(s.tally.vanished + s.tally.parked)
-	text := strings.Join(names, ", ")
-	if n > len(names) {
-		text += fmt.Sprintf(" and %d more", n-len(names))
-	}
-	return fmt.Sprintf("%d left before anybody was verified and soaked (%s)", n, text)
+	return fmt.Sprintf("%d left before anybody was verified and soaked (%s)", n, brief.NamesOf(n, names))
 }
 
 // steps are those of every track, in order.

@@ -2,7 +2,8 @@ package rollout
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // overdue are the first clusters, by name, whose ManagedClusterAddOn should have been
@@ -27,7 +28,6 @@ func (p *planner) isOverdue(u *unit) bool {
 // overdueText is "2 not removed yet (c1: reason; c2: reason)", "" for none. They keep
 // nobody else waiting, but somebody must look at them.
 func (p *planner) overdueText() string {
-	const named = 3
 	n := 0
 	var parts []string
 	for i := range p.units {
@@ -35,16 +35,12 @@ func (p *planner) overdueText() string {
 		if !p.isOverdue(u) {
 			continue
 		}
-		if n++; n <= named {
+		if n++; n <= brief.Shown {
 			parts = append(parts, u.c.Name+": "+bounded(u.c.Departure.Reason))
 		}
 	}
 	if n == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d not removed yet (%s", n, strings.Join(parts, "; "))
-	if n > named {
-		text += fmt.Sprintf("; and %d more", n-named)
-	}
-	return text + ")"
+	return fmt.Sprintf("%d not removed yet (%s)", n, brief.ReasonsOf(n, parts))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -117,16 +118,11 @@ func failedText(n int, first []*unit) string {
 
 // namedText is "c1: reason; c2: reason; and 4 more", of n clusters the first few.
 func namedText(n int, first []*unit) string {
-	const named = 3
-	names := make([]string, 0, named)
-	for _, u := range first[:min(named, len(first))] {
+	names := make([]string, 0, brief.Shown)
+	for _, u := range first[:min(brief.Shown, len(first))] {
 		names = append(names, u.c.Name+": "+u.cause())
 	}
-	text := strings.Join(names, "; ")
-	if n > named {
-		text += fmt.Sprintf("; and %d more", n-named)
-	}
-	return text
+	return brief.ReasonsOf(n, names)
 }
 
 // haltedText is "halted in canary: 1 failed (c1: reason), 2 in flight, 20 untouched". The

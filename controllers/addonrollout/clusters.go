@@ -3,6 +3,7 @@ package addonrollout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,8 +11,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -103,4 +106,36 @@ func (m *member) recall(runs *render.Renderer, placements []v1alpha1.InstallPlac
 	if m.had != nil && !upToDate(m, runs) {
 		m.had = nil
 	}
+}
+
+// clusterChange passes what of a ManagedCluster matters to a rollout, and not the
+// heartbeat.
+func clusterChange() predicate.Predicate {
+	facts := func(o client.Object) string {
+		c, ok := o.(*clusterv1.ManagedCluster)
+		if !ok {
+			return ""
+		}
+		is, lost, back := reachable(c)
+		return fmt.Sprint(is, lost.Unix(), back.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation],
+			c.Status.Version.Kubernetes, installDisabled(c), ownLabels(c), c.Status.ClusterClaims, clusterAnnotations(c))
+	}
+	p := predicate.Funcs{}
+	p.UpdateFunc = func(e event.UpdateEvent) bool { return facts(e.ObjectOld) != facts(e.ObjectNew) }
+	return p
+}
+
+// featureLabels is the prefix of the labels by which OCM says which add-ons a cluster
+// has; they change with every add-on, and no template is for them.
+const featureLabels = "feature.open-cluster-management.io/addon-"
+
+// ownLabels are the labels of a cluster that a template may read.
+func ownLabels(c *clusterv1.ManagedCluster) map[string]string {
+	own := make(map[string]string, len(c.Labels))
+	for k, v := range c.Labels {
+		if !strings.HasPrefix(k, featureLabels) {
+			own[k] = v
+		}
+	}
+	return own
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
@@ -110,19 +110,14 @@ func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Pl
 
 // heldText counts those that run what is missing and names the first of them.
 func heldText(held []rollout.ClusterPlan) string {
-	const shown = 3
 	if len(held) == 0 {
 		return "no cluster runs it, and nobody is admitted"
 	}
 	var names []string
-	for _, c := range held[:min(shown, len(held))] {
+	for _, c := range held[:min(brief.Shown, len(held))] {
 		names = append(names, c.Name)
 	}
-	text := strings.Join(names, ", ")
-	if more := len(held) - shown; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return fmt.Sprintf("held at what they run, without repair: %s (%s), and nobody is admitted", counted(len(held)), text)
+	return fmt.Sprintf("held at what they run, without repair: %s (%s), and nobody is admitted", counted(len(held)), brief.NamesOf(len(held), names))
 }
 
 // counted is "1 cluster" or "3 clusters".

@@ -267,22 +267,6 @@ func againAfter(troubles map[string]trouble) time.Duration {
 	return after
 }
 
-// named counts clusters and names the first of them with the reason, in order, so
-// that the same clusters give the same text.
-func named(clusters []v1alpha1.ClusterReason) string {
-	const shown = 3
-	sorted := slices.SortedFunc(slices.Values(clusters), func(a, b v1alpha1.ClusterReason) int { return strings.Compare(a.Cluster, b.Cluster) })
-	parts := make([]string, 0, shown+1)
-	for i, c := range sorted {
-		if i == shown {
-			parts = append(parts, fmt.Sprintf("and %d more", len(sorted)-shown))
-			break
-		}
-		parts = append(parts, c.Cluster+": "+c.Reason)
-	}
-	return counted(len(sorted)) + ": " + strings.Join(parts, "; ")
-}
-
 // announce sends an event for what happened: a new target, and the end of a rollout. It
 // is called right after the status was written, since what it tells apart is gone with the
 // turn, however that ends.

@@ -9,6 +9,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -94,6 +95,17 @@ func markWritten(ro *v1alpha1.AddOnRollout, troubles map[string]trouble, complet
 		parts = append(parts, "held "+named(held))
 	}
 	conditions.MarkFalse(ro, v1alpha1.ClustersWrittenCondition, reason, "%s", strings.Join(parts, "; "))
+}
+
+// named counts clusters and names the first of them with the reason, in order, so
+// that the same clusters give the same text.
+func named(clusters []v1alpha1.ClusterReason) string {
+	sorted := slices.SortedFunc(slices.Values(clusters), func(a, b v1alpha1.ClusterReason) int { return strings.Compare(a.Cluster, b.Cluster) })
+	parts := make([]string, 0, brief.Shown)
+	for _, c := range sorted[:min(brief.Shown, len(sorted))] {
+		parts = append(parts, c.Cluster+": "+c.Reason)
+	}
+	return counted(len(sorted)) + ": " + brief.ReasonsOf(len(sorted), parts)
 }
 
 // inOrder returns the positions of clusters, given by name in order, in the order they

@@ -232,3 +232,11 @@ func TestMemoriesOfClustersThatLeftAreDropped(t *testing.T) {
 		t.Error("a rollout that is gone is forgotten whole")
 	}
 }
+
+func TestNamed(t *testing.T) {
+	c := func(name string) v1alpha1.ClusterReason { return v1alpha1.ClusterReason{Cluster: name, Reason: "r"} }
+	got := named([]v1alpha1.ClusterReason{c("d"), c("b"), c("a"), c("c")})
+	if want := "4 clusters: a: r; b: r; c: r; and 1 more"; got != want {
+		t.Errorf("workers finish in any order, the text is the same: got %q, want %q", got, want)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fluxcd/pkg/runtime/predicates"
 	"github.com/prometheus/client_golang/prometheus"
@@ -209,38 +208,6 @@ func (r *Reconciler) rolloutsThat(ctx context.Context, keep func(*v1alpha1.AddOn
 		}
 	}
 	return requests
-}
-
-// clusterChange passes what of a ManagedCluster matters to a rollout, and not the
-// heartbeat.
-func clusterChange() predicate.Predicate {
-	facts := func(o client.Object) string {
-		c, ok := o.(*clusterv1.ManagedCluster)
-		if !ok {
-			return ""
-		}
-		is, lost, back := reachable(c)
-		return fmt.Sprint(is, lost.Unix(), back.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation],
-			c.Status.Version.Kubernetes, installDisabled(c), ownLabels(c), c.Status.ClusterClaims, clusterAnnotations(c))
-	}
-	p := predicate.Funcs{}
-	p.UpdateFunc = func(e event.UpdateEvent) bool { return facts(e.ObjectOld) != facts(e.ObjectNew) }
-	return p
-}
-
-// featureLabels is the prefix of the labels by which OCM says which add-ons a cluster
-// has; they change with every add-on, and no template is for them.
-const featureLabels = "feature.open-cluster-management.io/addon-"
-
-// ownLabels are the labels of a cluster that a template may read.
-func ownLabels(c *clusterv1.ManagedCluster) map[string]string {
-	own := make(map[string]string, len(c.Labels))
-	for k, v := range c.Labels {
-		if !strings.HasPrefix(k, featureLabels) {
-			own[k] = v
-		}
-	}
-	return own
 }
 
 // createdOrDeleted passes that an object came or went.

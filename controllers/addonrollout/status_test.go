@@ -165,14 +165,6 @@ func TestVerdictOf(t *testing.T) {
 	}
 }
 
-func TestNamed(t *testing.T) {
-	c := func(name string) v1alpha1.ClusterReason { return v1alpha1.ClusterReason{Cluster: name, Reason: "r"} }
-	got := named([]v1alpha1.ClusterReason{c("d"), c("b"), c("a"), c("c")})
-	if want := "4 clusters: a: r; b: r; c: r; and 1 more"; got != want {
-		t.Errorf("workers finish in any order, the text is the same: got %q, want %q", got, want)
-	}
-}
-
 // TestPublishedFlags: a tool that plans takes the operator's flags from the status.
 func TestPublishedFlags(t *testing.T) {
 	if got := published(nil, DefaultParkAfter); got != DefaultParkAfter {

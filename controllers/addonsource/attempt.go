@@ -3,7 +3,6 @@ package addonsource
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +11,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
@@ -167,7 +167,7 @@ func referenceNames(references []load.Reference) string {
 	for _, r := range references {
 		names = append(names, referenceName(r))
 	}
-	return listed(names)
+	return brief.Names(names)
 }
 
 // referenceName returns kind or resource, and namespace/name.
@@ -180,15 +180,4 @@ func referenceName(r load.Reference) string {
 		return r.Kind + " " + name
 	}
 	return r.Resource + " " + name
-}
-
-// namesShown is how many of a list are named.
-const namesShown = 3
-
-// listed joins the first few of many: "a, b, c and 4 more".
-func listed(names []string) string {
-	if len(names) <= namesShown {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	agents "github.com/addonflow/addonflow/controllers/registration"
@@ -88,7 +89,7 @@ func (p *pass) permitSigners(r registrant) problem.List {
 			Reason: reasonSigningCADenied, Kind: r.key.Kind, Name: r.key.Name,
 			Field:   fmt.Sprintf("spec.registration[%d].customSigner.signingCA.namespace", i),
 			Message: fmt.Sprintf("no signing CA is taken from namespace %q", namespace),
-			Hint:    fmt.Sprintf("allowed: %s; an admin allows others by --signing-ca-namespaces", listed(p.Permits.SigningNamespaces)),
+			Hint:    fmt.Sprintf("allowed: %s; an admin allows others by --signing-ca-namespaces", brief.Names(p.Permits.SigningNamespaces)),
 		})
 	}
 	return problems

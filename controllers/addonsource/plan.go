@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
@@ -214,10 +215,10 @@ func (t *plan) notes() []string {
 		}
 	}
 	if len(t.kept) > 0 {
-		notes = append(notes, "left Git and kept (Namespaces always are, everything is without spec.prune): "+listed(sortedTexts(t.kept)))
+		notes = append(notes, "left Git and kept (Namespaces always are, everything is without spec.prune): "+brief.Names(sortedTexts(t.kept)))
 	}
 	if len(t.unserved) > 0 {
-		notes = append(notes, "left Git, and looked for once the hub serves their kinds again: "+listed(sortedTexts(t.unserved)))
+		notes = append(notes, "left Git, and looked for once the hub serves their kinds again: "+brief.Names(sortedTexts(t.unserved)))
 	}
 	return notes
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -105,7 +106,7 @@ func (l leaving) note() string {
 		return ""
 	case l.left() && len(l.handMade) > 0:
 		slices.Sort(l.handMade)
-		return fmt.Sprintf("%s stays for the hand-made ManagedClusterAddOns of %s", l.addOn, listed(l.handMade))
+		return fmt.Sprintf("%s stays for the hand-made ManagedClusterAddOns of %s", l.addOn, brief.Names(l.handMade))
 	case l.rollout == nil || l.approved():
 		return l.addOn + " is being removed"
 	default:
@@ -134,7 +135,7 @@ func (p *pass) finishRemovals(ctx context.Context, todo plan) error {
 		deleted = append(deleted, l.addOn)
 	}
 	if len(deleted) > 0 {
-		return wait(fluxmeta.ProgressingReason, firstWait, "removed %s", listed(deleted))
+		return wait(fluxmeta.ProgressingReason, firstWait, "removed %s", brief.Names(deleted))
 	}
 	return nil
 }

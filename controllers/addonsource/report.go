@@ -175,9 +175,9 @@ func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 		after = 0
 	}
 	if h != nil && h.kind == waiting {
-		after = soonest(after, h.after)
+		after = sooner(after, h.after)
 	}
-	return ctrl.Result{RequeueAfter: soonest(after, forge)}, nil
+	return ctrl.Result{RequeueAfter: sooner(after, forge)}, nil
 }
 
 // nextLook returns the time until the repository is looked at again.
@@ -188,8 +188,8 @@ func (p *pass) nextLook() time.Duration {
 	return p.source.Spec.Interval.Duration
 }
 
-// soonest returns the shorter of two times; zero is never.
-func soonest(a, b time.Duration) time.Duration {
+// sooner returns the shorter of two waits, where 0 means that there is none.
+func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
@@ -77,10 +78,10 @@ func (p *pass) tellApplied(ledger *forge.Ledger) {
 	text := unchangedText
 	switch {
 	case len(brought) > 0:
-		text = describe("applied; rolling out " + listed(brought))
+		text = describe("applied; rolling out " + brief.Names(brought))
 	case len(p.leftNow) > 0:
 		slices.Sort(p.leftNow)
-		text = describe("applied; no longer declares " + listed(p.leftNow))
+		text = describe("applied; no longer declares " + brief.Names(p.leftNow))
 	}
 	p.want(ledger, commitstatus.Success, text)
 }
