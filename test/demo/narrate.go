@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// AddOnFlowName is how the story calls the user's tool.
-const AddOnFlowName = "kubectl addonflow"
+// ToolName is how the story calls the user's tool.
+const ToolName = "kubectl addonflow"
 
 // title opens a step.
 func (s *show) title(number int, text string) {
@@ -32,7 +32,7 @@ func (s *show) said(format string, args ...any) {
 // run types an addonflow command, runs it with the binary of the show and streams what
 // it prints. Another exit code than the wanted one is an error.
 func (s *show) run(ctx context.Context, wanted int, args ...string) error {
-	s.typed("%s %s", AddOnFlowName, strings.Join(args, " "))
+	s.typed("%s %s", ToolName, strings.Join(args, " "))
 	command := exec.CommandContext(ctx, s.Binary, args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.world.Kubeconfig)
 	reader, writer := io.Pipe()
@@ -50,13 +50,13 @@ func (s *show) run(ctx context.Context, wanted int, args ...string) error {
 	_ = writer.Close()
 	<-printed
 	if ctx.Err() != nil {
-		return fmt.Errorf("cannot run %s %s to its end: %w", AddOnFlowName, args[0], context.Cause(ctx))
+		return fmt.Errorf("cannot run %s %s to its end: %w", ToolName, args[0], context.Cause(ctx))
 	}
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
-		return fmt.Errorf("cannot run %s %s: %w", AddOnFlowName, args[0], err)
+		return fmt.Errorf("cannot run %s %s: %w", ToolName, args[0], err)
 	}
 	if code := command.ProcessState.ExitCode(); code != wanted {
-		return fmt.Errorf("%s %s ended with exit code %d, not %d", AddOnFlowName, strings.Join(args, " "), code, wanted)
+		return fmt.Errorf("%s %s ended with exit code %d, not %d", ToolName, strings.Join(args, " "), code, wanted)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func perform(ctx context.Context, w *World, world WorldOptions, o Options) error
 	if err := w.StartOperator(world); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "  ✔ the operator: %s controller, process %d\n", AddOnFlowName, w.Operator.PID())
+	fmt.Fprintf(o.Out, "  ✔ the operator: %s controller, process %d\n", ToolName, w.Operator.PID())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

@@ -1,0 +1,161 @@
+package v1alpha1
+
+import (
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Phase is where a rollout stands, in one word.
+type Phase string
+
+const (
+	// PhaseProgressing: clusters are being moved to the target.
+	PhaseProgressing Phase = "Progressing"
+	// PhaseSucceeded: every cluster in question runs the target, failures within budget.
+	PhaseSucceeded Phase = "Succeeded"
+	// PhaseFailed: the failure budget is spent, nobody further is admitted.
+	PhaseFailed Phase = "Failed"
+	// PhaseHeld: the strategy's share is moved, the rest is held.
+	PhaseHeld Phase = "Held"
+	// PhaseSuspended: nobody is admitted until resumed.
+	PhaseSuspended Phase = "Suspended"
+	// PhaseRemoving: the add-on is being taken off the fleet.
+	PhaseRemoving Phase = "Removing"
+	// PhaseRemoved: no cluster has the add-on any more.
+	PhaseRemoved Phase = "Removed"
+)
+
+// AddOnRolloutStatus is the admission ledger and the report of a rollout.
+type AddOnRolloutStatus struct {
+	// ObservedGeneration is the generation of spec this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions Ready, Reconciling, Stalled and CommitStatusReported.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Phase of the rollout of the target.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+	// Message says in words what Phase means right now.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Target the ledger is about; it follows spec.target in the same write that
+	// first plans for it.
+	// +optional
+	Target *Target `json:"target,omitempty"`
+	// TargetSince is when the target was first planned for.
+	// +optional
+	TargetSince *metav1.Time `json:"targetSince,omitempty"`
+	// Reverting says that the target had succeeded here before it became the target.
+	// +optional
+	Reverting bool `json:"reverting,omitempty"`
+	// Stable is the newest revision whose rollout ended Succeeded.
+	// +optional
+	Stable *Target `json:"stable,omitempty"`
+
+	// Counts over the clusters in question.
+	// +optional
+	Counts Counts `json:"counts,omitempty"`
+	// Stages in the order they are worked.
+	// +optional
+	Stages []StageStatus `json:"stages,omitempty"`
+	// Failing names the first failing clusters, with the reason.
+	// +optional
+	Failing []ClusterReason `json:"failing,omitempty"`
+
+	// Ledger of admissions: reserved here before any work is written.
+	// +optional
+	Ledger Ledger `json:"ledger,omitempty"`
+
+	// History of rollouts, newest first.
+	// +optional
+	History []HistoryEntry `json:"history,omitempty"`
+
+	// CommitReports is the memory of what the forge was told and is to be told.
+	// +optional
+	CommitReports []CommitReport `json:"commitReports,omitempty"`
+
+	// ParkAfter and RemovalGracePeriod are the flags of the operator that wrote this
+	// status, for tools that plan as it does.
+	// +optional
+	ParkAfter *metav1.Duration `json:"parkAfter,omitempty"`
+	// +optional
+	RemovalGracePeriod *metav1.Duration `json:"removalGracePeriod,omitempty"`
+
+	meta.ReconcileRequestStatus `json:",inline"`
+}
+
+// Counts of clusters. Total is the sum of Updated, InFlight, Failed, Parked and Waiting.
+type Counts struct {
+	// Total clusters the rollout is about.
+	Total int32 `json:"total"`
+	// Updated clusters run the target, verified and soaked, or had nothing to change.
+	Updated int32 `json:"updated"`
+	// InFlight clusters hold a slot.
+	InFlight int32 `json:"inFlight"`
+	// Failed clusters failed or are past the deadline.
+	Failed int32 `json:"failed"`
+	// Parked clusters are not available: lost after admission, or not there when
+	// their turn came. They are caught up on return.
+	Parked int32 `json:"parked"`
+	// Waiting clusters are not admitted yet.
+	Waiting int32 `json:"waiting"`
+	// Unstaged clusters are in no stage and keep what they have.
+	// +optional
+	Unstaged int32 `json:"unstaged,omitempty"`
+	// Ignored clusters are selected by a stage or strategy but not installed.
+	// +optional
+	Ignored int32 `json:"ignored,omitempty"`
+	// Removing clusters are leaving the install set.
+	// +optional
+	Removing int32 `json:"removing,omitempty"`
+}
+
+// StageStatus is where one stage stands.
+type StageStatus struct {
+	// Name of the stage: a declared stage; a decision group, as in group-canary; rest
+	// after the groups, or all without any; with a pace per placement those names
+	// after the placement's, or its name alone.
+	Name string `json:"name"`
+	// Phase is Waiting, Progressing, Soaking, Complete, Failed, Held or NothingToDo.
+	Phase string `json:"phase"`
+	// Counts over the stage's clusters.
+	Counts Counts `json:"counts"`
+	// SoakingUntil is when the last cluster verified so far has soaked.
+	// +optional
+	SoakingUntil *metav1.Time `json:"soakingUntil,omitempty"`
+	// Message says in words what the stage waits for.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ClusterReason is a cluster and why it is listed.
+type ClusterReason struct {
+	// Cluster name.
+	Cluster string `json:"cluster"`
+	// Reason in words, bounded in length.
+	Reason string `json:"reason"`
+}
+
+// HistoryEntry is one past or present rollout.
+type HistoryEntry struct {
+	// Target of the rollout.
+	Target Target `json:"target"`
+	// Phase it ended in, or is in.
+	Phase Phase `json:"phase"`
+	// Started is when it was first planned for.
+	Started metav1.Time `json:"started"`
+	// Finished is when it ended; absent while it runs.
+	// +optional
+	Finished *metav1.Time `json:"finished,omitempty"`
+	// Counts when it ended, or now.
+	Counts Counts `json:"counts"`
+	// SupersededBy is the commit that took its place before it ended.
+	// +optional
+	SupersededBy string `json:"supersededBy,omitempty"`
+}
