@@ -194,6 +194,7 @@ func badRegistrations() []badInput {
 		row("a role of Kubernetes", role("{type: CurrentCluster, currentCluster: {clusterRoleName: 'system:node'}}")),
 		row("a role in a namespace of Kubernetes", in("kube-system")),
 		row("a role where no namespace can be", in("Team_A")),
+		row("a name that no role can have", role("{type: CurrentCluster, currentCluster: {clusterRoleName: hello/agent}}")),
 		row("a user of Kubernetes", subject("{user: 'system:admin'}")),
 		row("a group of Kubernetes", subject("{user: a, groups: ['system:masters']}")),
 	}

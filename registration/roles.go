@@ -8,6 +8,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
@@ -92,8 +93,8 @@ var (
 )
 
 // CheckName refuses what no role of that name, in that namespace, could make good:
-// cluster-admin and the roles of Kubernetes itself, roles in its namespaces, and in such as cannot exist. The
-// error is ErrRoleForbidden.
+// cluster-admin and the roles of Kubernetes itself, roles in its namespaces, and roles and
+// namespaces that cannot exist. The error is ErrRoleForbidden.
 func (RolePolicy) CheckName(role Role) error {
 	switch {
 	case role.Name == "cluster-admin":
@@ -106,6 +107,8 @@ func (RolePolicy) CheckName(role Role) error {
 		return fmt.Errorf("a role of kind %q %w", role.Kind, ErrRoleForbidden)
 	case role.Namespace != "" && len(validation.IsDNS1123Label(role.Namespace)) > 0:
 		return fmt.Errorf("a role in %q %w: no namespace can have that name", role.Namespace, ErrRoleForbidden)
+	case len(path.IsValidPathSegmentName(role.Name)) > 0:
+		return fmt.Errorf("%q %w: no role can have that name", role.Name, ErrRoleForbidden)
 	}
 	return nil
 }

@@ -35,6 +35,8 @@ func TestT13Roles(t *testing.T) {
 		"SystemRole":      {"nor in a namespace", RolePolicy{}, Role{"Role", "ns", "system:x"}, allowed, some, ErrRoleForbidden},
 		"KubeSystem":      {"nothing in the hub's own namespaces", RolePolicy{}, Role{"Role", "kube-system", "reader"}, allowed, some, ErrRoleForbidden},
 		"NoNamespace":     {"a namespace that cannot exist", RolePolicy{}, Role{"Role", "Team_A", "reader"}, allowed, some, ErrRoleForbidden},
+		"PathAsName":      {"a role that cannot exist, and cannot be read", RolePolicy{}, cluster("cm/admin"), allowed, some, ErrRoleForbidden},
+		"PathOfRole":      {"nor in a namespace", RolePolicy{}, Role{"Role", "ns", ".."}, allowed, some, ErrRoleForbidden},
 		"OtherKind":       {"no other kind", RolePolicy{}, Role{"Group", "ns", "x"}, allowed, some, ErrRoleForbidden},
 		"Everything":      {"cluster-admin under another name", RolePolicy{}, cluster("all"), allowed, rule("*", "*", "*"), ErrRoleForbidden},
 		"AllOfOneGroup":   {reason: "much, but an admin's to say", role: cluster("all"), labels: allowed, rules: rule("*", "apps", "*")},

@@ -61,9 +61,7 @@ func (p *planner) report() Plan {
 		return plan
 	}
 	earned := v.phase == v1alpha1.PhaseSucceeded && v.complete && plan.Counts.Updated > 0
-	// A rollout that found no cluster is stored as Succeeded and has earned nothing yet.
-	told := p.in.Previous.Phase == v1alpha1.PhaseSucceeded && p.in.Previous.Target == p.target && p.stable == p.target
-	plan.Succeeded = earned && !told
+	plan.Succeeded = earned && !p.ended()
 	return plan
 }
 

@@ -85,7 +85,7 @@ func summariseStage(st v1alpha1.StageStatus, whole Outcome, failed string) Summa
 		if st.Counts.Total == 0 {
 			s.Description = "no cluster in this stage"
 		}
-	case st.Phase == StageWaiting && whole == Failure && st.Counts.InFlight == 0:
+	case (st.Phase == StageWaiting || st.Phase == StageHeld) && whole == Failure && st.Counts.InFlight == 0:
 		s.State, s.Description = Failure, "not started: "+failed+" failed"
 	}
 	return s

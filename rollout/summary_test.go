@@ -37,6 +37,17 @@ func TestSummarise(t *testing.T) {
 				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
 			},
 		},
+		"failed, and a stage is held that would come next": {
+			[]change{
+				admitted("v2", time.Minute, "cluster-01"), on("cluster-01", runs("v2", rollout.HealthFailed)),
+				func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) },
+			},
+			[]rollout.Summary{
+				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: as told), 5 untouched"},
+				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: as told)"},
+				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
+			},
+		},
 		"nothing to change in the canary": {
 			[]change{
 				on("cluster-01", func(c *rollout.Cluster) { c.UpToDate = true }), on("cluster-02", func(c *rollout.Cluster) { c.UpToDate = true }),

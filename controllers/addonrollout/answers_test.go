@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -92,6 +93,35 @@ func TestClusterWithoutNamespaceIsTriedAgainInAWhile(t *testing.T) {
 	}
 	if s.works()["c2"] == nil {
 		t.Error("the other cluster has nothing")
+	}
+}
+
+// TestFailureThatCannotBeToldIsTriedAgainInAWhile: what cannot be written to a cluster's
+// add-on either is no reason to try the cluster every second.
+func TestFailureThatCannotBeToldIsTriedAgainInAWhile(t *testing.T) {
+	started := false
+	s := newScene(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if _, ok := o.(*workv1.ManifestWork); ok {
+				started = true
+				return errors.New("quota exceeded")
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if started {
+				return errors.New("as told")
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}, "c1")
+	s.target("v1")
+	s.turns(2)
+	if got := s.turn().RequeueAfter; got != retryAfter {
+		t.Errorf("tried again after %s", got)
+	}
+	if got := s.troubled(); !strings.Contains(got, "quota exceeded") {
+		t.Errorf("the rollout says why: %q", got)
 	}
 }
 

@@ -294,11 +294,13 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	if err != nil {
 		return err
 	}
-	if !wrote {
-		d.synced.set(key, m.name, mark)
+	if _, err := d.letGo(ctx, addOn, rendered.Finalizers()); err != nil {
+		return err
 	}
-	_, err = d.letGo(ctx, addOn, rendered.Finalizers())
-	return err
+	if !wrote {
+		d.synced.set(key, m.name, mark) // only now: what failed above is tried again
+	}
+	return nil
 }
 
 // admitted reports whether the ledger holds the cluster at the plan's revision.

@@ -83,8 +83,9 @@ type MissingError struct {
 // Error lists the revisions.
 func (e *MissingError) Error() string { return strings.Join(e.Details, "; ") }
 
-// nameMissing says of every cluster that is held at another revision than the target for
-// want of its AddOnRevision which one that is; of the target the plan tells. The error is a *MissingError, or that of reading.
+// nameMissing says of every cluster that is held at another revision than the target, for
+// want of its AddOnRevision, which revision that is; of the target's the plan tells. The
+// error is a *MissingError, or that of reading.
 func (o *observation) nameMissing(ctx context.Context, plan *rollout.Plan) error {
 	digest := o.rollout.Spec.Target.Digest
 	missing := map[string]string{}

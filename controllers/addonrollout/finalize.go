@@ -64,10 +64,11 @@ func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (b
 	return true, ctrl.Result{}, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// takeLeave delivers what commits are yet to be told of a rollout that ends, and returns
-// how long it is still to be kept for it since it ends; 0: no longer. Its ledger goes with it, and
-// with the last rollout the source, which knows the forge. Beyond forge.LeaveFor the
-// statuses are given up: a forge that is gone for good must not keep anything.
+// takeLeave delivers what commits are yet to be told of a rollout that ends, and returns how
+// long the rollout is to be kept for that yet; 0: no longer. Its ledger goes with it, and with
+// the last rollout the source, which knows the forge. forge.LeaveFor after since, which is
+// when it began to end, the statuses are given up: a forge that is gone for good must not
+// keep anything.
 func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, since time.Time) (time.Duration, error) {
 	source, err := r.readSource(ctx, ro)
 	if err != nil || source == nil {

@@ -250,9 +250,9 @@ func guarded(raw []byte) map[string]bool {
 	return out
 }
 
-// contested returns an error naming the first cluster where somebody else writes
-// what is ours. target is nil while its body is missing. OCM's configuration controller keeps lastObservedGeneration up to
-// date, which no filter stops; that alone is adopted.
+// contested returns an error naming the first cluster where somebody else writes what is
+// ours. target is nil while its body is missing. OCM's configuration controller keeps
+// lastObservedGeneration up to date, which no filter stops; that alone is adopted.
 func (r *Reconciler) contested(o *observation, target *render.Renderer) error {
 	for _, m := range o.members {
 		if m.addOn == nil || m.addOn.DeletionTimestamp != nil {

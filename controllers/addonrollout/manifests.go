@@ -100,8 +100,9 @@ func (d *round) writeMove(ctx context.Context, m *member, p *rollout.ClusterPlan
 	return addOn, wrote, err
 }
 
-// tellFailure says in the add-on's conditions why its works could not be written. What
-// fails here as well is told by the next round: the first error is the one that counts.
+// tellFailure says in the add-on's conditions why its works could not be written. The first
+// error is the one that counts: what fails here as well is told when the cluster is next
+// tried, at once where somebody was faster.
 func (d *round) tellFailure(ctx context.Context, m *member, cause error) {
 	var failed *worksError
 	if m.addOn == nil || m.addOn.DeletionTimestamp != nil || !errors.As(cause, &failed) {
@@ -113,7 +114,7 @@ func (d *round) tellFailure(ctx context.Context, m *member, cause error) {
 		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
 		Reason: addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed, Message: failed.words + ": " + failed.Error(), LastTransitionTime: d.now,
 	})
-	if _, err := d.patchStatus(ctx, addOn, updated); err != nil {
+	if _, err := d.patchStatus(ctx, addOn, updated); fleeting(err) {
 		d.leave(m.name)
 	}
 }

@@ -19,9 +19,9 @@ import (
 // say to OCM's tools is said here.
 func (r *Reconciler) replacing() bool { return !r.HidesTemplateHash }
 
-// publish writes the status of the ClusterManagementAddOn for OCM's tools, in replace
-// mode, where there is a plan: OCM's addon-manager would wipe it. The object is read live only when the
-// status to write or the version that was seen is another than the last time.
+// publish writes the status of the ClusterManagementAddOn for OCM's tools where there is a
+// plan, in replace mode only: OCM's addon-manager would wipe it. The object is read live only
+// when the status to write or the version that was seen is another than the last time.
 func (r *Reconciler) publish(ctx context.Context, o *observation, t turn, now time.Time) error {
 	if !r.replacing() || o.owner == nil || o.rollout.Spec.Removal != nil {
 		return nil

@@ -76,7 +76,13 @@ func outlived(reports []commitstatus.Report, now commitstatus.Status, failing []
 		}
 	}
 	return told != "" && len(failing) > 0 &&
-		!slices.ContainsFunc(failing, func(name string) bool { return strings.Contains(told, name+": ") })
+		!slices.ContainsFunc(failing, func(name string) bool { return names(told, name) })
+}
+
+// names tells whether a text gives the reason of a cluster: east is not named by what it
+// says of north-east.
+func names(told, cluster string) bool {
+	return strings.Contains(told, " "+cluster+": ") || strings.Contains(told, "("+cluster+": ")
 }
 
 // failing are the clusters that failed in a stage, and in all for "".

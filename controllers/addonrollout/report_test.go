@@ -165,3 +165,29 @@ func TestContextsFollowTheirSource(t *testing.T) {
 		t.Errorf("with the context its own it is told: %q", got)
 	}
 }
+
+// TestOutlived: a red verdict is told anew when nobody it names fails any more, and is no
+// other cluster's whose name ends alike.
+func TestOutlived(t *testing.T) {
+	const sha = "1111111111111111111111111111111111111111"
+	cases := map[string]struct {
+		told    string
+		failing []string
+		want    bool
+	}{
+		"still the one named":  {"halted in canary: 1 failed (east: as told), 3 untouched", []string{"east"}, false},
+		"one of those named":   {"halted in canary: 2 failed (a: as told; east: as told), 3 untouched", []string{"east"}, false},
+		"somebody else":        {"halted in canary: 1 failed (west: as told), 3 untouched", []string{"east"}, true},
+		"a name that ends so":  {"halted in canary: 1 failed (north-east: as told), 3 untouched", []string{"east"}, true},
+		"nobody fails":         {"halted in canary: 1 failed (east: as told), 3 untouched", nil, false},
+		"nothing was told yet": {"", []string{"east"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			reports := []commitstatus.Report{{SHA: sha, Context: "hello", State: commitstatus.Failure, Description: tc.told}}
+			if got := outlived(reports, commitstatus.Status{SHA: sha, Context: "hello"}, tc.failing); got != tc.want {
+				t.Errorf("%q, and %v fail: %t", tc.told, tc.failing, got)
+			}
+		})
+	}
+}

@@ -46,6 +46,7 @@ func TestCompileRegistration(t *testing.T) {
 		"SystemRole":    {"is Kubernetes' own", cluster("system:node"), reasonHubPermissionDenied, "system:node is never given to an agent: it belongs to Kubernetes"},
 		"KubeNamespace": {"is Kubernetes' own", in("kube-system"), reasonHubPermissionDenied, permission + "singleNamespace: a role in namespace kube-system is never given"},
 		"NoNamespace":   {"could never be there", in("Team_A"), reasonHubPermissionDenied, "no namespace can have that name"},
+		"NoRole":        {"could never be there", cluster("hello/agent"), reasonHubPermissionDenied, permission + `currentCluster.clusterRoleName: "hello/agent" is never given to an agent: no role can have that name`},
 		"OwnSubject":    {reason: "names of the user's", blocks: subject("{user: a, groups: [b, 'system:open-cluster-management:addon:hello']}")},
 		"SystemUser":    {"somebody else", subject("{user: 'system:admin'}"), flaw.ReasonInvalidSigner, `customSigner.subject.user: "system:admin" is never signed`},
 		"Masters":       {"may everything", subject("{user: a, groups: [b, 'system:masters']}"), flaw.ReasonInvalidSigner, `customSigner.subject.groups[1]: "system:masters" is never signed`},

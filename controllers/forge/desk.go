@@ -63,7 +63,8 @@ type Desk struct {
 
 // NewDesk returns a desk that reads Secrets, by name only, with the first reader: the
 // manager's API reader, so that no Secret is cached; and lists AddOnSources with the
-// second, from a watch cache. A nil http client is the default one. Nothing is posted until Start; add the desk to the manager.
+// second, from a watch cache. A nil http client is the default one. Nothing is posted until
+// Start; add the desk to the manager.
 func NewDesk(secrets, sources client.Reader, httpClient *http.Client) *Desk {
 	return newDesk(secrets, sources, httpClient, time.Now)
 }

@@ -147,8 +147,9 @@ func (l *Ledger) owing() bool {
 func (l *Ledger) Stored() []v1alpha1.CommitReport { return store(l.reports) }
 
 // Mark sets the condition CommitStatusReported: False with the source that the contexts
-// belong to, or the first reason why a status was not accepted, Unknown while one is on its way, True when the forge
-// shows everything. An object that reports nothing has no such condition.
+// belong to, or the first reason why a status was not accepted; Unknown while one is on its
+// way; True when the forge shows everything. An object that reports nothing has no such
+// condition.
 func (l *Ledger) Mark(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusReportedCondition
 	switch reason, failed := l.trouble(); {

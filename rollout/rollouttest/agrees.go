@@ -120,7 +120,8 @@ func (n *naive) everyTrackHeld(fates map[string]Fate) bool {
 }
 
 // Agrees compares a plan with the oracle's forecast: the ledger, every cluster, counts and
-// phase; refused is the planner's error. A plan that was cut to the ledger's limit cannot be compared.
+// phase; refused is the planner's error. A plan that was cut to the ledger's limit cannot be
+// compared.
 func (f Forecast) Agrees(plan rollout.Plan, refused error) error {
 	admissions, err := rollout.Admissions(plan.Ledger)
 	if err != nil {
