@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -31,48 +30,38 @@ object of the API: metadata has the rollout's namespace and the cluster's name.`
   addonflow get clusters hello
   # Who failed, in any rollout of the hub
   addonflow get clusters -A -o jsonpath='{range .items[?(@.state=="Failed")]}{.metadata.name}: {.reason}{"\n"}{end}'`,
-		RunE: func(cmd *cobra.Command, names []string) error { return o.runClusters(cmd.Context(), names) },
+		RunE: func(cmd *cobra.Command, names []string) error {
+			l, err := o.listing(names)
+			if err != nil {
+				return err
+			}
+			w := clusterWriter{listing: l}
+			return w.run(cmd.Context())
+		},
 	}
 	o.bind(cmd)
 	cmd.ValidArgsFunction = c.completeNames(&v1alpha1.AddOnRolloutList{})
 	return c.command(cmd)
 }
 
-// runClusters plans every rollout asked for, and with --watch again at each change of one.
-func (o *getOptions) runClusters(ctx context.Context, names []string) error {
-	printer, err := o.printer()
-	if err != nil {
-		return err
-	}
-	options, err := o.options()
-	if err != nil {
-		return err
-	}
-	hub, err := o.connect()
-	if err != nil {
-		return err
-	}
-	w := clusterWriter{getOptions: o, printer: printer}
-	if !o.watch {
-		return w.once(ctx, hub, names, options)
-	}
-	f := follower{hub: hub, list: &v1alpha1.AddOnRolloutList{}, options: options, see: func(changes []change) error {
-		return w.changed(ctx, hub, names, changes)
-	}}
-	return hubError("watch clusters", f.run(ctx))
-}
-
 // clusterWriter prints clusters, and with --watch only those that changed.
 type clusterWriter struct {
-	*getOptions
-	printer printers.ResourcePrinter
-	told    map[string]show.Cluster
+	*listing
+	told map[string]show.Cluster
+}
+
+// run plans every rollout asked for, and with --watch again at each change of one.
+func (w *clusterWriter) run(ctx context.Context) error {
+	if !w.watch {
+		return w.once(ctx)
+	}
+	return w.follow(ctx, "clusters", &v1alpha1.AddOnRolloutList{}, func(changes []change) error { return w.changed(ctx, changes) })
 }
 
 // once prints the clusters of every rollout asked for.
-func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []string, options []client.ListOption) error {
+func (w *clusterWriter) once(ctx context.Context) error {
 	var list v1alpha1.AddOnRolloutList
-	if err := hub.List(ctx, &list, options...); err != nil {
+	if err := w.hub.List(ctx, &list, w.options...); err != nil {
 		return hubError("list rollouts", err)
 	}
 	clusters := []show.Cluster{}
@@ -80,17 +69,17 @@ func (w *clusterWriter) once(ctx context.Context, hub client.Client, names []str
 	var unplanned error
 	for i := range list.Items {
 		r := &list.Items[i]
-		if !wanted(r, names) {
+		if !w.wanted(r) {
 			continue
 		}
 		objects = append(objects, r)
-		planned, err := w.clusters(ctx, hub, r)
+		planned, err := w.clusters(ctx, r)
 		if unplanned, err = w.goOn(unplanned, err); err != nil {
 			return err
 		}
 		clusters = append(clusters, planned...)
 	}
-	if missing := absent(objects, names); len(missing) > 0 {
+	if missing := w.absent(objects); len(missing) > 0 {
 		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find clusters of rollouts %s", strings.Join(missing, ", "))}
 	}
 	if len(clusters) == 0 && unplanned == nil {
@@ -120,17 +109,17 @@ func (w *clusterWriter) goOn(before, err error) (unplanned, fatal error) {
 }
 
 // changed prints the clusters of the changed rollouts whose line is new.
-func (w *clusterWriter) changed(ctx context.Context, hub client.Client, names []string, changes []change) error {
+func (w *clusterWriter) changed(ctx context.Context, changes []change) error {
 	if w.told == nil {
 		w.told = map[string]show.Cluster{}
 	}
 	var fresh []show.Cluster
 	for _, ch := range changes {
 		r, ok := ch.object.(*v1alpha1.AddOnRollout)
-		if !ok || !wanted(r, names) || r.DeletionTimestamp != nil || ch.kind == watch.Deleted {
+		if !ok || !w.wanted(r) || r.DeletionTimestamp != nil || ch.kind == watch.Deleted {
 			continue
 		}
-		clusters, err := w.clusters(ctx, hub, r)
+		clusters, err := w.clusters(ctx, r)
 		unplanned, err := w.goOn(nil, err)
 		if err != nil {
 			return err
@@ -154,11 +143,11 @@ func (w *clusterWriter) changed(ctx context.Context, hub client.Client, names []
 }
 
 // clusters are those of one rollout. One that has no target yet has none.
-func (w *clusterWriter) clusters(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout) ([]show.Cluster, error) {
+func (w *clusterWriter) clusters(ctx context.Context, r *v1alpha1.AddOnRollout) ([]show.Cluster, error) {
 	if r.Spec.Target == nil {
 		return nil, nil
 	}
-	plan, err := w.planned(ctx, hub, r)
+	plan, err := w.planned(ctx, w.hub, r)
 	return show.Clusters(r, plan), err
 }
 

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // completionScript is what kubectl runs to complete the words after its plugin's name.
@@ -30,4 +35,39 @@ completion must be set up in the shell.`,
 			return err
 		},
 	})
+}
+
+// completeNames offers the names of a kind to the shell. An unreachable hub offers
+// nothing.
+func (c *cli) completeNames(kind client.ObjectList) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		hub, key, err := c.open("")
+		list, ok := kind.DeepCopyObject().(client.ObjectList)
+		if err != nil || !ok {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		if err := hub.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []cobra.Completion
+		_ = apimeta.EachListItem(list, func(item runtime.Object) error {
+			if object, ok := item.(client.Object); ok {
+				names = append(names, object.GetName())
+			}
+			return nil
+		})
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// only completes the first argument alone.
+func only(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, word)
+	}
 }

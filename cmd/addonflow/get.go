@@ -1,17 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,7 +118,13 @@ func newListCommand(c *cli, kind listed) *cobra.Command {
 		Aliases: kind.aliases,
 		Short:   kind.short,
 		Example: kind.example,
-		RunE:    func(cmd *cobra.Command, names []string) error { return o.run(cmd.Context(), kind, names) },
+		RunE: func(cmd *cobra.Command, names []string) error {
+			l, err := o.listing(names)
+			if err != nil {
+				return err
+			}
+			return l.run(cmd.Context(), kind)
+		},
 	}
 	o.bind(cmd)
 	cmd.ValidArgsFunction = c.completeNames(kind.list)
@@ -186,146 +187,3 @@ func (o *getOptions) options() ([]client.ListOption, error) {
 	namespace, err := o.namespace()
 	return append(options, client.InNamespace(namespace)), err
 }
-
-// run lists the objects, and with --watch goes on.
-func (o *getOptions) run(ctx context.Context, kind listed, names []string) error {
-	printer, err := o.printer()
-	if err != nil {
-		return err
-	}
-	options, err := o.options()
-	if err != nil {
-		return err
-	}
-	hub, err := o.connect()
-	if err != nil {
-		return err
-	}
-	if !o.watch {
-		return o.listOnce(ctx, hub, kind, names, printer, options)
-	}
-	f := follower{hub: hub, list: kind.list, options: options, see: func(changes []change) error {
-		var objects []client.Object
-		for _, ch := range changes {
-			if wanted(ch.object, names) {
-				objects = append(objects, ch.object)
-			}
-		}
-		return o.write(printer, kind, objects)
-	}}
-	return hubError("watch "+kind.name, f.run(ctx))
-}
-
-// listOnce prints the objects; a name that is not there is an error.
-func (o *getOptions) listOnce(ctx context.Context, hub client.Reader, kind listed, names []string, printer printers.ResourcePrinter, options []client.ListOption) error {
-	list, ok := kind.list.DeepCopyObject().(client.ObjectList)
-	if !ok {
-		return fmt.Errorf("cannot list into a %T", kind.list)
-	}
-	if err := hub.List(ctx, list, options...); err != nil {
-		return hubError("list "+kind.name, err)
-	}
-	items, err := apimeta.ExtractList(list)
-	if err != nil {
-		return fmt.Errorf("cannot read a list: %w", err)
-	}
-	objects := make([]client.Object, 0, len(items))
-	for _, item := range items {
-		if object, ok := item.(client.Object); ok && wanted(object, names) {
-			objects = append(objects, object)
-		}
-	}
-	if missing := absent(objects, names); len(missing) > 0 {
-		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find %s %s", kind.name, strings.Join(missing, ", "))}
-	}
-	if len(objects) == 0 {
-		o.hint("No %s found.", kind.name)
-	}
-	if o.table() || len(names) == 1 || *o.print.OutputFormat == "name" {
-		return o.write(printer, kind, objects)
-	}
-	kind.label(objects)
-	return o.writeList(printer, list, objects)
-}
-
-// write prints the objects as one table, or one after another.
-func (o *getOptions) write(printer printers.ResourcePrinter, kind listed, objects []client.Object) error {
-	if o.table() {
-		if len(objects) == 0 {
-			return nil
-		}
-		return printer.PrintObj(kind.table(o.now(), objects), o.Out)
-	}
-	kind.label(objects)
-	for _, object := range objects {
-		if err := printer.PrintObj(object, o.Out); err != nil {
-			return fmt.Errorf("cannot print %s: %w", object.GetName(), err)
-		}
-	}
-	return nil
-}
-
-// writeList prints the objects as the list they came in.
-func (o *getOptions) writeList(printer printers.ResourcePrinter, list client.ObjectList, objects []client.Object) error {
-	items := make([]runtime.Object, 0, len(objects))
-	for _, object := range objects {
-		items = append(items, object)
-	}
-	if err := apimeta.SetList(list, items); err != nil {
-		return fmt.Errorf("cannot print the list: %w", err)
-	}
-	if err := printer.PrintObj(list, o.Out); err != nil {
-		return fmt.Errorf("cannot print the list: %w", err)
-	}
-	return nil
-}
-
-// wanted tells whether an object is among the names, or none is given.
-func wanted(o client.Object, names []string) bool {
-	return len(names) == 0 || slices.Contains(names, o.GetName())
-}
-
-// absent are the names that no object has.
-func absent(objects []client.Object, names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == name })
-	})
-}
-
-// completeNames offers the names of a kind to the shell. An unreachable hub offers
-// nothing.
-func (c *cli) completeNames(kind client.ObjectList) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		hub, key, err := c.open("")
-		list, ok := kind.DeepCopyObject().(client.ObjectList)
-		if err != nil || !ok {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-		defer cancel()
-		if err := hub.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []cobra.Completion
-		_ = apimeta.EachListItem(list, func(item runtime.Object) error {
-			if object, ok := item.(client.Object); ok {
-				names = append(names, object.GetName())
-			}
-			return nil
-		})
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// only completes the first argument alone.
-func only(complete cobra.CompletionFunc) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return complete(cmd, args, word)
-	}
-}
-
-// rolloutKey is a rollout's name in words.
-func rolloutKey(key types.NamespacedName) string { return "rollout " + key.String() }

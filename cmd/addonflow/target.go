@@ -241,3 +241,6 @@ func readyMessage(conditions []metav1.Condition) string {
 	}
 	return "nothing reported yet"
 }
+
+// rolloutKey is a rollout's name in words.
+func rolloutKey(key types.NamespacedName) string { return "rollout " + key.String() }

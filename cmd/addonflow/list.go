@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// listing is one run of `get`: what the hub is asked for, and who prints the answer.
+type listing struct {
+	*getOptions
+	hub     client.WithWatch
+	names   []string // none: all
+	options []client.ListOption
+	printer printers.ResourcePrinter
+}
+
+// listing connects to the hub, once the flags are known to be right.
+func (o *getOptions) listing(names []string) (*listing, error) {
+	printer, err := o.printer()
+	if err != nil {
+		return nil, err
+	}
+	options, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	hub, err := o.connect()
+	if err != nil {
+		return nil, err
+	}
+	return &listing{getOptions: o, hub: hub, names: names, options: options, printer: printer}, nil
+}
+
+// run lists the objects, and with --watch goes on.
+func (l *listing) run(ctx context.Context, kind listed) error {
+	if !l.watch {
+		return l.once(ctx, kind)
+	}
+	return l.follow(ctx, kind.name, kind.list, func(changes []change) error {
+		var objects []client.Object
+		for _, ch := range changes {
+			if l.wanted(ch.object) {
+				objects = append(objects, ch.object)
+			}
+		}
+		return l.write(kind, objects)
+	})
+}
+
+// follow tells of the objects of a list and of every change of them.
+func (l *listing) follow(ctx context.Context, what string, list client.ObjectList, see func([]change) error) error {
+	f := follower{hub: l.hub, list: list, options: l.options, see: see}
+	return hubError("watch "+what, f.run(ctx))
+}
+
+// once prints the objects; a name that is not there is an error.
+func (l *listing) once(ctx context.Context, kind listed) error {
+	list, ok := kind.list.DeepCopyObject().(client.ObjectList)
+	if !ok {
+		return fmt.Errorf("cannot list into a %T", kind.list)
+	}
+	if err := l.hub.List(ctx, list, l.options...); err != nil {
+		return hubError("list "+kind.name, err)
+	}
+	items, err := apimeta.ExtractList(list)
+	if err != nil {
+		return fmt.Errorf("cannot read a list: %w", err)
+	}
+	objects := make([]client.Object, 0, len(items))
+	for _, item := range items {
+		if object, ok := item.(client.Object); ok && l.wanted(object) {
+			objects = append(objects, object)
+		}
+	}
+	if missing := l.absent(objects); len(missing) > 0 {
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find %s %s", kind.name, strings.Join(missing, ", "))}
+	}
+	if len(objects) == 0 {
+		l.hint("No %s found.", kind.name)
+	}
+	if l.table() || len(l.names) == 1 || *l.print.OutputFormat == "name" {
+		return l.write(kind, objects)
+	}
+	kind.label(objects)
+	return l.writeList(list, objects)
+}
+
+// write prints the objects as one table, or one after another.
+func (l *listing) write(kind listed, objects []client.Object) error {
+	if l.table() {
+		if len(objects) == 0 {
+			return nil
+		}
+		return l.printer.PrintObj(kind.table(l.now(), objects), l.Out)
+	}
+	kind.label(objects)
+	for _, object := range objects {
+		if err := l.printer.PrintObj(object, l.Out); err != nil {
+			return fmt.Errorf("cannot print %s: %w", object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// writeList prints the objects as the list they came in.
+func (l *listing) writeList(list client.ObjectList, objects []client.Object) error {
+	items := make([]runtime.Object, 0, len(objects))
+	for _, object := range objects {
+		items = append(items, object)
+	}
+	if err := apimeta.SetList(list, items); err != nil {
+		return fmt.Errorf("cannot print the list: %w", err)
+	}
+	if err := l.printer.PrintObj(list, l.Out); err != nil {
+		return fmt.Errorf("cannot print the list: %w", err)
+	}
+	return nil
+}
+
+// wanted tells whether an object is among the names, or none is given.
+func (l *listing) wanted(o client.Object) bool {
+	return len(l.names) == 0 || slices.Contains(l.names, o.GetName())
+}
+
+// absent are the names that no object has.
+func (l *listing) absent(objects []client.Object) []string {
+	return slices.DeleteFunc(slices.Clone(l.names), func(name string) bool {
+		return slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == name })
+	})
+}
