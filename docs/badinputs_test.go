@@ -162,6 +162,8 @@ func badInputs() []struct {
 			{"a variable for a number", template, "replicas: 1", "replicas: '{{GREETING}}'"},
 			{"a list that is none", template, "            containers:\n", "            volumes: 80\n            containers:\n"},
 			{"a field that Kubernetes does not know", template, "replicas: 1", "replica: 1"},
+			{"a kind that Kubernetes does not have", template, "kind: Deployment", "kind: Deploymnt"},
+			{"a kind of another group", template, "apiVersion: apps/v1", "apiVersion: v1"},
 			{"less than no pods", template, "replicas: 1", "replicas: -1"},
 			{"a selector of other pods", template, "            matchLabels:\n              app: hello", "            matchLabels:\n              app: helo"},
 			{"a port in quotes", template, "port: 8080", "port: '8080'"},

@@ -195,7 +195,7 @@ func (b *builder) checkTypes(m *manifest) bool {
 		return true // injected
 	}
 	before := len(b.found.list)
-	for _, f := range strict.ManifestFlaws("", m.fields, &strict.Variables{}) {
+	for _, f := range strict.ManifestFlaws("", m.fields, &strict.Declarations{Newer: b.template.newer}) {
 		switch {
 		case b.template.pkg != nil:
 			b.found.add(Finding{

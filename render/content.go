@@ -63,6 +63,8 @@ type Template struct {
 	// FromConfigs are the variables that configurations give, sorted by name, from the
 	// annotation FromConfigsAnnotation.
 	FromConfigs []variable.FromConfig `json:"fromConfigs,omitempty"`
+	// Newer are the names of strict.NewerNamesAnnotation.
+	Newer []string `json:"newer,omitempty"`
 	// Version is the label addonflow.io/version, in an add-on that lists AddOnHubConfig.
 	Version string `json:"version,omitempty"`
 	// Spec is the stored spec, as unstructured JSON.

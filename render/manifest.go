@@ -102,7 +102,7 @@ func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Pa
 		return false
 	}
 	for _, name := range served() {
-		if metadata[name] != nil {
+		if metadata[name] != nil && metadata[name] != "" {
 			invalid(at.Child("metadata", name), "is not for a manifest to set")
 		}
 	}

@@ -39,6 +39,8 @@ type Package struct {
 	Values map[string]any `json:"values,omitempty"`
 	// FromConfigs are the variables that configurations give, as of a Template.
 	FromConfigs []variable.FromConfig `json:"fromConfigs,omitempty"`
+	// Newer are the names of strict.NewerNamesAnnotation.
+	Newer []string `json:"newer,omitempty"`
 	// Variables, Registration and ManifestConfigs as declared.
 	Variables       []v1alpha1.PackageVariable       `json:"variables,omitempty"`
 	Registration    []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
@@ -86,7 +88,7 @@ type parsedPackage struct {
 // parsePackage reads a package into what takes the place of a template.
 func parsePackage(addOn string, p *Package) *parsedTemplate {
 	t := &parsedTemplate{
-		pkg: &parsedPackage{Package: p}, configs: p.ManifestConfigs, configsAt: "spec.manifestConfigs",
+		pkg: &parsedPackage{Package: p}, newer: p.Newer, configs: p.ManifestConfigs, configsAt: "spec.manifestConfigs",
 		registration: p.Registration, registers: len(p.Registration) > 0,
 		fromConfigs: p.FromConfigs, ofCluster: map[string]bool{},
 	}

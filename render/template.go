@@ -21,6 +21,8 @@ type parsedTemplate struct {
 	typed map[string]string
 	// fromConfigs are the variables that configurations give.
 	fromConfigs []variable.FromConfig
+	// newer are the names that a newer Kubernetes brings.
+	newer []string
 	// referenced are the variables it names, and ofCluster those of them, or of a
 	// package's variables, that are labels or claims of the cluster.
 	referenced, ofCluster map[string]bool
@@ -45,7 +47,7 @@ type parsedTemplate struct {
 
 // parseTemplate reads a template. What is wrong with it is in found.
 func parseTemplate(addOn string, t Template) *parsedTemplate {
-	p := &parsedTemplate{name: t.Name, typed: t.Typed, fromConfigs: t.FromConfigs, configsAt: "spec.agentSpec.manifestConfigs"}
+	p := &parsedTemplate{name: t.Name, typed: t.Typed, fromConfigs: t.FromConfigs, newer: t.Newer, configsAt: "spec.agentSpec.manifestConfigs"}
 	add := func(field string, reason problem.Reason, message, hint string) {
 		p.found.add(Finding{Template: t.Name, Field: field, Reason: reason, Message: message, Hint: hint})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/strict"
 	"github.com/addonflow/addonflow/render/variable"
 )
 
@@ -38,6 +39,7 @@ func declaredKeys() []declaredKey {
 	return []declaredKey{
 		{variable.TypedAnnotation, []role{roleTemplate}, "an AddOnTemplate"},
 		{variable.FromConfigsAnnotation, []role{roleTemplate, rolePackage}, "an AddOnTemplate or AddOnPackage"},
+		{strict.NewerNamesAnnotation, []role{roleTemplate, rolePackage}, "an AddOnTemplate or AddOnPackage"},
 		{hubconfigv1alpha1.VersionLabel, []role{roleTemplate}, "an AddOnTemplate"},
 		{MergeConfigsAnnotation, []role{roleAddOn}, "a ClusterManagementAddOn"},
 	}

@@ -69,8 +69,10 @@ func reduceField(key string, value any) (any, []flaw.Flaw) {
 	case key == "creationTimestamp" || key == "generation" || key == "selfLink":
 		return nil, nil
 	}
-	if f, refused := refusedMetadata(at, key); refused {
+	if f, refused := refusedMetadata(at, key); refused && value != "" {
 		return nil, []flaw.Flaw{f}
+	} else if refused {
+		return nil, nil
 	}
 	return nil, []flaw.Flaw{strict.UnknownField(metadataKey, key, []string{nameKey, namespaceKey, labelsKey, "annotations"})}
 }
@@ -111,7 +113,7 @@ func stringMapFlaws(at flaw.Path, value any) []flaw.Flaw {
 }
 
 // refusedMetadata is the flaw of a metadata field that Git must not set, neither
-// on a hub object nor on a manifest of a template.
+// on a hub object nor on a manifest of a template. An empty text sets nothing.
 func refusedMetadata(at flaw.Path, key string) (flaw.Flaw, bool) {
 	f := flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Hint: flaw.RemoveIt}
 	switch key {

@@ -136,7 +136,8 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 		Name: object.GetName(), Engine: render.EngineHelm, Values: map[string]any{},
 		Variables: spec.Variables, Registration: spec.Registration, ManifestConfigs: spec.ManifestConfigs,
 	}
-	pkg.FromConfigs, _ = variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]) // packageFlaws judged it
+	pkg.FromConfigs, _ = variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]) // packageFlaws judged both
+	pkg.Newer, _ = strict.ParseNewerNames(object.GetAnnotations()[strict.NewerNamesAnnotation])
 	if spec.Manifests != nil {
 		pkg.Engine = render.EngineManifests
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/render/strict"
 	"github.com/addonflow/addonflow/render/variable"
 )
 
@@ -134,13 +135,14 @@ func (l *loader) takeTemplate(d *draft, c *render.Content, r referring, object *
 	// be judged.
 	typed, typedErr := variable.ParseTyped(object.GetAnnotations()[variable.TypedAnnotation])
 	mapped, mappedErr := variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation])
+	newer, _ := strict.ParseNewerNames(object.GetAnnotations()[strict.NewerNamesAnnotation])
 	if typedErr != nil {
 		typed = nil
 	}
 	if mappedErr != nil {
 		mapped = nil
 	}
-	t := render.Template{Name: r.Name, SpecHash: hash, Typed: typed, FromConfigs: mapped, Spec: spec}
+	t := render.Template{Name: r.Name, SpecHash: hash, Typed: typed, FromConfigs: mapped, Newer: newer, Spec: spec}
 	if versioned(c.Supported) {
 		t.Version = object.GetLabels()[hubconfigv1alpha1.VersionLabel]
 	}

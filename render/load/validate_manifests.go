@@ -34,7 +34,7 @@ func manifestFlaws(object map[string]any) []flaw.Flaw {
 	}
 	var flaws []flaw.Flaw
 	seen := map[render.Identity]int{}
-	variables := declaredVariables(object)
+	declared := declarationsOf(object)
 	for i, manifest := range manifests {
 		at := manifestsAt.Index(i)
 		content, isObject := manifest.(map[string]any)
@@ -42,7 +42,7 @@ func manifestFlaws(object map[string]any) []flaw.Flaw {
 			flaws = append(flaws, flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Message: fmt.Sprintf("manifest %d must be an object", i)})
 			continue
 		}
-		found := flaw.FirstPerField(append(oneManifestFlaws(at, i, content), strict.ManifestFlaws(at, content, variables)...))
+		found := flaw.FirstPerField(append(oneManifestFlaws(at, i, content), strict.ManifestFlaws(at, content, declared)...))
 		flaws = append(flaws, found...)
 		if len(found) > 0 {
 			continue
@@ -125,7 +125,7 @@ func manifestMetadataFlaws(at flaw.Path, i int, manifest, metadata map[string]an
 	var flaws []flaw.Flaw
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		value := metadata[key]
-		if f, refused := refusedMetadata(at.Child(key), key); refused && value != nil {
+		if f, refused := refusedMetadata(at.Child(key), key); refused && value != nil && value != "" {
 			flaws = append(flaws, f)
 		}
 		if (key == labelsKey || key == "annotations") && value != nil {
@@ -135,7 +135,7 @@ func manifestMetadataFlaws(at flaw.Path, i int, manifest, metadata map[string]an
 	if _, isString := metadata[namespaceKey].(string); metadata[namespaceKey] != nil && !isString {
 		flaws = append(flaws, notAString(at.Child(namespaceKey)))
 	}
-	if metadata["generateName"] != nil {
+	if generated, _ := metadata["generateName"].(string); generated != "" {
 		return flaws
 	}
 	name, isString := metadata[nameKey].(string)
@@ -150,12 +150,14 @@ func manifestMetadataFlaws(at flaw.Path, i int, manifest, metadata map[string]an
 	return flaws
 }
 
-// declaredVariables reads which variables a declared AddOnTemplate gives a type.
-func declaredVariables(object map[string]any) *strict.Variables {
+// declarationsOf reads what a declared AddOnTemplate says of its manifests.
+func declarationsOf(object map[string]any) *strict.Declarations {
 	annotations, _ := valueAt(object, metadataKey, "annotations").(map[string]any)
 	text, _ := annotations[variable.TypedAnnotation].(string)
 	types, err := variable.ParseTyped(text)
-	v := &strict.Variables{Types: types, Unread: err != nil}
+	v := &strict.Declarations{Types: types, Unread: err != nil}
+	names, _ := annotations[strict.NewerNamesAnnotation].(string)
+	v.Newer, _ = strict.ParseNewerNames(names) // templateFlaws says what is wrong with it
 	for key := range annotations {
 		v.Unread = v.Unread || !declarable(key) && meantKey(key) == variable.TypedAnnotation
 	}

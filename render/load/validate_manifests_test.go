@@ -26,6 +26,12 @@ func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 			edited(t, templateFile, from, to)
 		return badInput{row, commit, want}
 	}
+	refusal := func(parts ...string) complaint { return complaint{flaw.ReasonInvalidManifest, templateFile, parts} }
+	newer := func(row, names, from, to string, want ...complaint) badInput {
+		commit := hello().edited(t, templateFile, "  name: hello\nspec", "  name: hello\n  annotations: {addonflow.io/newer-names: '"+names+"'}\nspec").
+			edited(t, templateFile, from, to)
+		return badInput{row, commit, want}
+	}
 	manifest := func(row, text string, want ...complaint) badInput {
 		return badInput{row, hello().edited(t, templateFile, settings, "      - "+text+"\n"+settings), want}
 	}
@@ -64,6 +70,20 @@ func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 		manifest("secret_by_a_variable", "{apiVersion: v1, kind: Secret, metadata: {name: c, namespace: hello}, data: {a: '{{GREETING}}'}}", complaint{flaw.ReasonInvalidManifest, templateFile, []string{"manifests[1].data.a: is not base64"}}),
 		manifest("a_kind_that_only_the_cluster_knows", "{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, namespace: hello}, spec: {replicas: many, anything: 1}}"),
 		manifest("a_version_that_is_not_known", "{apiVersion: batch/v2, kind: Job, metadata: {name: j, namespace: hello}, spec: {backofLimit: 1}}"),
+		row("misspelt_kind", "kind: Deployment", "kind: Deploymnt", refusal(`manifests[0].kind: apps/v1 has no kind "Deploymnt"; did you mean Deployment?`)),
+		{"misspelt_kind_hides_nothing", hello().edited(t, templateFile, "kind: Deployment", "kind: Deploymnt").edited(t, templateFile, "replicas: 1", "replicas: -1"), []complaint{
+			refusal("manifests[0].kind"), refusal("manifests[0].spec.replicas: -1: must not be negative"),
+		}},
+		row("kind_of_another_group", "apiVersion: apps/v1", "apiVersion: v1", refusal(`v1 has no kind "Deployment"; write apiVersion: apps/v1`)),
+		manifest("misspelt_kind_of_a_role", "{apiVersion: rbac.authorization.k8s.io/v1, kind: Rolle, metadata: {name: c, namespace: hello}}", refusal(`kind: rbac.authorization.k8s.io/v1 has no kind "Rolle"; did you mean Role?`)),
+		manifest("what_a_served_kubernetes_had", "{apiVersion: v1, kind: Pod, metadata: {name: c, namespace: hello}, spec: {workloadRef: {name: a}, resourceClaims: [{name: a, source: {resourceClaimName: b}}], containers: [{name: a}]}}"),
+		manifest("empty_metadata_sets_nothing", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: hello, resourceVersion: '', uid: '', generateName: ''}}"),
+		manifest("empty_metadata_is_no_name", "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: '', namespace: hello}}", refusal("manifest 1 has no name")),
+		newer("later_field", "Later,laterToo", image, image+"\n                laterToo: {a: '{{GREETING}}'}"),
+		newer("later_kind", "Later", "kind: Deployment", "kind: Later"),
+		newer("later_names_excuse_no_other", "Later", image, image+"\n                laterToo: 1", unknown("laterToo: unknown field; if a newer Kubernetes brings it, annotate addonflow.io/newer-names: laterToo")),
+		newer("later_names_do_not_excuse_what_is_known", "replicas", "replicas: 1", "replicas: -1", refusal("replicas: -1: must not be negative")),
+		newer("later_names_that_are_none", "spec.later", image, image, refusal(`annotations[addonflow.io/newer-names]: cannot read names: "spec.later" is the name of no field and no kind`)),
 	} {
 		t.Run(in.row, func(t *testing.T) { in.check(t) })
 	}
@@ -74,7 +94,9 @@ func TestPackagesAreHeldToTheirTypes(t *testing.T) {
 	commit := packagedHello()
 	const file = "hello/chart/templates/deployment.yaml"
 	for name, c := range map[string]struct{ from, to, want string }{
+		"newer kind":    {"kind: Deployment", "kind: Frob", `kind: apps/v1 has no kind "Frob"; if a newer Kubernetes brings it, annotate addonflow.io/newer-names: Frob`},
 		"unknown field": {"image:", "imagePulPolicy: Always\n        image:", "imagePulPolicy: unknown field; did you mean imagePullPolicy?"},
+		"unknown kind":  {"kind: Deployment", "kind: Deploymnt", `kind: apps/v1 has no kind "Deploymnt"; did you mean Deployment?`},
 		"wrong type":    {"image:", "ports: 80\n        image:", "ports: must be an array, not integer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,5 +105,14 @@ func TestPackagesAreHeldToTheirTypes(t *testing.T) {
 				t.Errorf("got %v, want one in %s with %q", problems, file, c.want)
 			}
 		})
+	}
+}
+
+// TestPackagesNameWhatIsNewer: a package may have fields that only the clusters know.
+func TestPackagesNameWhatIsNewer(t *testing.T) {
+	commit := packagedHello().edited(t, "hello/chart/templates/deployment.yaml", "image:", "frob: 1\n        image:").
+		edited(t, packageFile, "metadata: {name: hello", "metadata: {annotations: {addonflow.io/newer-names: frob}, name: hello")
+	if _, problems := Load(commit.packageObjects(t), nil, Options{}); len(problems) > 0 {
+		t.Error(problems)
 	}
 }

@@ -63,9 +63,7 @@ func packageFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 			flaws = append(flaws, flaw.Flaw{Field: flaw.Path(specKey).Child(engine).Child("path"), Reason: flaw.ReasonInvalidPackage, Message: isEmpty, Hint: "name the folder, relative to this file"})
 		}
 	}
-	if _, err := variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]); err != nil {
-		flaws = append(flaws, flaw.Flaw{Field: variable.FromConfigsField, Reason: flaw.ReasonInvalidVariable, Message: err.Error(), Hint: variable.FromConfigsHint})
-	}
+	flaws = append(flaws, contentAnnotationFlaws(object.GetAnnotations())...)
 	flaws = append(flaws, packageVariableFlaws(spec.Variables)...)
 	flaws = append(flaws, builtInValueFlaws(spec, object.Object)...)
 	flaws = append(flaws, registrationFlaws(spec.Registration)...)

@@ -23,9 +23,7 @@ func templateFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 		at := flaw.Path("metadata.annotations").Child(variable.TypedAnnotation)
 		flaws = append(flaws, flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidTemplate, Message: err.Error(), Hint: "write NAME=type pairs: REPLICAS=integer,DEBUG=boolean"})
 	}
-	if _, err := variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]); err != nil {
-		flaws = append(flaws, flaw.Flaw{Field: variable.FromConfigsField, Reason: flaw.ReasonInvalidVariable, Message: err.Error(), Hint: variable.FromConfigsHint})
-	}
+	flaws = append(flaws, contentAnnotationFlaws(object.GetAnnotations())...)
 	var typed struct {
 		Spec addonv1alpha1.AddOnTemplateSpec `json:"spec"`
 	}
@@ -43,6 +41,20 @@ func templateFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 		}
 	}
 	return flaw.FirstPerField(append(flaws, conditionRuleFlaws("spec.agentSpec.manifestConfigs", typed.Spec.AgentSpec.ManifestConfigs)...))
+}
+
+// contentAnnotationFlaws judges the annotations that an AddOnTemplate and an AddOnPackage
+// have in common.
+func contentAnnotationFlaws(annotations map[string]string) []flaw.Flaw {
+	var flaws []flaw.Flaw
+	if _, err := variable.ParseFromConfigs(annotations[variable.FromConfigsAnnotation]); err != nil {
+		flaws = append(flaws, flaw.Flaw{Field: variable.FromConfigsField, Reason: flaw.ReasonInvalidVariable, Message: err.Error(), Hint: variable.FromConfigsHint})
+	}
+	if _, err := strict.ParseNewerNames(annotations[strict.NewerNamesAnnotation]); err != nil {
+		at := flaw.Path("metadata.annotations").Child(strict.NewerNamesAnnotation)
+		flaws = append(flaws, flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Message: err.Error(), Hint: strict.NewerNamesHint})
+	}
+	return flaws
 }
 
 // conditionRuleFlaws is the one rule of the embedded CRDs that is written in CEL;

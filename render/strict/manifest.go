@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +21,7 @@ import (
 // manifestTypes are the Go types that manifests of a template are held to.
 type manifestTypes struct {
 	kinds  map[schema.GroupVersionKind]reflect.Type
+	stable kindsByVersion
 	fields map[reflect.Type]map[string]reflect.Type
 	rules  map[fieldOf]valueRule
 }
@@ -33,7 +35,11 @@ func collectTypes() (manifestTypes, error) {
 	if err := errors.Join(appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return manifestTypes{}, fmt.Errorf("cannot collect the kinds of manifests: %w", err)
 	}
-	types := manifestTypes{kinds: scheme.AllKnownTypes(), fields: map[reflect.Type]map[string]reflect.Type{}, rules: valueRules()}
+	stable, err := collectKinds()
+	if err != nil {
+		return manifestTypes{}, err
+	}
+	types := manifestTypes{kinds: scheme.AllKnownTypes(), stable: stable, fields: map[reflect.Type]map[string]reflect.Type{}, rules: valueRules()}
 	for _, kind := range types.kinds {
 		types.collect(kind)
 	}
@@ -50,6 +56,9 @@ func (m manifestTypes) collect(t reflect.Type) {
 			return
 		}
 		m.fields[t] = jsonFields(t)
+		for _, name := range formerFields()[t] {
+			m.fields[t][name] = reflect.TypeFor[any]()
+		}
 		for _, field := range m.fields[t] {
 			m.collect(field)
 		}
@@ -57,39 +66,58 @@ func (m manifestTypes) collect(t reflect.Type) {
 	}
 }
 
-// ManifestFlaws returns the unknown fields of a manifest, the values of another type
-// than their field and those that no API server takes, where its kind is known: the managed
-// cluster would drop the first and refuse the others. Its status is nobody's to read.
-func ManifestFlaws(at flaw.Path, manifest map[string]any, variables *Variables) []flaw.Flaw {
+// formerFields are those that a Kubernetes since 1.19 served and today's has no more.
+func formerFields() map[reflect.Type][]string {
+	return map[reflect.Type][]string{
+		reflect.TypeFor[corev1.PodSpec]():          {"workloadRef"},              // 1.35
+		reflect.TypeFor[corev1.PodResourceClaim](): {"source"},                   // until 1.30
+		reflect.TypeFor[corev1.ServiceSpec]():      {"ipFamily", "topologyKeys"}, // 1.19; until 1.21
+	}
+}
+
+// ManifestFlaws returns the kind that Kubernetes does not have and, where its kind is one
+// of apps/v1, batch/v1 or v1, the unknown fields of a manifest, the values of another type
+// than their field and those that no API server takes: the managed cluster would drop unknown
+// fields and refuse the rest. Its status is nobody's to read. A manifest with a kind that
+// is not known is judged as the one that was probably meant.
+func ManifestFlaws(at flaw.Path, manifest map[string]any, declared *Declarations) []flaw.Flaw {
 	types, err := compiledTypes()
 	if err != nil {
 		return []flaw.Flaw{{Field: at, Reason: flaw.ReasonInvalidManifest, Message: err.Error()}}
 	}
 	apiVersion, _ := manifest[apiVersionKey].(string)
 	kind, _ := manifest[kindKey].(string)
+	apiVersion, kind, flaws := types.stable.judge(at, apiVersion, kind, declared.Newer)
 	want, known := types.kinds[schema.FromAPIVersionAndKind(apiVersion, kind)]
 	if !known {
-		return nil
+		return flaws
 	}
 	if _, reported := manifest[statusKey]; reported {
 		manifest = maps.Clone(manifest)
 		delete(manifest, statusKey)
 	}
-	return strictness{manifest: variables, known: types.fields, rules: types.rules}.flaws(at, manifest, want)
+	return append(flaws, strictness{manifest: declared, known: types.fields, rules: types.rules}.flaws(at, manifest, want)...)
 }
 
-// Variables is what is known of the variables in a manifest before they have
-// values.
-type Variables struct {
-	// types of those that are declared with one.
+// Declarations are what an AddOnTemplate or AddOnPackage declares of its manifests.
+type Declarations struct {
+	// Types of the variables that are declared with one.
 	Types map[string]string
-	// unread: the declaration cannot be read, so that any variable may have any type.
+	// Unread: the types cannot be read, so that any variable may have any type.
 	Unread bool
+	// Newer are the names of NewerNamesAnnotation.
+	Newer []string
+}
+
+// takes reports whether a field that is not known is left to others: to rendering, which
+// refuses a variable there, or to the clusters.
+func (v *Declarations) takes(key string) bool {
+	return len(variable.References(key)) > 0 || slices.Contains(v.Newer, key)
 }
 
 // text judges a string by the kind of Go value it will be decoded into. One that is
 // exactly a variable may become a number or boolean.
-func (v *Variables) text(at flaw.Path, text string, want reflect.Kind) []flaw.Flaw {
+func (v *Declarations) text(at flaw.Path, text string, want reflect.Kind) []flaw.Flaw {
 	switch want {
 	case reflect.Interface:
 		return nil
@@ -107,7 +135,7 @@ func (v *Variables) text(at flaw.Path, text string, want reflect.Kind) []flaw.Fl
 }
 
 // plain judges a string where one is wanted.
-func (v *Variables) plain(at flaw.Path, text string) []flaw.Flaw {
+func (v *Declarations) plain(at flaw.Path, text string) []flaw.Flaw {
 	name, whole := variable.Whole(text)
 	if !whole || v.Types[name] == "" {
 		return nil
@@ -119,7 +147,7 @@ func (v *Variables) plain(at flaw.Path, text string) []flaw.Flaw {
 }
 
 // scalar judges a string where a number or boolean is wanted.
-func (v *Variables) scalar(at flaw.Path, text, want string) []flaw.Flaw {
+func (v *Declarations) scalar(at flaw.Path, text, want string) []flaw.Flaw {
 	name, whole := variable.Whole(text)
 	declared := v.Types[name]
 	f := typeFlaw(at, want, text)

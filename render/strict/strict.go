@@ -48,7 +48,7 @@ func Flaws(at flaw.Path, value any, want reflect.Type) []flaw.Flaw {
 // strictness is how values are compared with types.
 type strictness struct {
 	// manifest: the value is a manifest of a template, in whose strings variables stand.
-	manifest *Variables
+	manifest *Declarations
 	// known are the fields of structs that were looked up before; nil: none were.
 	known map[reflect.Type]map[string]reflect.Type
 	// rules for values of the right type.
@@ -116,14 +116,24 @@ func (s strictness) object(at flaw.Path, value any, want reflect.Type) []flaw.Fl
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if typed, known := fields[key]; known {
 			flaws = append(flaws, s.field(at.Child(key), object[key], typed, fieldOf{want, key})...)
-		} else if s.manifest == nil || len(variable.References(key)) == 0 { // rendering refuses a variable here
-			flaws = append(flaws, UnknownField(at, key, declarableFields(want, fields)))
+		} else if s.manifest == nil || !s.manifest.takes(key) {
+			flaws = append(flaws, s.unknown(at, key, declarableFields(want, fields)))
 		}
 	}
 	if rule, ruled := s.rules[fieldOf{of: want}]; ruled && len(flaws) == 0 {
 		return rule(at, object)
 	}
 	return flaws
+}
+
+// unknown is the flaw of a field that is not known. A cluster may know the field of a
+// manifest for which there is no better hint.
+func (s strictness) unknown(at flaw.Path, key string, known []string) flaw.Flaw {
+	f := UnknownField(at, key, known)
+	if s.manifest != nil && f.Hint == "" {
+		f.Hint = newerHint(key)
+	}
+	return f
 }
 
 // field judges the value of a field by its type, and then by the rule for the field.

@@ -1,0 +1,38 @@
+package strict
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// NewerNamesAnnotation on an AddOnTemplate or AddOnPackage lists, with commas between, the
+// names of fields and kinds that a newer Kubernetes brings than the one AddonFlow knows:
+// "workloadRef,PodGroup". They are delivered as they are written. The names of fields are
+// those of any field of a manifest; what AddonFlow knows is judged all the same.
+const NewerNamesAnnotation = "addonflow.io/newer-names"
+
+// NewerNamesHint is how NewerNamesAnnotation is written.
+const NewerNamesHint = "write names of fields or kinds, with commas between"
+
+// ParseNewerNames reads the value of NewerNamesAnnotation.
+func ParseNewerNames(value string) ([]string, error) {
+	if strings.TrimSpace(value) == "" {
+		return nil, nil
+	}
+	var names []string
+	for entry := range strings.SplitSeq(value, ",") {
+		name := strings.TrimSpace(entry)
+		if len(validation.IsCIdentifier(name)) > 0 {
+			return nil, fmt.Errorf("cannot read names: %q is the name of no field and no kind", name)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// newerHint is for names that nothing AddonFlow knows comes near.
+func newerHint(name string) string {
+	return fmt.Sprintf("if a newer Kubernetes brings it, annotate %s: %s", NewerNamesAnnotation, name)
+}
