@@ -121,10 +121,10 @@ func Open(reports []Report, sha string) []string {
 
 // Prune drops what need not be remembered: attempts whose verdict the forge has and
 // that a later attempt follows, everything finished of commits other than the current
-// ones, and verdicts on those that the forge refused for good. What stays is bounded
-// by the contexts of the current commits and by what a forge that is down has not
-// heard yet: an undelivered verdict is never dropped, however many there are. Nor is one
-// that may hold after all, because nobody was told yet that the context is open again.
+// ones, and verdicts on those that the forge refused for good. A verdict that a forge has
+// not heard yet stays, and so does one that may hold after all, because nobody was told yet
+// that the context is open again; of other commits than the current ones the newest
+// PastLimit.
 //
 // The result is in the order of the ledger.
 func Prune(reports []Report, currentSHAs ...string) []Report {
@@ -137,7 +137,30 @@ func Prune(reports []Report, currentSHAs ...string) []Report {
 		}
 		out = append(out, r)
 	}
-	return out
+	return forgetPast(out, currentSHAs)
+}
+
+// PastLimit is how many reports are kept about commits that were overtaken. A forge that
+// nobody mends for weeks would otherwise make the status larger than the hub can store, and
+// then nothing is written there any more, no admission either.
+const PastLimit = 500
+
+// forgetPast gives up the oldest reports about other commits than the current ones.
+func forgetPast(reports []Report, currentSHAs []string) []Report {
+	past := func(r Report) bool { return !slices.Contains(currentSHAs, r.SHA) }
+	over := -PastLimit
+	for _, r := range reports {
+		if past(r) {
+			over++
+		}
+	}
+	return slices.DeleteFunc(reports, func(r Report) bool {
+		if over <= 0 || !past(r) {
+			return false
+		}
+		over--
+		return true
+	})
 }
 
 // outdated tells whether an attempt follows the finished one at i.

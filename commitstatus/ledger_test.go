@@ -3,6 +3,7 @@ package commitstatus_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -248,6 +249,34 @@ func TestPrune(t *testing.T) {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}
 		})
+	}
+}
+
+// TestYearsWithoutAForgeAreBounded: what nobody was told for so long does not fill the
+// status; what is told first once the forge is back is about the latest commits.
+func TestYearsWithoutAForgeAreBounded(t *testing.T) {
+	sha := func(n int) string { return fmt.Sprintf("%040x", n) }
+	var ledger []commitstatus.Report
+	const commits = 2 * commitstatus.PastLimit
+	for n := range commits {
+		for _, context := range []string{hello, hello + "/canary"} {
+			ledger = commitstatus.Want(ledger, commitstatus.Status{SHA: sha(n), Context: context, State: commitstatus.Pending, Description: strings.Repeat("x", commitstatus.DescriptionLimit)}, 0)
+		}
+		if n > 0 {
+			ledger = commitstatus.Supersede(ledger, sha(n-1), sha(n))
+		}
+		ledger = commitstatus.Prune(ledger, sha(n))
+	}
+	if len(ledger) != commitstatus.PastLimit+2 {
+		t.Errorf("%d reports are kept", len(ledger))
+	}
+	for i, r := range ledger {
+		if n := commits - 1 - commitstatus.PastLimit/2 + i/2; r.SHA != sha(n) {
+			t.Fatalf("report %d is about %s, not about the latest commits in their order", i, r.SHA)
+		}
+	}
+	if got := commitstatus.Prune(ledger, sha(commits-1)); len(got) != len(ledger) {
+		t.Errorf("%d reports are left of those", len(got))
 	}
 }
 
