@@ -1,7 +1,10 @@
 package render
 
 import (
+	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestContends(t *testing.T) {
@@ -26,12 +29,50 @@ func TestContends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			works, _ := worksFor(t, contentOf(t, tc.theirs, ""))
 			ours := renderedFor(t, contentOf(t, tc.ours, ""), Cluster{Name: "cluster1"})
-			if got := ours.Contends(works[0]); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
+			got, contends := ours.Contends(works[0], nil)
+			if got.Object != tc.want || contends != (tc.want != "") || got.Yields {
+				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 			works[0].Namespace = "cluster2"
-			if got := ours.Contends(works[0]); got != "" {
-				t.Errorf("of another cluster: %q", got)
+			if got, contends := ours.Contends(works[0], nil); contends {
+				t.Errorf("of another cluster: %+v", got)
+			}
+		})
+	}
+}
+
+// TestObjectBelongsToTheOlderWork: of two works that hold an object the older one's add-on
+// may change it, whichever of the two asks.
+func TestObjectBelongsToTheOlderWork(t *testing.T) {
+	object := func(name, value string) string {
+		return "agentSpec:\n  workload:\n    manifests:\n    - {apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}, data: {x: " + value + "}}\n"
+	}
+	const early, late = 1000, 2000
+	for name, tc := range map[string]struct {
+		holds   string // what our own work holds
+		own     int64
+		ownName string
+		yields  bool
+	}{
+		"ours is older":                       {"m", early, "b", true},
+		"ours is younger":                     {"m", late + 1, "a", false},
+		"of one second, ours by name":         {"m", late, "a", true},
+		"of one second, theirs by name":       {"m", late, "z", false},
+		"ours is older, and has not got it":   {"other", early, "a", false},
+		"ours is older, in another namespace": {"m", early, "elsewhere/a", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			theirs, _ := worksFor(t, contentOf(t, object("m", "1"), ""))
+			own, _ := worksFor(t, contentOf(t, object(tc.holds, "1"), ""))
+			theirs[0].Name, theirs[0].CreationTimestamp = "n", metav1.Unix(late, 0)
+			own[0].Name, own[0].CreationTimestamp = tc.ownName, metav1.Unix(tc.own, 0)
+			if space, rest, found := strings.Cut(tc.ownName, "/"); found {
+				own[0].Namespace, own[0].Name = space, rest
+			}
+			ours := renderedFor(t, contentOf(t, object("m", "2"), ""), Cluster{Name: "cluster1"})
+			got, contends := ours.Contends(theirs[0], own)
+			if !contends || got.Yields != tc.yields {
+				t.Errorf("got %+v, %t", got, contends)
 			}
 		})
 	}

@@ -35,6 +35,9 @@ const (
 	ApplyFailedReason = "ApplyFailed"
 	// OwnershipConflictReason: another source or a foreign writer owns the object.
 	OwnershipConflictReason = "OwnershipConflict"
+	// ObjectConflictReason: another add-on deploys one of the objects to the same cluster,
+	// with other content, and had it first.
+	ObjectConflictReason = "ObjectConflict"
 	// TakingOverReason: the add-on is being taken over from OCM's addon-manager.
 	TakingOverReason = "TakingOver"
 	// DeletionGuardReason: a removal waits for its grace period, budget or approval.

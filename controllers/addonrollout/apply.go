@@ -120,6 +120,8 @@ func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, 
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case err == nil && m.overruled != nil:
+		d.enter(m.name, trouble{reason: v1alpha1.ObjectConflictReason, text: m.overruled.message})
 	case err == nil:
 	case fleeting(err):
 		// Somebody was faster, or the cluster is going: look again, at what is there.

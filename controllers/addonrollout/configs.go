@@ -245,6 +245,6 @@ func configReference(c addonv1alpha1.AddOnConfig) render.ConfigReference {
 // anything that is watched for this rollout.
 func (o *observation) retries() bool {
 	return slices.ContainsFunc(o.members, func(m *member) bool {
-		return m.hindered != nil && m.hindered.retry || m.refused != nil && m.refused.retry
+		return m.hindered != nil && m.hindered.retry || m.refused != nil && m.refused.retry || m.overruled != nil
 	})
 }

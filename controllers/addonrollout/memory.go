@@ -15,7 +15,8 @@ import (
 
 // synced remembers which clusters of a rollout were found to need no write, so that a
 // fleet at rest costs no rendering. Losing it costs one comparison per cluster. The same
-// memory serves for works of OCM's that were found to hold what is to run.
+// memory serves for works of OCM's that were found to hold what is to run, and for those of
+// other add-ons that were found to have no object in common.
 type synced struct {
 	mu   sync.Mutex
 	seen map[client.ObjectKey]map[string]string

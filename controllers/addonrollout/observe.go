@@ -73,6 +73,9 @@ type member struct {
 	// refused is why the target cannot be rendered for it; the plan finds out. What it
 	// runs is repaired all the same.
 	refused *refusal
+	// overruled is why the target, which it runs, is not all there: another add-on deploys
+	// one of its objects differently, and had it first.
+	overruled *refusal
 	// had is the install placement that selected the cluster when its works were
 	// written, where none does any more; nil: none, or not known.
 	had *v1alpha1.PlacementReference

@@ -213,6 +213,8 @@ func health(m *member) rollout.Health {
 	switch {
 	case m.health.Failed:
 		h.State = rollout.HealthFailed
+	case m.overruled != nil:
+		h.State, h.Reason = rollout.HealthProgressing, m.overruled.message
 	case m.health.Verified:
 		h.State = rollout.HealthVerified
 	case m.health.Current:

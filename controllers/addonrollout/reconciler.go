@@ -63,6 +63,7 @@ type Reconciler struct {
 	works     *overlay[*workv1.ManifestWork]
 	synced    *synced
 	alike     *synced
+	apart     *synced
 	pace      *pace
 	gauges    *gauges
 	foreign   *foreignWriters
@@ -71,6 +72,8 @@ type Reconciler struct {
 	probers   *probers
 	rounds    *rounds
 	releases  *releases
+	// wake queues a rollout.
+	wake func(client.ObjectKey)
 }
 
 // New returns a Reconciler; register it with SetupWithManager.
@@ -91,6 +94,7 @@ func New(o Options) *Reconciler {
 		works:     newOverlay[*workv1.ManifestWork](o.Clock),
 		synced:    newSynced(),
 		alike:     newSynced(),
+		apart:     newSynced(),
 		pace:      newPace(o.Pace),
 		gauges:    newGauges(),
 		foreign:   newForeignWriters(),
@@ -99,6 +103,7 @@ func New(o Options) *Reconciler {
 		probers:   newProbers(),
 		rounds:    newRounds(),
 		releases:  newReleases(),
+		wake:      func(client.ObjectKey) {},
 	}
 }
 
@@ -146,6 +151,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	}
 	r.synced.keep(client.ObjectKeyFromObject(ro), o.members)
 	r.alike.keep(client.ObjectKeyFromObject(ro), o.members)
+	r.apart.keep(client.ObjectKeyFromObject(ro), o.members)
 	r.foreign.keep(ro.Name, o.members)
 	t, err := r.decide(ctx, o, now)
 	if err != nil {
@@ -315,6 +321,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return addOnOfWork(w) == key.Name })
 	r.synced.forget(key)
 	r.alike.forget(key)
+	r.apart.forget(key)
 	r.probers.forget(key)
 	r.pace.forget(key)
 	r.gauges.forget(key)

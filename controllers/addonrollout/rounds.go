@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 // trouble is why one cluster could not be brought to what the plan says.
 type trouble struct {
-	// reason is RevisionMissing or ApplyFailed.
+	// reason is RevisionMissing, ApplyFailed or ObjectConflict.
 	reason string
 	text   string
 }
@@ -70,7 +71,8 @@ func (r *rounds) forget(key client.ObjectKey) {
 	delete(r.of, key)
 }
 
-// markWritten says in ClustersWritten which clusters could not be written, and why. The
+// markWritten says in ClustersWritten which clusters could not be brought to what they are
+// to run, and why; its reason is that of the gravest. The
 // condition is there only while there are any; complete tells whether every cluster was
 // looked at, without which it is not taken back.
 func markWritten(ro *v1alpha1.AddOnRollout, troubles map[string]trouble, complete bool) {
@@ -84,17 +86,18 @@ func markWritten(ro *v1alpha1.AddOnRollout, troubles map[string]trouble, complet
 	for name, t := range troubles {
 		said[t.reason] = append(said[t.reason], v1alpha1.ClusterReason{Cluster: name, Reason: t.text})
 	}
-	reason := v1alpha1.ApplyFailedReason
+	first := ""
 	var parts []string
-	if failed := said[reason]; len(failed) > 0 {
-		parts = append(parts, "cannot write "+named(failed))
-	} else {
-		reason = v1alpha1.RevisionMissingReason
+	for _, t := range []struct{ reason, what string }{
+		{v1alpha1.ApplyFailedReason, "cannot write "},
+		{v1alpha1.RevisionMissingReason, "held "},
+		{v1alpha1.ObjectConflictReason, "overruled on "},
+	} {
+		if clusters := said[t.reason]; len(clusters) > 0 {
+			first, parts = cmp.Or(first, t.reason), append(parts, t.what+named(clusters))
+		}
 	}
-	if held := said[v1alpha1.RevisionMissingReason]; len(held) > 0 {
-		parts = append(parts, "held "+named(held))
-	}
-	conditions.MarkFalse(ro, v1alpha1.ClustersWrittenCondition, reason, "%s", strings.Join(parts, "; "))
+	conditions.MarkFalse(ro, v1alpha1.ClustersWrittenCondition, first, "%s", strings.Join(parts, "; "))
 }
 
 // named counts clusters and names the first of them with the reason, in order, so

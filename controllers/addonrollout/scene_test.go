@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -314,7 +315,7 @@ func (s *scene) revision(digest string) *v1alpha1.AddOnRevision {
 	return rev
 }
 
-// works by cluster.
+// works of hello, by cluster.
 func (s *scene) works() map[string]*workv1.ManifestWork {
 	s.t.Helper()
 	var list workv1.ManifestWorkList
@@ -323,7 +324,9 @@ func (s *scene) works() map[string]*workv1.ManifestWork {
 	}
 	out := map[string]*workv1.ManifestWork{}
 	for i := range list.Items {
-		out[list.Items[i].Namespace] = &list.Items[i]
+		if strings.HasPrefix(list.Items[i].Name, "addon-hello-") {
+			out[list.Items[i].Namespace] = &list.Items[i]
+		}
 	}
 	return out
 }

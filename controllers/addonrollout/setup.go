@@ -114,9 +114,8 @@ func (r *Reconciler) watchConfigs(mgr ctrl.Manager) (source.Source, error) {
 	}
 	// Buffered, so that a burst of events does not hold the watch up.
 	events := make(chan event.TypedGenericEvent[client.ObjectKey], 1024)
-	r.configs.watch = newKindWatch(informers, func(of client.ObjectKey) {
-		events <- event.TypedGenericEvent[client.ObjectKey]{Object: of}
-	})
+	r.wake = func(of client.ObjectKey) { events <- event.TypedGenericEvent[client.ObjectKey]{Object: of} }
+	r.configs.watch = newKindWatch(informers, r.wake)
 	return source.TypedChannel(events, handler.TypedEnqueueRequestsFromMapFunc(
 		func(_ context.Context, of client.ObjectKey) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: of}}

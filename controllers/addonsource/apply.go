@@ -94,7 +94,11 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 		if err := p.see(ctx, now, c.desired); err != nil {
 			return err
 		}
-		if owner := ownerOf(now.live[keyOf(c.desired)]); owner != "" {
+		switch owner := ownerOf(now.live[keyOf(c.desired)]); owner {
+		case "":
+		case p.name():
+			return wait(fluxmeta.ProgressingReason, firstWait, "%s was applied by another process of AddonFlow meanwhile", keyOf(c.desired))
+		default:
 			return wait(v1alpha1.OwnershipConflictReason, firstWait, "%s was taken by source %s meanwhile", keyOf(c.desired), owner)
 		}
 	}

@@ -2,6 +2,7 @@ package addonsource_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -144,6 +145,28 @@ var _ = Describe("A commit", func() {
 		w.look()
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 		Expect(w.delivered(fixed, "success").Description).To(Equal("no add-on content changed"))
+	})
+
+	It("that another process of the operator applies at the same time is in conflict with nobody", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		applied := false
+		w.requests.before = func(r *http.Request) {
+			if applied || !r.URL.Query().Has("dryRun") {
+				return
+			}
+			applied = true
+			template := w.template()
+			template.Annotations = map[string]string{v1alpha1.SourceAnnotation: w.namespace + "/fleet"}
+			template.Spec.AddonName = w.addOn
+			Expect(admin.Create(context.Background(), template)).To(Succeed())
+		}
+		w.pass()
+		Expect(applied).To(BeTrue())
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReconcilingCondition)).To(Equal(fluxmeta.ProgressingReason))
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReconcilingCondition)).To(ContainSubstring("was applied by another process of AddonFlow meanwhile"))
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
 	})
 
 	It("of which a part cannot be read is told what is wrong with the rest as well", func() {
