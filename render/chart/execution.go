@@ -35,7 +35,7 @@ type execution struct {
 	alone bool
 	// backwards: maps without an order are read in the opposite one.
 	backwards bool
-	// strict: a value that is missing is an error.
+	// strict: a value that is missing is an error where it is used; asking for it is none.
 	strict bool
 	seen   map[*parse.Tree]bool
 }
@@ -80,12 +80,7 @@ func (x *execution) run(sources map[string]source, partial func(name string) boo
 	return out, nil
 }
 
-func (x *execution) options(t *template.Template) {
-	t.Option("missingkey=zero")
-	if x.strict {
-		t.Option("missingkey=error")
-	}
-}
+func (x *execution) options(t *template.Template) { t.Option("missingkey=zero") }
 
 // parseOrder is Helm's: files deep in the tree first, so that those above override
 // what they define.
@@ -180,6 +175,14 @@ func (x *execution) print(v any) (string, error) {
 		return "", err
 	}
 	return fmt.Sprint(v), nil
+}
+
+// need refuses a value that is not there.
+func (x *execution) need(name string, v any) (any, error) {
+	if v == nil {
+		return nil, &refusal{"no value for " + name, "set it in values, or ask whether there is one with if, with or default"}
+	}
+	return v, nil
 }
 
 // see notices a text with the name of the cluster on its way into a decision.

@@ -79,7 +79,7 @@ func (x *execution) functions() template.FuncMap {
 	}
 	out["required"], out["fail"] = required, fail
 	out[printFunction], out[seeFunction] = x.print, x.see
-	out[compareFunction], out[payFunction] = x.compared, x.paid
+	out[compareFunction], out[payFunction], out[needFunction] = x.compared, x.paid, x.need
 	out[stepFunction], out[enterFunction], out[leaveFunction] = x.round, x.enterTemplate, x.leaveTemplate
 	return out
 }

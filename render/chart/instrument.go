@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -19,6 +20,8 @@ const (
 	// compareFunction sees what eq and ne compare, payFunction what a method returns.
 	compareFunction = ownPrefix + "compare"
 	payFunction     = ownPrefix + "pay"
+	// needFunction refuses what is missing.
+	needFunction = ownPrefix + "need"
 )
 
 // deciding are Go's own functions, which know types that no function of ours can have,
@@ -27,6 +30,9 @@ const (
 	deciding  = " lt le gt ge len index slice call "
 	comparing = " eq ne "
 )
+
+// asking are the functions that ask whether there is a value.
+const asking = " and coalesce default empty kindIs not or required ternary "
 
 // methods are those of .Files that do work. A field of the name is none the worse for it.
 const methods = " AsConfig AsSecrets Get GetBytes Glob Lines "
@@ -57,6 +63,8 @@ func (x *execution) instrument(t *template.Template) error {
 type instrumenter struct {
 	*execution
 	nodes int
+	// asked: whatever is read is asked for, so that it may be missing.
+	asked bool
 	// foreign is one of our own functions that the chart names.
 	foreign string
 }
@@ -69,10 +77,12 @@ func (i *instrumenter) list(list *parse.ListNode) {
 		i.nodes++
 		switch node := node.(type) {
 		case *parse.ActionNode:
-			i.pipe(node.Pipe)
-			if len(node.Pipe.Decl) == 0 {
-				node.Pipe.Cmds = append(node.Pipe.Cmds, command(node.Pos, printFunction))
+			if len(node.Pipe.Decl) > 0 {
+				i.ask(node.Pipe)
+				continue
 			}
+			i.pipe(node.Pipe)
+			node.Pipe.Cmds = append(node.Pipe.Cmds, command(node.Pos, printFunction))
 		case *parse.IfNode:
 			i.branch(&node.BranchNode)
 		case *parse.WithNode:
@@ -88,9 +98,17 @@ func (i *instrumenter) list(list *parse.ListNode) {
 }
 
 func (i *instrumenter) branch(b *parse.BranchNode) {
-	i.pipe(b.Pipe)
+	i.ask(b.Pipe)
 	i.list(b.List)
 	i.list(b.ElseList)
+}
+
+// ask is pipe for what is asked for: by a condition, or to be kept in a variable.
+func (i *instrumenter) ask(pipe *parse.PipeNode) {
+	before := i.asked
+	i.asked = true
+	i.pipe(pipe)
+	i.asked = before
 }
 
 // pipe lets what goes into a deciding function be seen: its arguments, and what is
@@ -110,18 +128,59 @@ func (i *instrumenter) pipe(pipe *parse.PipeNode) {
 		if watch != "" && n > 0 {
 			cmds = append(cmds, command(cmd.Pos, watch))
 		}
-		for a, arg := range cmd.Args {
-			cmd.Args[a] = i.argument(arg, watch)
-			if a > 0 && worksAt(arg) {
-				cmd.Args[a] = wrapped(cmd.Args[a], payFunction)
-			}
-		}
+		read := cmd.Args[0]
+		i.arguments(cmd, watch)
 		cmds = append(cmds, cmd)
-		if worksAt(cmd.Args[0]) {
+		if worksAt(read) {
 			cmds = append(cmds, command(cmd.Pos, payFunction))
+		}
+		if i.needs(read) && len(cmd.Args) == 1 && !(n+1 < len(pipe.Cmds) && asks(pipe.Cmds[n+1])) {
+			cmds = append(cmds, need(read))
 		}
 	}
 	pipe.Cmds = cmds
+}
+
+// arguments walks into those of one command.
+func (i *instrumenter) arguments(cmd *parse.CommandNode, watch string) {
+	before := i.asked
+	i.asked = before || asks(cmd)
+	for a, arg := range cmd.Args {
+		cmd.Args[a] = i.argument(arg, watch)
+		if a > 0 && worksAt(arg) {
+			cmd.Args[a] = wrapped(cmd.Args[a], payFunction)
+		}
+		if a > 0 && i.needs(arg) {
+			call := need(arg)
+			call.Args = append(call.Args, cmd.Args[a])
+			cmd.Args[a] = piped(call)
+		}
+	}
+	i.asked = before
+}
+
+// needs tells whether a node reads what must be there.
+func (i *instrumenter) needs(node parse.Node) bool {
+	switch node := node.(type) {
+	case *parse.FieldNode, *parse.ChainNode:
+		return i.strict && !i.asked
+	case *parse.VariableNode:
+		return i.strict && !i.asked && (len(node.Ident) > 1 || node.Ident[0] != "$")
+	}
+	return false
+}
+
+// asks tells whether a command asks for a value.
+func asks(cmd *parse.CommandNode) bool {
+	name, ok := cmd.Args[0].(*parse.IdentifierNode)
+	return ok && among(asking, name.Ident)
+}
+
+// need is a call that refuses what a node reads, if that is missing.
+func need(node parse.Node) *parse.CommandNode {
+	call, name := command(node.Position(), needFunction), node.String()
+	call.Args = append(call.Args, &parse.StringNode{NodeType: parse.NodeString, Pos: node.Position(), Quoted: strconv.Quote(name), Text: name})
+	return call
 }
 
 // watching is the function that sees the arguments of one of Go's own; "" for others.
@@ -153,7 +212,12 @@ func worksAt(node parse.Node) bool {
 func wrapped(node parse.Node, function string) parse.Node {
 	call := command(node.Position(), function)
 	call.Args = append(call.Args, node)
-	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: node.Position(), Cmds: []*parse.CommandNode{call}}
+	return piped(call)
+}
+
+// piped is a call as an argument.
+func piped(call *parse.CommandNode) *parse.PipeNode {
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: call.Pos, Cmds: []*parse.CommandNode{call}}
 }
 
 func (i *instrumenter) notice(function string) {

@@ -232,6 +232,7 @@ func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities
 	for name, value := range in.BuiltIns {
 		given[strings.ToUpper(name[:1])+name[1:]] = value
 	}
+	addStructs(given)
 	given["Values"], given["Release"], given["Capabilities"] = values, release(in), capabilities
 	sources := map[string]source{}
 	for _, f := range c.files {

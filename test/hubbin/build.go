@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,13 +66,18 @@ func versionFlags() string {
 // stampOf hashes everything that decides what the compiler produces.
 func stampOf(source, ldflags, toolchain string) (string, error) {
 	sum := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		content, err := os.ReadFile(filepath.Join(source, name))
-		if err != nil {
-			return "", fmt.Errorf("cannot read the nested module: %w", err)
+	files := os.DirFS(source)
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
 		}
+		content, err := fs.ReadFile(files, name)
 		fmt.Fprintf(sum, "%s %d\n", name, len(content))
 		sum.Write(content)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot read the nested module: %w", err)
 	}
 	fmt.Fprintf(sum, "%s\n%s\n%s/%s\n", ldflags, toolchain, runtime.GOOS, runtime.GOARCH)
 	return hex.EncodeToString(sum.Sum(nil)), nil

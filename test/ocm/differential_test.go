@@ -2,12 +2,9 @@ package ocm
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,8 +18,6 @@ import (
 	"github.com/addonflow/addonflow/test/fleet"
 	"github.com/addonflow/addonflow/test/sample"
 )
-
-var update = flag.Bool("update", false, "write testdata/differences.txt")
 
 const differencesFile = "testdata/differences.txt"
 
@@ -165,10 +160,10 @@ func everywhere() map[string]*regexp.Regexp {
 // compare holds every difference against the deliberate ones in differencesFile.
 func compare(ctx SpecContext, files []corpusFile, theirs, mine client.Client) {
 	GinkgoHelper()
-	var text, unexplained strings.Builder
+	report := differences{file: differencesFile}
 	met := map[string]bool{}
 	for _, f := range files {
-		lines := slices.DeleteFunc(difference(seenOf(ctx, theirs, f.name), seenOf(ctx, mine, f.name)), func(line string) bool {
+		report.add(f.name, f.differs, slices.DeleteFunc(difference(seenOf(ctx, theirs, f.name), seenOf(ctx, mine, f.name)), func(line string) bool {
 			for why, where := range everywhere() {
 				if where.MatchString(line) {
 					met[why] = true
@@ -176,22 +171,8 @@ func compare(ctx SpecContext, files []corpusFile, theirs, mine client.Client) {
 				}
 			}
 			return false
-		})
-		switch {
-		case f.differs != "":
-			Expect(lines).NotTo(BeEmpty(), "%s: %s", f.name, f.differs)
-			fmt.Fprintf(&text, "== %s: %s\n%s\n", f.name, f.differs, strings.Join(lines, "\n"))
-		case len(lines) > 0:
-			fmt.Fprintf(&unexplained, "== %s\n%s\n", f.name, strings.Join(lines, "\n"))
-		}
+		}))
 	}
-	Expect(unexplained.String()).To(BeEmpty())
 	Expect(met).To(HaveLen(len(everywhere())), "a difference is listed that is none any more: %v", met)
-	if *update {
-		Expect(os.MkdirAll("testdata", 0o755)).To(Succeed())
-		Expect(os.WriteFile(differencesFile, []byte(text.String()), 0o644)).To(Succeed())
-	}
-	want, err := os.ReadFile(differencesFile)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(text.String()).To(Equal(string(want)), "run with -update, and say in the corpus why it differs")
+	report.hold()
 }

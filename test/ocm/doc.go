@@ -4,6 +4,8 @@
 //
 //	differential  one corpus of add-ons on two hubs, OCM's addon-manager on the
 //	              one, AddonFlow on the other; works and statuses are compared
+//	packages      charts and manifests, rendered by OCM's add-on framework and by
+//	              AddonFlow; objects are compared
 //	beside        both on one hub, each with add-ons of its own: no writes at rest
 //	take-over     an add-on that OCM deployed is moved to AddonFlow and back
 //	klusterlet    the main job with OCM's placement controller and work agent,

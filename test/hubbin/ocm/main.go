@@ -2,11 +2,13 @@
 // binary, built from OCM's public Go module: its addon-manager, its placement
 // controller and its work agent. Their controllers are started as upstream's
 // commands start them, without the leader election and the serving of metrics
-// around them.
+// around them. A fourth is what OCM's add-on framework makes of charts and
+// manifests.
 //
 //	ocm addon-manager   hub: what AddonFlow lives beside, or replaces
 //	ocm placement       hub: Placements to PlacementDecisions
 //	ocm work-agent      managed cluster: applies ManifestWorks
+//	ocm package NAME    prints the objects of one of packages
 //
 // Upstream's own command packages are not used: they import the registration
 // agent, too, and with it a module that the checksum database does not know.
@@ -36,6 +38,7 @@ func main() {
 		program("addon-manager", addon.RunManager),
 		program("placement", placement.RunControllerManager),
 		workAgent(),
+		packageCommand(),
 	)
 	os.Exit(cli.Run(root))
 }
