@@ -25,7 +25,7 @@ type DelivererConfig struct {
 }
 
 // Deliverer posts what is due, off the reconcile path: Enqueue never waits for a
-// forge. A key is one ledger, usually namespace/name of the object that keeps it.
+// forge. A key is one ledger, and names the object that keeps it.
 //
 // Reports of one key are posted one after the other, in the order of its ledger and
 // in that of the attempts. Keys take turns report by report, so that a long ledger

@@ -85,7 +85,7 @@ const (
 	// Unsettled: the decisions are incomplete or still changing. Nobody is removed
 	// and nobody is admitted on the word of such a placement, unless an approval says so.
 	Unsettled Settlement = "Unsettled"
-	// Settled: as many clusters as the placement's status counts, twice in a row.
+	// Settled: as many clusters as the placement's status counts.
 	Settled Settlement = "Settled"
 )
 

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render"
 )
 
@@ -50,8 +49,9 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout) (bo
 	if err := r.letGoOfAddOns(ctx, addOns.Items); err != nil {
 		return true, ctrl.Result{}, err
 	}
-	if err := r.letGoOfBindings(ctx, ro.Name); err != nil {
-		return true, ctrl.Result{}, err
+	// Who binds roles may have begun before it knew: the turn that goes on finds none.
+	if found, err := r.letGoOfBindings(ctx, ro.Name); found > 0 || err != nil {
+		return true, ctrl.Result{RequeueAfter: r.Pace}, err
 	}
 	if claimed, err := r.claimed(ctx, ro); claimed || err != nil {
 		return true, ctrl.Result{RequeueAfter: r.Pace}, err
@@ -106,26 +106,24 @@ func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.M
 	return group.Wait()
 }
 
-// letGoOfBindings takes our label off the roles that the add-on's agents have.
-func (r *Reconciler) letGoOfBindings(ctx context.Context, addOn string) error {
+// letGoOfBindings takes our label off the roles that the add-on's agents have, and returns
+// how many the watch cache showed to have it.
+func (r *Reconciler) letGoOfBindings(ctx context.Context, addOn string) (int, error) {
 	var list rbacv1.RoleBindingList
 	ours := client.MatchingLabels{addOnNameLabel: addOn, v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}
 	if err := r.Client.List(ctx, &list, ours); err != nil {
-		return fmt.Errorf("cannot list role bindings of %s: %w", addOn, err)
+		return 0, fmt.Errorf("cannot list role bindings of %s: %w", addOn, err)
 	}
 	for i := range list.Items {
 		before := &list.Items[i]
-		if !registration.Ours(before) {
-			continue
-		}
 		after := before.DeepCopy()
 		delete(after.Labels, v1alpha1.ManagedByLabel)
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("cannot let go of role binding %s/%s: %w", before.Namespace, before.Name, err)
+			return 0, fmt.Errorf("cannot let go of role binding %s/%s: %w", before.Namespace, before.Name, err)
 		}
 	}
-	return nil
+	return len(list.Items), nil
 }
 
 // releases remembers when this process began to release a rollout. A new process begins

@@ -62,6 +62,9 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 	before := s.versions()
 	s.askForRelease(approved())
 	s.turn()
+	late := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "c2", Name: "hello", Labels: labels}}
+	s.create(late) // by whoever binds roles, which was at it
+	s.turns(2)
 	if ro := s.rollout(); !ro.Released() {
 		t.Fatalf("the finalizer is still there: %v", ro.Finalizers)
 	}
@@ -84,8 +87,10 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 	if got := s.addOn("c1").Finalizers; !slices.Equal(got, []string{"example.com/theirs"}) {
 		t.Errorf("nobody would take our finalizers off later: got %v", got)
 	}
-	if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil || binding.Labels[v1alpha1.ManagedByLabel] != "" {
-		t.Errorf("the agent keeps its role: %v, error %v", binding.Labels, err)
+	for _, b := range []*rbacv1.RoleBinding{binding, late} {
+		if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil || b.Labels[v1alpha1.ManagedByLabel] != "" {
+			t.Errorf("the agent on %s keeps its role: %v, error %v", b.Namespace, b.Labels, err)
+		}
 	}
 }
 
