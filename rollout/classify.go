@@ -18,7 +18,7 @@ import (
 //	not reachable past it                        Parked
 //	works not at the revision                    Admitted    TimedOut past the deadline
 //	at the revision, not verified                Progressing TimedOut past the deadline
-//	verified, soak running                       Soaking
+//	verified, soak running                       Soaking     anew, if it was lost meanwhile
 //	verified and soaked                          no entry: it runs the revision
 //
 // Feedback counts only while the works are at the revision of the entry: what was
@@ -156,6 +156,10 @@ func (p *planner) settleEntry(u *unit) {
 		// Its own inputs changed under the same revision: new content, new clocks.
 		e.admittedAt, e.verifiedAt = p.second, time.Time{}
 	}
+	if p.backSince(u).After(e.verifiedAt) && !e.verifiedAt.IsZero() {
+		// Nobody saw it meanwhile, and what was reported is from before: it soaks anew.
+		e.verifiedAt = p.backSince(u)
+	}
 	p.setTarget(u)
 	u.deadline = p.deadlineOf(u)
 	switch {
@@ -171,6 +175,16 @@ func (p *planner) settleEntry(u *unit) {
 	default:
 		p.settleFeedback(u)
 	}
+}
+
+// backSince is since when a cluster is available, as the ledger notes times; zero where it
+// is not, or that is not known. A managed cluster writes that time by its own clock: one
+// that is still to come says nothing yet.
+func (p *planner) backSince(u *unit) time.Time {
+	if !u.c.Reachable || u.c.ReachableSince.IsZero() || u.c.ReachableSince.After(p.now) {
+		return time.Time{}
+	}
+	return roundUp(u.c.ReachableSince, time.Second)
 }
 
 // returns tells whether a parked cluster is in flight again, from now: because it is back,

@@ -57,6 +57,13 @@ func scenarios() map[string]func() rollouttest.Scenario {
 				at(3*time.Hour, "cluster-01 returns", restore("cluster-01")),
 			}}
 		},
+		"lost-in-its-soak": func() rollouttest.Scenario {
+			return rollouttest.Scenario{Fleet: staged("v1", 4), Until: day, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(5*time.Minute, "cluster-01 is lost", lose("cluster-01")),
+				at(20*time.Minute, "cluster-01 returns", restore("cluster-01")),
+			}}
+		},
 		"flapping-health-restarts-the-soak": func() rollouttest.Scenario {
 			f := staged("v1", 4)
 			take(rollouttest.Behaviour{After: time.Minute, IllFrom: 5 * time.Minute, IllUntil: 6 * time.Minute}, "v2", "cluster-01")(f)

@@ -13,6 +13,7 @@ func stories() map[string]string {
 		"flapping-health-restarts-the-soak":  "A canary that loses its health while it soaks starts its soak over.",
 		"group-by-group":                     "ProgressivePerGroup works the decision groups in order of their index, gaps or not; a hand-made one in no group comes last.",
 		"joiner-and-leaver":                  "A joiner starts at v1, for which a slot is all it waits for, and is moved to v2 with the rest. A leaver waits out its grace period.",
+		"lost-in-its-soak":                   "A canary is lost while it soaks, for longer than its soak has left. It keeps its slot and soaks anew from its return: nobody saw it meanwhile.",
 		"lost-parked-returned":               "A canary is lost after it got v2. It keeps its slot until its deadline, is parked then, which is no failure, and in flight again when it returns.",
 		"new-commit-supersedes":              "v3 comes while v2 is stuck on a canary: whoever is in flight moves on first, in the slot it has, with clocks that start anew.",
 		"per-placement-in-parallel":          "Each install placement has its own pace, and the two go side by side; the later one has the cluster that both select.",

@@ -170,6 +170,10 @@ func (n *naive) with(c rollout.Cluster, a rollout.Admission, covered bool) Fate 
 	if !has && !f.VerifiedAt.IsZero() {
 		f.AdmittedAt, f.VerifiedAt = wholeSecond(n.in.Now), time.Time{}
 	}
+	back := wholeSecond(c.ReachableSince)
+	if c.Reachable && !c.ReachableSince.After(n.in.Now) && !f.VerifiedAt.IsZero() && back.After(f.VerifiedAt) {
+		f.VerifiedAt = back // the soak is of a cluster that somebody sees
+	}
 	return n.decide(f, c, has)
 }
 
