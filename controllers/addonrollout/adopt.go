@@ -7,6 +7,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -33,7 +34,7 @@ func (d *round) adopt(ctx context.Context, m *member, p *rollout.ClusterPlan, ad
 	if err != nil {
 		return worksFailed(failedToRender, fmt.Errorf("cannot render: %w", err))
 	}
-	registered, err := d.entryOf(m, addOn, rendered)
+	registered, err := d.accessOf(m, addOn, rendered)
 	if err != nil {
 		return err
 	}
@@ -42,10 +43,10 @@ func (d *round) adopt(ctx context.Context, m *member, p *rollout.ClusterPlan, ad
 		return err
 	}
 	mv := d.moveOf(m, p, held, rendered)
-	mv.supported, mv.entry = renderer.Supported(), registered
-	mv.state, mv.adopted = moveDone, true
-	mv.refused, mv.hostingRefused = m.worksRefused(d.o.rollout.Name)
-	mv.available = d.o.prober.Available(m.report(d.o.rollout.Name))
+	mv.Supported, mv.Access = renderer.Supported(), registered
+	mv.State, mv.Adopted = addonstatus.Done, true
+	mv.Refused, mv.HostingRefused = m.worksRefused(d.o.rollout.Name)
+	mv.Available = d.o.prober.Available(m.report(d.o.rollout.Name))
 	written, err := d.writeStatus(ctx, held, mv)
 	if err == nil && written == addOn {
 		d.synced.set(key, m.name, mark)

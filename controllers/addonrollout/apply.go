@@ -13,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -201,7 +203,7 @@ func (d *round) bring(ctx context.Context, m *member, p *rollout.ClusterPlan, ad
 		return d.hinder(ctx, addOn, *m.hindered)
 	case m.refused != nil && (!movable(p) || d.isTarget(p.Revision) || p.State == rollout.Failed):
 		return errors.Join(d.repair(ctx, m, p, addOn), d.hinder(ctx, addOn, m.refused.hindrance))
-	case m.hosting.problem() != "":
+	case m.hosting.Problem() != "":
 		return d.writeValidity(ctx, m, addOn)
 	case p.Revision == rollout.Foreign:
 		return d.adopt(ctx, m, p, addOn)
@@ -279,7 +281,7 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 		}
 		return nil
 	}
-	registered, err := d.entryOf(m, addOn, rendered)
+	registered, err := d.accessOf(m, addOn, rendered)
 	if err != nil {
 		return err
 	}
@@ -290,8 +292,8 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 		return err
 	}
 	mv := d.moveOf(m, p, addOn, rendered)
-	mv.supported = renderer.Supported()
-	mv.entry = registered
+	mv.Supported = renderer.Supported()
+	mv.Access = registered
 	addOn, wrote, err := d.writeMove(ctx, m, p, addOn, mv)
 	if err != nil {
 		return err
@@ -311,34 +313,35 @@ func admitted(p *rollout.ClusterPlan) bool {
 }
 
 // moveOf derives the facts for the add-on's status.
-func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) move {
-	mv := move{
-		rendered:          rendered,
-		waits:             d.waits(p),
-		reverting:         d.o.rollout.Status.Reverting && d.isTarget(p.Revision),
-		reason:            p.Reason,
-		hidesTemplateHash: d.HidesTemplateHash,
-		ownTemplate:       namesTemplate(addOn),
-		mode:              d.o.prober.Mode(),
-		unknownCluster:    clusterCondition(m) == corev1.ConditionUnknown,
-		hosting:           m.hosting,
-	}
+func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) addonstatus.Move {
+	mv := d.moveTo(addOn, rendered)
+	mv.Waits = d.waits(p)
+	mv.Reverting = d.o.rollout.Status.Reverting && d.isTarget(p.Revision)
+	mv.Reason = p.Reason
+	mv.Mode = d.o.prober.Mode()
+	mv.UnknownCluster = clusterCondition(m) == corev1.ConditionUnknown
+	mv.Hosting = m.hosting
 	current := m.health.Digest == rendered.Digest
 	if current {
-		mv.refused, mv.hostingRefused = m.worksRefused(d.o.rollout.Name)
+		mv.Refused, mv.HostingRefused = m.worksRefused(d.o.rollout.Name)
 	}
 	switch {
 	case p.State == rollout.Failed || p.State == rollout.TimedOut:
-		mv.state = moveFailed
-	case current && (m.health.Verified || !admitted(p) && appliedAlready(addOn.Status.ConfigReferences, mv.done())):
+		mv.State = addonstatus.Failed
+	case current && (m.health.Verified || !admitted(p) && mv.AppliedAlready(addOn.Status.ConfigReferences)):
 		// Unverified is done only where it was verified before, and fell ill since.
-		mv.state = moveDone
+		mv.State = addonstatus.Done
 	}
-	mv.available = d.o.prober.NotApplied()
-	if mv.state != moveStarted {
-		mv.available = d.o.prober.Available(m.report(d.o.rollout.Name))
+	mv.Available = d.o.prober.NotApplied()
+	if mv.State != addonstatus.Started {
+		mv.Available = d.o.prober.Available(m.report(d.o.rollout.Name))
 	}
 	return mv
+}
+
+// moveTo is a move as far as what is rendered and the add-on itself tell.
+func (r *Reconciler) moveTo(addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) addonstatus.Move {
+	return addonstatus.Move{Rendered: rendered, HidesTemplateHash: r.HidesTemplateHash, OwnTemplate: namesTemplate(addOn)}
 }
 
 // isTarget reports whether a digest is that of the rollout's target.
@@ -361,8 +364,8 @@ func clusterCondition(m *member) corev1.ConditionStatus {
 
 // writeStatus writes the add-on's status where it differs, preconditioned on the
 // version it was read at, and returns the add-on as it is now.
-func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, m move) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	next, changed := nextStatus(addOn, m, d.now)
+func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, m addonstatus.Move) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	next, changed := addonstatus.Next(addOn, m, d.now)
 	if !changed {
 		return addOn, nil
 	}
@@ -377,7 +380,7 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	if equality.Semantic.DeepEqual(addOn.Status, updated.Status) {
 		return addOn, nil
 	}
-	patch, err := statusPatch(addOn, updated)
+	body, err := addonstatus.Patch(addOn, updated)
 	if err != nil {
 		return nil, err
 	}
@@ -385,7 +388,7 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	// is what was sent, and decoding it again would cost more than the write.
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: updated.Name, Namespace: updated.Namespace}}
 	answer.SetGroupVersionKind(addOnKind())
-	if err := d.Client.Status().Patch(ctx, answer, patch); err != nil {
+	if err := d.Client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return nil, fmt.Errorf("cannot write the add-on's status: %w", err)
 	}
 	updated.ObjectMeta = answer.ObjectMeta
@@ -398,7 +401,7 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 // anything. Its works stay as they are.
 func (d *round) hinder(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, h hindrance) error {
 	updated := addOn.DeepCopy()
-	for _, c := range hinderedConditions(h) {
+	for _, c := range h.conditions() {
 		c.LastTransitionTime = d.now
 		meta.SetStatusCondition(&updated.Status.Conditions, c)
 	}

@@ -11,12 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
 )
@@ -41,6 +43,14 @@ type hindrance struct {
 	message     string
 	// retry says that nothing need change on the hub for it to pass.
 	retry bool
+}
+
+// conditions say so on the ManagedClusterAddOn.
+func (h hindrance) conditions() []metav1.Condition {
+	if h.unsupported {
+		return addonstatus.Unsupported(h.message)
+	}
+	return addonstatus.Hindered(h.message)
 }
 
 // configStore reads the configurations that ManagedClusterAddOns name on the hub.
@@ -234,7 +244,7 @@ func unsupported(m *member, target *render.Renderer) *hindrance {
 
 // namesTemplate reports whether a ManagedClusterAddOn names a template itself.
 func namesTemplate(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
-	return slices.ContainsFunc(addOn.Spec.Configs, func(c addonv1alpha1.AddOnConfig) bool { return isTemplate(c.Group, c.Resource) })
+	return slices.ContainsFunc(addOn.Spec.Configs, func(c addonv1alpha1.AddOnConfig) bool { return addonstatus.IsTemplate(c.Group, c.Resource) })
 }
 
 func configReference(c addonv1alpha1.AddOnConfig) render.ConfigReference {

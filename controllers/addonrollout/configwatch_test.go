@@ -206,7 +206,7 @@ func TestUnsupportedKindsAreSaidInOCMsWords(t *testing.T) {
 	if got := render.UnsupportedMessage(kind.Group, kind.Resource); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	conditions := hinderedConditions(hindrance{unsupported: true, message: want})
+	conditions := hindrance{unsupported: true, message: want}.conditions()
 	if len(conditions) != 2 || conditions[1].Reason != "ConfigurationUnsupported" || conditions[1].Message != want {
 		t.Errorf("conditions: %+v", conditions)
 	}

@@ -10,6 +10,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 )
 
 // errOwnership says that two owners claim one add-on; AddonFlow never fights.
@@ -47,7 +48,7 @@ func (o *observation) fenceDown() error {
 // listsTemplates reports whether a ClusterManagementAddOn lists AddOnTemplates.
 func listsTemplates(owner *addonv1alpha1.ClusterManagementAddOn) bool {
 	for _, c := range owner.Spec.SupportedConfigs {
-		if isTemplate(c.Group, c.Resource) {
+		if addonstatus.IsTemplate(c.Group, c.Resource) {
 			return true
 		}
 	}

@@ -133,7 +133,7 @@ func (m *member) hostedBy(addOn string) string {
 			return w.Namespace
 		}
 	}
-	return m.hosting.name
+	return m.hosting.Name
 }
 
 // done reports whether the ManagedClusterAddOn may go.

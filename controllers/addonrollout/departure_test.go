@@ -11,6 +11,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 )
 
 var deletedAt = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
@@ -103,7 +104,7 @@ func TestRow57Departure(t *testing.T) {
 		}, false, "pre-delete hook: waiting for its former work to be gone", ""},
 		"one of two": {"OCM takes either for both", func() *member {
 			m := leaver(hookFinalizer, hostingHookFinalizer, hostingFinalizer)
-			m.hosting, m.hostedAt = hosting{hosted: true, name: "h", cluster: availableCluster("h")}, availableCluster("h")
+			m.hosting, m.hostedAt = addonstatus.Hosting{Hosted: true, Name: "h", Cluster: availableCluster("h")}, availableCluster("h")
 			m.hooks = append(m.hooks, hookWork("c1", "addon-hello-pre-delete", "Succeeded"), hookWork("h", "addon-hello-pre-delete-hosting-c1", "Running"))
 			return m
 		}, false, "pre-delete hook on the hosting cluster: Pod clean has not completed", ""},
@@ -130,7 +131,7 @@ func TestRow57Departure(t *testing.T) {
 		}, true, "", "cluster c1 is not a managed cluster of the hub"},
 		"no hosting cluster": {"told, not silent", func() *member {
 			m := leaver(hostingHookFinalizer, hostingFinalizer)
-			m.hosting = hosting{hosted: true, name: "typo"}
+			m.hosting = addonstatus.Hosting{Hosted: true, Name: "typo"}
 			return m
 		}, true, "", "hosting cluster typo is not a managed cluster of the hub"},
 		"skipped": {"by the user", func() *member {
@@ -221,11 +222,11 @@ func TestRow58HostingClusterValidity(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			where := hostingOf(c.member, clusters)
-			if got := where.problem(); got != c.problem {
+			if got := where.Problem(); got != c.problem {
 				t.Errorf("%s: problem %q", c.reason, got)
 			}
 			said := ""
-			if condition := where.condition(); condition != nil {
+			if condition := where.Condition(); condition != nil {
 				said = string(condition.Status) + " " + condition.Reason + ": " + condition.Message
 			}
 			if said != c.condition {
@@ -234,14 +235,14 @@ func TestRow58HostingClusterValidity(t *testing.T) {
 		})
 	}
 	h.DeletionTimestamp = &deletedAt
-	if got := hostingOf(annotated("h"), clusters).problem(); got != "hosting cluster h is being deleted" {
+	if got := hostingOf(annotated("h"), clusters).Problem(); got != "hosting cluster h is being deleted" {
 		t.Errorf("a hosting cluster that leaves: %q", got)
 	}
 }
 
 func TestRow58HookRunsWhereTheAddOnIsHosted(t *testing.T) {
 	m := leaver(hostingHookFinalizer, hostingFinalizer)
-	m.hosting = hosting{hosted: true, name: "typo"}
+	m.hosting = addonstatus.Hosting{Hosted: true, Name: "typo"}
 	if got := m.hostedBy("hello"); got != "typo" {
 		t.Errorf("without works: %q", got)
 	}

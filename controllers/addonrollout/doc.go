@@ -2,7 +2,7 @@
 // faster than its policy allows, and reports what is true.
 //
 //	observe  reads: placements, ManagedClusterAddOns, works, clusters, revisions
-//	plan     pure: rollout.New decides who moves; render and addon_status.go say what is written
+//	plan     pure: rollout.New decides who moves; render and addonstatus say what is written
 //	apply    writes: ledger first, then ManagedClusterAddOns and works
 //	report   events and commit statuses, after the status they speak of
 //
@@ -14,10 +14,10 @@
 //	                 what it cannot use; departure.go, adopt.go: who goes, who was there
 //	apply.go         rounds.go says which cluster is next, and for each of them:
 //	  works.go         its ManifestWorks; manifests.go: what agents said of them
-//	  addon_status.go  its ManagedClusterAddOn; status_patch.go, annotations.go,
-//	                   finalizers.go, hosting.go, entry.go (registration), waiting.go
+//	  addonstatus/     its ManagedClusterAddOn's status, as a value; annotations.go,
+//	                   finalizers.go, hosting.go, waiting.go; access.go: its agent
 //	status.go        AddOnRollout.status, which is written before any of that
-//	report.go        metrics.go; publish.go, progression.go: CMA.status, with replace
+//	report.go        metrics.go; publish.go: the ClusterManagementAddOn's, with replace
 //	foreign.go       other writers; finalize.go, release.go: the end of a rollout
 //
 // The ledger in AddOnRollout.status is reserved by compare-and-swap before any

@@ -4,44 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
-
-func TestTakeoversIn(t *testing.T) {
-	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields)}
-	}
-	const (
-		references = `{"f:status":{"f:configReferences":{}}}`
-		configured = `{"f:status":{"f:conditions":{"k:{\"type\":\"Configured\"}":{"f:reason":{}}}}}`
-		available  = `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{"f:reason":{}}}}}`
-	)
-	cases := map[string]struct {
-		reason  string
-		entries []metav1.ManagedFieldsEntry
-		want    []takeover
-	}{
-		"NeverOurs": {reason: "what stood there before us is taken over", entries: []metav1.ManagedFieldsEntry{entry("ocm", references)}},
-		"Ours":      {reason: "nobody else wrote it", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references)}},
-		"Shared":    {reason: "somebody wrote the same value, which takes nothing away", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", references)}},
-		"Taken":     {reason: "the field left our entry for theirs", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, available), entry("ocm", references)}, want: []takeover{{manager: "ocm", field: "configReferences"}}},
-		"Before":    {reason: "a condition from before the take-over was never ours, though other fields are", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", configured)}},
-		"Part":      {reason: "the key of the condition is still ours when its words are not", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, `{"f:status":{"f:conditions":{"k:{\"type\":\"Configured\"}":{".":{},"f:type":{}}}}}`), entry("ocm", configured)}, want: []takeover{{manager: "ocm", field: "Configured reason"}}},
-		"Available": {reason: "the hub writes Available of clusters it cannot reach", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("hub", available)}},
-		"Unknown":   {reason: "a form we do not know claims nothing", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", `[]`)}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, takeoversIn(tc.entries), cmp.AllowUnexported(takeover{})); diff != "" {
-				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
 
 // addOnWith is the add-on of c1 at a version, with conditions as given; taker, if not
 // "", has written Progressing after us.
@@ -51,9 +18,9 @@ func addOnWith(version, taker string, progressing metav1.Condition) *addonv1alph
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields)}
 	}
-	progressing.Type = conditionProgressing
+	progressing.Type = "Progressing"
 	a := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello", UID: "u", ResourceVersion: version}}
-	a.Status.Conditions = []metav1.Condition{{Type: conditionConfigured, Status: metav1.ConditionTrue, Reason: reasonConfigured}, progressing}
+	a.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured"}, progressing}
 	if taker == "" {
 		a.ManagedFields = []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, fmt.Sprintf(ours, ","+words))}
 		return a
@@ -107,7 +74,7 @@ func TestForeignWritersAreToldByValue(t *testing.T) {
 	t.Run("Accepted", func(t *testing.T) {
 		f, a := newForeignWriters(), addOnWith("1", "ocm", theirs)
 		f.of(a)
-		f.accept(a, conditionProgressing)
+		f.accept(a, "Progressing")
 		if got := f.of(a); len(got) != 0 {
 			t.Errorf("the user said that the other one was stopped: got %v", got)
 		}

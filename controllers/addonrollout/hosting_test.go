@@ -3,10 +3,12 @@ package addonrollout
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/render"
 )
 
@@ -28,22 +30,24 @@ func TestHostingManifestApplied(t *testing.T) {
 		"BothApply": {yes, yes}, "HostingRefuses": {yes, no}, "OwnRefuses": {no, yes}, "BothRefuse": {no, no},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &member{name: "c1", hosting: hosting{hosted: true, name: "h", cluster: availableCluster("h")}}
+			m := &member{name: "c1", hosting: addonstatus.Hosting{Hosted: true, Name: "h", Cluster: availableCluster("h")}}
 			m.works = []*workv1.ManifestWork{
 				answered("c1", "addon-hello-deploy-0", tc.own), answered("h", render.HostingWorkName("hello", "c1", 0), tc.hosting),
 			}
-			own, hosting := m.worksRefused("hello")
-			if got := manifestsCondition(render.Rendered{}, own).Status; got != tc.own {
-				t.Errorf("ManifestApplied is %s, the cluster's own agent says %s", got, tc.own)
-			}
-			for _, c := range m.hosting.conditions(manifestsCondition(render.Rendered{}, hosting)) {
-				if c.Type == addonv1alpha1.ManagedClusterAddOnHostingManifestApplied && c.Status != tc.hosting {
-					t.Errorf("%s is %s, the hosting cluster's agent says %s", c.Type, c.Status, tc.hosting)
+			mv := addonstatus.Move{Hosting: m.hosting}
+			mv.Refused, mv.HostingRefused = m.worksRefused("hello")
+			status, _ := addonstatus.Next(&addonv1alpha1.ManagedClusterAddOn{}, mv, metav1.Now())
+			for kind, want := range map[string]metav1.ConditionStatus{
+				addonv1alpha1.ManagedClusterAddOnManifestApplied: tc.own, addonv1alpha1.ManagedClusterAddOnHostingManifestApplied: tc.hosting,
+			} {
+				if c := meta.FindStatusCondition(status.Conditions, kind); c == nil || c.Status != want {
+					t.Errorf("%s is %+v, the agent says %s", kind, c, want)
 				}
 			}
 		})
 	}
-	if c := (hosting{}).conditions(metav1.Condition{}); c != nil {
-		t.Errorf("the default mode has neither condition: %v", c)
+	status, _ := addonstatus.Next(&addonv1alpha1.ManagedClusterAddOn{}, addonstatus.Move{}, metav1.Now())
+	if c := meta.FindStatusCondition(status.Conditions, addonv1alpha1.ManagedClusterAddOnHostingManifestApplied); c != nil {
+		t.Errorf("the default mode has no such condition: %v", c)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -35,23 +36,6 @@ func worksFailed(words string, err error) error {
 		return nil
 	}
 	return &worksError{words: words, err: err}
-}
-
-// manifestsCondition says whether the works hold what they are to hold (OCM behaviour,
-// row 55). refused: the agent says that it could not apply them.
-func manifestsCondition(rendered render.Rendered, refused bool) metav1.Condition {
-	c := metav1.Condition{
-		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
-		Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",
-	}
-	switch {
-	case refused:
-		c.Status, c.Reason = metav1.ConditionFalse, addonv1alpha1.AddonManifestAppliedReasonManifestsApplyFailed
-		c.Message = "failed to apply the manifests of addon"
-	case rendered.Empty():
-		c.Message = "no manifest need to apply"
-	}
-	return c
 }
 
 // worksRefused reports whether an agent could not apply works of the add-on as they are
@@ -85,10 +69,10 @@ func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 
 // writeMove writes status and works, in this order: what is told of a cluster is true
 // of what is written next. It returns the add-on as written, and whether works were.
-func (d *round) writeMove(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, mv move) (*addonv1alpha1.ManagedClusterAddOn, bool, error) {
+func (d *round) writeMove(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, mv addonstatus.Move) (*addonv1alpha1.ManagedClusterAddOn, bool, error) {
 	late := unapplied(addOn)
 	if late {
-		if wrote, err := d.writeWorks(ctx, m, addOn, p, mv.rendered); err != nil {
+		if wrote, err := d.writeWorks(ctx, m, addOn, p, mv.Rendered); err != nil {
 			return addOn, wrote, err
 		}
 	}
@@ -96,7 +80,7 @@ func (d *round) writeMove(ctx context.Context, m *member, p *rollout.ClusterPlan
 	if late || err != nil {
 		return addOn, true, err
 	}
-	wrote, err := d.writeWorks(ctx, m, addOn, p, mv.rendered)
+	wrote, err := d.writeWorks(ctx, m, addOn, p, mv.Rendered)
 	return addOn, wrote, err
 }
 

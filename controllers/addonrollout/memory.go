@@ -80,8 +80,8 @@ func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClust
 	if m.cluster != nil {
 		parts = append(parts, m.cluster.ResourceVersion)
 	}
-	if m.hosting.hosted {
-		parts = append(parts, m.hosting.mark())
+	if m.hosting.Hosted {
+		parts = append(parts, m.hosting.Mark())
 	}
 	return strings.Join(parts, "\x00")
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -62,7 +63,7 @@ type member struct {
 	hooks []*workv1.ManifestWork
 	// hosting says where it runs in hosted mode; hostedAt, of a member that departs, is
 	// the cluster its hosting works are on, which may not be the one that is named.
-	hosting  hosting
+	hosting  addonstatus.Hosting
 	hostedAt *clusterv1.ManagedCluster
 	// selectedBy are the install placements that select the cluster, in declared order.
 	selectedBy []v1alpha1.PlacementReference

@@ -82,7 +82,7 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		Gone:      m.cluster == nil || m.cluster.DeletionTimestamp != nil,
 		Running:   running(m),
 		Health:    health(m),
-		Blocked:   m.hosting.problem(),
+		Blocked:   m.hosting.Problem(),
 		Awaits:    m.awaits(),
 		Departure: plannedDeparture(m, ro.Name, r.HookTimeout),
 	}
@@ -96,8 +96,8 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		c.Labels, c.InstallDisabled = m.cluster.Labels, installDisabled(m.cluster)
 	}
 	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.cluster)
-	if c.Reachable && m.hosting.cluster != nil {
-		c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.cluster)
+	if c.Reachable && m.hosting.Cluster != nil {
+		c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.Cluster)
 	}
 	if m.refused != nil {
 		m.judge(&c)
@@ -269,7 +269,7 @@ func (r *Reconciler) takenOver(ro *v1alpha1.AddOnRollout, m *member, renderer *r
 
 // renderInput is what of the member a rendering depends on.
 func (m *member) renderInput() render.Cluster {
-	c := render.Cluster{Name: m.name, Placements: m.selectedBy, Configs: m.configs, Hosting: m.hosting.name}
+	c := render.Cluster{Name: m.name, Placements: m.selectedBy, Configs: m.configs, Hosting: m.hosting.Name}
 	if m.had != nil {
 		c.Placements = []v1alpha1.PlacementReference{*m.had}
 	}

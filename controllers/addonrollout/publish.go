@@ -12,6 +12,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/render"
 )
 
@@ -42,7 +43,7 @@ func (r *Reconciler) publish(ctx context.Context, o *observation, t turn, now ti
 		return client.IgnoreNotFound(err)
 	}
 	next := live.DeepCopy()
-	next.Status = timed(want, live.Status, metav1.NewTime(now))
+	next.Status = addonstatus.Timed(want, live.Status, metav1.NewTime(now))
 	if !equality.Semantic.DeepEqual(live.Status, next.Status) {
 		patch := client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Status().Patch(ctx, next, patch); client.IgnoreNotFound(err) != nil {
@@ -67,7 +68,7 @@ func (r *Reconciler) wantedStatus(ctx context.Context, o *observation, t turn) (
 			return none, err
 		}
 	}
-	return addOnStatus(t.plan.Progressions, target, stable), nil
+	return addonstatus.Published(t.plan.Progressions, target, stable), nil
 }
 
 // publication is a status that was written, and when: seen is the version that the

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 )
 
 // ranOtherwise reports of a member without works that it ran something, and that what its
@@ -12,7 +14,7 @@ import (
 // one like a joiner, ahead of everybody, but waits for its turn. What renders to something
 // else for other reasons, such as a label, leaves no trace and cannot be told.
 func (m *member) ranOtherwise() bool {
-	if m.addOn == nil || m.hindered != nil || neverApplied(m.addOn.Status.ConfigReferences) {
+	if m.addOn == nil || m.hindered != nil || addonstatus.NeverApplied(m.addOn.Status.ConfigReferences) {
 		return false
 	}
 	for i := range m.configs {
@@ -22,7 +24,7 @@ func (m *member) ranOtherwise() bool {
 			return ref.Group == c.Group && ref.Resource == c.Resource && last != nil && last.Namespace == c.Namespace && last.Name == c.Name &&
 				(last.SpecHash == c.SpecHash || last.SpecHash == "")
 		})
-		if !applied && !isTemplate(c.Group, c.Resource) {
+		if !applied && !addonstatus.IsTemplate(c.Group, c.Resource) {
 			return true
 		}
 	}

@@ -126,7 +126,7 @@ func TestRow29WaitingIsNotConfigured(t *testing.T) {
 	configured := func(s *scene) []string {
 		var out []string
 		for _, c := range []string{"c1", "c2"} {
-			out = append(out, says(s.addOn(c).Status.Conditions, conditionConfigured))
+			out = append(out, says(s.addOn(c).Status.Conditions, "Configured"))
 		}
 		return out
 	}

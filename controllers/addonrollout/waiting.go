@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -17,25 +17,10 @@ func (r *Reconciler) waits(p *rollout.ClusterPlan) bool {
 	return r.replacing() && (p.State == rollout.Waiting || p.State == rollout.Unreachable || p.State == rollout.HeldBack)
 }
 
-// configuredCondition says whether the cluster has what it is to have, in OCM's words
-// (OCM behaviour, row 11).
-func configuredCondition(waits bool) metav1.Condition {
-	if waits {
-		return metav1.Condition{
-			Type: conditionConfigured, Status: metav1.ConditionFalse,
-			Reason: reasonNotConfigured, Message: "Configurations updated and not configured yet",
-		}
-	}
-	return metav1.Condition{
-		Type: conditionConfigured, Status: metav1.ConditionTrue,
-		Reason: reasonConfigured, Message: "Configurations configured",
-	}
-}
-
 // await says of a cluster that it waits, and nothing else: it runs nothing yet, or
 // what it runs is not to be touched.
 func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	c := configuredCondition(true)
+	c := addonstatus.Waiting()
 	if said := meta.FindStatusCondition(addOn.Status.Conditions, c.Type); said != nil && said.Status == c.Status && said.Message == c.Message {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package addonrollout
+package addonstatus
 
 import (
 	"testing"
@@ -10,14 +10,14 @@ import (
 // no write and means nothing.
 func TestRow9LastObservedGenerationIsLeftToOCM(t *testing.T) {
 	v1 := contentOf("t1")
-	done := move{rendered: v1, state: moveDone, available: healthy}
+	done := Move{Rendered: v1, State: Done, Available: healthy}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	written(t, addOn, move{rendered: v1}, done)
+	written(t, addOn, Move{Rendered: v1}, done)
 	addOn.Status.ConfigReferences[0].LastObservedGeneration = 7
 	if n := written(t, addOn, done); n != 0 {
 		t.Errorf("%d writes for a bookmark", n)
 	}
-	written(t, addOn, move{rendered: v1, state: moveFailed, reason: "boom"})
+	written(t, addOn, Move{Rendered: v1, State: Failed, Reason: "boom"})
 	if got := addOn.Status.ConfigReferences[0].LastObservedGeneration; got != 7 {
 		t.Errorf("it is %d after a write of ours", got)
 	}
@@ -26,9 +26,9 @@ func TestRow9LastObservedGenerationIsLeftToOCM(t *testing.T) {
 // Row 28: OCM's addon-manager stops at a reference without desiredConfig.
 func TestRow28ReferenceWithoutDesiredConfig(t *testing.T) {
 	v1 := contentOf("t1")
-	done := move{rendered: v1, state: moveDone, available: healthy}
+	done := Move{Rendered: v1, State: Done, Available: healthy}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	written(t, addOn, move{rendered: v1}, done)
+	written(t, addOn, Move{Rendered: v1}, done)
 	want := addOn.Status.ConfigReferences[0].DesiredConfig.DeepCopy()
 	addOn.Status.ConfigReferences[0].DesiredConfig, addOn.Status.ConfigReferences[0].LastAppliedConfig = nil, nil
 	if n := written(t, addOn, done); n != 1 {

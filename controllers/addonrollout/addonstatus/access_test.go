@@ -1,4 +1,4 @@
-package addonrollout
+package addonstatus
 
 import (
 	"strings"
@@ -14,15 +14,15 @@ import (
 // TestRow81Conditions: OCM's words, and nothing while roles are being bound, so that
 // a move stays two writes.
 func TestRow81Conditions(t *testing.T) {
-	registered := entry{registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
-	with := func(o agents.Outcome) entry { return entry{registrations: registered.registrations, permissions: o} }
+	registered := Access{Registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
+	with := func(o agents.Outcome) Access { return Access{Registrations: registered.Registrations, Permissions: o} }
 	const configured = "Registration of the addon agent is configured"
 	cases := map[string]struct {
 		reason string
-		entry  entry
+		access Access
 		want   string
 	}{
-		"Nil":     {"a template without registration", entry{}, "True SetPermissionApplied " + configured},
+		"Nil":     {"a template without registration", Access{}, "True SetPermissionApplied " + configured},
 		"Applied": {"all roles are bound, or none is asked for", with(agents.Outcome{State: agents.Applied}), "True SetPermissionApplied " + configured},
 		"Failed":  {"a role was refused", with(agents.Outcome{State: agents.Failed, Message: "no"}), "False SetPermissionFailed Failed to set permission for hub agent: no"},
 		"Pending": {"not known yet", registered, ""},
@@ -30,7 +30,7 @@ func TestRow81Conditions(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, c := range tc.entry.conditions() {
+			for _, c := range tc.access.conditions() {
 				got = append(got, string(c.Status)+" "+c.Reason+" "+c.Message)
 			}
 			if strings.Join(got, "\n") != tc.want {
@@ -44,26 +44,26 @@ func TestRow81Conditions(t *testing.T) {
 // move are said with the second one.
 func TestPermissionsCostNoWrite(t *testing.T) {
 	v1 := contentOf("t1")
-	pending := entry{registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
+	pending := Access{Registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
 	bound := pending
-	bound.permissions = agents.Outcome{State: agents.Applied}
+	bound.Permissions = agents.Outcome{State: agents.Applied}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	moves := []move{
-		{rendered: v1, entry: pending},
-		{rendered: v1, entry: bound},
-		{rendered: v1, entry: bound, state: moveDone, available: healthy},
-		{rendered: v1, entry: bound, state: moveDone, available: healthy},
+	moves := []Move{
+		{Rendered: v1, Access: pending},
+		{Rendered: v1, Access: bound},
+		{Rendered: v1, Access: bound, State: Done, Available: healthy},
+		{Rendered: v1, Access: bound, State: Done, Available: healthy},
 	}
 	if got := written(t, addOn, moves...); got != 2 {
 		t.Errorf("a move is two writes, got %d", got)
 	}
-	if !meta.IsStatusConditionTrue(addOn.Status.Conditions, conditionRegistrationApplied) {
+	if !meta.IsStatusConditionTrue(addOn.Status.Conditions, registrationApplied) {
 		t.Errorf("not said: %+v", addOn.Status.Conditions)
 	}
 	refused := bound
-	refused.permissions = agents.Outcome{State: agents.Failed, Message: "withdrawn"}
-	written(t, addOn, move{rendered: v1, entry: refused, state: moveDone, available: healthy})
-	if c := meta.FindStatusCondition(addOn.Status.Conditions, conditionRegistrationApplied); c.Status != metav1.ConditionFalse {
+	refused.Permissions = agents.Outcome{State: agents.Failed, Message: "withdrawn"}
+	written(t, addOn, Move{Rendered: v1, Access: refused, State: Done, Available: healthy})
+	if c := meta.FindStatusCondition(addOn.Status.Conditions, registrationApplied); c.Status != metav1.ConditionFalse {
 		t.Errorf("a refusal at rest is not said: %+v", c)
 	}
 }

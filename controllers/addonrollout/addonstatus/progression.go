@@ -1,4 +1,4 @@
-package addonrollout
+package addonstatus
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// addOnStatus is the status of a ClusterManagementAddOn as OCM's addon-manager would
+// Published is the status of a ClusterManagementAddOn as OCM's addon-manager would
 // write it (OCM behaviour, rows 6, 7 and 41): what is configured by default, and where
 // each install placement stands. stable is the renderer of the revision that succeeded
 // last; nil: none did, or its body is gone. Conditions come without a time.
-func addOnStatus(progressions []rollout.Progression, target, stable *render.Renderer) addonv1alpha1.ClusterManagementAddOnStatus {
+func Published(progressions []rollout.Progression, target, stable *render.Renderer) addonv1alpha1.ClusterManagementAddOnStatus {
 	var status addonv1alpha1.ClusterManagementAddOnStatus
 	for _, c := range configsOf(target, nil) {
 		status.DefaultConfigReferences = append(status.DefaultConfigReferences, addonv1alpha1.DefaultConfigReference{
@@ -86,9 +86,9 @@ func installProgressing(p rollout.Progression) metav1.Condition {
 	return c
 }
 
-// timed gives the conditions of want the times they have in live, where their status
+// Timed gives the conditions of want the times they have in live, where their status
 // is the same, and otherwise now.
-func timed(want, live addonv1alpha1.ClusterManagementAddOnStatus, now metav1.Time) addonv1alpha1.ClusterManagementAddOnStatus {
+func Timed(want, live addonv1alpha1.ClusterManagementAddOnStatus, now metav1.Time) addonv1alpha1.ClusterManagementAddOnStatus {
 	out := *want.DeepCopy()
 	for i := range out.InstallProgressions {
 		p := &out.InstallProgressions[i]

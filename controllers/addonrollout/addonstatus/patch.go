@@ -1,4 +1,4 @@
-package addonrollout
+package addonstatus
 
 import (
 	"bytes"
@@ -8,16 +8,14 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// statusPatch is the JSON merge patch that makes the status of before that of after,
+// Patch is the body of the JSON merge patch that makes the status of before that of after,
 // bound to the version of before. client.MergeFrom would encode and decode both objects
 // whole, whose managed fields alone are larger than their status; this is written twice
 // per cluster and change, and was the dearest thing the operator did.
-func statusPatch(before, after *addonv1alpha1.ManagedClusterAddOn) (client.Patch, error) {
+func Patch(before, after *addonv1alpha1.ManagedClusterAddOn) ([]byte, error) {
 	former, latter, lists := before.Status, after.Status, map[string]any{}
 	replaceList(lists, "conditions", &former.Conditions, &latter.Conditions)
 	replaceList(lists, "configReferences", &former.ConfigReferences, &latter.ConfigReferences)
@@ -43,7 +41,7 @@ func statusPatch(before, after *addonv1alpha1.ManagedClusterAddOn) (client.Patch
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the patch: %w", err)
 	}
-	return client.RawPatch(types.MergePatchType, body), nil
+	return body, nil
 }
 
 // replaceList enters a list that differs into the difference and takes it out of both

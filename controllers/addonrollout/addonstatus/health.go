@@ -1,4 +1,4 @@
-package addonrollout
+package addonstatus
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,11 +10,11 @@ import (
 )
 
 // tellsHealth reports whether Available and Degraded are to be written now.
-func (m move) tellsHealth(cs []metav1.Condition) bool {
-	if m.available.Status == "" || m.unknownCluster {
+func (m Move) tellsHealth(cs []metav1.Condition) bool {
+	if m.Available.Status == "" || m.UnknownCluster {
 		return false
 	}
-	return m.state != moveStarted || meta.FindStatusCondition(cs, addonv1alpha1.ManagedClusterAddOnConditionAvailable) == nil
+	return m.State != Started || meta.FindStatusCondition(cs, addonv1alpha1.ManagedClusterAddOnConditionAvailable) == nil
 }
 
 // healthConditions are Available in OCM's words (OCM behaviour, row 78) and Degraded.

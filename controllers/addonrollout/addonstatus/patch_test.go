@@ -1,4 +1,4 @@
-package addonrollout
+package addonstatus
 
 import (
 	"encoding/json"
@@ -21,12 +21,12 @@ func inStatus(s addonv1alpha1.ManagedClusterAddOnStatus) *addonv1alpha1.ManagedC
 func TestStatusPatch(t *testing.T) {
 	v1, v2 := contentOf("t1"), contentOf("t2")
 	fresh := inStatus(addonv1alpha1.ManagedClusterAddOnStatus{})
-	statusAfter := func(from *addonv1alpha1.ManagedClusterAddOn, moves ...move) *addonv1alpha1.ManagedClusterAddOn {
+	statusAfter := func(from *addonv1alpha1.ManagedClusterAddOn, moves ...Move) *addonv1alpha1.ManagedClusterAddOn {
 		out := from.DeepCopy()
 		written(t, out, moves...)
 		return out
 	}
-	installed := statusAfter(fresh, move{rendered: v1}, move{rendered: v1, state: moveDone, available: healthy})
+	installed := statusAfter(fresh, Move{Rendered: v1}, Move{Rendered: v1, State: Done, Available: healthy})
 	registered := installed.DeepCopy()
 	registered.Status.Registrations = []addonv1alpha1.RegistrationConfig{{SignerName: "x"}}
 	registered.Status.HealthCheck.Mode = addonv1alpha1.HealthCheckModeLease
@@ -35,24 +35,23 @@ func TestStatusPatch(t *testing.T) {
 		before, after *addonv1alpha1.ManagedClusterAddOn
 	}{
 		"Install": {reason: "everything is new", before: fresh, after: installed},
-		"Upgrade": {reason: "some is", before: installed, after: statusAfter(installed, move{rendered: v2})},
+		"Upgrade": {reason: "some is", before: installed, after: statusAfter(installed, Move{Rendered: v2})},
 		"Removed": {reason: "what goes is null, and objects differ inside", before: registered, after: installed},
 		"Emptied": {reason: "everything goes", before: registered, after: fresh},
 		"Nothing": {reason: "nothing differs", before: installed, after: installed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ours, err := statusPatch(tc.before, tc.after)
+			ours, err := Patch(tc.before, tc.after)
 			if err != nil {
 				t.Fatal(err)
 			}
-			theirs := client.MergeFromWithOptions(tc.before, client.MergeFromWithOptimisticLock{})
+			theirs, err := client.MergeFromWithOptions(tc.before, client.MergeFromWithOptimisticLock{}).Data(tc.after)
+			if err != nil {
+				t.Fatal(err)
+			}
 			var results [2]addonv1alpha1.ManagedClusterAddOn
-			for i, patch := range []client.Patch{ours, theirs} {
-				body, err := patch.Data(tc.after)
-				if err != nil {
-					t.Fatal(err)
-				}
+			for i, body := range [][]byte{ours, theirs} {
 				was, err := json.Marshal(tc.before)
 				if err != nil {
 					t.Fatal(err)

@@ -1,4 +1,4 @@
-package addonrollout
+package addonstatus
 
 import (
 	"slices"
@@ -28,12 +28,12 @@ func contentOf(templateHash string) render.Rendered {
 var healthy = render.Availability{Status: metav1.ConditionTrue, Reason: "ProbeAvailable", Message: "hello add-on is available."}
 
 // written applies moves one after another and returns how many of them wrote.
-func written(t *testing.T, addOn *addonv1alpha1.ManagedClusterAddOn, moves ...move) int {
+func written(t *testing.T, addOn *addonv1alpha1.ManagedClusterAddOn, moves ...Move) int {
 	t.Helper()
 	writes, now := 0, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, m := range moves {
 		now = now.Add(time.Minute)
-		next, changed := nextStatus(addOn, m, metav1.NewTime(now))
+		next, changed := Next(addOn, m, metav1.NewTime(now))
 		if changed {
 			writes++
 			addOn.Status = next
@@ -44,30 +44,30 @@ func written(t *testing.T, addOn *addonv1alpha1.ManagedClusterAddOn, moves ...mo
 
 func TestNextStatusWords(t *testing.T) {
 	v1, v2 := contentOf("t1"), contentOf("t2")
-	install := []move{{rendered: v1}, {rendered: v1, state: moveDone, available: healthy}}
+	install := []Move{{Rendered: v1}, {Rendered: v1, State: Done, Available: healthy}}
 	cases := map[string]struct {
 		reason string
-		before []move
-		last   move
+		before []Move
+		last   Move
 		want   string
 	}{
-		"Installing":       {reason: "nothing was ever applied", last: move{rendered: v1}, want: v1alpha1.Installing},
+		"Installing":       {reason: "nothing was ever applied", last: Move{Rendered: v1}, want: v1alpha1.Installing},
 		"InstallSucceed":   {reason: "verified for the first time", before: install[:1], last: install[1], want: v1alpha1.InstallSucceed},
-		"InstallFailed":    {reason: "never verified", before: install[:1], last: move{rendered: v1, state: moveFailed, reason: "boom"}, want: v1alpha1.InstallFailed},
+		"InstallFailed":    {reason: "never verified", before: install[:1], last: Move{Rendered: v1, State: Failed, Reason: "boom"}, want: v1alpha1.InstallFailed},
 		"AtRest":           {reason: "looking again must not reword an install into an upgrade", before: install, last: install[1], want: v1alpha1.InstallSucceed},
-		"Upgrading":        {reason: "something was applied before", before: install, last: move{rendered: v2}, want: v1alpha1.Upgrading},
-		"UpgradeSucceed":   {reason: "verified again", before: append(install, move{rendered: v2}), last: move{rendered: v2, state: moveDone, available: healthy}, want: v1alpha1.UpgradeSucceed},
-		"UpgradeFailed":    {reason: "the new content gave up", before: append(install, move{rendered: v2}), last: move{rendered: v2, state: moveFailed, reason: "boom"}, want: v1alpha1.UpgradeFailed},
-		"RollingBack":      {reason: "the target succeeded here before", before: install, last: move{rendered: v2, reverting: true}, want: v1alpha1.RollingBack},
-		"RollbackSucceed":  {reason: "and is verified again", before: append(install, move{rendered: v2, reverting: true}), last: move{rendered: v2, reverting: true, state: moveDone, available: healthy}, want: v1alpha1.RollbackSucceed},
-		"RollbackFailed":   {reason: "or gave up", before: append(install, move{rendered: v2, reverting: true}), last: move{rendered: v2, reverting: true, state: moveFailed, reason: "boom"}, want: v1alpha1.RollbackFailed},
-		"InstallRecovered": {reason: "a failure is not for ever", before: []move{{rendered: v1}, {rendered: v1, state: moveFailed}}, last: install[1], want: v1alpha1.InstallSucceed},
+		"Upgrading":        {reason: "something was applied before", before: install, last: Move{Rendered: v2}, want: v1alpha1.Upgrading},
+		"UpgradeSucceed":   {reason: "verified again", before: append(install, Move{Rendered: v2}), last: Move{Rendered: v2, State: Done, Available: healthy}, want: v1alpha1.UpgradeSucceed},
+		"UpgradeFailed":    {reason: "the new content gave up", before: append(install, Move{Rendered: v2}), last: Move{Rendered: v2, State: Failed, Reason: "boom"}, want: v1alpha1.UpgradeFailed},
+		"RollingBack":      {reason: "the target succeeded here before", before: install, last: Move{Rendered: v2, Reverting: true}, want: v1alpha1.RollingBack},
+		"RollbackSucceed":  {reason: "and is verified again", before: append(install, Move{Rendered: v2, Reverting: true}), last: Move{Rendered: v2, Reverting: true, State: Done, Available: healthy}, want: v1alpha1.RollbackSucceed},
+		"RollbackFailed":   {reason: "or gave up", before: append(install, Move{Rendered: v2, Reverting: true}), last: Move{Rendered: v2, Reverting: true, State: Failed, Reason: "boom"}, want: v1alpha1.RollbackFailed},
+		"InstallRecovered": {reason: "a failure is not for ever", before: []Move{{Rendered: v1}, {Rendered: v1, State: Failed}}, last: install[1], want: v1alpha1.InstallSucceed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			addOn := &addonv1alpha1.ManagedClusterAddOn{}
-			written(t, addOn, slices.Concat(tc.before, []move{tc.last})...)
-			c := meta.FindStatusCondition(addOn.Status.Conditions, conditionProgressing)
+			written(t, addOn, slices.Concat(tc.before, []Move{tc.last})...)
+			c := meta.FindStatusCondition(addOn.Status.Conditions, progressing)
 			want := map[string]string{
 				v1alpha1.Installing: "True: installing...", v1alpha1.InstallSucceed: "False: install completed with no errors.", v1alpha1.InstallFailed: "False: install failed: boom",
 				v1alpha1.Upgrading: "True: upgrading...", v1alpha1.UpgradeSucceed: "False: upgrade completed with no errors.", v1alpha1.UpgradeFailed: "False: upgrade failed: boom",
@@ -87,7 +87,7 @@ func TestRow10SeveralConfigurationsOfOneKindKeepTheirOwnHashes(t *testing.T) {
 	both := render.Rendered{ConfigReferences: []render.ConfigHash{reference("a"), reference("b")}}
 	turned := render.Rendered{ConfigReferences: []render.ConfigHash{reference("b"), reference("a")}}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	written(t, addOn, move{rendered: both}, move{rendered: both, state: moveDone, available: healthy}, move{rendered: turned})
+	written(t, addOn, Move{Rendered: both}, Move{Rendered: both, State: Done, Available: healthy}, Move{Rendered: turned})
 	for i, want := range []string{"b", "a"} {
 		if got := addOn.Status.ConfigReferences[i]; got.Name != want || got.LastAppliedConfig.SpecHash != want {
 			t.Errorf("reference %d is %+v, want %s: reordering takes effect, and each keeps what was applied of it", i, got, want)
@@ -97,7 +97,7 @@ func TestRow10SeveralConfigurationsOfOneKindKeepTheirOwnHashes(t *testing.T) {
 
 func TestNextStatusCostsTwoWrites(t *testing.T) {
 	v1 := contentOf("t1")
-	started, done := move{rendered: v1}, move{rendered: v1, state: moveDone, available: healthy}
+	started, done := Move{Rendered: v1}, Move{Rendered: v1, State: Done, Available: healthy}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	if got := written(t, addOn, started, started, done, done, done); got != 2 {
 		t.Errorf("a move is two writes however often it is looked at, got %d", got)
@@ -107,7 +107,7 @@ func TestNextStatusCostsTwoWrites(t *testing.T) {
 func TestNextStatusHidesTemplateHash(t *testing.T) {
 	v1 := contentOf("t1")
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	written(t, addOn, move{rendered: v1, hidesTemplateHash: true}, move{rendered: v1, hidesTemplateHash: true, state: moveDone, available: healthy})
+	written(t, addOn, Move{Rendered: v1, HidesTemplateHash: true}, Move{Rendered: v1, HidesTemplateHash: true, State: Done, Available: healthy})
 	refs := addOn.Status.ConfigReferences
 	if len(refs) != 2 || refs[0].DesiredConfig.SpecHash != "c1" || refs[0].LastAppliedConfig.SpecHash != "c1" {
 		t.Fatalf("a configuration's hash is shown on both sides once applied: %+v", refs)
@@ -120,7 +120,7 @@ func TestNextStatusHidesTemplateHash(t *testing.T) {
 func TestNextStatusLeavesAvailableToTheHub(t *testing.T) {
 	v1 := contentOf("t1")
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	written(t, addOn, move{rendered: v1}, move{rendered: v1, state: moveDone, available: healthy, unknownCluster: true})
+	written(t, addOn, Move{Rendered: v1}, Move{Rendered: v1, State: Done, Available: healthy, UnknownCluster: true})
 	if c := meta.FindStatusCondition(addOn.Status.Conditions, "Available"); c != nil {
 		t.Errorf("the hub writes Available while the cluster is Unknown, we wrote %+v", c)
 	}
@@ -130,7 +130,7 @@ func TestNextStatusKeepsForeignConditions(t *testing.T) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	foreign := metav1.Condition{Type: "ClusterCertificateRotated", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now()}
 	addOn.Status.Conditions = []metav1.Condition{foreign}
-	written(t, addOn, move{rendered: contentOf("t1")})
+	written(t, addOn, Move{Rendered: contentOf("t1")})
 	if meta.FindStatusCondition(addOn.Status.Conditions, foreign.Type) == nil {
 		t.Error("conditions of other controllers stay")
 	}
@@ -143,20 +143,20 @@ func TestRow78AvailableAndDegraded(t *testing.T) {
 	limping := healthy
 	limping.Degraded = "Deployment hello: 1 of 3 replicas ready"
 	down := render.Availability{Status: metav1.ConditionFalse, Reason: "ProbeUnavailable", Message: "Probe addon unavailable with err x"}
-	done := func(a render.Availability) move { return move{rendered: v1, state: moveDone, available: a} }
-	started := move{rendered: v1, available: notApplied}
+	done := func(a render.Availability) Move { return Move{Rendered: v1, State: Done, Available: a} }
+	started := Move{Rendered: v1, Available: notApplied}
 	cases := map[string]struct {
 		reason              string
-		moves               []move
+		moves               []Move
 		available, degraded string
 	}{
-		"started":         {"nothing is applied yet", []move{started}, "Unknown WorkNotApplied: Addon manifestWork is not applied yet", "Unknown WorkNotApplied: Addon manifestWork is not applied yet"},
-		"done":            {"and well", []move{started, done(healthy)}, "True ProbeAvailable: hello add-on is available.", "False ProbeNotDegraded: hello add-on is not degraded."},
-		"degraded":        {"is still available", []move{started, done(limping)}, "True ProbeAvailable: hello add-on is available.", "True ProbeDegraded: hello add-on is providing degraded service: Deployment hello: 1 of 3 replicas ready"},
-		"unavailable":     {"there is no service to be degraded", []move{started, done(down)}, "False ProbeUnavailable: Probe addon unavailable with err x", "Unknown ProbeUnavailable: Probe addon unavailable with err x"},
-		"moving on":       {"feedback of the content before is not asked", []move{started, done(healthy), {rendered: contentOf("t2"), available: notApplied}}, "True ProbeAvailable: hello add-on is available.", "False ProbeNotDegraded: hello add-on is not degraded."},
-		"Lease or None":   {"Available is not ours to write", []move{{rendered: v1}, done(render.Availability{})}, "", ""},
-		"cluster Unknown": {"the hub writes Available", []move{{rendered: v1, available: notApplied, unknownCluster: true}}, "", ""},
+		"started":         {"nothing is applied yet", []Move{started}, "Unknown WorkNotApplied: Addon manifestWork is not applied yet", "Unknown WorkNotApplied: Addon manifestWork is not applied yet"},
+		"done":            {"and well", []Move{started, done(healthy)}, "True ProbeAvailable: hello add-on is available.", "False ProbeNotDegraded: hello add-on is not degraded."},
+		"degraded":        {"is still available", []Move{started, done(limping)}, "True ProbeAvailable: hello add-on is available.", "True ProbeDegraded: hello add-on is providing degraded service: Deployment hello: 1 of 3 replicas ready"},
+		"unavailable":     {"there is no service to be degraded", []Move{started, done(down)}, "False ProbeUnavailable: Probe addon unavailable with err x", "Unknown ProbeUnavailable: Probe addon unavailable with err x"},
+		"moving on":       {"feedback of the content before is not asked", []Move{started, done(healthy), {Rendered: contentOf("t2"), Available: notApplied}}, "True ProbeAvailable: hello add-on is available.", "False ProbeNotDegraded: hello add-on is not degraded."},
+		"Lease or None":   {"Available is not ours to write", []Move{{Rendered: v1}, done(render.Availability{})}, "", ""},
+		"cluster Unknown": {"the hub writes Available", []Move{{Rendered: v1, Available: notApplied, UnknownCluster: true}}, "", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestRow77HealthCheckMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
-		written(t, addOn, move{rendered: contentOf("t1"), mode: p.Mode()})
+		written(t, addOn, Move{Rendered: contentOf("t1"), Mode: p.Mode()})
 		if got := addOn.Status.HealthCheck.Mode; got != want {
 			t.Errorf("prober %q: mode %q, want %q", prober, got, want)
 		}

@@ -1,0 +1,45 @@
+package addonstatus
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	agents "github.com/addonflow/addonflow/controllers/registration"
+)
+
+// Access is how one cluster's agent gets to the hub. The zero value is that of an add-on
+// without registration.
+type Access struct {
+	// Registrations are the credentials the klusterlet is to ask for.
+	Registrations []addonv1alpha1.RegistrationConfig
+	// Permissions says how far the agent's roles on the hub are.
+	Permissions agents.Outcome
+}
+
+// speaks reports whether RegistrationApplied is worth a write of its own: not good
+// news in the middle of a move, whose end is written anyway.
+func (a Access) speaks(state State) bool {
+	return state != Started || a.Permissions.State == agents.Failed
+}
+
+// conditions is RegistrationApplied in OCM's words (OCM behaviour, row 81); nothing
+// while permissions are pending, so that a move is not written once more for it. An
+// add-on without registration has none pending, and OCM's words for it are the same.
+func (a Access) conditions() []metav1.Condition {
+	c := metav1.Condition{
+		Type: registrationApplied, Status: metav1.ConditionTrue,
+		Reason: "SetPermissionApplied", Message: "Registration of the addon agent is configured",
+	}
+	if len(a.Registrations) == 0 {
+		return []metav1.Condition{c}
+	}
+	switch a.Permissions.State {
+	case agents.Failed:
+		c.Status, c.Reason = metav1.ConditionFalse, "SetPermissionFailed"
+		c.Message = "Failed to set permission for hub agent: " + a.Permissions.Message
+	case agents.Pending:
+		return nil
+	case agents.Applied:
+	}
+	return []metav1.Condition{c}
+}

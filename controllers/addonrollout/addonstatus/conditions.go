@@ -1,0 +1,115 @@
+package addonstatus
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// Conditions OCM's tools read on a ManagedClusterAddOn, with OCM's reasons and
+// messages to the letter (OCM behaviour, rows 11, 55, 78, 81).
+const (
+	configured          = "Configured"
+	progressing         = "Progressing"
+	registrationApplied = "RegistrationApplied"
+
+	reasonConfigured    = "ConfigurationsConfigured"
+	reasonNotConfigured = "ConfigurationsNotConfigured"
+)
+
+// configuredCondition says whether the cluster has what it is to have, in OCM's words
+// (OCM behaviour, row 11).
+func configuredCondition(waits bool) metav1.Condition {
+	if waits {
+		return metav1.Condition{
+			Type: configured, Status: metav1.ConditionFalse,
+			Reason: reasonNotConfigured, Message: "Configurations updated and not configured yet",
+		}
+	}
+	return metav1.Condition{
+		Type: configured, Status: metav1.ConditionTrue,
+		Reason: reasonConfigured, Message: "Configurations configured",
+	}
+}
+
+// Waiting is Configured=False: what the cluster is to have is known, and not its yet (OCM
+// behaviour, row 29).
+func Waiting() metav1.Condition { return configuredCondition(true) }
+
+// Hindered says what is in a cluster's way: OCM's words first, then the object (OCM
+// behaviour, row 11).
+func Hindered(message string) []metav1.Condition {
+	c := Waiting()
+	c.Message += ": " + message
+	return []metav1.Condition{c}
+}
+
+// Unsupported is Hindered for a kind of configuration that the add-on does not list (OCM
+// behaviour, row 12).
+func Unsupported(message string) []metav1.Condition {
+	return append(Hindered(message), metav1.Condition{
+		Type: progressing, Status: metav1.ConditionFalse,
+		Reason: addonv1alpha1.ProgressingReasonConfigurationUnsupported, Message: message,
+	})
+}
+
+// manifestsCondition says whether the works hold what they are to hold (OCM behaviour,
+// row 55). refused: the agent says that it could not apply them.
+func manifestsCondition(rendered render.Rendered, refused bool) metav1.Condition {
+	c := metav1.Condition{
+		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
+		Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",
+	}
+	switch {
+	case refused:
+		c.Status, c.Reason = metav1.ConditionFalse, addonv1alpha1.AddonManifestAppliedReasonManifestsApplyFailed
+		c.Message = "failed to apply the manifests of addon"
+	case rendered.Empty():
+		c.Message = "no manifest need to apply"
+	}
+	return c
+}
+
+// keepsProgressing reports whether Progressing already says that a move succeeded;
+// rewording InstallSucceed to UpgradeSucceed at rest would be a lie and a write.
+func keepsProgressing(cs []metav1.Condition) bool {
+	c := meta.FindStatusCondition(cs, progressing)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return false
+	}
+	return slices.Contains([]string{v1alpha1.InstallSucceed, v1alpha1.UpgradeSucceed, v1alpha1.RollbackSucceed}, c.Reason)
+}
+
+// progressing words by kind of move: started, succeeded, failed.
+var progressingReasons = map[string][3]string{
+	"install":  {v1alpha1.Installing, v1alpha1.InstallSucceed, v1alpha1.InstallFailed},
+	"upgrade":  {v1alpha1.Upgrading, v1alpha1.UpgradeSucceed, v1alpha1.UpgradeFailed},
+	"rollback": {v1alpha1.RollingBack, v1alpha1.RollbackSucceed, v1alpha1.RollbackFailed},
+}
+
+// progressingCondition speaks the seed's words (seed lifecycle, "New condition").
+func progressingCondition(m Move, fresh bool) metav1.Condition {
+	kind, under := "upgrade", "upgrading..."
+	switch {
+	case fresh:
+		kind, under = "install", "installing..."
+	case m.Reverting:
+		kind, under = "rollback", "rolling back..."
+	}
+	reasons := progressingReasons[kind]
+	c := metav1.Condition{Type: progressing, Status: metav1.ConditionFalse}
+	switch m.State {
+	case Started:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasons[0], under
+	case Done:
+		c.Reason, c.Message = reasons[1], kind+" completed with no errors."
+	case Failed:
+		c.Reason, c.Message = reasons[2], kind+" failed: "+m.Reason
+	}
+	return c
+}

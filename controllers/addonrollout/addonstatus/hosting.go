@@ -1,0 +1,80 @@
+package addonstatus
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// Hosting is where an add-on runs in hosted mode (OCM behaviour, row 58). The zero
+// value is the default mode.
+type Hosting struct {
+	// Hosted says that the annotation is there, be it empty.
+	Hosted bool
+	// Name of the hosting cluster, as the annotation has it.
+	Name string
+	// Cluster is nil when no ManagedCluster of that name exists.
+	Cluster *clusterv1.ManagedCluster
+}
+
+// Problem says why nothing can be written to the hosting cluster; "" when it can be,
+// and in the default mode.
+func (h Hosting) Problem() string {
+	switch {
+	case !h.Hosted:
+		return ""
+	case h.Cluster == nil:
+		return h.invalid()
+	case h.Cluster.DeletionTimestamp != nil:
+		return fmt.Sprintf("hosting cluster %s is being deleted", h.Name)
+	}
+	return ""
+}
+
+// invalid is OCM's message about a hosting cluster that does not exist.
+func (h Hosting) invalid() string {
+	return fmt.Sprintf("hosting cluster %s is not a managed cluster of the hub", h.Name)
+}
+
+// Condition is OCM's HostingClusterValidity; nil in the default mode.
+func (h Hosting) Condition() *metav1.Condition {
+	if !h.Hosted {
+		return nil
+	}
+	c := &metav1.Condition{
+		Type: addonv1alpha1.ManagedClusterAddOnHostingClusterValidity, Status: metav1.ConditionTrue,
+		Reason:  addonv1alpha1.HostingClusterValidityReasonValid,
+		Message: fmt.Sprintf("hosting cluster %s is a managed cluster of the hub", h.Name),
+	}
+	if h.Cluster == nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonv1alpha1.HostingClusterValidityReasonInvalid, h.invalid()
+	}
+	return c
+}
+
+// conditions are what hosted mode adds to a ManagedClusterAddOn that is being moved.
+// applied is what the hosting cluster's agent says of the works there.
+func (h Hosting) conditions(applied metav1.Condition) []metav1.Condition {
+	validity := h.Condition()
+	if validity == nil {
+		return nil
+	}
+	applied.Type = addonv1alpha1.ManagedClusterAddOnHostingManifestApplied
+	return []metav1.Condition{*validity, applied}
+}
+
+// stale removes, in the default mode, the conditions that only hosted mode has; a
+// ManagedClusterAddOn that came back from it would say for ever where it was.
+func (h Hosting) stale(conditions *[]metav1.Condition) {
+	if h.Hosted {
+		return
+	}
+	meta.RemoveStatusCondition(conditions, addonv1alpha1.ManagedClusterAddOnHostingClusterValidity)
+	meta.RemoveStatusCondition(conditions, addonv1alpha1.ManagedClusterAddOnHostingManifestApplied)
+}
+
+// Mark is what of the hosting cluster a synced member depends on.
+func (h Hosting) Mark() string { return h.Name + "\x00" + h.Problem() }

@@ -1,0 +1,106 @@
+package addonstatus
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/render"
+)
+
+// State is how far one cluster is with the revision it is to have.
+type State int
+
+const (
+	// Started: the works of the revision are being written or not verified yet.
+	Started State = iota
+	// Done: the works of the revision are verified.
+	Done
+	// Failed: the revision failed there, by report or by deadline.
+	Failed
+)
+
+// Move is everything the status of one ManagedClusterAddOn is derived from.
+type Move struct {
+	State State
+	// Waits says that the cluster is to be moved on and it is not its turn.
+	Waits bool
+	// Refused says that the cluster's own agent could not apply its works, HostingRefused
+	// that the hosting cluster's could not.
+	Refused, HostingRefused bool
+	// Reverting says that the revision had succeeded here before.
+	Reverting bool
+	// Adopted says that OCM's addon-manager had deployed it.
+	Adopted bool
+	// Reason in words, for a failure.
+	Reason string
+	// Rendered is what the cluster is to run.
+	Rendered render.Rendered
+	// Supported are the kinds of configuration that the add-on lists.
+	Supported []addonv1alpha1.ConfigGroupResource
+	// Access is how the agent gets to the hub.
+	Access Access
+	// Mode says who maintains Available.
+	Mode addonv1alpha1.HealthCheckMode
+	// Available is what the works say about health now, in OCM's words.
+	Available render.Availability
+	// UnknownCluster says that the hub marked the cluster itself Unknown; then
+	// Available is the hub's to write.
+	UnknownCluster bool
+	// HidesTemplateHash says that OCM's template manager may be running beside us.
+	HidesTemplateHash bool
+	// OwnTemplate: the ManagedClusterAddOn names a template itself. Its entry is left out
+	// then where the hash is to be hidden: OCM's configuration controller fills the hash
+	// of what a ManagedClusterAddOn names, and no filter stops it.
+	OwnTemplate bool
+	// Hosting is where it runs in hosted mode.
+	Hosting Hosting
+}
+
+// Next returns the status the ManagedClusterAddOn is to have and whether it
+// differs from the one it has. Both writes of a move, started and done, come out
+// of it; a third call with the same facts changes nothing (Cost-1).
+func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (addonv1alpha1.ManagedClusterAddOnStatus, bool) {
+	next := *current.Status.DeepCopy()
+	fresh := m.Adopted || NeverApplied(current.Status.ConfigReferences)
+	settled := m.State == Done && m.AppliedAlready(current.Status.ConfigReferences)
+
+	next.ConfigReferences = references(current.Status.ConfigReferences, m)
+	next.SupportedConfigs = m.Supported
+	next.Registrations = m.Access.Registrations
+	next.Namespace = m.Rendered.Namespace
+	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: m.Mode}
+
+	m.Hosting.stale(&next.Conditions)
+	for _, c := range append(addOnConditions(current, m, fresh, settled), m.Hosting.conditions(manifestsCondition(m.Rendered, m.HostingRefused))...) {
+		c.LastTransitionTime = now
+		meta.SetStatusCondition(&next.Conditions, c)
+	}
+	changed := !equality.Semantic.DeepEqual(current.Status, next)
+	if changed || m.Access.speaks(m.State) {
+		for _, c := range m.Access.conditions() {
+			c.LastTransitionTime = now
+			meta.SetStatusCondition(&next.Conditions, c)
+		}
+		changed = !equality.Semantic.DeepEqual(current.Status, next)
+	}
+	return next, changed
+}
+
+// addOnConditions are the conditions this move writes. Available is left alone while
+// the works are being replaced, because their feedback is about the content before;
+// one that was never written says that nothing is applied yet.
+func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m Move, fresh, settled bool) []metav1.Condition {
+	cs := []metav1.Condition{
+		configuredCondition(m.Waits),
+		manifestsCondition(m.Rendered, m.Refused),
+	}
+	if p := progressingCondition(m, fresh); !settled || !keepsProgressing(current.Status.Conditions) {
+		cs = append(cs, p)
+	}
+	if m.tellsHealth(current.Status.Conditions) {
+		cs = append(cs, healthConditions(current.Name, m.Available)...)
+	}
+	return cs
+}

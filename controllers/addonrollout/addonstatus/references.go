@@ -1,0 +1,92 @@
+package addonstatus
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/render"
+)
+
+// references lists what the cluster is configured with, in OCM's form. The
+// applied side follows the desired one only when the move is done.
+func references(current []addonv1alpha1.ConfigReference, m Move) []addonv1alpha1.ConfigReference {
+	next := make([]addonv1alpha1.ConfigReference, 0, len(m.Rendered.ConfigReferences))
+	for _, want := range m.Rendered.ConfigReferences {
+		if m.HidesTemplateHash && m.OwnTemplate && IsTemplate(want.Group, want.Resource) {
+			continue
+		}
+		ref := addonv1alpha1.ConfigReference{
+			ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: want.Group, Resource: want.Resource},
+			ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},
+			DesiredConfig:       desiredConfig(want, m),
+		}
+		if old := findReference(current, want.ConfigReference); old != nil {
+			ref.LastAppliedConfig = old.LastAppliedConfig.DeepCopy()
+			if old.Name == want.Name && old.Namespace == want.Namespace {
+				// OCM's config controller keeps this up to date, no filter stops it.
+				ref.LastObservedGeneration = old.LastObservedGeneration
+			}
+		}
+		if m.State == Done {
+			ref.LastAppliedConfig = ref.DesiredConfig.DeepCopy()
+		}
+		next = append(next, ref)
+	}
+	return next
+}
+
+// desiredConfig is the hash OCM would show. The template's stays empty beside a
+// running OCM addon-manager: with a hash its template manager would pick the
+// ManagedClusterAddOn up and deploy it at once (OCM behaviour 3.1).
+func desiredConfig(want render.ConfigHash, m Move) *addonv1alpha1.ConfigSpecHash {
+	c := &addonv1alpha1.ConfigSpecHash{
+		ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},
+		SpecHash:       want.SpecHash,
+	}
+	if m.HidesTemplateHash && IsTemplate(want.Group, want.Resource) {
+		c.SpecHash = ""
+	}
+	return c
+}
+
+// IsTemplate reports whether the group and resource are those of AddOnTemplates.
+func IsTemplate(group, resource string) bool {
+	return group == addonv1alpha1.GroupName && resource == "addontemplates"
+}
+
+// findReference returns the reference to an object, else the first of its kind, or nil.
+func findReference(refs []addonv1alpha1.ConfigReference, want render.ConfigReference) *addonv1alpha1.ConfigReference {
+	i := slices.IndexFunc(refs, func(r addonv1alpha1.ConfigReference) bool {
+		return r.Group == want.Group && r.Resource == want.Resource && r.Namespace == want.Namespace && r.Name == want.Name
+	})
+	if i < 0 {
+		i = slices.IndexFunc(refs, func(r addonv1alpha1.ConfigReference) bool {
+			return r.Group == want.Group && r.Resource == want.Resource
+		})
+	}
+	if i < 0 {
+		return nil
+	}
+	return &refs[i]
+}
+
+// NeverApplied reports whether no configuration was ever applied: a fresh install.
+func NeverApplied(refs []addonv1alpha1.ConfigReference) bool {
+	return !slices.ContainsFunc(refs, func(r addonv1alpha1.ConfigReference) bool { return r.LastAppliedConfig != nil })
+}
+
+// AppliedAlready reports whether the references of an add-on say that this very move is
+// done.
+func (m Move) AppliedAlready(refs []addonv1alpha1.ConfigReference) bool {
+	m.State = Done
+	return equality.Semantic.DeepEqual(refs, references(refs, m))
+}
+
+// Desires reports whether references are, on their desired side, those of the move.
+func (m Move) Desires(refs []addonv1alpha1.ConfigReference) bool {
+	return slices.EqualFunc(refs, references(nil, m), func(a, b addonv1alpha1.ConfigReference) bool {
+		return a.ConfigGroupResource == b.ConfigGroupResource && a.DesiredConfig != nil && *a.DesiredConfig == *b.DesiredConfig
+	})
+}

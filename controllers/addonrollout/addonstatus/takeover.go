@@ -1,0 +1,154 @@
+package addonstatus
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Takeover is a field of an add-on's status that was ours and that another manager
+// has written since.
+type Takeover struct {
+	// Manager is who wrote it.
+	Manager string
+	// Field is configReferences, or the type of a condition and which part of it.
+	Field string
+}
+
+// Kind is what of the status the field belongs to: configReferences or a condition.
+func (t Takeover) Kind() string {
+	kind, _, _ := strings.Cut(t.Field, " ")
+	return kind
+}
+
+// References is the kind of configReferences; conditions are their own kinds.
+const References = "configReferences"
+
+// Guarded are the kinds of what AddonFlow writes that nobody else may.
+func Guarded() []string { return []string{References, configured, progressing} }
+
+// Value is what a guarded kind says, as a text that is equal for equal values.
+func Value(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) string {
+	if kind != References {
+		c := meta.FindStatusCondition(addOn.Status.Conditions, kind)
+		if c == nil {
+			return ""
+		}
+		return string(c.Status) + " " + c.Reason
+	}
+	var b strings.Builder
+	for _, r := range addOn.Status.ConfigReferences {
+		parts := []string{r.Group, r.Resource}
+		if d := r.DesiredConfig; d != nil {
+			parts = append(parts, d.Namespace, d.Name, d.SpecHash)
+		}
+		b.WriteString(strings.Join(parts, "/"))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// OwnWords reports whether a condition says what only AddonFlow says.
+func OwnWords(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) bool {
+	c := meta.FindStatusCondition(addOn.Status.Conditions, kind)
+	switch {
+	case c == nil:
+		return false
+	case kind == configured:
+		return c.Status == metav1.ConditionTrue && c.Reason == reasonConfigured
+	case kind != progressing:
+		return false
+	}
+	for _, words := range progressingReasons {
+		if i := slices.Index(words[:], c.Reason); i >= 0 {
+			return (c.Status == metav1.ConditionTrue) == (i == int(Started))
+		}
+	}
+	return false
+}
+
+// Takeovers compares our entry of the managed fields with the others'. A condition
+// that was never ours was not taken from us: while an add-on is taken over, its
+// configReferences are ours already and its conditions are OCM's still.
+func Takeovers(entries []metav1.ManagedFieldsEntry) []Takeover {
+	var own *metav1.ManagedFieldsEntry
+	others := map[string]map[string]bool{}
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case e.Subresource != "status" || e.FieldsV1 == nil:
+		case e.Manager == v1alpha1.FieldManager:
+			own = e
+		case mentionsGuarded(e.FieldsV1.GetRawBytes()):
+			others[e.Manager] = guarded(e.FieldsV1.GetRawBytes())
+		}
+	}
+	if own == nil || len(others) == 0 {
+		return nil // mostly so, and cheap
+	}
+	ours := guarded(own.FieldsV1.GetRawBytes())
+	var found []Takeover
+	for manager, fields := range others {
+		for field := range fields {
+			t := Takeover{Manager: manager, Field: field}
+			wasOurs := field == References || field != t.Kind() && ours[t.Kind()]
+			if wasOurs && !ours[field] {
+				found = append(found, t)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Takeover) int {
+		return strings.Compare(a.Field+a.Manager, b.Field+b.Manager)
+	})
+	return found
+}
+
+// mentionsGuarded tells without decoding whether a set of managed fields may have one
+// that AddonFlow guards.
+func mentionsGuarded(raw []byte) bool {
+	for _, name := range []string{"f:" + References, configured, progressing} {
+		if bytes.Contains(raw, []byte(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded lists which of the fields AddonFlow guards stand in a set of managed fields:
+// configReferences, a condition by its type alone, and its parts.
+func guarded(raw []byte) map[string]bool {
+	var set struct {
+		Status struct {
+			ConfigReferences json.RawMessage           `json:"f:configReferences"`
+			Conditions       map[string]map[string]any `json:"f:conditions"`
+		} `json:"f:status"`
+	}
+	out := map[string]bool{}
+	if json.Unmarshal(raw, &set) != nil {
+		return out // not a form we know: nothing is claimed from it
+	}
+	if set.Status.ConfigReferences != nil {
+		out[References] = true
+	}
+	for _, kind := range []string{configured, progressing} {
+		// Who changes a condition takes its parts; its key stays ours as well.
+		parts, ok := set.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]
+		if ok {
+			out[kind] = true
+		}
+		for _, part := range []string{"status", "reason"} {
+			if _, ok := parts["f:"+part]; ok {
+				out[kind+" "+part] = true
+			}
+		}
+	}
+	return out
+}
