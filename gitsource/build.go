@@ -24,6 +24,9 @@ type BuildOptions struct {
 	// Ignore lists paths that are treated as if they were not in the commit, in
 	// .gitignore syntax from the root of the repository.
 	Ignore string
+	// Suspect is told what builds and may not be meant: a patch that matches nothing. It
+	// takes further builds to find out; nil: nobody asks.
+	Suspect func(problem.Problem)
 }
 
 // kustomizationNames are the file names kustomize knows.
@@ -52,6 +55,7 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 		parsed:   map[string][]document{},
 		broken:   map[string]bool{},
 		packed:   map[string]bool{},
+		suspect:  o.Suspect,
 	}
 	dir, f := b.start(o.Path)
 	if f != nil {
@@ -77,8 +81,10 @@ type builder struct {
 	broken   map[string]bool
 	// packed are the folders and files that belong to an AddOnPackage.
 	packed map[string]bool
-	seen   int
-	bytes  int64
+	// suspect is BuildOptions.Suspect.
+	suspect func(problem.Problem)
+	seen    int
+	bytes   int64
 	// stopped: a limit of the whole build was passed; reading on reports it again.
 	stopped bool
 }

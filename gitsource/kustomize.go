@@ -64,6 +64,9 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 			out = append(out, o)
 		}
 	}
+	if len(w.problems) == before {
+		w.suspects(ctx, dir)
+	}
 	return out
 }
 

@@ -218,6 +218,7 @@ func (w *walker) follow(k kustomization) int {
 			w.spoilt[k.dir] = true
 		}
 	}
+	renewed(value)
 	if value["resources"] = resources; len(resources) == 0 {
 		delete(value, "resources")
 	}

@@ -25,6 +25,9 @@ import (
 // exitInterrupted is the exit code of a command ended by Ctrl-C, as shells have it.
 const exitInterrupted = 130
 
+// defaultHost is what client-go makes of no configuration at all.
+const defaultHost = "http://localhost:8080"
+
 // exitCodesHelp stands in the help of every command.
 const exitCodesHelp = `
 Exit codes:
@@ -82,6 +85,9 @@ func (c *cli) dial() (client.WithWatch, error) {
 	if err != nil {
 		return nil, &exitError{code: exitUnreachable, err: fmt.Errorf("cannot load a kubeconfig: %w", err)}
 	}
+	if err := c.unnamed(config.Host); err != nil {
+		return nil, err
+	}
 	// One command asks for a few lists; waiting for tokens would only slow it down.
 	config.QPS = -1
 	scheme, err := newScheme()
@@ -93,6 +99,18 @@ func (c *cli) dial() (client.WithWatch, error) {
 		return nil, &exitError{code: exitUnreachable, err: fmt.Errorf("cannot reach the hub: %w", err)}
 	}
 	return hub, nil
+}
+
+// unnamed is the error of a hub that nobody named: then the configuration is that of a
+// server on this machine, which is hardly there and never meant.
+func (c *cli) unnamed(host string) error {
+	loader := c.flags.ToRawKubeConfigLoader()
+	raw, err := loader.RawConfig()
+	if err != nil || len(raw.Clusters) > 0 || *c.flags.APIServer != "" || host != defaultHost {
+		return nil //nolint:nilerr // whoever loads it for good says what is wrong with it
+	}
+	return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot find a hub: no cluster in %s; name a kubeconfig with --kubeconfig or $KUBECONFIG",
+		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))}
 }
 
 // namespace is the one of the flag or of the kubeconfig's context.
@@ -147,6 +165,23 @@ func takes(cmd *cobra.Command, args []string) error {
 	}
 	return fmt.Errorf("cannot run %q with %s: it takes %s; see %s --help",
 		cmd.CommandPath(), counted(len(args), "argument"), strings.Join(wanted, " and "), cmd.CommandPath())
+}
+
+// takesKind wants the name of a subcommand, which is a kind of object, before anything else.
+func takesKind(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var kinds []string
+	for _, sub := range cmd.Commands() {
+		kinds = append(kinds, sub.Name())
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := "see " + cmd.CommandPath() + " --help"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + near[0] + "?"
+	}
+	return fmt.Errorf("cannot run %q with %q: it takes a kind first, one of %s; %s", cmd.CommandPath(), args[0], strings.Join(kinds, ", "), hint)
 }
 
 // wrongFlag says where the flags of a command are listed.

@@ -100,7 +100,7 @@ func newGetCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
 		Short: "List sources, rollouts, revisions or clusters",
-		Args:  cobra.NoArgs,
+		Args:  takesKind,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, kind := range listedKinds() {

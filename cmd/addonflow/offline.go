@@ -30,11 +30,13 @@ func compileDir(ctx context.Context, dir string, hub load.Lookup, versions ...st
 	if err != nil {
 		return compiled{}, &exitError{code: exitNotFound, err: err}
 	}
-	objects, unread := tree.Build(ctx, gitsource.BuildOptions{})
+	var suspects problem.List
+	objects, unread := tree.Build(ctx, gitsource.BuildOptions{Suspect: func(p problem.Problem) { suspects = append(suspects, p) }})
 	if len(objects)+len(unread) == 0 {
 		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
 	}
 	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: versions})
+	commit.Suspects = append(suspects, commit.Suspects...)
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }
 

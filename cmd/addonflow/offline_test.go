@@ -301,6 +301,21 @@ func TestSpacedVariable(t *testing.T) {
 	}
 }
 
+// TestPatchOfNothing: what kustomize takes and drops is said, and nothing is refused for it.
+func TestPatchOfNothing(t *testing.T) {
+	dir := broken(t, "addonrollout.yaml", "", "")
+	text := "resources: [addontemplate.yaml, addondeploymentconfig.yaml, clustermanagementaddon.yaml, addonrollout.yaml]\n" +
+		"patches:\n- target: {kind: AddOnRollout, name: helo}\n  patch: '[{op: remove, path: /spec/stages/0}]'\n"
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t)
+	code := s.run(t.Context(), "lint", dir)
+	if want := "warning: kustomization.yaml:3: patches[0].target: matches no object: the patch changes nothing; "; code != 0 || !strings.Contains(s.err.String(), want) {
+		t.Errorf("exit code %d, stderr %q does not hold %q", code, s.err.String(), want)
+	}
+}
+
 func TestRenderUsage(t *testing.T) {
 	for args, want := range map[string]int{
 		"render nowhere": exitNotFound,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -82,5 +83,44 @@ func TestPluginCompletion(t *testing.T) {
 	cmd.SetArgs([]string{"completion", "bash"})
 	if err := cmd.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "complete -o default -F __start_addonflow addonflow") {
 		t.Errorf("the program itself is completed by its shell: %v", err)
+	}
+}
+
+// TestKindComesFirst: whoever leaves the kind out is told which there are.
+func TestKindComesFirst(t *testing.T) {
+	for args, want := range map[string]string{
+		"suspend fleet":    `cannot run "addonflow suspend" with "fleet": it takes a kind first, one of rollout, source; see addonflow suspend --help`,
+		"reconcile sourc":  `it takes a kind first, one of rollout, source; did you mean source?`,
+		"resume hello now": `cannot run "addonflow resume" with "hello"`,
+		"get addons":       `cannot run "addonflow get" with "addons": it takes a kind first, one of clusters, revisions, rollouts, sources; see addonflow get --help`,
+		"get rollot":       `did you mean rollouts?`,
+	} {
+		s := newStage(t)
+		if code := s.run(t.Context(), strings.Fields(args)...); code != exitUsage || !strings.Contains(s.err.String(), want) {
+			t.Errorf("%s: exit code %d, %q, want %q", args, code, s.err.String(), want)
+		}
+	}
+}
+
+// TestNoKubeconfig: nobody meant a server on this machine.
+func TestNoKubeconfig(t *testing.T) {
+	nowhere := t.TempDir()
+	empty := filepath.Join(nowhere, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ kubeconfig, args, want string }{
+		"None":   {filepath.Join(nowhere, "none"), "get sources", "cannot find a hub: no cluster in " + nowhere + "/none; name a kubeconfig with --kubeconfig or $KUBECONFIG\n"},
+		"Empty":  {empty, "tree hello", "cannot find a hub: no cluster in " + empty + "; name a kubeconfig"},
+		"Server": {empty, "get sources --server http://localhost:1", "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.cli.connect = s.cli.dial
+			t.Setenv("KUBECONFIG", c.kubeconfig)
+			if code := s.run(t.Context(), strings.Fields(c.args)...); code != exitUnreachable || !strings.Contains(s.err.String(), c.want) {
+				t.Errorf("exit code %d, %q, want %q", code, s.err.String(), c.want)
+			}
+		})
 	}
 }

@@ -127,7 +127,7 @@ func onKind[K, T any](read func(*K) T) func(client.Object) T {
 
 // eachTarget adds a subcommand per kind to cmd.
 func (c *cli) eachTarget(cmd *cobra.Command, add func(target) *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.NoArgs
+	cmd.Args = takesKind
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, t := range []target{sourceTarget(), rolloutTarget()} {
 		sub := add(t)
