@@ -261,7 +261,7 @@ var _ = Describe("An add-on", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()
-		other := newWorld()
+		other := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Interval.Duration = time.Hour })
 		other.addOn = w.addOn
 		sha := other.commit("add the same", addOnFilesWith(map[string]string{"addons/placement.yaml": placementYAML}))
 		other.passes()
@@ -272,11 +272,14 @@ var _ = Describe("An add-on", func() {
 			"the commit is the unit")
 		Expect(other.delivered(sha, "error").Description).To(ContainSubstring(v1alpha1.OwnershipConflictReason))
 
+		soon := other.pass().RequeueAfter
+		Expect(soon).To(BeNumerically("<=", time.Minute), "nothing else tells it when the other one lets go")
 		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
 		w.pass()
 		w.removed()
 		w.passes()
-		other.look()
+		other.clock.Step(soon)
+		other.passes()
 		Expect(conditions.IsReady(other.source())).To(BeTrue())
 		Expect(other.delivered(sha, "success").Description).To(HaveSuffix("(attempt 2)"))
 	})

@@ -40,7 +40,7 @@ func conflictWith(key objectKey, in planInput) (conflict, bool) {
 		return conflict{
 			object: key,
 			owner:  "source " + owner,
-			hint:   "declare it in one source only",
+			hint:   "declare it in one source only; a source that no longer declares it keeps it until it is pruned or released there",
 		}, true
 	}
 	if in.mode == Coexist && key.isAddOn() && !in.forced && claimed(live, in.source) && listsTemplates(live) {

@@ -174,11 +174,18 @@ func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 	if h != nil && h.kind == stalled && h.reason == v1alpha1.InvalidURLReason || suspended(p.source) && p.source.DeletionTimestamp.IsZero() {
 		after = 0
 	}
-	if h != nil && h.kind == waiting {
+	switch {
+	case h != nil && h.kind == waiting:
 		after = sooner(after, h.after)
+	case h != nil && h.kind == stalled && h.reason == v1alpha1.OwnershipConflictReason:
+		after = sooner(after, ownerAgain)
 	}
 	return ctrl.Result{RequeueAfter: sooner(after, forge)}, nil
 }
+
+// ownerAgain is how long whose an object is goes without a look while another source has
+// it: nothing wakes the one that waits when that ends.
+const ownerAgain = time.Minute
 
 // nextLook returns the time until the repository is looked at again.
 func (p *pass) nextLook() time.Duration {
