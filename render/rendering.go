@@ -207,8 +207,15 @@ func (p *rendering) rendered(c Cluster, name []byte) Rendered {
 	}
 }
 
-// Empty reports whether the cluster gets no object at all.
-func (r Rendered) Empty() bool { return r.shared == nil || len(r.shared.objects) == 0 }
+// Deploys reports whether the agent of the cluster itself, and that of its hosting cluster,
+// have anything to apply. Pre-delete hooks are not deployed.
+func (r Rendered) Deploys() (own, hosting bool) {
+	if r.shared == nil {
+		return false, false
+	}
+	b := r.bins()
+	return len(b.managed) > 0, len(b.hosting) > 0
+}
 
 // Objects returns copies of the cluster's objects, in the template's order and
 // without AddOnFlow's marks: those of both clusters in hosted mode, and pre-delete hooks.

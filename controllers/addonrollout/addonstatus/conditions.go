@@ -8,7 +8,6 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/render"
 )
 
 // Conditions OCM's tools read on a ManagedClusterAddOn, with OCM's reasons and
@@ -58,9 +57,10 @@ func Unsupported(message string) []metav1.Condition {
 	})
 }
 
-// manifestsCondition says whether the works hold what they are to hold (OCM behaviour,
-// row 55). refused: the agent says that it could not apply them.
-func manifestsCondition(rendered render.Rendered, refused bool) metav1.Condition {
+// manifestsCondition says whether the works of one of a cluster's agents hold what they are
+// to hold (OCM behaviour, row 55). deploys: there is something for it to apply, which in
+// hosted mode may be with the other agent alone. refused: it says that it could not.
+func manifestsCondition(deploys, refused bool) metav1.Condition {
 	c := metav1.Condition{
 		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
 		Reason: addonv1alpha1.AddonManifestAppliedReasonManifestsApplied, Message: "manifests of addon are applied successfully",
@@ -69,7 +69,7 @@ func manifestsCondition(rendered render.Rendered, refused bool) metav1.Condition
 	case refused:
 		c.Status, c.Reason = metav1.ConditionFalse, addonv1alpha1.AddonManifestAppliedReasonManifestsApplyFailed
 		c.Message = "failed to apply the manifests of addon"
-	case rendered.Empty():
+	case !deploys:
 		c.Message = "no manifest need to apply"
 	}
 	return c

@@ -73,7 +73,8 @@ func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (
 	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: m.Mode}
 
 	m.Hosting.stale(&next.Conditions)
-	for _, c := range append(addOnConditions(current, m, fresh, settled), m.Hosting.conditions(manifestsCondition(m.Rendered, m.HostingRefused))...) {
+	_, hosts := m.Rendered.Deploys()
+	for _, c := range append(addOnConditions(current, m, fresh, settled), m.Hosting.conditions(manifestsCondition(hosts, m.HostingRefused))...) {
 		c.LastTransitionTime = now
 		meta.SetStatusCondition(&next.Conditions, c)
 	}
@@ -92,10 +93,8 @@ func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (
 // the works are being replaced, because their feedback is about the content before;
 // one that was never written says that nothing is applied yet.
 func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m Move, fresh, settled bool) []metav1.Condition {
-	cs := []metav1.Condition{
-		configuredCondition(m.Waits),
-		manifestsCondition(m.Rendered, m.Refused),
-	}
+	deploys, _ := m.Rendered.Deploys()
+	cs := []metav1.Condition{configuredCondition(m.Waits), manifestsCondition(deploys, m.Refused)}
 	if p := progressingCondition(m, fresh); !settled || !keepsProgressing(current.Status.Conditions) {
 		cs = append(cs, p)
 	}
