@@ -69,7 +69,35 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 	if err != nil {
 		return rollout.Plan{}, err
 	}
+	if err := nameLeft(&plan); err != nil {
+		return rollout.Plan{}, err
+	}
 	return plan, o.nameMissing(ctx, &plan)
+}
+
+// nameLeft says of clusters that left before they were done with the target that their
+// stage still counts them: no placement selects them, and somebody may look for them.
+func nameLeft(plan *rollout.Plan) error {
+	admissions, err := rollout.Admissions(plan.Ledger)
+	if err != nil {
+		return err
+	}
+	for _, a := range admissions {
+		_, known := plan.Why(a.Cluster)
+		if !a.Parked || known {
+			continue
+		}
+		left := rollout.ClusterPlan{
+			Name: a.Cluster, Stage: a.Stage, State: rollout.Parked,
+			Reason: "it left before it was verified and soaked, and counts in its stage until it is selected again or new content is committed",
+		}
+		if a.Failed {
+			left.State, left.Reason = rollout.Failed, "it failed and left, and counts in its stage until it is selected again or new content is committed"
+		}
+		at, _ := slices.BinarySearchFunc(plan.Clusters, a.Cluster, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
+		plan.Clusters = slices.Insert(plan.Clusters, at, left)
+	}
+	return nil
 }
 
 // MissingError says which AddOnRevisions a rollout needs and the hub does not have.

@@ -53,3 +53,34 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 		})
 	}
 }
+
+// TestExplainNamesWhoLeft: a cluster that holds its stage although it is there no more is
+// found by whoever looks for it, and by nobody once the content is another one.
+func TestExplainNamesWhoLeft(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	s.target("v2")
+	s.turns(2) // c1 is in flight
+	if p, _ := s.plan().Why("c1"); p.State != rollout.Progressing {
+		t.Fatalf("c1 is %s: %s", p.State, p.Reason)
+	}
+	s.selects("c2", "c3")
+	s.delete(s.works()["c1"])
+	s.delete(s.addOn("c1"))
+	s.turn()
+	p, found := s.plan().Why("c1")
+	want := "it left before it was verified and soaked, and counts in its stage until it is selected again or new content is committed"
+	if !found || p.State != rollout.Parked || p.Stage != "everyone" || p.Reason != want {
+		t.Errorf("got %t, %+v", found, p)
+	}
+	if got := s.plan().Clusters; !slices.IsSortedFunc(got, func(a, b rollout.ClusterPlan) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("they are in order: %+v", got)
+	}
+	s.target("v3")
+	s.turn()
+	if p, found := s.plan().Why("c1"); found {
+		t.Errorf("with other content it is nobody's concern: %+v", p)
+	}
+}
