@@ -91,3 +91,8 @@ metadata:
   namespace: NAMESPACE
 spec: {}
 `
+
+// configSaying is the configuration with another greeting.
+func configSaying(greeting string) string {
+	return strings.Replace(configYAML, "value: hello", "value: "+greeting, 1)
+}

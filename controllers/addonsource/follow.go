@@ -80,6 +80,10 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if err := p.takeOver(ctx, todo); err != nil {
 		return err
 	}
+	overtaken, err := p.overtake(ctx, todo, seen)
+	if err != nil {
+		return err
+	}
 	if err := p.apply(ctx, todo); err != nil {
 		return err
 	}
@@ -96,6 +100,7 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 		return err
 	}
 	p.conclude(todo, seen)
+	p.overtaken = overtaken
 	return nil
 }
 

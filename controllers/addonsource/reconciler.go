@@ -92,6 +92,8 @@ type pass struct {
 	notes []string
 	// leftNow are the add-ons that the head is the first not to declare.
 	leftNow []string
+	// overtaken are contents that the head took the place of before anybody saw them.
+	overtaken []overtaken
 }
 
 // Reconcile is one pass over one source.

@@ -30,6 +30,7 @@ func (p *pass) tell(ledger *forge.Ledger, h *halt) {
 	case p.untouched:
 	case h == nil:
 		p.tellApplied(ledger)
+		p.tellOvertaken(ledger)
 	case h.kind == refused:
 		if judged && p.before.Status.LastAttemptedSpec != refusedUnder(p.spec) {
 			// A verdict and its words stand; this one is on another source.

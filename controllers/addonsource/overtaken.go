@@ -1,0 +1,112 @@
+package addonsource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gitsource"
+)
+
+// overtaken is content that another commit took the place of before its rollout looked at
+// it: nobody else can tell the commit that brought it (Live-3).
+type overtaken struct {
+	addOn, commit string
+}
+
+// overtake returns the content that applying the plan takes away from rollouts that have
+// not seen it. It is to be called before anything is applied.
+func (p *pass) overtake(ctx context.Context, todo plan, seen *observation) ([]overtaken, error) {
+	var all []overtaken
+	for _, next := range todo.addOns {
+		ro := seen.rollouts[next.Name]
+		if ro == nil || ro.Annotations[v1alpha1.SourceAnnotation] != p.name() || ro.Spec.Target == nil || ro.Spec.Removal != nil {
+			continue
+		}
+		before := unseen(*ro, next, p.source.Status.AddOns)
+		if before.Commit == "" {
+			continue
+		}
+		told, err := p.toldBefore(ctx, ro, before.Revision)
+		if err != nil {
+			return nil, err
+		}
+		if !told {
+			all = append(all, overtaken{addOn: next.Name, commit: before.Commit})
+		}
+	}
+	return all, nil
+}
+
+// unseen returns the target that next takes the place of, if the rollout did not see it;
+// else an empty one. Where next stands in the rollout already, because a pass got no
+// further than that, the status of the source remembers what was there before. Equal
+// content by another commit counts as seen then: the history of a rollout names the first.
+func unseen(ro v1alpha1.AddOnRollout, next v1alpha1.SourcedAddOn, applied []v1alpha1.SourcedAddOn) v1alpha1.Target {
+	before := *ro.Spec.Target
+	if before.Commit == next.Commit {
+		i := slices.IndexFunc(applied, func(a v1alpha1.SourcedAddOn) bool { return a.Name == next.Name })
+		if i < 0 || slices.ContainsFunc(seenTargets(ro), func(t v1alpha1.Target) bool { return t.Digest == applied[i].Digest }) {
+			return v1alpha1.Target{}
+		}
+		before = v1alpha1.Target{Revision: applied[i].Revision, Digest: applied[i].Digest, Commit: applied[i].Commit}
+	}
+	seen := func(t v1alpha1.Target) bool { return t.Commit == before.Commit }
+	if before.Commit == next.Commit || slices.ContainsFunc(seenTargets(ro), seen) {
+		return v1alpha1.Target{}
+	}
+	return before
+}
+
+// seenTargets are those that a rollout looked at.
+func seenTargets(ro v1alpha1.AddOnRollout) []v1alpha1.Target {
+	var targets []v1alpha1.Target
+	if ro.Status.Target != nil {
+		targets = append(targets, *ro.Status.Target)
+	}
+	for _, entry := range ro.Status.History {
+		targets = append(targets, entry.Target)
+	}
+	return targets
+}
+
+// toldBefore tells whether a rollout that remembers nothing brought the content to its end
+// before its status was lost: its commit has a verdict then.
+func (p *pass) toldBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revision string) (bool, error) {
+	if len(seenTargets(*ro)) > 0 {
+		return false, nil
+	}
+	stored := metadataOf(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: ro.Namespace, Name: revision}, stored)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read revision %s: %w", revision, err))
+	}
+	return metav1.HasAnnotation(stored.ObjectMeta, v1alpha1.SucceededAtAnnotation), nil
+}
+
+// tellOvertaken opens the context of the add-on on commits that were overtaken, for them to
+// be superseded with whatever else the head takes the place of.
+func (p *pass) tellOvertaken(ledger *forge.Ledger) {
+	for _, o := range p.overtaken {
+		old, err := gitsource.ParseRevision(o.commit)
+		if err != nil || old.Commit == p.head.Commit {
+			continue
+		}
+		ledger.Want(commitstatus.Status{
+			SHA:       old.Commit,
+			Context:   forge.ContextName(p.source, o.addOn),
+			State:     commitstatus.Pending,
+			TargetURL: forge.TargetURL(p.source),
+		}, 0)
+	}
+}

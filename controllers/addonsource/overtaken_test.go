@@ -1,0 +1,92 @@
+package addonsource_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	testforge "github.com/addonflow/addonflow/test/forge"
+)
+
+var _ = Describe("Content that is overtaken before its rollout saw it", func() {
+	It("is told so in the context of the add-on, and not where the rollout saw it (Live-3)", func() {
+		w := newWorld()
+		saying := func(greeting string) map[string]string {
+			return addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(greeting)})
+		}
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		second := w.commit("change it", saying("again"))
+		w.look()
+		Expect(w.delivered(first, "error", w.addOn).Description).To(Equal("superseded by " + second[:10]))
+		w.delivered(first, "success")
+
+		By("a rollout that looks at its target tells that commit itself")
+		w.rolloutLooks()
+		third := w.commit("change it again", saying("and again"))
+		w.look()
+		w.delivered(third, "success")
+		_, told := w.forge.Latest(second, "addonflow/fleet/"+w.addOn)
+		Expect(told).To(BeFalse(), "log: %v", w.forge.Log())
+
+		By("taking an unseen one back to what the rollout has")
+		fourth := w.commit("back", saying("again"))
+		w.look()
+		Expect(w.delivered(third, "error", w.addOn).Description).To(Equal("superseded by " + fourth[:10]))
+
+		By("a rollout whose status was lost after the content had succeeded")
+		w.rolloutLooks()
+		w.succeeded(w.rolloutTarget().Revision)
+		w.rolloutForgets()
+		fifth := w.commit("one more", saying("five"))
+		w.look()
+		w.delivered(fifth, "success")
+		_, told = w.forge.Latest(fourth, "addonflow/fleet/"+w.addOn)
+		Expect(told).To(BeFalse(), "log: %v", w.forge.Log())
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
+// rolloutLooks says for the rollout controller that it saw the target.
+func (w *world) rolloutLooks() {
+	GinkgoHelper()
+	w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+		r.Status.Target = r.Spec.Target
+		r.Status.History = []v1alpha1.HistoryEntry{{Target: *r.Spec.Target, Phase: v1alpha1.PhaseProgressing, Started: metav1.Now()}}
+	})
+}
+
+// rolloutForgets loses the status of the rollout.
+func (w *world) rolloutForgets() {
+	GinkgoHelper()
+	w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) { r.Status = v1alpha1.AddOnRolloutStatus{} })
+}
+
+func (w *world) changeRolloutStatus(change func(*v1alpha1.AddOnRollout)) {
+	GinkgoHelper()
+	r := w.rollout()
+	w.read(r)
+	change(r)
+	Expect(admin.Status().Update(context.Background(), r)).To(Succeed())
+}
+
+// rolloutTarget is what the rollout is to bring.
+func (w *world) rolloutTarget() *v1alpha1.Target {
+	GinkgoHelper()
+	r := w.rollout()
+	w.read(r)
+	return r.Spec.Target
+}
+
+// succeeded marks a revision as the rollout controller does.
+func (w *world) succeeded(revision string) {
+	GinkgoHelper()
+	stored := &v1alpha1.AddOnRevision{}
+	stored.Namespace, stored.Name = w.namespace, revision
+	w.read(stored)
+	stored.Annotations = map[string]string{v1alpha1.SucceededAtAnnotation: "2026-01-01T00:00:00Z"}
+	Expect(admin.Update(context.Background(), stored)).To(Succeed())
+}
