@@ -137,19 +137,35 @@ func (p *planner) failedBeforeLeaving(u *unit, s *step) bool {
 // abandoned tells whether everybody left the step who could have verified the target, or
 // is leaving and not available. One that is reserved as a whole proves nothing for others.
 func (s *step) abandoned() bool {
-	c := s.tally
-	return !s.all && c.total == 0 && c.updated+c.flying == 0 && c.vanished+c.parked > 0
+	return !s.all && s.left() > 0
+}
+
+// left counts those who left, or are leaving and not available, where nobody else in the
+// step can prove anything. A pace that was dropped leaves what it admitted to a step with
+// others, of whom one that runs the target is the proof.
+func (s *step) left() int {
+	switch c := s.tally; {
+	case s.dropped && c.total > 0 && c.changed == 0:
+		return int(c.vanished)
+	case c.total == 0 && c.updated+c.flying == 0:
+		return int(c.vanished + c.parked)
+	}
+	return 0
 }
 
 // abandonedText is "2 left before anybody was verified and soaked (c1, c2)".
 func (s *step) abandonedText() string {
 	var names []string
-	for _, u := range slices.Concat(s.vanished, s.members) {
+	gone := s.vanished
+	if s.tally.total == 0 {
+		gone = slices.Concat(gone, s.members)
+	}
+	for _, u := range gone {
 		if (u.state == Parked || u.failedBefore()) && len(names) < brief.Shown {
 			names = append(names, u.c.Name)
 		}
 	}
-	n := int(s.tally.vanished + s.tally.parked)
+	n := s.left()
 	return fmt.Sprintf("%d left before anybody was verified and soaked (%s)", n, brief.NamesOf(n, names))
 }
 

@@ -130,3 +130,85 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 		})
 	}
 }
+
+// TestFailureOutlivesThePaceItFailedAt: who drops every stage of a rollout that has failed,
+// such as by deleting its file, lets nobody have what failed: what is left is strategy All,
+// which no failure would stop.
+func TestFailureOutlivesThePaceItFailedAt(t *testing.T) {
+	drop := func(f *rollouttest.Fleet) { f.Policy.Spec.Stages = nil }
+	fails := rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}
+	vanish := func(f *rollouttest.Fleet) {
+		unplace(f, "cluster-01", "cluster-02")
+		delete(f.Clusters, "cluster-01")
+		delete(f.Clusters, "cluster-02")
+	}
+	for name, tc := range map[string]struct {
+		behaviour rollouttest.Behaviour
+		events    []event
+		phase     v1alpha1.Phase
+		message   string
+		untouched int
+	}{
+		"the canary failed": {
+			behaviour: fails,
+			events:    []event{at(10*time.Minute, "the file goes", drop)},
+			phase:     v1alpha1.PhaseFailed, message: "halted in all: 1 failed (cluster-01", untouched: 9,
+		},
+		"everybody in the canary left": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
+			events:    []event{at(time.Minute, "they leave", vanish), at(10*time.Minute, "the file goes", drop)},
+			phase:     v1alpha1.PhaseFailed, message: "halted in all: 1 left before anybody was verified and soaked (cluster-01)", untouched: 8,
+		},
+		"the canary failed, and is well again": {
+			behaviour: rollouttest.Behaviour{After: 40 * time.Minute},
+			events:    []event{at(35*time.Minute, "the file goes", drop)},
+			phase:     v1alpha1.PhaseSucceeded, message: "10/10 updated",
+		},
+		"the canary is still in flight": {
+			behaviour: rollouttest.Behaviour{After: 20 * time.Minute},
+			events:    []event{at(10*time.Minute, "the file goes", drop)},
+			phase:     v1alpha1.PhaseSucceeded, message: "10/10 updated",
+		},
+		"it failed under All, and a cluster joins": {
+			behaviour: fails,
+			events: []event{
+				at(0, "no stages", drop),
+				at(time.Hour, "cluster-11 joins", func(f *rollouttest.Fleet) {
+					f.Join("cluster-11")
+					f.Policy.Placements[1] = placement("all", rollouttest.Names(11)...)
+				}),
+			},
+			phase: v1alpha1.PhaseFailed, message: "failed in all: 1 failed (cluster-01: Deployment/agent: ProgressDeadlineExceeded), 0 untouched",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := staged("v1", 10)
+			take(tc.behaviour, "v2", "cluster-01")(f)
+			transcript, err := rollouttest.Scenario{Fleet: f, Until: 2 * day, Events: append([]event{at(0, "commit v2", commit("v2"))}, tc.events...)}.Run(0)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, transcript)
+			}
+			plan, err := rollout.New(f.Input())
+			if err != nil {
+				t.Fatal(err)
+			}
+			untouched := 0
+			for _, c := range f.Input().Clusters {
+				if c.Running == "v1" {
+					untouched++
+				}
+			}
+			if plan.Phase != tc.phase || !strings.Contains(plan.Message, tc.message) || untouched != tc.untouched {
+				t.Errorf("got %s: %s, %d untouched\n%s", plan.Phase, plan.Message, untouched, transcript)
+			}
+			commit("v3")(f)
+			after, err := rollouttest.Scenario{Fleet: f, Until: 4 * day}.Run(0)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, after)
+			}
+			if plan, _ = rollout.New(f.Input()); plan.Phase != v1alpha1.PhaseSucceeded {
+				t.Errorf("the next commit is not held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
+			}
+		})
+	}
+}

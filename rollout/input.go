@@ -62,8 +62,9 @@ type Previous struct {
 	// Target is the digest of status.target; "" means that the status is empty, and
 	// the ledger is rebuilt from what runs.
 	Target string
-	// Phase is status.phase. It is read for one thing only: a rollout that ended
-	// Succeeded, with Stable its target, stays so while joiners and returners catch up.
+	// Phase is status.phase. It is read for two things only: a rollout that ended
+	// Succeeded, with Stable its target, stays so while joiners and returners catch up; and
+	// one that ended Failed does not go on because its pace was dropped.
 	Phase v1alpha1.Phase
 }
 

@@ -204,11 +204,20 @@ func (p *planner) ambiguous(name string) bool {
 	return n > 1
 }
 
-// allAtOnce is strategy All: no slots, no soak, no failure that stops it.
+// allAtOnce is strategy All: no slots, no soak, no failure that stops it. Where the target
+// failed at another pace, and it is All only because that was dropped, a failure does: what
+// halted it stands until it is mended.
 func (p *planner) allAtOnce(name string, members []*unit, all clusterv1alpha1.RolloutAll) *step {
-	s := &step{
-		name: name, members: members, all: true,
-		limit: len(members), maxFailures: len(members), deadline: deadlineOf(all.ProgressDeadline),
+	s := &step{name: name, members: members, limit: len(members), deadline: deadlineOf(all.ProgressDeadline)}
+	if s.dropped = p.failedOtherwise(name); !s.dropped {
+		s.all, s.maxFailures = true, len(members)
 	}
 	return s.own()
+}
+
+// failedOtherwise tells whether the target ended Failed while the step was not reserved as
+// a whole for it.
+func (p *planner) failedOtherwise(step string) bool {
+	failed := p.in.Previous.Target == p.target && p.in.Previous.Phase == v1alpha1.PhaseFailed
+	return failed && !slices.ContainsFunc(p.stored, func(w allWave) bool { return w.stage == step && w.revision == p.target })
 }

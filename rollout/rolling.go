@@ -3,6 +3,8 @@ package rollout
 import (
 	"fmt"
 
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -19,9 +21,7 @@ const rollingShare = 25
 // to hold back on the way to the stable revision: then everybody is moved.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	if p.stable == "" {
-		s := &step{name: everybody, members: p.members(nil), all: true}
-		s.limit, s.maxFailures = len(s.members), len(s.members)
-		return &track{steps: []*step{s.own()}}
+		return &track{steps: []*step{p.allAtOnce(everybody, p.members(nil), clusterv1alpha1.RolloutAll{})}}
 	}
 	pl := p.placementOf(ru.PlacementReference)
 	chosen := p.selected(nil, pl.Groups...)

@@ -27,6 +27,8 @@ type step struct {
 	mandatory   bool
 	// all reserves the whole step at once, and no failure stops it.
 	all bool
+	// dropped: it would be all, had the target not failed at a pace that was dropped since.
+	dropped bool
 
 	// hold says why nobody is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.

@@ -113,7 +113,8 @@ func (s *step) nameCovered(moving []*unit) {
 	}
 }
 
-// reservations are those of whole steps that still cover somebody.
+// reservations are those of whole steps that still cover somebody, or that somebody who was
+// given a name since was admitted with.
 func (p *planner) reservations() []allWave {
 	var kept []allWave
 	for _, t := range p.tracks {
@@ -128,7 +129,7 @@ func (p *planner) reservations() []allWave {
 
 func (s *step) covers() bool {
 	for _, u := range s.members {
-		if u.entry != nil && u.entry.covered {
+		if u.entry != nil && (u.entry.covered || u.entry.revision == s.wave.revision) {
 			return true
 		}
 	}

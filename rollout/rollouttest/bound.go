@@ -135,6 +135,10 @@ func (n *naive) abandoned(i int, fates map[string]Fate) bool {
 		}
 	}
 	done, _, _, flying := n.stands(i, fates)
+	if n.steps[i].Dropped && n.staying(i) > 0 {
+		proven := slices.ContainsFunc(n.steps[i].Members, func(name string) bool { return fates[name].Kind == "done" && !n.leaving(name) })
+		return !proven && len(n.steps[i].Vanished) > n.steps[i].failedVanished()
+	}
 	return !n.steps[i].Always && n.staying(i) == 0 && done+flying == 0 && missed > 0
 }
 

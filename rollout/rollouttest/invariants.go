@@ -380,7 +380,7 @@ func (v *Invariants) open(i int) bool {
 			return false
 		}
 	}
-	return !s.Held && (s.Always || v.naive.failures(i, v.fates) <= s.MaxFailures)
+	return !s.Held && (s.Always || v.naive.failures(i, v.fates) <= s.MaxFailures) && !v.naive.abandoned(i, v.fates)
 }
 
 // occupied counts the slots of a step that the plan leaves taken, and finds somebody

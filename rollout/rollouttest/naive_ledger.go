@@ -154,11 +154,13 @@ func (n *naive) moveWhole(i int, fates map[string]Fate) {
 	}
 }
 
-// reserved are the reservations of whole stages that still cover somebody.
+// reserved are the reservations of whole stages that still stand for somebody.
 func (n *naive) reserved(fates map[string]Fate) []rollout.Admission {
 	var found []rollout.Admission
 	for i, w := range n.waves {
-		if slices.ContainsFunc(n.steps[i].Members, func(name string) bool { return fates[name].Covered }) {
+		if slices.ContainsFunc(n.steps[i].Members, func(name string) bool {
+			return fates[name].InLedger && (fates[name].Covered || fates[name].Revision == w.Revision)
+		}) {
 			found = append(found, w)
 		}
 	}

@@ -27,7 +27,8 @@ type NaiveStep struct {
 
 	// Held moves nobody to the target, ByStrategy because the user asked for it; Unknown:
 	// who the members are cannot be told. Always is strategy All, which nothing stops.
-	Held, ByStrategy, Unknown, Always bool
+	// Dropped would be Always, had the target not failed at a pace that was dropped.
+	Held, ByStrategy, Unknown, Always, Dropped bool
 
 	// Vanished were admitted to the target here and are members no more; true: they had
 	// failed by then.
@@ -274,7 +275,10 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 	}
 	if st.Type != clusterv1alpha1.Progressive && st.Type != clusterv1alpha1.ProgressivePerGroup {
 		s := untaken(nil)
-		s.Name, s.Always, s.MaxFailures = alone, true, len(members)
+		s.Name, s.Dropped = alone, n.failedOtherwise(alone)
+		if !s.Dropped {
+			s.Always, s.MaxFailures = true, len(members)
+		}
 		n.add(&track, s)
 		return
 	}
@@ -308,6 +312,19 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 		rest.MaxFailures = share(config.MaxFailures, len(rest.Members))
 		n.add(&track, rest)
 	}
+}
+
+// failedOtherwise tells whether the target failed at a pace that was not this step's All.
+func (n *naive) failedOtherwise(step string) bool {
+	if n.in.Previous.Target != n.target() || n.in.Previous.Phase != v1alpha1.PhaseFailed {
+		return false
+	}
+	for _, w := range n.whole {
+		if w.Stage == step && w.Revision == n.target() {
+			return false
+		}
+	}
+	return true
 }
 
 // configOf is the part that the strategies share, and their mandatory groups.
