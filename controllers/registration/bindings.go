@@ -223,21 +223,38 @@ func (t *turn) ours() []rbacv1.RoleBinding {
 	return slices.DeleteFunc(slices.Clone(t.found), func(b rbacv1.RoleBinding) bool { return !registration.Ours(&b) })
 }
 
-// bring makes one binding what it is to be. A role cannot be changed in a binding:
-// one of ours with another role is replaced.
+// bring makes one binding what it is to be. A role cannot be changed in a binding: one
+// with another role has our name and is replaced, also where the watch does not show it,
+// because it is without the add-on's label.
 func (t *turn) bring(ctx context.Context, want, have *rbacv1.RoleBinding) error {
 	if have != nil && registration.Same(want, have) {
 		return nil
 	}
-	if have != nil && have.RoleRef != want.RoleRef {
-		if err := t.delete(ctx, have); err != nil {
-			return err
-		}
+	err := t.apply(ctx, want)
+	if apierrors.IsInvalid(err) {
+		err = t.replace(ctx, want, err)
 	}
-	if err := t.apply(ctx, want); err != nil {
+	if err != nil {
 		return bindError(want, err)
 	}
 	return nil
+}
+
+// replace makes a binding anew in whose place one with another role stands; refused is the
+// API server's word on the binding where none does. It lists by name, because that is what
+// the operator may do.
+func (t *turn) replace(ctx context.Context, want *rbacv1.RoleBinding, refused error) error {
+	var list rbacv1.RoleBindingList
+	if err := t.Live.List(ctx, &list, client.InNamespace(want.Namespace), client.MatchingFields{indexName: want.Name}); err != nil {
+		return err
+	}
+	if len(list.Items) == 0 || list.Items[0].RoleRef == want.RoleRef {
+		return refused
+	}
+	if err := t.delete(ctx, &list.Items[0]); err != nil {
+		return err
+	}
+	return t.apply(ctx, want)
 }
 
 // bindError words why a binding was refused.

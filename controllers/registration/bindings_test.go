@@ -2,6 +2,7 @@ package registration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -81,6 +82,20 @@ var _ = Describe("Bindings", func() {
 		Expect(admin.Update(ctx, binding)).To(Succeed())
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
 		Expect(admin.Delete(ctx, binding)).To(Succeed())
+		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
+
+		other := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}},
+		}
+		Eventually(func() error {
+			return errors.Join(client.IgnoreNotFound(admin.Delete(ctx, binding.DeepCopy())), admin.Create(ctx, other.DeepCopy()))
+		}, patience).Should(Succeed(), "faster than the operator for once")
+		Eventually(func() rbacv1.RoleRef {
+			_ = admin.Get(ctx, at, binding)
+			return binding.RoleRef
+		}, patience).Should(HaveField("Name", w.addOn), "its name is the operator's")
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
 	})
 

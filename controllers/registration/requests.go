@@ -38,6 +38,9 @@ const (
 	// patience is how long a request waits for the operator to learn what its
 	// agent may ask for, before an event says that it waits.
 	patience = time.Minute
+	// signAgain is how long a request is left alone whose signing CA cannot be used: no
+	// watch tells when its Secret changes.
+	signAgain = 15 * time.Second
 	// retryAfter is how long something that only an admin can mend is left alone.
 	retryAfter = 5 * time.Minute
 )
@@ -136,7 +139,7 @@ func (r *Requests) sign(ctx context.Context, csr *certificatesv1.CertificateSign
 	certificate, err := r.certificate(ctx, csr, facts)
 	if err != nil {
 		r.tell(csr, corev1.EventTypeWarning, eventCannotSign, "Not signed: "+err.Error())
-		return ctrl.Result{RequeueAfter: retryAfter}, nil //nolint:nilerr // said on the request, and tried again
+		return ctrl.Result{RequeueAfter: signAgain}, nil //nolint:nilerr // said on the request, and tried again
 	}
 	signed := csr.DeepCopy()
 	signed.Status.Certificate = certificate

@@ -118,6 +118,19 @@ var _ = Describe("Requests", func() {
 		issuedBy(w.newCA(caNamespace, w.addOn))
 	})
 
+	It("Row84Late: signs what was approved once the CA is there", func(ctx context.Context) {
+		w := newWorld(ctx)
+		signer := "example.com/" + w.addOn
+		grant("signs-"+w.addOn, rbacv1.PolicyRule{
+			APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"signers"}, ResourceNames: []string{signer}, Verbs: []string{"approve", "sign"},
+		})
+		w.declare("a", customSigner(signer, caNamespace, w.addOn))
+		name := w.ask(w.klusterlet(w.cluster("a")), "a", signer)
+		Eventually(said("cannot read signing CA "+caNamespace+"/"+w.addOn), patience).Should(Equal(1))
+		w.newCA(caNamespace, w.addOn)
+		Eventually(w.certificate(name), patience).ShouldNot(BeNil())
+	})
+
 	It("Row84Namespace: takes no signing CA from elsewhere", func(ctx context.Context) {
 		w := newWorld(ctx)
 		signer := "example.com/" + w.addOn
