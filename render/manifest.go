@@ -86,6 +86,40 @@ func served() []string {
 	return []string{"uid", "resourceVersion", "generateName", "selfLink", "deletionTimestamp", "managedFields", "ownerReferences"}
 }
 
+// SetsNothing reports whether metadata that only an API server sets is empty where it
+// stands in a manifest, as exporters leave it: then nobody means anything by it.
+func SetsNothing(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case string:
+		return value == ""
+	case []any:
+		return len(value) == 0
+	default:
+		return false
+	}
+}
+
+// tidy writes the metadata of a rendered manifest as the hub stores that of a template's:
+// what sets nothing is gone, and a label or annotation without a value has an empty one.
+func tidy(obj map[string]any) {
+	metadata, _ := obj["metadata"].(map[string]any)
+	for _, name := range served() {
+		if SetsNothing(metadata[name]) {
+			delete(metadata, name)
+		}
+	}
+	for _, name := range []string{labelsKey, "annotations"} {
+		texts, _ := metadata[name].(map[string]any)
+		for key, value := range texts {
+			if value == nil {
+				texts[key] = ""
+			}
+		}
+	}
+}
+
 // checkManifest says what is wrong with one manifest, as the hub's work webhook
 // and the managed cluster would. It reports whether it can be rendered at all.
 func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Path, message string)) bool {
@@ -102,7 +136,7 @@ func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Pa
 		return false
 	}
 	for _, name := range served() {
-		if metadata[name] != nil && metadata[name] != "" {
+		if !SetsNothing(metadata[name]) {
 			invalid(at.Child("metadata", name), "is not for a manifest to set")
 		}
 	}
@@ -113,7 +147,7 @@ func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Pa
 			ok = false
 		}
 		for key, value := range texts {
-			if _, isString := value.(string); !isString {
+			if _, isString := value.(string); !isString && value != nil {
 				invalid(fieldChild(at.Child("metadata", name), key), fmt.Sprintf("must be a string, not %v", value))
 				ok = false
 			}

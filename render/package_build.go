@@ -58,6 +58,7 @@ func (b *builder) take(rendered chart.Manifest) {
 	id := IdentityOf(rendered.Fields)
 	m := manifest{at: field.NewPath(id.String()), file: rendered.File, fields: rendered.Fields, declared: id}
 	invalid := b.invalidIn(&m)
+	tidy(m.fields)
 	if !checkManifest(m.fields, m.at, invalid) {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/strict"
 )
@@ -69,7 +70,7 @@ func reduceField(key string, value any) (any, []flaw.Flaw) {
 	case key == "creationTimestamp" || key == "generation" || key == "selfLink":
 		return nil, nil
 	}
-	if f, refused := refusedMetadata(at, key); refused && value != "" {
+	if f, refused := refusedMetadata(at, key); refused && !render.SetsNothing(value) {
 		return nil, []flaw.Flaw{f}
 	} else if refused {
 		return nil, nil
@@ -87,8 +88,8 @@ func reduceStrings(at flaw.Path, value any) (any, []flaw.Flaw) {
 		if own {
 			flaws = append(flaws, ownKeyFlaw(at, key))
 		}
-		if _, isString := entries[key].(string); isString && !own {
-			kept[key] = entries[key]
+		if text, isString := entries[key].(string); !own && (isString || entries[key] == nil) {
+			kept[key] = text // null is the empty text, as in the API server
 		}
 	}
 	if len(kept) == 0 {
@@ -97,7 +98,8 @@ func reduceStrings(at flaw.Path, value any) (any, []flaw.Flaw) {
 	return kept, flaws
 }
 
-// stringMapFlaws refuses labels or annotations whose values are no strings.
+// stringMapFlaws refuses labels or annotations whose values are no strings; a null is an
+// empty one.
 func stringMapFlaws(at flaw.Path, value any) []flaw.Flaw {
 	entries, isMap := value.(map[string]any)
 	if !isMap {
@@ -105,7 +107,7 @@ func stringMapFlaws(at flaw.Path, value any) []flaw.Flaw {
 	}
 	var flaws []flaw.Flaw
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		if _, isString := entries[key].(string); !isString {
+		if _, isString := entries[key].(string); !isString && entries[key] != nil {
 			flaws = append(flaws, notAString(at.Child(key)))
 		}
 	}
@@ -113,7 +115,7 @@ func stringMapFlaws(at flaw.Path, value any) []flaw.Flaw {
 }
 
 // refusedMetadata is the flaw of a metadata field that Git must not set, neither
-// on a hub object nor on a manifest of a template. An empty text sets nothing.
+// on a hub object nor on a manifest of a template.
 func refusedMetadata(at flaw.Path, key string) (flaw.Flaw, bool) {
 	f := flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Hint: flaw.RemoveIt}
 	switch key {

@@ -125,7 +125,7 @@ func manifestMetadataFlaws(at flaw.Path, i int, manifest, metadata map[string]an
 	var flaws []flaw.Flaw
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		value := metadata[key]
-		if f, refused := refusedMetadata(at.Child(key), key); refused && value != nil && value != "" {
+		if f, refused := refusedMetadata(at.Child(key), key); refused && !render.SetsNothing(value) {
 			flaws = append(flaws, f)
 		}
 		if (key == labelsKey || key == "annotations") && value != nil {

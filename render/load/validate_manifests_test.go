@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -47,7 +50,7 @@ func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 		row("misspelt_field_of_a_pod", "              containers:", "              hostnetwork: true\n              containers:", unknown("spec.template.spec.hostnetwork", "did you mean hostNetwork?")),
 		row("misspelt_metadata", agent, "        metadata: {name: hello-agent, namespace: hello, lables: {}}\n", unknown("manifests[0].metadata.lables", "did you mean labels?")),
 		row("quantity", image, image+"\n                resources: {limits: {cpu: lots}}", wrong("resources.limits.cpu: lots is no quantity")),
-		row("good_quantities", image, image+"\n                resources: {limits: {cpu: 0.5, memory: 64Mi}, requests: {cpu: 0.25}}"),
+		row("good_quantities", image, image+"\n                resources: {limits: {cpu: 0.5, memory: '64Mi '}, requests: {cpu: 0.25}}"),
 		row("quantity_by_a_variable", image, image+"\n                resources: {limits: {cpu: '{{GREETING}}m'}}", wrong("limits.cpu: hellom is no quantity")),
 		row("number_or_name", image, image+"\n                readinessProbe: {httpGet: {port: true}}", wrong("httpGet.port: must be an integer or a string")),
 		row("good_number_or_name", image, image+"\n                readinessProbe: {httpGet: {port: '{{GREETING}}'}}\n                livenessProbe: {tcpSocket: {port: 80}}"),
@@ -77,7 +80,7 @@ func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 		row("kind_of_another_group", "apiVersion: apps/v1", "apiVersion: v1", refusal(`v1 has no kind "Deployment"; write apiVersion: apps/v1`)),
 		manifest("misspelt_kind_of_a_role", "{apiVersion: rbac.authorization.k8s.io/v1, kind: Rolle, metadata: {name: c, namespace: hello}}", refusal(`kind: rbac.authorization.k8s.io/v1 has no kind "Rolle"; did you mean Role?`)),
 		manifest("what_a_served_kubernetes_had", "{apiVersion: v1, kind: Pod, metadata: {name: c, namespace: hello}, spec: {workloadRef: {name: a}, resourceClaims: [{name: a, source: {resourceClaimName: b}}], containers: [{name: a}]}}"),
-		manifest("empty_metadata_sets_nothing", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: hello, resourceVersion: '', uid: '', generateName: ''}}"),
+		manifest("empty_metadata_sets_nothing", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: hello, resourceVersion: '', uid: '', generateName: '', ownerReferences: [], managedFields: [], labels: {a: null}, annotations: {b: null}}}"),
 		manifest("empty_metadata_is_no_name", "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: '', namespace: hello}}", refusal("manifest 1 has no name")),
 		newer("later_field", "Later,laterToo", image, image+"\n                laterToo: {a: '{{GREETING}}'}"),
 		newer("later_kind", "Later", "kind: Deployment", "kind: Later"),
@@ -114,5 +117,35 @@ func TestPackagesNameWhatIsNewer(t *testing.T) {
 		edited(t, packageFile, "metadata: {name: hello", "metadata: {annotations: {addonflow.io/newer-names: frob}, name: hello")
 	if _, problems := Load(commit.packageObjects(t), nil, Options{}); len(problems) > 0 {
 		t.Error(problems)
+	}
+}
+
+// TestMetadataThatSetsNothing: what exporters leave and charts render to nothing is what
+// the API server makes of it, in a package as in a template.
+func TestMetadataThatSetsNothing(t *testing.T) {
+	const metadata = "{name: a, labels: {part-of: null}, annotations: {note: null}, resourceVersion: '', ownerReferences: []}"
+	packaged := packagedHello()
+	packaged["hello/chart/templates/more.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: " + metadata + "\n"
+	declared := hello().edited(t, templateFile, "{name: hello-settings, namespace: hello}", strings.Replace(metadata, "name: a", "name: a, namespace: hello", 1))
+	for name, objects := range map[string][]Located{"package": packaged.packageObjects(t), "template": declared.objects(t)} {
+		loaded, problems := Load(objects, nil, Options{})
+		if len(problems) > 0 || len(loaded.AddOns) != 1 {
+			t.Errorf("%s: %v", name, problems)
+			continue
+		}
+		cluster := render.Cluster{Name: "cluster1", KubeVersion: "v1.33.0"}
+		for _, p := range loaded.AddOns[0].Content.Placements {
+			cluster.Placements = append(cluster.Placements, p.PlacementReference)
+		}
+		for _, o := range objectsFor(t, loaded.AddOns[0].Content, cluster) {
+			if o.GetName() != "a" {
+				continue
+			}
+			got, _ := o.Object[metadataKey].(map[string]any)
+			want := map[string]any{"name": "a", "namespace": o.GetNamespace(), "labels": map[string]any{"part-of": ""}, "annotations": map[string]any{"note": ""}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +rendered):\n%s", name, diff)
+			}
+		}
 	}
 }

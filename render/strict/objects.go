@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -215,7 +216,7 @@ func quantityOf(value any) (resource.Quantity, bool) {
 	if value == nil {
 		return resource.Quantity{}, false
 	}
-	q, err := resource.ParseQuantity(fmt.Sprint(value))
+	q, err := resource.ParseQuantity(strings.TrimSpace(fmt.Sprint(value)))
 	return q, err == nil
 }
 

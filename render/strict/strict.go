@@ -238,7 +238,7 @@ func quantityFlaws(at flaw.Path, value any) []flaw.Flaw {
 	case isString && len(variable.References(text)) > 0:
 		return nil
 	case isString:
-		if _, err := resource.ParseQuantity(text); err == nil {
+		if _, err := resource.ParseQuantity(strings.TrimSpace(text)); err == nil { // as decoding does
 			return nil
 		}
 	case jsonType(value) == variable.TypeInteger || jsonType(value) == variable.TypeNumber:
