@@ -55,22 +55,10 @@ func badVariables(t *testing.T) []badInput {
 		},
 		{"row_23_install_namespace_is_free", variable("  - {name: GREETING, value: a}", "  - {name: INSTALL_NAMESPACE, value: b}"), nil},
 		{"row_23_hub_kubeconfig_may_be_overridden", variable("  - {name: GREETING, value: a}", "  - {name: HUB_KUBECONFIG, value: /b}"), nil},
-		{
-			"row_24_replicas_in_words", hello().edited(t, templateFile, "replicas: 1", `replicas: "three"`),
-			one(flaw.ReasonInvalidType, templateFile, "manifests[0].spec.replicas: must be an integer", "without quotes"),
-		},
-		{
-			"row_24_replicas_of_an_untyped_variable", hello().edited(t, templateFile, "replicas: 1", `replicas: "{{GREETING}}"`),
-			one(flaw.ReasonInvalidType, templateFile, "manifests[0].spec.replicas: must be an integer", "addonflow.io/typed-variables: GREETING=integer"),
-		},
-		{
-			"row_30_api_version", hello().edited(t, templateFile, "apiVersion: apps/v1", "apiVersion: apps/V 1"),
-			one(flaw.ReasonInvalidManifest, templateFile, "manifests[0].apiVersion", "is no apiVersion"),
-		},
-		{
-			"row_30_api_version_without_group", hello().edited(t, templateFile, "apiVersion: apps/v1", "apiVersion: /v1"),
-			one(flaw.ReasonInvalidManifest, templateFile, "manifests[0].apiVersion"),
-		},
+		mistake(t, "row_24_replicas_in_words", templateFile, "replicas: 1", `replicas: "three"`, flaw.ReasonInvalidType, "manifests[0].spec.replicas: must be an integer", "without quotes"),
+		mistake(t, "row_24_replicas_of_an_untyped_variable", templateFile, "replicas: 1", `replicas: "{{GREETING}}"`, flaw.ReasonInvalidType, "manifests[0].spec.replicas: must be an integer", "addonflow.io/typed-variables: GREETING=integer"),
+		mistake(t, "row_30_api_version", templateFile, "apiVersion: apps/v1", "apiVersion: apps/V 1", flaw.ReasonInvalidManifest, "manifests[0].apiVersion", "is no apiVersion"),
+		mistake(t, "row_30_api_version_without_group", templateFile, "apiVersion: apps/v1", "apiVersion: /v1", flaw.ReasonInvalidManifest, "manifests[0].apiVersion"),
 		{"row_24_null_value", greeting("null"), one(flaw.ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it")},
 		{"row_24_tilde_value", greeting("~"), one(flaw.ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it")},
 		{"row_24_nothing_after_the_colon", greeting(""), one(flaw.ReasonInvalidType, configFile, "must be a string; quote it")},
@@ -107,14 +95,8 @@ func badManifests(t *testing.T) []badInput {
 				{flaw.ReasonInvalidManifest, templateFile, []string{at + "[1].kind", "manifest 1 has no kind"}},
 			},
 		},
-		{
-			"rule_in_CEL", hello().edited(t, templateFile, "    workload:", "    manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: x}, conditionRules: [{type: CEL, condition: ''}]}]\n    workload:"),
-			one(flaw.ReasonInvalidTemplate, templateFile, "spec.agentSpec.manifestConfigs[0].conditionRules[0].condition", "Condition is required for CEL rules"),
-		},
-		{
-			"executor_without_its_service_account", hello().edited(t, templateFile, "    workload:", "    executor: {subject: {type: ServiceAccount}}\n    workload:"),
-			one(flaw.ReasonInvalidTemplate, templateFile, "spec.agentSpec.executor.subject.serviceAccount: is required with type ServiceAccount: the hub refuses works without it"),
-		},
+		mistake(t, "rule_in_CEL", templateFile, "    workload:", "    manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: x}, conditionRules: [{type: CEL, condition: ''}]}]\n    workload:", flaw.ReasonInvalidTemplate, "spec.agentSpec.manifestConfigs[0].conditionRules[0].condition", "Condition is required for CEL rules"),
+		mistake(t, "executor_without_its_service_account", templateFile, "    workload:", "    executor: {subject: {type: ServiceAccount}}\n    workload:", flaw.ReasonInvalidTemplate, "spec.agentSpec.executor.subject.serviceAccount: is required with type ServiceAccount: the hub refuses works without it"),
 		{"executor_with_its_service_account", hello().edited(t, templateFile, "    workload:", "    executor: {subject: {type: ServiceAccount, serviceAccount: {name: a, namespace: b}}}\n    workload:"), nil},
 		{"orphaning_rules_may_be_absent", hello().edited(t, templateFile, "    workload:", "    deleteOption: {propagationPolicy: SelectivelyOrphan}\n    workload:"), nil},
 		{"pre_delete_annotation_means_nothing_on_other_kinds", hello().edited(t, templateFile, settings, "{name: hello-settings, namespace: hello, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}"), nil},
@@ -203,10 +185,7 @@ func badMetadata(t *testing.T) []badInput {
 		metadata("row_39_typed_variables_elsewhere", "{name: everyone, namespace: hello, annotations: {addonflow.io/typed-variables: A=integer}}", "is for an AddOnTemplate"),
 		metadata("row_39_dropped", "{name: everyone, namespace: hello, creationTimestamp: null, generation: 3, selfLink: /x}\nstatus: {numberOfSelectedClusters: 3}"),
 		metadata("row_39_null", "{name: everyone, namespace: hello, uid: null, labels: null}"),
-		{
-			"row_01_unknown_metadata", hello().edited(t, lookFile, "name: everyone,", "name: everyone, lables: {},"),
-			one(flaw.ReasonUnknownField, lookFile, "metadata.lables", "did you mean labels?"),
-		},
+		mistake(t, "row_01_unknown_metadata", lookFile, "name: everyone,", "name: everyone, lables: {},", flaw.ReasonUnknownField, "metadata.lables", "did you mean labels?"),
 		{"namespace_of_a_cluster_scoped_object_is_dropped", hello().edited(t, templateFile, "  name: hello\n", "  name: hello\n  namespace: hello\n"), nil},
 	}
 }
@@ -265,10 +244,7 @@ func badRegistrations(t *testing.T) []badInput {
 		row("row_50_unknown_type", "  - type: Oidc\n", invalid("spec.registration[0].type", `"Oidc"`, "KubeClient")),
 		row("row_50_same_credentials_twice", "  - type: KubeClient\n  - type: KubeClient\n", invalid("spec.registration[1]", "both would write one secret")),
 		row("row_50_both_types", "  - type: KubeClient\n  - {type: CustomSigner, customSigner: {signerName: example.com/agent, signingCA: {name: ca}}}\n", nil),
-		{
-			"row_50_install_namespace", hello().edited(t, configFile, `agentInstallNamespace: ""`, "agentInstallNamespace: My_Namespace"),
-			one(flaw.ReasonInvalidRegistration, configFile, "spec.agentInstallNamespace"),
-		},
+		mistake(t, "row_50_install_namespace", configFile, `agentInstallNamespace: ""`, "agentInstallNamespace: My_Namespace", flaw.ReasonInvalidRegistration, "spec.agentInstallNamespace"),
 	}
 }
 
@@ -306,9 +282,6 @@ func badConfigs(t *testing.T) []badInput {
 		toleration("row_52_toleration_without_key", "{value: b}", "tolerations[0].operator"),
 		toleration("row_52_toleration_effect", "{key: a, value: b, effect: NoRun}", "tolerations[0].effect"),
 		toleration("row_52_toleration_seconds", "{key: a, value: b, effect: NoSchedule, tolerationSeconds: 3}", "tolerations[0].tolerationSeconds"),
-		{
-			"row_52_node_selector", hello().edited(t, configFile, "kubernetes.io/os: linux", "'kubernetes.io/os/x': linux"),
-			one(flaw.ReasonInvalidConfig, configFile, "spec.nodePlacement.nodeSelector[kubernetes.io/os/x]"),
-		},
+		mistake(t, "row_52_node_selector", configFile, "kubernetes.io/os: linux", "'kubernetes.io/os/x': linux", flaw.ReasonInvalidConfig, "spec.nodePlacement.nodeSelector[kubernetes.io/os/x]"),
 	}
 }

@@ -36,6 +36,12 @@ func one(reason problem.Reason, path string, parts ...string) []complaint {
 	return []complaint{{reason, path, parts}}
 }
 
+// mistake is hello with one text of a file replaced, and the one problem of that file.
+func mistake(t *testing.T, row, path, was, is string, reason problem.Reason, parts ...string) badInput {
+	t.Helper()
+	return badInput{row, hello().edited(t, path, was, is), one(reason, path, parts...)}
+}
+
 func TestBadInput(t *testing.T) {
 	for _, rows := range [][]badInput{
 		badFields(t), badKinds(t), badReferences(t), badStrategies(t), badVariables(t),
@@ -66,30 +72,12 @@ func (b badInput) check(t *testing.T) {
 func badFields(t *testing.T) []badInput {
 	t.Helper()
 	return []badInput{
-		{
-			"row_01_unknown_field", hello().edited(t, configFile, "customizedVariables", "customisedVariables"),
-			one(flaw.ReasonUnknownField, configFile, "spec.customisedVariables: unknown field", "did you mean customizedVariables?", configFile+":6:"),
-		},
-		{
-			"row_02_wrong_case", hello().edited(t, configFile, "customizedVariables", "CustomizedVariables"),
-			one(flaw.ReasonUnknownField, configFile, "spec.CustomizedVariables", "did you mean customizedVariables?"),
-		},
-		{
-			"row_02_wrong_case_in_a_list", hello().edited(t, configFile, "value: hello", "Value: hello"),
-			one(flaw.ReasonUnknownField, configFile, "spec.customizedVariables[0].Value", "did you mean value?"),
-		},
-		{
-			"row_01_unknown_field_of_a_rollout", hello().edited(t, rolloutFile, "maxConcurrency", "maxConcurency"),
-			one(flaw.ReasonUnknownField, rolloutFile, "spec.stages[0].maxConcurency", "did you mean maxConcurrency?"),
-		},
-		{
-			"row_02_wrong_case_in_a_rollout", hello().edited(t, rolloutFile, "stages", "Stages"),
-			one(flaw.ReasonUnknownField, rolloutFile, "spec.Stages", "did you mean stages?"),
-		},
-		{
-			"row_01_unknown_field_in_an_add_on", hello().edited(t, addOnFile, "addOnMeta", "addonMetadata"),
-			one(flaw.ReasonUnknownField, addOnFile, "spec.addonMetadata"),
-		},
+		mistake(t, "row_01_unknown_field", configFile, "customizedVariables", "customisedVariables", flaw.ReasonUnknownField, "spec.customisedVariables: unknown field", "did you mean customizedVariables?", configFile+":6:"),
+		mistake(t, "row_02_wrong_case", configFile, "customizedVariables", "CustomizedVariables", flaw.ReasonUnknownField, "spec.CustomizedVariables", "did you mean customizedVariables?"),
+		mistake(t, "row_02_wrong_case_in_a_list", configFile, "value: hello", "Value: hello", flaw.ReasonUnknownField, "spec.customizedVariables[0].Value", "did you mean value?"),
+		mistake(t, "row_01_unknown_field_of_a_rollout", rolloutFile, "maxConcurrency", "maxConcurency", flaw.ReasonUnknownField, "spec.stages[0].maxConcurency", "did you mean maxConcurrency?"),
+		mistake(t, "row_02_wrong_case_in_a_rollout", rolloutFile, "stages", "Stages", flaw.ReasonUnknownField, "spec.Stages", "did you mean stages?"),
+		mistake(t, "row_01_unknown_field_in_an_add_on", addOnFile, "addOnMeta", "addonMetadata", flaw.ReasonUnknownField, "spec.addonMetadata"),
 		{
 			"row_01_unknown_field_hides_nothing",
 			hello().edited(t, addOnFile, "addOnMeta", "addonMeta").edited(t, configFile, "GREETING", "GRETING"),
@@ -104,42 +92,15 @@ func badFields(t *testing.T) []badInput {
 			hello().edited(t, addOnFile, "addOnMeta", "addonMeta").with(configFile, ""),
 			one(flaw.ReasonUnknownField, addOnFile, "spec.addonMeta"),
 		},
-		{
-			"row_01_beta_field_in_alpha", hello().edited(t, addOnFile, "supportedConfigs", "defaultConfigs"),
-			one(flaw.ReasonUnknownField, addOnFile, "spec.defaultConfigs", "known fields: addOnConfiguration, addOnMeta, installStrategy, supportedConfigs"),
-		},
-		{
-			"row_01_unknown_field_in_a_namespace", hello().edited(t, spaceFile, "kind: Namespace", "kind: Namespace\nspecs: {}"),
-			one(flaw.ReasonUnknownField, spaceFile, "specs"),
-		},
-		{
-			"row_01_hint_names_what_can_be_declared", hello().edited(t, rolloutFile, "  stages:", "  foo: 1\n  stages:"),
-			one(flaw.ReasonUnknownField, rolloutFile, "spec.foo: unknown field; known fields: clusterLabelSelector, health, revisionHistoryLimit, stages, strategy, suspend"),
-		},
-		{
-			"row_01_misspelt_key_of_AddonFlow", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addonflow.io/merge-confgs: 'true'}\nspec"),
-			one(flaw.ReasonUnknownField, addOnFile, "metadata.annotations[addonflow.io/merge-confgs]: AddonFlow knows no such key; did you mean addonflow.io/merge-configs?"),
-		},
-		{
-			"row_01_unknown_label_of_AddonFlow", hello().edited(t, lookFile, "namespace: hello}", "namespace: hello, labels: {addonflow.io/colour: red}}"),
-			one(flaw.ReasonUnknownField, lookFile, "metadata.labels[addonflow.io/colour]: AddonFlow knows no such key; remove it"),
-		},
-		{
-			"row_24_unquoted_boolean", hello().edited(t, configFile, "value: hello", "value: no"),
-			one(flaw.ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it"),
-		},
-		{
-			"row_24_unquoted_number", hello().edited(t, configFile, "value: hello", "value: 1.10"),
-			one(flaw.ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it"),
-		},
-		{
-			"row_24_unquoted_octal", hello().edited(t, configFile, "value: hello", "value: 010"),
-			one(flaw.ReasonInvalidType, configFile, "must be a string; quote it"),
-		},
-		{
-			"row_24_in_a_rollout", hello().edited(t, rolloutFile, "name: canary", "name: 1"),
-			one(flaw.ReasonInvalidType, rolloutFile, "spec.stages[0].name: must be a string; quote it"),
-		},
+		mistake(t, "row_01_beta_field_in_alpha", addOnFile, "supportedConfigs", "defaultConfigs", flaw.ReasonUnknownField, "spec.defaultConfigs", "known fields: addOnConfiguration, addOnMeta, installStrategy, supportedConfigs"),
+		mistake(t, "row_01_unknown_field_in_a_namespace", spaceFile, "kind: Namespace", "kind: Namespace\nspecs: {}", flaw.ReasonUnknownField, "specs"),
+		mistake(t, "row_01_hint_names_what_can_be_declared", rolloutFile, "  stages:", "  foo: 1\n  stages:", flaw.ReasonUnknownField, "spec.foo: unknown field; known fields: clusterLabelSelector, health, revisionHistoryLimit, stages, strategy, suspend"),
+		mistake(t, "row_01_misspelt_key_of_AddonFlow", addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addonflow.io/merge-confgs: 'true'}\nspec", flaw.ReasonUnknownField, "metadata.annotations[addonflow.io/merge-confgs]: AddonFlow knows no such key; did you mean addonflow.io/merge-configs?"),
+		mistake(t, "row_01_unknown_label_of_AddonFlow", lookFile, "namespace: hello}", "namespace: hello, labels: {addonflow.io/colour: red}}", flaw.ReasonUnknownField, "metadata.labels[addonflow.io/colour]: AddonFlow knows no such key; remove it"),
+		mistake(t, "row_24_unquoted_boolean", configFile, "value: hello", "value: no", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
+		mistake(t, "row_24_unquoted_number", configFile, "value: hello", "value: 1.10", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
+		mistake(t, "row_24_unquoted_octal", configFile, "value: hello", "value: 010", flaw.ReasonInvalidType, "must be a string; quote it"),
+		mistake(t, "row_24_in_a_rollout", rolloutFile, "name: canary", "name: 1", flaw.ReasonInvalidType, "spec.stages[0].name: must be a string; quote it"),
 		{
 			"row_24_object_for_a_list", hello().edited(t, rolloutFile, "  stages:\n  - name", "  stages:\n    name"),
 			[]complaint{{flaw.ReasonInvalidType, rolloutFile, []string{"spec.stages: must be an array, not object"}}},
@@ -168,24 +129,14 @@ func badKinds(t *testing.T) []badInput {
 			hello().edited(t, addOnFile, "  installStrategy:", "  - resource: configmaps\n  installStrategy:").with("x.yaml", "apiVersion: v1\nkind: Configmap\nmetadata: {name: x, namespace: y}\n"),
 			one(flaw.ReasonUnsupportedKind, "x.yaml", "did you mean ConfigMap?"),
 		},
-		{
-			"row_03_manager_of_its_own", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: self}\nspec"),
-			one(render.ReasonNotSupported, addOnFile, "lifecycle", "manager of its own"),
-		},
+		mistake(t, "row_03_manager_of_its_own", addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: self}\nspec", render.ReasonNotSupported, "lifecycle", "manager of its own"),
 		{"row_03_addon_manager", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addon-manager}\nspec"), nil},
 		{"row_03_taken_over", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addonflow}\nspec"), nil},
 		unsupported("config_map_nobody_lists", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: y}\n", "v1 ConfigMap", "list configmaps in supportedConfigs"),
 		unsupported("misspelt_group", "apiVersion: addons.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "did you mean addon.open-cluster-management.io/v1alpha1 or v1beta1?"),
 		unsupported("secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\n", "it would be copied into every AddOnRevision; keep it on the managed clusters"),
-		{
-			"row_03_secret_as_configuration",
-			hello().edited(t, addOnFile, "  installStrategy:", "  - resource: secrets\n  installStrategy:"),
-			one(flaw.ReasonUnsupportedKind, addOnFile, "spec.supportedConfigs[2].resource", "Secret"),
-		},
-		{
-			"row_03_beta_add_on_with_alpha_fields", hello().edited(t, addOnFile, "management.io/v1alpha1\nkind: Cl", "management.io/v1beta1\nkind: Cl"),
-			one(flaw.ReasonUnknownField, addOnFile, "spec.supportedConfigs", "known fields: addOnMeta, defaultConfigs, installStrategy"),
-		},
+		mistake(t, "row_03_secret_as_configuration", addOnFile, "  installStrategy:", "  - resource: secrets\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "Secret"),
+		mistake(t, "row_03_beta_add_on_with_alpha_fields", addOnFile, "management.io/v1alpha1\nkind: Cl", "management.io/v1beta1\nkind: Cl", flaw.ReasonUnknownField, "spec.supportedConfigs", "known fields: addOnMeta, defaultConfigs, installStrategy"),
 		{
 			"row_04_duplicate_object", hello().with("z/again.yaml", again),
 			one(flaw.ReasonDuplicateObject, "z/again.yaml", "AddOnDeploymentConfig/agent", "is declared in "+configFile),
@@ -200,51 +151,23 @@ func badKinds(t *testing.T) []badInput {
 func badReferences(t *testing.T) []badInput {
 	t.Helper()
 	return []badInput{
-		{
-			"row_06_rollout_without_add_on", hello().edited(t, rolloutFile, "name: hello}", "name: helo}"),
-			one(flaw.ReasonReferenceNotFound, rolloutFile, `declares no ClusterManagementAddOn "helo"`),
-		},
-		{
-			"row_06_no_template_for_anyone", hello().edited(t, addOnFile, "    defaultConfig: {name: hello}\n", ""),
-			one(flaw.ReasonReferenceNotFound, addOnFile, "placement hello/everyone names no AddOnTemplate"),
-		},
+		mistake(t, "row_06_rollout_without_add_on", rolloutFile, "name: hello}", "name: helo}", flaw.ReasonReferenceNotFound, `declares no ClusterManagementAddOn "helo"`),
+		mistake(t, "row_06_no_template_for_anyone", addOnFile, "    defaultConfig: {name: hello}\n", "", flaw.ReasonReferenceNotFound, "placement hello/everyone names no AddOnTemplate"),
 		{
 			"row_06_no_template_in_manual", hello().edited(t, addOnFile, "    defaultConfig: {name: hello}\n", "").edited(t, addOnFile, "type: Placements", "type: Manual"),
 			one(flaw.ReasonReferenceNotFound, addOnFile, "no AddOnTemplate is named"),
 		},
-		{
-			"row_06_not_a_template_add_on", hello().edited(t, addOnFile, "resource: addontemplates\n    defaultConfig: {name: hello}", "resource: others"),
-			one(flaw.ReasonConfigurationUnsupported, addOnFile, "lists no addontemplates"),
-		},
-		{
-			"row_06_unlisted_configuration", hello().edited(t, addOnFile, "  - group: addon.open-cluster-management.io\n    resource: addondeploymentconfigs\n", ""),
-			one(flaw.ReasonConfigurationUnsupported, addOnFile, "addondeploymentconfigs.addon.open-cluster-management.io is not supported for this add-on", "spec.installStrategy.placements[0].configs[0]"),
-		},
+		mistake(t, "row_06_not_a_template_add_on", addOnFile, "resource: addontemplates\n    defaultConfig: {name: hello}", "resource: others", flaw.ReasonConfigurationUnsupported, "lists no addontemplates"),
+		mistake(t, "row_06_unlisted_configuration", addOnFile, "  - group: addon.open-cluster-management.io\n    resource: addondeploymentconfigs\n", "", flaw.ReasonConfigurationUnsupported, "addondeploymentconfigs.addon.open-cluster-management.io is not supported for this add-on", "spec.installStrategy.placements[0].configs[0]"),
 		{
 			"row_06_template_of_another_add_on", hello().edited(t, templateFile, "addonName: hello", "addonName: other"),
 			one(flaw.ReasonInvalidReference, addOnFile, `AddOnTemplate "hello" belongs to add-on "other"`),
 		},
-		{
-			"row_06_two_templates_for_one_placement",
-			hello().edited(t, addOnFile, "      rolloutStrategy:", "      - {group: addon.open-cluster-management.io, resource: addontemplates, name: hello}\n      - {group: addon.open-cluster-management.io, resource: addontemplates, name: other}\n      rolloutStrategy:"),
-			one(flaw.ReasonInvalidReference, addOnFile, "spec.installStrategy.placements[0].configs[2]", `the placement has addontemplates.addon.open-cluster-management.io "hello" already`),
-		},
-		{
-			"row_06_template_reference_with_namespace", hello().edited(t, addOnFile, "{name: hello}", "{name: hello, namespace: hello}"),
-			one(flaw.ReasonInvalidReference, addOnFile, "spec.supportedConfigs[0].defaultConfig.namespace", "cluster-scoped"),
-		},
-		{
-			"row_06_config_reference_without_namespace", hello().edited(t, addOnFile, "namespace: hello, name: agent", "name: agent"),
-			one(flaw.ReasonInvalidReference, addOnFile, "spec.installStrategy.placements[0].configs[0].namespace", "is required"),
-		},
-		{
-			"row_06_config_map_reference_without_namespace", hello().edited(t, addOnFile, "  installStrategy:", "  - {resource: configmaps, defaultConfig: {name: x}}\n  installStrategy:"),
-			one(flaw.ReasonInvalidReference, addOnFile, "spec.supportedConfigs[2].defaultConfig.namespace", "is required"),
-		},
-		{
-			"row_06_sentinel_of_the_conversion", hello().edited(t, addOnFile, "{name: hello}", "{name: __reserved_no_default__}"),
-			one(flaw.ReasonInvalidReference, addOnFile, "spec.supportedConfigs[0].defaultConfig.name", "reserved by OCM"),
-		},
+		mistake(t, "row_06_two_templates_for_one_placement", addOnFile, "      rolloutStrategy:", "      - {group: addon.open-cluster-management.io, resource: addontemplates, name: hello}\n      - {group: addon.open-cluster-management.io, resource: addontemplates, name: other}\n      rolloutStrategy:", flaw.ReasonInvalidReference, "spec.installStrategy.placements[0].configs[2]", `the placement has addontemplates.addon.open-cluster-management.io "hello" already`),
+		mistake(t, "row_06_template_reference_with_namespace", addOnFile, "{name: hello}", "{name: hello, namespace: hello}", flaw.ReasonInvalidReference, "spec.supportedConfigs[0].defaultConfig.namespace", "cluster-scoped"),
+		mistake(t, "row_06_config_reference_without_namespace", addOnFile, "namespace: hello, name: agent", "name: agent", flaw.ReasonInvalidReference, "spec.installStrategy.placements[0].configs[0].namespace", "is required"),
+		mistake(t, "row_06_config_map_reference_without_namespace", addOnFile, "  installStrategy:", "  - {resource: configmaps, defaultConfig: {name: x}}\n  installStrategy:", flaw.ReasonInvalidReference, "spec.supportedConfigs[2].defaultConfig.namespace", "is required"),
+		mistake(t, "row_06_sentinel_of_the_conversion", addOnFile, "{name: hello}", "{name: __reserved_no_default__}", flaw.ReasonInvalidReference, "spec.supportedConfigs[0].defaultConfig.name", "reserved by OCM"),
 		{
 			"row_06_long_name_of_an_add_on", renamed(t, strings.Repeat("a", 64)),
 			[]complaint{
@@ -253,10 +176,7 @@ func badReferences(t *testing.T) []badInput {
 				{flaw.ReasonAddOnNotAllowed, templateFile, nil},
 			},
 		},
-		{
-			"row_07_rollout_in_another_namespace", hello().edited(t, rolloutFile, "{name: hello}", "{name: hello, namespace: theirs}"),
-			one(flaw.ReasonCrossNamespaceReference, rolloutFile, "metadata.namespace", "lives in the namespace of its AddOnSource, flow"),
-		},
+		mistake(t, "row_07_rollout_in_another_namespace", rolloutFile, "{name: hello}", "{name: hello, namespace: theirs}", flaw.ReasonCrossNamespaceReference, "metadata.namespace", "lives in the namespace of its AddOnSource, flow"),
 		{
 			"row_07_add_on_of_another_source", renamed(t, "theirs"),
 			[]complaint{
@@ -264,11 +184,7 @@ func badReferences(t *testing.T) []badInput {
 				{flaw.ReasonAddOnNotAllowed, templateFile, []string{"spec.addonName"}},
 			},
 		},
-		{
-			"row_16_same_placement_twice",
-			hello().edited(t, addOnFile, "    placements:\n", "    placements:\n    - {namespace: hello, name: everyone}\n"),
-			one(flaw.ReasonDuplicatePlacement, addOnFile, "spec.installStrategy.placements[1]", "is there twice"),
-		},
+		mistake(t, "row_16_same_placement_twice", addOnFile, "    placements:\n", "    placements:\n    - {namespace: hello, name: everyone}\n", flaw.ReasonDuplicatePlacement, "spec.installStrategy.placements[1]", "is there twice"),
 		{
 			"row_16_two_placements_may_overlap",
 			hello().edited(t, addOnFile, "    placements:\n", "    placements:\n    - namespace: hello\n      name: some\n"+

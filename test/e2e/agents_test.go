@@ -14,8 +14,7 @@ var _ = Describe("A canary whose agent", func() {
 	It("lies about what it applied is not believed, and is when it has done it", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "liar", all)
-		policy := s.stages("0s", "2m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "2m", "2", 0)
 
 		world.Fleet.Lie(all[0])
 		DeferCleanup(func() { world.Fleet.Honest(all[0]) })
@@ -36,7 +35,7 @@ var _ = Describe("A canary whose agent", func() {
 	It("is refused what it applies fails by its deadline in the words it got, and recovers", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "refusing", all)
-		s.awaitPhase(s.commit("v1", s.stages("0s", "2m", "2", 0)), v1alpha1.PhaseSucceeded)
+		s.atV1("0s", "2m", "2", 0)
 
 		world.Fleet.Fail(all[0], "admission webhook denied the request")
 		DeferCleanup(func() { world.Fleet.Mend(all[0]) })
@@ -60,7 +59,7 @@ var _ = Describe("A canary whose agent", func() {
 	It("flaps never soaks, counts as one failure, and recovers", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "flapping", all)
-		s.awaitPhase(s.commit("v1", s.stages("0s", "2m", "2", 0)), v1alpha1.PhaseSucceeded)
+		s.atV1("0s", "2m", "2", 0)
 
 		world.Fleet.Flap(all[0])
 		DeferCleanup(func() { world.Fleet.Steady(all[0]) })

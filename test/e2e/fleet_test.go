@@ -16,8 +16,7 @@ var _ = Describe("A fleet that changes", func() {
 	It("installs a joiner at the stable revision first, and moves it last", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "joiner", all[:3])
-		policy := s.stages("0s", "1m", "1", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "1m", "1", 0)
 
 		hold(all[0])
 		before := s.generations()
@@ -48,8 +47,7 @@ var _ = Describe("A fleet that changes", func() {
 	It("gives the slot of a cluster that leaves in the middle of a wave to the next one", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "deserter", all)
-		policy := s.stages("0s", "5m", "1", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "5m", "1", 0)
 
 		hold(all[1])
 		before := s.generations()
@@ -69,8 +67,7 @@ var _ = Describe("A fleet that changes", func() {
 	It("parks a cluster lost in the middle of a wave, and catches up with it on its return", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "lost", all)
-		policy := s.stages("0s", "20s", "3", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "20s", "3", 0)
 
 		hold(all[2])
 		sha := s.commit("v2", policy)
@@ -90,8 +87,7 @@ var _ = Describe("A fleet that changes", func() {
 	It("keeps the rest from content that took its canary away, until the next commit", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "taken", all)
-		policy := s.stages("0s", "1m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "1m", "2", 0)
 
 		hold(all[0])
 		before := s.generations()
@@ -116,8 +112,7 @@ var _ = Describe("A fleet that changes", func() {
 	It("removes nobody when a placement is deleted, and goes on when it is restored", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "placement", all)
-		policy := s.stages("0s", "1m", "3", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "1m", "3", 0)
 
 		Expect(world.Fleet.DeletePlacement(ctx, demo.Namespace, "placement-all")).To(Succeed())
 		Consistently(s.installed, "10s", time.Second).Should(Equal(all), "longer than the grace period")
@@ -129,7 +124,7 @@ var _ = Describe("A fleet that changes", func() {
 	It("holds an add-on that left Git until its removal is approved, and takes the ClusterManagementAddOn last", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "removed", all)
-		s.awaitPhase(s.commit("v1", s.stages("0s", "1m", "3", 0)), v1alpha1.PhaseSucceeded)
+		s.atV1("0s", "1m", "3", 0)
 
 		sha, err := s.repo.Remove("away", "addons/template.yaml", "addons/addon.yaml", "addons/rollout.yaml")
 		Expect(err).NotTo(HaveOccurred())

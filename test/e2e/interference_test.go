@@ -15,8 +15,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 	It("is rebuilt from the works when its status is lost, and never started over", func(ctx SpecContext) {
 		all := clusters(6)
 		s := newScene(ctx, "emptied", all)
-		policy := s.stages("1s", "2m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("1s", "2m", "2", 0)
 		before, sha := s.wave(policy, all, 3)
 
 		ro := s.rollout()
@@ -39,8 +38,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 	It("stops for the annotation that suspends it, and goes on without it", func(ctx SpecContext) {
 		all := clusters(6)
 		s := newScene(ctx, "suspended", all)
-		policy := s.stages("0s", "2m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "2m", "2", 0)
 		before, sha := s.wave(policy, all, 3)
 
 		s.annotateRollout(v1alpha1.SuspendAnnotation, "true")
@@ -59,8 +57,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 	It("that a newer commit overtakes says by which, on every context of the old one", func(ctx SpecContext) {
 		all := clusters(6)
 		s := newScene(ctx, "overtaken", all)
-		policy := s.stages("0s", "2m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "2m", "2", 0)
 		before, old := s.wave(policy, all, 3)
 
 		sha := s.commit("v3", policy)

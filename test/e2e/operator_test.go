@@ -26,8 +26,7 @@ var _ = Describe("An operator that", Serial, func() {
 	It("is killed in the middle of a wave goes on where it was", func(ctx SpecContext) {
 		all := clusters(6)
 		s := newScene(ctx, "killed", all)
-		policy := s.stages("1s", "2m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("1s", "2m", "2", 0)
 
 		hold(all[1:]...)
 		before := s.generations()
@@ -56,8 +55,7 @@ var _ = Describe("An operator that", Serial, func() {
 
 		all := clusters(6)
 		s := newScene(ctx, "twins", all)
-		policy := s.stages("0s", "2m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "2m", "2", 0)
 		before := s.generations()
 		sha := s.commit("v2", policy)
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
@@ -110,8 +108,7 @@ var _ = Describe("An operator that", Serial, func() {
 	It("cannot reach the forge rolls out all the same, and tells it all afterwards", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "outage", all)
-		policy := s.stages("0s", "1m", "3", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "1m", "3", 0)
 
 		Expect(world.Forge.Down()).To(Succeed())
 		sha := s.commit("v2", policy)
@@ -159,7 +156,7 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 	It("fences the live ClusterManagementAddOn off, and hides the template's hash", func(ctx SpecContext) {
 		all := clusters(2)
 		s := newScene(ctx, "fenced", all)
-		s.awaitPhase(s.commit("v1", s.stages("0s", "1m", "2", 0)), v1alpha1.PhaseSucceeded)
+		s.atV1("0s", "1m", "2", 0)
 
 		var live addonv1alpha1.ClusterManagementAddOn
 		Expect(world.Client.Get(ctx, client.ObjectKey{Name: "fenced"}, &live)).To(Succeed())
@@ -177,8 +174,7 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 	It("stops for a foreign writer, names it, and goes on when asked to", func(ctx SpecContext) {
 		all := clusters(2)
 		s := newScene(ctx, "foreign", all)
-		policy := s.stages("0s", "1m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "1m", "2", 0)
 
 		addOn := s.addOnOf(all[0])
 		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{
@@ -198,8 +194,7 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 	It("admits nobody while somebody lists addontemplates again, names it, and goes on when it is over", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "fence-down", all)
-		policy := s.stages("0s", "2m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "2m", "2", 0)
 		before, sha := s.wave(policy, all, 1)
 		list := func(configs string) {
 			owner := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: s.addOn}}

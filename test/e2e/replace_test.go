@@ -48,8 +48,7 @@ var _ = Describe("With --addon-manager=replace", Serial, func() {
 	It("Row 41: tells OCM's tools of a canary, and of the rest", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "replaced", all)
-		policy := s.stages("0s", "1m", "3", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "1m", "3", 0)
 		Eventually(s.progression).Should(Equal(
 			"False Completed: selected clusters 4. configured addons 4/4 completed with no errors, 0 failed 0 timeout."))
 

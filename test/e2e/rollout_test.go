@@ -14,8 +14,7 @@ var _ = Describe("Rolling out", func() {
 	It("moves the canary first, soaks, and then the rest", func(ctx SpecContext) {
 		all := clusters(5)
 		s := newScene(ctx, "canary", all)
-		policy := s.stages("2s", "1m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("2s", "1m", "2", 0)
 		Expect(s.running(all...)).To(allAt("v1", all...))
 
 		before := s.generations()
@@ -59,7 +58,7 @@ var _ = Describe("Rolling out", func() {
 	It("counts a silent cluster as failed at the deadline, and goes on within the budget", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "budget", all)
-		s.awaitPhase(s.commit("v1", s.stages("0s", "1m", "1", 1)), v1alpha1.PhaseSucceeded)
+		s.atV1("0s", "1m", "1", 1)
 
 		world.Fleet.Silence(all[2])
 		DeferCleanup(func() { world.Fleet.Speak(all[2]) })
@@ -78,8 +77,7 @@ var _ = Describe("Rolling out", func() {
 	It("fails a canary whose image never starts, by its own reason and before the deadline; a revert moves only it", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "bad", all)
-		policy := s.stages("1s", "30m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("1s", "30m", "2", 0)
 		before := s.generations()
 
 		sha := s.commit("never-starts", policy)
@@ -116,8 +114,7 @@ var _ = Describe("Rolling out", func() {
 	It("refuses a broken commit whole, with file and line, and goes on with what ran", func(ctx SpecContext) {
 		all := clusters(2)
 		s := newScene(ctx, "broken", all)
-		policy := s.stages("0s", "1m", "2", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "1m", "2", 0)
 		before := s.generations()
 
 		tree := s.tree("v2", policy)
@@ -131,8 +128,7 @@ var _ = Describe("Rolling out", func() {
 	It("takes over a new policy from the next decision when addonrollout.yaml goes", func(ctx SpecContext) {
 		all := clusters(5)
 		s := newScene(ctx, "policy", all)
-		policy := s.stages("0s", "1m", "1", 0)
-		s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+		policy := s.atV1("0s", "1m", "1", 0)
 
 		hold(all[0])
 		before := s.generations()

@@ -125,6 +125,14 @@ func (s *scene) stages(soak, deadline, limit string, failures int) string {
 `, s.addOn, soak, deadline, limit, failures)
 }
 
+// atV1 has v1 on every cluster by the usual policy, which it returns.
+func (s *scene) atV1(soak, deadline, limit string, failures int) string {
+	GinkgoHelper()
+	policy := s.stages(soak, deadline, limit, failures)
+	s.awaitPhase(s.commit("v1", policy), v1alpha1.PhaseSucceeded)
+	return policy
+}
+
 // tree is the add-on as files. An empty policy has no addonrollout.yaml.
 func (s *scene) tree(tag, policy string) map[string]string {
 	files := map[string]string{
