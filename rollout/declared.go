@@ -160,13 +160,13 @@ func ofOCM(field string) bool {
 }
 
 func (f *findings) declaredSoak(field string, value any) {
-	problem := ""
+	problem, hint := "", "such as 10m or 1h30m; 5d is 120h"
 	text, isString := value.(string)
 	switch d, err := time.ParseDuration(text); {
 	case !isString:
 		problem = asWritten(value) + ": must be a duration"
 	case err != nil && durationText.MatchString(text):
-		problem = fmt.Sprintf("%q: %s", text, errTooLong)
+		problem, hint = fmt.Sprintf("%q: %s", text, errTooLong), ""
 	case err != nil:
 		problem = fmt.Sprintf("%q: must be a duration", text)
 	case d < 0:
@@ -175,6 +175,6 @@ func (f *findings) declaredSoak(field string, value any) {
 		problem = fmt.Sprintf("%q: must be a duration in h, m, s or ms, with a digit before the point", text)
 	}
 	if problem != "" {
-		*f = append(*f, FieldError{Field: field, Reason: InvalidDuration, Message: problem, Hint: "such as 10m or 1h30m; 5d is 120h"})
+		*f = append(*f, FieldError{Field: field, Reason: InvalidDuration, Message: problem, Hint: hint})
 	}
 }

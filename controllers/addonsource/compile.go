@@ -56,7 +56,7 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 		AllowedAddOns: o.AddOns, Namespace: o.Namespace, Incomplete: len(o.Unread) > 0, AsksDefinitions: o.AsksDefinitions,
 		KubeVersions: o.KubeVersions,
 	})
-	problems = withNew(problems, declaredPaces(objects))
+	problems = withNew(declaredPaces(objects), problems)
 	var refused problem.List
 	for _, addOn := range commit.AddOns {
 		refused = append(refused, checkPolicy(addOn)...)

@@ -121,7 +121,7 @@ func TestCompile(t *testing.T) {
 				"r.yaml": compiledRollout + "    minSuccessTime: 9999999h\n    progressDeadline: 9999999h\n",
 			},
 			want: []string{
-				"r.yaml:12: AddOnRollout/hello: spec.stages[0].minSuccessTime: 9999999h is longer than a duration can be",
+				"r.yaml:12: AddOnRollout/hello: spec.stages[0].minSuccessTime: \"9999999h\": is longer than a duration can be",
 				`r.yaml:13: AddOnRollout/hello: spec.stages[0].progressDeadline: "9999999h": is longer than a duration can be`,
 			},
 		},

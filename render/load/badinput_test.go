@@ -232,9 +232,9 @@ func badStrategies(t *testing.T) []badInput {
 		rows = append(rows, badInput{name, paced(t, pace), one(reason, addOnFile, "spec.installStrategy.placements[0].rolloutStrategy.progressive."+field)})
 	}
 	return append(rows,
-		badInput{"row_13_in_a_stage", hello().edited(t, rolloutFile, "10m", "5d"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 5d is no duration")},
-		badInput{"row_09_in_a_stage", hello().edited(t, rolloutFile, "maxConcurrency: 1", "maxConcurrency: 1.5"), one(flaw.ReasonInvalidRolloutStrategy, rolloutFile, "spec.stages[0].maxConcurrency: 1.5 is neither")},
-		badInput{"row_13_longer_than_a_duration", hello().edited(t, rolloutFile, "10m", "9999999h"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 9999999h is longer than a duration can be; the longest is 2562047h")},
+		badInput{"row_13_in_a_stage", hello().edited(t, rolloutFile, "10m", "5d"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 5d cannot be read")},
+		badInput{"row_09_in_a_stage", hello().edited(t, rolloutFile, "maxConcurrency: 1", "maxConcurrency: 1.5"), one(flaw.ReasonInvalidRolloutStrategy, rolloutFile, "spec.stages[0].maxConcurrency: 1.5 cannot be read")},
+		badInput{"row_13_longer_than_a_duration", hello().edited(t, rolloutFile, "10m", "9999999h"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 9999999h cannot be read")},
 		badInput{"row_15_two_strategies", paced(t, "maxConcurrency: 1").edited(t, addOnFile, "        progressive:", "        all: {}\n        progressive:"), nil},
 		badInput{"row_15_unknown_type", hello().edited(t, addOnFile, "type: Progressive", "type: Sideways"), nil},
 		badInput{"row_15_type_of_another_type", hello().edited(t, addOnFile, "type: Progressive", "type: 7"), one(flaw.ReasonInvalidType, addOnFile, "rolloutStrategy.type: must be a string; quote it")},

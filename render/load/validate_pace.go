@@ -3,7 +3,6 @@ package load
 import (
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +23,9 @@ const (
 
 // leftToRollout reports whether a flaw found by the CRD's schema is about a pace.
 // The schema would refuse 101% with a regular expression and accept 5mX; so its
-// verdict is dropped, paceFlaws makes sure that the value has a type that can be
-// decoded, and rollout.Validate says what is wrong in words.
+// verdict is dropped, paceFlaws makes sure that the value can be decoded, and package
+// rollout says in words what is wrong: ValidateDeclared of what cannot be decoded, and
+// Validate of the rest.
 func leftToRollout(f flaw.Flaw, kind field.ErrorType) bool {
 	if !strings.Contains(string(f.Field), ".rolloutStrategy") {
 		return false
@@ -59,65 +59,41 @@ func paceFlaws(at flaw.Path, value any) []flaw.Flaw {
 }
 
 func paceFieldFlaws(at flaw.Path, key string, value any) []flaw.Flaw {
+	decodes, reason := true, flaw.ReasonInvalidRolloutStrategy
 	switch {
 	case value == nil:
-		return nil
 	case key == maxConcurrencyField || key == maxFailuresField || key == maxConcurrentlyUpdatingField:
-		return countFlaws(at, value)
+		decodes = decodesAsCount(value)
 	case key == minSuccessTimeField:
-		return durationFlaws(at, value)
+		decodes, reason = decodesAsDuration(value), flaw.ReasonInvalidDuration
 	case key == progressDeadlineField:
-		if _, isString := value.(string); !isString {
-			return []flaw.Flaw{{Field: at, Reason: flaw.ReasonInvalidRolloutStrategy, Message: flaw.Shown(value) + " is no duration", Hint: "write a string such as 10m, or None"}}
-		}
-		return nil
+		_, decodes = value.(string)
 	default:
 		return paceFlaws(at, value)
 	}
+	if decodes {
+		return nil
+	}
+	return []flaw.Flaw{{Field: at, Reason: reason, Message: flaw.Shown(value) + " cannot be read"}}
 }
 
-// countFlaws accepts what an IntOrString can hold: a string, or a whole 32-bit number.
-func countFlaws(at flaw.Path, value any) []flaw.Flaw {
-	number, isNumber := 0.0, true
+// decodesAsCount accepts what an IntOrString can hold: a string, or a whole 32-bit number.
+func decodesAsCount(value any) bool {
 	switch value := value.(type) {
 	case string:
-		return nil
+		return true
 	case int64:
-		number = float64(value)
+		return math.Abs(float64(value)) <= math.MaxInt32
 	case float64:
-		number = value
+		return value == math.Trunc(value) && math.Abs(value) <= math.MaxInt32
 	default:
-		isNumber = false
+		return false
 	}
-	if isNumber && number == math.Trunc(number) && math.Abs(number) <= math.MaxInt32 {
-		return nil
-	}
-	return []flaw.Flaw{{
-		Field: at, Reason: flaw.ReasonInvalidRolloutStrategy,
-		Message: flaw.Shown(value) + " is neither a number of clusters nor a percentage",
-		Hint:    "write a whole number such as 3, or a percentage such as 10%",
-	}}
 }
 
-// durationText is a duration as far as its shape tells.
-var durationText = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
-
-func durationFlaws(at flaw.Path, value any) []flaw.Flaw {
+// decodesAsDuration accepts what a metav1.Duration can hold.
+func decodesAsDuration(value any) bool {
 	text, isString := value.(string)
-	if isString {
-		if _, err := time.ParseDuration(text); err == nil {
-			return nil
-		}
-		if durationText.MatchString(text) {
-			return []flaw.Flaw{{
-				Field: at, Reason: flaw.ReasonInvalidDuration, Message: flaw.Shown(text) + " is longer than a duration can be",
-				Hint: "the longest is 2562047h, which is 292 years",
-			}}
-		}
-	}
-	return []flaw.Flaw{{
-		Field: at, Reason: flaw.ReasonInvalidDuration,
-		Message: flaw.Shown(value) + " is no duration",
-		Hint:    "write a string with units, such as 90s, 10m or 1h30m",
-	}}
+	_, err := time.ParseDuration(text)
+	return isString && err == nil
 }
