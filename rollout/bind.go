@@ -141,11 +141,13 @@ func (s *step) abandoned() bool {
 }
 
 // left counts those who left, or are leaving and not available, where nobody else in the
-// step can prove anything. A pace that was dropped leaves what it admitted to a step with
-// others, of whom one that runs the target is the proof.
+// step can prove anything. Where others are in it, one of them that runs the target is the
+// proof; until there is one, no more of them are tried than are there: a placement that puts
+// another cluster in the place of each that goes would feed it the fleet. A pace that was
+// dropped leaves what it admitted to a step with others, of whom none was to try it.
 func (s *step) left() int {
 	switch c := s.tally; {
-	case s.dropped && c.total > 0 && c.changed == 0:
+	case c.total > 0 && c.changed == 0 && (s.dropped || int(c.vanished) > max(int(c.total), s.maxFailures)):
 		return int(c.vanished)
 	case c.total == 0 && c.updated+c.flying == 0:
 		return int(c.vanished + c.parked)
@@ -155,18 +157,23 @@ func (s *step) left() int {
 
 // abandonedText is "2 left before anybody was verified and soaked (c1, c2)".
 func (s *step) abandonedText() string {
-	var names []string
 	gone := s.vanished
 	if s.tally.total == 0 {
 		gone = slices.Concat(gone, s.members)
 	}
-	for _, u := range gone {
+	n := s.left()
+	return fmt.Sprintf("%d left before anybody was verified and soaked (%s)", n, brief.NamesOf(n, firstGone(gone)))
+}
+
+// firstGone names the first few of those that left, and had not failed.
+func firstGone(units []*unit) []string {
+	var names []string
+	for _, u := range units {
 		if (u.state == Parked || u.failedBefore()) && len(names) < brief.Shown {
 			names = append(names, u.c.Name)
 		}
 	}
-	n := s.left()
-	return fmt.Sprintf("%d left before anybody was verified and soaked (%s)", n, brief.NamesOf(n, names))
+	return names
 }
 
 // steps are those of every track, in order.

@@ -131,6 +131,39 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 	}
 }
 
+// TestSubstitutesAreNotFedOneAfterTheOther: a placement that puts another cluster in the
+// place of each canary that goes offline lets as many try content again as there are
+// canaries, and no more.
+func TestSubstitutesAreNotFedOneAfterTheOther(t *testing.T) {
+	f := staged("v1", 10)
+	f.Policy.Placements[0] = placement("canary", "cluster-01")
+	take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", rollouttest.Names(10)...)(f)
+	events := []event{at(0, "commit v2", commit("v2"))}
+	for i, name := range rollouttest.Names(6) {
+		substitute := rollouttest.Names(6)[(i+1)%6]
+		events = append(events, at(time.Duration(i+1)*5*time.Minute, name+" goes", func(f *rollouttest.Fleet) {
+			unplace(f, name)
+			delete(f.Clusters, name)
+			f.Policy.Placements[0] = placement("canary", substitute)
+		}))
+	}
+	transcript, err := rollouttest.Scenario{Fleet: f, Until: day, Events: events}.Run(0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, transcript)
+	}
+	for _, text := range []string{
+		"Progressing: canary 0/1, 1 in flight, 1 left before it was verified (cluster-01)",
+		"Failed: halted in canary: 2 left before anybody was verified and soaked (cluster-01, cluster-02)",
+	} {
+		if !strings.Contains(transcript, text) {
+			t.Errorf("nowhere is %q:\n%s", text, transcript)
+		}
+	}
+	if strings.Contains(transcript, "move        cluster-03") {
+		t.Errorf("the third gets it, too:\n%s", transcript)
+	}
+}
+
 // TestFailureOutlivesThePaceItFailedAt: who drops every stage of a rollout that has failed,
 // such as by deleting its file, lets nobody have what failed: what is left is strategy All,
 // which no failure would stop.

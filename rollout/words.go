@@ -97,6 +97,9 @@ func (p *planner) detail(s *step) string {
 	if c.failed > 0 {
 		text += ", " + failedText(int(c.failed), c.failures)
 	}
+	if c.vanished > 0 && c.changed == 0 && s.left() == 0 {
+		text += fmt.Sprintf(", %d left before it was verified (%s)", c.vanished, brief.NamesOf(int(c.vanished), firstGone(s.vanished)))
+	}
 	if n := int(c.parked) - len(c.away); n > 0 {
 		text += fmt.Sprintf(", %d not available", n)
 	}

@@ -135,11 +135,16 @@ func (n *naive) abandoned(i int, fates map[string]Fate) bool {
 		}
 	}
 	done, _, _, flying := n.stands(i, fates)
-	if n.steps[i].Dropped && n.staying(i) > 0 {
-		proven := slices.ContainsFunc(n.steps[i].Members, func(name string) bool { return fates[name].Kind == "done" && !n.leaving(name) })
-		return !proven && len(n.steps[i].Vanished) > n.steps[i].failedVanished()
+	if n.steps[i].Always {
+		return false
 	}
-	return !n.steps[i].Always && n.staying(i) == 0 && done+flying == 0 && missed > 0
+	if staying := n.staying(i); staying > 0 {
+		lost := len(n.steps[i].Vanished) - n.steps[i].failedVanished()
+		many := n.steps[i].Dropped || lost > staying && lost > n.steps[i].MaxFailures
+		proven := slices.ContainsFunc(n.steps[i].Members, func(name string) bool { return fates[name].Kind == "done" && !n.leaving(name) })
+		return !proven && many && lost > 0
+	}
+	return done+flying == 0 && missed > 0
 }
 
 // ended tells whether the rollout of the target ended Succeeded before, and earned it.

@@ -59,7 +59,7 @@ func (v *Invariants) isTrueOfStep(c rollout.ClusterPlan) bool {
 		})
 	}
 	if m := isAbandoned.FindStringSubmatch(c.Reason); m != nil {
-		if i := slices.IndexFunc(n.steps, func(s NaiveStep) bool { return s.Name == m[1] && s.Dropped }); i >= 0 {
+		if i := slices.IndexFunc(n.steps, func(own NaiveStep) bool { return own.Name == m[1] && own.Name == s.Name }); i >= 0 {
 			return n.abandoned(i, fates)
 		}
 		return slices.ContainsFunc(s.Before, func(j int) bool { return n.steps[j].Name == m[1] && n.abandoned(j, fates) })
