@@ -54,11 +54,24 @@ type cli struct {
 	terminal func() terminal
 }
 
+// output is where data goes. What cannot be written, to a full disk say, is a failure, and
+// no wrong usage.
+type output struct{ io.Writer }
+
+// Write gives an error its exit code.
+func (o output) Write(text []byte) (int, error) {
+	n, err := o.Writer.Write(text)
+	if err != nil {
+		err = &exitError{code: exitFailed, err: fmt.Errorf("cannot print: %w", err)}
+	}
+	return n, err
+}
+
 // newCLI returns the commands' surroundings for a real hub and the real terminal, of a
 // program that is called by name.
 func newCLI(name string) *cli {
 	c := &cli{
-		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: output{os.Stdout}, ErrOut: os.Stderr},
 		flags:     genericclioptions.NewConfigFlags(true),
 		name:      name,
 		explain:   addonrollout.Explain,

@@ -80,7 +80,7 @@ func (w *clusterWriter) once(ctx context.Context) error {
 		clusters = append(clusters, planned...)
 	}
 	if missing := w.absent(objects); len(missing) > 0 {
-		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find clusters of rollouts %s", strings.Join(missing, ", "))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find clusters of rollouts %s%s", strings.Join(missing, ", "), w.elsewhere())}
 	}
 	if len(clusters) == 0 && unplanned == nil {
 		w.hint("No clusters found.")
@@ -166,6 +166,6 @@ func (w *clusterWriter) writeClusters(clusters []show.Cluster) error {
 	case len(clusters) == 0:
 		return nil
 	default:
-		return w.printer.PrintObj(show.ClustersTable(clusters...), w.Out)
+		return w.writeTable(show.ClustersTable(clusters...))
 	}
 }

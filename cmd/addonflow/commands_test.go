@@ -37,12 +37,12 @@ func TestReadingCommands(t *testing.T) {
 	}{
 		"Rollouts": {
 			args: "get rollouts", objects: []client.Object{hello(v1alpha1.PhaseProgressing)},
-			out: "NAME    READY     PHASE         REVISION       UPDATED   FAILED   STAGE   AGE\n" +
-				"hello   Unknown   Progressing   main@2222222   1/2       0        1/1     60m\n",
+			out: "NAME    READY     SUSPENDED   PHASE         REVISION       UPDATED   FAILED   STAGE   AGE\n" +
+				"hello   Unknown   False       Progressing   main@2222222   1/2       0        1/1     60m\n",
 		},
 		"AllNamespaces": {
 			args: "get rollout -A --no-headers", objects: []client.Object{hello(v1alpha1.PhaseSucceeded)},
-			out: "default   hello   Unknown   Succeeded   main@2222222   1/2   0     1/1   60m\n",
+			out: "default   hello   Unknown   False   Succeeded   main@2222222   1/2   0     1/1   60m\n",
 		},
 		"Name":             {args: "get rollouts -o name", objects: []client.Object{hello("")}, out: "addonrollout.addonflow.io/hello\n"},
 		"JSONPathOfOne":    {args: "get rollouts hello -o jsonpath={.status.phase}", objects: []client.Object{hello(v1alpha1.PhaseHeld)}, out: "Held"},
@@ -50,12 +50,12 @@ func TestReadingCommands(t *testing.T) {
 		"OtherNamespace":   {args: "get rollouts -n other", objects: []client.Object{hello("")}, err: "No rollouts found.\n"},
 		"WrongSelector":    {args: "get rollouts -l a=b=c", code: exitUsage, err: "cannot read the selector"},
 		"WrongFormat":      {args: "get rollouts -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, json`},
-		"NotFound":         {args: "get rollouts nobody", objects: []client.Object{hello("")}, code: exitNotFound, err: "cannot find rollouts nobody\n"},
-		"Sources":          {args: "get sources --no-headers", objects: []client.Object{fleetSource("True", "applied")}, out: "fleet   True   main@2222222   0     60m   applied\n"},
+		"NotFound":         {args: "get rollouts nobody", objects: []client.Object{hello("")}, code: exitNotFound, err: "cannot find rollouts nobody; another namespace is named with -n\n"},
+		"Sources":          {args: "get sources --no-headers", objects: []client.Object{fleetSource("True", "applied")}, out: "fleet   True   False   main@2222222   0     60m   applied\n"},
 		"Revisions":        {args: "get revisions --no-headers", objects: []client.Object{revision()}, out: "hello-2222222222   hello   –     0s\n"},
 		"Clusters":         {args: "get clusters --no-headers", objects: []client.Object{hello("")}, out: "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n"},
 		"ClustersName":     {args: "get clusters hello -o name", objects: []client.Object{hello("")}, out: "managedcluster.cluster.open-cluster-management.io/eu-01\nmanagedcluster.cluster.open-cluster-management.io/us-01\n"},
-		"ClustersNotFound": {args: "get clusters nobody", code: exitNotFound, err: "cannot find clusters of rollouts nobody\n"},
+		"ClustersNotFound": {args: "get clusters nobody", code: exitNotFound, err: "cannot find clusters of rollouts nobody; another namespace is named with -n\n"},
 		"ClustersFormat":   {args: "get clusters -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, json`},
 		"ClustersJSONPath": {args: `get clusters -o jsonpath={range.items[?(@.state=="Waiting")]}{.metadata.name}:{.stage}{end}`, objects: []client.Object{hello("")}, out: "us-01:everyone"},
 		"ClustersColumns":  {args: `get clusters hello -o go-template={{range.items}}{{.rollout}}/{{.metadata.name}};{{end}}`, objects: []client.Object{hello("")}, out: "hello/eu-01;hello/us-01;"},

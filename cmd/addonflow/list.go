@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,7 +82,7 @@ func (l *listing) once(ctx context.Context, kind listed) error {
 		}
 	}
 	if missing := l.absent(objects); len(missing) > 0 {
-		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find %s %s", kind.name, strings.Join(missing, ", "))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find %s %s%s", kind.name, strings.Join(missing, ", "), l.elsewhere())}
 	}
 	if len(objects) == 0 {
 		l.hint("No %s found.", kind.name)
@@ -98,7 +100,7 @@ func (l *listing) write(kind listed, objects []client.Object) error {
 		if len(objects) == 0 {
 			return nil
 		}
-		return l.printer.PrintObj(kind.table(l.now(), objects), l.Out)
+		return l.writeTable(kind.table(l.now(), objects))
 	}
 	kind.label(objects)
 	for _, object := range objects {
@@ -107,6 +109,24 @@ func (l *listing) write(kind listed, objects []client.Object) error {
 		}
 	}
 	return nil
+}
+
+// writeTable prints a table in one piece: its printer keeps errors of writing to itself.
+func (l *listing) writeTable(table *metav1.Table) error {
+	var text bytes.Buffer
+	if err := l.printer.PrintObj(table, &text); err != nil {
+		return fmt.Errorf("cannot print a table: %w", err)
+	}
+	_, err := l.Out.Write(text.Bytes())
+	return err
+}
+
+// elsewhere is the hint for names that are not in the namespace that was looked in.
+func (o *getOptions) elsewhere() string {
+	if o.allNamespaces {
+		return ""
+	}
+	return "; another namespace is named with -n"
 }
 
 // writeList prints the objects as the list they came in.

@@ -3,8 +3,11 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/cmd/addonflow/show"
 )
 
@@ -38,3 +41,23 @@ func TestTerminalOfAFile(t *testing.T) {
 		t.Errorf("got %+v: colour and redraw in a file", got)
 	}
 }
+
+// TestWhatCannotBePrinted: a full disk is a failure, for tables too, and no wrong usage.
+func TestWhatCannotBePrinted(t *testing.T) {
+	for _, args := range []string{"get rollouts", "get clusters", "get rollouts -o yaml", "tree hello", "status hello", "lint ../../examples/hello", "version"} {
+		s := newStage(t, hello(v1alpha1.PhaseSucceeded))
+		s.cli.Out = output{full{}}
+		want := exitFailed
+		if strings.HasPrefix(args, "lint") {
+			want = 0 // it has nothing to print
+		}
+		if code := s.run(t.Context(), strings.Fields(args)...); code != want {
+			t.Errorf("%s: exit code %d, want %d; %s", args, code, want, s.err.String())
+		}
+	}
+}
+
+// full takes nothing.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

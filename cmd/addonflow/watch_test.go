@@ -85,10 +85,10 @@ func TestGetWatched(t *testing.T) {
 		t.Errorf("exit code %d, want %d; %s", code, exitInterrupted, s.err.String())
 	}
 	want := []string{
-		"NAME    READY     PHASE         REVISION       UPDATED   FAILED   STAGE   AGE",
-		"hello   Unknown   Progressing   main@2222222   1/2       0        1/1     60m",
-		"hello   Unknown   Succeeded   main@2222222   2/2   0     1/1   60m",
-		"hello   Unknown   Succeeded   main@2222222   2/2   0     1/1   60m",
+		"NAME    READY     SUSPENDED   PHASE         REVISION       UPDATED   FAILED   STAGE   AGE",
+		"hello   Unknown   False       Progressing   main@2222222   1/2       0        1/1     60m",
+		"hello   Unknown   False   Succeeded   main@2222222   2/2   0     1/1   60m",
+		"hello   Unknown   False   Succeeded   main@2222222   2/2   0     1/1   60m",
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -132,10 +132,10 @@ func TestScreen(t *testing.T) {
 // TestWide: what -o wide adds, for every kind.
 func TestWide(t *testing.T) {
 	for args, want := range map[string]string{
-		"get sources -o wide": "NAME    READY   REVISION       ADD-ONS   AGE   MESSAGE   URL                                 PATH\n" +
-			"fleet   True    main@2222222   0         60m   applied   https://git.example.com/fleet.git   –\n",
-		"get rollouts -o wide": "NAME    READY     PHASE         REVISION       UPDATED   FAILED   STAGE   AGE   STABLE   MESSAGE\n" +
-			"hello   Unknown   Progressing   main@2222222   1/2       0        1/1     60m   –        as it is\n",
+		"get sources -o wide": "NAME    READY   SUSPENDED   REVISION       ADD-ONS   AGE   MESSAGE   URL                                 PATH\n" +
+			"fleet   True    False       main@2222222   0         60m   applied   https://git.example.com/fleet.git   –\n",
+		"get rollouts -o wide": "NAME    READY     SUSPENDED   PHASE         REVISION       UPDATED   FAILED   STAGE   AGE   STABLE   MESSAGE\n" +
+			"hello   Unknown   False       Progressing   main@2222222   1/2       0        1/1     60m   –        as it is\n",
 		"get revisions -o wide": "NAME               ADD-ON   SUCCEEDED   AGE   DIGEST\n" +
 			"hello-2222222222   hello    –           0s    " + digest + "\n",
 		"get clusters -o wide": "CLUSTER   ROLLOUT   STAGE      STATE       REVISION           REASON                         SOAKING UNTIL   DEADLINE\n" +

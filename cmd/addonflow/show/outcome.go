@@ -156,9 +156,23 @@ func headline(r *v1alpha1.AddOnRollout) (string, mark) {
 	return string(r.Status.Phase), phaseMark(r.Status.Phase)
 }
 
+// suspended tells whether somebody stopped a rollout, whatever its phase: one that is
+// done says so on, and a new commit waits.
+func suspended(r *v1alpha1.AddOnRollout) bool {
+	return r.Spec.Suspend || v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
+}
+
 // message is the first line of the most telling text of a rollout: why it is stalled,
 // else what its phase means right now.
 func message(r *v1alpha1.AddOnRollout) string {
+	text := verdict(r)
+	if suspended(r) && text != "" && r.Status.Phase != v1alpha1.PhaseSuspended {
+		text += "; suspended"
+	}
+	return text
+}
+
+func verdict(r *v1alpha1.AddOnRollout) string {
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
 		return FirstLine(c.Message)
 	}

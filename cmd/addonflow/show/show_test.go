@@ -227,7 +227,7 @@ func TestTables(t *testing.T) {
 			Conditions: []metav1.Condition{{Type: meta.ReadyCondition, Status: metav1.ConditionFalse, Message: "a.yaml:3: wrong\nb.yaml:4: wrong"}},
 		},
 	}
-	unseen := v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1, CreationTimestamp: created}, Spec: v1alpha1.AddOnSourceSpec{URL: "u"}}
+	unseen := v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1, CreationTimestamp: created}, Spec: v1alpha1.AddOnSourceSpec{URL: "u", Suspend: true}}
 	revision := v1alpha1.AddOnRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "hello-1111111111", CreationTimestamp: created,
@@ -239,17 +239,20 @@ func TestTables(t *testing.T) {
 		Name: "eu-01", Stage: "canary", State: rollout.Soaking, Revision: digestOf("2"), Reason: "soaks", SoakingUntil: at(),
 	})
 	stranger := ClusterOf(progressing(), rollout.ClusterPlan{Name: "us-01", State: rollout.Unstaged, Revision: rollout.Foreign})
+	stopped := failed()
+	stopped.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
 	for name, c := range map[string]struct {
 		table *metav1.Table
 		want  []string
 	}{
 		"Sources": {SourcesTable(at(), source, unseen), []string{
-			"[fleet False main@1111111 1 60m a.yaml:3: wrong https://git.example.com/fleet addons]",
-			"[new Unknown – 0 60m – u –]",
+			"[fleet False False main@1111111 1 60m a.yaml:3: wrong https://git.example.com/fleet addons]",
+			"[new Unknown True – 0 60m – u –]",
 		}},
-		"Rollouts": {RolloutsTable(at(), *progressing(), *failed()), []string{
-			"[hello Unknown Progressing main@2222222 11/24 0 2/2 everyone 26h main@1111111 everyone 9/22, 6 in flight]",
-			"[hello Unknown Failed main@2222222 0/24 1 1/2 canary 26h main@1111111 stage canary: 1 of 2 failed, none allowed]",
+		"Rollouts": {RolloutsTable(at(), *progressing(), *failed(), *stopped), []string{
+			"[hello Unknown False Progressing main@2222222 11/24 0 2/2 everyone 26h main@1111111 everyone 9/22, 6 in flight]",
+			"[hello Unknown False Failed main@2222222 0/24 1 1/2 canary 26h main@1111111 stage canary: 1 of 2 failed, none allowed]",
+			"[hello Unknown True Failed main@2222222 0/24 1 1/2 canary 26h main@1111111 stage canary: 1 of 2 failed, none allowed; suspended]",
 		}},
 		"Revisions": {RevisionsTable(at(), revision, v1alpha1.AddOnRevision{}), []string{
 			"[hello-1111111111 hello 2m ago 60m " + digestOf("1") + "]", "[  – – ]",

@@ -30,7 +30,7 @@ func row(object runtime.Object, cells ...any) metav1.TableRow {
 // SourcesTable is what `get sources` prints.
 func SourcesTable(now time.Time, sources ...v1alpha1.AddOnSource) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		column("Name"), column("Ready"), column("Revision"), column("Add-ons"), column("Age"), column("Message"), wide("URL"), wide("Path"),
+		column("Name"), column("Ready"), column("Suspended"), column("Revision"), column("Add-ons"), column("Age"), column("Message"), wide("URL"), wide("Path"),
 	}}
 	for i := range sources {
 		s := &sources[i]
@@ -38,7 +38,7 @@ func SourcesTable(now time.Time, sources ...v1alpha1.AddOnSource) *metav1.Table 
 		if s.Status.ObservedGeneration != s.Generation {
 			ready = string(metav1.ConditionUnknown)
 		}
-		t.Rows = append(t.Rows, row(s, s.Name, ready, orNone(ShortCommit(s.Status.LastAppliedRevision)),
+		t.Rows = append(t.Rows, row(s, s.Name, ready, truth(s.Spec.Suspend || v1alpha1.SuspendedByAnnotation(s.Annotations)), orNone(ShortCommit(s.Status.LastAppliedRevision)),
 			strconv.Itoa(len(s.Status.AddOns)), age(now, &s.CreationTimestamp), message, s.Spec.URL, orNone(s.Spec.Path)))
 	}
 	return t
@@ -47,7 +47,7 @@ func SourcesTable(now time.Time, sources ...v1alpha1.AddOnSource) *metav1.Table 
 // RolloutsTable is what `get rollouts` prints.
 func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		column("Name"), column("Ready"), column("Phase"), column("Revision"), column("Updated"), column("Failed"),
+		column("Name"), column("Ready"), column("Suspended"), column("Phase"), column("Revision"), column("Updated"), column("Failed"),
 		column("Stage"), column("Age"), wide("Stable"), wide("Message"),
 	}}
 	for i := range rollouts {
@@ -61,7 +61,7 @@ func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Tab
 		if target == nil {
 			target = r.Status.Target
 		}
-		t.Rows = append(t.Rows, row(r, r.Name, ready, phase, commitOf(target),
+		t.Rows = append(t.Rows, row(r, r.Name, ready, truth(suspended(r)), phase, commitOf(target),
 			fmt.Sprintf("%d/%d", r.Status.Counts.Updated, r.Status.Counts.Total), strconv.Itoa(int(r.Status.Counts.Failed)),
 			stagePosition(r.Status.Stages), age(now, &r.CreationTimestamp), commitOf(r.Status.Stable), orNone(message(r))))
 	}
@@ -96,6 +96,14 @@ func readiness(conditions []metav1.Condition) (status, message string) {
 		return string(metav1.ConditionUnknown), none
 	}
 	return string(c.Status), orNone(FirstLine(c.Message))
+}
+
+// truth is written as conditions write it.
+func truth(is bool) string {
+	if is {
+		return string(metav1.ConditionTrue)
+	}
+	return string(metav1.ConditionFalse)
 }
 
 func orNone(text string) string {
