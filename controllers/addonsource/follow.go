@@ -37,6 +37,7 @@ func (p *pass) follow(ctx context.Context) error {
 		}
 	case bring, verify:
 	}
+	p.judging = true
 	a, err := p.compiled(ctx)
 	if err != nil {
 		return err

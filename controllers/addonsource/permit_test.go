@@ -3,6 +3,7 @@ package addonsource_test
 import (
 	"context"
 	"strings"
+	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -76,9 +77,15 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 			ContainSubstring("ClusterRole/"+name+" is not allowed for agents"), ContainSubstring(registration.AllowLabel)))
 		Expect(exists(w.cma())).To(BeFalse())
 
+		existing := w.cma() // as OCM has it, so that a take-over of several passes comes first
+		existing.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyManual
+		w.create(existing)
 		role.Labels = map[string]string{registration.AllowLabel: "true"}
 		Expect(admin.Update(context.Background(), role)).To(Succeed())
 		w.request("allowed")
+		w.pass()
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.TakingOverReason))
+		w.clock.Step(time.Second)
 		w.passes()
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 		Expect(exists(w.cma())).To(BeTrue())

@@ -57,9 +57,17 @@ func haltOf(err error) (*halt, error) {
 }
 
 // remember records the verdict on a refused commit: in the status, so that it is not
-// read again, and in memory, so that it can be repeated word for word.
+// read again, and in memory, so that it can be repeated word for word. A verdict that this
+// pass went beyond is forgotten: what is waited for now is not what it was about, and the
+// next pass goes on from there.
 func (p *pass) remember(h *halt) {
-	if h == nil || h.kind != refused {
+	switch {
+	case h == nil:
+		return
+	case h.kind != refused:
+		if p.judging && p.source.Status.LastAttemptedSpec == refusedUnder(p.spec) {
+			p.source.Status.LastAttemptedSpec, p.memory.refusal = "", nil
+		}
 		return
 	}
 	p.source.Status.LastAttemptedRevision, p.source.Status.LastAttemptedSpec = p.head.String(), refusedUnder(p.spec)
