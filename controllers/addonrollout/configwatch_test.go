@@ -18,44 +18,18 @@ import (
 
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/hub/hubtest"
 )
-
-// patience is how long a test waits for something that is bound to happen.
-const patience = 2 * time.Minute
 
 // startHub starts an API server for one test.
 func startHub(t *testing.T) (*hub.Hub, client.WithWatch) {
 	t.Helper()
-	h, err := hub.Start(t.Context(), hub.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	h := hubtest.Start(t, hub.Options{})
 	c, err := client.NewWithWatch(h.Config(), client.Options{Scheme: hub.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h, c
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 func configMap(name, value string) *corev1.ConfigMap {
@@ -112,7 +86,7 @@ func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
 	if len(w.kinds) != 1 {
 		t.Fatalf("watches %d kinds, want ConfigMaps only", len(w.kinds))
 	}
-	eventually(t, "the version of a is known", func() bool {
+	hubtest.Eventually(t, "the version of a is known", func() bool {
 		version, known := w.version(t.Context(), a)
 		return known && version != ""
 	})
@@ -136,7 +110,7 @@ func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
 	if len(w.kinds) != 0 {
 		t.Errorf("still watches %v", w.kinds)
 	}
-	eventually(t, "the informer is stopped", informer.IsStopped)
+	hubtest.Eventually(t, "the informer is stopped", informer.IsStopped)
 	if _, known := w.version(t.Context(), a); known {
 		t.Error("claims to know what it does not watch")
 	}
@@ -148,7 +122,7 @@ func next(t *testing.T, woken <-chan client.ObjectKey) client.ObjectKey {
 	select {
 	case of := <-woken:
 		return of
-	case <-time.After(patience):
+	case <-time.After(hubtest.Patience):
 		t.Fatal("nobody was woken")
 		return client.ObjectKey{}
 	}

@@ -1,7 +1,6 @@
 package hubclient
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -22,10 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/hub/hubtest"
 )
-
-// patience is how long a test waits for what must happen.
-const patience = 90 * time.Second
 
 // onHub is a hub: a client of it, and how the operator's cache is made.
 type onHub struct {
@@ -36,15 +33,7 @@ type onHub struct {
 
 func startHub(t *testing.T) onHub {
 	t.Helper()
-	h, err := hub.Start(t.Context(), hub.Options{Namespaces: []string{"cluster1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	h := hubtest.Start(t, hub.Options{Namespaces: []string{"cluster1"}})
 	s := scheme(t)
 	httpClient, err := rest.HTTPClientFor(h.Config())
 	if err != nil {
@@ -93,7 +82,7 @@ func (h onHub) openStandard(t *testing.T, list client.ObjectList, options metav1
 // until reads a watch up to an event that ends it, or its own end.
 func until(t *testing.T, w watch.Interface, last func(watch.Event) bool) []watch.Event {
 	t.Helper()
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(hubtest.Patience)
 	defer limit.Stop()
 	var out []watch.Event
 	for {
@@ -314,17 +303,17 @@ func (h onHub) cacheFollows(t *testing.T) {
 	write(t, "create", h.Create(t.Context(), addOn))
 	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeOrphan}
 	write(t, "update", h.Update(t.Context(), work))
-	eventually(t, "the cache has the works of add-ons as they are", func() bool {
+	hubtest.Eventually(t, "the cache has the works of add-ons as they are", func() bool {
 		write(t, "list", c.List(t.Context(), &works))
 		return len(works.Items) == 1 && works.Items[0].Name == "w" && works.Items[0].ResourceVersion == work.ResourceVersion && works.Items[0].Spec.DeleteOption != nil
 	})
-	eventually(t, "the cache has the add-on whole", func() bool {
+	hubtest.Eventually(t, "the cache has the add-on whole", func() bool {
 		var got addonv1alpha1.ManagedClusterAddOn
 		err := c.Get(t.Context(), client.ObjectKeyFromObject(addOn), &got)
 		return err == nil && cmp.Diff(addOn.ManagedFields, got.ManagedFields) == "" && len(got.ManagedFields) > 0
 	})
 	write(t, "delete", h.Delete(t.Context(), work), h.Delete(t.Context(), addOn))
-	eventually(t, "the work is gone", func() bool {
+	hubtest.Eventually(t, "the work is gone", func() bool {
 		write(t, "list", c.List(t.Context(), &works))
 		return len(works.Items) == 0
 	})
@@ -354,22 +343,6 @@ func TestOnlyWhatIsUnderstoodIsTakenOver(t *testing.T) {
 		w, err := newWatches(config, c.options, kinds()[0])
 		if err != nil || (w != nil) != c.ours {
 			t.Errorf("%s: %v, %v, want watches: %t", name, w, err, c.ours)
-		}
-	}
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
 		}
 	}
 }

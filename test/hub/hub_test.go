@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/hub/hubtest"
 	"github.com/addonflow/addonflow/test/hubbin"
 )
 
@@ -31,18 +32,10 @@ const patience = time.Minute
 // TestHub starts one hub for all that is asked of it: a control plane costs
 // seconds.
 func TestHub(t *testing.T) {
-	h, err := hub.Start(t.Context(), hub.Options{
+	h := hubtest.Start(t, hub.Options{
 		Namespaces: []string{"fleet-system"},
 		CRDYAML:    [][]byte{[]byte(extraCRD)},
 		Output:     os.Stderr,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Stop(); err != nil {
-			t.Error(err)
-		}
 	})
 	c, err := client.New(h.Config(), client.Options{Scheme: hub.NewScheme()})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/hub/hubtest"
 )
 
 // ocmHash is OCM's GetSpecHash (addon-framework pkg/utils), word by word: every field
@@ -39,15 +40,7 @@ func ocmHash(t *testing.T, live *unstructured.Unstructured) string {
 // startHub starts a hub that is stopped with the test.
 func startHub(t *testing.T) client.Client {
 	t.Helper()
-	h, err := hub.Start(t.Context(), hub.Options{Namespaces: []string{"cluster3"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	h := hubtest.Start(t, hub.Options{Namespaces: []string{"cluster3"}})
 	c, err := client.New(h.Config(), client.Options{Scheme: hub.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
