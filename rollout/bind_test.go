@@ -107,10 +107,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, transcript)
 			}
-			plan, err := rollout.New(f.Input())
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, f.Input())
 			if plan.Phase != tc.phase || !strings.Contains(plan.Message, tc.message) {
 				t.Errorf("got %s: %s, want %s: ...%s...\n%s", plan.Phase, plan.Message, tc.phase, tc.message, transcript)
 			}
@@ -221,10 +218,7 @@ func TestFailureOutlivesThePaceItFailedAt(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, transcript)
 			}
-			plan, err := rollout.New(f.Input())
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, f.Input())
 			untouched := 0
 			for _, c := range f.Input().Clusters {
 				if c.Running == "v1" {

@@ -374,10 +374,7 @@ func smallInput(kind int) rollout.Input {
 
 func checkMoment(t *testing.T, in rollout.Input) {
 	t.Helper()
-	plan, err := rollout.New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, in)
 	forecast, err := rollouttest.Naive(in)
 	if err != nil {
 		t.Fatal(err)

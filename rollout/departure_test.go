@@ -36,10 +36,7 @@ func leaving(name string, overdueAt time.Time) rollout.Cluster {
 
 func TestDepartureInTime(t *testing.T) {
 	now := departing().Now
-	plan, err := rollout.New(departing(leaving("a", now.Add(time.Minute))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, departing(leaving("a", now.Add(time.Minute))))
 	if plan.Overdue != "" || strings.Contains(plan.Message, "removed") || len(plan.Failing) != 0 {
 		t.Errorf("nothing to report yet: %q, %v", plan.Message, plan.Failing)
 	}
@@ -53,10 +50,7 @@ func TestDepartureInTime(t *testing.T) {
 
 func TestDepartureOverdue(t *testing.T) {
 	now := departing().Now
-	plan, err := rollout.New(departing(leaving("a", now), leaving("b", now.Add(-time.Hour)), leaving("c", now.Add(time.Hour))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, departing(leaving("a", now), leaving("b", now.Add(-time.Hour)), leaving("c", now.Add(time.Hour))))
 	const want = "2 not removed yet (a: pre-delete hook: Job a has not completed; b: pre-delete hook: Job b has not completed)"
 	if plan.Overdue != want || !strings.HasSuffix(plan.Message, ", "+want) {
 		t.Errorf("got %q in %q", plan.Overdue, plan.Message)
@@ -79,23 +73,14 @@ func TestBlockedClusterIsFailedAndMended(t *testing.T) {
 		Name: "typo", Installed: rollout.HandMade, Reachable: true, Running: "v1",
 		Health: rollout.Health{State: rollout.HealthVerified}, Blocked: "hosting cluster x is not a managed cluster of the hub",
 	})
-	first, err := rollout.New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := planned(t, in)
 	in.Ledger = first.Ledger
-	second, err := rollout.New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := planned(t, in)
 	if len(second.Failing) != 1 || second.Failing[0].Reason != in.Clusters[1].Blocked {
 		t.Errorf("failing: %v, %s", second.Failing, second.Message)
 	}
 	in.Clusters[1].Blocked, in.Clusters[1].UpToDate = "", true
-	mended, err := rollout.New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mended := planned(t, in)
 	if len(mended.Failing) != 0 || mended.Counts.Updated != 2 {
 		t.Errorf("once it is mended: %v, %+v", mended.Failing, mended.Counts)
 	}

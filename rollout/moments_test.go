@@ -37,6 +37,19 @@ func rolling(n int) rollout.Input {
 	return f.Input()
 }
 
+// planned is the plan for an input with changes.
+func planned(t *testing.T, in rollout.Input, changes ...change) rollout.Plan {
+	t.Helper()
+	for _, c := range changes {
+		c(&in)
+	}
+	plan, err := rollout.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
 func on(name string, do ...func(*rollout.Cluster)) change {
 	return func(in *rollout.Input) {
 		for i := range in.Clusters {
@@ -104,14 +117,7 @@ func canaryDone(in *rollout.Input) {
 func TestMoments(t *testing.T) {
 	for name, tc := range momentCases() {
 		t.Run(name, func(t *testing.T) {
-			in := rolling(6)
-			for _, c := range tc.change {
-				c(&in)
-			}
-			plan, err := rollout.New(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, rolling(6), tc.change...)
 			got := map[string]string{}
 			for name := range tc.want {
 				c, ok := plan.Why(name)

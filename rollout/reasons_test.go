@@ -53,14 +53,7 @@ func TestReasons(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := rolling(6)
-			for _, c := range tc.change {
-				c(&in)
-			}
-			plan, err := rollout.New(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, rolling(6), tc.change...)
 			for name, want := range tc.want {
 				if c, _ := plan.Why(name); c.Reason != want {
 					t.Errorf("%s: %s is told %q, want %q", tc.reason, name, c.Reason, want)
@@ -106,10 +99,7 @@ func TestJoiningTimesAreRoundedUp(t *testing.T) {
 	in.Ledger.Waves[0].AdmittedAt = metav1.NewTime(now().Add(-2 * time.Minute))
 	in.Spec.Target.Digest = "v3"
 	on("cluster-01", func(c *rollout.Cluster) { c.UpToDate, c.Reachable, c.LostSince = false, false, now().Add(-time.Second) })(&in)
-	plan, err := rollout.New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, in)
 	admissions, err := rollout.Admissions(plan.Ledger)
 	if err != nil {
 		t.Fatal(err)

@@ -143,10 +143,7 @@ func TestRemoval(t *testing.T) {
 			for _, c := range tc.change {
 				c(&in)
 			}
-			plan, err := rollout.New(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, in)
 			if diff := cmp.Diff(tc.removed, acted(plan, rollout.Remove)); diff != "" {
 				t.Errorf("%s (-want +removed):\n%s%s", tc.reason, diff, plan.Guard)
 			}
@@ -212,10 +209,7 @@ func TestGuardHint(t *testing.T) {
 			for _, c := range tc.change {
 				c(&in)
 			}
-			plan, err := rollout.New(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, in)
 			if plan.GuardHint != tc.want {
 				t.Errorf("hint %q, want %q; the guard is %q", plan.GuardHint, tc.want, plan.Guard)
 			}

@@ -91,16 +91,10 @@ func TestRow93ClusterLabelSelector(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := byLabels()
 			tc.change(f)
-			first, err := rollout.New(f.Input())
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := planned(t, f.Input())
 			f.Store(first)
 			f.Now = f.Now.Add(tc.after)
-			plan, err := rollout.New(f.Input())
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, f.Input())
 			if diff := cmp.Diff(tc.install, acted(plan, rollout.Install)); diff != "" {
 				t.Errorf("%s (-want +installed):\n%s", tc.reason, diff)
 			}
@@ -202,10 +196,7 @@ func minutes(t *testing.T, f *rollouttest.Fleet, n int) []string {
 	t.Helper()
 	var removed []string
 	for range n {
-		plan, err := rollout.New(f.Input())
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := planned(t, f.Input())
 		for _, a := range plan.Actions {
 			if a.Kind != rollout.Remove {
 				t.Errorf("%s %s: %s", a.Kind, a.Cluster, a.Reason)

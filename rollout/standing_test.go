@@ -59,10 +59,7 @@ func TestSuspendedAllMovesNobodyNew(t *testing.T) {
 				Revision: "v2", Stage: "all", All: true, AdmittedAt: metav1.NewTime(now().Add(-time.Minute)),
 			}}
 			on("cluster-01", do)(&in)
-			plan, err := rollout.New(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, in)
 			if c, _ := plan.Why("cluster-01"); c.State != rollout.Waiting {
 				t.Errorf("cluster-01 is %s: %s", c.State, c.Reason)
 			}
@@ -104,10 +101,7 @@ func TestStepsHaveOneNameEach(t *testing.T) {
 			in := rolling(5)
 			in.Spec.Stages = nil
 			change(&in)
-			plan, err := rollout.New(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, in)
 			seen := map[string]bool{}
 			for _, st := range plan.Stages {
 				if seen[st.Name] {
@@ -135,10 +129,7 @@ func TestApprovalIsUsedThoughItsUseWasForgotten(t *testing.T) {
 			g.Clusters = slices.DeleteFunc(slices.Clone(g.Clusters), func(name string) bool { return name == gone })
 		}
 	}
-	plan, err := rollout.New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, in)
 	for _, a := range plan.Actions {
 		if a.Kind == rollout.Remove {
 			t.Errorf("%s is removed: %s", a.Cluster, a.Reason)

@@ -210,10 +210,7 @@ func TestStrategies(t *testing.T) {
 			f.SetTarget("v2")
 			in := f.Input()
 			tc.policy(&in)
-			plan, err := rollout.New(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, in)
 			var moved, stages []string
 			for _, a := range plan.Actions {
 				if a.Kind == rollout.Move && a.Revision == "v2" {
@@ -247,10 +244,7 @@ func rollingWith(ru v1alpha1.RollingUpdateWithPlacement) *v1alpha1.RolloutStrate
 func TestAllReservesWithoutNames(t *testing.T) {
 	f := paced(3, clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All})
 	f.SetTarget("v2")
-	plan, err := rollout.New(f.Input())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, f.Input())
 	want := v1alpha1.Ledger{Waves: []v1alpha1.Wave{{Revision: "v2", Stage: "all", AdmittedAt: metav1.NewTime(f.Now), All: true}}}
 	if diff := cmp.Diff(want, plan.Ledger); diff != "" {
 		t.Error(diff)
@@ -261,10 +255,7 @@ func TestAllReservesWithoutNames(t *testing.T) {
 // or to wait for.
 func TestAtRest(t *testing.T) {
 	f := staged("v1", 6)
-	plan, err := rollout.New(f.Input())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, f.Input())
 	if plan.LedgerChanged || len(plan.Actions) > 0 || plan.Admitted > 0 || !plan.RecheckAt.IsZero() || plan.Succeeded {
 		t.Errorf("something is left to do: %+v", plan)
 	}
@@ -279,10 +270,7 @@ func TestNobodyToRollOutTo(t *testing.T) {
 	f := staged("", 2)
 	clear(f.Clusters)
 	f.SetTarget("v1")
-	plan, err := rollout.New(f.Input())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, f.Input())
 	if plan.Phase != v1alpha1.PhaseSucceeded || plan.Succeeded {
 		t.Errorf("%s, earned: %t", plan.Phase, plan.Succeeded)
 	}
@@ -294,10 +282,7 @@ func TestTimesAreRoundedUp(t *testing.T) {
 	f := staged("v1", 4)
 	f.SetTarget("v2")
 	f.Now = f.Now.Add(300 * time.Millisecond)
-	plan, err := rollout.New(f.Input())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, f.Input())
 	if got := plan.Ledger.Waves[0].AdmittedAt.Time; got.Before(f.Now) || got.Nanosecond() != 0 {
 		t.Errorf("admitted at %s, noted as %s", f.Now, got)
 	}

@@ -87,14 +87,7 @@ func TestSummarise(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := rolling(6)
-			for _, c := range tc.change {
-				c(&in)
-			}
-			plan, err := rollout.New(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := planned(t, rolling(6), tc.change...)
 			if diff := cmp.Diff(tc.want, rollout.Summarise(plan)); diff != "" {
 				t.Error(diff)
 			}
@@ -109,10 +102,7 @@ func TestSummariseHeld(t *testing.T) {
 	if _, err := (rollouttest.Scenario{Fleet: f, Until: time.Hour, Events: []event{at(0, "commit", commit("v2"))}}).Run(0); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := rollout.New(f.Input())
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := planned(t, f.Input())
 	got := rollout.Summarise(plan)
 	want := rollout.Summary{State: rollout.Success, Description: "12 of 40, rest held by strategy", Percent: 30}
 	if diff := cmp.Diff(want, got[0]); diff != "" {
@@ -128,19 +118,12 @@ func TestSummariseOneStep(t *testing.T) {
 	f := paced(3, clusterv1alpha1.RolloutStrategy{})
 	f.Policy.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyAll}
 	f.SetTarget("v2")
-	plan, err := rollout.New(f.Input())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := rollout.Summarise(plan); len(got) != 1 {
+	if got := rollout.Summarise(planned(t, f.Input())); len(got) != 1 {
 		t.Errorf("it says %+v", got)
 	}
 	f.Policy.Spec.Strategy = nil
 	f.Policy.Spec.Stages = []v1alpha1.Stage{{Name: "all", Placement: ref("all")}}
-	if plan, err = rollout.New(f.Input()); err != nil {
-		t.Fatal(err)
-	}
-	if got := rollout.Summarise(plan); len(got) != 2 || got[1].Context != "all" {
+	if got := rollout.Summarise(planned(t, f.Input())); len(got) != 2 || got[1].Context != "all" {
 		t.Errorf("a stage is told of, whatever its name: %+v", got)
 	}
 }
