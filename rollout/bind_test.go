@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/rollouttest"
@@ -235,6 +238,62 @@ func TestFailureOutlivesThePaceItFailedAt(t *testing.T) {
 			}
 			if plan, _ = rollout.New(f.Input()); plan.Phase != v1alpha1.PhaseSucceeded {
 				t.Errorf("the next commit is not held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
+			}
+		})
+	}
+}
+
+// TestGroupThatIsGoneIsWaitedFor: decisions that drop the clusters of a group in flight
+// drop the group. The next one does not begin for that.
+func TestGroupThatIsGoneIsWaitedFor(t *testing.T) {
+	names := rollouttest.Names(6)
+	aa, bb, cc := group(0, "aa", names[:2]...), group(1, "bb", names[2:4]...), group(2, "cc", names[4:]...)
+	for name, tc := range map[string]struct {
+		leave   func(*rollouttest.Fleet)
+		back    bool
+		phase   v1alpha1.Phase
+		message string
+	}{
+		"dropped and lost": {
+			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before anybody was verified and soaked (cluster-01, cluster-02)",
+		},
+		"dropped, lost and deleted": {
+			leave: func(f *rollouttest.Fleet) {
+				delete(f.Clusters, names[0])
+				delete(f.Clusters, names[1])
+			},
+			phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before anybody was verified and soaked (cluster-01, cluster-02)",
+		},
+		"back in time": {leave: lose(names[:2]...), back: true, phase: v1alpha1.PhaseSucceeded, message: "6/6 updated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pace := clusterv1alpha1.RolloutProgressivePerGroup{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "30m", MinSuccessTime: metav1.Duration{Duration: 10 * time.Minute}}}
+			f := paced(6, perGroup(pace), aa, bb, cc)
+			take(rollouttest.Behaviour{After: 2 * time.Minute}, "v2", names[:2]...)(f)
+			decided := f.Policy.Placements[0]
+			events := []event{at(0, "commit v2", commit("v2")), at(time.Minute, "aa goes", func(f *rollouttest.Fleet) {
+				tc.leave(f)
+				f.Policy.Placements[0].Groups = []rollout.Group{bb, cc}
+			})}
+			if tc.back {
+				events = append(events, at(3*time.Minute, "aa is back", func(f *rollouttest.Fleet) {
+					restore(names[:2]...)(f)
+					f.Policy.Placements[0] = decided
+				}))
+			}
+			transcript, err := rollouttest.Scenario{Fleet: f, Until: day, Events: events}.Run(0)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, transcript)
+			}
+			plan, err := rollout.New(f.Input())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan.Phase != tc.phase || !strings.Contains(plan.Message, tc.message) {
+				t.Errorf("got %s: %s, want %s: ...%s\n%s", plan.Phase, plan.Message, tc.phase, tc.message, transcript)
+			}
+			if moved := strings.Contains(transcript, "move        cluster-03"); moved == (tc.phase == v1alpha1.PhaseFailed) {
+				t.Errorf("the second group got it: %t\n%s", moved, transcript)
 			}
 		})
 	}

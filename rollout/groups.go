@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,16 +55,19 @@ func (p *planner) groups(placements []Placement) []group {
 	return found
 }
 
+// groupPrefix begins the name of a group's step, after that of its placement.
+const groupPrefix = "group-"
+
 // groupStep names the step of a group: group-canary, group-0, and group-canary-1
 // where OCM has split a large group over several indexes of one name.
 func groupStep(g Group, sameName int) string {
 	switch {
 	case g.Name == "":
-		return "group-" + strconv.Itoa(g.Index)
+		return groupPrefix + strconv.Itoa(g.Index)
 	case sameName > 1:
-		return "group-" + g.Name + "-" + strconv.Itoa(g.Index)
+		return groupPrefix + g.Name + "-" + strconv.Itoa(g.Index)
 	default:
-		return "group-" + g.Name
+		return groupPrefix + g.Name
 	}
 }
 
@@ -157,7 +161,39 @@ func (p *planner) progressivePerGroup(sc scope, st clusterv1alpha1.RolloutProgre
 		}
 		t.steps = append(t.steps, atOnce(name, rest, st.RolloutConfig))
 	}
+	t.steps = append(p.goneGroups(sc, t, st.RolloutConfig), t.steps...)
 	return t, err
+}
+
+// goneGroups are steps for the groups that somebody was admitted in to a target which has
+// proved nothing yet, and that no placement has any more: decisions that drop a cluster for
+// being offline drop its group with it. They come first, since nothing after them may begin.
+func (p *planner) goneGroups(sc scope, t *track, c clusterv1alpha1.RolloutConfig) []*step {
+	if p.stable == p.target {
+		return nil
+	}
+	names := map[string]bool{}
+	enter := func(e *entry) {
+		if e.revision == p.target && !e.joining && strings.HasPrefix(e.stage, sc.prefix) && strings.Contains(e.stage, groupPrefix) {
+			names[e.stage] = true
+		}
+	}
+	for i := range p.units {
+		if u := &p.units[i]; u.entry != nil && !(u.member && p.lapsed(u)) {
+			enter(u.entry)
+		}
+	}
+	for _, u := range p.strangers {
+		enter(u.entry)
+	}
+	for _, s := range t.steps {
+		delete(names, s.name)
+	}
+	var gone []*step
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		gone = append(gone, atOnce(name, nil, c))
+	}
+	return gone
 }
 
 // groupAtOnce is the step of a decision group.

@@ -290,6 +290,14 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 		s.Name, s.MaxFailures = prefix+g.name, share(maxFailures, len(s.Members))
 		n.add(&track, s)
 	}
+	if st.Type == clusterv1alpha1.ProgressivePerGroup {
+		for _, name := range n.goneGroups(prefix, groups) {
+			s := untaken([]string{})
+			s.Name = name
+			n.add(&track, s)
+		}
+	}
+	gone := len(track)
 	others := slices.DeleteFunc(slices.Clone(groups), func(g naiveGroup) bool { return isAmong(g, mandatory) })
 	for _, g := range slices.DeleteFunc(groups, func(g naiveGroup) bool { return !isAmong(g, mandatory) }) {
 		addGroup(g, intstr.FromInt32(0))
@@ -301,17 +309,32 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 	}
 	rest := untaken(nil)
 	rest.Name = prefix + "rest"
-	if len(track) == 0 {
+	if len(track) == gone {
 		rest.Name = alone
 	}
 	if st.Type == clusterv1alpha1.Progressive {
 		n.addRest(&track, first, rest, st.Progressive, pls, len(members))
 		return
 	}
-	if len(rest.Members) > 0 || len(track) == 0 {
+	if len(rest.Members) > 0 || len(track) == gone {
 		rest.MaxFailures = share(config.MaxFailures, len(rest.Members))
 		n.add(&track, rest)
 	}
+}
+
+// goneGroups are the groups that somebody stands in the ledger for, who was admitted to a
+// target that is not the stable revision, and that are none of the groups there are.
+func (n *naive) goneGroups(prefix string, groups []naiveGroup) []string {
+	var names []string
+	for _, a := range n.named {
+		there := slices.ContainsFunc(groups, func(g naiveGroup) bool { return prefix+g.name == a.Stage })
+		ours := a.Revision == n.target() && n.target() != n.in.Stable && !a.Joining && !n.lapsed(a)
+		if ours && !there && strings.HasPrefix(a.Stage, prefix) && strings.Contains(a.Stage, "group-") {
+			names = append(names, a.Stage)
+		}
+	}
+	sort.Strings(names)
+	return slices.Compact(names)
 }
 
 // failedOtherwise tells whether the target failed at a pace that was not this step's All.
