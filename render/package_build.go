@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"errors"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -56,7 +58,7 @@ func (b *builder) packageError(err error) error {
 // take adds one rendered object.
 func (b *builder) take(rendered chart.Manifest) {
 	id := IdentityOf(rendered.Fields)
-	m := manifest{at: field.NewPath(id.String()), file: rendered.File, fields: rendered.Fields, declared: id}
+	m := manifest{at: field.NewPath(cmp.Or(strings.TrimSpace(id.String()), "object")), file: rendered.File, fields: rendered.Fields, declared: id}
 	invalid := b.invalidIn(&m)
 	tidy(m.fields)
 	if !checkManifest(m.fields, m.at, invalid) {

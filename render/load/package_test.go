@@ -291,6 +291,16 @@ func TestPackageOfManifests(t *testing.T) {
 	}
 }
 
+// TestPackageObjectsWithoutAKindAreNamed: OCM's framework skips a document that names none.
+func TestPackageObjectsWithoutAKindAreNamed(t *testing.T) {
+	commit := packagedHello().with("hello/chart/templates/zzz.yaml", "a: b\n")
+	_, problems := Load(commit.packageObjects(t), nil, Options{})
+	const want = "hello/chart/templates/zzz.yaml:1: AddOnPackage/hello: spec.helm.path: object.kind: must be set"
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", problems, want)
+	}
+}
+
 // TestPackageAnnotationIsTheClustersOwn says what is wrong with the annotation of one
 // cluster to that cluster only.
 func TestPackageAnnotationIsTheClustersOwn(t *testing.T) {

@@ -100,6 +100,7 @@ func (c packageCase) byAddonFlow(ctx SpecContext) flat {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
+		Expect(stderr.String()).To(ContainSubstring("AddOnPackage/"+c.name+": "), "for what the package itself is")
 		return refused(stderr.String())
 	}
 	var objects []map[string]any
