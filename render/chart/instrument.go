@@ -134,7 +134,7 @@ func (i *instrumenter) pipe(pipe *parse.PipeNode) {
 		if worksAt(read) {
 			cmds = append(cmds, command(cmd.Pos, payFunction))
 		}
-		if i.needs(read) && len(cmd.Args) == 1 && !(n+1 < len(pipe.Cmds) && asks(pipe.Cmds[n+1])) {
+		if i.needs(read) && len(cmd.Args) == 1 && (n+1 == len(pipe.Cmds) || !asks(pipe.Cmds[n+1])) {
 			cmds = append(cmds, need(read))
 		}
 	}

@@ -17,8 +17,10 @@ func (t toleration) TolerationSeconds() any {
 type requirement map[string]any
 
 func (r requirement) ContainerIDRegex() any { return text(r, "containerIDRegex", "ContainerIDRegex") }
-func (r requirement) Resources() any        { return resourcesOf(first(r, "resources", "Resources")) }
-func (r requirement) ResourcesRaw() any     { return resourcesOf(first(r, "resourcesRaw", "ResourcesRaw")) }
+
+func (r requirement) Resources() any { return resourcesOf(first(r, "resources", "Resources")) }
+
+func (r requirement) ResourcesRaw() any { return resourcesOf(first(r, "resourcesRaw", "ResourcesRaw")) }
 
 type resources map[string]any
 
