@@ -24,8 +24,12 @@ func (p *planner) admit() {
 		return
 	}
 	for _, t := range p.tracks {
-		blocked := ""
+		blocked, halted := "", false
 		for i, s := range t.steps {
+			halted = halted || t.halted(i) != ""
+			if s.proven && blocked != "" && !halted && s.hold == "" {
+				p.retarget(s) // what they are in flight to is what is taken back
+			}
 			p.admitStep(t, i, blocked)
 			if blocked == "" && !t.complete(i) {
 				blocked = orElse(t.halted(i), "waits for "+s.name+" to complete")

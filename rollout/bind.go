@@ -114,7 +114,7 @@ func (p *planner) partStrangers() {
 			u.state, u.reason = Failed, failedThenLeft
 		}
 		p.vanished = append(p.vanished, u)
-		if p.stable != p.target { // else the target needs no proof of theirs
+		if p.stable != p.target && !p.proven() { // else the target needs no proof of theirs
 			s.vanished = append(s.vanished, u)
 		}
 	}

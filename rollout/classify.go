@@ -92,7 +92,7 @@ func (p *planner) soakOf(u *unit) time.Duration {
 	switch r := u.entry.revision; {
 	case r == p.stable && (r != p.target || u.entry.joining):
 		return 0
-	case r == p.target && p.in.TargetVerifiedBefore && !p.ended():
+	case r == p.target && p.proven():
 		return 0
 	}
 	return p.paceOf(u).soak

@@ -169,7 +169,7 @@ func (p *planner) progressivePerGroup(sc scope, st clusterv1alpha1.RolloutProgre
 // proved nothing yet, and that no placement has any more: decisions that drop a cluster for
 // being offline drop its group with it. They come first, since nothing after them may begin.
 func (p *planner) goneGroups(sc scope, t *track, c clusterv1alpha1.RolloutConfig) []*step {
-	if p.stable == p.target {
+	if p.stable == p.target || p.proven() {
 		return nil
 	}
 	names := map[string]bool{}

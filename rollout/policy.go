@@ -37,8 +37,14 @@ func (p *planner) buildTracks() error {
 		p.tracks = []*track{t}
 	}
 	p.nameApart()
+	for _, s := range p.steps() {
+		s.proven = p.proven()
+	}
 	return err
 }
+
+// proven tells whether the target proved itself in a rollout before, and is gone back to.
+func (p *planner) proven() bool { return p.in.TargetVerifiedBefore && !p.ended() }
 
 // nameApart numbers steps that would share a name, such as a placement called unplaced
 // with the clusters of none: a reservation finds its step, and a commit status its

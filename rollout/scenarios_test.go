@@ -40,6 +40,16 @@ func scenarios() map[string]func() rollouttest.Scenario {
 				at(20*time.Minute, "git revert to v1", commit("v1")),
 			}}
 		},
+		"revert-from-behind-a-lost-canary": func() rollouttest.Scenario {
+			f := staged("v1", 8)
+			f.Policy.Placements[0] = placement("canary", "cluster-01")
+			take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", "cluster-04", "cluster-05")(f)
+			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(15*time.Minute, "cluster-01 is lost", lose("cluster-01")),
+				at(20*time.Minute, "git revert to v1", commit("v1")),
+			}}
+		},
 		"first-install": func() rollouttest.Scenario {
 			f := staged("", 6)
 			f.Clusters["cluster-06"].Installed = rollout.HandMade

@@ -29,6 +29,8 @@ type step struct {
 	all bool
 	// dropped: it would be all, had the target not failed at a pace that was dropped since.
 	dropped bool
+	// proven: the target needs no proof here, so that nobody who is not available is waited for.
+	proven bool
 
 	// hold says why nobody is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.
@@ -168,12 +170,17 @@ func (t *track) breached(i int) bool {
 // complete tells whether the step after step i may start: every member is verified
 // and soaked, failed within the budget, or parked, and at least one is verified. A
 // step without members, or with nothing to change, is complete, unless it had members
-// that left before they proved anything.
+// that left before they proved anything. Content that is proven waits for nobody who is
+// not available: a revert takes it back also from behind a canary that it took offline.
 func (t *track) complete(i int) bool {
 	s := t.steps[i]
 	c := s.tally
-	if s.unknown || c.flying > 0 || c.waiting > 0 || t.breached(i) {
+	flying := c.flying
+	if s.proven {
+		flying -= c.lost
+	}
+	if s.unknown || flying > 0 || c.waiting > 0 || t.breached(i) {
 		return false
 	}
-	return c.updated > 0 || c.total == 0 && !s.abandoned()
+	return s.proven || c.updated > 0 || c.total == 0 && !s.abandoned()
 }

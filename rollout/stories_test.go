@@ -22,6 +22,7 @@ func stories() map[string]string {
 		"placement-shrinks":                  "Five of 40 leave: after the grace period two in five minutes, which is the budget.",
 		"progressive-with-a-mandatory-group": "A mandatory group goes first, at once and without a failure; the rest go two at a time, and one silent cluster is within their budget.",
 		"removed-from-git":                   "An add-on that leaves Git stays until that is approved, leaves at the budget's pace, or at once by annotation; a hand-made one stays until its owner deletes it.",
+		"revert-from-behind-a-lost-canary":   "v2 is taken back while the canary that had verified it is away: nobody waits for it, and who is in flight to v2 turns round at once.",
 		"share-held-by-strategy":             "RollingUpdateWithPlacement moves its share of 12 of 40 and holds the rest. v1 stays the stable revision, and going back to it asks for no share.",
 		"stage-held-at-zero":                 "maxConcurrency 0 holds a stage until somebody says otherwise.",
 		"status-lost":                        "An emptied status is rebuilt from what runs: who differs from the stable revision is in flight from now, and soaks again.",

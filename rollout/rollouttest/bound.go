@@ -21,7 +21,7 @@ func (n *naive) bind() {
 			n.bound[name], n.home[name] = at, n.moveTo(name, at)
 		default:
 			n.gone = append(n.gone, name)
-			if n.in.Stable == n.target() {
+			if n.in.Stable == n.target() || n.provenTarget() {
 				continue // the target needs no proof of theirs
 			}
 			if n.steps[at].Vanished == nil {

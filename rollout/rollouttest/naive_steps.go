@@ -328,7 +328,7 @@ func (n *naive) goneGroups(prefix string, groups []naiveGroup) []string {
 	var names []string
 	for _, a := range n.named {
 		there := slices.ContainsFunc(groups, func(g naiveGroup) bool { return prefix+g.name == a.Stage })
-		ours := a.Revision == n.target() && n.target() != n.in.Stable && !a.Joining && !n.lapsed(a)
+		ours := a.Revision == n.target() && n.target() != n.in.Stable && !n.provenTarget() && !a.Joining && !n.lapsed(a)
 		if ours && !there && strings.HasPrefix(a.Stage, prefix) && strings.Contains(a.Stage, "group-") {
 			names = append(names, a.Stage)
 		}

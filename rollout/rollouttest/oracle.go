@@ -339,7 +339,29 @@ func (n *naive) spent(i int, fates map[string]Fate) bool {
 
 func (n *naive) completed(i int, fates map[string]Fate) bool {
 	done, open, _, _ := n.stands(i, fates)
+	if n.provenTarget() {
+		return !n.steps[i].Unknown && open == n.lostIn(i, fates) && !n.spent(i, fates)
+	}
 	return !n.steps[i].Unknown && open == 0 && !n.spent(i, fates) && (done > 0 || n.staying(i) == 0 && !n.abandoned(i, fates))
+}
+
+// provenTarget tells whether the target is gone back to: it waits for nobody.
+func (n *naive) provenTarget() bool { return n.in.TargetVerifiedBefore && !n.ended() }
+
+// lostIn counts those of a step who are in flight and not available.
+func (n *naive) lostIn(i int, fates map[string]Fate) int {
+	count := 0
+	for _, name := range n.steps[i].Members {
+		if fates[name].Kind == fateFlying && !n.clusters[name].Reachable {
+			count++
+		}
+	}
+	return count
+}
+
+// anySpent tells whether one of the steps has no budget left.
+func (n *naive) anySpent(steps []int, fates map[string]Fate) bool {
+	return slices.ContainsFunc(steps, func(j int) bool { return n.spent(j, fates) })
 }
 
 // move admits whom step i may admit.
@@ -356,7 +378,7 @@ func (n *naive) move(i int, fates map[string]Fate) {
 		n.moveWhole(i, fates)
 		return
 	}
-	if open {
+	if open || n.provenTarget() && !s.Held && !n.anySpent(append(slices.Clone(s.Before), i), fates) {
 		n.moveOn(s, members, fates)
 	}
 	n.fill(members, fates, s.Limit-flying, open)
