@@ -145,6 +145,7 @@ func badInputs() []struct {
 			{"a name that is not there", rollout, "spec:\n", health("CEL", "Deployment", "status.readyReplicas >= 1")},
 			{"an expression that is no boolean", rollout, "spec:\n", health("CEL", "Deployment", "feedback.ReadyReplicas")},
 			{"an expression that is always true", rollout, "spec:\n", health("CEL", "Deployment", "feedback.ReadyReplicas >= 1 || true")},
+			{"an expression that reads what no condition has", rollout, "spec:\n", health("CEL", "Deployment", "conditions.Available.lastTransitionTime != ''")},
 			{"an expression that reads nothing", rollout, "spec:\n", health("CEL", "Deployment", "metadata.name == 'hello'")},
 			{"feedback that nobody asks for", rollout, "spec:\n", health("CEL", "Deployment", "feedback.readyReplicas >= 1")},
 			{"loops in loops", rollout, "spec:\n", health("CEL", "Deployment", "feedback.all(a, feedback.all(b, feedback.all(c, a != b)))")},

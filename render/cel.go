@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,7 +69,8 @@ func newCELEnvironment() (*cel.Env, error) {
 }
 
 // compileExpression returns the expression, or why it is refused: it does not parse, is no
-// boolean, is the same whatever the cluster reports, or may cost too much.
+// boolean, reads what nothing has, is the same whatever the cluster reports, or may cost too
+// much.
 func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 	if length := utf8.RuneCountInString(text); length > maxExpression {
 		return nil, &refusal{fmt.Sprintf("has %d characters, at most %d are allowed", length, maxExpression), "judge fewer values, or several objects one by one"}
@@ -82,7 +84,7 @@ func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 	if !compiled.OutputType().IsExactType(cel.BoolType) {
 		return nil, &refusal{"is no boolean but " + typeName(compiled.OutputType()), "compare it, as in feedback.ready == true"}
 	}
-	if why := constant(env, compiled); why != nil {
+	if why := cmp.Or(unknownField(compiled), constant(env, compiled)); why != nil {
 		return nil, why
 	}
 	cost, err := env.EstimateCost(compiled, sizes{})
@@ -126,6 +128,48 @@ func constant(env *cel.Env, compiled *cel.Ast) *refusal {
 		return &refusal{fmt.Sprintf("is always %v", bool(value)), hint}
 	}
 	return nil
+}
+
+// unknownField refuses an expression that reads a field which no condition, or no object's
+// metadata, has here: it would have no value on any cluster, and all of them would wait.
+func unknownField(compiled *cel.Ast) *refusal {
+	var found *refusal
+	check := func(of ast.Expr, field string) {
+		known, what := []string{"status", "reason", "message"}, "a condition"
+		switch whole, _ := entryOf(of); {
+		case of.Kind() == ast.IdentKind && of.AsIdent() == metadataKey:
+			known, what = []string{"name", "namespace"}, metadataKey
+		case whole == nil || whole.Kind() != ast.IdentKind || whole.AsIdent() != conditionsVariable:
+			return
+		}
+		if !slices.Contains(known, field) {
+			found = &refusal{fmt.Sprintf("reads %q, which %s does not have", field, what), "it has " + strings.Join(known, ", ")}
+		}
+	}
+	ast.PostOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if of, field := entryOf(e); field != "" {
+			check(of, field)
+		}
+	}))
+	return found
+}
+
+// entryOf takes a.b, and a[b], apart: a, and b where it is written out. Asking with has whether
+// it is there reads nothing.
+func entryOf(e ast.Expr) (of ast.Expr, name string) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		if s := e.AsSelect(); !s.IsTestOnly() {
+			return s.Operand(), s.FieldName()
+		}
+	case ast.CallKind:
+		if call := e.AsCall(); call.FunctionName() == operators.Index {
+			text, _ := call.Args()[1].AsLiteral().(types.String)
+			return call.Args()[0], string(text)
+		}
+	default:
+	}
+	return nil, ""
 }
 
 // reads reports whether an expression names what a cluster reports.

@@ -27,6 +27,10 @@ func TestHealthExpressionsThatAreRefused(t *testing.T) {
 		"always false":   {"whatever is reported", "feedback.x == 1 && 1 > 2", "is always false", ""},
 		"three loops":    {"over all that is reported", "feedback.all(a, feedback.all(b, feedback.all(c, a + b + c != 'x')))", "may cost", "nest fewer loops"},
 		"too long":       {"nobody reads it", "feedback.x == '" + strings.Repeat("x", maxExpression) + "'", "has 1040 characters, at most 1024 are allowed", ""},
+		"no such field":  {"conditions come with three", "feedback.x == 1 || conditions.Available.lastTransitionTime != ''", `reads "lastTransitionTime", which a condition does not have`, "it has status, reason, message"},
+		"nor by index":   {"however it is written", "conditions['Available']['observed'] == 'x'", `reads "observed", which a condition does not have`, ""},
+		"nor in a loop":  {"of whichever", "conditions.exists(k, conditions[k].state == 'True')", `reads "state", which a condition does not have`, ""},
+		"no such name":   {"metadata has two", "feedback.x == 1 && metadata.uid != ''", `reads "uid", which metadata does not have`, "it has name, namespace"},
 		"condition type": {"a condition is no text", "conditions.Applied == 'True'", "column 20: found no matching overload", ""},
 	}
 	env, err := newCELEnvironment()
