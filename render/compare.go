@@ -105,21 +105,17 @@ func sameManifests(desired, existing *workv1.ManifestWork, same func(desired, ex
 
 // sameObject compares JSON, whatever its spacing, without timestamps that are null.
 func sameObject(desired, existing []byte) bool {
-	a, okA := decoded(desired)
-	b, okB := decoded(existing)
-	return okA && okB && equality.Semantic.DeepEqual(a, b)
+	a, b := decoded(desired), decoded(existing)
+	return a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
 }
 
 // sameMeaning compares without our marks, and Deployments and DaemonSets the way
 // OCM writes them.
 func sameMeaning(desired, existing []byte) bool {
-	a, okA := decoded(desired)
-	b, okB := decoded(existing)
-	if !okA || !okB {
+	a, b := unmarked(desired), unmarked(existing)
+	if a == nil || b == nil {
 		return false
 	}
-	unmark(a)
-	unmark(b)
 	if equality.Semantic.DeepEqual(a, b) {
 		return true
 	}
@@ -140,10 +136,11 @@ func sameTyped(a, b map[string]any, typedA, typedB any) bool {
 	return strict.Convert(a, typedA) == nil && strict.Convert(b, typedB) == nil && equality.Semantic.DeepEqual(typedA, typedB)
 }
 
-func decoded(raw []byte) (map[string]any, bool) {
+// decoded is an object without timestamps that are null; nil where it is none.
+func decoded(raw []byte) map[string]any {
 	var fields map[string]any
 	if err := utiljson.Unmarshal(raw, &fields); err != nil || fields == nil {
-		return nil, false
+		return nil
 	}
 	for _, path := range [][]string{{metadataKey}, {specKey, templateKey, metadataKey}} {
 		at := fields
@@ -154,16 +151,19 @@ func decoded(raw []byte) (map[string]any, bool) {
 			delete(at, "creationTimestamp")
 		}
 	}
-	return fields, true
+	return fields
 }
 
-func unmark(fields map[string]any) {
-	metadata, _ := fields["metadata"].(map[string]any)
+// unmarked is decoded without our marks.
+func unmarked(raw []byte) map[string]any {
+	fields := decoded(raw)
+	metadata, _ := fields[metadataKey].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool { return ownAnnotation(key) })
 	if annotations != nil && len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
+	return fields
 }
 
 // sameOptions compares manifestConfigs entry by entry.

@@ -62,14 +62,8 @@ func compareMarked(desired, existing *workv1.ManifestWork) Difference {
 
 // sameContent compares JSON without the marks of any version.
 func sameContent(desired, existing []byte) bool {
-	a, okA := decoded(desired)
-	b, okB := decoded(existing)
-	if !okA || !okB {
-		return false
-	}
-	unmark(a)
-	unmark(b)
-	return equality.Semantic.DeepEqual(a, b)
+	a, b := unmarked(desired), unmarked(existing)
+	return a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
 }
 
 // verifiable reports whether the work as it is asks of every object that is to echo the

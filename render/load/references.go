@@ -98,10 +98,8 @@ func (l *loader) take(d *draft, c *render.Content, r referring) {
 	if slices.ContainsFunc(c.Configs, func(config render.Config) bool { return config.ConfigReference == r.ConfigReference }) {
 		return
 	}
-	hash, err := render.SpecHash(object)
-	if err != nil {
-		l.reportNormalised(d.addOn, flaw.Flaw{Field: r.at, Reason: flaw.ReasonInvalidReference, Message: err.Error()})
-		d.broken = true
+	hash, hashed := l.hashOf(d, r, object)
+	if !hashed {
 		return
 	}
 	c.Configs = append(c.Configs, render.Config{
@@ -124,10 +122,8 @@ func (l *loader) takeTemplate(d *draft, c *render.Content, r referring, object *
 	if slices.ContainsFunc(c.Templates, func(t render.Template) bool { return t.Name == r.Name }) {
 		return
 	}
-	hash, err := render.SpecHash(object)
-	if err != nil {
-		l.reportNormalised(d.addOn, flaw.Flaw{Field: r.at, Reason: flaw.ReasonInvalidReference, Message: err.Error()})
-		d.broken = true
+	hash, hashed := l.hashOf(d, r, object)
+	if !hashed {
 		return
 	}
 	spec, _ := object.Object[specKey].(map[string]any)
@@ -147,6 +143,16 @@ func (l *loader) takeTemplate(d *draft, c *render.Content, r referring, object *
 		t.Version = object.GetLabels()[hubconfigv1alpha1.VersionLabel]
 	}
 	c.Templates = append(c.Templates, t)
+}
+
+// hashOf hashes the object of a reference, or reports why it cannot be.
+func (l *loader) hashOf(d *draft, r referring, object *unstructured.Unstructured) (hash string, hashed bool) {
+	hash, err := render.SpecHash(object)
+	if err != nil {
+		l.reportNormalised(d.addOn, flaw.Flaw{Field: r.at, Reason: flaw.ReasonInvalidReference, Message: err.Error()})
+		d.broken = true
+	}
+	return hash, err == nil
 }
 
 // find returns the object of a reference, from the commit or else from the hub.
