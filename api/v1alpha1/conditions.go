@@ -40,7 +40,8 @@ const (
 	ObjectConflictReason = "ObjectConflict"
 	// TakingOverReason: the add-on is being taken over from OCM's addon-manager.
 	TakingOverReason = "TakingOver"
-	// DeletionGuardReason: a removal waits for its grace period, budget or approval.
+	// DeletionGuardReason: a removal waits for its grace period, budget or approval; or a
+	// rollout that was deleted is kept while a cluster has its add-on.
 	DeletionGuardReason = "DeletionGuard"
 	// SuspendedReason: suspended by spec or annotation.
 	SuspendedReason = "Suspended"

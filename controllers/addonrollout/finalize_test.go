@@ -185,3 +185,23 @@ func TestLostStatusWakesItsRollout(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletedRolloutSaysWhyItStays: one that somebody deletes goes on while a cluster has
+// the add-on, and says so.
+func TestDeletedRolloutSaysWhyItStays(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	s.delete(s.rollout())
+	s.turns(2)
+	const kept = "2/2 updated; being deleted, and kept while a cluster has the add-on (now 2 clusters): take it out of Git, or release it"
+	if got := s.says("Reconciling"); got != "True DeletionGuard: "+kept {
+		t.Errorf("got %q", got)
+	}
+	if got := s.says("Ready"); got != "Unknown DeletionGuard: "+kept {
+		t.Errorf("got %q", got)
+	}
+	if got := s.rollout().Status.Phase; got != v1alpha1.PhaseSucceeded {
+		t.Errorf("what it rolled out is none the worse for it: %s", got)
+	}
+}

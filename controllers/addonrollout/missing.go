@@ -90,6 +90,8 @@ func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) ve
 		v = verdict{waiting: v1alpha1.RevisionMissingReason, message: missingMessage(ro, in, plan)}
 	case plan.Halted:
 		v = verdict{stalled: v1alpha1.RolloutFailedReason, message: plan.Message}
+	case ro.DeletionTimestamp != nil && ro.Spec.Removal == nil && !ro.Releasing():
+		v = keptVerdict(in, plan)
 	case plan.Guard != "":
 		return verdict{waiting: v1alpha1.DeletionGuardReason, message: guardMessage(plan)}
 	}
@@ -97,6 +99,21 @@ func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) ve
 		v.message += "; " + guardMessage(plan)
 	}
 	return v
+}
+
+// keptVerdict says of a rollout that somebody deletes why it is still there, and goes on.
+func keptVerdict(in rollout.Input, plan rollout.Plan) verdict {
+	have := 0
+	for i := range in.Clusters {
+		if c := &in.Clusters[i]; c.Installed != "" && c.Installed != rollout.NotInstalled {
+			have++
+		}
+	}
+	message := fmt.Sprintf("%s; being deleted, and kept while a cluster has the add-on (now %s): take it out of Git, or release it", plan.Message, counted(have))
+	if plan.Phase == v1alpha1.PhaseFailed {
+		return verdict{stalled: v1alpha1.RolloutFailedReason, message: message}
+	}
+	return verdict{waiting: v1alpha1.DeletionGuardReason, message: message}
 }
 
 // missingMessage says which revision is missing, whom it holds, and what brings it back.
