@@ -6,6 +6,7 @@
 //	strict.go   one value against one type
 //	manifest.go manifests of apps/v1, batch/v1 and v1, with variables in them
 //	kinds.go    the kinds of Kubernetes' own groups; newer.go: names of later ones
-//	values.go   which values they refuse; objects.go: which go together
+//	values.go   which values they refuse, of workloads; pods.go, services.go: of the others;
+//	            objects.go: which go together
 //	proposed.go fields of OCM's proposals that never made it into its API
 package strict

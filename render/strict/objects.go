@@ -42,12 +42,13 @@ func selectorRule(at flaw.Path, value any) []flaw.Flaw {
 	return nil
 }
 
-// readyBeforeDeadline wants a deadline that a pod can meet.
+// readyBeforeDeadline wants a deadline that a pod can meet. Left out, a pod need not stay
+// ready.
 func readyBeforeDeadline(at flaw.Path, value any) []flaw.Flaw {
 	spec, _ := value.(map[string]any)
 	deadline, limited := spec["progressDeadlineSeconds"].(int64)
-	ready, soaks := spec["minReadySeconds"].(int64)
-	if limited && soaks && deadline >= 0 && deadline <= ready {
+	ready, _ := spec["minReadySeconds"].(int64)
+	if limited && deadline >= 0 && deadline <= ready {
 		return refused(at.Child("progressDeadlineSeconds"), "", "%d: must be greater than minReadySeconds, which is %d", deadline, ready)
 	}
 	return nil
@@ -70,12 +71,15 @@ func podsRestart(policies ...string) valueRule {
 	}
 }
 
-func recreateHasNoRollingUpdate(at flaw.Path, value any) []flaw.Flaw {
-	strategy, _ := value.(map[string]any)
-	if strategy["type"] == "Recreate" && strategy["rollingUpdate"] != nil {
-		return refused(at.Child("rollingUpdate"), flaw.RemoveIt, "type is Recreate")
+// noRollingUpdateWith refuses the settings of a rolling update beside another strategy.
+func noRollingUpdateWith(other string) valueRule {
+	return func(at flaw.Path, value any) []flaw.Flaw {
+		strategy, _ := value.(map[string]any)
+		if strategy["type"] == other && strategy["rollingUpdate"] != nil {
+			return refused(at.Child("rollingUpdate"), flaw.RemoveIt, "type is %s", other)
+		}
+		return nil
 	}
-	return nil
 }
 
 // movesSomething wants a rolling update that may add or remove a pod.
@@ -130,21 +134,6 @@ func duplicates(seen map[string]flaw.Path, at flaw.Path, key string, items []any
 // entryOf is the end of a path: the list and the index in it.
 func entryOf(p flaw.Path) string {
 	return fmt.Sprintf("%s[%d]", p.Parent().Last(), p.Position())
-}
-
-// servicePorts: several ports of a Service are told apart by names.
-func servicePorts(at flaw.Path, value any) []flaw.Flaw {
-	items, _ := value.([]any)
-	flaws := duplicates(map[string]flaw.Path{}, at, nameKey, items)
-	for i, item := range items {
-		if port, isObject := item.(map[string]any); isObject && len(items) > 1 && port[nameKey] == nil {
-			flaws = append(flaws, flaw.Flaw{
-				Field: at.Index(i).Child(nameKey), Reason: flaw.ReasonInvalidManifest, Message: flaw.IsRequired,
-				Hint: "every port has a name where there are several", Missing: true,
-			})
-		}
-	}
-	return flaws
 }
 
 // oneSource: a volume has one source.

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -32,7 +32,7 @@ type fieldOf struct {
 // admission webhook of the cluster, or another owner of the object, may give it.
 func valueRules() map[fieldOf]valueRule {
 	rules := map[fieldOf]valueRule{}
-	for _, set := range []map[fieldOf]valueRule{workloadRules(), podRules(), containerRules(), otherRules()} {
+	for _, set := range []map[fieldOf]valueRule{workloadRules(), podRules(), containerRules(), volumeRules(), otherRules()} {
 		maps.Copy(rules, set)
 	}
 	return rules
@@ -44,106 +44,49 @@ func valueOf[T any](name string) fieldOf { return fieldOf{reflect.TypeFor[T](), 
 func workloadRules() map[fieldOf]valueRule {
 	const selector = ""
 	return map[fieldOf]valueRule{
-		valueOf[appsv1.DeploymentSpec](selector):                   both(selectorRule, readyBeforeDeadline, podsRestart("Always")),
-		valueOf[appsv1.DaemonSetSpec](selector):                    both(selectorRule, podsRestart("Always")),
-		valueOf[appsv1.StatefulSetSpec](selector):                  both(selectorRule, podsRestart("Always")),
-		valueOf[appsv1.ReplicaSetSpec](selector):                   both(selectorRule, podsRestart("Always")),
-		valueOf[batchv1.JobSpec](""):                               podsRestart("OnFailure", "Never"),
-		valueOf[appsv1.DeploymentSpec]("replicas"):                 notNegative,
-		valueOf[appsv1.DeploymentSpec]("minReadySeconds"):          notNegative,
-		valueOf[appsv1.DeploymentSpec]("revisionHistoryLimit"):     notNegative,
-		valueOf[appsv1.DeploymentSpec]("progressDeadlineSeconds"):  notNegative,
-		valueOf[appsv1.DeploymentStrategy]("type"):                 oneOf("Recreate", "RollingUpdate"),
-		valueOf[appsv1.DeploymentStrategy](""):                     recreateHasNoRollingUpdate,
-		valueOf[appsv1.RollingUpdateDeployment](""):                movesSomething,
-		valueOf[appsv1.RollingUpdateDeployment]("maxSurge"):        numberOrPercent,
-		valueOf[appsv1.RollingUpdateDeployment]("maxUnavailable"):  numberOrPercent,
-		valueOf[appsv1.DaemonSetSpec]("minReadySeconds"):           notNegative,
-		valueOf[appsv1.DaemonSetSpec]("revisionHistoryLimit"):      notNegative,
-		valueOf[appsv1.DaemonSetUpdateStrategy]("type"):            oneOf("RollingUpdate", "OnDelete"),
-		valueOf[appsv1.RollingUpdateDaemonSet]("maxSurge"):         numberOrPercent,
-		valueOf[appsv1.RollingUpdateDaemonSet]("maxUnavailable"):   numberOrPercent,
-		valueOf[appsv1.ReplicaSetSpec]("replicas"):                 notNegative,
-		valueOf[appsv1.StatefulSetSpec]("replicas"):                notNegative,
-		valueOf[appsv1.StatefulSetSpec]("minReadySeconds"):         notNegative,
-		valueOf[appsv1.StatefulSetSpec]("podManagementPolicy"):     oneOf("OrderedReady", "Parallel"),
-		valueOf[appsv1.StatefulSetUpdateStrategy]("type"):          oneOf("RollingUpdate", "OnDelete"),
-		valueOf[batchv1.JobSpec]("parallelism"):                    notNegative,
-		valueOf[batchv1.JobSpec]("completions"):                    notNegative,
-		valueOf[batchv1.JobSpec]("backoffLimit"):                   notNegative,
-		valueOf[batchv1.JobSpec]("activeDeadlineSeconds"):          notNegative,
-		valueOf[batchv1.JobSpec]("ttlSecondsAfterFinished"):        notNegative,
-		valueOf[batchv1.JobSpec]("completionMode"):                 oneOf("NonIndexed", "Indexed"),
-		valueOf[batchv1.CronJobSpec]("schedule"):                   schedule,
-		valueOf[batchv1.CronJobSpec]("concurrencyPolicy"):          oneOf("Allow", "Forbid", "Replace"),
-		valueOf[batchv1.CronJobSpec]("startingDeadlineSeconds"):    notNegative,
-		valueOf[batchv1.CronJobSpec]("successfulJobsHistoryLimit"): notNegative,
-		valueOf[batchv1.CronJobSpec]("failedJobsHistoryLimit"):     notNegative,
-		valueOf[metav1.ObjectMeta](labelsKey):                      labelsRule,
-		valueOf[metav1.LabelSelector]("matchLabels"):               labelsRule,
-		valueOf[metav1.LabelSelectorRequirement]("operator"):       oneOf("In", "NotIn", "Exists", "DoesNotExist"),
-	}
-}
-
-func podRules() map[fieldOf]valueRule {
-	return map[fieldOf]valueRule{
-		valueOf[corev1.PodSpec](""):                      uniqueContainers,
-		valueOf[corev1.PodSpec]("volumes"):               distinct(nameKey),
-		valueOf[corev1.PodSpec]("restartPolicy"):         oneOf("Always", "OnFailure", "Never"),
-		valueOf[corev1.PodSpec]("dnsPolicy"):             oneOf("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
-		valueOf[corev1.PodSpec]("nodeSelector"):          labelsRule,
-		valueOf[corev1.PodSpec]("serviceAccountName"):    nameBy(validation.IsDNS1123Subdomain),
-		valueOf[corev1.PodSpec]("activeDeadlineSeconds"): within(1, 1<<31-1),
-		valueOf[corev1.Volume](nameKey):                  nameBy(validation.IsDNS1123Label),
-		valueOf[corev1.Volume](""):                       oneSource,
-		valueOf[corev1.Toleration]("effect"):             oneOf("NoSchedule", "PreferNoSchedule", "NoExecute"),
-	}
-}
-
-func containerRules() map[fieldOf]valueRule {
-	return map[fieldOf]valueRule{
-		valueOf[corev1.Container](nameKey):               nameBy(validation.IsDNS1123Label),
-		valueOf[corev1.Container]("ports"):               distinct(nameKey),
-		valueOf[corev1.Container]("volumeMounts"):        distinct("mountPath"),
-		valueOf[corev1.Container]("imagePullPolicy"):     oneOf("Always", "IfNotPresent", "Never"),
-		valueOf[corev1.ContainerPort]("containerPort"):   within(1, 65535),
-		valueOf[corev1.ContainerPort]("hostPort"):        within(0, 65535),
-		valueOf[corev1.ContainerPort](nameKey):           nameBy(validation.IsValidPortName),
-		valueOf[corev1.ContainerPort]("protocol"):        oneOf("TCP", "UDP", "SCTP"),
-		valueOf[corev1.EnvVar](nameKey):                  nameBy(validation.IsRelaxedEnvVarName),
-		valueOf[corev1.EnvVar](""):                       oneOrigin,
-		valueOf[corev1.Probe](""):                        oneAction,
-		valueOf[corev1.Probe]("initialDelaySeconds"):     notNegative,
-		valueOf[corev1.Probe]("timeoutSeconds"):          notNegative,
-		valueOf[corev1.Probe]("periodSeconds"):           notNegative,
-		valueOf[corev1.Probe]("successThreshold"):        notNegative,
-		valueOf[corev1.Probe]("failureThreshold"):        notNegative,
-		valueOf[corev1.HTTPGetAction]("port"):            portOrName,
-		valueOf[corev1.HTTPGetAction]("scheme"):          oneOf("HTTP", "HTTPS"),
-		valueOf[corev1.TCPSocketAction]("port"):          portOrName,
-		valueOf[corev1.GRPCAction]("port"):               within(1, 65535),
-		valueOf[corev1.ResourceRequirements](""):         requestsWithinLimits,
-		valueOf[corev1.ResourceRequirements]("limits"):   amounts,
-		valueOf[corev1.ResourceRequirements]("requests"): amounts,
-		valueOf[corev1.SecurityContext]("runAsUser"):     within(0, 1<<31-1),
-		valueOf[corev1.PodSecurityContext]("runAsUser"):  within(0, 1<<31-1),
-	}
-}
-
-func otherRules() map[fieldOf]valueRule {
-	return map[fieldOf]valueRule{
-		valueOf[corev1.ServiceSpec]("type"):       oneOf("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
-		valueOf[corev1.ServiceSpec]("selector"):   labelsRule,
-		valueOf[corev1.ServiceSpec]("ports"):      servicePorts,
-		valueOf[corev1.ServicePort]("port"):       within(1, 65535),
-		valueOf[corev1.ServicePort]("nodePort"):   within(0, 65535),
-		valueOf[corev1.ServicePort]("targetPort"): targetPort,
-		valueOf[corev1.ServicePort]("protocol"):   oneOf("TCP", "UDP", "SCTP"),
-		valueOf[corev1.ServicePort](nameKey):      nameBy(validation.IsDNS1123Label),
-		valueOf[corev1.ConfigMap]("data"):         fileKeys,
-		valueOf[corev1.ConfigMap]("binaryData"):   fileKeys,
-		valueOf[corev1.Secret]("data"):            fileKeys,
-		valueOf[corev1.Secret]("stringData"):      fileKeys,
+		valueOf[appsv1.DeploymentSpec](selector):                                       both(selectorRule, readyBeforeDeadline, podsRestart("Always")),
+		valueOf[appsv1.DaemonSetSpec](selector):                                        both(selectorRule, podsRestart("Always")),
+		valueOf[appsv1.StatefulSetSpec](selector):                                      both(selectorRule, podsRestart("Always")),
+		valueOf[appsv1.ReplicaSetSpec](selector):                                       both(selectorRule, podsRestart("Always")),
+		valueOf[batchv1.JobSpec](""):                                                   podsRestart("OnFailure", "Never"),
+		valueOf[appsv1.DeploymentSpec]("replicas"):                                     notNegative,
+		valueOf[appsv1.DeploymentSpec]("minReadySeconds"):                              notNegative,
+		valueOf[appsv1.DeploymentSpec]("revisionHistoryLimit"):                         notNegative,
+		valueOf[appsv1.DeploymentSpec]("progressDeadlineSeconds"):                      notNegative,
+		valueOf[appsv1.DeploymentStrategy]("type"):                                     oneOf("Recreate", "RollingUpdate"),
+		valueOf[appsv1.DeploymentStrategy](""):                                         noRollingUpdateWith("Recreate"),
+		valueOf[appsv1.RollingUpdateDeployment](""):                                    movesSomething,
+		valueOf[appsv1.RollingUpdateDeployment]("maxSurge"):                            numberOrPercent,
+		valueOf[appsv1.RollingUpdateDeployment]("maxUnavailable"):                      both(numberOrPercent, notAboveAll),
+		valueOf[appsv1.DaemonSetSpec]("minReadySeconds"):                               notNegative,
+		valueOf[appsv1.DaemonSetSpec]("revisionHistoryLimit"):                          notNegative,
+		valueOf[appsv1.DaemonSetUpdateStrategy]("type"):                                oneOf("RollingUpdate", "OnDelete"),
+		valueOf[appsv1.RollingUpdateDaemonSet]("maxSurge"):                             both(numberOrPercent, notAboveAll),
+		valueOf[appsv1.RollingUpdateDaemonSet]("maxUnavailable"):                       both(numberOrPercent, notAboveAll),
+		valueOf[appsv1.ReplicaSetSpec]("replicas"):                                     notNegative,
+		valueOf[appsv1.StatefulSetSpec]("replicas"):                                    notNegative,
+		valueOf[appsv1.StatefulSetSpec]("minReadySeconds"):                             notNegative,
+		valueOf[appsv1.StatefulSetSpec]("podManagementPolicy"):                         oneOf("OrderedReady", "Parallel"),
+		valueOf[appsv1.StatefulSetUpdateStrategy](""):                                  noRollingUpdateWith("OnDelete"),
+		valueOf[appsv1.RollingUpdateStatefulSetStrategy]("partition"):                  notNegative,
+		valueOf[appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy]("whenDeleted"): oneOf("Retain", "Delete"),
+		valueOf[appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy]("whenScaled"):  oneOf("Retain", "Delete"),
+		valueOf[appsv1.StatefulSetUpdateStrategy]("type"):                              oneOf("RollingUpdate", "OnDelete"),
+		valueOf[batchv1.JobSpec]("parallelism"):                                        notNegative,
+		valueOf[batchv1.JobSpec]("completions"):                                        notNegative,
+		valueOf[batchv1.JobSpec]("backoffLimit"):                                       notNegative,
+		valueOf[batchv1.JobSpec]("activeDeadlineSeconds"):                              notNegative,
+		valueOf[batchv1.JobSpec]("ttlSecondsAfterFinished"):                            notNegative,
+		valueOf[batchv1.JobSpec]("completionMode"):                                     oneOf("NonIndexed", "Indexed"),
+		valueOf[batchv1.CronJob](""):                                                   cronJobName,
+		valueOf[batchv1.CronJobSpec]("schedule"):                                       schedule,
+		valueOf[batchv1.CronJobSpec]("concurrencyPolicy"):                              oneOf("Allow", "Forbid", "Replace"),
+		valueOf[batchv1.CronJobSpec]("startingDeadlineSeconds"):                        notNegative,
+		valueOf[batchv1.CronJobSpec]("successfulJobsHistoryLimit"):                     notNegative,
+		valueOf[batchv1.CronJobSpec]("failedJobsHistoryLimit"):                         notNegative,
+		valueOf[metav1.ObjectMeta](labelsKey):                                          labelsRule,
+		valueOf[metav1.LabelSelector]("matchLabels"):                                   labelsRule,
+		valueOf[metav1.LabelSelectorRequirement]("operator"):                           oneOf("In", "NotIn", "Exists", "DoesNotExist"),
 	}
 }
 
@@ -271,6 +214,27 @@ func numberOrPercent(at flaw.Path, value any) []flaw.Flaw {
 		return refused(at, "such as 1 or 25%", "%q is neither a number nor a percentage", flaw.Shown(text))
 	}
 	return nil
+}
+
+// notAboveAll wants at most 100 %.
+func notAboveAll(at flaw.Path, value any) []flaw.Flaw {
+	text, judged := fixed(value)
+	if percent, err := strconv.Atoi(strings.TrimSuffix(text, "%")); judged && err == nil && percent > 100 {
+		return refused(at, "", "%q: must not be more than 100%%", flaw.Shown(text))
+	}
+	return nil
+}
+
+// each applies a rule to the items of a list.
+func each(rule valueRule) valueRule {
+	return func(at flaw.Path, value any) []flaw.Flaw {
+		items, _ := value.([]any)
+		var flaws []flaw.Flaw
+		for i, item := range items {
+			flaws = append(flaws, rule(at.Index(i), item)...)
+		}
+		return flaws
+	}
 }
 
 // schedule wants the five fields of cron, or a word such as @daily.
