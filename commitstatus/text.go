@@ -123,7 +123,8 @@ func clean(s string) string {
 	return strings.Join(strings.Fields(visible), " ")
 }
 
-// cut shortens s to limit characters; the last one then is an ellipsis.
+// cut shortens s to limit characters; the last one then is an ellipsis, and the only one
+// there: s may have been cut before.
 func cut(s string, limit int) string {
 	if limit <= 0 {
 		return ""
@@ -131,7 +132,7 @@ func cut(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {
 		return s
 	}
-	return strings.TrimRight(firstRunes(s, limit-1), " ") + ellipsis
+	return strings.TrimRight(firstRunes(s, limit-1), " "+ellipsis) + ellipsis
 }
 
 // firstRunes returns the first n characters of s, which has more than n.

@@ -51,6 +51,7 @@ func TestDescribe(t *testing.T) {
 		},
 		"BadUTF8": {"What is not text becomes a mark.", 140, commitstatus.Text{Head: "a\xff\xfeb"}, "a\ufffdb"},
 		"Runes":   {"Characters are counted and never cut.", 4, commitstatus.Text{Head: "äöüßäöü"}, "äöü…"},
+		"Twice":   {"What was cut before has one ellipsis.", 8, commitstatus.Text{Head: "abcde… (and 3 more)"}, "abcde…"},
 		"NoLimit": {"There is no room.", 0, commitstatus.Text{Head: "a"}, ""},
 	}
 	for name, c := range cases {

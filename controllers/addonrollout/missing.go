@@ -94,6 +94,8 @@ func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) ve
 		v = keptVerdict(in, plan)
 	case plan.Guard != "":
 		return verdict{waiting: v1alpha1.DeletionGuardReason, message: guardMessage(plan)}
+	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && !allSettled(in.Placements):
+		return verdict{waiting: v1alpha1.ReferenceNotFoundReason, message: plan.Message}
 	}
 	if plan.Guard != "" {
 		v.message += "; " + guardMessage(plan)

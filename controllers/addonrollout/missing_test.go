@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -181,5 +182,28 @@ func TestMissingRevisionOfEqualContentIsRepairedWithTheTarget(t *testing.T) {
 	plan, err := Explain(t.Context(), s.hub, s.key)
 	if why, _ := plan.Why("c1"); err != nil || why.State != rollout.Unchanged || why.Reason != "the target changes nothing here" {
 		t.Errorf("nor is anybody told so: %s %q, %v", why.State, why.Reason, err)
+	}
+}
+
+// TestMissingPlacementIsWaitedFor: a stage whose placement does not exist is nobody's wish,
+// so that the rollout is not ready; one that its owner holds is.
+func TestMissingPlacementIsWaitedFor(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.oneByOne()
+	s.target("v1")
+	ro := s.rollout()
+	ro.Spec.Stages[0].Placement.Name = "typo"
+	s.update(ro)
+	s.turns(2)
+	if got := s.says("Reconciling"); !strings.HasPrefix(got, "True ReferenceNotFound: ") || !strings.Contains(got, "Placement team/typo does not exist") {
+		t.Errorf("got %q", got)
+	}
+	none := intstr.FromInt32(0)
+	ro = s.rollout()
+	ro.Spec.Stages[0].Placement.Name, ro.Spec.Stages[0].MaxConcurrency = "all", &none
+	s.update(ro)
+	s.turns(2)
+	if got := s.says("Ready"); !strings.HasPrefix(got, "True RolloutHeld: ") {
+		t.Errorf("got %q", got)
 	}
 }

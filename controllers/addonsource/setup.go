@@ -104,12 +104,13 @@ func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicat
 	}
 }
 
-// moved tells whether an update changed anything that we write or wait for.
+// moved tells whether an update changed anything that we write, wait for or tell of.
 func moved(before, after client.Object) bool {
 	switch {
 	case before.GetGeneration() != after.GetGeneration(),
 		before.GetAnnotations()[v1alpha1.SourceAnnotation] != after.GetAnnotations()[v1alpha1.SourceAnnotation],
 		before.GetAnnotations()[v1alpha1.LifecycleAnnotation] != after.GetAnnotations()[v1alpha1.LifecycleAnnotation],
+		before.GetAnnotations()[v1alpha1.ApproveRemovalAnnotation] != after.GetAnnotations()[v1alpha1.ApproveRemovalAnnotation],
 		before.GetLabels()[v1alpha1.ManagedByLabel] != after.GetLabels()[v1alpha1.ManagedByLabel]:
 		return true
 	}

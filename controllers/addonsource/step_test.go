@@ -110,3 +110,16 @@ func FuzzShortened(f *testing.F) {
 		}
 	})
 }
+
+// TestMovedByAnApproval: what a source says of an add-on that left Git follows whoever
+// approves its removal on the rollout, and no other annotation.
+func TestMovedByAnApproval(t *testing.T) {
+	before := &v1alpha1.AddOnRollout{}
+	for key, want := range map[string]bool{v1alpha1.ApproveRemovalAnnotation: true, "example.com/note": false} {
+		after := before.DeepCopy()
+		after.Annotations = map[string]string{key: "x"}
+		if moved(before, after) != want {
+			t.Errorf("%s: %t", key, !want)
+		}
+	}
+}
