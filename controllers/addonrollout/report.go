@@ -55,8 +55,11 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 		}
 		l.Want(status, s.Percent)
 	}
-	if t.err == nil && allSettled(o.placements) {
+	switch {
+	case t.err == nil && allSettled(o.placements):
 		endDropped(l, o, sha, said)
+	case t.err != nil && said[0].State == rollout.Failure:
+		endStopped(l, o, sha, said[0])
 	}
 	l.Prune(sha)
 	return l
@@ -140,6 +143,20 @@ func endDropped(l *forge.Ledger, o *observation, sha string, said []rollout.Summ
 	}
 }
 
+// endStopped ends the stages of a commit whose add-on is stopped by what somebody must
+// mend: nothing that they told last, such as who is in flight, is sure to hold. Who waits to
+// be removed goes on waiting.
+func endStopped(l *forge.Ledger, o *observation, sha string, whole rollout.Summary) {
+	for _, context := range l.Open(sha) {
+		switch context {
+		case contextName(o, ""), contextName(o, rollout.RemovalContext), contextName(o, rollout.OverdueContext):
+			continue
+		}
+		s := rollout.Summary{State: whole.State, Description: "stopped: " + whole.Description, Percent: whole.Percent}
+		l.Want(statusOf(o, sha, context, s), s.Percent)
+	}
+}
+
 // allSettled reports whether every placement can be relied upon; where one cannot,
 // the stages of its decision groups may be missing for a moment.
 func allSettled(placements []rollout.Placement) bool {
@@ -162,7 +179,7 @@ func removed(reports []commitstatus.Report, sha, context string, t *turn) []roll
 }
 
 // summaries is what the add-on and its stages say; with a verdict that stops the
-// plan, the add-on says that, and no stage says anything new.
+// plan, the add-on says that, and no stage says anything but that it is stopped.
 func summaries(t *turn) []rollout.Summary {
 	if t.err == nil {
 		return rollout.Summarise(t.plan)

@@ -8,6 +8,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -67,6 +68,35 @@ func TestDroppedStageEndsWithTheAddOn(t *testing.T) {
 	}
 	if got := s.told("fleet"); !strings.HasPrefix(got, "success: ") {
 		t.Errorf("and so has the new stage, got %q", got)
+	}
+}
+
+// TestStagesEndWithAnAddOnThatIsStopped: what stops the add-on stops its stages, which told
+// of clusters in flight until then; they go on with it.
+func TestStagesEndWithAnAddOnThatIsStopped(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	s.target("v1")
+	s.turns(2)
+	ro := s.rollout()
+	group := []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary"}}
+	stages := ro.Spec.Stages
+	ro.Spec.Stages = nil
+	ro.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{
+		RolloutConfig: clusterv1alpha1.RolloutConfig{}, MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{MandatoryDecisionGroups: group},
+	}}
+	s.update(ro)
+	s.turn()
+	if got := s.told("everyone"); !strings.HasPrefix(got, "failure: stopped: unknown mandatory decision group") {
+		t.Errorf("nothing is in flight any more, got %q", got)
+	}
+	ro = s.rollout()
+	ro.Spec.Stages, ro.Spec.Strategy = stages, nil
+	s.update(ro)
+	s.settle()
+	if got := s.told("everyone"); got != "success: 2/2" {
+		t.Errorf("it goes on, got %q", got)
 	}
 }
 
