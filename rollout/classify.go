@@ -346,10 +346,13 @@ func (p *planner) settleLost(u *unit, at bool) {
 
 // keepsSlotUntil is the progress deadline, and without one ParkAfter from when the
 // cluster was lost. A verified one had met its deadline, so that being lost after it
-// costs the slot no sooner than ParkAfter either.
+// costs the slot no sooner than ParkAfter either. With what is taken back it keeps none:
+// others wait for the slot to turn back in.
 func (p *planner) keepsSlotUntil(u *unit) time.Time {
 	park := later(u.entry.admittedAt, u.c.LostSince).Add(p.in.ParkAfter)
 	switch {
+	case p.proven() && !u.forTarget:
+		return u.c.LostSince
 	case u.deadline.IsZero():
 		return park
 	case u.entry.verifiedAt.IsZero():

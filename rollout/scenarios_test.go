@@ -74,6 +74,13 @@ func scenarios() map[string]func() rollouttest.Scenario {
 				at(20*time.Minute, "cluster-01 returns", restore("cluster-01")),
 			}}
 		},
+		"revert-with-a-canary-lost-in-flight": func() rollouttest.Scenario {
+			return rollouttest.Scenario{Fleet: staged("v1", 4), Until: day, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(13*time.Minute, "cluster-02 is lost", lose("cluster-02")),
+				at(14*time.Minute, "git revert to v1", commit("v1")),
+			}}
+		},
 		"flapping-health-restarts-the-soak": func() rollouttest.Scenario {
 			f := staged("v1", 4)
 			take(rollouttest.Behaviour{After: time.Minute, IllFrom: 5 * time.Minute, IllUntil: 6 * time.Minute}, "v2", "cluster-01")(f)

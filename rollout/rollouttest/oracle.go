@@ -280,6 +280,9 @@ func (n *naive) lost(f *Fate, c rollout.Cluster) {
 	} else if step.Deadline > 0 && deadline.After(until) {
 		until = deadline
 	}
+	if n.provenTarget() && !f.ours {
+		until = c.LostSince
+	}
 	if !n.in.Now.Before(until) {
 		f.Kind, f.Parked, f.Covered, f.VerifiedAt, f.AdmittedAt = fateParked, true, false, time.Time{}, time.Time{}
 	}
