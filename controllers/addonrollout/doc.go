@@ -14,8 +14,8 @@
 //	                 what it cannot use; departure.go, adopt.go: who goes, who was there
 //	apply.go         rounds.go says which cluster is next, and for each of them:
 //	  works.go         its ManifestWorks; manifests.go: what agents said of them
-//	  addonstatus/     its ManagedClusterAddOn's status, as a value; annotations.go,
-//	                   finalizers.go, hosting.go, waiting.go; access.go: its agent
+//	  addon.go         its ManagedClusterAddOn's status, which addonstatus makes;
+//	                   annotations.go, finalizers.go, hosting.go; access.go: its agent
 //	status.go        AddOnRollout.status, which is written before any of that
 //	report.go        metrics.go; publish.go: the ClusterManagementAddOn's, with replace
 //	foreign.go       other writers; finalize.go, release.go: the end of a rollout

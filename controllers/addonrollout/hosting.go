@@ -1,9 +1,6 @@
 package addonrollout
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/api/meta"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -42,15 +39,4 @@ func (m *member) worksAt(addOn string) string {
 		}
 	}
 	return ""
-}
-
-// writeValidity tells that the hosting cluster cannot be used. Nothing else is
-// written: what runs goes on running, on either cluster, until the annotation is mended.
-func (d *round) writeValidity(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	updated := addOn.DeepCopy()
-	condition := *m.hosting.Condition()
-	condition.LastTransitionTime = d.now
-	meta.SetStatusCondition(&updated.Status.Conditions, condition)
-	_, err := d.patchStatus(ctx, addOn, updated)
-	return err
 }
