@@ -68,6 +68,8 @@ func (d Document) manifests() ([]Manifest, error) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
+		// As Helm ends a document: the newline is part of a block scalar that is last in it.
+		text = strings.TrimRight(text, " \t\r\n") + "\n"
 		if _, err := expansion([]byte(text)); err != nil {
 			return nil, &Error{File: d.File, Message: "what it renders " + err.Error()}
 		}

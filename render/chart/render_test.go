@@ -136,3 +136,25 @@ func TestNameIsCarriedOrDecides(t *testing.T) {
 		})
 	}
 }
+
+// TestLastScalarKeepsItsNewline: Helm ends every document with a newline, also before a
+// separator and where the text of a template ends without one.
+func TestLastScalarKeepsItsNewline(t *testing.T) {
+	document := func(name, end string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata:\n  crontab: |\n    * * * * * root x" + end
+	}
+	for name, text := range map[string]string{
+		"separated": document("a", "\n---\n") + document("b", "\n\n\n---\n") + document("c", "\n"),
+		"unended":   document("a", ""),
+	} {
+		read, err := Document{File: "x.yaml", Text: text}.manifests()
+		if err != nil || len(read) == 0 {
+			t.Fatal(name, err)
+		}
+		for _, m := range read {
+			if data, _ := m.Fields["data"].(map[string]any); data["crontab"] != "* * * * * root x\n" {
+				t.Errorf("%s: %v has %q", name, m.Fields[metadataKey], data["crontab"])
+			}
+		}
+	}
+}

@@ -64,7 +64,11 @@ func (s schemaSet) completeOther(object map[string]any, declared *unstructured.U
 	}
 	flaws := unknownFields(object, k.structural)
 	k.complete(object)
-	return append(flaws, schemaFlaws(object, k, roleOther)...)
+	flaws = append(flaws, schemaFlaws(object, k, roleOther)...)
+	if stored := s.storageSchema(declared, k); stored.structural != nil && !k.converted {
+		stored.complete(object)
+	}
+	return flaws
 }
 
 // undefined returns the CustomResourceDefinition that an object of a kind only the hub

@@ -68,6 +68,24 @@ func TestAnyKindIsHashedAsStored(t *testing.T) {
 	}
 }
 
+// TestAnyKindInAnotherVersion: what is declared in a version that the hub serves and does not
+// store gets the defaults of the stored one, unless a webhook converts it.
+func TestAnyKindInAnotherVersion(t *testing.T) {
+	const beta = "  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
+	const webhook = "  conversion: {strategy: Webhook}\n"
+	commit := withRegion(t, "{zone: a}").edited(t, "region.yaml", "example.com/v1", "example.com/v1beta1").
+		edited(t, templateFile, "{.spec.level}", "{.spec.zone}")
+	for conversion, spec := range map[string]string{"": "{zone: a, level: info}", webhook: "{zone: a}"} {
+		want, err := render.SpecHash(&unstructured.Unstructured{Object: rendertest.Fields(t, "{spec: "+spec+"}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := regionHash(t, load(t, commit, definedBy(t, rendertest.RegionsDefinition+beta+conversion))); got != want {
+			t.Errorf("conversion %q: hashed as %s, the stored object has %s", conversion, got, want)
+		}
+	}
+}
+
 // TestUndefinedKinds: whoever can ask is told what to ask for; whoever cannot, or got the
 // answer that there is none, takes the objects as declared.
 func TestUndefinedKinds(t *testing.T) {

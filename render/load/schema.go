@@ -37,6 +37,8 @@ type kindSchema struct {
 	namespaced bool
 	// storage is the version the hub stores and everything is normalised to.
 	storage string
+	// converted: a webhook makes other versions of it, and nobody here knows how.
+	converted bool
 }
 
 type schemaSet map[schema.GroupVersionKind]kindSchema
@@ -83,6 +85,7 @@ func (s schemaSet) add(crd *apiextensionsv1.CustomResourceDefinition) error {
 		}
 		compiled.namespaced = crd.Spec.Scope == apiextensionsv1.NamespaceScoped
 		compiled.storage = storage
+		compiled.converted = crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter
 		s[kind] = compiled
 	}
 	return nil
