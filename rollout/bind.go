@@ -35,6 +35,9 @@ func (p *planner) bind() {
 func (p *planner) unbind(u *unit) {
 	if u.bound && u.entry == nil {
 		u.bound = false
+		if u.home == nil && u.c.UpToDate {
+			u.step.parted = append(u.step.parted, u.c.Name)
+		}
 		u.moveTo(u.home)
 		p.settleWithout(u)
 	}

@@ -298,3 +298,28 @@ func TestGroupThatIsGoneIsWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// TestStageOfACanaryThatProvedItselfAndLeavesSaysSo: it had something to change, and is told
+// with the plan in which its soak ends.
+func TestStageOfACanaryThatProvedItselfAndLeavesSaysSo(t *testing.T) {
+	f := staged("v1", 4)
+	f.Policy.RemovalGrace = time.Hour
+	f.Policy.Placements[0] = placement("canary", "cluster-01")
+	var plan rollout.Plan
+	transcript, err := rollouttest.Scenario{Fleet: f, Until: 2 * day, Events: []event{
+		at(0, "commit v2", commit("v2")),
+		at(5*time.Minute, "the canary leaves", func(f *rollouttest.Fleet) { unplace(f, "cluster-01") }),
+		at(11*time.Minute, "its soak ends", func(f *rollouttest.Fleet) { plan, _ = rollout.New(f.Input()) }),
+	}}.Run(0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, transcript)
+	}
+	for _, s := range rollout.Summarise(plan) {
+		if s.Context == "canary" && (s.State != rollout.Success || s.Description != "0/0, 1 verified and leaving (cluster-01)") {
+			t.Errorf("got %s: %s\n%s", s.State, s.Description, transcript)
+		}
+	}
+	if len(plan.Stages) == 0 || plan.Stages[0].Phase != rollout.StageComplete {
+		t.Errorf("got %+v\n%s", plan.Stages, transcript)
+	}
+}

@@ -195,7 +195,7 @@ func (t *track) phase(i int) string {
 	switch {
 	case t.breached(i):
 		return StageFailed
-	case t.complete(i) && c.changed == 0 && c.failed == 0:
+	case t.complete(i) && c.changed == 0 && c.failed == 0 && len(s.parted) == 0:
 		return StageNothingToDo
 	case t.complete(i):
 		return StageComplete

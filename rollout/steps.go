@@ -17,6 +17,9 @@ type step struct {
 	members []*unit
 	// vanished were admitted to the target here, and left before they were done.
 	vanished []*unit
+	// parted are those whom nothing selects any more, and who were verified and soaked with
+	// this plan: no later one knows of them.
+	parted []string
 
 	// limit is how many members may be in flight; 0 holds everybody.
 	limit int

@@ -100,6 +100,9 @@ func (p *planner) detail(s *step) string {
 	if c.vanished > 0 && c.changed == 0 && s.left() == 0 {
 		text += fmt.Sprintf(", %d left before it was verified (%s)", c.vanished, brief.NamesOf(int(c.vanished), firstGone(s.vanished)))
 	}
+	if n := len(s.parted); n > 0 {
+		text += fmt.Sprintf(", %d verified and leaving (%s)", n, brief.NamesOf(n, s.parted[:min(n, brief.Shown)]))
+	}
 	if n := int(c.parked) - len(c.away); n > 0 {
 		text += fmt.Sprintf(", %d not available", n)
 	}
