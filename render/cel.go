@@ -138,7 +138,7 @@ func unknownField(compiled *cel.Ast) *refusal {
 		known, what := []string{"status", "reason", "message"}, "a condition"
 		switch whole, _ := entryOf(of); {
 		case of.Kind() == ast.IdentKind && of.AsIdent() == metadataKey:
-			known, what = []string{"name", "namespace"}, metadataKey
+			known, what = []string{nameKey, namespaceKey}, metadataKey
 		case whole == nil || whole.Kind() != ast.IdentKind || whole.AsIdent() != conditionsVariable:
 			return
 		}

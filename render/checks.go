@@ -289,7 +289,7 @@ func readable(m *workv1.ManifestCondition) map[string]any {
 	meta := m.ResourceMeta
 	return map[string]any{
 		feedbackVariable: feedback, conditionsVariable: conditions,
-		metadataKey:   map[string]string{"name": meta.Name, "namespace": meta.Namespace},
+		metadataKey:   map[string]string{nameKey: meta.Name, namespaceKey: meta.Namespace},
 		apiVersionKey: schema.GroupVersion{Group: meta.Group, Version: meta.Version}.String(), kindKey: meta.Kind,
 	}
 }

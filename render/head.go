@@ -45,16 +45,16 @@ func scanIdentity(raw []byte) (id Identity, ok bool) {
 	s := scan{raw}
 	ok = s.object(func(key []byte) bool {
 		switch string(key) {
-		case "apiVersion":
+		case apiVersionKey:
 			return s.text(&id.APIVersion)
-		case "kind":
+		case kindKey:
 			return s.text(&id.Kind)
 		case metadataKey:
 			return s.object(func(key []byte) bool {
 				switch string(key) {
-				case "namespace":
+				case namespaceKey:
 					return s.text(&id.Namespace)
-				case "name":
+				case nameKey:
 					return s.text(&id.Name)
 				}
 				return s.skip()

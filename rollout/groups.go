@@ -179,7 +179,7 @@ func (p *planner) goneGroups(sc scope, t *track, c clusterv1alpha1.RolloutConfig
 		}
 	}
 	for i := range p.units {
-		if u := &p.units[i]; u.entry != nil && !(u.member && p.lapsed(u)) {
+		if u := &p.units[i]; u.entry != nil && (!u.member || !p.lapsed(u)) {
 			enter(u.entry)
 		}
 	}
