@@ -147,19 +147,7 @@ func (p *planner) settleEntry(u *unit) {
 	if e.parked && !p.returns(u) {
 		return
 	}
-	at := p.at(u.c, e.revision)
-	if !at && u.c.UpToDate {
-		// What it was admitted to was never written, and it has the target already.
-		at, e.revision, e.admittedAt, e.verifiedAt = true, p.target, p.second, time.Time{}
-	}
-	if !at && !e.verifiedAt.IsZero() {
-		// Its own inputs changed under the same revision: new content, new clocks.
-		e.admittedAt, e.verifiedAt = p.second, time.Time{}
-	}
-	if p.backSince(u).After(e.verifiedAt) && !e.verifiedAt.IsZero() {
-		// Nobody saw it meanwhile, and what was reported is from before: it soaks anew.
-		e.verifiedAt = p.backSince(u)
-	}
+	at := p.reset(u)
 	p.setTarget(u)
 	u.deadline = p.deadlineOf(u)
 	switch {
@@ -175,6 +163,26 @@ func (p *planner) settleEntry(u *unit) {
 	default:
 		p.settleFeedback(u)
 	}
+}
+
+// reset sets the clocks of a cluster's entry anew where what they measured is no longer so,
+// and tells whether its works are at the entry's revision.
+func (p *planner) reset(u *unit) (at bool) {
+	e := u.entry
+	at = p.at(u.c, e.revision)
+	if !at && u.c.UpToDate {
+		// What it was admitted to was never written, and it has the target already.
+		at, e.revision, e.admittedAt, e.verifiedAt = true, p.target, p.second, time.Time{}
+	}
+	if !at && !e.verifiedAt.IsZero() {
+		// Its own inputs changed under the same revision: new content, new clocks.
+		e.admittedAt, e.verifiedAt = p.second, time.Time{}
+	}
+	if p.backSince(u).After(e.verifiedAt) && !e.verifiedAt.IsZero() {
+		// Nobody saw it meanwhile, and what was reported is from before: it soaks anew.
+		e.verifiedAt = p.backSince(u)
+	}
+	return at
 }
 
 // backSince is since when a cluster is available, as the ledger notes times; zero where it

@@ -78,22 +78,7 @@ func (p *planner) standing(s *step) string {
 // detail is standing without the name of the step.
 func (p *planner) detail(s *step) string {
 	c := s.tally
-	text := fmt.Sprintf("%d/%d", c.updated, c.total)
-	moving := c.flying - c.soaking - c.lost
-	switch {
-	case moving > 0:
-		text += fmt.Sprintf(", %d in flight", moving)
-	case c.soaking > 0:
-		text += ", soaking until " + clock(c.until, p.now)
-	case c.lost > 0:
-		text += fmt.Sprintf(", waits for %d that are not available", c.lost)
-	case s.abandoned():
-		text += ", " + s.abandonedText()
-	case c.waiting == 0 && c.updated == 0 && c.parked > 0:
-		text += ", waits for a cluster that is available"
-	case s.hold != "" && (c.waiting > 0 || s.unknown):
-		text += ", " + s.hold
-	}
+	text := fmt.Sprintf("%d/%d", c.updated, c.total) + p.pendingText(s)
 	if c.failed > 0 {
 		text += ", " + failedText(int(c.failed), c.failures)
 	}
@@ -107,6 +92,27 @@ func (p *planner) detail(s *step) string {
 		text += fmt.Sprintf(", %d not available", n)
 	}
 	return text + awayText(c.away)
+}
+
+// pendingText is ", 2 in flight", or what else the step waits for; "" for nothing.
+func (p *planner) pendingText(s *step) string {
+	c := s.tally
+	moving := c.flying - c.soaking - c.lost
+	switch {
+	case moving > 0:
+		return fmt.Sprintf(", %d in flight", moving)
+	case c.soaking > 0:
+		return ", soaking until " + clock(c.until, p.now)
+	case c.lost > 0:
+		return fmt.Sprintf(", waits for %d that are not available", c.lost)
+	case s.abandoned():
+		return ", " + s.abandonedText()
+	case c.waiting == 0 && c.updated == 0 && c.parked > 0:
+		return ", waits for a cluster that is available"
+	case s.hold != "" && (c.waiting > 0 || s.unknown):
+		return ", " + s.hold
+	}
+	return ""
 }
 
 // awayText is ", 2 held back (c1: reason; c2: reason)"; "" for nobody.
