@@ -254,6 +254,14 @@ func momentCases() map[string]momentCase {
 			want:  map[string]string{c1: "Succeeded v2", c2: "Admitted v2", c3: "Waiting", c4: "Progressing v0", c5: "Waiting v1"},
 			phase: v1alpha1.PhaseProgressing, says: "revision hello-2 is missing; canary 1/2, 1 in flight",
 		},
+		"contested past the deadline": {
+			reason: "what nobody may write is not late; what was written before is",
+			change: []change{
+				func(in *rollout.Input) { in.Contested = "ownership conflict" }, admitted("v2", time.Hour, c1, c2),
+				on(c2, runs("v2", rollout.HealthProgressing)),
+			},
+			want: map[string]string{c1: "Admitted v2", c2: "TimedOut v2", c3: "Waiting v1"},
+		},
 		"reverting": {
 			reason: "what was verified before soaks for nothing, in the order and pace of any rollout",
 			change: []change{

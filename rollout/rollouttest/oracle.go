@@ -202,7 +202,7 @@ func (n *naive) decide(f Fate, c rollout.Cluster, has bool) Fate {
 		n.lost(&f, c)
 	case !has && c.Blocked != "":
 		f = f.blocked()
-	case !has && n.in.TargetMissing != "" && f.Revision == n.target():
+	case !has && (n.in.Contested != "" || n.in.TargetMissing != "" && f.Revision == n.target()):
 		n.unwritable(&f, c)
 	default:
 		n.heard(&f, c, has)
