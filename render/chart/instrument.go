@@ -77,12 +77,7 @@ func (i *instrumenter) list(list *parse.ListNode) {
 		i.nodes++
 		switch node := node.(type) {
 		case *parse.ActionNode:
-			if len(node.Pipe.Decl) > 0 {
-				i.ask(node.Pipe)
-				continue
-			}
-			i.pipe(node.Pipe)
-			node.Pipe.Cmds = append(node.Pipe.Cmds, command(node.Pos, printFunction))
+			i.action(node.Pipe)
 		case *parse.IfNode:
 			i.branch(&node.BranchNode)
 		case *parse.WithNode:
@@ -97,13 +92,26 @@ func (i *instrumenter) list(list *parse.ListNode) {
 	}
 }
 
+// action prints, or keeps in a variable what may then be asked for.
+func (i *instrumenter) action(pipe *parse.PipeNode) {
+	kept := len(pipe.Decl) > 0
+	if kept && len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 {
+		i.ask(pipe)
+		return
+	}
+	i.pipe(pipe)
+	if !kept {
+		pipe.Cmds = append(pipe.Cmds, command(pipe.Pos, printFunction))
+	}
+}
+
 func (i *instrumenter) branch(b *parse.BranchNode) {
 	i.ask(b.Pipe)
 	i.list(b.List)
 	i.list(b.ElseList)
 }
 
-// ask is pipe for what is asked for: by a condition, or to be kept in a variable.
+// ask is pipe for what may be missing: a condition, or a value that is kept as it is.
 func (i *instrumenter) ask(pipe *parse.PipeNode) {
 	before := i.asked
 	i.asked = true

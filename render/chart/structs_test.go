@@ -39,6 +39,7 @@ func TestManifestsMayAskForWhatIsMissing(t *testing.T) {
 		"PrintedInside": {`{{ if .There }}{{ .table.missing }}{{ end }}`, "", "no value for .table.missing"},
 		"OfRoot":        {`{{ $.Missing }}`, "", "no value for $.Missing"},
 		"OfVariable":    {`{{ $v := .Missing }}a{{ $v }}`, "", "no value for $v"},
+		"KeptChanged":   {`{{ $v := quote .Missing }}a{{ $v }}`, "", "no value for .Missing"},
 		"Piped":         {`{{ .Missing | quote }}`, "", "no value for .Missing"},
 		"Argument":      {`{{ quote .Missing }}`, "", "no value for .Missing"},
 		"Parenthesised": {`{{ printf "%v" (upper .Missing) }}`, "", "no value for .Missing"},
