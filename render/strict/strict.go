@@ -234,17 +234,19 @@ func alternativeFlaws(at flaw.Path, value any) []flaw.Flaw {
 
 // quantityFlaws wants an amount of a resource.
 func quantityFlaws(at flaw.Path, value any) []flaw.Flaw {
+	f := flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidType, Message: flaw.Shown(value) + " is no quantity", Hint: "such as 100m, 2 or 64Mi"}
 	switch text, isString := value.(string); {
 	case isString && len(variable.References(text)) > 0:
 		return nil
 	case isString:
+		f.Reason = flaw.ReasonInvalidManifest // the type is right, and the value of a variable may be wrong
 		if _, err := resource.ParseQuantity(strings.TrimSpace(text)); err == nil { // as decoding does
 			return nil
 		}
 	case jsonType(value) == variable.TypeInteger || jsonType(value) == variable.TypeNumber:
 		return nil
 	}
-	return []flaw.Flaw{{Field: at, Reason: flaw.ReasonInvalidType, Message: flaw.Shown(value) + " is no quantity", Hint: "such as 100m, 2 or 64Mi"}}
+	return []flaw.Flaw{f}
 }
 
 func base64Flaws(at flaw.Path, value any) []flaw.Flaw {
