@@ -137,10 +137,16 @@ func (o *getOptions) bind(cmd *cobra.Command) {
 	o.print.AddFlags(cmd)
 	output := cmd.Flags().Lookup("output")
 	output.Usage = strings.Replace(output.Usage, "(", "("+outputWide+", ", 1)
+	_ = cmd.RegisterFlagCompletionFunc(output.Name, cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List across all namespaces.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "After listing, go on with every change.")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave the table's header away.")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Label selector, such as addonflow.io/add-on=hello.")
+}
+
+// formats are what -o takes.
+func (o *getOptions) formats() []string {
+	return append([]string{outputWide}, o.print.AllowedFormats()...)
 }
 
 // table tells whether the output is a table.
@@ -162,8 +168,7 @@ func (o *getOptions) printer() (printers.ResourcePrinter, error) {
 	printer, err := o.print.WithTypeSetter(scheme).ToPrinter()
 	switch {
 	case genericclioptions.IsNoCompatiblePrinterError(err):
-		formats := strings.Join(append([]string{outputWide}, o.print.AllowedFormats()...), ", ")
-		return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot print as %q: one of %s", *o.print.OutputFormat, formats)}
+		return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot print as %q: one of %s", *o.print.OutputFormat, strings.Join(o.formats(), ", "))}
 	case err != nil:
 		return nil, &exitError{code: exitUsage, err: err}
 	}
