@@ -119,8 +119,11 @@ func (c *cli) dial() (client.WithWatch, error) {
 func (c *cli) unnamed(host string) error {
 	loader := c.flags.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
-	if err != nil || len(raw.Clusters) > 0 || *c.flags.APIServer != "" || host != defaultHost {
-		return nil //nolint:nilerr // whoever loads it for good says what is wrong with it
+	switch {
+	case err != nil:
+		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot load a kubeconfig: %w", err)}
+	case len(raw.Clusters) > 0 || *c.flags.APIServer != "" || host != defaultHost:
+		return nil
 	}
 	return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot find a hub: no cluster in %s; name a kubeconfig with --kubeconfig or $KUBECONFIG",
 		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))}
