@@ -8,7 +8,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
@@ -107,7 +107,7 @@ func (RolePolicy) CheckName(role Role) error {
 		return fmt.Errorf("a role of kind %q %w", role.Kind, ErrRoleForbidden)
 	case role.Namespace != "" && len(validation.IsDNS1123Label(role.Namespace)) > 0:
 		return fmt.Errorf("a role in %q %w: no namespace can have that name", role.Namespace, ErrRoleForbidden)
-	case len(path.IsValidPathSegmentName(role.Name)) > 0:
+	case len(content.IsPathSegmentName(role.Name)) > 0:
 		return fmt.Errorf("%q %w: no role can have that name", role.Name, ErrRoleForbidden)
 	}
 	return nil
