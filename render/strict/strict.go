@@ -239,7 +239,8 @@ func quantityFlaws(at flaw.Path, value any) []flaw.Flaw {
 	case isString && len(variable.References(text)) > 0:
 		return nil
 	case isString:
-		f.Reason = flaw.ReasonInvalidManifest // the type is right, and the value of a variable may be wrong
+		// The type is right, and the value may be that of a variable.
+		f.Reason = flaw.ReasonInvalidManifest
 		if _, err := resource.ParseQuantity(strings.TrimSpace(text)); err == nil { // as decoding does
 			return nil
 		}
