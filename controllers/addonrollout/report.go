@@ -47,13 +47,7 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 	}
 	said = append(said, removed(l.Reports(), sha, contextName(o, rollout.OverdueContext), t)...)
 	for _, s := range said {
-		status := statusOf(o, sha, contextName(o, s.Context), s)
-		if s.State == rollout.Failure && outlived(l.Reports(), status, failing(t.plan, s.Context)) {
-			again := status
-			again.State = commitstatus.Pending
-			l.Want(again, s.Percent)
-		}
-		l.Want(status, s.Percent)
+		want(l, statusOf(o, sha, contextName(o, s.Context), s), s, t.plan)
 	}
 	switch {
 	case t.err == nil && allSettled(o.placements):
@@ -63,6 +57,17 @@ func (r *Reconciler) openLedger(o *observation, t *turn) *forge.Ledger {
 	}
 	l.Prune(sha)
 	return l
+}
+
+// want tells a commit what is said of one context. Where a failure is judged anew, it is
+// pending first: a verdict is final per attempt.
+func want(l *forge.Ledger, status commitstatus.Status, s rollout.Summary, plan rollout.Plan) {
+	if s.State == rollout.Failure && outlived(l.Reports(), status, failing(plan, s.Context)) {
+		again := status
+		again.State = commitstatus.Pending
+		l.Want(again, s.Percent)
+	}
+	l.Want(status, s.Percent)
 }
 
 // outlived reports whether the failure that a commit was told last names none of the
