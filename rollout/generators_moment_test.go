@@ -116,6 +116,8 @@ func drawInput(t *rapid.T) rollout.Input {
 			Phase: rapid.SampledFrom([]v1alpha1.Phase{
 				v1alpha1.PhaseProgressing, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed,
 			}).Draw(t, "previous phase"),
+			Stages:   rapid.SliceOfDistinct(rapid.SampledFrom([]string{"all", "s0", "s1", "s2", "rest"}), rapid.ID[string]).Draw(t, "previous stages"),
+			Unstaged: rapid.SampledFrom([]int32{0, 0, 3}).Draw(t, "previous unstaged"),
 		},
 		TargetMissing:   words(t, 10, "target missing", "AddOnRevision hello-c does not exist"),
 		ApprovedRemoval: rapid.SampledFrom([]string{"", "", "c", "d"}).Draw(t, "approved"),

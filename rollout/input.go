@@ -66,6 +66,21 @@ type Previous struct {
 	// Succeeded, with Stable its target, stays so while joiners and returners catch up; and
 	// one that ended Failed does not go on because its pace was dropped.
 	Phase v1alpha1.Phase
+	// Stages are those of status.stages that had a cluster, and Unstaged how many clusters
+	// were in none: where the pace was widened since, a rollout that ended has not.
+	Stages   []string
+	Unstaged int32
+}
+
+// PreviousStages are the names of the stages of a status that had a cluster.
+func PreviousStages(stages []v1alpha1.StageStatus) []string {
+	var names []string
+	for _, st := range stages {
+		if st.Counts.Total > 0 {
+			names = append(names, st.Name)
+		}
+	}
+	return names
 }
 
 // Existence says whether a placement was found on the hub.

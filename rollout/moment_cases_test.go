@@ -418,7 +418,7 @@ func momentCases() map[string]momentCase {
 			want: map[string]string{c5: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, says: "5/6 updated, 1 catching up",
 		},
 		"a failure after the success": {
-			reason: "the outcome stands, and who waits behind the failure waits for somebody's hand",
+			reason: "it ended, and who waits behind the failure waits for somebody's hand, which the commit is told",
 			change: []change{
 				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")),
 				func(in *rollout.Input) { in.Stable, in.Previous.Phase = "v2", v1alpha1.PhaseSucceeded },
@@ -426,6 +426,27 @@ func momentCases() map[string]momentCase {
 			},
 			want: map[string]string{c5: "Failed v2", "cluster-06": "Waiting v1"}, phase: v1alpha1.PhaseSucceeded,
 			says: "4/6 updated, 1 catching up, 1 failed (cluster-05: Deployment/agent: as told), halted in everyone", halted: true,
+			outcome: rollout.Failure,
+		},
+		"a stage that comes after the success": {
+			reason: "what was left out has proved nothing: the rollout goes on, and the commit is pending again",
+			change: []change{
+				canaryDone, on("cluster-06", verified("v2")),
+				func(in *rollout.Input) {
+					in.Stable, in.Previous.Phase, in.Previous.Stages = "v2", v1alpha1.PhaseSucceeded, []string{"canary"}
+				},
+			},
+			want: map[string]string{c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending, says: "everyone 1/4, 1 in flight",
+		},
+		"a stage that takes in who was in none after the success": {
+			reason: "it is no joiner that catches up",
+			change: []change{
+				canaryDone, on(c4, verified("v2")), on("cluster-06", verified("v2")),
+				func(in *rollout.Input) {
+					in.Stable, in.Previous.Phase, in.Previous.Unstaged = "v2", v1alpha1.PhaseSucceeded, 2
+				},
+			},
+			want: map[string]string{c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
 		},
 		"no target": {
 			reason: "there is nothing to roll out",

@@ -22,6 +22,8 @@ type momentCase struct {
 	phase  v1alpha1.Phase    // "" where it does not matter
 	says   string            // a part of the message
 	halted bool
+	// outcome is what the commit is told; "" where it does not matter.
+	outcome rollout.Outcome
 }
 
 type change func(*rollout.Input)
@@ -33,7 +35,7 @@ func now() time.Time { return rollouttest.Epoch() }
 func rolling(n int) rollout.Input {
 	f := staged("v1", n)
 	f.SetTarget("v2")
-	f.Policy.Previous = rollout.Previous{Target: "v2", Phase: v1alpha1.PhaseProgressing}
+	f.Policy.Previous = rollout.Previous{Target: "v2", Phase: v1alpha1.PhaseProgressing, Stages: []string{"canary", "everyone"}}
 	return f.Input()
 }
 
@@ -131,6 +133,9 @@ func TestMoments(t *testing.T) {
 			}
 			if tc.phase != "" && plan.Phase != tc.phase {
 				t.Errorf("%s: phase %s, want %s", tc.reason, plan.Phase, tc.phase)
+			}
+			if tc.outcome != "" && plan.Outcome != tc.outcome {
+				t.Errorf("%s: outcome %s, want %s", tc.reason, plan.Outcome, tc.outcome)
 			}
 			if !strings.Contains(plan.Message, tc.says) || plan.Halted != tc.halted {
 				t.Errorf("%s: message %q, want %q in it; halted %v", tc.reason, plan.Message, tc.says, plan.Halted)

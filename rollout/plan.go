@@ -45,8 +45,8 @@ type Plan struct {
 	// succeeded-at and makes the target the stable revision.
 	Succeeded bool
 	// Halted: the target ended Succeeded before, and now a stage has no budget left: who
-	// comes later, or has another configuration now, is not moved. The commit keeps its
-	// verdict; the rollout does not go on by itself.
+	// comes later, or has another configuration now, is not moved. The commit is told, and
+	// the rollout does not go on by itself.
 	Halted bool
 	// Overdue names, in words, the clusters whose removal takes too long; "" for none.
 	Overdue string

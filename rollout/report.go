@@ -173,7 +173,7 @@ func (p *planner) stageStatuses() []v1alpha1.StageStatus {
 		for i, s := range t.steps {
 			c := s.tally
 			st := v1alpha1.StageStatus{
-				Name: s.name, Phase: t.phase(i), Message: p.detail(s),
+				Name: s.name, Phase: p.stagePhase(t, i), Message: p.detail(s),
 				Counts: v1alpha1.Counts{
 					Total: c.total, Updated: c.updated, InFlight: c.flying,
 					Failed: c.failed, Parked: c.parked, Waiting: c.waiting, Removing: c.leaving,
@@ -189,13 +189,23 @@ func (p *planner) stageStatuses() []v1alpha1.StageStatus {
 	return all
 }
 
+// stagePhase is where step i stands. Once the rollout has ended, nobody waits for those of
+// it that are not available.
+func (p *planner) stagePhase(t *track, i int) string {
+	phase := t.phase(i)
+	if phase == StageWaiting && p.ended() && t.steps[i].tally.waiting == 0 {
+		return StageComplete
+	}
+	return phase
+}
+
 func (t *track) phase(i int) string {
 	s := t.steps[i]
 	c := s.tally
 	switch {
 	case t.breached(i):
 		return StageFailed
-	case t.complete(i) && c.changed == 0 && c.failed == 0 && len(s.parted) == 0:
+	case t.complete(i) && c.changed+c.failed+c.parked == 0 && len(s.parted) == 0:
 		return StageNothingToDo
 	case t.complete(i):
 		return StageComplete

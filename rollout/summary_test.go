@@ -48,6 +48,17 @@ func TestSummarise(t *testing.T) {
 				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
 			},
 		},
+		"on the way back, with a canary that is not available": {
+			[]change{
+				func(in *rollout.Input) { in.TargetVerifiedBefore = true },
+				on("cluster-01", lostFor(time.Minute)), on("cluster-02", lostFor(time.Minute)),
+			},
+			[]rollout.Summary{
+				{State: rollout.Pending, Description: "everyone 0/4, 1 in flight"},
+				{Context: "canary", State: rollout.Success, Description: "0/2, 2 not available"},
+				{Context: "everyone", State: rollout.Pending, Description: "0/4, 1 in flight"},
+			},
+		},
 		"nothing to change in the canary": {
 			[]change{
 				on("cluster-01", func(c *rollout.Cluster) { c.UpToDate = true }), on("cluster-02", func(c *rollout.Cluster) { c.UpToDate = true }),

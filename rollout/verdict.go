@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -20,7 +21,9 @@ type verdict struct {
 
 // judge reads the tallies. A breach makes it Failed at once, also while others are
 // still in flight; a rollout that ended Succeeded stays so while joiners and
-// returners of the same target catch up, halted if a breach keeps them from it. One that
+// returners of the same target catch up, halted if a breach keeps them from it: what the
+// commit was told of them came out otherwise, so it is told anew. One whose pace was
+// widened to clusters that it left out goes on where it was: it has not ended. One that
 // found no cluster has proved nothing: it begins with the first that comes.
 func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	if p.spec.Removal != nil {
@@ -30,7 +33,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 		return verdict{phase: v1alpha1.PhaseProgressing, message: "there is no revision to roll out yet"}
 	}
 	v := verdict{complete: p.complete()}
-	before := p.ended()
+	before := p.ended() && !p.widened(counts)
 	t, i := p.firstBreach()
 	switch {
 	case before:
@@ -53,15 +56,29 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	default:
 		v.phase, v.message = v1alpha1.PhaseProgressing, p.openText()
 	}
-	switch v.phase {
-	case v1alpha1.PhaseSucceeded:
-		v.outcome = Success
-	case v1alpha1.PhaseFailed:
+	switch {
+	case v.phase == v1alpha1.PhaseFailed, v.halted:
 		v.outcome = Failure
+	case v.phase == v1alpha1.PhaseSucceeded:
+		v.outcome = Success
 	default:
 		v.outcome = orPending(v.outcome)
 	}
 	return v
+}
+
+// widened tells whether the pace moves clusters now that it left out when the rollout
+// ended: those of a step that was not there, or had no member, or some that were in none.
+func (p *planner) widened(counts v1alpha1.Counts) bool {
+	before, moving := p.in.Previous, int32(0)
+	for _, s := range p.steps() {
+		moves := s.tally.flying + s.tally.waiting
+		if moves > 0 && !slices.Contains(before.Stages, s.name) {
+			return true
+		}
+		moving += moves
+	}
+	return moving > 0 && counts.Unstaged < before.Unstaged
 }
 
 func orPending(o Outcome) Outcome {

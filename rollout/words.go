@@ -107,7 +107,7 @@ func (p *planner) pendingText(s *step) string {
 		return fmt.Sprintf(", waits for %d that are not available", c.lost)
 	case s.abandoned():
 		return ", " + s.abandonedText()
-	case c.waiting == 0 && c.updated == 0 && c.parked > 0:
+	case c.waiting == 0 && c.updated == 0 && c.parked > 0 && !s.proven && !p.ended():
 		return ", waits for a cluster that is available"
 	case s.hold != "" && (c.waiting > 0 || s.unknown):
 		return ", " + s.hold

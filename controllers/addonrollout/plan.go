@@ -38,7 +38,9 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		Suspended:            suspended(ro),
 		TargetVerifiedBefore: previous.Reverting,
 		// What is stored, not what it advances to: an empty status is rebuilt.
-		Previous:        rollout.Previous{Phase: ro.Status.Phase},
+		Previous: rollout.Previous{
+			Phase: ro.Status.Phase, Stages: rollout.PreviousStages(ro.Status.Stages), Unstaged: ro.Status.Counts.Unstaged,
+		},
 		Ledger:          previous.Ledger,
 		Placements:      o.placements,
 		ParkAfter:       r.ParkAfter,

@@ -67,7 +67,7 @@ func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
 		return ""
 	case n.target() == "":
 		return v1alpha1.PhaseProgressing
-	case n.ended():
+	case n.ended() && !n.widened(fates):
 		return v1alpha1.PhaseSucceeded // it stays so while others catch up
 	case spent:
 		return v1alpha1.PhaseFailed
@@ -85,6 +85,19 @@ func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
 		return v1alpha1.PhaseHeld
 	}
 	return v1alpha1.PhaseProgressing
+}
+
+// widened tells whether somebody moves who was in no step when the rollout ended.
+func (n *naive) widened(fates map[string]Fate) bool {
+	moving := 0
+	for i, s := range n.steps {
+		_, open, _, _ := n.stands(i, fates)
+		if open > 0 && !slices.Contains(n.in.Previous.Stages, s.Name) {
+			return true
+		}
+		moving += open
+	}
+	return moving > 0 && n.counts(fates).Unstaged < n.in.Previous.Unstaged
 }
 
 // sum is over all steps: whether all are complete, any is spent, and how many are in flight.

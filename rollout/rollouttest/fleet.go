@@ -314,7 +314,9 @@ func (f *Fleet) Store(p rollout.Plan) {
 			known.SelectedBy = c.SelectedBy
 		}
 	}
-	f.Policy.Previous = rollout.Previous{Target: f.Target(), Phase: p.Phase}
+	f.Policy.Previous = rollout.Previous{
+		Target: f.Target(), Phase: p.Phase, Stages: rollout.PreviousStages(p.Stages), Unstaged: p.Counts.Unstaged,
+	}
 	if p.Succeeded {
 		f.Policy.Stable = f.Target()
 		f.Succeeded[f.Target()] = true

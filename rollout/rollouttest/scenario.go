@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -88,6 +89,9 @@ func (f *Fleet) Step(inv *Invariants) (rollout.Plan, error) {
 	}
 	if removes(plan) {
 		return plan, nil // whoever leaves frees a slot at once
+	}
+	if in.Previous.Phase == v1alpha1.PhaseFailed && plan.Phase != v1alpha1.PhaseFailed {
+		return plan, nil // a failure that is mended holds no step of strategy All any longer
 	}
 	todo := slices.DeleteFunc(again.Actions, func(a rollout.Action) bool {
 		return a.Kind == rollout.Move && !f.writable(f.Clusters[a.Cluster], a.Revision)
