@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
@@ -24,12 +25,12 @@ func charted(t *testing.T, namespace, values string) (map[string]map[string]any,
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := chartutil.ReadValues([]byte(values))
+	given, err := common.ReadValues([]byte(values))
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := chartutil.ReleaseOptions{Name: "addonflow", Namespace: namespace, Revision: 1, IsInstall: true}
-	all, err := chartutil.ToRenderValues(chart, given, release, chartutil.DefaultCapabilities)
+	release := common.ReleaseOptions{Name: "addonflow", Namespace: namespace, Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(chart, given, release, common.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}

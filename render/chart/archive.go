@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
 )
 
 // maxUnpacked bounds what the archives of a chart's sub-charts unpack to.
@@ -36,7 +36,7 @@ func unpacked(files []File) ([]File, error) {
 		if left -= size; left < 0 {
 			return nil, &Error{File: f.Path, Message: fmt.Sprintf("the archives in charts unpack to more than %d MiB", maxUnpacked>>20)}
 		}
-		within, err := loader.LoadArchiveFiles(bytes.NewReader(f.Content))
+		within, err := archive.LoadArchiveFiles(bytes.NewReader(f.Content))
 		if err != nil {
 			return nil, &Error{File: f.Path, Message: fmt.Sprintf("is no archive of a chart: %v", err)}
 		}

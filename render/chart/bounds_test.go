@@ -43,18 +43,43 @@ func TestBounded(t *testing.T) {
 		"CycleCompared":      {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ eq $d $d }}`, "levels deep"},
 		"CycleComparedPiped": {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d | ne $d }}`, "levels deep"},
 		"CycleAsKey":         {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $x := dict $d 1 }}`, "levels deep"},
-		"ValuesYAML":         {`{{ range until 40 }}{{ $_ := set $.Values "a" (dict "x" $.Values.a "y" $.Values.a) }}{{ end }}{{ .Values.YAML }}`, ".Values.YAML is not available"},
+		"ValuesYAML":         {`{{ range until 40 }}{{ $_ := set $.Values "a" (dict "x" $.Values.a "y" $.Values.a) }}{{ end }}{{ .Values.YAML }}`, "steps to render"},
+		"ValuesYAMLInAPath":  {`{{ $d := dict "YAML" $.Values }}{{ $_ := set $.Values "a" $.Values }}{{ $d.YAML.YAML }}`, "levels deep"},
+		"ValuesEncode":       {`{{ $_ := set $.Values "a" $.Values }}{{ $.Values.Encode nil }}`, "levels deep"},
+		"RecursionBlock":     {`{{ define "r" }}{{ block "b" . }}{{ template "r" . }}{{ end }}{{ end }}{{ include "r" . }}`, "levels deep"},
+		"RecursionFile":      {`{{ include .Template.Name . }}`, "levels deep"},
+		"RecursionInData":    {`{{ define "r" }}{{ include "n" (include "r" .) }}{{ end }}{{ define "n" }}{{ end }}{{ include "r" . }}`, "levels deep"},
+		"Text":               {`{{ range until 2000 }}` + strings.Repeat("text that stands here ", 2000) + `{{ end }}`, "MiB of text"},
+		"TextOfBranches":     {`{{ range until 2000 }}{{ if . }}` + strings.Repeat("text that stands here ", 2000) + `{{ end }}{{ end }}`, "MiB of text"},
+		"TextOfElse":         {`{{ range until 2000 }}{{ with 0 }}{{ else }}` + strings.Repeat("text that stands here ", 2000) + `{{ end }}{{ end }}`, "MiB of text"},
+		"TextOfTemplate":     {`{{ define "t" }}` + strings.Repeat("text that stands here ", 2000) + `{{ end }}{{ range until 2000 }}{{ template "t" }}{{ end }}`, "MiB of text"},
+		"TextOfTpl":          {`{{ range until 2000 }}{{ tpl "{{ $.Values.text }}" $ }}{{ end }}`, "MiB of text"},
+		"Space":              {`{{ define "t" }}` + strings.Repeat(" ", 50_000) + `{{ end }}{{ range until 2000 }}{{ template "t" }}{{ end }}`, "MiB of text"},
+		"SpaceIncluded":      {`{{ define "t" }}` + strings.Repeat(" ", 50_000) + `{{ end }}{{ range until 2000 }}{{ $_ := include "t" $ }}{{ end }}`, "MiB of text"},
+		"SpaceOfTpl":         {`{{ $s := repeat 50000 " " }}{{ range until 2000 }}{{ $_ := tpl (print "{{ define \"t\" }}" $s "{{ end }}{{ range until 2000 }}{{ include \"t\" . }}{{ end }}") $ }}{{ end }}`, "MiB of text"},
+		"TplQuoted":          {`{{ define "r" }}{{ if . }}{{ $t := printf "%s{{ include \"r\" %d }}" (repeat 90000 "\\x01") (sub . 1) }}{{ tpl $t . }}{{ else }}{{ index 1 }}{{ end }}{{ end }}{{ include "r" 60 }}`, "steps to render"},
+		"OwnVariable":        {`{{ $addonflow_depth := 0 }}`, `variable "$addonflow_depth" cannot be used`},
+		"OwnVariableSet":     {`{{ $addonflow_depth = 0 }}`, `variable "$addonflow_depth" cannot be used`},
+		"OwnVariableRead":    {`{{ $addonflow_depth }}`, `undefined variable "$addonflow_depth"`},
+		"OwnInTpl":           {`{{ tpl "{{ addonflow_end }}" . }}`, `function "addonflow_end" not defined`},
+		"TwoFilesOfOneName":  {`{{ .Files.AsConfig }}`, "AsConfig would write two files as big.txt: big.txt and more/big.txt"},
 		"Unique":             {`{{ $l := until 100000 | uniq }}`, "steps to render"},
 		"TextShared":         {`{{ $s := repeat 1000000 "x" }}{{ $l := list }}{{ range until 200 }}{{ $l = append $l $s }}{{ end }}{{ toJson $l | len }}`, "MiB of text"},
 		"FilesAgain":         {`{{ range until 100000 }}{{ $x := $.Files.Get "big.txt" }}{{ end }}`, "MiB of text"},
 		"FilesAgainAsValue":  {`{{ range until 100000 }}{{ $x := list $.Files.AsConfig }}{{ end }}`, "MiB of text"},
 		"FilesSearched":      {`{{ range until 100000 }}{{ $x := ($.Files.Glob "*").Lines "none" }}{{ end }}`, "steps to render"},
 		"Aliases":            {`{{ $s := repeat 100000 "x" }}{{ $a := repeat 1000 "- *a\n" }}{{ len (fromYamlArray (printf "- &a %s\n%s" $s $a)) }}`, "aliases that stand for more than"},
-		"OwnFunction":        {`{{ addonflow_leave }}`, `function "addonflow_leave" not defined`},
+		"OwnFunction":        {`{{ addonflow_end }}`, `function "addonflow_end" not defined`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			from := minimal("\n"+c.template).with("big.txt", strings.Repeat("words of a line\n", 10_000))
+			if name == "TwoFilesOfOneName" {
+				from = from.with("more/big.txt", "x")
+			}
+			if name == "TextOfTpl" {
+				from = from.with("values.yaml", "text: "+strings.Repeat("x", 50_000)+"\n")
+			}
 			_, err := loaded(t, from).Render(inputFor("cluster1"))
 			failed, ok := errors.AsType[*Error](err)
 			if !ok || !strings.Contains(failed.Message, c.says) {
@@ -114,7 +139,7 @@ func TestBoundsAreWide(t *testing.T) {
 func TestErrorsAreTheChartsOwn(t *testing.T) {
 	for _, value := range []string{
 		`{{ lt .Values "a" }}`, `{{ .Values.greeting.x.y | eq 1 }}`, `{{ index .Values.clusterName "a" }}`,
-		`{{ len 3 }}`, `{{ .Capabilities.APIVersions.Has }}`, `{{ "a" | lt 1 }}`,
+		`{{ len 3 }}`, `{{ template "none" . }}`, `{{ template "none" }}`, `{{ include "none" $ }}`, `{{ .Values.greeting | tpl "{{ .x }}" }}`, `{{ .Values.none.YAML }}`, `{{ .Capabilities.APIVersions.Has }}`, `{{ "a" | lt 1 }}`,
 	} {
 		if _, err := loaded(t, minimal(settings(value))).Render(inputFor("cluster1")); err == nil || strings.Contains(err.Error(), ownPrefix) {
 			t.Errorf("%s: %v", value, err)
@@ -140,9 +165,9 @@ func TestSchemaErrorsAreInOrder(t *testing.T) {
 
 // TestHelmVersionIsFixed holds .Capabilities.HelmVersion to what no build changes.
 func TestHelmVersionIsFixed(t *testing.T) {
-	const value = `"{{ with .Capabilities.HelmVersion }}{{ .Version }}[{{ .GoVersion }}{{ .GitCommit }}{{ .GitTreeState }}]{{ end }}"`
+	const value = `"{{ with .Capabilities.HelmVersion }}{{ .Version }}[{{ .GoVersion }}{{ .KubeClientVersion }}{{ .GitCommit }}{{ .GitTreeState }}]{{ end }}"`
 	from := minimal(settings(value))
-	if got := it(t, from, inputFor("cluster1")); got != "v3.20[]" {
+	if got := it(t, from, inputFor("cluster1")); got != "v4.2[]" {
 		t.Errorf("got %v", got)
 	}
 	verified(t, from, inputFor("cluster1"))

@@ -24,10 +24,11 @@ const (
 // budget is what one rendering may still use.
 type budget struct {
 	steps, bytes int64
-	depth        int
+	// depth is the level of the template that is entered next.
+	depth int
 }
 
-func newBudget() budget { return budget{steps: maxSteps, bytes: maxBytes} }
+func newBudget() budget { return budget{steps: maxSteps, bytes: maxBytes, depth: 1} }
 
 func (b *budget) step(n int64) error {
 	if b.steps -= n; b.steps < 0 {
@@ -52,13 +53,11 @@ func (b *budget) fits(n int64) error {
 }
 
 func (b *budget) enter() error {
-	if b.depth++; b.depth > maxDepth {
+	if b.depth > maxDepth {
 		return &refusal{fmt.Sprintf("templates call each other more than %d levels deep", maxDepth), "look for a template that includes itself"}
 	}
 	return b.step(8) // a call costs what a few rounds of a loop do
 }
-
-func (b *budget) leave() { b.depth-- }
 
 // walk visits every part of a value as a function that writes or copies it would,
 // once for each way that leads to it, and pays for it. It returns whether text

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
 // capabilities is .Capabilities. That KubeVersion is a method and no field tells
 // whether it was read.
 type capabilities struct {
 	// APIVersions are the API versions that Helm knows without asking a cluster.
-	APIVersions chartutil.VersionSet
+	APIVersions common.VersionSet
 	// HelmVersion is the version of the Helm library, and nothing of how the operator
 	// was built: the same commit is the same content in every build.
 	HelmVersion any
@@ -26,25 +27,24 @@ func newCapabilities(version string) *capabilities {
 }
 
 // builtCapabilities are Helm's own without what differs between builds.
-func builtCapabilities() *chartutil.Capabilities {
-	known := chartutil.DefaultCapabilities.Copy()
+func builtCapabilities() *common.Capabilities {
+	known := common.DefaultCapabilities.Copy()
 	helm := &known.HelmVersion
 	helm.Version, _, _ = strings.Cut(helm.Version, "+")
-	helm.GitCommit, helm.GitTreeState, helm.GoVersion = "", "", ""
+	helm.GitCommit, helm.GitTreeState, helm.GoVersion, helm.KubeClientVersion = "", "", "", ""
 	return known
 }
 
 // KubeVersion is what the managed cluster reports. It is an error while it has not.
-func (c *capabilities) KubeVersion() (*chartutil.KubeVersion, error) {
+func (c *capabilities) KubeVersion() (*common.KubeVersion, error) {
 	c.read = true
 	if c.version == "" {
 		return nil, &refusal{"the managed cluster has not reported its Kubernetes version", "it does once its agent is connected"}
 	}
-	parsed, err := chartutil.ParseKubeVersion(c.version)
+	parsed, err := common.ParseKubeVersion(c.version)
 	if err != nil {
 		return nil, &refusal{fmt.Sprintf("the managed cluster reports a Kubernetes version that cannot be read: %v", err), ""}
 	}
-	parsed.Version = c.version
 	return parsed, nil
 }
 
@@ -55,7 +55,8 @@ func (c *Chart) Admits(versions []string) string {
 		return versions[0]
 	}
 	for _, version := range versions {
-		if chartutil.IsCompatibleRange(c.helm.Metadata.KubeVersion, version) {
+		parsed, err := common.ParseKubeVersion(version)
+		if err == nil && chartutil.IsCompatibleRange(c.helm.Metadata.KubeVersion, parsed.String()) {
 			return version
 		}
 	}
@@ -68,7 +69,7 @@ func (c *capabilities) satisfy(constraint string) error {
 	if err != nil {
 		return &Error{File: chartFile, Message: err.Error()}
 	}
-	if !chartutil.IsCompatibleRange(constraint, version.Version) {
+	if !chartutil.IsCompatibleRange(constraint, version.String()) {
 		return &Error{File: chartFile, Message: fmt.Sprintf("the chart needs Kubernetes %s, and the cluster has %s", constraint, version.Version)}
 	}
 	return nil

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
 )
 
@@ -113,9 +115,9 @@ func (c *Chart) judge() error {
 // read loads the chart anew, because Helm changes what it renders. Test templates
 // and notes are left out: neither is part of an installation.
 func (c *Chart) read() (*helmchart.Chart, error) {
-	buffered := make([]*loader.BufferedFile, 0, len(c.files))
+	buffered := make([]*archive.BufferedFile, 0, len(c.files))
 	for _, f := range c.files {
-		buffered = append(buffered, &loader.BufferedFile{Name: f.Path, Data: f.Content})
+		buffered = append(buffered, &archive.BufferedFile{Name: f.Path, Data: f.Content})
 	}
 	helm, err := loader.LoadFiles(buffered)
 	if err != nil {
@@ -128,7 +130,7 @@ func (c *Chart) read() (*helmchart.Chart, error) {
 // prune drops what is not installed and puts sub-charts into an order, which the
 // loader leaves to chance.
 func prune(c *helmchart.Chart) {
-	c.Templates = slices.DeleteFunc(c.Templates, func(f *helmchart.File) bool {
+	c.Templates = slices.DeleteFunc(c.Templates, func(f *common.File) bool {
 		return f == nil || path.Base(f.Name) == "NOTES.txt" || strings.HasPrefix(f.Name, "templates/tests/")
 	})
 	dependencies := slices.Clone(c.Dependencies())

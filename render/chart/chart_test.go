@@ -43,7 +43,7 @@ func parent() tree {
 }
 
 // archive packs the files below a folder as `helm package` does.
-func archive(t *testing.T, from tree, folder string) string {
+func archived(t *testing.T, from tree, folder string) string {
 	t.Helper()
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)
@@ -70,7 +70,7 @@ func TestSubCharts(t *testing.T) {
 		with("charts/lib/templates/_it.tpl", `{{ define "lib.word" }}from the library{{ end }}`).
 		with("templates/it.yaml", settings(`{{ include "lib.word" . }}`))
 	packed := parent()
-	tgz := archive(t, packed, "charts/")
+	tgz := archived(t, packed, "charts/")
 	for path := range parent() {
 		if strings.HasPrefix(path, "charts/") {
 			delete(packed, path)
@@ -221,8 +221,8 @@ func TestRefused(t *testing.T) {
 		"Library":         {minimal("").with("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\ntype: library\n"), "Chart.yaml", "library chart"},
 		"Dependency":      {parent().with("charts/sub/Chart.yaml", "apiVersion: v2\nname: other\nversion: 0.1.0\n"), "Chart.yaml", "dependency sub"},
 		"BrokenArchive":   {parent().with("charts/x.tgz", "no archive"), "charts/x.tgz", "is no archive"},
-		"ArchiveBomb":     {parent().with("charts/x.tgz", archive(t, tree{"x/a": strings.Repeat("a", 4<<20), "x/b": strings.Repeat("b", 4<<20), "x/c": strings.Repeat("c", 4<<20), "x/d": strings.Repeat("d", 4<<20)}, "")), "charts/x.tgz", "unpack to more than"},
-		"NestedArchive":   {parent().with("charts/x.tgz", archive(t, tree{"x/Chart.yaml": "a", "x/charts/y.tgz": "b"}, "")), "charts/x.tgz", "holds an archive itself"},
+		"ArchiveBomb":     {parent().with("charts/x.tgz", archived(t, tree{"x/a": strings.Repeat("a", 4<<20), "x/b": strings.Repeat("b", 4<<20), "x/c": strings.Repeat("c", 4<<20), "x/d": strings.Repeat("d", 4<<20)}, "")), "charts/x.tgz", "unpack to more than"},
+		"NestedArchive":   {parent().with("charts/x.tgz", archived(t, tree{"x/Chart.yaml": "a", "x/charts/y.tgz": "b"}, "")), "charts/x.tgz", "holds an archive itself"},
 		"Mark":            {minimal(settings("\uFDD0")), "templates/it.yaml", "U+FDD0"},
 		"QuotedMark":      {minimal(settings(`"\uFDD0"`)), "templates/it.yaml", `\ufdd0`},
 		"Empty":           {minimal("# nothing\n"), "", "renders no object"},

@@ -38,11 +38,11 @@ func TestClosedSchemasNeedNotKnowBuiltInValues(t *testing.T) {
 // those are, and an address is refused by its name.
 func TestTypesHaveHelmsNames(t *testing.T) {
 	for value, want := range map[string]string{
-		`{{ typeOf .Capabilities | quote }}`: "*chartutil.Capabilities",
+		`{{ typeOf .Capabilities | quote }}`: "*common.Capabilities",
 		`{{ typeOf .Files }}`:                "engine.files",
-		`{{ typeOf .Values }}`:               "chartutil.Values",
-		`{{ typeIs "*chartutil.Capabilities" .Capabilities }}{{ typeIsLike "chartutil.Capabilities" .Capabilities }}!`: "truetrue!",
-		`{{ typeIs "string" .Values.greeting }}{{ typeIsLike "int" .Values.greeting }}!`:                               "truefalse!",
+		`{{ typeOf .Values }}`:               "common.Values",
+		`{{ typeIs "*common.Capabilities" .Capabilities }}{{ typeIsLike "common.Capabilities" .Capabilities }}!`: "truetrue!",
+		`{{ typeIs "string" .Values.greeting }}{{ typeIsLike "int" .Values.greeting }}!`:                         "truefalse!",
 		`"{{ printf "100%%pure" }}"`: "100%pure",
 	} {
 		from := minimal(settings(value))

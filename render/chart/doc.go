@@ -3,9 +3,9 @@
 //
 //	files --Load--> Chart --Render(Input)--> Output: objects, what they depend on
 //
-// Charts, values, schemas and dependencies are read by Helm's own library. The
-// templates run on text/template with Helm's and sprig's functions, here and not
-// in Helm's engine, because that engine can be neither bounded nor watched:
+// Charts are read and rendered by Helm's own library. Its engine takes functions over
+// its own, each behind a guard here; what has none is counted and watched by calls that
+// are written into the text of every template before Helm parses it. So it is
 //
 //   - bounded: every loop, call, byte and level of nesting is counted, so that a
 //     chart that would exhaust the operator is an error of its commit;
@@ -16,7 +16,5 @@
 //     cluster decided anything beyond standing in a text, so that clusters share one
 //     rendering.
 //
-// That Helm's engine renders the same is a matter of tests: a hostile chart could tell
-// which of the two runs it, and keep for the other what it wants to do without bounds.
 // Everything is a function of its arguments.
 package chart

@@ -3,6 +3,7 @@ package chart
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -42,11 +43,19 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.message }
 
-// place finds where a template failed: Go names template:line, and template:line:column.
+// place finds where a template failed: Go names template:line: and template:line:column:.
 var place = regexp.MustCompile(`template: ([^\s:]+):(\d+)(?::\d+)?: `)
 
-// written finds what the engine wrote into a template where Go quotes it.
-var written = regexp.MustCompile(`error calling ` + ownPrefix + `[a-z]*: |\s*\| ` + ownPrefix + `[a-z]*|` + ownPrefix + `[a-z]+ |` + ownPrefix + `[a-z]*(\.\.\.)`)
+// relaid finds the same in what Helm makes of some errors: in parentheses, or in a line
+// of its own, with what it says in others.
+var (
+	lineBreaks = regexp.MustCompile(`\n\s*`)
+	relaid     = regexp.MustCompile(`(?m)^(?:[a-z]+ error at \()?([^\s:()]+:\d+(?::\d+)?)(?:\): |\n\s+)`)
+)
+
+// written finds what stands in a template beside the chart's own where Go quotes it.
+var written = regexp.MustCompile(`error calling ` + ownPrefix + `[a-z]*: |\s*\| ` + ownPrefix + `[a-z]*(?: \` + depthVariable + `| "[^"]*")?|` +
+	ownPrefix + `[a-z]+ (?:\` + depthVariable + ` |"[^"]*" )?|` + ownPrefix + `[a-z]*(\.\.\.)| at <` + ownPrefix + `[a-z]+>`)
 
 // shownMessage bounds what is said of one failure: a chart may quote whole files.
 const shownMessage = 400
@@ -55,6 +64,9 @@ const shownMessage = 400
 // calls the innermost place counts: that is the line to mend.
 func (c *Chart) templateError(err error) *Error {
 	text := err.Error()
+	if !strings.HasPrefix(text, "template: ") {
+		text = lineBreaks.ReplaceAllString(relaid.ReplaceAllString(text, "template: $1: "), " ")
+	}
 	out := &Error{Message: text}
 	all := place.FindAllStringSubmatchIndex(text, -1)
 	for n, at := range slices.Backward(all) {
@@ -62,8 +74,12 @@ func (c *Chart) templateError(err error) *Error {
 			out.Message = text[at[1]:]
 		}
 		// A text that tpl renders has no file; whoever rendered it has.
-		if file := c.fileOf(text[at[2]:at[3]]); c.has(file) {
+		template := text[at[2]:at[3]]
+		if file := c.writtenIn(template); c.has(file) {
 			out.File = file
+			if c.helm == nil {
+				out.Message = strings.ReplaceAll(out.Message, strconv.Quote(template), strconv.Quote(file))
+			}
 			out.Line, _ = strconv.Atoi(text[at[4]:at[5]])
 			break
 		}
@@ -89,4 +105,13 @@ func (c *Chart) fileOf(template string) string {
 		return template
 	}
 	return strings.TrimPrefix(template, c.helm.Name()+"/")
+}
+
+// writtenIn returns the file that a template is written in. Those of a folder go by the
+// names of partials.
+func (c *Chart) writtenIn(template string) string {
+	if c.helm == nil {
+		return path.Join(path.Dir(template), strings.TrimPrefix(path.Base(template), "_"))
+	}
+	return c.fileOf(template)
 }

@@ -1,15 +1,16 @@
 package chart
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"path"
 	"reflect"
-	"slices"
 	"strings"
 	"text/template"
-	"text/template/parse"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/engine"
 )
 
 // longestName is how long the name of a cluster can be.
@@ -18,9 +19,16 @@ const longestName = 63
 // quotedMark is how Go quotes the mark of a cluster's name.
 const quotedMark = `\ufdd0`
 
+// tplName is what Helm calls a text that tpl renders.
+const tplName = "gotpl"
+
 // tplSteps is what tpl costs whatever it renders: every function and template that
 // the caller can call is copied.
 const tplSteps = 400
+
+// tplQuoted is how many bytes of a text that tpl renders, each once for every level that
+// it is deep, one step pays for: should it fail, Helm quotes it at each of them.
+const tplQuoted = 8
 
 // noValue is what Go prints for nothing, and Helm takes out again.
 const noValue = "<no value>"
@@ -37,144 +45,131 @@ type execution struct {
 	backwards bool
 	// strict: a value that is missing is an error where it is used; asking for it is none.
 	strict bool
-	seen   map[*parse.Tree]bool
-}
-
-// source is a template with what it is given.
-type source struct {
-	text   string
-	values map[string]any
+	// known are the functions that a chart can name.
+	known template.FuncMap
+	// templates is how many there are, blank the length of the longest that holds nothing
+	// but space: nothing can be written into it, and whoever calls a template pays.
+	templates, blank int64
+	// given is what the manifests of a folder are given.
+	given map[string]any
 }
 
 func (x *execution) marked(text string) bool { return x.mark != "" && strings.Contains(text, x.mark) }
 
-// run renders every template that is no partial, and returns the texts by name.
-func (x *execution) run(sources map[string]source, partial func(name string) bool) (map[string]string, error) {
-	x.budget, x.seen = newBudget(), map[*parse.Tree]bool{}
-	root := template.New("gotpl")
-	x.options(root)
-	root.Funcs(x.functions())
-	root.Funcs(x.late(root))
-	names := parseOrder(sources)
-	for _, name := range names {
-		if _, err := root.New(name).Parse(sources[name].text); err != nil {
-			return nil, err
-		}
+// run renders a chart with Helm's engine, and returns the texts by template. The chart's
+// templates are replaced by what is run, beside those of ours.
+func (x *execution) run(c *helmchart.Chart, values common.Values, ours ...*common.File) (map[string]string, error) {
+	functions := x.functions()
+	x.budget, x.known = newBudget(), maps.Clone(functions)
+	for name := range strings.FieldsSeq(helmsOwn) {
+		x.known[name] = true
 	}
-	if err := x.instrument(root); err != nil {
+	if err := x.instrumentAll(c); err != nil {
 		return nil, err
 	}
-	out := make(map[string]string, len(names))
-	for _, name := range names {
-		if partial(name) {
-			continue
+	c.Templates = append(c.Templates, ours...)
+	maps.Copy(functions, x.watchers())
+	return engine.Engine{CustomTemplateFuncs: functions}.Render(c, values)
+}
+
+// instrumentAll replaces the templates of a chart and its sub-charts. Two of those can
+// share one file.
+func (x *execution) instrumentAll(c *helmchart.Chart) error {
+	templates := make([]*common.File, 0, len(c.Templates))
+	for _, f := range c.Templates {
+		text, err := x.instrument(path.Join(c.ChartFullPath(), f.Name), string(f.Data))
+		if err != nil {
+			return err
 		}
-		values := sources[name].values
-		values["Template"] = map[string]any{"Name": name, "BasePath": basePath(name)}
-		text := &limited{budget: &x.budget}
-		if err := root.ExecuteTemplate(text, name, values); err != nil {
-			return nil, err
+		templates = append(templates, &common.File{Name: f.Name, Data: []byte(text)})
+	}
+	c.Templates = templates
+	for _, dependency := range c.Dependencies() {
+		if err := x.instrumentAll(dependency); err != nil {
+			return err
 		}
-		out[name] = strings.ReplaceAll(text.String(), noValue, "")
 	}
-	return out, nil
+	return nil
 }
 
-func (x *execution) options(t *template.Template) { t.Option("missingkey=zero") }
-
-// parseOrder is Helm's: files deep in the tree first, so that those above override
-// what they define.
-func parseOrder(sources map[string]source) []string {
-	return slices.SortedFunc(maps.Keys(sources), func(a, b string) int {
-		if depth := strings.Count(b, "/") - strings.Count(a, "/"); depth != 0 {
-			return depth
-		}
-		return strings.Compare(b, a)
-	})
-}
-
-// basePath is the templates directory of the chart that a template belongs to.
-func basePath(name string) string {
-	if before, _, ok := cutLast(name, "/templates/"); ok {
-		return before + "/templates"
-	}
-	return path.Dir(name)
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
-}
-
-// late are the functions that close over the templates they can call.
-func (x *execution) late(t *template.Template) template.FuncMap {
+// watchers are the functions that instrument writes.
+func (x *execution) watchers() template.FuncMap {
 	return template.FuncMap{
-		"include": func(name string, values any) (string, error) {
-			if err := x.before("include", []any{name}); err != nil {
-				return "", err
-			}
-			text := &limited{budget: &x.budget}
-			err := t.ExecuteTemplate(text, name, values)
-			return text.String(), err
-		},
-		"tpl": func(text string, values any) (string, error) { return x.tpl(t, text, values) },
+		enterFunction: x.enter, textFunction: x.text, roundFunction: x.round, endFunction: x.end,
+		atFunction: x.at, nameFunction: x.name, tplFunction: x.tpl,
+		printFunction: x.print, seeFunction: x.see, compareFunction: x.compared, payFunction: x.paid, ofFunction: x.of, needFunction: x.need,
+		takeFunction: x.take, madeFunction: x.made, folderFunction: x.folder, calledFunction: x.called,
 	}
 }
 
-// tpl renders a text that is a template itself, with all that the caller can call.
-func (x *execution) tpl(parent *template.Template, text string, values any) (string, error) {
-	if err := x.budget.step(int64(tplSteps + 2*len(parent.Templates()) + len(text)>>1)); err != nil {
+// enter pays for a template and the text in it, and returns how deep it is.
+func (x *execution) enter(text int64) (int, error) {
+	if err := x.budget.enter(); err != nil {
+		return 0, err
+	}
+	return x.budget.depth, x.budget.produce(text)
+}
+
+// text pays for the text of a branch.
+func (x *execution) text(length int64) (string, error) { return "", x.budget.produce(length) }
+
+// round pays for a round of a loop.
+func (x *execution) round(text int64) (string, error) {
+	if err := x.budget.step(1); err != nil {
 		return "", err
 	}
-	t, err := parent.Clone()
-	if err != nil {
-		return "", fmt.Errorf("cannot clone template: %w", err)
+	return x.text(text)
+}
+
+// end ends a file: the next one is not called by a template.
+func (x *execution) end() string {
+	x.budget.depth = 1
+	return ""
+}
+
+// at carries on what the next template is given by one of a depth.
+func (x *execution) at(depth int, v any) (any, error) {
+	x.budget.depth = depth + 1
+	return v, x.budget.produce(x.blank)
+}
+
+// name pays for an include.
+func (x *execution) name(name string) (string, error) {
+	return name, x.before("include", []any{name})
+}
+
+// tpl returns a text that Helm's tpl is to render.
+func (x *execution) tpl(depth int, text string) (string, error) {
+	if err := x.budget.step(tplSteps + 2*x.templates + int64(len(text)>>1)); err != nil {
+		return "", err
 	}
-	x.options(t) // Clone forgets it
-	t.Funcs(x.late(t))
-	if t, err = t.New(parent.Name()).Parse(text); err != nil {
+	instrumented, err := x.instrument(tplName, text)
+	if err != nil {
 		return "", fmt.Errorf("cannot parse template %.80q: %w", text, err)
 	}
-	if err := x.instrument(t); err != nil {
-		return "", err
-	}
-	out := &limited{budget: &x.budget}
-	if err := t.Execute(out, values); err != nil {
-		return "", fmt.Errorf("error during tpl function execution for %.80q: %w", text, err)
-	}
-	return strings.ReplaceAll(out.String(), noValue, ""), nil
-}
-
-// round is written into every round of a loop.
-func (x *execution) round() (string, error) { return "", x.budget.step(1) }
-
-func (x *execution) enterTemplate() (string, error) { return "", x.budget.enter() }
-
-func (x *execution) leaveTemplate() string {
-	x.budget.leave()
-	return ""
+	return instrumented, x.budget.step(int64(len(instrumented) * depth / tplQuoted))
 }
 
 // print is what Go does with the value of an action, after it was walked: fmt
 // writes a value that contains itself for ever.
 func (x *execution) print(v any) (string, error) {
-	if v == nil {
-		return noValue, nil
+	text, isText := v.(string)
+	switch {
+	case isText:
+	case v == nil:
+		text = noValue
+	default:
+		if kind := reflect.ValueOf(v).Kind(); kind == reflect.Func || kind == reflect.Chan {
+			return "", fmt.Errorf("can't print a value of type %T", v)
+		}
+		_, inKey, err := x.budget.walk(v, x.mark)
+		x.alone = x.alone || inKey
+		if err != nil {
+			return "", err
+		}
+		text = fmt.Sprint(v)
 	}
-	if text, isText := v.(string); isText {
-		return text, nil
-	}
-	if kind := reflect.ValueOf(v).Kind(); kind == reflect.Func || kind == reflect.Chan {
-		return "", fmt.Errorf("can't print a value of type %T", v)
-	}
-	_, inKey, err := x.budget.walk(v, x.mark)
-	x.alone = x.alone || inKey
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprint(v), nil
+	return text, x.budget.produce(int64(len(text)))
 }
 
 // need refuses a value that is not there.
@@ -199,7 +194,12 @@ func (x *execution) compared(v any) (any, error) {
 	return x.see(v), err
 }
 
-// methodSteps is what a method of .Files costs whatever it returns.
+// take pays for what a format of Helm's is given, made for what it returns.
+func (x *execution) take(format string, v any) (any, error) { return v, x.before(format, []any{v}) }
+
+func (x *execution) made(v any) (any, error) { return v, x.budget.produce(int64(textLength(v))) }
+
+// methodSteps is what a method of .Files or .Values costs whatever it returns.
 const methodSteps = 100
 
 // paid pays for what a method returned.
@@ -214,16 +214,32 @@ func (x *execution) paid(v any) (any, error) {
 	return v, err
 }
 
-// limited is a buffer that pays for what is written.
-type limited struct {
-	bytes.Buffer
-	budget *budget
-}
-
-// Write is part of io.Writer.
-func (l *limited) Write(p []byte) (int, error) {
-	if err := l.budget.produce(int64(len(p))); err != nil {
-		return 0, err
+// of judges what a method that writes all of it is called of. Of two files of one name
+// Helm writes either. That it takes a reflect.Value tells nothing from null, as Go does.
+func (x *execution) of(method string, v reflect.Value) (reflect.Value, error) {
+	for v.Kind() == reflect.Interface && !v.IsNil() {
+		v = v.Elem()
 	}
-	return l.Buffer.Write(p)
+	switch {
+	case !v.IsValid():
+		return v, nil
+	case v.Kind() == reflect.Interface:
+		return v, fmt.Errorf("nil pointer evaluating interface {}.%s", method)
+	case v.Type().String() != "engine.files":
+		_, inKey, err := x.budget.walk(v.Interface(), x.mark)
+		x.alone = x.alone || inKey
+		return v, err
+	}
+	names := map[string]string{}
+	for files := v.MapRange(); files.Next(); {
+		name := files.Key().String()
+		if other, twice := names[path.Base(name)]; twice {
+			return v, &refusal{
+				fmt.Sprintf("%s would write two files as %s: %s and %s", method, path.Base(name), min(name, other), max(name, other)),
+				"choose one by .Files.Get, or by a narrower .Files.Glob",
+			}
+		}
+		names[path.Base(name)] = name
+	}
+	return v, x.budget.step(int64(len(names)))
 }

@@ -51,25 +51,34 @@ const keyed = " include get unset hasKey pluck pick omit dig "
 // transparent are the functions that carry a text on as it is: what they return for
 // one name of a cluster is what they return for another, with the name replaced.
 const transparent = " print println quote squote cat toString toStrings join indent nindent trim lower " +
-	"toYaml toYamlPretty toJson toRawJson toPrettyJson mustToJson mustToRawJson mustToPrettyJson " +
+	"toYaml mustToYaml toYamlPretty toJson toRawJson toPrettyJson mustToJson mustToRawJson mustToPrettyJson " +
 	"deepCopy mustDeepCopy merge mustMerge mergeOverwrite mustMergeOverwrite "
 
 func among(list, name string) bool { return strings.Contains(list, " "+name+" ") }
 
-// functions are Helm's, each behind a guard.
+// formats are Helm's functions of one argument that write or read a format.
+const formats = " toYaml mustToYaml toYamlPretty fromYaml fromYamlArray toJson mustToJson fromJson fromJsonArray toToml mustToToml fromToml "
+
+// helmsOwn are the functions that stay Helm's, and those of the language that stay Go's:
+// what goes into them is seen, see instrument. One that Helm has and that is neither
+// among these nor among ours cannot be named.
+const helmsOwn = formats + "include tpl and or not len index slice call eq ne lt le gt ge"
+
+// functions are sprig's and Go's, each behind a guard, which Helm's engine takes over its own.
 func (x *execution) functions() template.FuncMap {
 	all := sprig.TxtFuncMap()
 	delete(all, "env")
 	delete(all, "expandenv")
 	maps.Copy(all, template.FuncMap{
-		"toToml": toTOML, "fromToml": fromTOML, "toYaml": toYAML, "toYamlPretty": toYAMLPretty,
-		"fromYaml": fromYAML, "fromYamlArray": fromYAMLArray, "toJson": toJSON, "fromJson": fromJSON, "fromJsonArray": fromJSONArray,
 		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": fmt.Sprintf,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 		"keys": x.keys, "values": x.values, "typeOf": typeOf, "typeIs": typeIs, "typeIsLike": typeIsLike,
 	})
 	out := make(template.FuncMap, len(all))
 	for name, function := range all {
+		if among(formats, name) {
+			continue
+		}
 		out[name] = x.guard(name, function)
 	}
 	for name, hint := range refused() {
@@ -78,17 +87,12 @@ func (x *execution) functions() template.FuncMap {
 		}
 	}
 	out["required"], out["fail"] = required, fail
-	out[printFunction], out[seeFunction] = x.print, x.see
-	out[compareFunction], out[payFunction], out[needFunction] = x.compared, x.paid, x.need
-	out[stepFunction], out[enterFunction], out[leaveFunction] = x.round, x.enterTemplate, x.leaveTemplate
 	return out
 }
 
-// typeOf is sprig's, with Helm's names for what stands here in the place of its types.
+// typeOf is sprig's, with Helm's name for what stands here in the place of its type.
 func typeOf(v any) string {
-	return strings.NewReplacer(
-		"chart.capabilities", "chartutil.Capabilities", "chart.files", "engine.files", "chart.chartValues", "chartutil.Values",
-	).Replace(fmt.Sprintf("%T", v))
+	return strings.ReplaceAll(fmt.Sprintf("%T", v), "chart.capabilities", "common.Capabilities")
 }
 
 func typeIs(name string, v any) bool { return name == typeOf(v) }
@@ -97,12 +101,14 @@ func typeIsLike(name string, v any) bool { return typeIs(name, v) || typeIs("*"+
 
 func required(message string, value any) (any, error) {
 	if text, isText := value.(string); value == nil || isText && text == "" {
-		return value, &refusal{message: message}
+		return value, &refusal{message: " " + message}
 	}
 	return value, nil
 }
 
-func fail(message string) (string, error) { return "", &refusal{message: message} }
+// fail says what a chart says. The space keeps Helm from reading it as an error of the
+// language: it is taken out again.
+func fail(message string) (string, error) { return "", &refusal{message: " " + message} }
 
 // keys is sprig's in a fixed order, which Go's maps have not; Verify turns it round
 // to see whether the rendering hangs on it.

@@ -10,10 +10,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-	"helm.sh/helm/v3/pkg/releaseutil"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
@@ -148,25 +151,25 @@ func (c helmCase) helm() (map[string]any, error) {
 	in := inputFor("cluster1")
 	values := map[string]any{}
 	for _, text := range append(slices.Clone(c.given), builtInText(in)) {
-		next, err := chartutil.ReadValues([]byte(text))
+		next, err := common.ReadValues([]byte(text))
 		if err != nil {
 			return nil, err
 		}
-		values = chartutil.MergeTables(next, values)
+		values = util.MergeTables(next, values)
 	}
-	var files []*loader.BufferedFile
+	var files []*archive.BufferedFile
 	for _, f := range c.files.files() {
-		files = append(files, &loader.BufferedFile{Name: f.Path, Data: f.Content})
+		files = append(files, &archive.BufferedFile{Name: f.Path, Data: f.Content})
 	}
 	chart, err := loader.LoadFiles(files)
 	if err != nil {
 		return nil, err
 	}
-	if err := chartutil.ProcessDependenciesWithMerge(chart, values); err != nil {
+	if err := chartutil.ProcessDependencies(chart, values); err != nil {
 		return nil, err
 	}
-	given, err := chartutil.ToRenderValues(chart, values,
-		chartutil.ReleaseOptions{Name: in.Release, Namespace: in.Namespace, Revision: 1, IsInstall: true}, helmCapabilities(in))
+	given, err := util.ToRenderValues(chart, values,
+		common.ReleaseOptions{Name: in.Release, Namespace: in.Namespace, Revision: 1, IsInstall: true}, helmCapabilities(in))
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // helmFunctions are the functions that Helm gives to charts, which it exports nowhere.
 //
-//go:linkname helmFunctions helm.sh/helm/v3/pkg/engine.funcMap
+//go:linkname helmFunctions helm.sh/helm/v4/pkg/engine.funcMap
 func helmFunctions() template.FuncMap
 
 // languageFunctions are those of text/template itself, and what Helm adds late.
@@ -122,6 +122,8 @@ var calls = map[string]string{
 	"mustRest":                   "mustRest (list 1 2)\nmustRest 1",
 	"mustReverse":                "mustReverse (list 1 2)\nmustReverse 1",
 	"mustSlice":                  "mustSlice (list 1 2 3) 1 2\nmustSlice 1 2",
+	"mustToToml":                 "mustToToml (dict \"a\" 1)\nmustToToml .Values.t\nmustToToml \"x\"",
+	"mustToYaml":                 "mustToYaml .Values.t\n.Values.t | mustToYaml | upper\nmustToYaml nil",
 	"mustToJson":                 "mustToJson (dict \"a\" \"<\")",
 	"mustToPrettyJson":           "mustToPrettyJson (dict \"a\" (list 1))",
 	"mustToRawJson":              "mustToRawJson (dict \"a\" \"<\")",

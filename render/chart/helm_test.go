@@ -3,8 +3,8 @@ package chart
 import (
 	"testing"
 
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/engine"
 )
 
 // verified holds a chart against another order of its maps, and against Helm's own
@@ -36,13 +36,13 @@ func helmTexts(t *testing.T, c *Chart, in Input) (map[string]string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.Engine{}.Render(helm, chartutil.Values{
-		"Chart": helm.Metadata, "Capabilities": helmCapabilities(in), "Release": release(in), "Values": chartutil.Values(values),
+	return engine.Engine{}.Render(helm, common.Values{
+		"Chart": helm.Metadata, "Capabilities": helmCapabilities(in), "Release": release(in), "Values": values,
 	})
 }
 
 // helmCapabilities are what Helm would have asked the cluster for.
-func helmCapabilities(in Input) *chartutil.Capabilities {
+func helmCapabilities(in Input) *common.Capabilities {
 	known := builtCapabilities()
 	if version, err := newCapabilities(in.KubeVersion).KubeVersion(); err == nil {
 		known.KubeVersion = *version

@@ -2,13 +2,13 @@ package chart
 
 import (
 	"fmt"
-	"maps"
-	"path"
 	"slices"
 	"strings"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
 // Input is what a folder is rendered with.
@@ -72,11 +72,7 @@ func (c *Chart) texts(x *execution, in Input, capabilities *capabilities) (texts
 			return nil, nil, err
 		}
 	}
-	sources := map[string]source{}
-	collect(helm, sources, map[string]any{
-		"Release": release(in), "Capabilities": capabilities, "Values": chartValues(values),
-	})
-	texts, err = x.run(sources, func(name string) bool { return strings.HasPrefix(path.Base(name), "_") })
+	texts, err = x.run(helm, common.Values{"Release": release(in), "Capabilities": capabilities, "Values": values})
 	if err != nil {
 		return nil, nil, c.templateError(err)
 	}
@@ -88,7 +84,7 @@ func (c *Chart) texts(x *execution, in Input, capabilities *capabilities) (texts
 
 // prepare reads the chart anew and brings values and dependencies together, as
 // `helm install` does.
-func (c *Chart) prepare(in Input) (*helmchart.Chart, map[string]any, error) {
+func (c *Chart) prepare(in Input) (*helmchart.Chart, common.Values, error) {
 	helm, err := c.read()
 	if err != nil {
 		return nil, nil, err
@@ -98,10 +94,10 @@ func (c *Chart) prepare(in Input) (*helmchart.Chart, map[string]any, error) {
 		return nil, nil, err
 	}
 	agree(helm.Values, values)
-	if err := chartutil.ProcessDependenciesWithMerge(helm, values); err != nil {
+	if err := chartutil.ProcessDependencies(helm, values); err != nil {
 		return nil, nil, &Error{File: chartFile, Message: fmt.Sprintf("dependencies: %v", err)}
 	}
-	all, err := chartutil.CoalesceValues(helm, values)
+	all, err := util.CoalesceValues(helm, values)
 	if err != nil {
 		return nil, nil, &Error{File: "values.yaml", Message: err.Error()}
 	}
@@ -125,7 +121,7 @@ func named(values map[string]any, mark string) map[string]any {
 
 func rename(value any, mark string) any {
 	switch value := value.(type) {
-	case chartutil.Values:
+	case common.Values:
 		return rename(map[string]any(value), mark)
 	case map[string]any:
 		out := make(map[string]any, len(value))
@@ -164,86 +160,9 @@ func agree(own, over map[string]any) {
 	}
 }
 
-// chartValues is .Values, with the methods Helm's has.
-type chartValues map[string]any
-
-// YAML is refused: Helm's writes whatever the values hold, without bounds.
-func (chartValues) YAML() (string, error) {
-	return "", &refusal{".Values.YAML is not available in a package", "write toYaml .Values"}
-}
-
-// AsMap returns the values.
-func (v chartValues) AsMap() map[string]any { return v }
-
-// Table returns the object at a path of names separated by dots.
-func (v chartValues) Table(name string) (chartValues, error) {
-	table, err := chartutil.Values(v).Table(name)
-	return chartValues(table), err
-}
-
-// PathValue returns what is no object at a path of names separated by dots.
-func (v chartValues) PathValue(path string) (any, error) { return chartutil.Values(v).PathValue(path) }
-
 func release(in Input) map[string]any {
 	return map[string]any{
 		"Name": in.Release, "Namespace": in.Namespace, "Service": "Helm",
 		"IsInstall": true, "IsUpgrade": false, "Revision": 1,
 	}
-}
-
-// collect gathers the templates of a chart and its sub-charts with what each is
-// given, as Helm's engine does.
-func collect(c *helmchart.Chart, sources map[string]source, given map[string]any) map[string]any {
-	subcharts := map[string]any{}
-	next := map[string]any{
-		"Chart": struct {
-			helmchart.Metadata
-			IsRoot bool
-		}{*c.Metadata, c.IsRoot()},
-		"Files": newFiles(c.Files), "Release": given["Release"], "Capabilities": given["Capabilities"],
-		"Values": chartValues{}, "Subcharts": subcharts,
-	}
-	values, _ := given["Values"].(chartValues)
-	if c.IsRoot() {
-		next["Values"] = values
-	} else if own, err := values.Table(c.Name()); err == nil {
-		next["Values"] = own
-	}
-	for _, child := range c.Dependencies() {
-		subcharts[child.Name()] = collect(child, sources, next)
-	}
-	library := strings.EqualFold(c.Metadata.Type, "library")
-	for _, t := range c.Templates {
-		if !library || strings.HasPrefix(path.Base(t.Name), "_") {
-			sources[path.Join(c.ChartFullPath(), t.Name)] = source{text: string(t.Data), values: next}
-		}
-	}
-	return next
-}
-
-// manifestTexts renders a folder of manifests: its values are at the top, beside
-// the built-in ones in both spellings, and under .Values as in a chart.
-func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities) (map[string]string, error) {
-	values, err := helmNumbers(MergeValues(in.Values, in.BuiltIns))
-	if err != nil {
-		return nil, err
-	}
-	given := maps.Clone(values)
-	for name, value := range in.BuiltIns {
-		given[strings.ToUpper(name[:1])+name[1:]] = value
-	}
-	addStructs(given)
-	given["Values"], given["Release"], given["Capabilities"] = values, release(in), capabilities
-	sources := map[string]source{}
-	for _, f := range c.files {
-		if isManifest(f.Path) || isPartial(f.Path) {
-			sources[f.Path] = source{text: string(f.Content), values: given}
-		}
-	}
-	x.strict = true
-	texts, err := x.run(sources, isPartial)
-	if err != nil {
-		return nil, c.templateError(err)
-	}
-	return texts, nil
 }

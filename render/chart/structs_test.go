@@ -101,3 +101,40 @@ func TestManifestsNameFieldsAsTheFramework(t *testing.T) {
 		})
 	}
 }
+
+// TestManifestsAreCalledByTheirPaths: a file of a folder is a template of its path, with
+// what it is called with; one that is rendered sees the folder's values.
+func TestManifestsAreCalledByTheirPaths(t *testing.T) {
+	files := []File{
+		{"_names.tpl", []byte(`{{ define "b" }}b-{{ . }}{{ end }}`)},
+		{"head.tpl", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .name }}}\n{{ define \"a\" }}a{{ end }}")},
+		{"sub/_x.yaml", []byte(`x: {{ .missing.value }}`)},
+		{"sub/one.yaml", []byte(`{{ template "head.tpl" (dict "name" "one") }}data: {it: {{ template "a" }}-{{ template "b" .There }}-{{ .Template.Name }}-{{ .Template.BasePath }}}` + "\n")},
+		{"two.yaml", []byte("{{ include \"sub/one.yaml\" . | replace \"name: one\" \"name: two\" }}")},
+	}
+	c, err := LoadManifests(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Release: "hello", Namespace: "agents", Values: map[string]any{"There": "t"}}
+	out, err := c.Render(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []any
+	for _, m := range out.Manifests {
+		fields, _ := m.Fields["data"].(map[string]any)
+		got = append(got, m.File, fields["it"])
+	}
+	if diff := cmp.Diff([]any{"sub/one.yaml", "a-b-t-sub/one.yaml-sub", "two.yaml", "a-b-t-two.yaml-."}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	files[3].Content = []byte("\n\n{{ .There.is.none }}")
+	if c, err = LoadManifests(files); err != nil {
+		t.Fatal(err)
+	}
+	const want = `sub/one.yaml:3: executing "sub/one.yaml" at <.There.is.none>: can't evaluate field is in type interface {}`
+	if _, err = c.Render(in); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

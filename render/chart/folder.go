@@ -1,0 +1,67 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+)
+
+const (
+	// folderFunction is what a manifest is given, calledFunction whether a partial was
+	// called.
+	folderFunction = ownPrefix + "folder"
+	calledFunction = ownPrefix + "called"
+)
+
+// manifestTexts renders a folder of manifests: its values are at the top, beside
+// the built-in ones in both spellings, and under .Values as in a chart. To Helm's engine
+// the folder is a chart in which each file is a partial, which is not rendered by itself,
+// and a template of the file's name renders it.
+func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities) (map[string]string, error) {
+	values, err := helmNumbers(MergeValues(in.Values, in.BuiltIns))
+	if err != nil {
+		return nil, err
+	}
+	x.given, x.strict = maps.Clone(values), true
+	for name, value := range in.BuiltIns {
+		x.given[strings.ToUpper(name[:1])+name[1:]] = value
+	}
+	addStructs(x.given)
+	x.given["Values"], x.given["Release"], x.given["Capabilities"] = values, release(in), capabilities
+	folder := &helmchart.Chart{Metadata: &helmchart.Metadata{}}
+	var renderers []*common.File
+	for _, f := range c.files {
+		name := path.Join(path.Dir(f.Path), "_"+path.Base(f.Path))
+		call := fmt.Sprintf("{{template %q (%s %q .)}}", name, folderFunction, f.Path)
+		switch {
+		case isPartial(f.Path):
+			call = fmt.Sprintf("{{if %s}}{{template %q .}}{{end}}", calledFunction, name)
+		case !isManifest(f.Path):
+			continue
+		}
+		folder.Templates = append(folder.Templates, &common.File{Name: name, Data: f.Content})
+		renderers = append(renderers, &common.File{Name: f.Path, Data: []byte(call)})
+	}
+	texts, err := x.run(folder, common.Values{}, renderers...)
+	if err != nil {
+		return nil, c.templateError(err)
+	}
+	maps.DeleteFunc(texts, func(name, _ string) bool { return isPartial(name) })
+	return texts, nil
+}
+
+// called tells whether a template calls, and not Helm's engine.
+func (x *execution) called() bool { return x.budget.depth > 1 }
+
+// folder is what a file is given: by a template that calls it, or the folder's values.
+func (x *execution) folder(name string, v any) any {
+	if x.called() {
+		return v
+	}
+	x.given["Template"] = map[string]any{"Name": name, "BasePath": path.Dir(name)}
+	return x.given
+}
