@@ -147,7 +147,7 @@ var wellKnown = map[string]map[string]string{
 // that OCM gave it. It has ours with the next content.
 func (p Prober) probeTakenOver(work *workv1.ManifestWork, all *probe) {
 	for _, id := range identitiesOf(work) {
-		a := ask{id: id.resource()}
+		a := ask{id: id.resource(), names: []string{valueReady}}
 		rules := effectOn(a.id, work.Spec.ManifestConfigs).FeedbackRules
 		if wellKnown[a.id.Resource] == nil || !p.probes(a) ||
 			!slices.ContainsFunc(rules, func(r workv1.FeedbackRule) bool { return r.Type == workv1.WellKnownStatusType }) {

@@ -124,12 +124,62 @@ func (s *scene) asOCMLeftIt() {
 		}
 		delete(w.Labels, v1alpha1.ManagedByLabel)
 		w.Spec.ManifestConfigs = nil
-		w.Status = workv1.ManifestWorkStatus{}
+		w.Status = runningStatus(w)
 	})
 	ro := s.rollout()
 	ro.Status = v1alpha1.AddOnRolloutStatus{} // as in a take-over: nothing was ever rolled out here
 	if err := s.hub.Status().Update(s.t.Context(), ro); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// ocmReports lets the agent answer what OCM's addon-manager asks of a Deployment.
+func (s *scene) ocmReports(cluster string, replicas, ready int64) {
+	s.t.Helper()
+	w := s.works()[cluster]
+	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+		ResourceIdentifier: workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "agents", Name: "hello"},
+		FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}},
+	}}
+	s.update(w)
+	w.Status = runningStatus(w)
+	w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = []workv1.FeedbackValue{
+		{Name: "Replicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &replicas}},
+		{Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &ready}},
+	}
+	if err := s.hub.Status().Update(s.t.Context(), w); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// neverSucceeded takes from every revision that a rollout of it succeeded.
+func (s *scene) neverSucceeded() {
+	s.t.Helper()
+	var all v1alpha1.AddOnRevisionList
+	if err := s.hub.List(s.t.Context(), &all); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range all.Items {
+		delete(all.Items[i].Annotations, v1alpha1.SucceededAtAnnotation)
+		s.update(&all.Items[i])
+	}
+}
+
+// What does not run is not updated for being equal: its clusters are admitted and judged.
+func TestTakenOverContentThatDoesNotRunProvesNothing(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	s.settle()
+	s.asOCMLeftIt()
+	s.neverSucceeded()
+	s.ocmReports("c1", 2, 1)
+	s.restart()
+	s.turns(3)
+	if got := s.rollout().Status; got.Phase != v1alpha1.PhaseProgressing || got.Stable != nil || got.Counts.InFlight != 1 {
+		t.Errorf("one of two pods is ready, and it is %s, %s", got.Phase, got.Message)
+	}
+	if w := s.works()["c1"]; w.Annotations[render.MarksAnnotation] == "" {
+		t.Error("nobody asks whether the new content runs")
 	}
 }
 
@@ -166,23 +216,7 @@ func TestTakenOverClusterHasAStatus(t *testing.T) {
 	s.target("v1")
 	s.settle()
 	s.asOCMLeftIt()
-	ready := func(n int64) {
-		w := s.works()["c1"]
-		w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
-			ResourceIdentifier: workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "agents", Name: "hello"},
-			FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}},
-		}}
-		s.update(w)
-		w.Status = runningStatus(w)
-		one := int64(1)
-		w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = []workv1.FeedbackValue{
-			{Name: "Replicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &one}},
-			{Name: "ReadyReplicas", Value: workv1.FieldValue{Type: workv1.Integer, Integer: &n}},
-		}
-		if err := s.hub.Status().Update(t.Context(), w); err != nil {
-			t.Fatal(err)
-		}
-	}
+	ready := func(n int64) { s.ocmReports("c1", 1, n) }
 	ready(1)
 	left := s.addOn("c1")
 	left.Status = addonv1alpha1.ManagedClusterAddOnStatus{ConfigReferences: []addonv1alpha1.ConfigReference{{

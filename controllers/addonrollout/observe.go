@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -77,6 +78,8 @@ type member struct {
 	// overruled is why the target, which it runs, is not all there: another add-on deploys
 	// one of its objects differently, and had it first.
 	overruled *refusal
+	// serves: all of its pods are ready, as far as OCM asked its agent.
+	serves bool
 	// had is the install placement that selected the cluster when its works were
 	// written, where none does any more; nil: none, or not known.
 	had *v1alpha1.PlacementReference
@@ -177,7 +180,8 @@ func (r *Reconciler) readMembers(ctx context.Context, o *observation) ([]*member
 	joinHosts(clusters, o.rollout.Name, byName)
 	members := make([]*member, 0, len(byName))
 	for _, m := range byName {
-		m.health = o.prober.Observe(m.report(o.rollout.Name))
+		report := m.report(o.rollout.Name)
+		m.health, m.serves = o.prober.Observe(report), m.serving(o.prober.Available(report))
 		members = append(members, m)
 	}
 	slices.SortFunc(members, func(a, b *member) int { return strings.Compare(a.name, b.name) })
@@ -322,6 +326,14 @@ func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[str
 		m.hosting = hostingOf(m, named)
 		m.hostedAt = named[m.hostedBy(addOn)]
 	}
+}
+
+// serving reports whether what works that OCM wrote, which carry no digest, say is that the
+// add-on runs. Content that does not run proves nothing by being equal: its clusters are
+// admitted, and judged, like any others.
+func (m *member) serving(said render.Availability) bool {
+	is, _, _ := reachable(m.cluster)
+	return is && (said.Status == "" || said.Status == metav1.ConditionTrue && said.Degraded == "")
 }
 
 // report is what a prober reads about a member.

@@ -148,7 +148,11 @@ func (r *Reconciler) runs(ro *v1alpha1.AddOnRollout, m *member, running string, 
 	case rollout.Mixed:
 		return false, false
 	case rollout.Foreign:
-		return r.takenOver(ro, m, target.renderer), r.takenOver(ro, m, stable.renderer)
+		atStable = r.takenOver(ro, m, stable.renderer)
+		if stable == target {
+			return atStable, atStable
+		}
+		return m.serves && r.takenOver(ro, m, target.renderer), atStable
 	}
 	atTarget = target.upToDate(m)
 	// At rest they are one, and a digest per cluster and turn is not nothing.
