@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,15 +57,20 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	default:
 		v.phase, v.message = v1alpha1.PhaseProgressing, p.openText()
 	}
+	v.outcome = cmp.Or(v.outcome, v.told())
+	return v
+}
+
+// told is the outcome that goes with the phase.
+func (v verdict) told() Outcome {
 	switch {
 	case v.phase == v1alpha1.PhaseFailed, v.halted:
-		v.outcome = Failure
+		return Failure
 	case v.phase == v1alpha1.PhaseSucceeded:
-		v.outcome = Success
+		return Success
 	default:
-		v.outcome = orPending(v.outcome)
+		return Pending
 	}
-	return v
 }
 
 // widened tells whether the pace moves clusters now that it left out when the rollout
@@ -79,13 +85,6 @@ func (p *planner) widened(counts v1alpha1.Counts) bool {
 		moving += moves
 	}
 	return moving > 0 && counts.Unstaged < before.Unstaged
-}
-
-func orPending(o Outcome) Outcome {
-	if o == "" {
-		return Pending
-	}
-	return o
 }
 
 // complete tells whether every step of every track is.

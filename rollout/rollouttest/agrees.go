@@ -43,7 +43,7 @@ func (n *naive) count(c *v1alpha1.Counts, name string, f Fate) {
 		c.InFlight++
 	case fateParked, "away":
 		c.Parked++
-	case "done", fateUnchanged:
+	case fateDone, fateUnchanged:
 		c.Updated++
 	case fateFailed:
 		switch {

@@ -141,7 +141,7 @@ func (n *naive) abandoned(i int, fates map[string]Fate) bool {
 	if staying := n.staying(i); staying > 0 {
 		lost := len(n.steps[i].Vanished) - n.steps[i].failedVanished()
 		many := n.steps[i].Dropped || lost > staying && lost > n.steps[i].MaxFailures
-		proven := slices.ContainsFunc(n.steps[i].Members, func(name string) bool { return fates[name].Kind == "done" && !n.leaving(name) })
+		proven := slices.ContainsFunc(n.steps[i].Members, func(name string) bool { return fates[name].Kind == fateDone && !n.leaving(name) })
 		return !proven && many && lost > 0
 	}
 	return done+flying == 0 && missed > 0

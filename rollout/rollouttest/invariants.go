@@ -342,11 +342,8 @@ func (v *Invariants) order() error {
 			if !ok || !moved || e.Revision != v.naive.target() || e.Joining {
 				continue
 			}
-			takenBack := v.naive.provenTarget() && v.fates[name].Kind == fateFlying
-			for _, j := range s.Before {
-				if !takenBack && !v.naive.completed(j, v.fates) {
-					return fmt.Errorf("S4: %s got the target in %s while %s is not complete", name, s.Name, v.naive.steps[j].Name)
-				}
+			if j, ahead := v.ahead(name, s); ahead {
+				return fmt.Errorf("S4: %s got the target in %s while %s is not complete", name, s.Name, v.naive.steps[j].Name)
 			}
 			if n := v.naive.failures(i, v.fates); n > s.MaxFailures && !s.Always {
 				return fmt.Errorf("S5: %s got the target in %s with %d failed of %d allowed", name, s.Name, n, s.MaxFailures)
@@ -357,6 +354,20 @@ func (v *Invariants) order() error {
 		}
 	}
 	return nil
+}
+
+// ahead finds a step that the cluster, which got the target in s, was to wait for. Who is
+// in flight at what is taken back waits for none.
+func (v *Invariants) ahead(name string, s NaiveStep) (int, bool) {
+	if v.naive.provenTarget() && v.fates[name].Kind == fateFlying {
+		return 0, false
+	}
+	for _, j := range s.Before {
+		if !v.naive.completed(j, v.fates) {
+			return j, true
+		}
+	}
+	return 0, false
 }
 
 // refilled (L3): no slot stays free while somebody who may have it waits.

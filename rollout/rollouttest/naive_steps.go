@@ -275,11 +275,8 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 	}
 	if st.Type != clusterv1alpha1.Progressive && st.Type != clusterv1alpha1.ProgressivePerGroup {
 		s := untaken(nil)
-		s.Name, s.Dropped = alone, n.failedOtherwise(alone)
-		if !s.Dropped {
-			s.Always, s.MaxFailures = true, len(members)
-		}
-		n.add(&track, s)
+		s.Name = alone
+		n.addWhole(&track, s, len(members))
 		return
 	}
 	first, groups := len(n.steps), n.groups(pls)
@@ -290,19 +287,16 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 		s.Name, s.MaxFailures = prefix+g.name, share(maxFailures, len(s.Members))
 		n.add(&track, s)
 	}
-	if st.Type == clusterv1alpha1.ProgressivePerGroup {
-		for _, name := range n.goneGroups(prefix, groups) {
-			s := untaken([]string{})
-			s.Name = name
-			n.add(&track, s)
-		}
+	perGroup := st.Type == clusterv1alpha1.ProgressivePerGroup
+	if perGroup {
+		n.addGone(&track, untaken([]string{}), n.goneGroups(prefix, groups))
 	}
 	gone := len(track)
 	others := slices.DeleteFunc(slices.Clone(groups), func(g naiveGroup) bool { return isAmong(g, mandatory) })
 	for _, g := range slices.DeleteFunc(groups, func(g naiveGroup) bool { return !isAmong(g, mandatory) }) {
 		addGroup(g, intstr.FromInt32(0))
 	}
-	if st.Type == clusterv1alpha1.ProgressivePerGroup {
+	if perGroup {
 		for _, g := range others {
 			addGroup(g, config.MaxFailures)
 		}
@@ -320,6 +314,23 @@ func (n *naive) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix s
 		rest.MaxFailures = share(config.MaxFailures, len(rest.Members))
 		n.add(&track, rest)
 	}
+}
+
+// addGone adds an empty step for each of the groups that are gone.
+func (n *naive) addGone(track *[]int, s NaiveStep, names []string) {
+	for _, name := range names {
+		s.Name = name
+		n.add(track, s)
+	}
+}
+
+// addWhole adds the step of strategy All, unless the target failed at a pace that was dropped.
+func (n *naive) addWhole(track *[]int, s NaiveStep, members int) {
+	s.Dropped = n.failedOtherwise(s.Name)
+	if !s.Dropped {
+		s.Always, s.MaxFailures = true, members
+	}
+	n.add(track, s)
 }
 
 // goneGroups are the groups that somebody stands in the ledger for, who was admitted to a

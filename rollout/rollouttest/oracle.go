@@ -15,6 +15,7 @@ const (
 	fateFailed  = "failed"
 	fateFlying  = "flying"
 	fateWaiting = "waiting"
+	fateDone    = "done"
 
 	fateUnchanged = "unchanged"
 	fateParked    = "parked"
@@ -139,7 +140,7 @@ func (n *naive) without(c rollout.Cluster) Fate {
 	case !staged && n.in.Spec.Removal == nil:
 		f.Kind = "unstaged"
 	case c.UpToDate && c.Running == n.target():
-		f.Kind = "done"
+		f.Kind = fateDone
 	case c.UpToDate:
 		f.Kind = fateUnchanged
 	case !c.Reachable:
@@ -202,12 +203,17 @@ func (n *naive) decide(f Fate, c rollout.Cluster, has bool) Fate {
 		n.lost(&f, c)
 	case !has && c.Blocked != "":
 		f = f.blocked()
-	case !has && (n.in.Contested != "" || n.in.TargetMissing != "" && f.Revision == n.target()):
+	case !has && n.unwritten(f):
 		n.unwritable(&f, c)
 	default:
 		n.heard(&f, c, has)
 	}
 	return f
+}
+
+// unwritten tells whether nobody may, or can, write what the cluster was admitted to.
+func (n *naive) unwritten(f Fate) bool {
+	return n.in.Contested != "" || n.in.TargetMissing != "" && f.Revision == n.target()
 }
 
 // has tells whether the cluster's works are what the revision asks for.
@@ -318,7 +324,7 @@ func (n *naive) stands(i int, fates map[string]Fate) (done, open, failed, flying
 			continue
 		}
 		switch {
-		case f.Kind == "done" || f.Kind == fateUnchanged:
+		case f.Kind == fateDone || f.Kind == fateUnchanged:
 			done++
 		case f.Kind == fateFlying:
 			flying++

@@ -49,6 +49,17 @@ func (v *Invariants) isTrue(c rollout.ClusterPlan) bool {
 	return v.isTrueOfStep(c)
 }
 
+// isAbandonedFor tells whether the step of that name, s itself or one before it, was left
+// by everybody who could have proved the target there.
+func (v *Invariants) isAbandonedFor(s NaiveStep, name string) bool {
+	n, fates := v.naive, v.forecast.Fates
+	if name == s.Name {
+		i := slices.IndexFunc(n.steps, func(own NaiveStep) bool { return own.Name == name })
+		return i >= 0 && n.abandoned(i, fates)
+	}
+	return slices.ContainsFunc(s.Before, func(j int) bool { return n.steps[j].Name == name && n.abandoned(j, fates) })
+}
+
 // isTrueOfStep is isTrue where it is not everybody that waits.
 func (v *Invariants) isTrueOfStep(c rollout.ClusterPlan) bool {
 	n, fates := v.naive, v.forecast.Fates
@@ -59,10 +70,7 @@ func (v *Invariants) isTrueOfStep(c rollout.ClusterPlan) bool {
 		})
 	}
 	if m := isAbandoned.FindStringSubmatch(c.Reason); m != nil {
-		if i := slices.IndexFunc(n.steps, func(own NaiveStep) bool { return own.Name == m[1] && own.Name == s.Name }); i >= 0 {
-			return n.abandoned(i, fates)
-		}
-		return slices.ContainsFunc(s.Before, func(j int) bool { return n.steps[j].Name == m[1] && n.abandoned(j, fates) })
+		return v.isAbandonedFor(s, m[1])
 	}
 	if m := waitsForSlot.FindStringSubmatch(c.Reason); m != nil {
 		taken, _ := strconv.Atoi(m[2])
