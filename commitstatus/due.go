@@ -9,7 +9,7 @@ import (
 // and do not count. Pending after a verdict is progress like pending after pending: a
 // context that goes back and forth must not tell the forge each time.
 const (
-	// ProgressStep is the least change in percent that is worth a progress post.
+	// ProgressStep is the least change in percent that is worth a progress post at once.
 	ProgressStep = 10
 	// ProgressInterval is the least time between a post and the next about progress.
 	ProgressInterval = 30 * time.Second
@@ -17,6 +17,12 @@ const (
 	// context is open again, which takes ProgressInterval the first time, twice as long
 	// the second, and so on.
 	ReopenInterval = 15 * time.Minute
+	// StandstillInterval is the time between a post and the next where less than a
+	// ProgressStep happened, and the words differ: they say what the commit waits for.
+	StandstillInterval = 15 * time.Minute
+	// StandstillPostLimit is how many progress posts a context has made when such a change
+	// of words is told no more, so that progress itself always can be.
+	StandstillPostLimit = ProgressPostLimit / 2
 	// ProgressPostLimit is how many progress posts a context may make for one commit, in
 	// all its attempts. GitHub stores at most 1000 statuses per commit and context.
 	ProgressPostLimit = 60
@@ -37,10 +43,14 @@ func Due(r Report, now time.Time) (due bool, after time.Duration) {
 	}
 	at := r.NextTry
 	if r.progress() {
-		if r.ProgressPosts >= ProgressPostLimit || !r.Reopens() && distance(r.Progress, r.AcceptedProgress) < ProgressStep {
+		limit, wait := ProgressPostLimit, r.patience()
+		if !r.Reopens() && distance(r.Progress, r.AcceptedProgress) < ProgressStep {
+			limit, wait = StandstillPostLimit, StandstillInterval
+		}
+		if r.ProgressPosts >= limit {
 			return false, 0
 		}
-		at = max(at, r.PostedAt+int64(r.patience()/time.Second))
+		at = max(at, r.PostedAt+int64(wait/time.Second))
 	}
 	// Whole seconds are compared, as whole seconds are stored.
 	if wait := at - now.Unix(); wait > 0 {

@@ -29,6 +29,9 @@ type Observation struct {
 	// cannot be applied is not failed: the agent goes on trying, and what it lacks
 	// (a namespace, a CRD, a permission) may come. It fails by the deadline.
 	Failed bool
+	// NotApplied is why the agent could not apply the works as they are now, of the first
+	// of them; "" where it could, or has not said. Bounded like Reason.
+	NotApplied string
 	// Reason says in words what is not there yet, or why it failed; "" when verified.
 	// Parts of it were written by the managed cluster; they are bounded and
 	// stripped of control characters.
@@ -84,6 +87,7 @@ func (o *Observation) add(h health) {
 	if h.failed && !o.Failed {
 		o.Failed, o.Reason = true, h.reason
 	}
+	o.NotApplied = cmp.Or(o.NotApplied, h.notApplied)
 	o.Reason = cmp.Or(o.Reason, h.reason)
 }
 
@@ -121,7 +125,7 @@ func agreed(works []*workv1.ManifestWork, key string) string {
 // health is what one work, or one workload of it, says.
 type health struct {
 	applied, current, verified, failed bool
-	reason                             string
+	reason, notApplied                 string
 }
 
 func (p Prober) workHealth(work *workv1.ManifestWork) health {
@@ -130,7 +134,8 @@ func (p Prober) workHealth(work *workv1.ManifestWork) health {
 	case applied == nil:
 		return health{reason: "waiting for the agent to apply"}
 	case applied.Status != metav1.ConditionTrue:
-		return health{reason: "not applied: " + notApplied(work, applied)}
+		why := notApplied(work, applied)
+		return health{reason: "not applied: " + why, notApplied: why}
 	}
 	h := health{applied: true, current: true, verified: true}
 	available := currentCondition(work, workv1.WorkAvailable)

@@ -141,7 +141,7 @@ func TestConditionsOfTheWork(t *testing.T) {
 		"not applied": {"is no failure before the deadline", func(w *workv1.ManifestWork) {
 			w.Status.Conditions[0].Status = metav1.ConditionFalse
 			w.Status.Conditions[0].Message = "no\x1b[31m"
-		}, Observation{Reason: "not applied: no[31m"}},
+		}, Observation{Reason: "not applied: no[31m", NotApplied: "no[31m"}},
 		"available stale": {"counts for nothing", func(w *workv1.ManifestWork) { w.Status.Conditions[1].ObservedGeneration-- }, Observation{Applied: true, Reason: "waiting for the agent to report"}},
 		"not available": {"objects are missing", func(w *workv1.ManifestWork) {
 			w.Status.Conditions[1].Status = metav1.ConditionFalse
@@ -154,7 +154,7 @@ func TestConditionsOfTheWork(t *testing.T) {
 		"own words": {"of the manifest that fails", func(w *workv1.ManifestWork) {
 			w.Status.Conditions[0].Status = metav1.ConditionFalse
 			w.Status.ResourceStatus.Manifests[0].Conditions = []metav1.Condition{{Type: workv1.ManifestApplied, Status: metav1.ConditionFalse, ObservedGeneration: generation, Message: "namespaces \"ns\" not found"}}
-		}, Observation{Reason: `not applied: Deployment w: namespaces "ns" not found`}},
+		}, Observation{Reason: `not applied: Deployment w: namespaces "ns" not found`, NotApplied: `Deployment w: namespaces "ns" not found`}},
 		"wrong types": {"a liar's values count for nothing", func(w *workv1.ManifestWork) {
 			yes, text := true, "1"
 			for i := range w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values {

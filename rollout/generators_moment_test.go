@@ -51,7 +51,8 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 			State: rapid.SampledFrom([]rollout.HealthState{
 				rollout.HealthVerified, rollout.HealthVerified, rollout.HealthProgressing, rollout.HealthFailed, rollout.HealthUnknown,
 			}).Draw(t, "health"),
-			Reason: words(t, 2, "health reason", "Deployment/agent: 1 of 2 replicas ready"),
+			Reason:     words(t, 2, "health reason", "Deployment/agent: 1 of 2 replicas ready"),
+			NotApplied: words(t, 6, "not applied", "Deployment agent: field is immutable"),
 		},
 	}
 	drawSelected(t, in, &c)

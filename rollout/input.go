@@ -221,4 +221,7 @@ const (
 type Health struct {
 	State  HealthState
 	Reason string
+	// NotApplied is why the agent could not apply what the works ask for now, in its words;
+	// "" where it could, or has not said. It is no failure: what it lacks may come. It is told.
+	NotApplied string
 }

@@ -336,6 +336,34 @@ func momentCases() map[string]momentCase {
 			},
 			want: map[string]string{c1: "Failed v2", c2: "Progressing v2", c3: "Succeeded v2"}, phase: v1alpha1.PhaseProgressing,
 		},
+		"policy All, not applied": {
+			reason: "it is no failure, since what it lacks may come; it is named, the first by name",
+			change: []change{wholeStrategy, whole(time.Minute), on(c3, unapplied("v2")), on(c1, stuck), on(c2, unapplied("v2"))},
+			want:   map[string]string{c1: "Progressing v2", c2: "Progressing v2", c3: "Progressing v2", c4: "Admitted v2"},
+			phase:  v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+			says: "all 0/6, 6 in flight, 2 not applied (cluster-02: Deployment imm: field is immutable; and 1 more)",
+		},
+		"not applied in the soak": {
+			reason: "it was verified, and its soak cannot end: it is named as well",
+			change: []change{admitted("v2", time.Minute, c1), soakingSince(time.Minute), on(c1, unapplied("v2"))},
+			want:   map[string]string{c1: "Soaking v2"},
+			says:   "1 not applied (cluster-01: Deployment imm: field is immutable)",
+		},
+		"not applied, of content that is replaced": {
+			reason: "what the agent says of works that are to be written anew is about other content",
+			change: []change{admitted("v2", time.Minute, c1), on(c1, unapplied("v1"))},
+			want:   map[string]string{c1: "Admitted v2"}, says: "canary 0/2, 1 in flight", silent: "not applied",
+		},
+		"not applied, and lost": {
+			reason: "its word is old",
+			change: []change{admitted("v2", time.Minute, c1), on(c1, unapplied("v2"), lostFor(time.Minute))},
+			want:   map[string]string{c1: "Lost v2"}, silent: "not applied",
+		},
+		"not applied, past the deadline": {
+			reason: "it has failed, and is named as that",
+			change: []change{admitted("v2", 30*time.Minute, c1), on(c1, unapplied("v2"))},
+			want:   map[string]string{c1: "TimedOut v2"}, phase: v1alpha1.PhaseFailed, says: "1 failed (cluster-01: ", silent: "1 not applied",
+		},
 		"policy All, unchanged": {
 			reason: "a cluster for which nothing changes takes no part, however it is",
 			change: []change{

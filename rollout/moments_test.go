@@ -21,6 +21,7 @@ type momentCase struct {
 	want   map[string]string // "State revision" of the clusters in question
 	phase  v1alpha1.Phase    // "" where it does not matter
 	says   string            // a part of the message
+	silent string            // no part of the message; "" where it does not matter
 	halted bool
 	// outcome is what the commit is told; "" where it does not matter.
 	outcome rollout.Outcome
@@ -69,6 +70,14 @@ func runs(revision string, health rollout.HealthState) func(*rollout.Cluster) {
 	return func(c *rollout.Cluster) {
 		c.Running, c.UpToDate, c.UpToDateStable = revision, revision == "v2", revision == "v1"
 		c.Health = rollout.Health{State: health, Reason: "Deployment/agent: as told"}
+	}
+}
+
+// unapplied makes it one whose agent could not apply a revision.
+func unapplied(revision string) func(*rollout.Cluster) {
+	return func(c *rollout.Cluster) {
+		runs(revision, rollout.HealthUnknown)(c)
+		c.Health.NotApplied = "Deployment imm: field is\nimmutable"
 	}
 }
 
@@ -136,6 +145,9 @@ func TestMoments(t *testing.T) {
 			}
 			if tc.outcome != "" && plan.Outcome != tc.outcome {
 				t.Errorf("%s: outcome %s, want %s", tc.reason, plan.Outcome, tc.outcome)
+			}
+			if tc.silent != "" && strings.Contains(plan.Message, tc.silent) {
+				t.Errorf("%s: message %q, with %q in it", tc.reason, plan.Message, tc.silent)
 			}
 			if !strings.Contains(plan.Message, tc.says) || plan.Halted != tc.halted {
 				t.Errorf("%s: message %q, want %q in it; halted %v", tc.reason, plan.Message, tc.says, plan.Halted)

@@ -179,6 +179,9 @@ func (p *planner) stageStatuses() []v1alpha1.StageStatus {
 					Failed: c.failed, Parked: c.parked, Waiting: c.waiting, Removing: c.leaving,
 				},
 			}
+			if st.Phase != StageFailed {
+				st.Message += s.refusedText()
+			}
 			if !c.until.IsZero() {
 				until := metav1.NewTime(c.until)
 				st.SoakingUntil = &until

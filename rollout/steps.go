@@ -67,6 +67,8 @@ type tally struct {
 	failures []*unit   // the first few failed
 	away     []*unit   // of those parked, the ones held back by something of their own
 	lost     int32
+	refused  int32 // of those flying, the ones whose agent could not apply the works
+	refuses  *unit // the first of them by name
 }
 
 // shownFailures is how many failing clusters are named.
@@ -123,6 +125,13 @@ func (u *unit) addFlying(t *tally) {
 	t.flying++
 	if u.state == Lost {
 		t.lost++
+	}
+	// Of one that is not written yet, or not available, it is about other content, or old.
+	if u.c.Health.NotApplied != "" && (u.state == Progressing || u.state == Soaking) {
+		t.refused++
+		if t.refuses == nil || u.c.Name < t.refuses.c.Name {
+			t.refuses = u
+		}
 	}
 	if u.state == Soaking {
 		t.soaking++

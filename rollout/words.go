@@ -72,10 +72,10 @@ func clusters(n int) string {
 
 // standing is "canary 1/2, soaking until 14:32 UTC".
 func (p *planner) standing(s *step) string {
-	return s.name + " " + p.detail(s)
+	return s.name + " " + p.detail(s) + s.refusedText()
 }
 
-// detail is standing without the name of the step.
+// detail is standing without the name of the step, and without refusedText.
 func (p *planner) detail(s *step) string {
 	c := s.tally
 	text := fmt.Sprintf("%d/%d", c.updated, c.total) + p.pendingText(s)
@@ -92,6 +92,17 @@ func (p *planner) detail(s *step) string {
 		text += fmt.Sprintf(", %d not available", n)
 	}
 	return text + awayText(c.away)
+}
+
+// refusedText is ", 3 not applied (c1: reason; and 2 more)" of those in flight; "" for
+// nobody. A verdict has no place for it: whoever it names there has failed.
+func (s *step) refusedText() string {
+	c := s.tally
+	if c.refused == 0 {
+		return ""
+	}
+	first := c.refuses.c.Name + ": " + bounded(c.refuses.c.Health.NotApplied)
+	return fmt.Sprintf(", %d not applied (%s)", c.refused, brief.ReasonsOf(int(c.refused), []string{first}))
 }
 
 // pendingText is ", 2 in flight", or what else the step waits for; "" for nothing.

@@ -215,7 +215,7 @@ func running(m *member) string {
 
 // health hands the works' word to the planner.
 func health(m *member) rollout.Health {
-	h := rollout.Health{Reason: m.health.Reason}
+	h := rollout.Health{Reason: m.health.Reason, NotApplied: m.health.NotApplied}
 	switch {
 	case m.health.Failed:
 		h.State = rollout.HealthFailed

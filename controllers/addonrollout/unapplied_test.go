@@ -1,0 +1,62 @@
+package addonrollout
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// refuse lets the agent of a cluster say that it could not apply its work.
+func (s *scene) refuse(cluster, why string) {
+	s.t.Helper()
+	w := s.works()[cluster]
+	w.Status = workv1.ManifestWorkStatus{Conditions: []metav1.Condition{
+		{Type: workv1.WorkApplied, Status: metav1.ConditionFalse, ObservedGeneration: w.Generation, Message: why},
+	}}
+	if err := s.hub.Status().Update(s.t.Context(), w); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestWhatAnAgentCouldNotApplyIsNamed: without a deadline the commit stays pending, and says
+// for whom and why, where it is read: in the message, its stage, and the commit status.
+func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.target("v1")
+	s.settle()
+	s.target("v2")
+	s.turns(3)
+	s.report("c3")
+	s.refuse("c2", "Deployment.apps \"imm\" is invalid:\nfield is immutable")
+	s.turns(2)
+	const standing = `1/3, 2 in flight, 1 not applied (c2: Deployment.apps "imm" is invalid: field is immutable)`
+	ro := s.rollout()
+	if ro.Status.Phase != v1alpha1.PhaseProgressing || ro.Status.Message != "all "+standing || len(ro.Status.Failing) != 0 {
+		t.Errorf("%s: %q, failing %+v", ro.Status.Phase, ro.Status.Message, ro.Status.Failing)
+	}
+	if got := ro.Status.Stages[0].Message; got != standing {
+		t.Errorf("tree says %q", got)
+	}
+	if got := s.told(); got != "pending: all "+standing {
+		t.Errorf("the commit is told %q", got)
+	}
+	version := ro.ResourceVersion
+	s.turns(2)
+	if got := s.rollout().ResourceVersion; got != version {
+		t.Error("it costs a write while nothing happens")
+	}
+	s.refuse("c1", "no namespace")
+	s.turns(2)
+	if got, want := s.rollout().Status.Message, "all 1/3, 2 in flight, 2 not applied (c1: no namespace; and 1 more)"; got != want {
+		t.Errorf("two of them: %q, want %q", got, want)
+	}
+	s.settle() // what they lacked came
+	if got := s.told(); got != "success: 3/3 updated" {
+		t.Errorf("the commit is told %q", got)
+	}
+}
