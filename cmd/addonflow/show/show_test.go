@@ -95,6 +95,18 @@ NAME            STATUS        CLUSTERS             PROGRESS
 ├─ ✔ canary     Complete      2/2                  ████████████████████
 └─ ⟳ everyone   Progressing   9/22  6 in flight    ████████░░░░░░░░░░░░
 `},
+		"NotApplied": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Status.Stages[1].Message += ", 2 not applied (eu-01: field is immutable; and 1 more)"
+		}), `
+Rollout   default/hello   ⟳ Progressing   stage 2/2 everyone
+Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
+Message   everyone 9/22, 6 in flight
+
+NAME            STATUS        CLUSTERS             PROGRESS
+⟳ hello         Progressing   11/24  6 in flight   █████████░░░░░░░░░░░
+├─ ✔ canary     Complete      2/2                  ████████████████████
+└─ ⟳ everyone   Progressing   9/22  6 in flight    ████████░░░░░░░░░░░░  2 not applied (eu-01: field is immutable; and 1 more)
+`},
 		"Failed": {failed(), `
 Rollout   default/hello   ✗ Failed   stage 1/2 canary
 Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔

@@ -150,7 +150,7 @@ func stageRemark(stage v1alpha1.StageStatus) string {
 	if text == counted(stage.Counts) {
 		return ""
 	}
-	return text
+	return strings.TrimPrefix(text, counted(stage.Counts)+", ")
 }
 
 // failingBranches are the clusters that fail, below the given trunk, and how many
