@@ -19,7 +19,7 @@ func (r Rendered) Finalizers() []string {
 	if hooks.Hosting {
 		out = append(out, addonv1alpha1.AddonHostingPreDeleteHookFinalizer)
 	}
-	if r.Hosting != "" {
+	if r.Hosts() {
 		out = append(out, addonv1alpha1.AddonHostingManifestFinalizer)
 	}
 	return out

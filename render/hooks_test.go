@@ -200,6 +200,7 @@ func TestRow56Finalizers(t *testing.T) {
 		hooks, hostingHooks, hosting = "addon.open-cluster-management.io/addon-pre-delete", "addon.open-cluster-management.io/hosting-addon-pre-delete", "addon.open-cluster-management.io/hosting-manifests-cleanup"
 		deprecated, foreign          = "cluster.open-cluster-management.io/addon-pre-delete", "example.com/x"
 	)
+	onHost := manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosting}}}")
 	cases := map[string]struct {
 		reason                     string
 		template, host             string
@@ -207,7 +208,8 @@ func TestRow56Finalizers(t *testing.T) {
 	}{
 		"none":            {"nothing to clean up", echo("x", ""), "", []string{foreign}, []string{foreign}, []string{foreign}, nil},
 		"hooks":           {"", hookedTemplate, "", nil, []string{hooks}, nil, []string{hooks}},
-		"hosted":          {"no owner reference takes its works away", echo("x", ""), "h", []string{foreign}, []string{foreign, hosting}, []string{foreign}, []string{hosting}},
+		"nothing hosted":  {"the annotation alone leaves nothing there", echo("x", ""), "h", []string{hosting, foreign}, []string{hosting, foreign}, []string{foreign}, nil},
+		"hosted":          {"no owner reference takes its works away", onHost, "h", []string{foreign}, []string{foreign, hosting}, []string{foreign}, []string{hosting}},
 		"deprecated":      {"is taken off on sight", hookedTemplate, "", []string{deprecated, foreign}, []string{foreign, hooks}, []string{foreign}, []string{hooks}},
 		"no longer":       {"what is not asked for goes", echo("x", ""), "", []string{hooks, foreign, hosting}, []string{hooks, foreign, hosting}, []string{foreign}, nil},
 		"hosted hooks":    {"run on either cluster", hostedTemplate, "h", nil, []string{hooks, hostingHooks, hosting}, nil, []string{hooks, hostingHooks, hosting}},

@@ -50,8 +50,8 @@ type Renderer struct {
 	mu     sync.Mutex
 	own    map[ownKey]*assignment
 	shared map[sharedKey]*sharedRendering
-	// digests of clusters that share with nobody.
-	digests map[aloneKey]string
+	// outlines of clusters that share with nobody.
+	outlines map[aloneKey]outline
 }
 
 // sharedKey tells apart what clusters of one name would get.
@@ -76,8 +76,14 @@ type aloneKey struct {
 	name, hosting string
 }
 
-// maxDigests bounds how many clusters' digests are remembered.
-const maxDigests = 20_000
+// outline is what is remembered of one cluster's rendering.
+type outline struct {
+	digest string
+	hosts  bool
+}
+
+// maxOutlines bounds how many clusters' outlines are remembered.
+const maxOutlines = 20_000
 
 // maxShared bounds what is kept for annotations and configurations of clusters.
 const maxShared = 1024
@@ -96,7 +102,7 @@ func NewRenderer(c Content) (*Renderer, error) {
 		agents:     map[ConfigReference]*agentConfig{},
 		own:        map[ownKey]*assignment{},
 		shared:     map[sharedKey]*sharedRendering{},
-		digests:    map[aloneKey]string{},
+		outlines:   map[aloneKey]outline{},
 	}
 	if c.Package != nil {
 		r.pkg = parsePackage(c.AddOn, c.Package)
@@ -158,25 +164,37 @@ func (r *Renderer) render(c Cluster) (rendered Rendered, shares bool, err error)
 // Digest returns the digest of what Render returns. Of a cluster that shares its
 // rendering with nobody it is remembered, so that asking again renders nothing.
 func (r *Renderer) Digest(c Cluster) (string, error) {
+	o, err := r.outline(c)
+	return o.digest, err
+}
+
+// Hosts returns what Rendered.Hosts says of what Render returns, at the cost of Digest.
+func (r *Renderer) Hosts(c Cluster) (bool, error) {
+	o, err := r.outline(c)
+	return o.hosts, err
+}
+
+func (r *Renderer) outline(c Cluster) (outline, error) {
 	a := r.assignmentFor(c)
 	key := aloneKey{sharedKey{a, c.facts(a)}, c.Name, c.Hosting}
 	r.mu.Lock()
-	digest, known := r.digests[key]
+	o, known := r.outlines[key]
 	r.mu.Unlock()
 	if known {
-		return digest, nil
+		return o, nil
 	}
 	rendered, shares, err := r.render(c)
+	o = outline{digest: rendered.Digest, hosts: rendered.Hosts()}
 	if err != nil || shares {
-		return rendered.Digest, err
+		return o, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.digests) >= maxDigests {
-		clear(r.digests)
+	if len(r.outlines) >= maxOutlines {
+		clear(r.outlines)
 	}
-	r.digests[key] = rendered.Digest
-	return rendered.Digest, nil
+	r.outlines[key] = o
+	return o, nil
 }
 
 // Refuses returns why nothing can be rendered for the cluster, as far as what clusters

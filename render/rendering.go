@@ -217,6 +217,16 @@ func (r Rendered) Deploys() (own, hosting bool) {
 	return len(b.managed) > 0, len(b.hosting) > 0
 }
 
+// Hosts reports whether anything goes to the hosting cluster, deployed or as a pre-delete
+// hook: without it the cluster does not depend on that one, whatever its annotation says.
+func (r Rendered) Hosts() bool {
+	if r.Hosting == "" || r.shared == nil {
+		return false
+	}
+	b := r.bins()
+	return len(b.hosting)+len(b.hostingHooks) > 0
+}
+
 // Objects returns copies of the cluster's objects, in the template's order and
 // without AddOnFlow's marks: those of both clusters in hosted mode, and pre-delete hooks.
 func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {

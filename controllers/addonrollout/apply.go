@@ -196,7 +196,7 @@ func (d *round) bring(ctx context.Context, m *member, p *rollout.ClusterPlan, ad
 		return d.hinder(ctx, addOn, *m.hindered)
 	case m.refused != nil && (!movable(p) || d.isTarget(p.Revision) || p.State == rollout.Failed):
 		return errors.Join(d.repair(ctx, m, p, addOn), d.hinder(ctx, addOn, m.refused.hindrance))
-	case m.hosting.Problem() != "":
+	case m.hostingProblem() != "":
 		return d.writeValidity(ctx, m, addOn)
 	case p.Revision == rollout.Foreign:
 		return d.adopt(ctx, m, p, addOn)

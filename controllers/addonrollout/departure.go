@@ -272,11 +272,15 @@ func (d *round) hookWorks(ctx context.Context, m *member, dep departure) ([]*wor
 		return nil, err
 	}
 	input := m.renderInput()
-	input.Hosting = ""
-	if dep.hosting.wanted || slices.Contains(m.addOn.Finalizers, addonv1alpha1.AddonHostingManifestFinalizer) {
+	hosted := dep.hosting.wanted || slices.Contains(m.addOn.Finalizers, addonv1alpha1.AddonHostingManifestFinalizer)
+	if hosted {
 		input.Hosting = m.hostedBy(d.o.rollout.Name)
 	}
 	rendered, err := renderer.Render(input)
+	if err == nil && !hosted && rendered.Hosts() { // the annotation was not carried out
+		input.Hosting = ""
+		rendered, err = renderer.Render(input)
+	}
 	if err != nil {
 		return nil, err
 	}

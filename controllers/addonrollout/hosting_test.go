@@ -26,6 +26,14 @@ func answered(namespace, name string, applied metav1.ConditionStatus) *workv1.Ma
 // cluster.
 func TestHostingManifestApplied(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	renderer, err := render.NewRenderer(hostedAt(t, "v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := renderer.Render(render.Cluster{Name: "c1", Hosting: "h"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct{ own, hosting metav1.ConditionStatus }{
 		"BothApply": {yes, yes}, "HostingRefuses": {yes, no}, "OwnRefuses": {no, yes}, "BothRefuse": {no, no},
 	} {
@@ -34,7 +42,7 @@ func TestHostingManifestApplied(t *testing.T) {
 			m.works = []*workv1.ManifestWork{
 				answered("c1", "addon-hello-deploy-0", tc.own), answered("h", render.HostingWorkName("hello", "c1", 0), tc.hosting),
 			}
-			mv := addonstatus.Move{Hosting: m.hosting}
+			mv := addonstatus.Move{Hosting: m.hosting, Rendered: rendered}
 			mv.Refused, mv.HostingRefused = m.worksRefused("hello")
 			status, _ := addonstatus.Next(&addonv1alpha1.ManagedClusterAddOn{}, mv, metav1.Now())
 			for kind, want := range map[string]metav1.ConditionStatus{

@@ -66,6 +66,8 @@ type member struct {
 	// the cluster its hosting works are on, which may not be the one that is named.
 	hosting  addonstatus.Hosting
 	hostedAt *clusterv1.ManagedCluster
+	// hosts: something of it is, or is to be, on the hosting cluster; the plan finds out.
+	hosts bool
 	// selectedBy are the install placements that select the cluster, in declared order.
 	selectedBy []v1alpha1.PlacementReference
 	// configs are those its ManagedClusterAddOn names, as the hub has them now.

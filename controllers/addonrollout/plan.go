@@ -66,6 +66,9 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	if err := o.refuse(ctx, target, stable); err != nil {
 		return rollout.Input{}, err
 	}
+	if err := o.host(ctx, target, stable); err != nil {
+		return rollout.Input{}, err
+	}
 	if err := r.contend(ctx, o, target); err != nil {
 		return rollout.Input{}, err
 	}
@@ -84,7 +87,7 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		Gone:      m.cluster == nil || m.cluster.DeletionTimestamp != nil,
 		Running:   running(m),
 		Health:    health(m),
-		Blocked:   m.hosting.Problem(),
+		Blocked:   m.hostingProblem(),
 		Awaits:    m.awaits(),
 		Departure: plannedDeparture(m, ro.Name, r.HookTimeout),
 	}
@@ -98,9 +101,7 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		c.Labels, c.InstallDisabled = m.cluster.Labels, installDisabled(m.cluster)
 	}
 	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.cluster)
-	if c.Reachable && m.hosting.Cluster != nil {
-		c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.Cluster)
-	}
+	m.awaitHost(&c)
 	if m.refused != nil {
 		m.judge(&c)
 	}

@@ -63,7 +63,7 @@ func (o *observation) has(ctx context.Context, m *member, stable content) (conte
 // they were, where somebody changed or deleted them. Where what it runs renders to
 // something else by now they are left alone: that would be a move without an admission.
 func (d *round) repair(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	if !movable(p) || d.isTarget(p.Revision) || m.hosting.Problem() != "" || m.refused.contended && len(m.works) == 0 {
+	if !movable(p) || d.isTarget(p.Revision) || m.hostingProblem() != "" || m.refused.contended && len(m.works) == 0 {
 		return nil
 	}
 	renderer, err := d.o.revisions.get(ctx, p.Revision)

@@ -55,7 +55,7 @@ func TestRow55NothingToApply(t *testing.T) {
 		"DefaultMode":        {"", []string{"hosting"}, false, applied, ""},
 		"BothSides":          {"h", []string{"hosting", "managed"}, false, applied, applied},
 		"AllOnHosting":       {"h", []string{"hosting", "none"}, false, nothing, applied},
-		"AllOnManaged":       {"h", []string{"managed", "none"}, false, applied, nothing},
+		"AllOnManaged":       {"h", []string{"managed", "none"}, false, applied, ""},
 		"RefusedBeforeMoved": {"h", []string{"hosting"}, true, failed, applied},
 	}
 	for name, tc := range cases {

@@ -56,24 +56,30 @@ func (h Hosting) Condition() *metav1.Condition {
 }
 
 // conditions are what hosted mode adds to a ManagedClusterAddOn that is being moved.
-// applied is what the hosting cluster's agent says of the works there.
-func (h Hosting) conditions(applied metav1.Condition) []metav1.Condition {
+// applied is what the hosting cluster's agent says of the works there; hosts: there is
+// something for it to run.
+func (h Hosting) conditions(hosts bool, applied metav1.Condition) []metav1.Condition {
 	validity := h.Condition()
-	if validity == nil {
+	switch {
+	case validity == nil:
 		return nil
+	case !hosts:
+		return []metav1.Condition{*validity}
 	}
 	applied.Type = addonv1alpha1.ManagedClusterAddOnHostingManifestApplied
 	return []metav1.Condition{*validity, applied}
 }
 
 // stale removes, in the default mode, the conditions that only hosted mode has; a
-// ManagedClusterAddOn that came back from it would say for ever where it was.
-func (h Hosting) stale(conditions *[]metav1.Condition) {
-	if h.Hosted {
-		return
+// ManagedClusterAddOn that came back from it would say for ever where it was. Where
+// nothing is hosted there is nothing to say of works there.
+func (h Hosting) stale(hosts bool, conditions *[]metav1.Condition) {
+	if !h.Hosted {
+		meta.RemoveStatusCondition(conditions, addonv1alpha1.ManagedClusterAddOnHostingClusterValidity)
 	}
-	meta.RemoveStatusCondition(conditions, addonv1alpha1.ManagedClusterAddOnHostingClusterValidity)
-	meta.RemoveStatusCondition(conditions, addonv1alpha1.ManagedClusterAddOnHostingManifestApplied)
+	if !h.Hosted || !hosts {
+		meta.RemoveStatusCondition(conditions, addonv1alpha1.ManagedClusterAddOnHostingManifestApplied)
+	}
 }
 
 // Mark is what of the hosting cluster a synced member depends on.

@@ -72,9 +72,10 @@ func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (
 	next.Namespace = m.Rendered.Namespace
 	next.HealthCheck = addonv1alpha1.HealthCheck{Mode: m.Mode}
 
-	m.Hosting.stale(&next.Conditions)
-	_, hosts := m.Rendered.Deploys()
-	for _, c := range append(addOnConditions(current, m, fresh, settled), m.Hosting.conditions(manifestsCondition(hosts, m.HostingRefused))...) {
+	_, deploys := m.Rendered.Deploys()
+	hosts := m.Rendered.Hosts()
+	m.Hosting.stale(hosts, &next.Conditions)
+	for _, c := range append(addOnConditions(current, m, fresh, settled), m.Hosting.conditions(hosts, manifestsCondition(deploys, m.HostingRefused))...) {
 		c.LastTransitionTime = now
 		meta.SetStatusCondition(&next.Conditions, c)
 	}
