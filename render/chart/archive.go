@@ -5,7 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"path"
+	"regexp"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -14,10 +14,10 @@ import (
 // maxUnpacked bounds what the archives of a chart's sub-charts unpack to.
 const maxUnpacked = 16 << 20
 
-// isArchive tells the archive of a sub-chart.
-func isArchive(name string) bool {
-	return path.Dir(name) == "charts" && path.Ext(name) == ".tgz"
-}
+// subArchive is the archive of a sub-chart, at any level.
+var subArchive = regexp.MustCompile(`^(charts/[^/]+/)*charts/[^/]+\.tgz$`)
+
+func isArchive(name string) bool { return subArchive.MatchString(name) }
 
 // unpacked returns the files with the archives in charts/ as folders, so that an
 // archive is unpacked once and within bounds: a megabyte can stand for a gigabyte.

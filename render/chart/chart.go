@@ -58,7 +58,35 @@ func Load(files []File) (*Chart, error) {
 	if strings.EqualFold(helm.Metadata.Type, "library") {
 		return nil, &Error{File: chartFile, Message: "a library chart renders nothing by itself", Hint: "name a chart that uses it"}
 	}
+	if n, size := instances(helm); n > maxInstances || size > maxBytes {
+		return nil, &Error{File: chartFile, Message: fmt.Sprintf("its dependencies stand for more than %d charts, or %d MiB", maxInstances, maxBytes>>20), Hint: "look for a dependency under many aliases"}
+	}
 	return c, c.vendored(helm)
+}
+
+// maxInstances bounds how many charts a chart is, with its dependencies.
+const maxInstances = 1000
+
+// instances counts a chart and its dependencies, once for each alias, and their bytes.
+func instances(c *helmchart.Chart) (n, size int64) {
+	n = 1
+	for _, f := range c.Raw {
+		if !strings.HasPrefix(f.Name, "charts/") {
+			size += int64(len(f.Data))
+		}
+	}
+	for _, d := range c.Dependencies() {
+		aliases := int64(0)
+		for _, wanted := range c.Metadata.Dependencies {
+			if wanted != nil && wanted.Name == d.Name() {
+				aliases++
+			}
+		}
+		each, bytes := instances(d)
+		n = min(n+max(aliases, 1)*each, maxInstances+1)
+		size = min(size+max(aliases, 1)*bytes, maxBytes+1)
+	}
+	return n, size
 }
 
 // LoadManifests reads a folder of Go-template manifests. Of it every .yaml, .yml and
