@@ -32,6 +32,10 @@ const (
 	keepAnnotation = "helm.sh/resource-policy"
 )
 
+// maxDocument bounds one document before it is read: each byte of it can be a part that
+// takes a hundred. Etcd takes less.
+const maxDocument = 2 << 20
+
 // separator is Helm's.
 var separator = regexp.MustCompile(`(?:^|\s*\n)---\s*(?:\n|$)`)
 
@@ -67,6 +71,9 @@ func (d Document) manifests() ([]Manifest, error) {
 	for _, text := range separator.Split(d.Text, -1) {
 		if strings.TrimSpace(text) == "" {
 			continue
+		}
+		if len(text) > maxDocument {
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("renders a document of more than %d MiB, which no hub takes", maxDocument>>20)}
 		}
 		// As Helm ends a document: the newline is part of a block scalar that is last in it.
 		text = strings.TrimRight(text, " \t\r\n") + "\n"
