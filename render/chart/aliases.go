@@ -7,14 +7,19 @@ import (
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// cheapExpansion is what the aliases of a text can stand for without being counted.
-const cheapExpansion = 16 << 20
+// cheapExpansion is what the aliases of a text can stand for without being counted: each
+// can at most double it, since what one stands for may hold those before it. From
+// maxStars on they are counted in any case.
+const (
+	cheapExpansion = 16 << 20
+	maxStars       = 24
+)
 
 // expansion is how many bytes the aliases of a YAML text stand for, once for each. The
 // parser bounds how many parts they make, and not how long a text among them is: a
 // megabyte can stand for gigabytes. It is an error above maxBytes.
 func expansion(text []byte) (int64, error) {
-	if most := int64(bytes.Count(text, []byte("*"))) * int64(len(text)); most <= cheapExpansion || !bytes.Contains(text, []byte("&")) {
+	if stars := min(bytes.Count(text, []byte("*")), maxStars); len(text)<<stars <= cheapExpansion || !bytes.Contains(text, []byte("&")) {
 		return 0, nil
 	}
 	var root goyaml.Node

@@ -8,12 +8,21 @@ import (
 )
 
 // maxWidth is how wide a format may pad.
-const maxWidth = 4096
+const maxWidth = 9999
 
-var width = regexp.MustCompile(`%[-+# 0]*(\*|[0-9]{5,}|[0-9]*\.(\*|[0-9]{5,}))`)
+// maxVersion is how long a version, or a range of them, may be.
+const maxVersion = 4096
 
-// address is the verb that prints where a value is.
-var address = regexp.MustCompile(`%[-+# 0]*(\*|[0-9]*)(\.(\*|[0-9]*))?(\[[0-9]+\])?p`)
+// An argument of a format becomes, at most, so much longer where it is quoted, and so long
+// where it is a number.
+const (
+	maxQuoted = 4
+	maxNumber = 400
+)
+
+// verb is what a format writes an argument by: how wide, how exactly, and as what. Of %p
+// that is where the value is.
+var verb = regexp.MustCompile(`(?s)%[-+# 0]*(?:\[[^]]*\])?(\*|[0-9]*)(?:\.(?:\[[^]]*\])?(\*|[0-9]*))?(?:\[[^]]*\])?(.)`)
 
 // bound refuses, before a function runs, the calls whose result grows faster than
 // their arguments.
@@ -41,11 +50,17 @@ func (x *execution) bound(name string, args []any) error {
 		return x.fits(int64(textLength(args[1])+1), int64(textLength(args[2])+1))
 	case "html", "js", "urlquery": // a character can become six
 		return x.boundEscape(args)
+	case "split", "splitList", "splitn":
+		text, _ := args[len(args)-1].(string)
+		by, _ := args[0].(string)
+		return x.budget.step(int64(strings.Count(text, by) + 1))
+	case "semver", "semverCompare":
+		return boundVersion(args)
 	case "join":
 		return x.boundJoin(args)
 	case "printf":
 		format, _ := args[0].(string)
-		return boundFormat(format)
+		return x.boundFormat(format, args[1:])
 	case "addf", "add1f", "subf", "divf", "mulf":
 		if len(args) > 64 {
 			return &refusal{name + " takes too many numbers", "add them up in steps"}
@@ -54,15 +69,57 @@ func (x *execution) bound(name string, args []any) error {
 	return nil
 }
 
-// boundFormat refuses what a format makes of any argument.
-func boundFormat(format string) error {
-	switch {
-	case address.MatchString(strings.ReplaceAll(format, "%%", "")):
-		return &refusal{"printf %p writes an address in memory, which differs each time", "write the value, or its type: typeOf"}
-	case width.MatchString(format):
-		return &refusal{fmt.Sprintf("printf pads to more than %d characters", maxWidth), "write a smaller width"}
+// boundFormat refuses what a format makes of any argument, and more than fits: each verb
+// may write the longest of them.
+func (x *execution) boundFormat(format string, args []any) error {
+	var verbs, widest, longest int64
+	for _, at := range verb.FindAllStringSubmatchIndex(format, -1) {
+		verbs++
+		if format[at[6]:at[7]] == "p" {
+			return &refusal{"printf %p writes an address in memory, which differs each time", "write the value, or its type: typeOf"}
+		}
+		for n := 2; n < 6; n += 2 {
+			if at[n] < 0 || at[n] == at[n+1] {
+				continue
+			}
+			wide, err := strconv.ParseInt(format[at[n]:at[n+1]], 10, 64)
+			if err != nil || wide > maxWidth {
+				return &refusal{fmt.Sprintf("printf pads to more than %d characters", maxWidth), "write a smaller width"}
+			}
+			widest = max(widest, wide)
+		}
+	}
+	for _, arg := range args {
+		w := walker{budget: new(newBudget())} // it was paid for
+		if err := w.visit(arg, 0); err != nil {
+			return err
+		}
+		longest = max(longest, maxQuoted*w.text+(maxSteps-w.steps)*(maxNumber+widest))
+	}
+	return x.fits(verbs, longest)
+}
+
+// boundVersion refuses a version of which each part would be an object of its own.
+func boundVersion(args []any) error {
+	for _, arg := range args {
+		if textLength(arg) > maxVersion {
+			return &refusal{fmt.Sprintf("a version is longer than %d characters", maxVersion), ""}
+		}
 	}
 	return nil
+}
+
+// boundTOML refuses lists in lists, for each of which the parser takes stack, and tables in
+// tables, whose whole names it keeps for each entry.
+func (x *execution) boundTOML(text string) error {
+	if strings.Count(text, "[")+strings.Count(text, "{") > maxOpened {
+		return &refusal{fmt.Sprintf("TOML with more than %d brackets cannot be read", maxOpened), ""}
+	}
+	deep := 1
+	for line := range strings.Lines(text) {
+		deep = max(deep, strings.Count(line, ".")+strings.Count(line, "{"))
+	}
+	return x.fits(int64(strings.Count(text, "=")+deep), int64(32*deep))
 }
 
 // fits refuses a product of bytes that will not fit.

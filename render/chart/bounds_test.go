@@ -2,6 +2,7 @@ package chart
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -22,8 +23,8 @@ func TestBounded(t *testing.T) {
 		"DoublingByRegex":    {`{{ $s := repeat 9000 "a" }}{{ $s = regexReplaceAll "a" $s $s }}{{ $s }}`, "MiB of text"},
 		"Padding":            {`{{ printf "%1000000d" 1 }}`, "pads to more than"},
 		"PaddingByArgument":  {`{{ printf "%*d" 1000000 1 }}`, "pads to more than"},
-		"SharedParts":        {`{{ $d := dict "a" "b" }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ toYaml $d }}`, "steps to render"},
-		"SharedPartsPrinted": {`{{ $d := dict "a" "b" }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ $d }}`, "steps to render"},
+		"SharedParts":        {`{{ $d := dict "a" "b" }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ toYaml $d }}`, "MiB of text"},
+		"SharedPartsPrinted": {`{{ $d := dict "a" "b" }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ $d }}`, "MiB of text"},
 		"Cycle":              {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toYamlPretty $d }}`, "levels deep"},
 		"CyclePrinted":       {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`, "levels deep"},
 		"CycleCopied":        {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ deepCopy $d | len }}`, "levels deep"},
@@ -43,7 +44,7 @@ func TestBounded(t *testing.T) {
 		"CycleCompared":      {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ eq $d $d }}`, "levels deep"},
 		"CycleComparedPiped": {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d | ne $d }}`, "levels deep"},
 		"CycleAsKey":         {`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $x := dict $d 1 }}`, "levels deep"},
-		"ValuesYAML":         {`{{ range until 40 }}{{ $_ := set $.Values "a" (dict "x" $.Values.a "y" $.Values.a) }}{{ end }}{{ .Values.YAML }}`, "steps to render"},
+		"ValuesYAML":         {`{{ range until 40 }}{{ $_ := set $.Values "a" (dict "x" $.Values.a "y" $.Values.a) }}{{ end }}{{ .Values.YAML }}`, "MiB of text"},
 		"ValuesYAMLInAPath":  {`{{ $d := dict "YAML" $.Values }}{{ $_ := set $.Values "a" $.Values }}{{ $d.YAML.YAML }}`, "levels deep"},
 		"ValuesEncode":       {`{{ $_ := set $.Values "a" $.Values }}{{ $.Values.Encode nil }}`, "levels deep"},
 		"RecursionBlock":     {`{{ define "r" }}{{ block "b" . }}{{ template "r" . }}{{ end }}{{ end }}{{ include "r" . }}`, "levels deep"},
@@ -69,6 +70,39 @@ func TestBounded(t *testing.T) {
 		"FilesAgainAsValue":  {`{{ range until 100000 }}{{ $x := list $.Files.AsConfig }}{{ end }}`, "MiB of text"},
 		"FilesSearched":      {`{{ range until 100000 }}{{ $x := ($.Files.Glob "*").Lines "none" }}{{ end }}`, "steps to render"},
 		"Aliases":            {`{{ $s := repeat 100000 "x" }}{{ $a := repeat 1000 "- *a\n" }}{{ len (fromYamlArray (printf "- &a %s\n%s" $s $a)) }}`, "aliases that stand for more than"},
+		"AliasesOfAliases":   {`{{ $s := repeat 20000 "x" }}{{ $p := repeat 100 "p, " }}{{ len (fromYaml (print "x: &x " $s "\na: &a [" (repeat 9 "*x,") "]\nb: &b [" (repeat 9 "*a,") "]\nc: &c [" (repeat 9 "*b,") "]\nd: [" (repeat 9 "*c,") "]\np: [" $p "]")) }}`, "aliases that stand for more than"},
+		"FormatOfText":       {`{{ $x := printf (repeat 1000 "%[1]s") (repeat 100000 "x") }}`, "MiB of text"},
+		"FormatOfQuoted":     {`{{ $x := printf (repeat 1000 "%[1]q") (repeat 30000 "\x01") }}`, "MiB of text"},
+		"FormatOfWidths":     {`{{ $x := printf (repeat 10000 "%9999[1]d") 1 }}`, "MiB of text"},
+		"FormatOfWideParts":  {`{{ $x := printf "%9999d" (until 10000) }}`, "MiB of text"},
+		"PaddingByIndexed":   {`{{ $x := printf "%[2]*[1]d" 1 1000000 }}`, "pads to more than"},
+		"PaddingByPrecision": {`{{ $x := printf "%5%%.[2]*[1]d" 1 1000000 }}`, "pads to more than"},
+		"AddressIndexed":     {`{{ $x := printf "%[1]20p" .Values }}`, "writes an address"},
+		"AddressAfterWidth":  {`{{ $x := printf "%5%%p" .Values }}`, "writes an address"},
+		"Split":              {`{{ range until 4 }}{{ $x := split "" (repeat 600000 "x") }}{{ end }}`, "steps to render"},
+		"SplitList":          {`{{ range until 4 }}{{ $x := splitList "," (repeat 600000 ",") }}{{ end }}`, "steps to render"},
+		"SplitSome":          {`{{ range until 4 }}{{ $x := splitn "" 600000 (repeat 600000 "x") }}{{ end }}`, "steps to render"},
+		"Versions":           {`{{ $x := semverCompare (repeat 100000 "1||") "2" }}`, "a version is longer than"},
+		"Indented":           {`{{ $d := repeat 300000 "a\n" }}{{ range until 190 }}{{ $d = dict "a" $d }}{{ end }}{{ len (toYaml $d) }}`, "MiB of text"},
+		"IndentedParts":      {`{{ $d := until 1000 }}{{ $d = list $d $d $d $d $d $d $d $d $d $d }}{{ $d = list $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d }}{{ range until 180 }}{{ $d = dict "a" $d }}{{ end }}{{ len (toPrettyJson $d) }}`, "MiB of text"},
+		"KeysShared":         {`{{ $s := dict (repeat 1000000 "x") 1 }}{{ $l := list }}{{ range until 200 }}{{ $l = append $l $s }}{{ end }}{{ toJson $l | len }}`, "MiB of text"},
+		"LongCompared":       {`{{ $a := repeat 10000000 "x" }}{{ $b := repeat 10000000 "x" }}{{ range until 200 }}{{ if lt $a $b }}{{ end }}{{ end }}`, "steps to render"},
+		"LongLookedUp":       {`{{ $a := repeat 10000000 "x" }}{{ $d := dict "a" 1 }}{{ range until 300 }}{{ $x := hasKey $d $a }}{{ end }}`, "steps to render"},
+		"LongIndexed":        {`{{ $a := repeat 10000000 "x" }}{{ $d := dict "a" 1 }}{{ range until 300 }}{{ $x := index $d $a }}{{ end }}`, "steps to render"},
+		"Without":            {`{{ $x := without (until 20000) ` + strings.Repeat("1 ", 2000) + `}}`, "steps to render"},
+		"Failed":             {`{{ define "r" }}{{ if . }}{{ include "r" (sub . 1) }}{{ else }}{{ fail (repeat 100000 "x") }}{{ end }}{{ end }}{{ include "r" 90 }}`, "xxx..."},
+		"Required":           {`{{ define "r" }}{{ if . }}{{ include "r" (sub . 1) }}{{ else }}{{ required (repeat 100000 "x") "" }}{{ end }}{{ end }}{{ include "r" 90 }}`, "xxx..."},
+		"RangedOver":         {`{{ range (repeat 100000 "x") }}{{ end }}`, "range can't iterate over a text"},
+		"NotComparable":      {`{{ $l := list (repeat 1000000 "x") }}{{ if eq $l $l }}{{ end }}`, "MiB of text"},
+		"MethodOfLongText":   {`{{ .Values.Table (repeat 100000 "x") }}`, "a method is given a text of more than"},
+		"LongName":           {`{{ define "` + strings.Repeat("x", 2000) + `" }}x{{ end }}`, "the name of a template is longer than"},
+		"Blocks":             {strings.Repeat("{{if .}}", 11_000), "opens more than 10000 blocks"},
+		"BlocksOfElse":       {`{{if .}}` + strings.Repeat("{{- else  if .}}", 11_000), "opens more than 10000 blocks"},
+		"BlocksOfTpl":        {`{{ tpl (repeat 11000 "{{with .}}") . }}`, "opens more than 10000 blocks"},
+		"Date":               {`{{ $t := fromToml "a = [{b = 1979-05-27T07:32:00}]" }}`, "TOML with a date"},
+		"DateInTables":       {`{{ $t := fromToml "[[a]]\nb = 1979-05-27" }}`, "TOML with a date"},
+		"TOMLOfLists":        {`{{ $t := fromToml (print "a = " (repeat 11000 "[")) }}`, "TOML with more than 10000 brackets"},
+		"TOMLOfTables":       {`{{ $t := fromToml (print (repeat 3000 "a.") "a = 1") }}`, "MiB of text"},
 		"OwnFunction":        {`{{ addonflow_end }}`, `function "addonflow_end" not defined`},
 	}
 	for name, c := range cases {
@@ -117,6 +151,41 @@ func TestAliasesAreBounded(t *testing.T) {
 	if got := it(t, minimal("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: &a hello}\ndata: {it: *a, b: "+long+"}\n"+
 		"# "+strings.Repeat("*", 1000)+"\n"), inputFor("cluster1")); got != "hello" {
 		t.Errorf("an alias renders %v", got)
+	}
+}
+
+// TestInstancesAreBounded refuses a chart whose dependencies multiply, before one is copied.
+func TestInstancesAreBounded(t *testing.T) {
+	wanting := func(name, of string, times int) string {
+		var b strings.Builder
+		b.WriteString("apiVersion: v2\nname: " + name + "\nversion: 1.0.0\ndependencies:\n")
+		for n := range times {
+			fmt.Fprintf(&b, "- {name: %s, version: 1.0.0, alias: %s%d}\n", of, of, n)
+		}
+		return b.String()
+	}
+	const last = "apiVersion: v2\nname: b\nversion: 1.0.0\n"
+	for name, from := range map[string]tree{
+		"product": minimal(settings("x")).with("Chart.yaml", wanting("hello", "a", 40)).
+			with("charts/a/Chart.yaml", wanting("a", "b", 40)).with("charts/a/charts/b/Chart.yaml", last),
+		"bytes": minimal(settings("x")).with("Chart.yaml", wanting("hello", "b", 100)).
+			with("charts/b/Chart.yaml", last).with("charts/b/values.yaml", "a: "+strings.Repeat("x", 1<<20)),
+	} {
+		if _, err := Load(from.files()); err == nil || !strings.Contains(err.Error(), "dependencies stand for more than") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	fine := minimal(settings("x")).with("Chart.yaml", wanting("hello", "b", 40)).with("charts/b/Chart.yaml", last)
+	if got := it(t, fine, inputFor("cluster1")); got != "x" {
+		t.Errorf("forty aliases render %v", got)
+	}
+}
+
+// TestDocumentsAreBounded refuses what no hub takes before it is read.
+func TestDocumentsAreBounded(t *testing.T) {
+	from := minimal(settings("x") + "---\n{{ repeat 1000000 \"- 1\\n\" }}")
+	if _, err := loaded(t, from).Render(inputFor("cluster1")); err == nil || !strings.Contains(err.Error(), "renders a document of more than 2 MiB") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -68,6 +68,9 @@ func (b *budget) walk(v any, mark string) (inValue, inKey bool, err error) {
 	return w.inValue, w.inKey, err
 }
 
+// indented is how far YAML and JSON indent a level.
+const indented = 2
+
 type walker struct {
 	*budget
 	mark           string
@@ -75,13 +78,14 @@ type walker struct {
 	text           int64 // bytes, each as often as it would be written
 }
 
-// write counts a text that whoever walks the value may write.
-func (w *walker) write(length int) error {
-	w.text += int64(length)
+// write counts a text that whoever walks the value may write, each line of it indented as
+// deep as it is.
+func (w *walker) write(text string, depth int) error {
+	w.text += int64(len(text)) + int64(indented*depth*(1+strings.Count(text, "\n")))
 	if err := w.fits(w.text); err != nil {
 		return err
 	}
-	return w.step(1 + int64(length>>10))
+	return w.step(1 + int64(len(text)>>10))
 }
 
 func (w *walker) marked(s string) bool { return w.mark != "" && strings.Contains(s, w.mark) }
@@ -92,25 +96,28 @@ func (w *walker) visit(v any, depth int) error {
 	}
 	switch v := v.(type) {
 	case nil, bool, int, int64, float64:
-		return w.step(1)
+		return w.write("", depth)
 	case string:
 		w.inValue = w.inValue || w.marked(v)
-		return w.write(len(v))
+		return w.write(v, depth)
 	case map[string]any:
 		for key, item := range v {
 			w.inKey = w.inKey || w.marked(key)
+			if err := w.write(key, depth); err != nil {
+				return err
+			}
 			if err := w.visit(item, depth+1); err != nil {
 				return err
 			}
 		}
-		return w.step(1)
+		return w.write("", depth)
 	case []any:
 		for _, item := range v {
 			if err := w.visit(item, depth+1); err != nil {
 				return err
 			}
 		}
-		return w.step(1)
+		return w.write("", depth)
 	default:
 		return w.visitOther(reflect.ValueOf(v), depth)
 	}
@@ -119,16 +126,17 @@ func (w *walker) visit(v any, depth int) error {
 // visitOther visits what functions return beside plain JSON: lists of strings,
 // maps of strings, and the values Helm brings.
 func (w *walker) visitOther(v reflect.Value, depth int) error {
-	if err := w.step(1); err != nil {
+	if err := w.write("", depth); err != nil {
 		return err
 	}
 	switch v.Kind() {
 	case reflect.String:
 		w.inValue = w.inValue || w.marked(v.String())
-		return w.write(v.Len())
+		return w.write(v.String(), depth)
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return w.write(v.Len())
+			w.text += int64(v.Len())
+			return w.step(int64(v.Len() >> 10))
 		}
 		for i := range v.Len() {
 			if err := w.visitField(v.Index(i), depth); err != nil {

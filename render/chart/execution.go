@@ -1,12 +1,14 @@
 package chart
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"reflect"
 	"strings"
 	"text/template"
+	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
@@ -97,7 +99,7 @@ func (x *execution) watchers() template.FuncMap {
 	return template.FuncMap{
 		enterFunction: x.enter, textFunction: x.text, roundFunction: x.round, endFunction: x.end,
 		atFunction: x.at, nameFunction: x.name, tplFunction: x.tpl,
-		printFunction: x.print, seeFunction: x.see, compareFunction: x.compared, payFunction: x.paid, ofFunction: x.of, needFunction: x.need,
+		printFunction: x.print, seeFunction: x.see, compareFunction: x.compared, payFunction: x.paid, ofFunction: x.of, needFunction: x.need, overFunction: over, argumentFunction: x.argument,
 		takeFunction: x.take, madeFunction: x.made, folderFunction: x.folder, calledFunction: x.called,
 	}
 }
@@ -180,24 +182,83 @@ func (x *execution) need(name string, v any) (any, error) {
 	return v, nil
 }
 
-// see notices a text with the name of the cluster on its way into a decision.
-func (x *execution) see(v any) any {
+// over is what a loop goes over. Go would write a text into its error, which is kept once
+// for each level that it passes.
+func over(v any) (any, error) {
+	if textLength(v) > shownMessage {
+		return nil, errors.New("range can't iterate over a text")
+	}
+	return v, nil
+}
+
+// see notices a text with the name of the cluster on its way into a decision, and pays for
+// its length.
+func (x *execution) see(v any) (any, error) {
 	text, isText := v.(string)
 	x.alone = x.alone || isText && x.marked(text)
-	return v
+	return v, x.budget.step(int64(len(text) >> 10))
 }
 
 // compared is see for what Go compares: it writes what cannot be compared into its
 // error, and fmt writes a value that contains itself for ever.
 func (x *execution) compared(v any) (any, error) {
-	_, _, err := x.budget.walk(v, "")
-	return x.see(v), err
+	w := walker{budget: &x.budget}
+	if err := w.visit(v, 0); err != nil {
+		return nil, err
+	}
+	if _, isText := v.(string); !isText { // the error is kept once for each level that it passes
+		if err := x.fits(maxDepth, w.text); err != nil {
+			return nil, err
+		}
+	}
+	return x.see(v)
+}
+
+// argument is compared for what a method is given, which it writes into its error.
+func (x *execution) argument(v any) (any, error) {
+	if textLength(v) > maxName {
+		return nil, &refusal{fmt.Sprintf("a method is given a text of more than %d bytes", maxName), ""}
+	}
+	return x.compared(v)
 }
 
 // take pays for what a format of Helm's is given, made for what it returns.
 func (x *execution) take(format string, v any) (any, error) { return v, x.before(format, []any{v}) }
 
-func (x *execution) made(v any) (any, error) { return v, x.budget.produce(int64(textLength(v))) }
+func (x *execution) made(v any) (any, error) {
+	if err := dateless(v); err != nil {
+		return nil, err
+	}
+	return v, x.budget.produce(int64(textLength(v)))
+}
+
+// dateless refuses the dates that TOML knows: they come with methods, and those without a
+// zone in that of the machine.
+func dateless(v any) error {
+	switch v := v.(type) {
+	case time.Time:
+		return &refusal{"TOML with a date cannot be read", "write the date as a text, in quotes"}
+	case map[string]any:
+		for _, item := range v {
+			if err := dateless(item); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if err := dateless(item); err != nil {
+				return err
+			}
+		}
+	case []map[string]any:
+		for _, item := range v {
+			if err := dateless(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // methodSteps is what a method of .Files or .Values costs whatever it returns.
 const methodSteps = 100

@@ -101,14 +101,20 @@ func typeIsLike(name string, v any) bool { return typeIs(name, v) || typeIs("*"+
 
 func required(message string, value any) (any, error) {
 	if text, isText := value.(string); value == nil || isText && text == "" {
-		return value, &refusal{message: " " + message}
+		return value, said(message)
 	}
 	return value, nil
 }
 
 // fail says what a chart says. The space keeps Helm from reading it as an error of the
 // language: it is taken out again.
-func fail(message string) (string, error) { return "", &refusal{message: " " + message} }
+func fail(message string) (string, error) { return "", said(message) }
+
+// said is what a chart says, as far as it may be shown: an error is kept once for each
+// level that it passes.
+func said(message string) error {
+	return &refusal{message: " " + message[:min(len(message), 2*shownMessage)]}
+}
 
 // keys is sprig's in a fixed order, which Go's maps have not; Verify turns it round
 // to see whether the rendering hangs on it.
@@ -160,6 +166,9 @@ func (x *execution) guard(name string, function any) any {
 		if len(results) > 1 {
 			err, _ = reflect.TypeAssert[error](results[1])
 		}
+		if err != nil && len(err.Error()) > 2*shownMessage {
+			err = said(err.Error())
+		}
 		result := results[0]
 		if err == nil && result.Kind() == reflect.String {
 			err = x.budget.produce(int64(result.Len()))
@@ -192,7 +201,9 @@ func (x *execution) before(name string, args []any) error {
 		return err
 	}
 	if among(shallow, name) {
-		x.noticeShallow(name, args)
+		if err := x.noticeShallow(name, args); err != nil {
+			return err
+		}
 		if err := x.payKeys(name, args); err != nil {
 			return err
 		}
@@ -209,10 +220,8 @@ func (x *execution) before(name string, args []any) error {
 	if inKey || inValue && !x.carries(name, args) {
 		x.alone = true
 	}
-	if name == "uniq" || name == "mustUniq" { // each part is compared with those before it
-		if err := x.budget.step((before - x.budget.steps) * longest(args) / compared); err != nil {
-			return err
-		}
+	if err := x.budget.step((before - x.budget.steps) * comparisons(name, args) / compared); err != nil {
+		return err
 	}
 	return x.bound(name, args)
 }
@@ -220,9 +229,16 @@ func (x *execution) before(name string, args []any) error {
 // compared is how many comparisons one step pays for.
 const compared = 8
 
-// longest is the length of the longest list.
-func longest(args []any) int64 {
+// comparisons is with how many others a function compares each part of its arguments.
+func comparisons(name string, args []any) int64 {
 	most := 0
+	switch name {
+	case "without", "mustWithout":
+		return int64(len(args))
+	case "uniq", "mustUniq": // with those of the list
+	default:
+		return 0
+	}
 	for _, arg := range args {
 		if v := reflect.ValueOf(arg); v.Kind() == reflect.Slice {
 			most = max(most, v.Len())
@@ -247,14 +263,19 @@ func (x *execution) payKeys(name string, args []any) error {
 	return nil
 }
 
-// noticeShallow notices a name of the cluster that is looked up or becomes a key.
-func (x *execution) noticeShallow(name string, args []any) {
+// noticeShallow notices a name of the cluster that is looked up or becomes a key, and pays
+// for the length of what is.
+func (x *execution) noticeShallow(name string, args []any) error {
 	for i, arg := range args {
 		text, isText := arg.(string)
 		if isText && x.marked(text) && (among(keyed, name) || (name == "dict" && i%2 == 0) || (name == "set" && i == 1)) {
 			x.alone = true
 		}
+		if err := x.budget.step(int64(len(text) >> 10)); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // payLists pays for the lists that a function copies.

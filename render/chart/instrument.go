@@ -3,6 +3,7 @@ package chart
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,10 @@ const (
 	madeFunction = ownPrefix + "made"
 	// needFunction refuses what is missing.
 	needFunction = ownPrefix + "need"
-	ofFunction   = ownPrefix + "of"
+	// overFunction sees what a loop goes over, argumentFunction what a method is given.
+	overFunction     = ownPrefix + "over"
+	argumentFunction = ownPrefix + "argument"
+	ofFunction       = ownPrefix + "of"
 )
 
 // deciding are Go's own functions, which know types that no function of ours can have,
@@ -57,17 +61,33 @@ const (
 	judged  = " AsConfig AsSecrets YAML Encode "
 )
 
+// maxName is how long the name of a template may be, which an error holds once for each
+// level that it passes.
+const maxName = 1000
+
+// maxOpened is how many blocks a text may open: each may stand in the one before it, and
+// Go's parser takes stack for each, without a bound.
+const maxOpened = 10_000
+
+var opened = regexp.MustCompile(`\{\{-?\s*(?:else\s+)?(?:if|with|range|define|block)`)
+
 // instrument returns the text of a template with counting and watching written into it:
 // a step into every round of a loop, a level into every template, the price of a text
 // where it stands, and what is printed or compared goes through a function that sees it.
 // Everything is written between what stands there, so that each line stays where it is.
 func (x *execution) instrument(name, text string) (string, error) {
+	if len(opened.FindAllStringIndex(text, maxOpened+1)) > maxOpened {
+		return "", fmt.Errorf("template: %s:1: %w", name, &refusal{fmt.Sprintf("opens more than %d blocks", maxOpened), "split it into several files"})
+	}
 	trees, err := parse.Parse(name, text, "", "", x.known)
 	if err != nil {
 		return "", err
 	}
 	i := instrumenter{execution: x, text: text, ends: map[parse.Node]int{}}
 	for defined, tree := range trees {
+		if len(defined) > maxName {
+			return "", fmt.Errorf("template: %s:1: %w", name, &refusal{fmt.Sprintf("the name of a template is longer than %d bytes", maxName), ""})
+		}
 		x.templates++
 		if parse.IsEmptyTree(tree.Root) { // stays so: it overrides nothing
 			x.blank = max(x.blank, int64(len(tree.Root.String())))
@@ -157,6 +177,7 @@ func (i *instrumenter) list(list *parse.ListNode, call string) {
 			i.branch(&node.BranchNode, textFunction)
 		case *parse.RangeNode:
 			i.branch(&node.BranchNode, roundFunction)
+			i.write(i.endOfPipe(node.Pipe), " | "+overFunction)
 		case *parse.TemplateNode:
 			i.call(node)
 		default:
@@ -285,7 +306,9 @@ func (i *instrumenter) need(node parse.Node) string {
 func watching(called parse.Node) string {
 	name, isFunction := called.(*parse.IdentifierNode)
 	switch {
-	case !isFunction && worksAt(called), isFunction && among(comparing, name.Ident):
+	case !isFunction && worksAt(called):
+		return argumentFunction
+	case isFunction && among(comparing, name.Ident):
 		return compareFunction
 	case isFunction && among(deciding, name.Ident):
 		return seeFunction

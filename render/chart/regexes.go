@@ -24,10 +24,16 @@ const parsing = " fromYaml fromYamlArray fromJson mustFromJson fromJsonArray fro
 func (x *execution) payText(name string, args []any) error {
 	switch {
 	case among(parsing, name):
-		if err := x.budget.step(int64(textLength(args[0]) / stepParsed)); err != nil || !strings.Contains(name, "Yaml") {
+		text, _ := args[0].(string)
+		if err := x.budget.step(int64(len(text) / stepParsed)); err != nil {
 			return err
 		}
-		text, _ := args[0].(string)
+		if name == "fromToml" {
+			return x.boundTOML(text)
+		}
+		if !strings.Contains(name, "Yaml") {
+			return nil
+		}
 		size, err := expansion([]byte(text))
 		if err != nil {
 			return err
