@@ -240,7 +240,13 @@ func TestRefused(t *testing.T) {
 		"SchemaOfSub":     {parent().with("charts/sub/values.schema.json", `{"properties": {"word": {"const": "x"}}}`), "charts/sub/values.schema.json", "must be 'x'"},
 		"SchemaFromURL":   {minimal(settings("x")).with("values.schema.json", `{"$ref": "http://127.0.0.1:1/a.json"}`), "values.schema.json", "nothing is loaded"},
 		"SchemaFromFile":  {minimal(settings("x")).with("values.schema.json", `{"$ref": "file:///etc/hostname"}`), "values.schema.json", "nothing is loaded"},
-		"SchemaBomb":      {minimal(settings("x")).with("values.schema.json", schemaBomb()), "values.schema.json", "stand for more than"},
+		"SchemaBomb":      {minimal(settings("x")).with("values.schema.json", schemaBomb("#/$defs/")), "values.schema.json", "stand for more than"},
+		"SchemaEscaped":   {minimal(settings("x")).with("values.schema.json", schemaBomb("#/%24defs/")), "values.schema.json", "stand for more than"},
+		"SchemaAnchors":   {minimal(settings("x")).with("values.schema.json", schemaBomb("#")), "values.schema.json", "stand for more than"},
+		"SchemaByURL":     {minimal(settings("x")).with("values.schema.json", schemaBomb("chart:values.schema.json#/$defs/")), "values.schema.json", "stand for more than"},
+		"SchemaDraft7":    {minimal(settings("x")).with("values.schema.json", strings.Replace(schemaBomb("#/$defs/"), `{"$ref": "#/$defs/a0"`, `{"$schema": "http://json-schema.org/draft-07/schema#", "not": {"not": {"$ref": "#/$defs/a0"}}`, 1)), "values.schema.json", "stand for more than"},
+		"SchemaOfTree":    {minimal(settings("x")).with("values.yaml", "t: "+strings.Repeat("{t: ", 24)+"1"+strings.Repeat("}", 24)).with("values.schema.json", `{"properties": {"t": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}`), "values.schema.json", "stand for more than"},
+		"SchemaDynamic":   {minimal(settings("x")).with("values.schema.json", `{"$dynamicAnchor": "a"}`), "values.schema.json", "dynamic anchor"},
 		"OldCluster":      {minimal(settings("x")).with("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\nkubeVersion: '>=1.40'\n"), "Chart.yaml", "needs Kubernetes >=1.40"},
 		"BadAlias":        {minimal(settings("x")).with("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [{name: b, alias: 'x y'}]\n"), "Chart.yaml", "alias"},
 	}
@@ -269,14 +275,14 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// schemaBomb is a schema of forty lines in which each refers to the next twice.
-func schemaBomb() string {
+// schemaBomb is a schema of some lines in which each refers to the next twice.
+func schemaBomb(by string) string {
 	var b strings.Builder
-	b.WriteString(`{"$ref": "#/$defs/a0", "$defs": {`)
-	for i := range 40 {
-		fmt.Fprintf(&b, `"a%d": {"allOf": [{"$ref": "#/$defs/a%d"}, {"$ref": "#/$defs/a%d"}]},`, i, i+1, i+1)
+	fmt.Fprintf(&b, `{"$ref": "%sa0", "$defs": {`, by)
+	for i := range 22 {
+		fmt.Fprintf(&b, `"a%d": {"$anchor": "a%d", "allOf": [{"$ref": "%sa%d"}, {"$ref": "%sa%d"}]},`, i, i, by, i+1, by, i+1)
 	}
-	b.WriteString(`"a40": {"type": "object"}}}`)
+	b.WriteString(`"a22": {"$anchor": "a22", "type": "object"}}}`)
 	return b.String()
 }
 

@@ -2,9 +2,11 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -50,8 +52,8 @@ func checkSchema(text []byte, values, builtIns map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("cannot be read: %w", err)
 	}
-	if expansions(schema) > maxExpansions {
-		return fmt.Errorf("cannot be used: its references stand for more than %d schemas", maxExpansions)
+	if dynamic(schema) {
+		return errors.New("cannot be used: it has a dynamic anchor; refer to #/$defs/name")
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(nothing{})
@@ -65,11 +67,15 @@ func checkSchema(text []byte, values, builtIns map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("cannot be used: %w", err)
 	}
-	err = compiled.Validate(values)
+	within := counted(compiled)
+	err = within.validate(compiled, values)
 	if unknown := refusedNames(err, builtIns); len(unknown) > 0 {
 		values = maps.Clone(values)
 		maps.DeleteFunc(values, func(name string, _ any) bool { return slices.Contains(unknown, name) })
-		err = compiled.Validate(values)
+		err = within.validate(compiled, values)
+	}
+	if errors.Is(err, errVisits) {
+		return err
 	}
 	if err != nil {
 		inOrder(err)
@@ -114,58 +120,93 @@ func inOrder(err error) {
 	slices.SortFunc(failed.Causes, func(a, b *jsonschema.ValidationError) int { return strings.Compare(a.Error(), b.Error()) })
 }
 
-// maxExpansions bounds what a schema is once its references are written out: the
-// validator follows each of them each time, and sixty lines can double sixty times.
-const maxExpansions = 100_000
+// maxVisits bounds how often the parts of a schema are held against a value: sixty lines
+// that refer to the next one twice double sixty times.
+const maxVisits = 1_000_000
 
-// expansions counts the parts of a schema with its references to itself written out.
-// One that leads back to where it stands counts once: how often it is followed is up
-// to how deep the values are.
-func expansions(schema any) int {
-	e := expander{root: schema, known: map[string]int{}}
-	return e.count(schema)
+// visits counts them, in the format of each part, which comes before what the part holds.
+type visits struct {
+	left int
+	seen map[*jsonschema.Schema]bool
 }
 
-type expander struct {
-	root  any
-	known map[string]int
+var errVisits = fmt.Errorf("cannot be used: its parts stand for more than %d schemas", maxVisits)
+
+func counted(schema *jsonschema.Schema) *visits {
+	v := &visits{left: maxVisits, seen: map[*jsonschema.Schema]bool{}}
+	v.count(schema)
+	return v
 }
 
-func (e *expander) count(value any) int {
-	total := 1
-	switch value := value.(type) {
+// validate is Validate within bounds.
+func (v *visits) validate(schema *jsonschema.Schema, values map[string]any) error {
+	err := schema.Validate(values)
+	if v.left < 0 {
+		return errVisits
+	}
+	return err
+}
+
+// count lets a schema, and all that it leads to, count. Beyond the bound each is an error
+// before it leads on.
+func (v *visits) count(schema *jsonschema.Schema) {
+	if schema == nil || v.seen[schema] {
+		return
+	}
+	v.seen[schema] = true
+	parts := 1
+	for _, field := range reflect.ValueOf(schema).Elem().Fields() {
+		if field.CanInterface() {
+			parts += v.within(field)
+		}
+	}
+	own := cmp.Or(schema.Format, &jsonschema.Format{Validate: func(any) error { return nil }})
+	schema.Format = &jsonschema.Format{Name: own.Name, Validate: func(value any) error {
+		if v.left -= parts; v.left < 0 {
+			return errVisits
+		}
+		return own.Validate(value)
+	}}
+}
+
+// within is how many schemas a field of one holds.
+func (v *visits) within(field reflect.Value) int {
+	parts := 0
+	switch field.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if schema, isSchema := field.Interface().(*jsonschema.Schema); isSchema {
+			v.count(schema)
+			return 1
+		}
+		if dynamic, isDynamic := field.Interface().(*jsonschema.DynamicRef); isDynamic && dynamic != nil {
+			v.count(dynamic.Ref)
+			return 1
+		}
+	case reflect.Slice:
+		for i := range field.Len() {
+			parts += v.within(field.Index(i))
+		}
+	case reflect.Map:
+		for entries := field.MapRange(); entries.Next(); {
+			parts += v.within(entries.Value())
+		}
+	default:
+	}
+	return parts
+}
+
+// dynamic tells whether a schema says that it is found while values are validated, where
+// nothing counts.
+func dynamic(schema any) bool {
+	switch schema := schema.(type) {
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			part := value[key]
-			if reference, isText := part.(string); isText && strings.HasSuffix(strings.ToLower(key), "ref") {
-				total += e.followed(reference)
+		for key, part := range schema {
+			if _, isText := part.(string); isText && key == "$dynamicAnchor" || key == "$recursiveAnchor" && part == true || dynamic(part) {
+				return true
 			}
-			if key == "$defs" || key == "definitions" {
-				continue // counted where they are referred to
-			}
-			total = min(total+e.count(part), maxExpansions+1)
 		}
 	case []any:
-		for _, part := range value {
-			total = min(total+e.count(part), maxExpansions+1)
-		}
+		return slices.ContainsFunc(schema, dynamic)
 	}
-	return total
-}
-
-// followed counts what a reference of the form #/a/b stands for.
-func (e *expander) followed(reference string) int {
-	if n, known := e.known[reference]; known {
-		return n
-	}
-	e.known[reference] = 1 // while it is being counted
-	target := e.root
-	path, _ := strings.CutPrefix(reference, "#")
-	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
-		if fields, isObject := target.(map[string]any); isObject && name != "" {
-			target = fields[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
-		}
-	}
-	e.known[reference] = e.count(target)
-	return e.known[reference]
+	return false
 }
