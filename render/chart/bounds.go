@@ -10,9 +10,6 @@ import (
 // maxWidth is how wide a format may pad.
 const maxWidth = 9999
 
-// maxVersion is how long a version, or a range of them, may be.
-const maxVersion = 4096
-
 // An argument of a format becomes, at most, so much longer where it is quoted, and so long
 // where it is a number.
 const (
@@ -54,8 +51,6 @@ func (x *execution) bound(name string, args []any) error {
 		text, _ := args[len(args)-1].(string)
 		by, _ := args[0].(string)
 		return x.budget.step(int64(strings.Count(text, by) + 1))
-	case "semver", "semverCompare":
-		return boundVersion(args)
 	case "join":
 		return x.boundJoin(args)
 	case "printf":
@@ -97,16 +92,6 @@ func (x *execution) boundFormat(format string, args []any) error {
 		longest = max(longest, maxQuoted*w.text+(maxSteps-w.steps)*(maxNumber+widest))
 	}
 	return x.fits(verbs, longest)
-}
-
-// boundVersion refuses a version of which each part would be an object of its own.
-func boundVersion(args []any) error {
-	for _, arg := range args {
-		if textLength(arg) > maxVersion {
-			return &refusal{fmt.Sprintf("a version is longer than %d characters", maxVersion), ""}
-		}
-	}
-	return nil
 }
 
 // boundTOML refuses lists in lists, for each of which the parser takes stack, and tables in

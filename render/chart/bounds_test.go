@@ -3,6 +3,7 @@ package chart
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -71,10 +72,6 @@ func TestBounded(t *testing.T) {
 		"FilesSearched":      {`{{ range until 100000 }}{{ $x := ($.Files.Glob "*").Lines "none" }}{{ end }}`, "steps to render"},
 		"Aliases":            {`{{ $s := repeat 100000 "x" }}{{ $a := repeat 1000 "- *a\n" }}{{ len (fromYamlArray (printf "- &a %s\n%s" $s $a)) }}`, "aliases that stand for more than"},
 		"AliasesOfAliases":   {`{{ $s := repeat 20000 "x" }}{{ $p := repeat 100 "p, " }}{{ len (fromYaml (print "x: &x " $s "\na: &a [" (repeat 9 "*x,") "]\nb: &b [" (repeat 9 "*a,") "]\nc: &c [" (repeat 9 "*b,") "]\nd: [" (repeat 9 "*c,") "]\np: [" $p "]")) }}`, "aliases that stand for more than"},
-		"FormatOfText":       {`{{ $x := printf (repeat 1000 "%[1]s") (repeat 100000 "x") }}`, "MiB of text"},
-		"FormatOfQuoted":     {`{{ $x := printf (repeat 1000 "%[1]q") (repeat 30000 "\x01") }}`, "MiB of text"},
-		"FormatOfWidths":     {`{{ $x := printf (repeat 10000 "%9999[1]d") 1 }}`, "MiB of text"},
-		"FormatOfWideParts":  {`{{ $x := printf "%9999d" (until 10000) }}`, "MiB of text"},
 		"PaddingByIndexed":   {`{{ $x := printf "%[2]*[1]d" 1 1000000 }}`, "pads to more than"},
 		"PaddingByPrecision": {`{{ $x := printf "%5%%.[2]*[1]d" 1 1000000 }}`, "pads to more than"},
 		"AddressIndexed":     {`{{ $x := printf "%[1]20p" .Values }}`, "writes an address"},
@@ -82,10 +79,6 @@ func TestBounded(t *testing.T) {
 		"Split":              {`{{ range until 4 }}{{ $x := split "" (repeat 600000 "x") }}{{ end }}`, "steps to render"},
 		"SplitList":          {`{{ range until 4 }}{{ $x := splitList "," (repeat 600000 ",") }}{{ end }}`, "steps to render"},
 		"SplitSome":          {`{{ range until 4 }}{{ $x := splitn "" 600000 (repeat 600000 "x") }}{{ end }}`, "steps to render"},
-		"Versions":           {`{{ $x := semverCompare (repeat 100000 "1||") "2" }}`, "a version is longer than"},
-		"Indented":           {`{{ $d := repeat 300000 "a\n" }}{{ range until 190 }}{{ $d = dict "a" $d }}{{ end }}{{ len (toYaml $d) }}`, "MiB of text"},
-		"IndentedParts":      {`{{ $d := until 1000 }}{{ $d = list $d $d $d $d $d $d $d $d $d $d }}{{ $d = list $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d $d }}{{ range until 180 }}{{ $d = dict "a" $d }}{{ end }}{{ len (toPrettyJson $d) }}`, "MiB of text"},
-		"KeysShared":         {`{{ $s := dict (repeat 1000000 "x") 1 }}{{ $l := list }}{{ range until 200 }}{{ $l = append $l $s }}{{ end }}{{ toJson $l | len }}`, "MiB of text"},
 		"LongCompared":       {`{{ $a := repeat 10000000 "x" }}{{ $b := repeat 10000000 "x" }}{{ range until 200 }}{{ if lt $a $b }}{{ end }}{{ end }}`, "steps to render"},
 		"LongLookedUp":       {`{{ $a := repeat 10000000 "x" }}{{ $d := dict "a" 1 }}{{ range until 300 }}{{ $x := hasKey $d $a }}{{ end }}`, "steps to render"},
 		"LongIndexed":        {`{{ $a := repeat 10000000 "x" }}{{ $d := dict "a" 1 }}{{ range until 300 }}{{ $x := index $d $a }}{{ end }}`, "steps to render"},
@@ -103,6 +96,12 @@ func TestBounded(t *testing.T) {
 		"DateInTables":       {`{{ $t := fromToml "[[a]]\nb = 1979-05-27" }}`, "TOML with a date"},
 		"TOMLOfLists":        {`{{ $t := fromToml (print "a = " (repeat 11000 "[")) }}`, "TOML with more than 10000 brackets"},
 		"TOMLOfTables":       {`{{ $t := fromToml (print (repeat 3000 "a.") "a = 1") }}`, "MiB of text"},
+		"Actions":            {`{{ range until 20 }}{{ range until 1000 }}` + strings.Repeat(`{{ "" }}`, 300) + `{{ end }}{{ end }}`, "steps to render"},
+		"ActionsOfElse":      {`{{ range until 20000 }}{{ if 0 }}{{ else if 0 }}{{ else if 1 }}` + strings.Repeat(`{{ "" }}`, 300) + `{{ end }}{{ end }}`, "steps to render"},
+		"ActionsOfTemplate":  {`{{ define "t" }}` + strings.Repeat(`{{ $x := 1 }}`, 300) + `{{ end }}{{ range until 20000 }}{{ template "t" }}{{ end }}`, "steps to render"},
+		"ActionsFew":         {`{{ range until 90000 }}` + strings.Repeat(`{{ if 1 }}{{ if 1 }}{{ "" }}{{ end }}{{ end }}`, 20) + `{{ end }}`, "steps to render"},
+		"ElseIfs":            {`{{ range until 20000 }}{{ if 0 }}` + strings.Repeat(`{{ else if 0 }}`, 300) + `{{ end }}{{ end }}`, "steps to render"},
+		"Variables":          {strings.Repeat(`{{ $x := 1 }}`, 2000), "a template has more than 1000 variables"},
 		"OwnFunction":        {`{{ addonflow_end }}`, `function "addonflow_end" not defined`},
 	}
 	for name, c := range cases {
@@ -154,6 +153,39 @@ func TestAliasesAreBounded(t *testing.T) {
 	}
 }
 
+// TestRefusedBeforehand refuses what a function would take gigabytes for before it runs,
+// and keeps no more of what a chart says than is shown.
+func TestRefusedBeforehand(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	var deep any = strings.Repeat("a\n", 300_000)
+	var parts any = make([]any, 200_000)
+	for range 190 {
+		deep, parts = map[string]any{"a": deep}, map[string]any{"a": parts}
+	}
+	key := map[string]any{strings.Repeat("x", 1_000_000): 1}
+	for name, args := range map[string][]any{
+		"a format of texts":   {"printf", strings.Repeat("%[1]s", 1000), long},
+		"a format of quotes":  {"printf", strings.Repeat("%[1]q", 1000), strings.Repeat("\x01", 30_000)},
+		"a format of widths":  {"printf", strings.Repeat("%9999[1]d", 10_000), 1},
+		"a format of parts":   {"printf", "%9999d", make([]int, 10_000)},
+		"lines, indented":     {"toYaml", deep},
+		"parts, indented":     {"toPrettyJson", parts},
+		"a key, written anew": {"toJson", slices.Repeat([]any{key}, 200)},
+	} {
+		x := &execution{budget: newBudget()}
+		function, _ := args[0].(string)
+		if err := x.before(function, args[1:]); err == nil || !strings.Contains(err.Error(), "MiB of text") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := fail(long); len(err.Error()) > 1000 {
+		t.Errorf("fail keeps %d bytes", len(err.Error()))
+	}
+	if _, err := required(long, nil); len(err.Error()) > 1000 {
+		t.Errorf("required keeps %d bytes", len(err.Error()))
+	}
+}
+
 // TestInstancesAreBounded refuses a chart whose dependencies multiply, before one is copied.
 func TestInstancesAreBounded(t *testing.T) {
 	wanting := func(name, of string, times int) string {
@@ -183,9 +215,14 @@ func TestInstancesAreBounded(t *testing.T) {
 
 // TestDocumentsAreBounded refuses what no hub takes before it is read.
 func TestDocumentsAreBounded(t *testing.T) {
-	from := minimal(settings("x") + "---\n{{ repeat 1000000 \"- 1\\n\" }}")
-	if _, err := loaded(t, from).Render(inputFor("cluster1")); err == nil || !strings.Contains(err.Error(), "renders a document of more than 2 MiB") {
-		t.Errorf("got %v", err)
+	for template, says := range map[string]string{
+		`{{ repeat 1000000 "- 1\n" }}`:                               "renders a document of more than 2 MiB",
+		`{{ repeat 33 (print "---\n#" (repeat 1000000 "x") "\n") }}`: "renders more than 32 MiB of manifests",
+	} {
+		from := minimal(settings("x") + "---\n" + template)
+		if _, err := loaded(t, from).Render(inputFor("cluster1")); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", template, err)
+		}
 	}
 }
 

@@ -32,12 +32,17 @@ const tplSteps = 400
 // it is deep, one step pays for: should it fail, Helm quotes it at each of them.
 const tplQuoted = 8
 
+// stepNodes is how many nodes of a template one step pays for, beside what they call.
+const stepNodes = 4
+
 // noValue is what Go prints for nothing, and Helm takes out again.
 const noValue = "<no value>"
 
 // execution is one run of a chart's templates.
 type execution struct {
 	budget budget
+	// nodes were executed and not paid for.
+	nodes int64
 	// mark stands in texts where the name of the cluster does; "" when it has one.
 	mark string
 	// alone: the name decided something, so that the result is good for this
@@ -104,23 +109,31 @@ func (x *execution) watchers() template.FuncMap {
 	}
 }
 
-// enter pays for a template and the text in it, and returns how deep it is.
-func (x *execution) enter(text int64) (int, error) {
+// enter pays for a template and what stands in it, and returns how deep it is.
+func (x *execution) enter(text, nodes int64) (int, error) {
 	if err := x.budget.enter(); err != nil {
 		return 0, err
 	}
-	return x.budget.depth, x.budget.produce(text)
+	_, err := x.text(text, nodes)
+	return x.budget.depth, err
 }
 
-// text pays for the text of a branch.
-func (x *execution) text(length int64) (string, error) { return "", x.budget.produce(length) }
+// text pays for what stands in a branch.
+func (x *execution) text(length, nodes int64) (string, error) {
+	x.nodes += nodes
+	if err := x.budget.step(x.nodes / stepNodes); err != nil {
+		return "", err
+	}
+	x.nodes %= stepNodes
+	return "", x.budget.produce(length)
+}
 
 // round pays for a round of a loop.
-func (x *execution) round(text int64) (string, error) {
+func (x *execution) round(text, nodes int64) (string, error) {
 	if err := x.budget.step(1); err != nil {
 		return "", err
 	}
-	return x.text(text)
+	return x.text(text, nodes)
 }
 
 // end ends a file: the next one is not called by a template.

@@ -71,6 +71,9 @@ const maxOpened = 10_000
 
 var opened = regexp.MustCompile(`\{\{-?\s*(?:else\s+)?(?:if|with|range|define|block)`)
 
+// maxDeclared is how many variables a template may declare: each is looked for among all.
+const maxDeclared = 1000
+
 // instrument returns the text of a template with counting and watching written into it:
 // a step into every round of a loop, a level into every template, the price of a text
 // where it stands, and what is printed or compared goes through a function that sees it.
@@ -93,6 +96,7 @@ func (x *execution) instrument(name, text string) (string, error) {
 			x.blank = max(x.blank, int64(len(tree.Root.String())))
 			continue
 		}
+		i.declared = 0
 		i.list(tree.Root, depthVariable+" := "+enterFunction)
 		if defined == name {
 			i.end()
@@ -101,7 +105,7 @@ func (x *execution) instrument(name, text string) (string, error) {
 	if i.err != nil {
 		return "", fmt.Errorf("template: %s:%w", name, i.err)
 	}
-	return i.written(), x.budget.step(int64(i.nodes))
+	return i.written(), x.budget.step(int64(i.all))
 }
 
 // instrumenter gathers what is to be written where.
@@ -109,7 +113,9 @@ type instrumenter struct {
 	*execution
 	text  string
 	edits []edit
-	nodes int
+	// nodes are those of the list that is walked, all those of the text, and declared how
+	// many variables a template has.
+	nodes, all, declared int
 	// ends are those of parentheses, each of which is looked at from all around it.
 	ends map[parse.Node]int
 	// asked: whatever is read is asked for, so that it may be missing.
@@ -163,7 +169,11 @@ func (i *instrumenter) list(list *parse.ListNode, call string) {
 	if list == nil {
 		return
 	}
-	text := 0
+	text, before := 0, i.nodes
+	if elseIf := i.elseIf(list); !elseIf {
+		i.nodes = 0
+		defer func() { i.all, i.nodes = i.all+i.nodes, before }()
+	}
 	for _, node := range list.Nodes {
 		i.nodes++
 		switch node := node.(type) {
@@ -183,9 +193,19 @@ func (i *instrumenter) list(list *parse.ListNode, call string) {
 		default:
 		}
 	}
-	if text > 0 || call != textFunction {
-		i.begin(int(list.Pos), call+" "+strconv.Itoa(text))
+	if len(list.Nodes) > 0 && !i.elseIf(list) || call != textFunction {
+		i.begin(int(list.Pos), call+" "+strconv.Itoa(text)+" "+strconv.Itoa(i.nodes))
 	}
+}
+
+// elseIf tells the list of an {{else if}}, which begins in that action: nothing can be
+// written before it, and the list around it pays.
+func (i *instrumenter) elseIf(list *parse.ListNode) bool {
+	if len(list.Nodes) != 1 || strings.HasPrefix(i.text[list.Pos:], "{{") {
+		return false
+	}
+	kind := list.Nodes[0].Type()
+	return kind == parse.NodeIf || kind == parse.NodeWith
 }
 
 // action prints, or keeps in a variable what may then be asked for.
@@ -238,6 +258,9 @@ func (i *instrumenter) fail(at parse.Pos, err error) {
 // pipe lets what goes into a deciding function be seen: its arguments, and what is
 // piped into it.
 func (i *instrumenter) pipe(pipe *parse.PipeNode) {
+	if i.declared += len(pipe.Decl); i.declared > maxDeclared {
+		i.fail(pipe.Pos, &refusal{fmt.Sprintf("a template has more than %d variables", maxDeclared), "split it into several templates"})
+	}
 	for _, variable := range pipe.Decl {
 		if strings.HasPrefix(variable.Ident[0], "$"+ownPrefix) {
 			i.fail(variable.Pos, fmt.Errorf("variable %q cannot be used", variable.Ident[0]))

@@ -32,9 +32,12 @@ const (
 	keepAnnotation = "helm.sh/resource-policy"
 )
 
-// maxDocument bounds one document before it is read: each byte of it can be a part that
-// takes a hundred. Etcd takes less.
-const maxDocument = 2 << 20
+// Bounds of one document, and of all, before it is read: each byte can be a part that takes
+// a hundred. A ManifestWork takes less, and an add-on.
+const (
+	maxDocument  = 2 << 20
+	maxDocuments = 32 << 20
+)
 
 // separator is Helm's.
 var separator = regexp.MustCompile(`(?:^|\s*\n)---\s*(?:\n|$)`)
@@ -47,7 +50,11 @@ func (c *Chart) manifests(texts map[string]string, crds []Document, in Input) ([
 		documents = append(documents, Document{File: c.fileOf(name), Text: texts[name]})
 	}
 	var out []Manifest
+	total := 0
 	for _, d := range documents {
+		if total += len(d.Text); total > maxDocuments {
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("with what is rendered before it, renders more than %d MiB of manifests", maxDocuments>>20)}
+		}
 		read, err := d.manifests()
 		if err != nil {
 			return nil, err
