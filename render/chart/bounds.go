@@ -47,10 +47,6 @@ func (x *execution) bound(name string, args []any) error {
 		return x.fits(int64(textLength(args[1])+1), int64(textLength(args[2])+1))
 	case "html", "js", "urlquery": // a character can become six
 		return x.boundEscape(args)
-	case "split", "splitList", "splitn":
-		text, _ := args[len(args)-1].(string)
-		by, _ := args[0].(string)
-		return x.budget.step(int64(strings.Count(text, by) + 1))
 	case "join":
 		return x.boundJoin(args)
 	case "printf":

@@ -20,6 +20,9 @@ const (
 // parsing are the functions that read a text.
 const parsing = " fromYaml fromYamlArray fromJson mustFromJson fromJsonArray fromToml "
 
+// splitting are the functions that make a list of a text.
+const splitting = " split splitList splitn "
+
 // payText pays for the functions whose time hangs on more than the size of a value.
 func (x *execution) payText(name string, args []any) error {
 	switch {
@@ -39,6 +42,10 @@ func (x *execution) payText(name string, args []any) error {
 			return err
 		}
 		return x.budget.produce(size)
+	case among(splitting, name):
+		by, _ := args[0].(string)
+		text, _ := args[len(args)-1].(string)
+		return x.budget.step(int64(strings.Count(text, by) + 1))
 	case strings.Contains(strings.ToLower(name), "regex") && len(args) > 1:
 		return x.payExpression(name, args)
 	default:

@@ -173,12 +173,16 @@ func (v *visits) count(schema *jsonschema.Schema) {
 func (v *visits) within(field reflect.Value) int {
 	parts := 0
 	switch field.Kind() {
-	case reflect.Interface, reflect.Pointer:
-		if schema, isSchema := field.Interface().(*jsonschema.Schema); isSchema {
+	case reflect.Interface:
+		if !field.IsNil() {
+			return v.within(field.Elem())
+		}
+	case reflect.Pointer:
+		if schema, isSchema := reflect.TypeAssert[*jsonschema.Schema](field); isSchema {
 			v.count(schema)
 			return 1
 		}
-		if dynamic, isDynamic := field.Interface().(*jsonschema.DynamicRef); isDynamic && dynamic != nil {
+		if dynamic, isDynamic := reflect.TypeAssert[*jsonschema.DynamicRef](field); isDynamic && dynamic != nil {
 			v.count(dynamic.Ref)
 			return 1
 		}
