@@ -117,7 +117,7 @@ func (p *planner) partStrangers() {
 			u.state, u.reason = Failed, failedThenLeft
 		}
 		p.vanished = append(p.vanished, u)
-		if p.stable != p.target && !p.proven() { // else the target needs no proof of theirs
+		if p.needsProof() {
 			s.vanished = append(s.vanished, u)
 		}
 	}
@@ -150,6 +150,7 @@ func (s *step) abandoned() bool {
 // dropped leaves what it admitted to a step with others, of whom none was to try it.
 func (s *step) left() int {
 	switch c := s.tally; {
+	case s.needless: // the target needs no proof of anybody's
 	case c.total > 0 && c.changed == 0 && (s.dropped || int(c.vanished) > max(int(c.total), s.maxFailures)):
 		return int(c.vanished)
 	case c.total == 0 && c.updated+c.flying == 0:

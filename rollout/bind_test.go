@@ -315,7 +315,7 @@ func TestStageOfACanaryThatProvedItselfAndLeavesSaysSo(t *testing.T) {
 		t.Fatalf("%v\n%s", err, transcript)
 	}
 	for _, s := range rollout.Summarise(plan) {
-		if s.Context == "canary" && (s.State != rollout.Success || s.Description != "0/0, 1 verified and leaving (cluster-01)") {
+		if s.Context == "canary" && (s.State != rollout.Success || s.Description != "0/0, 1 verified, and selected no longer (cluster-01)") {
 			t.Errorf("got %s: %s\n%s", s.State, s.Description, transcript)
 		}
 	}

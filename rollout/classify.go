@@ -237,11 +237,11 @@ func (p *planner) settleUnwritten(u *unit) {
 		return
 	}
 	switch {
-	case p.in.Contested != "": // nobody may write it
-		p.settleMissing(u, bounded(p.in.Contested))
+	case p.in.Contested != "": // it may be that nobody may write it
+		p.settleMissing(u, "admitted: "+bounded(p.in.Contested))
 		return
 	case p.missing != "" && u.entry.revision == p.target:
-		p.settleMissing(u, p.missing)
+		p.settleMissing(u, "admitted, and not written: "+p.missing)
 		return
 	}
 	why := "admitted, its works are being written"
@@ -252,10 +252,11 @@ func (p *planner) settleUnwritten(u *unit) {
 }
 
 // settleMissing is the state of a cluster that was admitted to content that cannot be
-// had now, or that may not be written while somebody else owns what is the add-on's. It was never written to, so that the content is not what is late: past its
-// deadline it has a new one.
+// had now, or that may not be written while somebody else owns what is the add-on's. It was
+// never written to, so that the content is not what is late: past its deadline it has a new
+// one.
 func (p *planner) settleMissing(u *unit, why string) {
-	u.state, u.reason = Admitted, "admitted, and not written: "+why
+	u.state, u.reason = Admitted, why
 	if u.deadline.IsZero() {
 		return
 	}

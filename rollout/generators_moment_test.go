@@ -119,6 +119,7 @@ func drawInput(t *rapid.T) rollout.Input {
 			}).Draw(t, "previous phase"),
 			Stages:   rapid.SliceOfDistinct(rapid.SampledFrom([]string{"all", "s0", "s1", "s2", "rest"}), rapid.ID[string]).Draw(t, "previous stages"),
 			Unstaged: rapid.SampledFrom([]int32{0, 0, 3}).Draw(t, "previous unstaged"),
+			Total:    rapid.SampledFrom([]int32{1, 4, 9}).Draw(t, "previous total"),
 		},
 		TargetMissing:   words(t, 10, "target missing", "AddOnRevision hello-c does not exist"),
 		ApprovedRemoval: rapid.SampledFrom([]string{"", "", "c", "d"}).Draw(t, "approved"),

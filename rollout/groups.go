@@ -165,11 +165,16 @@ func (p *planner) progressivePerGroup(sc scope, st clusterv1alpha1.RolloutProgre
 	return t, err
 }
 
+// selects tells whether one of the groups has the cluster.
+func (sc scope) selects(cluster string) bool {
+	return slices.ContainsFunc(sc.groups, func(g group) bool { return slices.Contains(g.Clusters, cluster) })
+}
+
 // goneGroups are steps for the groups that somebody was admitted in to a target which has
 // proved nothing yet, and that no placement has any more: decisions that drop a cluster for
 // being offline drop its group with it. They come first, since nothing after them may begin.
 func (p *planner) goneGroups(sc scope, t *track, c clusterv1alpha1.RolloutConfig) []*step {
-	if p.stable == p.target || p.proven() {
+	if !p.needsProof() {
 		return nil
 	}
 	names := map[string]bool{}
@@ -179,7 +184,8 @@ func (p *planner) goneGroups(sc scope, t *track, c clusterv1alpha1.RolloutConfig
 		}
 	}
 	for i := range p.units {
-		if u := &p.units[i]; u.entry != nil && (!u.member || !p.lapsed(u)) {
+		u := &p.units[i]
+		if u.entry != nil && (!u.member || !sc.selects(u.c.Name) && !p.lapsed(u)) {
 			enter(u.entry)
 		}
 	}

@@ -28,7 +28,8 @@ type Input struct {
 	// Suspended by annotation; Spec.Suspend suspends as well.
 	Suspended bool
 	// Contested says in words who else owns what is the add-on's, "" for nobody: nobody is
-	// admitted or removed until that is settled, and who is in flight goes on.
+	// admitted or removed until that is settled. Who is in flight goes on as far as it may be
+	// written, and is not late meanwhile.
 	Contested string
 	// Stable is the digest of the stable revision, "" before any rollout succeeded.
 	Stable string
@@ -66,10 +67,11 @@ type Previous struct {
 	// Succeeded, with Stable its target, stays so while joiners and returners catch up; and
 	// one that ended Failed does not go on because its pace was dropped.
 	Phase v1alpha1.Phase
-	// Stages are those of status.stages that had a cluster, and Unstaged how many clusters
-	// were in none: where the pace was widened since, a rollout that ended has not.
-	Stages   []string
-	Unstaged int32
+	// Stages are those of status.stages that had a cluster, Total how many clusters were in
+	// one, and Unstaged how many in none: where the pace was widened since, a rollout that
+	// ended has not.
+	Stages          []string
+	Total, Unstaged int32
 }
 
 // PreviousStages are the names of the stages of a status that had a cluster.

@@ -466,12 +466,61 @@ func momentCases() map[string]momentCase {
 			},
 			want: map[string]string{c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending, says: "everyone 1/4, 1 in flight",
 		},
+		"a canary that left in flight after the success": {
+			reason: "it is no pace that was widened: the outcome stands until it is gone",
+			change: []change{
+				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")), on(c5, verified("v2")), on("cluster-06", verified("v2")),
+				admitted("v2", time.Minute, c1), inCanary, on(c1, lostFor(30*time.Second)),
+				func(in *rollout.Input) {
+					in.Stable, in.Previous.Phase, in.Previous.Stages = "v2", v1alpha1.PhaseSucceeded, []string{"everyone"}
+					in.RemovalGrace = time.Hour
+					in.Placements = []rollout.Placement{placement("canary"), placement("all", c2, c3, c4, c5, "cluster-06")}
+				},
+			},
+			want: map[string]string{c1: "Removing v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success,
+		},
+		"a canary that left, and was parked, after the success": {
+			reason: "the target needs no proof of its any more",
+			change: []change{
+				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")), on(c5, verified("v2")), on("cluster-06", verified("v2")),
+				parked("v2", c1), inCanary, on(c1, lostFor(time.Hour)),
+				func(in *rollout.Input) {
+					in.Stable, in.Previous.Phase = "v2", v1alpha1.PhaseSucceeded
+					in.RemovalGrace = time.Hour
+					in.Placements = []rollout.Placement{placement("canary"), placement("all", c2, c3, c4, c5, "cluster-06")}
+				},
+			},
+			want: map[string]string{c1: "Removing v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success,
+		},
+		"a canary that left, and was parked, on the way back": {
+			reason: "what ran here before is proved: nobody is halted for it",
+			change: []change{
+				func(in *rollout.Input) {
+					in.TargetVerifiedBefore = true
+					in.RemovalGrace = time.Hour
+					in.Placements = []rollout.Placement{placement("canary"), placement("all", c2, c3, c4, c5, "cluster-06")}
+				},
+				parked("v2", c1), inCanary, on(c1, lostFor(time.Hour)),
+			},
+			want: map[string]string{c1: "Removing v1", c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+		},
+		"a way back on which nobody is there": {
+			reason: "a revert that reached nobody is not done",
+			change: []change{
+				func(in *rollout.Input) { in.TargetVerifiedBefore = true },
+				on(c1, lostFor(time.Hour)), on(c2, lostFor(time.Hour)), on(c3, lostFor(time.Hour)),
+				on(c4, lostFor(time.Hour)), on(c5, lostFor(time.Hour)), on("cluster-06", lostFor(time.Hour)),
+			},
+			want: map[string]string{c1: "Unreachable v1"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+			says: "0/6 updated, 6 not available, caught up on return",
+		},
 		"a stage that takes in who was in none after the success": {
 			reason: "it is no joiner that catches up",
 			change: []change{
 				canaryDone, on(c4, verified("v2")), on("cluster-06", verified("v2")),
 				func(in *rollout.Input) {
-					in.Stable, in.Previous.Phase, in.Previous.Unstaged = "v2", v1alpha1.PhaseSucceeded, 2
+					in.Stable, in.Previous.Phase = "v2", v1alpha1.PhaseSucceeded
+					in.Previous.Total, in.Previous.Unstaged = 4, 2
 				},
 			},
 			want: map[string]string{c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,

@@ -104,6 +104,16 @@ func admitted(revision string, ago time.Duration, names ...string) change {
 	}
 }
 
+// inCanary says that everybody in the ledger was admitted in the canary stage.
+func inCanary(in *rollout.Input) {
+	for i := range in.Ledger.Waves {
+		in.Ledger.Waves[i].Stage = "canary"
+	}
+	for i := range in.Ledger.Parked {
+		in.Ledger.Parked[i].Stage = "canary"
+	}
+}
+
 // soakingSince verifies everybody in the last wave, some time ago.
 func soakingSince(ago time.Duration) change {
 	return func(in *rollout.Input) {

@@ -38,13 +38,17 @@ func (p *planner) buildTracks() error {
 	}
 	p.nameApart()
 	for _, s := range p.steps() {
-		s.proven = p.proven()
+		s.proven, s.needless = p.proven(), !p.needsProof()
 	}
 	return err
 }
 
 // proven tells whether the target proved itself in a rollout before, and is gone back to.
 func (p *planner) proven() bool { return p.in.TargetVerifiedBefore && !p.ended() }
+
+// needsProof tells whether nobody has proved the target yet: it is not what succeeded last,
+// and not gone back to.
+func (p *planner) needsProof() bool { return p.stable != p.target && !p.proven() }
 
 // nameApart numbers steps that would share a name, such as a placement called unplaced
 // with the clusters of none: a reservation finds its step, and a commit status its
@@ -222,8 +226,8 @@ func (p *planner) allAtOnce(name string, members []*unit, all clusterv1alpha1.Ro
 }
 
 // failedOtherwise tells whether the target ended Failed while the step was not reserved as
-// a whole for it.
+// a whole, for whatever revision.
 func (p *planner) failedOtherwise(step string) bool {
 	failed := p.in.Previous.Target == p.target && p.in.Previous.Phase == v1alpha1.PhaseFailed
-	return failed && !slices.ContainsFunc(p.stored, func(w allWave) bool { return w.stage == step && w.revision == p.target })
+	return failed && !slices.ContainsFunc(p.stored, func(w allWave) bool { return w.stage == step })
 }

@@ -34,6 +34,8 @@ type step struct {
 	dropped bool
 	// proven: the target needs no proof here, so that nobody who is not available is waited for.
 	proven bool
+	// needless: nobody need prove the target any more; who leaves takes no proof away.
+	needless bool
 
 	// hold says why nobody is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.

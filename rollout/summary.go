@@ -87,6 +87,9 @@ func summariseStage(st v1alpha1.StageStatus, whole Outcome, failed string) Summa
 		}
 	case (st.Phase == StageWaiting || st.Phase == StageHeld) && whole == Failure && st.Counts.InFlight == 0:
 		s.State, s.Description = Failure, "not started: "+failed+" failed"
+		if st.Counts.Updated > 0 {
+			s.Description = st.Message + "; " + failed + " failed"
+		}
 	}
 	return s
 }

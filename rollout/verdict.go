@@ -42,7 +42,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	case t != nil:
 		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts)
 	case v.complete:
-		v.phase, v.message = v1alpha1.PhaseSucceeded, p.successText(counts)
+		v.phase, v.message = p.completePhase(counts), p.successText(counts)
 	case p.in.Contested != "":
 		v.phase, v.message = v1alpha1.PhaseHeld, "held: "+bounded(p.in.Contested)+"; "+p.openText()
 	case p.suspended():
@@ -61,6 +61,15 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	return v
 }
 
+// completePhase is the phase where every step is complete: a revert that reached nobody,
+// because nobody is there, is not done.
+func (p *planner) completePhase(counts v1alpha1.Counts) v1alpha1.Phase {
+	if p.proven() && counts.Updated == 0 && counts.Total > 0 {
+		return v1alpha1.PhaseProgressing
+	}
+	return v1alpha1.PhaseSucceeded
+}
+
 // told is the outcome that goes with the phase.
 func (v verdict) told() Outcome {
 	switch {
@@ -75,16 +84,30 @@ func (v verdict) told() Outcome {
 
 // widened tells whether the pace moves clusters now that it left out when the rollout
 // ended: those of a step that was not there, or had no member, or some that were in none.
+// Who joins catches up, and who is leaving is none of it.
 func (p *planner) widened(counts v1alpha1.Counts) bool {
-	before, moving := p.in.Previous, int32(0)
+	before, moving := p.in.Previous, 0
 	for _, s := range p.steps() {
-		moves := s.tally.flying + s.tally.waiting
+		moves := s.moving()
 		if moves > 0 && !slices.Contains(before.Stages, s.name) {
 			return true
 		}
 		moving += moves
 	}
-	return moving > 0 && counts.Unstaged < before.Unstaged
+	return moving > 0 && counts.Unstaged < before.Unstaged && counts.Total > before.Total
+}
+
+// moving counts the members that had the add-on, stay, and are to get the target yet.
+func (s *step) moving() int {
+	n := 0
+	for _, u := range s.members {
+		joins := u.isJoiner() || u.entry != nil && u.entry.joining
+		waits := u.state == Waiting || u.failedBefore() && u.c.Reachable
+		if !u.leaving && !joins && (waits || u.state.InFlight()) {
+			n++
+		}
+	}
+	return n
 }
 
 // complete tells whether every step of every track is.

@@ -86,7 +86,7 @@ func (p *planner) detail(s *step) string {
 		text += fmt.Sprintf(", %d left before it was verified (%s)", c.vanished, brief.NamesOf(int(c.vanished), firstGone(s.vanished)))
 	}
 	if n := len(s.parted); n > 0 {
-		text += fmt.Sprintf(", %d verified and leaving (%s)", n, brief.NamesOf(n, s.parted[:min(n, brief.Shown)]))
+		text += fmt.Sprintf(", %d verified, and selected no longer (%s)", n, brief.NamesOf(n, s.parted[:min(n, brief.Shown)]))
 	}
 	if n := int(c.parked) - len(c.away); n > 0 {
 		text += fmt.Sprintf(", %d not available", n)

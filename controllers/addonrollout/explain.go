@@ -89,10 +89,10 @@ func nameLeft(plan *rollout.Plan) error {
 		}
 		left := rollout.ClusterPlan{
 			Name: a.Cluster, Stage: a.Stage, State: rollout.Parked,
-			Reason: "it left before it was verified and soaked, and counts in its stage until it is selected again or new content is committed",
+			Reason: "it left before it was verified and soaked, which is known until it is selected again or new content is committed",
 		}
 		if a.Failed {
-			left.State, left.Reason = rollout.Failed, "it failed and left, and counts in its stage until it is selected again or new content is committed"
+			left.State, left.Reason = rollout.Failed, "it failed and left, which is known until it is selected again or new content is committed"
 		}
 		at, _ := slices.BinarySearchFunc(plan.Clusters, a.Cluster, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
 		plan.Clusters = slices.Insert(plan.Clusters, at, left)

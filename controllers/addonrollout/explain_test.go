@@ -71,7 +71,7 @@ func TestExplainNamesWhoLeft(t *testing.T) {
 	s.delete(s.addOn("c1"))
 	s.turn()
 	p, found := s.plan().Why("c1")
-	want := "it left before it was verified and soaked, and counts in its stage until it is selected again or new content is committed"
+	want := "it left before it was verified and soaked, which is known until it is selected again or new content is committed"
 	if !found || p.State != rollout.Parked || p.Stage != "everyone" || p.Reason != want {
 		t.Errorf("got %t, %+v", found, p)
 	}

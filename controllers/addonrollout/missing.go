@@ -94,7 +94,7 @@ func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) ve
 		v = keptVerdict(in, plan)
 	case plan.Guard != "":
 		return verdict{waiting: v1alpha1.DeletionGuardReason, message: guardMessage(plan)}
-	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && !allSettled(in.Placements):
+	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && absent(in.Placements):
 		return verdict{waiting: v1alpha1.ReferenceNotFoundReason, message: plan.Message}
 	}
 	if plan.Guard != "" {
@@ -116,6 +116,11 @@ func keptVerdict(in rollout.Input, plan rollout.Plan) verdict {
 		return verdict{stalled: v1alpha1.RolloutFailedReason, message: message}
 	}
 	return verdict{waiting: v1alpha1.DeletionGuardReason, message: message}
+}
+
+// absent tells whether a placement that the policy names does not exist.
+func absent(placements []rollout.Placement) bool {
+	return slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Existence != rollout.Exists })
 }
 
 // missingMessage says which revision is missing, whom it holds, and what brings it back.

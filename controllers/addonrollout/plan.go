@@ -39,7 +39,8 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		TargetVerifiedBefore: previous.Reverting,
 		// What is stored, not what it advances to: an empty status is rebuilt.
 		Previous: rollout.Previous{
-			Phase: ro.Status.Phase, Stages: rollout.PreviousStages(ro.Status.Stages), Unstaged: ro.Status.Counts.Unstaged,
+			Phase: ro.Status.Phase, Stages: rollout.PreviousStages(ro.Status.Stages),
+			Total: ro.Status.Counts.Total, Unstaged: ro.Status.Counts.Unstaged,
 		},
 		Ledger:          previous.Ledger,
 		Placements:      o.placements,

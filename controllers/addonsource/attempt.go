@@ -71,6 +71,7 @@ func (p *pass) compiled(ctx context.Context) (*attempt, error) {
 	if p.requested || p.forced {
 		a.admitted = false
 	}
+	p.judging = true
 	if err := p.compile(ctx, a); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,6 @@ func (p *pass) follow(ctx context.Context) error {
 		}
 	case bring, verify:
 	}
-	p.judging = true
 	a, err := p.compiled(ctx)
 	if err != nil {
 		return err

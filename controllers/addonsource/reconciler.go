@@ -84,7 +84,7 @@ type pass struct {
 	spec string
 	// applied is what this pass wrote, as the API server answered; nil: it was deleted.
 	applied map[objectKey]*unstructured.Unstructured
-	// judging says that the pass compiled the head, whatever was said of it before.
+	// judging says that the pass read and compiled the head, whatever was said of it before.
 	judging bool
 	// steady says that the pass found everything as the status has it.
 	steady bool

@@ -72,7 +72,7 @@ func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
 	case spent:
 		return v1alpha1.PhaseFailed
 	case complete:
-		return v1alpha1.PhaseSucceeded
+		return n.completePhase(fates)
 	case n.in.Contested != "":
 		return v1alpha1.PhaseHeld
 	case n.suspended():
@@ -87,17 +87,40 @@ func (n *naive) phase(fates map[string]Fate) v1alpha1.Phase {
 	return v1alpha1.PhaseProgressing
 }
 
+// completePhase is the phase where all steps are complete.
+func (n *naive) completePhase(fates map[string]Fate) v1alpha1.Phase {
+	if c := n.counts(fates); n.provenTarget() && c.Updated == 0 && c.Total > 0 {
+		return v1alpha1.PhaseProgressing
+	}
+	return v1alpha1.PhaseSucceeded
+}
+
 // widened tells whether somebody moves who was in no step when the rollout ended.
 func (n *naive) widened(fates map[string]Fate) bool {
-	moving := 0
+	total := 0
 	for i, s := range n.steps {
-		_, open, _, _ := n.stands(i, fates)
-		if open > 0 && !slices.Contains(n.in.Previous.Stages, s.Name) {
+		moving := n.moving(i, fates)
+		if moving > 0 && !slices.Contains(n.in.Previous.Stages, s.Name) {
 			return true
 		}
-		moving += open
+		total += moving
 	}
-	return moving > 0 && n.counts(fates).Unstaged < n.in.Previous.Unstaged
+	c := n.counts(fates)
+	return total > 0 && c.Unstaged < n.in.Previous.Unstaged && c.Total > n.in.Previous.Total
+}
+
+// moving counts the members of a step that are to get the target yet, stay, and do not join.
+func (n *naive) moving(i int, fates map[string]Fate) int {
+	count := 0
+	for _, name := range n.steps[i].Members {
+		f := fates[name]
+		joins := f.InLedger && f.joining || n.class(name, f) == "joiner"
+		open := f.Kind == fateFlying || f.Kind == fateWaiting || f.Kind == fateFailed && !f.ours && n.clusters[name].Reachable
+		if open && !joins && !n.leaving(name) {
+			count++
+		}
+	}
+	return count
 }
 
 // sum is over all steps: whether all are complete, any is spent, and how many are in flight.

@@ -21,8 +21,8 @@ func (n *naive) bind() {
 			n.bound[name], n.home[name] = at, n.moveTo(name, at)
 		default:
 			n.gone = append(n.gone, name)
-			if n.in.Stable == n.target() || n.provenTarget() {
-				continue // the target needs no proof of theirs
+			if !n.needsProof() {
+				continue
 			}
 			if n.steps[at].Vanished == nil {
 				n.steps[at].Vanished = map[string]bool{}
@@ -128,24 +128,32 @@ func (n *naive) staying(i int) int {
 // abandoned tells whether everybody who could have verified the target left the step, or
 // is leaving and cannot be reached.
 func (n *naive) abandoned(i int, fates map[string]Fate) bool {
-	missed := len(n.steps[i].Vanished) - n.steps[i].failedVanished()
-	for _, name := range n.steps[i].Members {
-		if f := fates[name]; n.leaving(name) && (f.Kind == fateParked || f.Kind == fateFailed && !f.ours && !n.clusters[name].Reachable) {
-			missed++
-		}
-	}
-	done, _, _, flying := n.stands(i, fates)
-	if n.steps[i].Always {
+	if n.steps[i].Always || !n.needsProof() {
 		return false
 	}
+	done, _, _, flying := n.stands(i, fates)
 	if staying := n.staying(i); staying > 0 {
 		lost := len(n.steps[i].Vanished) - n.steps[i].failedVanished()
 		many := n.steps[i].Dropped || lost > staying && lost > n.steps[i].MaxFailures
 		proven := slices.ContainsFunc(n.steps[i].Members, func(name string) bool { return fates[name].Kind == fateDone && !n.leaving(name) })
 		return !proven && many && lost > 0
 	}
-	return done+flying == 0 && missed > 0
+	return done+flying == 0 && n.missed(i, fates) > 0
 }
+
+// missed counts those who left a step, or are leaving and cannot be reached, undecided.
+func (n *naive) missed(i int, fates map[string]Fate) int {
+	missed := len(n.steps[i].Vanished) - n.steps[i].failedVanished()
+	for _, name := range n.steps[i].Members {
+		if f := fates[name]; n.leaving(name) && (f.Kind == fateParked || f.Kind == fateFailed && !f.ours && !n.clusters[name].Reachable) {
+			missed++
+		}
+	}
+	return missed
+}
+
+// needsProof tells whether nobody has proved the target yet.
+func (n *naive) needsProof() bool { return n.in.Stable != n.target() && !n.provenTarget() }
 
 // ended tells whether the rollout of the target ended Succeeded before, and earned it.
 func (n *naive) ended() bool {

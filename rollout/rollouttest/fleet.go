@@ -315,7 +315,8 @@ func (f *Fleet) Store(p rollout.Plan) {
 		}
 	}
 	f.Policy.Previous = rollout.Previous{
-		Target: f.Target(), Phase: p.Phase, Stages: rollout.PreviousStages(p.Stages), Unstaged: p.Counts.Unstaged,
+		Target: f.Target(), Phase: p.Phase, Stages: rollout.PreviousStages(p.Stages),
+		Total: p.Counts.Total, Unstaged: p.Counts.Unstaged,
 	}
 	if p.Succeeded {
 		f.Policy.Stable = f.Target()

@@ -338,8 +338,10 @@ func (n *naive) addWhole(track *[]int, s NaiveStep, members int) {
 func (n *naive) goneGroups(prefix string, groups []naiveGroup) []string {
 	var names []string
 	for _, a := range n.named {
-		there := slices.ContainsFunc(groups, func(g naiveGroup) bool { return prefix+g.name == a.Stage })
-		ours := a.Revision == n.target() && n.target() != n.in.Stable && !n.provenTarget() && !a.Joining && !n.lapsed(a)
+		there := slices.ContainsFunc(groups, func(g naiveGroup) bool {
+			return prefix+g.name == a.Stage || slices.Contains(n.members(), a.Cluster) && slices.Contains(g.Clusters, a.Cluster)
+		})
+		ours := a.Revision == n.target() && n.needsProof() && !a.Joining && !n.lapsed(a)
 		if ours && !there && strings.HasPrefix(a.Stage, prefix) && strings.Contains(a.Stage, "group-") {
 			names = append(names, a.Stage)
 		}
@@ -354,7 +356,7 @@ func (n *naive) failedOtherwise(step string) bool {
 		return false
 	}
 	for _, w := range n.whole {
-		if w.Stage == step && w.Revision == n.target() {
+		if w.Stage == step {
 			return false
 		}
 	}

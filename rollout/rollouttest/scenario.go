@@ -90,8 +90,9 @@ func (f *Fleet) Step(inv *Invariants) (rollout.Plan, error) {
 	if removes(plan) {
 		return plan, nil // whoever leaves frees a slot at once
 	}
-	if in.Previous.Phase == v1alpha1.PhaseFailed && plan.Phase != v1alpha1.PhaseFailed {
-		return plan, nil // a failure that is mended holds no step of strategy All any longer
+	failed := in.Previous.Phase == v1alpha1.PhaseFailed && in.Spec.Target != nil && in.Previous.Target == in.Spec.Target.Digest
+	if failed != (plan.Phase == v1alpha1.PhaseFailed) {
+		return plan, nil // a step of strategy All is another one from the next plan on
 	}
 	todo := slices.DeleteFunc(again.Actions, func(a rollout.Action) bool {
 		return a.Kind == rollout.Move && !f.writable(f.Clusters[a.Cluster], a.Revision)
