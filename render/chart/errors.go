@@ -111,7 +111,7 @@ func (c *Chart) fileOf(template string) string {
 // names of partials.
 func (c *Chart) writtenIn(template string) string {
 	if c.helm == nil {
-		return path.Join(path.Dir(template), strings.TrimPrefix(path.Base(template), "_"))
+		return path.Join(path.Dir(template), strings.TrimPrefix(path.Base(template), filePrefix))
 	}
 	return c.fileOf(template)
 }

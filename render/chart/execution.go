@@ -57,6 +57,8 @@ type execution struct {
 	// templates is how many there are, blank the length of the longest that holds nothing
 	// but space: nothing can be written into it, and whoever calls a template pays.
 	templates, blank int64
+	// instrumented are the charts whose templates were replaced.
+	instrumented map[*helmchart.Chart]bool
 	// given is what the manifests of a folder are given.
 	given map[string]any
 }
@@ -71,6 +73,7 @@ func (x *execution) run(c *helmchart.Chart, values common.Values, ours ...*commo
 	for name := range strings.FieldsSeq(helmsOwn) {
 		x.known[name] = true
 	}
+	x.instrumented = map[*helmchart.Chart]bool{}
 	if err := x.instrumentAll(c); err != nil {
 		return nil, err
 	}
@@ -80,8 +83,12 @@ func (x *execution) run(c *helmchart.Chart, values common.Values, ours ...*commo
 }
 
 // instrumentAll replaces the templates of a chart and its sub-charts. Two of those can
-// share one file.
+// share one file, and two aliases of a chart share what is below it.
 func (x *execution) instrumentAll(c *helmchart.Chart) error {
+	if x.instrumented[c] {
+		return nil
+	}
+	x.instrumented[c] = true
 	templates := make([]*common.File, 0, len(c.Templates))
 	for _, f := range c.Templates {
 		text, err := x.instrument(path.Join(c.ChartFullPath(), f.Name), string(f.Data))
@@ -160,6 +167,7 @@ func (x *execution) tpl(depth int, text string) (string, error) {
 	}
 	instrumented, err := x.instrument(tplName, text)
 	if err != nil {
+		x.alone = x.alone || x.marked(text) // with a name in its place it may be one
 		return "", fmt.Errorf("cannot parse template %.80q: %w", text, err)
 	}
 	return instrumented, x.budget.step(int64(len(instrumented) * depth / tplQuoted))

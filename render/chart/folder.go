@@ -15,6 +15,9 @@ const (
 	// called.
 	folderFunction = ownPrefix + "folder"
 	calledFunction = ownPrefix + "called"
+
+	// filePrefix makes a partial of a file, under a name that no other file has.
+	filePrefix = "_" + ownPrefix
 )
 
 // manifestTexts renders a folder of manifests: its values are at the top, beside
@@ -35,7 +38,7 @@ func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities
 	folder := &helmchart.Chart{Metadata: &helmchart.Metadata{}}
 	var renderers []*common.File
 	for _, f := range c.files {
-		name := path.Join(path.Dir(f.Path), "_"+path.Base(f.Path))
+		name := path.Join(path.Dir(f.Path), filePrefix+path.Base(f.Path))
 		call := fmt.Sprintf("{{template %q (%s %q .)}}", name, folderFunction, f.Path)
 		switch {
 		case isPartial(f.Path):

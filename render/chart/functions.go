@@ -46,7 +46,7 @@ const shallow = " include tpl required fail default coalesce ternary empty all a
 
 // keyed are the shallow functions of which a text among the arguments is a name
 // that is looked up.
-const keyed = " include get unset hasKey pluck pick omit dig "
+const keyed = " include get unset hasKey pluck pick omit dig kindIs typeIs typeIsLike "
 
 // transparent are the functions that carry a text on as it is: what they return for
 // one name of a cluster is what they return for another, with the name replaced.

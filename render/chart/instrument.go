@@ -57,7 +57,7 @@ const asking = " and coalesce default empty kindIs not or required ternary "
 // methods are those of Helm's types that do work, judged those of them that write all
 // there is. A field of the name is none the worse for it.
 const (
-	methods = " AsConfig AsSecrets Get GetBytes Glob Lines YAML Encode Table PathValue "
+	methods = " AsConfig AsSecrets Get GetBytes Glob Has Lines YAML Encode Table PathValue "
 	judged  = " AsConfig AsSecrets YAML Encode "
 )
 

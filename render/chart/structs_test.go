@@ -102,6 +102,21 @@ func TestManifestsNameFieldsAsTheFramework(t *testing.T) {
 	}
 }
 
+// TestManifestBesideAPartialOfItsName: a partial that is named like a manifest takes nothing away.
+func TestManifestBesideAPartialOfItsName(t *testing.T) {
+	c, err := LoadManifests([]File{
+		{"_it.yaml", []byte(`{{ define "data" }}data: {it: here}{{ end }}`)},
+		{"it.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: it}\n{{ template \"data\" }}\n")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Render(Input{Release: "hello", Namespace: "agents"})
+	if err != nil || len(out.Manifests) != 1 || out.Manifests[0].Fields["data"] == nil {
+		t.Errorf("the partial takes the place of the manifest: %v, %v", out.Manifests, err)
+	}
+}
+
 // TestManifestsAreCalledByTheirPaths: a file of a folder is a template of its path, with
 // what it is called with; one that is rendered sees the folder's values.
 func TestManifestsAreCalledByTheirPaths(t *testing.T) {
