@@ -91,7 +91,7 @@ func (f *Fleet) Step(inv *Invariants) (rollout.Plan, error) {
 		return plan, nil // whoever leaves frees a slot at once
 	}
 	failed := in.Previous.Phase == v1alpha1.PhaseFailed && in.Spec.Target != nil && in.Previous.Target == in.Spec.Target.Digest
-	if failed != (plan.Phase == v1alpha1.PhaseFailed) {
+	if len(in.Spec.Stages) == 0 && failed != (plan.Phase == v1alpha1.PhaseFailed) {
 		return plan, nil // a step of strategy All is another one from the next plan on
 	}
 	todo := slices.DeleteFunc(again.Actions, func(a rollout.Action) bool {
