@@ -1,11 +1,9 @@
 // Package shape checks what no linter of the set checks about the tree itself:
 //
-//   - product files stay within 500 lines (API types and generated ones excepted),
 //   - every library package has a doc.go, every command a package comment,
 //   - no package or file is named after nothing in particular (util, manager ...),
 //   - no init functions and no context.TODO,
 //   - no file names a directory of the machine it was written on.
 //
-// It looks at the files Git knows or would add. With -v it prints how long the
-// product's functions are.
+// It looks at the files that Git tracks or would add.
 package shape

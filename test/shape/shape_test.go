@@ -17,10 +17,7 @@ import (
 	"testing"
 )
 
-const (
-	root     = "../.."
-	maxLines = 500
-)
+const root = "../.."
 
 // vague are names that say nothing about what is inside; plurals are caught too.
 var vague = []string{"util", "helper", "common", "base", "manager", "handle", "process", "data", "misc"}
@@ -69,11 +66,6 @@ func goTree(t *testing.T) []source {
 	})
 }
 
-// product tells a file that ships from one that tests.
-func (f source) product() bool {
-	return !strings.HasSuffix(f.path, "_test.go") && !strings.HasPrefix(f.path, "test/")
-}
-
 func (f source) parse(t *testing.T, files *token.FileSet) *ast.File {
 	t.Helper()
 	parsed, err := parser.ParseFile(files, f.path, f.text, parser.ParseComments|parser.SkipObjectResolution)
@@ -81,17 +73,6 @@ func (f source) parse(t *testing.T, files *token.FileSet) *ast.File {
 		t.Fatal(err)
 	}
 	return parsed
-}
-
-func TestFileLength(t *testing.T) {
-	for _, f := range goTree(t) {
-		if !f.product() || strings.HasPrefix(f.path, "api/") {
-			continue
-		}
-		if lines := bytes.Count(f.text, []byte("\n")); lines > maxLines {
-			t.Errorf("%s has %d lines; split it by what its parts answer (limit %d)", f.path, lines, maxLines)
-		}
-	}
 }
 
 func TestPackageComment(t *testing.T) {
@@ -151,27 +132,4 @@ func TestNoForeignPaths(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestFunctionLength fails on nothing (funlen does); it prints the figures that
-// say whether the code keeps its shape: a median below 12, nine tenths below 40.
-func TestFunctionLength(t *testing.T) {
-	files := token.NewFileSet()
-	var lengths []int
-	for _, f := range goTree(t) {
-		if !f.product() {
-			continue
-		}
-		for _, decl := range f.parse(t, files).Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok {
-				lengths = append(lengths, files.Position(fn.End()).Line-files.Position(fn.Pos()).Line+1)
-			}
-		}
-	}
-	if len(lengths) == 0 {
-		t.Fatal("found no product function")
-	}
-	slices.Sort(lengths)
-	t.Logf("%d functions: median %d, p90 %d, longest %d lines",
-		len(lengths), lengths[len(lengths)/2], lengths[len(lengths)*9/10], lengths[len(lengths)-1])
 }
