@@ -33,14 +33,19 @@ type Input struct {
 	Contested string
 	// Stable is the digest of the stable revision, "" before any rollout succeeded.
 	Stable string
-	// TargetVerifiedBefore: a rollout of the target's content ended Succeeded here
-	// before it became the target again (AddOnRollout.status.reverting).
-	TargetVerifiedBefore bool
+	// TargetProven: a rollout of the target's content ended Succeeded here before, as its
+	// AddOnRevision says. Then a cluster soaks no more on the way back to it, and nothing
+	// waits for its proof.
+	TargetProven bool
+	// Ended: the rollout of this target under this policy ended Succeeded, as the stored
+	// status says. It stays so while joiners and returning clusters catch up.
+	Ended bool
+	// Rebuild: the stored status is empty. Every cluster whose works differ from the stable
+	// revision counts as in flight from now.
+	Rebuild bool
 	// TargetMissing says in words that the target's content cannot be had, "" when it can:
 	// nobody is admitted, whoever runs it is believed to, and removals go on.
 	TargetMissing string
-	// Previous is what the stored status says the ledger is about.
-	Previous Previous
 	// Ledger as stored, from an uncached read where budget is to be spent.
 	Ledger v1alpha1.Ledger
 	// Placements holds every placement that install, stages or strategy name, also
@@ -49,40 +54,16 @@ type Input struct {
 	// Clusters holds one entry per cluster that has the add-on, is to have it, or is
 	// selected by a placement, in any order.
 	Clusters []Cluster
-	// ParkAfter is how long a lost cluster keeps its slot where no progress deadline
-	// says so. RemovalGrace is the grace period and budget window of removals.
+	// ParkAfter is how long a lost cluster keeps its slot if no progress deadline is
+	// declared. RemovalGrace is the grace period and budget window of removals.
 	ParkAfter, RemovalGrace time.Duration
+	// ApplyErrorAfter is how long after the works were written an apply error becomes a
+	// failure; 0: never.
+	ApplyErrorAfter time.Duration
 	// ApprovedRemoval is the value of the annotation addonflow.io/approve-removal.
 	ApprovedRemoval string
 	// LedgerLimit is the most bytes the encoded ledger may have; 0: DefaultLedgerLimit.
 	LedgerLimit int
-}
-
-// Previous is what the stored status says of itself.
-type Previous struct {
-	// Target is the digest of status.target; "" means that the status is empty, and
-	// the ledger is rebuilt from what runs.
-	Target string
-	// Phase is status.phase. It is read for two things only: a rollout that ended
-	// Succeeded, with Stable its target, stays so while joiners and returners catch up; and
-	// one that ended Failed does not go on because its pace was dropped.
-	Phase v1alpha1.Phase
-	// Stages are those of status.stages that had a cluster, Total how many clusters were in
-	// one, and Unstaged how many in none: where the pace was widened since, a rollout that
-	// ended has not.
-	Stages          []string
-	Total, Unstaged int32
-}
-
-// PreviousStages are the names of the stages of a status that had a cluster.
-func PreviousStages(stages []v1alpha1.StageStatus) []string {
-	var names []string
-	for _, st := range stages {
-		if st.Counts.Total > 0 {
-			names = append(names, st.Name)
-		}
-	}
-	return names
 }
 
 // Existence says whether a placement was found on the hub.
@@ -164,8 +145,6 @@ type Cluster struct {
 	Installed Installation
 	// SelectedBy is what last selected the cluster, as Plan said it.
 	SelectedBy Selection
-	// JoinedAt is when it was created.
-	JoinedAt time.Time
 	// Gone: the ManagedCluster is terminating or absent; it is left alone.
 	Gone bool
 	// Reachable: the ManagedCluster's Available condition is True.
@@ -174,9 +153,9 @@ type Cluster struct {
 	// there: a configuration it names is missing, say. Reachable is false then. It is
 	// counted, parked and admitted as one that is not available, and named in texts.
 	Away string
-	// LostSince is when Available left True, ReachableSince when it became True.
-	// Zero: unknown.
-	LostSince, ReachableSince time.Time
+	// AvailableChanged is when Available last changed, by the clock of the managed cluster;
+	// zero: unknown. It can lengthen a soak and nothing else.
+	AvailableChanged time.Time
 	// Running is the digest of the revision on its works; "" with no work, or Mixed,
 	// or Foreign.
 	Running string
@@ -224,6 +203,8 @@ type Health struct {
 	State  HealthState
 	Reason string
 	// NotApplied is why the agent could not apply what the works ask for now, in its words;
-	// "" where it could, or has not said. It is no failure: what it lacks may come. It is told.
+	// "" if it could, or has not said. It becomes a failure if it lasts.
 	NotApplied string
+	// NotAppliedSince is when the operator first saw that. Zero: with this observation.
+	NotAppliedSince time.Time
 }

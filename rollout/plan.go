@@ -80,51 +80,30 @@ type Action struct {
 	Reason   string
 }
 
-// State is where one cluster stands. It is derived from ledger and observation at
-// every plan, so that nothing sticks.
-type State string
+// State is where one cluster stands.
+type State = v1alpha1.ClusterState
 
+// The states of a cluster. Those up to LeftFailed are states of a record; api/v1alpha1
+// says what each means.
 const (
-	// Waiting: not admitted to the target yet.
-	Waiting State = "Waiting"
-	// Unreachable: its turn came, or will, while it is not available; it is counted
-	// as parked, blocks nothing and is admitted on return.
-	Unreachable State = "Unreachable"
-	// HeldBack: as Unreachable, of a cluster that is there and cannot be given anything,
-	// such as one whose configuration is missing.
-	HeldBack State = "HeldBack"
-	// Admitted: reserved in the ledger, its works not at the revision yet.
-	Admitted State = "Admitted"
-	// Progressing: its works are at the revision, not verified yet.
-	Progressing State = "Progressing"
-	// Soaking: verified, and its soak is running.
-	Soaking State = "Soaking"
-	// Lost: not available since it was admitted; it keeps its slot for a while.
-	Lost State = "Lost"
-	// Parked: lost for so long that its slot was freed. Not a failure.
-	Parked State = "Parked"
-	// Failed: it reported that it will not get there.
-	Failed State = "Failed"
-	// TimedOut: reachable, and not verified at its progress deadline.
-	TimedOut State = "TimedOut"
-	// Succeeded: it runs the target, verified and soaked.
-	Succeeded State = "Succeeded"
-	// Unchanged: the target renders for it what it has already.
-	Unchanged State = "Unchanged"
-	// Unstaged: in no stage; it keeps what it has.
-	Unstaged State = "Unstaged"
-	// Removing: it leaves the install set.
-	Removing State = "Removing"
-	// Ignored: selected by a stage or strategy, but outside the install set.
-	Ignored State = "Ignored"
-	// Gone: its ManagedCluster is terminating or absent.
-	Gone State = "Gone"
-)
+	Admitted   = v1alpha1.ClusterAdmitted
+	Updating   = v1alpha1.ClusterUpdating
+	Soaking    = v1alpha1.ClusterSoaking
+	Done       = v1alpha1.ClusterDone
+	Failed     = v1alpha1.ClusterFailed
+	TimedOut   = v1alpha1.ClusterTimedOut
+	Lost       = v1alpha1.ClusterLost
+	Parked     = v1alpha1.ClusterParked
+	Left       = v1alpha1.ClusterLeft
+	LeftFailed = v1alpha1.ClusterLeftFailed
 
-// InFlight tells whether a cluster in the state holds a slot.
-func (s State) InFlight() bool {
-	return s == Admitted || s == Progressing || s == Soaking || s == Lost
-}
+	Waiting   = v1alpha1.ClusterWaiting
+	Unchanged = v1alpha1.ClusterUnchanged
+	Unstaged  = v1alpha1.ClusterUnstaged
+	Removing  = v1alpha1.ClusterRemoving
+	Ignored   = v1alpha1.ClusterIgnored
+	Gone      = v1alpha1.ClusterGone
+)
 
 // ClusterPlan is one cluster in a plan.
 type ClusterPlan struct {

@@ -2,73 +2,97 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Ledger is what was reserved and when. A name stands in it once: in a wave, or parked.
+// ClusterState says where one cluster stands in a rollout. The words are the same in the
+// API, the status, the CLI and the documents.
+type ClusterState string
+
+// States of a record. Admitted, Updating, Soaking and Lost hold a slot: the cluster is in
+// flight.
+const (
+	// ClusterAdmitted: a slot is reserved; the works are not written yet.
+	ClusterAdmitted ClusterState = "Admitted"
+	// ClusterUpdating: the works are written; the content is not verified yet.
+	ClusterUpdating ClusterState = "Updating"
+	// ClusterSoaking: the content is verified; the soak is not over.
+	ClusterSoaking ClusterState = "Soaking"
+	// ClusterDone: the content is verified and has soaked.
+	ClusterDone ClusterState = "Done"
+	// ClusterFailed: the cluster failed with this content.
+	ClusterFailed ClusterState = "Failed"
+	// ClusterTimedOut: the cluster was available and silent past its deadline. It counts as
+	// a failure.
+	ClusterTimedOut ClusterState = "TimedOut"
+	// ClusterLost: the cluster is not available and keeps its slot for a while.
+	ClusterLost ClusterState = "Lost"
+	// ClusterParked: the cluster is not available and holds no slot. It is no failure.
+	ClusterParked ClusterState = "Parked"
+	// ClusterLeft: the cluster left the add-on before it was Done.
+	ClusterLeft ClusterState = "Left"
+	// ClusterLeftFailed: the cluster left the add-on after it had failed. It still counts as
+	// a failure.
+	ClusterLeftFailed ClusterState = "LeftFailed"
+)
+
+// InFlight tells whether a cluster in the state holds a slot.
+func (s ClusterState) InFlight() bool {
+	return s == ClusterAdmitted || s == ClusterUpdating || s == ClusterSoaking || s == ClusterLost
+}
+
+// States of a cluster that takes no part in the rollout of the target, or not yet.
+const (
+	// ClusterWaiting: the cluster is not admitted to the target yet.
+	ClusterWaiting ClusterState = "Waiting"
+	// ClusterUnchanged: the target renders what the cluster runs already.
+	ClusterUnchanged ClusterState = "Unchanged"
+	// ClusterUnstaged: no stage selects the cluster; it keeps what it runs.
+	ClusterUnstaged ClusterState = "Unstaged"
+	// ClusterRemoving: the add-on is leaving the cluster.
+	ClusterRemoving ClusterState = "Removing"
+	// ClusterIgnored: a stage or strategy selects the cluster, but it is outside the install set.
+	ClusterIgnored ClusterState = "Ignored"
+	// ClusterGone: its ManagedCluster is terminating or does not exist.
+	ClusterGone ClusterState = "Gone"
+)
+
+// Ledger is the memory of a rollout: one record per cluster, and the removals. A record
+// stays until its cluster is admitted to other content. There are two exceptions: when a
+// rollout ends Succeeded, records of other revisions are dropped; after that, records of
+// clusters that no longer exist are dropped.
 type Ledger struct {
-	// Waves of admissions, oldest first.
+	// Names of all clusters in the ledger: sorted, joined by newlines, gzip'd. Every other
+	// field names a cluster by its position in this list.
 	// +optional
-	Waves []Wave `json:"waves,omitempty"`
-	// Parked clusters were lost after admission and hold no slot.
+	Names []byte `json:"names,omitempty"`
+	// Records of the clusters, grouped by what they share. A cluster stands in one group.
 	// +optional
-	Parked []ParkedClusters `json:"parked,omitempty"`
+	Records []RecordGroup `json:"records,omitempty"`
 	// Removal is the budget of clusters leaving.
 	// +optional
 	Removal *RemovalBudget `json:"removal,omitempty"`
 }
 
-// Wave is a set of clusters admitted together to one revision.
-// Invariant: Clusters is sorted; every position in Verified is < len(Clusters).
-type Wave struct {
-	// Revision is the digest admitted to.
+// RecordGroup holds the records that share revision, stage and state.
+type RecordGroup struct {
+	// Revision is the digest of the content that the clusters were admitted to.
 	Revision string `json:"revision"`
-	// Stage the clusters were admitted in.
+	// Stage in which the clusters were admitted; empty if no stage selected them.
 	// +optional
 	Stage string `json:"stage,omitempty"`
-	// AdmittedAt starts the progress deadline.
-	AdmittedAt metav1.Time `json:"admittedAt"`
-	// All reserves every cluster of the stage that stands nowhere else in the
-	// ledger; then Clusters is empty.
-	// +optional
-	All bool `json:"all,omitempty"`
-	// Joining says that the clusters ran nothing when they were admitted, to the
-	// revision that was stable; they are moved on to the target last.
-	// +optional
-	Joining bool `json:"joining,omitempty"`
-	// Clusters admitted, by name. Empty where ClustersGzip is set.
-	// +optional
-	Clusters []string `json:"clusters,omitempty"`
-	// ClustersGzip is the gzip'd, newline-joined Clusters of a list above 64 KiB.
-	// +optional
-	ClustersGzip []byte `json:"clustersGzip,omitempty"`
-	// Verified groups, by second, the positions in Clusters of those verified.
-	// +optional
-	Verified []VerifiedAt `json:"verified,omitempty"`
+	// State of the clusters.
+	State ClusterState `json:"state"`
+	// Times lists the clusters by the times of their records.
+	Times []RecordTimes `json:"times"`
 }
 
-// VerifiedAt is a second and who was verified in it.
-type VerifiedAt struct {
-	// At starts the soak.
-	At metav1.Time `json:"at"`
-	// Positions in the wave's Clusters, as ranges: "0-3,7".
-	Positions string `json:"positions"`
-}
-
-// ParkedClusters are clusters lost after admission to one revision.
-type ParkedClusters struct {
-	// Revision they were admitted to.
-	Revision string `json:"revision"`
-	// Stage they were admitted in.
-	// +optional
-	Stage string `json:"stage,omitempty"`
-	// Clusters by name, sorted. Empty where ClustersGzip is set.
-	// +optional
-	Clusters []string `json:"clusters,omitempty"`
-	// ClustersGzip is the gzip'd, newline-joined Clusters of a list above 64 KiB.
-	// +optional
-	ClustersGzip []byte `json:"clustersGzip,omitempty"`
-	// Failed says that they had failed when the add-on left them: the target's failures
-	// are not forgotten with those who failed.
-	// +optional
-	Failed bool `json:"failed,omitempty"`
+// RecordTimes are the clusters of a group that share their times. Both times have a
+// precision of a second and are rounded up, so that a soak is never shorter than declared.
+type RecordTimes struct {
+	// Admitted starts the progress deadline.
+	Admitted metav1.Time `json:"admitted"`
+	// Since is when the clusters entered their state; a soak starts here.
+	Since metav1.Time `json:"since"`
+	// Clusters are positions in the ledger's names, ascending, as ranges: "0-3,7".
+	Clusters string `json:"clusters"`
 }
 
 // RemovalBudget is how many clusters may leave, and since when they want to.

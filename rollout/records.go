@@ -1,0 +1,251 @@
+package rollout
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+const (
+	// DefaultLedgerLimit is the most bytes that an encoded ledger has.
+	DefaultLedgerLimit = 1 << 20
+	// namesLimit bounds what the stored names may unpack to.
+	namesLimit = 64 << 20
+)
+
+// Record is what the ledger knows of one cluster: which content it was admitted to, in
+// which stage, and how far it came. Times have a precision of a second.
+type Record struct {
+	Cluster  string
+	Revision string // digest of the content
+	Stage    string
+	State    State
+	Admitted time.Time // starts the progress deadline
+	Since    time.Time // starts the clock of the state
+}
+
+// InFlight tells whether the cluster of the record holds a slot.
+func (r *Record) InFlight() bool { return r != nil && r.State.InFlight() }
+
+// failed tells whether the cluster of the record counts as a failure of its content.
+func (r *Record) failed() bool {
+	return r != nil && (r.State == Failed || r.State == TimedOut || r.State == LeftFailed)
+}
+
+// recordState tells whether a record can have the state.
+func recordState(s State) bool {
+	switch s {
+	case Admitted, Updating, Soaking, Done, Failed, TimedOut, Lost, Parked, Left, LeftFailed:
+		return true
+	}
+	return false
+}
+
+// Records lists the records of a ledger by cluster. The error is ErrCorruptLedger: a
+// ledger that breaks a rule is not read at all, because planning without a record could
+// admit beyond a limit.
+func Records(l v1alpha1.Ledger) ([]Record, error) {
+	names, err := Names(l)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]Record, len(names))
+	for i, g := range l.Records {
+		if err := readGroup(g, records); err != nil {
+			return nil, fmt.Errorf("%w: group %d: %w", ErrCorruptLedger, i, err)
+		}
+	}
+	for i, name := range names {
+		records[i].Cluster = name
+	}
+	// A name without a record belongs to a cluster that is only being removed.
+	return slices.DeleteFunc(records, func(r Record) bool { return r.Revision == "" }), nil
+}
+
+func readGroup(g v1alpha1.RecordGroup, records []Record) error {
+	switch {
+	case g.Revision == "":
+		return errors.New("no revision")
+	case !recordState(g.State):
+		return fmt.Errorf("unknown state %q", g.State)
+	}
+	for _, t := range g.Times {
+		var twice error
+		err := eachPosition(t.Clusters, len(records), func(i int) {
+			if records[i].Revision != "" {
+				twice = fmt.Errorf("position %d has two records", i)
+			}
+			records[i] = Record{
+				Revision: g.Revision, Stage: g.Stage, State: g.State,
+				Admitted: t.Admitted.UTC(), Since: t.Since.UTC(),
+			}
+		})
+		if err := cmp.Or(err, twice); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names lists the clusters that a ledger names, with and without a record, in order. The
+// error is ErrCorruptLedger.
+func Names(l v1alpha1.Ledger) ([]string, error) {
+	if len(l.Names) == 0 {
+		return nil, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(l.Names))
+	if err != nil {
+		return nil, fmt.Errorf("%w: names: %w", ErrCorruptLedger, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(z, namesLimit+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: names: %w", ErrCorruptLedger, err)
+	}
+	if len(text) > namesLimit {
+		return nil, fmt.Errorf("%w: names: more than %d bytes", ErrCorruptLedger, namesLimit)
+	}
+	names := strings.Split(string(text), "\n")
+	for i := 1; i < len(names); i++ {
+		if names[i-1] >= names[i] {
+			return nil, fmt.Errorf("%w: names: %q is out of order", ErrCorruptLedger, names[i])
+		}
+	}
+	return names, nil
+}
+
+// packNames is the inverse of Names: sorted names in the form they are stored in.
+func packNames(names []string) []byte {
+	if len(names) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := io.WriteString(z, strings.Join(names, "\n"))
+	if err := errors.Join(err, z.Close()); err != nil {
+		return nil // a bytes.Buffer refuses no write
+	}
+	return b.Bytes()
+}
+
+// groupKey is what records of one group share, timeKey what those of one time share.
+type groupKey struct {
+	revision, stage string
+	state           State
+}
+
+type timeKey struct{ admitted, since int64 }
+
+// packRecords groups records, sorted by cluster, by position in names. Times are
+// rounded up to a multiple of grain, but not beyond now: a soak or a deadline gets longer
+// by it, never shorter. The result is deterministic.
+func packRecords(records []Record, names []string, grain time.Duration, now time.Time) []v1alpha1.RecordGroup {
+	positions := map[groupKey]map[timeKey][]int{}
+	at := 0
+	for _, r := range records {
+		for names[at] != r.Cluster {
+			at++
+		}
+		g := groupKey{r.Revision, r.Stage, r.State}
+		if positions[g] == nil {
+			positions[g] = map[timeKey][]int{}
+		}
+		t := timeKey{coarse(r.Admitted, grain, now), coarse(r.Since, grain, now)}
+		positions[g][t] = append(positions[g][t], at)
+	}
+	groups := make([]v1alpha1.RecordGroup, 0, len(positions))
+	for g, times := range positions {
+		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Times: packTimes(times)})
+	}
+	slices.SortFunc(groups, func(a, b v1alpha1.RecordGroup) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State))
+	})
+	return groups
+}
+
+func packTimes(times map[timeKey][]int) []v1alpha1.RecordTimes {
+	packed := make([]v1alpha1.RecordTimes, 0, len(times))
+	for t, positions := range times {
+		packed = append(packed, v1alpha1.RecordTimes{
+			Admitted: metav1.NewTime(time.Unix(t.admitted, 0).UTC()), Since: metav1.NewTime(time.Unix(t.since, 0).UTC()),
+			Clusters: formatPositions(positions),
+		})
+	}
+	slices.SortFunc(packed, func(a, b v1alpha1.RecordTimes) int {
+		return cmp.Or(a.Admitted.Compare(b.Admitted.Time), a.Since.Compare(b.Since.Time))
+	})
+	return packed
+}
+
+// coarse is the second at which a time is stored: rounded up to a multiple of grain, at
+// most now, and never before the time itself.
+func coarse(t time.Time, grain time.Duration, now time.Time) int64 {
+	up := roundUp(t, grain)
+	if up.After(now) {
+		up = later(now, t)
+	}
+	return roundUp(up, time.Second).Unix()
+}
+
+// roundUp returns the first time at or after t that is a multiple of grain.
+func roundUp(t time.Time, grain time.Duration) time.Time {
+	down := t.Truncate(grain)
+	if down.Equal(t) {
+		return down.UTC()
+	}
+	return down.Add(grain).UTC()
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// size is the number of bytes that the ledger has in an object.
+func size(l v1alpha1.Ledger) int {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return DefaultLedgerLimit + 1 // no type in a Ledger can fail; hold if one ever does
+	}
+	return len(text)
+}
+
+// shiftGroups moves every time of the groups by d.
+func shiftGroups(groups []v1alpha1.RecordGroup, d time.Duration) []v1alpha1.RecordGroup {
+	return mapTimes(groups, func(t time.Time) time.Time { return t.Add(d) })
+}
+
+// clampGroups replaces every time after now by now.
+func clampGroups(groups []v1alpha1.RecordGroup, now time.Time) []v1alpha1.RecordGroup {
+	return mapTimes(groups, func(t time.Time) time.Time {
+		if t.After(now) {
+			return now
+		}
+		return t
+	})
+}
+
+func mapTimes(groups []v1alpha1.RecordGroup, f func(time.Time) time.Time) []v1alpha1.RecordGroup {
+	mapped := make([]v1alpha1.RecordGroup, len(groups))
+	for i, g := range groups {
+		mapped[i] = *g.DeepCopy()
+		for j := range mapped[i].Times {
+			t := &mapped[i].Times[j]
+			t.Admitted = metav1.NewTime(roundUp(f(t.Admitted.Time), time.Second))
+			t.Since = metav1.NewTime(roundUp(f(t.Since.Time), time.Second))
+		}
+	}
+	return mapped
+}
