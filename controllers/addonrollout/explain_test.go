@@ -20,8 +20,8 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 		c1, c2  string // what is said of them
 		stateC1 rollout.State
 	}{
-		"Target": {"who is there keeps it, who waits is not moved", true, "", "revision %s is missing: nobody is admitted", rollout.Progressing},
-		"Old":    {"who waits at what is gone is not repaired", false, "", "held at what it runs: revision is missing: %s", rollout.Progressing},
+		"Target": {"who is there keeps it, who waits is not moved", true, "", "revision %s is missing: no cluster is admitted", rollout.Updating},
+		"Old":    {"who waits at what is gone is not repaired", false, "", "held at what it runs: revision is missing: %s", rollout.Updating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
@@ -63,7 +63,7 @@ func TestExplainNamesWhoLeft(t *testing.T) {
 	s.settle()
 	s.target("v2")
 	s.turns(2) // c1 is in flight
-	if p, _ := s.plan().Why("c1"); p.State != rollout.Progressing {
+	if p, _ := s.plan().Why("c1"); p.State != rollout.Updating {
 		t.Fatalf("c1 is %s: %s", p.State, p.Reason)
 	}
 	s.selects("c2", "c3")
