@@ -69,21 +69,21 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 	if err != nil {
 		return rollout.Plan{}, err
 	}
-	if err := nameLeft(&plan); err != nil {
+	if err := nameLeft(&plan, ro.Spec.Target.Digest); err != nil {
 		return rollout.Plan{}, err
 	}
 	return plan, o.nameMissing(ctx, &plan)
 }
 
-// nameLeft adds the clusters that left the add-on and have a record: their stage still
+// nameLeft adds the clusters that left the add-on and have a record of the target: their stage still
 // counts them, although no placement selects them.
-func nameLeft(plan *rollout.Plan) error {
+func nameLeft(plan *rollout.Plan, target string) error {
 	records, err := rollout.Records(plan.Ledger)
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if _, known := plan.Why(r.Cluster); known {
+		if _, known := plan.Why(r.Cluster); known || r.Revision != target {
 			continue
 		}
 		left := rollout.ClusterPlan{

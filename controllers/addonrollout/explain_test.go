@@ -54,9 +54,9 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 	}
 }
 
-// TestExplainNamesWhoLeft: a cluster that holds its stage although it is there no more is
-// found by whoever looks for it, and by nobody once the content is another one.
-func TestExplainNamesWhoLeft(t *testing.T) {
+// TestExplainNamesClustersThatLeft: a cluster that left while in flight holds its stage and is
+// explained, until other content is the target.
+func TestExplainNamesClustersThatLeft(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.oneByOne()
 	s.target("v1")
@@ -71,8 +71,8 @@ func TestExplainNamesWhoLeft(t *testing.T) {
 	s.delete(s.addOn("c1"))
 	s.turn()
 	p, found := s.plan().Why("c1")
-	want := "it left before it was verified and soaked, which is known until it is selected again or new content is committed"
-	if !found || p.State != rollout.Parked || p.Stage != "everyone" || p.Reason != want {
+	want := "it left the add-on; its stage counts it until it is selected again or new content is committed"
+	if !found || p.State != rollout.Left || p.Stage != "everyone" || p.Reason != want {
 		t.Errorf("got %t, %+v", found, p)
 	}
 	if got := s.plan().Clusters; !slices.IsSortedFunc(got, func(a, b rollout.ClusterPlan) int { return strings.Compare(a.Name, b.Name) }) {
@@ -81,6 +81,6 @@ func TestExplainNamesWhoLeft(t *testing.T) {
 	s.target("v3")
 	s.turn()
 	if p, found := s.plan().Why("c1"); found {
-		t.Errorf("with other content it is nobody's concern: %+v", p)
+		t.Errorf("it does not hold back other content: %+v", p)
 	}
 }

@@ -58,7 +58,7 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 		t.Errorf("what was judged stays judged: %s, %d reports", got.Phase, len(got.CommitReports))
 	}
 	why, _ := s.plan().Why("c1")
-	if want := "runs the target, without repair: revision " + revision.Name + " is missing"; why.State != rollout.Unchanged || why.Reason != want {
+	if want := "runs the target, without repair: revision " + revision.Name + " is missing"; why.State != rollout.Done || why.Reason != want {
 		t.Errorf("whoever asks why is told %s %q", why.State, why.Reason)
 	}
 
@@ -180,7 +180,7 @@ func TestMissingRevisionOfEqualContentIsRepairedWithTheTarget(t *testing.T) {
 		t.Errorf("nothing is missing: %q", got)
 	}
 	plan, err := Explain(t.Context(), s.hub, s.key)
-	if why, _ := plan.Why("c1"); err != nil || why.State != rollout.Unchanged || why.Reason != "the target changes nothing here" {
+	if why, _ := plan.Why("c1"); err != nil || why.State != rollout.Done || why.Reason != "the target changes nothing here" {
 		t.Errorf("nor is anybody told so: %s %q, %v", why.State, why.Reason, err)
 	}
 }
