@@ -180,7 +180,7 @@ func TestMissingRevisionOfEqualContentIsRepairedWithTheTarget(t *testing.T) {
 		t.Errorf("nothing is missing: %q", got)
 	}
 	plan, err := Explain(t.Context(), s.hub, s.key)
-	if why, _ := plan.Why("c1"); err != nil || why.State != rollout.Done || why.Reason != "the target changes nothing here" {
+	if why, _ := plan.Why("c1"); err != nil || why.State != rollout.Unchanged || why.Reason != "the target changes nothing here" {
 		t.Errorf("nor is anybody told so: %s %q, %v", why.State, why.Reason, err)
 	}
 }

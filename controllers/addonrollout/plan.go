@@ -38,6 +38,7 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		Spec:            ro.Spec,
 		Suspended:       suspended(ro),
 		TargetProven:    o.succeeded.has(ro.Spec.Target.Revision),
+		Reverting:       previous.Reverting,
 		Ended:           ended(ro),
 		Rebuild:         ro.Status.Target == nil,
 		ApplyErrorAfter: applyErrorAfter,
