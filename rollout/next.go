@@ -82,7 +82,7 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 			return r, why
 		}
 		second := roundUp(now, time.Second)
-		if r.State == Parked || r.State == Left || r.State == Soaking && state == Admitted {
+		if state == Updating && (r.State == Parked || r.State == Left) || state == Admitted && r.State == Soaking {
 			r.Admitted = second
 		}
 		r.State, r.Since = state, second
@@ -212,6 +212,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		if o.written {
 			return Updating, ""
 		}
+		return Left, "left before it was verified and soaked; needs a new admission"
 	}
 	return r.State, ""
 }
