@@ -129,4 +129,4 @@ func Decode(stored *v1alpha1.RemovalRecord, names []string) (Record, error) {
 	return r, nil
 }
 
-func count32(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // bounded in this line
+func count32(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

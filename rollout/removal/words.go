@@ -10,6 +10,10 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
+// shownHandMade is how many hand-made ManagedClusterAddOns a text names: each of them needs
+// its owner's action.
+const shownHandMade = 10
+
 const fullText = v1alpha1.LedgerFullReason + ": the ledger has no room; its grace period starts later"
 
 // cause is why a cluster is to lose the add-on.
@@ -93,8 +97,12 @@ func (r Remaining) Text() string {
 	if n := r.Deleting + r.Gone; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d being deleted", n))
 	}
-	if len(r.HandMade) > 0 {
-		parts = append(parts, "hand-made ones stay until their owner removes them: "+brief.Names(r.HandMade))
+	if n := len(r.HandMade); n > 0 {
+		names := strings.Join(r.HandMade[:min(n, shownHandMade)], ", ")
+		if n > shownHandMade {
+			names += fmt.Sprintf(" and %d more", n-shownHandMade)
+		}
+		parts = append(parts, "hand-made ones stay until their owner removes them: "+names)
 	}
 	return strings.Join(parts, ", ")
 }
