@@ -23,8 +23,11 @@ type hub struct {
 
 	clusters map[string]*removal.Cluster // as they are
 	view     []removal.Cluster           // as the operator's cache has them
-	in       removal.Input               // everything but clock, clusters and record
-	ledger   *v1alpha1.RemovalRecord
+	// versions are the resource versions of the ManagedClusterAddOns, seen those of the
+	// cache. A deletion is refused if they differ: it carries the version as precondition.
+	versions, seen map[string]int
+	in             removal.Input // everything but clock, clusters and record
+	ledger         *v1alpha1.RemovalRecord
 
 	// answer to the next deletion: refused, or accepted after a time.
 	answer func(cluster string) (accepted bool, after time.Duration)
@@ -47,7 +50,7 @@ type removed struct {
 
 func newHub(t interface{ Fatalf(string, ...any) }, n int, period time.Duration) *hub {
 	h := &hub{
-		t: t, now: now(), clusters: map[string]*removal.Cluster{}, away: map[string]time.Time{}, exempt: map[string]bool{},
+		t: t, now: now(), clusters: map[string]*removal.Cluster{}, versions: map[string]int{}, away: map[string]time.Time{}, exempt: map[string]bool{},
 		in:     removal.Input{Grace: period, Commit: "abc", Trust: removal.Settled},
 		answer: func(string) (bool, time.Duration) { return true, 0 },
 	}
@@ -60,10 +63,16 @@ func newHub(t interface{ Fatalf(string, ...any) }, n int, period time.Duration) 
 
 // refresh brings the operator's cache up to date.
 func (h *hub) refresh() {
-	h.view = nil
+	h.view, h.seen = nil, maps.Clone(h.versions)
 	for _, name := range slices.Sorted(maps.Keys(h.clusters)) {
 		h.view = append(h.view, *h.clusters[name])
 	}
+}
+
+// becomes writes the ManagedClusterAddOn of a cluster.
+func (h *hub) becomes(cluster string, i removal.Installation) {
+	h.clusters[cluster].Installed = i
+	h.versions[cluster]++
 }
 
 // look is one reconcile: plan, store the record, delete.
@@ -90,8 +99,8 @@ func (h *hub) look() removal.Plan {
 		h.allowed(d.Cluster)
 		accepted, after := h.answer(d.Cluster)
 		h.now = h.now.Add(after)
-		if c := h.clusters[d.Cluster]; accepted && c.Installed == removal.Ours {
-			c.Installed = removal.NotInstalled
+		if accepted && h.versions[d.Cluster] == h.seen[d.Cluster] {
+			h.becomes(d.Cluster, removal.NotInstalled)
 			h.removals = append(h.removals, removed{d.Cluster, h.now, h.exempt[d.Cluster]})
 			h.withinBudget()
 		}
@@ -270,7 +279,7 @@ func TestRemovals(t *testing.T) {
 			}
 		}
 		becomes := func(i removal.Installation) func(*rapid.T) {
-			return func(*rapid.T) { h.clusters[some("becomes")[0]].Installed = i }
+			return func(*rapid.T) { h.becomes(some("becomes")[0], i) }
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"look":        func(*rapid.T) { step() },
@@ -293,8 +302,10 @@ func TestRemovals(t *testing.T) {
 				h.in.Trust = rapid.SampledFrom([]removal.Trust{removal.Settled, removal.Settled, removal.Unsettled, removal.Silent}).Draw(t, "trust")
 				h.in.Untrusted = "placements are " + string(h.in.Trust)
 			},
-			"holds":    func(t *rapid.T) { h.in.Held = rapid.SampledFrom([]string{"", "", "suspended"}).Draw(t, "held") },
-			"approves": func(t *rapid.T) { h.in.Approval = rapid.SampledFrom([]string{"", "", "abc", "fed"}).Draw(t, "approval") },
+			"holds": func(t *rapid.T) { h.in.Held = rapid.SampledFrom([]string{"", "", "suspended"}).Draw(t, "held") },
+			"approves": func(t *rapid.T) {
+				h.in.Approval = rapid.SampledFrom([]string{"", "", "abc", "fed"}).Draw(t, "approval")
+			},
 			"Git": func(t *rapid.T) {
 				h.in.Removal = rapid.SampledFrom([]*v1alpha1.Removal{nil, nil, {Commit: "fed"}, {Commit: "fed", Approved: true}}).Draw(t, "removal")
 			},

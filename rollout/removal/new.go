@@ -203,12 +203,12 @@ func (p *planner) decide() {
 		case !noted:
 			p.waits.full++
 			p.say(c.Name, Stays, fullText, time.Time{})
-		case d.Reserved:
-			p.say(c.Name, LeavesAgain, p.leavesText(d), time.Time{})
 		case d.Approved && p.in.Trust == Unsettled && p.in.Now.Before(confirmed):
 			p.waits.confirm++
 			p.waits.confirmed = earliest(p.waits.confirmed, confirmed)
 			p.say(c.Name, Stays, p.confirmText(confirmed), confirmed)
+		case d.Reserved:
+			p.say(c.Name, LeavesAgain, p.leavesText(d), time.Time{})
 		case d.Approved:
 			p.reserve(c.Name)
 		case p.in.Now.Before(grace):
