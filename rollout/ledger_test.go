@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // ledgerOf encodes records, which are in order of cluster.
@@ -57,7 +58,7 @@ func TestLedger_IsReadAsItWasWritten(t *testing.T) {
 		}
 		for i, r := range records {
 			if !r.InFlight() { // no clock runs: times by the minute
-				records[i].Admitted, records[i].Since = roundUp(r.Admitted, time.Minute), roundUp(r.Since, time.Minute)
+				records[i].Admitted, records[i].Since = clock.RoundUp(r.Admitted, time.Minute), clock.RoundUp(r.Since, time.Minute)
 			}
 		}
 		if diff := cmp.Diff(records, back); diff != "" && len(records)+len(back) > 0 {
@@ -320,34 +321,4 @@ func FuzzRecords(f *testing.F) {
 			t.Fatalf("%v was written and %v read, %v", records, back, err)
 		}
 	})
-}
-
-// FuzzPositions: what is read as positions is written as the same positions.
-func FuzzPositions(f *testing.F) {
-	for _, text := range []string{"0", "0-3,7", "1-1", "", "5-", "00", "0,0"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var seen []int
-		if err := eachPosition(text, 1000, func(i int) { seen = append(seen, i) }); err != nil {
-			return
-		}
-		slices.Sort(seen)
-		seen = slices.Compact(seen)
-		var back []int
-		if err := eachPosition(formatPositions(seen), 1000, func(i int) { back = append(back, i) }); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(seen, back) {
-			t.Errorf("%q: %v was written and %v read", text, seen, back)
-		}
-	})
-}
-
-func TestPositions(t *testing.T) {
-	for want, in := range map[string][]int{"0-3,7": {0, 1, 2, 3, 7}, "0": {0}, "": nil, "1,3,5": {1, 3, 5}, "8-9": {8, 9}} {
-		if got := formatPositions(in); got != want {
-			t.Errorf("%v is %q, want %q", in, got, want)
-		}
-	}
 }
