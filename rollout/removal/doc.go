@@ -42,4 +42,9 @@
 // removals still spend shares.
 //
 // While Input.Held is set, or decisions are unsettled, states stay and grace periods run.
+// An approved cluster is also removed while decisions are unsettled, once its absence is
+// confirmed.
+//
+// A deletion must carry the resourceVersion that was observed as its precondition: a
+// ManagedClusterAddOn that was created anew is not the one that the plan is about.
 package removal
