@@ -27,7 +27,7 @@
 //	Approved  | decisions are settled, or its absence is confirmed   | Removing
 //	Approved, | the approval is withdrawn, or names another commit   | Leaving,
 //	Removing  |                                                      | same Since
-//	any       | another removal begins (Record.Commit)               | Leaving now
+//	any       | another removal begins (Record.Commit)               | -, then anew
 //	any       | the cluster is selected again, is not ours, is gone; | -
 //	          | a placement is silent; or the removal of the whole   |
 //	          | add-on is not approved                               |

@@ -100,7 +100,7 @@ func (p *planner) renew() {
 	for name, d := range r.Leaving {
 		switch {
 		case another:
-			r.Leaving[name] = Departure{Since: p.second}
+			p.end(Cluster{Name: name, Installed: Ours})
 		case d.Approved && !p.approved:
 			r.Leaving[name] = Departure{Since: d.Since}
 		}

@@ -374,7 +374,12 @@ func TestRemoval(t *testing.T) {
 			reason: "that was another removal: every grace period starts anew", in: with(leftGit(true), left(long, last(5)...), left(reserved, "c36")), stays: names(40), guard: "40 clusters to remove: grace period until 12:05 UTC", hint: "fed", next: grace,
 		},
 		"back in Git": {
-			reason: "the clusters keep the add-on", in: with(left(long, names(40)...), left(reserved, "c01"), whole), record: func(r *removal.Record) { *r = removal.Record{} },
+			reason: "the clusters keep the add-on", in: with(left(long, names(40)...), left(reserved, "c01"), whole), next: grace,
+			record: func(r *removal.Record) { *r = removal.Record{Spent: 1, SpentAt: now()} },
+		},
+		"back in Git, and decisions are unsettled": {
+			reason: "departures of the former removal say nothing", in: with(unselected(1), left(long, names(40)...), whole, placements(removal.Unsettled, moving)), guard: moving, hint: "abc",
+			record: func(r *removal.Record) { *r = removal.Record{} },
 		},
 		"back in Git, and not selected there": {
 			in: with(unselected(1), left(long, names(40)...), whole), stays: last(1), guard: "grace period until 12:05 UTC", hint: "abc", next: grace,
