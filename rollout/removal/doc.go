@@ -27,7 +27,7 @@
 //	Approved  | decisions are settled, or its absence is confirmed   | Removing
 //	Approved, | the approval is withdrawn, or names another commit   | Leaving,
 //	Removing  |                                                      | same Since
-//	any       | another removal begins (Record.Commit)               | Leaving now
+//	any       | another removal begins (Record.Commit)               | -, then anew
 //	any       | the cluster is selected again, is not ours, is gone; | -
 //	          | a placement is silent; or the removal of the whole   |
 //	          | add-on is not approved                               |
@@ -42,4 +42,9 @@
 // removals still spend shares.
 //
 // While Input.Held is set, or decisions are unsettled, states stay and grace periods run.
+// An approved cluster is also removed while decisions are unsettled, once its absence is
+// confirmed.
+//
+// A deletion must carry the resourceVersion that was observed as its precondition: a
+// ManagedClusterAddOn that was created anew is not the one that the plan is about.
 package removal

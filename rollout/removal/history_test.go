@@ -151,6 +151,7 @@ func (h *hub) witness() {
 	}
 	silent := about == "" && h.in.Trust == removal.Silent
 	var leaving []string
+	approving := approves && h.in.Held == "" && (about != "" || !h.usedUp)
 	for _, c := range h.view {
 		wanted := !c.Unselected && about == "" || about != "" && !mayGo
 		if wanted || silent || c.Installed != removal.Ours || c.Gone {
@@ -159,11 +160,12 @@ func (h *hub) witness() {
 			continue
 		}
 		leaving = append(leaving, c.Name)
-		if _, ok := h.away[c.Name]; !ok {
+		believed := about != "" || h.in.Trust == removal.Settled || approving
+		if _, ok := h.away[c.Name]; !ok && believed {
 			h.away[c.Name] = h.now
 		}
 	}
-	if approves && h.in.Held == "" && (about != "" || !h.usedUp) && len(leaving) > 0 {
+	if approving && len(leaving) > 0 {
 		h.usedUp = about == ""
 		for _, name := range leaving {
 			h.exempt[name] = true

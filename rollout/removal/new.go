@@ -2,7 +2,6 @@ package removal
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,8 +57,11 @@ func New(in Input) Plan {
 
 func begin(in Input) *planner {
 	p := &planner{
-		in: in, second: clock.RoundUp(in.Now, time.Second), whole: in.Removal != nil, commit: in.Commit,
-		clusters: slices.SortedFunc(slices.Values(in.Clusters), func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) }),
+		in: in, second: clock.RoundUp(in.Now, time.Second), whole: in.Removal != nil, commit: in.Commit, clusters: in.Clusters,
+	}
+	byName := func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(p.clusters, byName) {
+		p.clusters = slices.SortedFunc(slices.Values(p.clusters), byName)
 	}
 	if p.whole {
 		p.commit, p.in.Trust = in.Removal.Commit, Settled
@@ -98,7 +100,7 @@ func (p *planner) renew() {
 	for name, d := range r.Leaving {
 		switch {
 		case another:
-			r.Leaving[name] = Departure{Since: p.second}
+			p.end(Cluster{Name: name, Installed: Ours})
 		case d.Approved && !p.approved:
 			r.Leaving[name] = Departure{Since: d.Since}
 		}
@@ -108,9 +110,7 @@ func (p *planner) renew() {
 
 // noteDepartures begins and ends departures.
 func (p *planner) noteDepartures() {
-	absent := maps.Clone(p.record.Leaving)
 	for _, c := range p.clusters {
-		delete(absent, c.Name)
 		if !p.leaves(c) || p.asks() || p.silent() {
 			p.end(c)
 			continue
@@ -127,8 +127,11 @@ func (p *planner) noteDepartures() {
 		}
 		p.record.Leaving[c.Name] = d
 	}
-	for name := range absent {
-		p.end(Cluster{Name: name, Installed: NotInstalled})
+	for name := range p.record.Leaving {
+		_, listed := slices.BinarySearchFunc(p.clusters, name, func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
+		if !listed {
+			p.end(Cluster{Name: name, Installed: NotInstalled})
+		}
 	}
 	if len(p.record.Leaving) == 0 {
 		return
@@ -182,7 +185,11 @@ func (c Cluster) has() bool { return c.Installed != NotInstalled && c.Installed 
 
 // decide says of every cluster that leaves whether it leaves now.
 func (p *planner) decide() {
-	var ripe []string
+	type departing struct {
+		name  string
+		since time.Time
+	}
+	var ripe []departing
 	for _, c := range p.clusters {
 		if p.whole && c.Installed == HandMade && !c.Gone {
 			p.say(c.Name, Keeps, "hand-made: it stays while the add-on is removed", time.Time{})
@@ -216,21 +223,19 @@ func (p *planner) decide() {
 			p.waits.graced = earliest(p.waits.graced, grace)
 			p.say(c.Name, Stays, p.graceText(grace), grace)
 		default:
-			ripe = append(ripe, c.Name)
+			ripe = append(ripe, departing{c.Name, d.Since})
 		}
 	}
-	slices.SortStableFunc(ripe, func(a, b string) int {
-		return p.record.Leaving[a].Since.Compare(p.record.Leaving[b].Since)
-	})
+	slices.SortStableFunc(ripe, func(a, b departing) int { return a.since.Compare(b.since) })
 	free := min(max(0, p.budget()-p.record.Spent-p.reserved()), len(ripe))
-	for _, name := range ripe[:free] {
-		p.reserve(name)
+	for _, u := range ripe[:free] {
+		p.reserve(u.name)
 	}
 	if waiting := ripe[free:]; len(waiting) > 0 {
 		p.waits.budget, p.waits.budgeted = len(waiting), p.periodEnds()
 		why := p.budgetText()
-		for _, name := range waiting {
-			p.say(name, Stays, why, p.waits.budgeted)
+		for _, u := range waiting {
+			p.say(u.name, Stays, why, p.waits.budgeted)
 		}
 	}
 	slices.SortFunc(p.plan.Decisions, func(a, b Decision) int { return strings.Compare(a.Cluster, b.Cluster) })

@@ -26,8 +26,11 @@ func TestEncode(t *testing.T) {
 	}
 	at, spentAt := metav1.NewTime(since), metav1.NewTime(later)
 	want := &v1alpha1.RemovalRecord{Commit: "fed", Total: 40, UsedApproval: "abc", Spent: 3, SpentAt: &spentAt, Leaving: []v1alpha1.LeavingClusters{
-		{Since: at, Clusters: "0-2"}, {Since: at, Reserved: true, Clusters: "4"}, {Since: at, Approved: true, Clusters: "6"},
-		{Since: at, Approved: true, Reserved: true, Clusters: "7"}, {Since: spentAt, Clusters: "8"},
+		{Since: at, Clusters: "0-2"},
+		{Since: at, Reserved: true, Clusters: "4"},
+		{Since: at, Approved: true, Clusters: "6"},
+		{Since: at, Approved: true, Reserved: true, Clusters: "7"},
+		{Since: spentAt, Clusters: "8"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +encoded:\n%s", diff)
@@ -150,7 +153,7 @@ func TestReasons(t *testing.T) {
 		"Leaves removed: approved for commit abc":                                             with(unselected(1), approval("abc")),
 		"Stays the add-on left Git: grace period until 12:05 UTC":                             with(leftGit(true)),
 		"Stays approved; removed at 12:01 UTC unless it is selected again, because " + moving: with(unselected(1), approval("abc"), placements(removal.Unsettled, moving)),
-		"Stays suspended: no cluster is removed":                                              with(unselected(1), held("suspended")),
+		"Stays suspended: no cluster is removed":                                              with(unselected(1), suspended),
 		"Stays LedgerFull: the ledger has no room; its grace period starts later":             with(unselected(1), func(in *removal.Input) { in.Full = true }),
 		"Keeps hand-made: it stays while the add-on is removed":                               with(leftGit(true), on("c40", becomes(removal.HandMade))),
 		"LeavesAgain removed: the add-on left Git":                                            with(leftGit(true), whole, left(removal.Departure{Since: ago(time.Hour), Reserved: true}, "c40")),
@@ -162,7 +165,7 @@ func TestReasons(t *testing.T) {
 		if got := string(d.Verdict) + " " + d.Reason; d.Cluster != "c40" || got != want {
 			t.Errorf("%s: %q, want %q", d.Cluster, got, want)
 		}
-		if d.Until.IsZero() == (strings.Contains(d.Reason, "UTC")) {
+		if d.Until.IsZero() == strings.Contains(d.Reason, "UTC") {
 			t.Errorf("%q: until %s", d.Reason, d.Until)
 		}
 	}

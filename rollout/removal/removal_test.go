@@ -86,7 +86,7 @@ func approval(commit string) change { return func(in *removal.Input) { in.Approv
 
 func used(commit string) change { return func(in *removal.Input) { in.Record.UsedApproval = commit } }
 
-func held(why string) change { return func(in *removal.Input) { in.Held = why } }
+func suspended(in *removal.Input) { in.Held = "suspended" }
 
 // leftGit removes the whole add-on; the commit is that of the tree without it.
 func leftGit(approved bool) change {
@@ -197,6 +197,16 @@ func TestRemoval(t *testing.T) {
 		},
 		"the budget is spent": {
 			in: with(unselected(1), left(long, "c40"), spent(2, 4*time.Minute)), stays: last(1), guard: "1 cluster to remove, 2 per 5m0s: next at 12:01 UTC", hint: "removes them now", next: time.Minute,
+		},
+		"the budget is spent for a second more": {
+			in: with(unselected(1), left(long, "c40"), spent(2, grace-time.Second)), stays: last(1), guard: "next at 12:01 UTC", hint: "removes them now", next: time.Second,
+		},
+		"a deletion is seen in the period of another": {
+			reason: "the period begins anew: no five minutes see more than the budget", in: with(left(reserved, "gone"), spent(1, time.Minute)), next: grace,
+			record: func(r *removal.Record) { r.Leaving, r.Spent, r.SpentAt = nil, 2, now() },
+		},
+		"the budget is rounded down": {
+			in: with(unselected(2), left(long, "c39", "c40"), func(in *removal.Input) { in.Record.Total = 39 }), removed: []string{"c39"}, stays: last(1), reserved: 1, guard: "1 per 5m0s", hint: "removes them now", next: grace,
 		},
 		"the budget is free again": {
 			in: with(unselected(3), left(long, last(3)...), spent(2, grace)), removed: []string{"c38", "c39"}, stays: last(1), reserved: 2, guard: "next at 12:05 UTC", hint: "removes them now", next: grace,
@@ -326,14 +336,14 @@ func TestRemoval(t *testing.T) {
 		},
 
 		"suspended": {
-			reason: "no cluster is removed, and grace periods run", in: with(unselected(1), held("suspended")), stays: last(1), guard: "suspended: no cluster is removed",
+			reason: "no cluster is removed, and grace periods run", in: with(unselected(1), suspended), stays: last(1), guard: "suspended: no cluster is removed",
 			record: func(r *removal.Record) {
 				r.Total, r.Leaving = 40, map[string]removal.Departure{"c40": {Since: now()}}
 			},
 		},
-		"suspended after a deletion was decided": {in: with(unselected(1), left(reserved, "c40"), held("suspended")), stays: last(1), guard: "suspended", record: func(*removal.Record) {}},
-		"suspended and approved":                 {reason: "the approval is not used", in: with(unselected(1), left(long, "c40"), held("suspended"), approval("abc")), stays: last(1), guard: "suspended", record: func(*removal.Record) {}},
-		"suspended, and no cluster leaves":       {in: with(held("suspended"))},
+		"suspended after a deletion was decided": {in: with(unselected(1), left(reserved, "c40"), suspended), stays: last(1), guard: "suspended", record: func(*removal.Record) {}},
+		"suspended and approved":                 {reason: "the approval is not used", in: with(unselected(1), left(long, "c40"), suspended, approval("abc")), stays: last(1), guard: "suspended", record: func(*removal.Record) {}},
+		"suspended, and no cluster leaves":       {in: with(suspended)},
 
 		"the ledger is full": {
 			reason: "no departure is noted that cannot be stored", in: with(unselected(2), left(long, "c40"), func(in *removal.Input) { in.Full = true }), removed: last(1), stays: []string{"c39"}, reserved: 1,
@@ -356,7 +366,7 @@ func TestRemoval(t *testing.T) {
 		"out of Git, approved, a cluster appears later": {
 			reason: "the approval is about the whole add-on", in: with(leftGit(false), approval("fed"), whole, left(removal.Departure{Since: ago(time.Minute), Approved: true, Reserved: true}, names(39)...)), removed: last(1), again: names(39), reserved: 1,
 		},
-		"out of Git, suspended": {in: with(leftGit(true), left(long, names(40)...), whole, held("suspended")), stays: names(40), guard: "suspended: no cluster is removed"},
+		"out of Git, suspended": {in: with(leftGit(true), left(long, names(40)...), whole, suspended), stays: names(40), guard: "suspended: no cluster is removed"},
 		"out of Git, placements are gone as well": {
 			reason: "they are not asked", in: with(leftGit(true), left(long, names(40)...), whole, placements(removal.Silent, notThere)), removed: names(2), stays: names(40)[2:], reserved: 2, guard: "38 clusters", hint: "fed", next: grace,
 		},
@@ -364,7 +374,12 @@ func TestRemoval(t *testing.T) {
 			reason: "that was another removal: every grace period starts anew", in: with(leftGit(true), left(long, last(5)...), left(reserved, "c36")), stays: names(40), guard: "40 clusters to remove: grace period until 12:05 UTC", hint: "fed", next: grace,
 		},
 		"back in Git": {
-			reason: "the clusters keep the add-on", in: with(left(long, names(40)...), left(reserved, "c01"), whole), record: func(r *removal.Record) { *r = removal.Record{} },
+			reason: "the clusters keep the add-on", in: with(left(long, names(40)...), left(reserved, "c01"), whole), next: grace,
+			record: func(r *removal.Record) { *r = removal.Record{Spent: 1, SpentAt: now()} },
+		},
+		"back in Git, and decisions are unsettled": {
+			reason: "departures of the former removal say nothing", in: with(unselected(1), left(long, names(40)...), whole, placements(removal.Unsettled, moving)), guard: moving, hint: "abc",
+			record: func(r *removal.Record) { *r = removal.Record{} },
 		},
 		"back in Git, and not selected there": {
 			in: with(unselected(1), left(long, names(40)...), whole), stays: last(1), guard: "grace period until 12:05 UTC", hint: "abc", next: grace,
