@@ -214,7 +214,7 @@ func allAtOnce(names []string) Input {
 func TestLedger_HasRoomForTenThousandAndFiftyThousand(t *testing.T) {
 	for reason, names := range map[string][]string{
 		"10,000 clusters with random names of 63 characters": longNames(10000),
-		"50,000 clusters with usual names":                    usualNames(50000),
+		"50,000 clusters with usual names":                   usualNames(50000),
 	} {
 		t.Run(reason, func(t *testing.T) {
 			in := allAtOnce(names)

@@ -88,7 +88,7 @@ func newPlanner(in *Input) *planner {
 		in: in, spec: in.Spec, fleet: newFleet(in.Clusters),
 		now: in.Now, second: clock.RoundUp(in.Now, time.Second), stable: in.Stable,
 		missing: bounded(in.TargetMissing),
-		revert: in.TargetProven && in.Reverting && !in.Ended,
+		revert:  in.TargetProven && in.Reverting && !in.Ended,
 	}
 	if in.Spec.Target != nil {
 		p.target = in.Spec.Target.Digest

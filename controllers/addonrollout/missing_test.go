@@ -139,7 +139,7 @@ func TestMissingTargetKeepsNobodyFromLeaving(t *testing.T) {
 	}
 	s.place("all", "c1")
 	s.turn()
-	if got := s.says(meta.ReadyCondition); !strings.Contains(got, "is missing") || !strings.Contains(got, "1 cluster to leave: grace period") {
+	if got := s.says(meta.ReadyCondition); !strings.Contains(got, "is missing") || !strings.Contains(got, "1 cluster to remove: grace period") {
 		t.Errorf("both are said: %q", got)
 	}
 	s.advance(5 * time.Minute)

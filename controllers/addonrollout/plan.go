@@ -54,6 +54,8 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	var stable content
 	if previous.Stable != nil {
 		in.Stable = previous.Stable.Digest
+		// The watch may lag behind the note of a success that the status has already.
+		in.TargetProven = in.TargetProven || in.Stable == ro.Spec.Target.Digest
 		if stable, err = o.content(ctx, in.Stable); err != nil {
 			return rollout.Input{}, err
 		}
@@ -71,8 +73,11 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		return rollout.Input{}, err
 	}
 	in.Clusters = make([]rollout.Cluster, 0, len(o.members))
+	unapplied := r.applyErrors.look(client.ObjectKeyFromObject(ro), o.members, now)
 	for _, m := range o.members {
-		in.Clusters = append(in.Clusters, r.plannedCluster(ro, m, target, stable))
+		c := r.plannedCluster(ro, m, target, stable)
+		c.Health.NotAppliedSince = unapplied[m.name]
+		in.Clusters = append(in.Clusters, c)
 	}
 	return in, nil
 }

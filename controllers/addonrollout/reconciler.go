@@ -72,6 +72,8 @@ type Reconciler struct {
 	probers   *probers
 	rounds    *rounds
 	releases  *releases
+	// applyErrors: without it an apply error would never become a failure.
+	applyErrors *applyErrors
 	// wake queues a rollout.
 	wake func(client.ObjectKey)
 }
@@ -88,22 +90,23 @@ func New(o Options) *Reconciler {
 		o.Agents = agents.NewBook()
 	}
 	return &Reconciler{
-		Options:   o,
-		renderers: newRenderers(o.Live),
-		addOns:    newOverlay[*addonv1alpha1.ManagedClusterAddOn](o.Clock),
-		works:     newOverlay[*workv1.ManifestWork](o.Clock),
-		synced:    newSynced(),
-		alike:     newSynced(),
-		apart:     newSynced(),
-		pace:      newPace(o.Pace),
-		gauges:    newGauges(),
-		foreign:   newForeignWriters(),
-		published: newPublications(),
-		configs:   newConfigStore(o.Live, func() apimeta.RESTMapper { return o.Client.RESTMapper() }, o.Clock),
-		probers:   newProbers(),
-		rounds:    newRounds(),
-		releases:  newReleases(),
-		wake:      func(client.ObjectKey) {},
+		Options:     o,
+		renderers:   newRenderers(o.Live),
+		addOns:      newOverlay[*addonv1alpha1.ManagedClusterAddOn](o.Clock),
+		works:       newOverlay[*workv1.ManifestWork](o.Clock),
+		synced:      newSynced(),
+		alike:       newSynced(),
+		apart:       newSynced(),
+		pace:        newPace(o.Pace),
+		gauges:      newGauges(),
+		foreign:     newForeignWriters(),
+		published:   newPublications(),
+		configs:     newConfigStore(o.Live, func() apimeta.RESTMapper { return o.Client.RESTMapper() }, o.Clock),
+		probers:     newProbers(),
+		rounds:      newRounds(),
+		releases:    newReleases(),
+		applyErrors: newApplyErrors(),
+		wake:        func(client.ObjectKey) {},
 	}
 }
 
@@ -329,6 +332,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.configs.forget(key)
 	r.rounds.forget(key)
 	r.releases.forget(key)
+	r.applyErrors.forget(key)
 	r.foreign.keep(key.Name, nil)
 	r.Desk.Forget(ledgerKey(key))
 }
