@@ -21,7 +21,7 @@ func (p *planner) act() {
 				Cluster: u.c.Name, Kind: Install, Reason: u.installReason(),
 			})
 		}
-		if r := u.record; (r.InFlight() || r != nil && r.State == TimedOut) && u.c.Blocked == "" && !p.at(u.c, r.Revision) {
+		if r := u.record; p.writes(u) && u.c.Blocked == "" && !p.at(u.c, r.Revision) {
 			p.actions = append(p.actions, Action{
 				Cluster: u.c.Name, Kind: Move, Revision: r.Revision, Reason: u.reason,
 			})
@@ -86,12 +86,19 @@ func (p *planner) clusterPlans() []ClusterPlan {
 	return plans
 }
 
+// writes tells whether the works of a cluster follow its record: while it is in flight, and
+// while the target is late.
+func (p *planner) writes(u *unit) bool {
+	r := u.record
+	return r.InFlight() || r != nil && r.State == TimedOut && r.Revision == p.target
+}
+
 // keeps is the revision that the cluster's works are repaired to. One whose works at the
 // target cannot be written stays at what it runs; where its works were deleted, that was
 // the stable revision.
 func (p *planner) keeps(u *unit) string {
 	switch {
-	case u.leaving || !u.record.InFlight() && (u.record == nil || u.record.State != TimedOut):
+	case u.leaving || !p.writes(u):
 	case u.c.Blocked == "":
 		return u.record.Revision
 	}

@@ -201,12 +201,12 @@ func (p *planner) due(u *unit) bool {
 		return false
 	case r.Revision != p.target:
 		return true
-	case r.State == Done || r.State == Left || r.State == Parked && u.c.Reachable:
+	case r.State == Left:
 		return !u.c.UpToDate
-	case r.State == Failed:
-		return !u.c.UpToDate && u.c.Blocked == ""
+	case !u.c.Reachable || u.c.UpToDate:
+		return false
 	}
-	return false
+	return r.State == Done || r.State == Parked || r.State == Failed && u.c.Blocked == ""
 }
 
 // stateOf is the state of a member, and why it is in it.
