@@ -290,10 +290,16 @@ func TestRemovals(t *testing.T) {
 				h.now = h.now.Add(period - pass("early", 2*time.Second))
 				step()
 			},
-			"leave":           selects(true),
-			"leave, too":      selects(true),
-			"return":          selects(false),
-			"installed":       becomes(removal.Ours),
+			"leave":      selects(true),
+			"leave, too": selects(true),
+			"return":     selects(false),
+			"installed": func(*rapid.T) { // by the operator, which sees that there is none
+				name := some("installed")[0]
+				seen := slices.IndexFunc(h.view, func(c removal.Cluster) bool { return c.Name == name && c.Installed == removal.NotInstalled })
+				if seen >= 0 && h.clusters[name].Installed == removal.NotInstalled {
+					h.becomes(name, removal.Ours)
+				}
+			},
 			"made by hand":    becomes(removal.HandMade),
 			"deleted by hand": becomes(removal.Deleting),
 			"terminates": func(*rapid.T) {
