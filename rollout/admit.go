@@ -3,60 +3,62 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
-)
 
-// grant is a new admission, and what the cluster was before, should the ledger have
-// no room for it.
-type grant struct {
-	u         *unit
-	before    *entry
-	state     State
-	forTarget bool
-}
+	"github.com/addonflow/addonflow/api/brief"
+)
 
 // admit fills the free slots of every track. A step starts when the one before it is
 // complete for the target; failures are counted over all clusters before any slot is
 // given, and clusters in flight, at whatever revision, before any is free.
 func (p *planner) admit() {
 	if why := p.stopped(); why != "" {
-		p.excuse(why)
+		p.explainAll(why)
 		return
 	}
 	for _, t := range p.tracks {
 		blocked, halted := "", false
 		for i, s := range t.steps {
 			halted = halted || t.halted(i) != ""
-			if s.proven && blocked != "" && !halted && s.hold == "" {
+			if s.reverting && blocked != "" && !halted && s.hold == "" {
 				p.retarget(s) // what they are in flight to is what is taken back
 			}
 			p.admitStep(t, i, blocked)
 			if blocked == "" && !t.complete(i) {
-				blocked = orElse(t.halted(i), "waits for "+s.name+" to complete")
+				blocked = cmp.Or(t.halted(i), s.blocks())
 			}
 		}
 	}
 }
 
-// stopped says why nobody at all is admitted, joiners included.
+// blocks says what the steps after an incomplete one wait for.
+func (s *step) blocks() string {
+	if why := s.holding(); s.empty() && why != "" {
+		return why
+	}
+	return "waits for " + s.name + " to complete"
+}
+
+// stopped says why no cluster at all is admitted, joiners included.
 func (p *planner) stopped() string {
 	switch {
 	case p.in.Contested != "":
 		return "held: " + bounded(p.in.Contested)
 	case p.suspended():
-		return "suspended: nobody is admitted until it is resumed"
+		return "suspended: no cluster is admitted until the rollout is resumed"
 	case p.target == "":
 		return "there is no revision to roll out yet"
 	case p.unknownGroup != nil:
 		return heldFor(p.unknownGroup)
 	case p.missing != "":
-		return p.missing + ": nobody is admitted"
+		return p.missing + ": no cluster is admitted"
 	}
 	return ""
 }
 
-// excuse gives every waiting cluster the one reason.
-func (p *planner) excuse(why string) {
+// explainAll gives every waiting cluster the one reason.
+func (p *planner) explainAll(why string) {
 	for i := range p.units {
 		if u := &p.units[i]; u.state == Waiting {
 			u.reason = why
@@ -64,37 +66,32 @@ func (p *planner) excuse(why string) {
 	}
 }
 
-// admitStep fills the free slots of step i, in this order: clusters in flight at an
-// older revision move on, in the slot they have; then those that failed at what came
-// before, the others by name, and joiners, which start at the stable revision and
-// wait for nothing but a slot.
+// admitStep fills the free slots of step i, in this order: clusters in flight at other
+// content are retargeted in the slots they have; then clusters that failed with what came
+// before; the others by name; and joiners, which start at the stable revision and need
+// nothing but a slot.
 func (p *planner) admitStep(t *track, i int, blocked string) {
 	s := t.steps[i]
 	why := cmp.Or(blocked, t.halted(i), s.hold)
-	if why == "" && s.all {
-		p.admitWhole(s)
-		return
-	}
 	free := s.limit - int(s.tally.flying)
 	if why == "" {
 		p.retarget(s)
-		free = p.grantAll(s, s.candidates(), p.target, free)
+		free = p.grantAll(s, p.candidates(s), p.target, free)
 	}
 	if p.stable != "" {
-		free = p.grantAll(s, s.joiners(), p.stable, free)
+		free = p.grantAll(s, p.joiners(s), p.stable, free)
 	}
-	s.explain(why, free)
+	p.explain(s, why, free)
 }
 
-// explain tells whoever still waits why: what keeps the step from the target, and where
-// nothing does, or it is a joiner, which nothing but a slot keeps, that no slot is free.
-func (s *step) explain(why string, free int) {
+// explain tells each cluster that still waits what it waits for: what keeps the step from
+// the target; if nothing does, or for a joiner, a free slot.
+func (p *planner) explain(s *step, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
-		waits := u.state == Waiting || u.failedBefore() && u.c.Reachable
 		switch {
-		case !waits:
-		case why == "" || u.isJoiner() && s.limit > 0:
+		case u.state != Waiting:
+		case why == "" || p.joins(u) && s.limit > 0:
 			u.reason = full
 		default:
 			u.reason = why
@@ -102,70 +99,68 @@ func (s *step) explain(why string, free int) {
 	}
 }
 
-// halted says why step i admits nobody further, if its failures are the reason.
+// halted says why step i admits no further cluster, if its failures are the reason.
 func (t *track) halted(i int) string {
 	s := t.steps[i]
 	switch {
-	case s.all || !t.breached(i):
+	case !t.breached(i) || s.all && s.tally.elsewhere == 0:
 		return ""
-	case t.failures(i) <= s.maxFailures && s.abandoned():
+	case s.abandoned() && t.failures(i) <= s.maxFailures:
 		return "halted: in " + s.name + " " + s.abandonedText()
+	case s.all:
+		return fmt.Sprintf("halted: %d failed before the pace was changed", s.tally.elsewhere)
 	default:
 		return fmt.Sprintf("halted: %d failed in %s, %d allowed", t.failures(i), s.name, s.maxFailures)
 	}
 }
 
-// retarget moves clusters in flight at an older revision on to the target: they keep
-// the slot, and their clocks start anew with the new content.
+// retarget admits clusters in flight at other content to the target, in the slots they
+// have and with new clocks. Clusters that returned can hold more slots than the limit: then
+// those that have the target count first, and only as many as the limit get unproven content.
 func (p *planner) retarget(s *step) {
+	var older []*unit
+	room := s.limit
 	for _, u := range s.members {
-		if !u.state.InFlight() || u.forTarget || u.leaving || !u.c.Reachable || p.stillJoining(u) {
-			continue
+		switch {
+		case !u.record.InFlight():
+		case u.record.Revision == p.target:
+			room--
+		case !u.leaving && u.c.Reachable && !p.arriving(u):
+			older = append(older, u)
 		}
-		e := entry{revision: p.target, stage: s.name, admittedAt: p.second}
-		p.retargetTo(u, e, "was in flight at an older revision, moves on to the target")
+	}
+	if s.reverting {
+		room = len(older)
+	}
+	slices.SortStableFunc(older, func(a, b *unit) int { return a.record.Admitted.Compare(b.record.Admitted) })
+	for _, u := range older[:max(0, min(room, len(older)))] {
+		p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
+		p.retargeted++
 	}
 }
 
-// stillJoining tells whether the cluster is on its way to the stable revision for the
-// first time. It is left to arrive, but not for ever: the target may be what mends it.
-func (p *planner) stillJoining(u *unit) bool {
-	if !u.entry.joining || u.entry.revision != p.stable {
+// arriving tells whether the cluster is on its way to the stable revision. It is left to
+// arrive for as long as its deadline allows: the target may be what it needs.
+func (p *planner) arriving(u *unit) bool {
+	if u.record.Revision != p.stable {
 		return false
 	}
-	patience := p.paceOf(u).deadline
+	patience := p.pace(u, u.step).deadline
 	if patience == 0 {
 		patience = p.in.ParkAfter
 	}
-	until := u.entry.admittedAt.Add(patience)
+	until := u.record.Admitted.Add(patience)
 	p.look(until)
 	return p.now.Before(until)
 }
 
-// retargetTo admits a cluster without asking for a slot or for room in the ledger.
-func (p *planner) retargetTo(u *unit, e entry, why string) {
-	u.entry, u.forTarget = &e, e.revision == p.target
-	u.state, u.reason, u.until = Admitted, why, time.Time{}
-	u.deadline = p.deadlineOf(u)
-	p.look(u.deadline)
-	p.moved++
-}
-
-// failedBefore tells whether the cluster failed at content that is not the target's.
-func (u *unit) failedBefore() bool {
-	return u.entry != nil && !u.forTarget && (u.state == Failed || u.state == TimedOut)
-}
-
-// candidates are the clusters that can be admitted to the target, the failed first.
-func (s *step) candidates() []*unit {
+// candidates are the clusters that can be admitted to the target, those that failed first.
+func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.leaving || !u.c.Reachable:
+		case u.state != Waiting || u.leaving || p.joins(u):
 		case u.failedBefore():
-			failed = append(failed, u)
-		case u.state != Waiting || u.isJoiner():
-		case u.c.Health.State == HealthFailed:
 			failed = append(failed, u)
 		default:
 			others = append(others, u)
@@ -174,19 +169,21 @@ func (s *step) candidates() []*unit {
 	return append(failed, others...)
 }
 
-// joiners run nothing and wait for their first revision.
-func (s *step) joiners() []*unit {
+// joins tells whether a waiting cluster starts at the stable revision: it runs nothing.
+func (p *planner) joins(u *unit) bool {
+	return u.c.Running == "" && p.stable != "" && !u.record.failed()
+}
+
+// joiners run nothing and wait for their first content.
+func (p *planner) joiners(s *step) []*unit {
 	var found []*unit
 	for _, u := range s.members {
-		if u.state == Waiting && u.isJoiner() && !u.leaving {
+		if u.state == Waiting && p.joins(u) && !u.leaving {
 			found = append(found, u)
 		}
 	}
 	return found
 }
-
-// isJoiner tells whether the cluster starts at the stable revision.
-func (u *unit) isJoiner() bool { return u.joins && u.entry == nil }
 
 // grantAll admits the first of the clusters to the revision while slots are free, and
 // returns how many are left.
@@ -196,16 +193,59 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 			break
 		}
 		free--
-		g := grant{u: u, before: u.entry, state: u.state, forTarget: u.forTarget}
-		p.grants = append(p.grants, g)
-		u.grant = len(p.grants)
 		why := "admitted: a slot in " + s.name + " is free"
-		if g.before == nil && u.joins {
+		if revision != p.target {
 			why = "joins at the stable revision"
 		}
-		e := entry{revision: revision, stage: s.name, admittedAt: p.second, joining: g.before == nil && u.joins}
-		p.retargetTo(u, e, why)
-		p.moved--
+		p.grant(u, s, revision, why)
+		p.admissions = append(p.admissions, u)
+		u.admission = len(p.admissions)
 	}
 	return free
+}
+
+// grant gives the cluster a record of the revision. It is the only place in which a
+// cluster is admitted.
+func (p *planner) grant(u *unit, s *step, revision, why string) {
+	u.before = u.record
+	u.record = &Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second}
+	u.state, u.reason, u.until = Admitted, why, time.Time{}
+	p.look(u.record.deadline(p.pace(u, s)))
+}
+
+// abandonedText is "2 left before any was verified and soaked (c1, c2)".
+func (s *step) abandonedText() string {
+	n := s.missing()
+	return fmt.Sprintf("%d left before any was verified and soaked (%s)", n, s.formerNames(n))
+}
+
+// formerNames names the first few clusters that left before they were done.
+func (s *step) formerNames(n int) string {
+	var names []string
+	for _, u := range s.former {
+		if u.record.State != Done && !u.record.failed() {
+			names = append(names, u.c.Name)
+		}
+	}
+	if s.tally.total == 0 {
+		for _, u := range s.members {
+			if u.state == Parked {
+				names = append(names, u.c.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return brief.NamesOf(n, names)
+}
+
+// formerDone names the clusters that no step selects any more and that are done.
+func (s *step) formerDone() []string {
+	var names []string
+	for _, u := range s.former {
+		if u.record.State == Done {
+			names = append(names, u.c.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

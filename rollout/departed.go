@@ -158,7 +158,7 @@ func (p *planner) lift(leavers []*unit) []*unit {
 	}
 	confirmed := p.confirmed(going)
 	if first || p.untrusted(p.install) != "" {
-		p.moved += len(confirmed)
+		p.departing += len(confirmed)
 	}
 	p.leave(confirmed, "leaves: its removal is approved for the commit")
 	return left
@@ -226,7 +226,7 @@ func (p *planner) departures() []v1alpha1.Departed {
 	var out []v1alpha1.Departed
 	for at, names := range bySecond {
 		d := v1alpha1.Departed{Since: metav1.NewTime(time.Unix(at, 0).UTC())}
-		d.Clusters, d.ClustersGzip = pack(names)
+		d.Clusters = names
 		out = append(out, d)
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.Departed) int { return cmp.Compare(a.Since.Unix(), b.Since.Unix()) })

@@ -29,23 +29,19 @@ type unit struct {
 	// named by a stage or strategy.
 	named bool
 
-	step  *step
-	entry *entry
-	// bound to its step by its admission; home is the step it is of otherwise, nil: none.
-	bound bool
-	home  *step
-	// joins: it runs nothing while there is a stable revision to start at.
-	joins bool
-	// forTarget: what it was admitted to is, for this cluster, the target's content.
-	forTarget bool
+	// step that selects the cluster; if none does, the step of its record.
+	step *step
+	// record of the cluster; nil: none. before is the record that a new admission of this
+	// plan replaced, admission its position, from 1; 0: it has none.
+	record, before *Record
+	admission      int
 
 	state  State
 	reason string
-	// fault is why it failed, where reason says something else.
-	fault           string
-	until, deadline time.Time
-	// grant is the position, from 1, of its new admission in this plan; 0: none.
-	grant int
+	// fault is why it failed, if reason says something else.
+	fault string
+	// until is the end of its soak; zero: it does not soak.
+	until time.Time
 }
 
 // fleet is the clusters of an input, in order of name.

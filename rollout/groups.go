@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +107,7 @@ func (p *planner) ocmTrack(sc scope, st clusterv1alpha1.RolloutStrategy) (*track
 	for _, s := range t.steps {
 		s.distrust(why)
 	}
+	t.prefix = sc.prefix
 	return t, err
 }
 
@@ -139,6 +139,7 @@ func (p *planner) progressive(sc scope, st clusterv1alpha1.RolloutProgressive) (
 	rest.limit = limit.of(len(rest.members))
 	rest.maxFailures = quantityOf(st.MaxFailures).of(len(sc.members))
 	rest.soak, rest.deadline = st.MinSuccessTime.Duration, deadlineOf(st.ProgressDeadline)
+	rest.declared = rest.deadline > 0
 	t.steps = append(t.steps, rest.own())
 	return t, err
 }
@@ -161,45 +162,7 @@ func (p *planner) progressivePerGroup(sc scope, st clusterv1alpha1.RolloutProgre
 		}
 		t.steps = append(t.steps, atOnce(name, rest, st.RolloutConfig))
 	}
-	t.steps = append(p.goneGroups(sc, t, st.RolloutConfig), t.steps...)
 	return t, err
-}
-
-// selects tells whether one of the groups has the cluster.
-func (sc scope) selects(cluster string) bool {
-	return slices.ContainsFunc(sc.groups, func(g group) bool { return slices.Contains(g.Clusters, cluster) })
-}
-
-// goneGroups are steps for the groups that somebody was admitted in to a target which has
-// proved nothing yet, and that no placement has any more: decisions that drop a cluster for
-// being offline drop its group with it. They come first, since nothing after them may begin.
-func (p *planner) goneGroups(sc scope, t *track, c clusterv1alpha1.RolloutConfig) []*step {
-	if !p.needsProof() {
-		return nil
-	}
-	names := map[string]bool{}
-	enter := func(e *entry) {
-		if e.revision == p.target && !e.joining && strings.HasPrefix(e.stage, sc.prefix) && strings.Contains(e.stage, groupPrefix) {
-			names[e.stage] = true
-		}
-	}
-	for i := range p.units {
-		u := &p.units[i]
-		if u.entry != nil && (!u.member || !sc.selects(u.c.Name) && !p.lapsed(u)) {
-			enter(u.entry)
-		}
-	}
-	for _, u := range p.strangers {
-		enter(u.entry)
-	}
-	for _, s := range t.steps {
-		delete(names, s.name)
-	}
-	var gone []*step
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		gone = append(gone, atOnce(name, nil, c))
-	}
-	return gone
 }
 
 // groupAtOnce is the step of a decision group.
@@ -214,6 +177,7 @@ func atOnce(name string, members []*unit, c clusterv1alpha1.RolloutConfig) *step
 		soak: c.MinSuccessTime.Duration, deadline: deadlineOf(c.ProgressDeadline),
 		maxFailures: quantityOf(c.MaxFailures).of(len(members)),
 	}
+	s.declared = s.deadline > 0
 	return s.own()
 }
 

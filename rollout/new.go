@@ -30,29 +30,25 @@ type planner struct {
 	install []Placement
 
 	tracks []*track
-	// unknownGroup is what keeps everybody where they are, in whichever track they are: a
-	// mandatory group that no placement has.
+	// unknownGroup holds every cluster of every track: a mandatory group that no placement has.
 	unknownGroup error
-	// stored are the reservations of whole steps in the ledger.
-	stored []allWave
-	// strangers stand in the ledger and are in the install set no more.
-	strangers []*unit
-	// vanished are those of them that were admitted to the target, and not done.
-	vanished []*unit
-	// nowhere has the clusters that are in no step; their entries are settled there.
+	// absent have a record and are not in the input any more.
+	absent []*unit
+	// revert: the target succeeded here before and is gone back to.
+	revert bool
+	// nowhere is the step of clusters that are in none: no soak, no deadline.
 	nowhere        step
 	unstagedReason string
 	removal        *v1alpha1.RemovalBudget
 
-	grants  []grant
-	moved   int // retargets and removals, which no limit cuts
-	actions []Action
-	recheck time.Time
-	guard   string
-	// confirming: an approval waits until decisions that are not settled go on missing
-	// somebody.
+	admissions            []*unit // that need a slot, in the order in which they were given
+	retargeted, departing int     // new reservations that no limit of the ledger cuts
+	actions               []Action
+	recheck               time.Time
+	guard                 string
+	// confirming: an approval waits until clusters were missing from decisions that are not
+	// settled for long enough.
 	confirming bool
-	words      phrases
 }
 
 // New plans for the input. The plan is the same whatever order the input comes in,
@@ -60,16 +56,16 @@ type planner struct {
 //
 // The error is ErrInvalidStrategy, ErrUnknownDecisionGroup or ErrCorruptLedger: the
 // user, or for the last an operator, must change something. The plan returned with it
-// is to be carried out and reported all the same: it admits nobody and removes
-// nobody, and says so for every cluster.
+// is to be carried out and reported all the same: it admits and removes no cluster, and
+// says so for every cluster.
 func New(in Input) (Plan, error) {
 	p := newPlanner(&in)
-	stored, err := decode(in.Ledger)
+	records, err := Records(in.Ledger)
 	if err == nil {
-		p.attach(stored)
+		p.attach(records)
 		err = validPolicy(in.Spec)
 	}
-	if p.rebuilds() {
+	if in.Rebuild {
 		p.useApproval()
 	}
 	p.assignRoles()
@@ -77,9 +73,7 @@ func New(in Input) (Plan, error) {
 		return p.frozen(err), err
 	}
 	p.unknownGroup = p.buildTracks()
-	p.bind()
-	p.partStrangers()
-	p.rebuild()
+	p.adopt()
 	p.settle()
 	p.admit()
 	if p.unknownGroup == nil {
@@ -129,53 +123,6 @@ func validPolicy(spec v1alpha1.AddOnRolloutSpec) error {
 	return fmt.Errorf("%w: %s", ErrInvalidStrategy, strings.Join(texts, "; "))
 }
 
-// attach gives the clusters their entries.
-func (p *planner) attach(stored record) {
-	at := p.cursor()
-	for name, e := range stored.entries {
-		own := *e
-		if u := at.find(name); u != nil {
-			u.entry = &own
-		} else {
-			p.strangers = append(p.strangers, &unit{c: &Cluster{Name: name}, entry: &own})
-		}
-	}
-	at = p.cursor()
-	for name, since := range stored.departed {
-		if u := at.find(name); u != nil {
-			u.departed = since
-		}
-	}
-	p.stored = stored.all
-}
-
-// rebuild makes a ledger for an empty status from what runs: whoever differs from the
-// stable revision, or has works at all before there is one, is in flight from now.
-// Never started over: those clusters hold slots and soak like anybody admitted now.
-func (p *planner) rebuild() {
-	if !p.rebuilds() {
-		return
-	}
-	for i := range p.units {
-		u := &p.units[i]
-		running := u.c.Running
-		if !u.member || running == "" || running == Foreign || p.stable != "" && u.c.UpToDateStable {
-			continue
-		}
-		if running == Mixed {
-			running = p.target
-		}
-		if running != "" {
-			u.entry = &entry{revision: running, stage: u.step.title(), admittedAt: p.second}
-		}
-	}
-}
-
-// rebuilds tells whether the status is empty: whether there is a ledger to rebuild.
-func (p *planner) rebuilds() bool {
-	return p.in.Previous.Target == "" && len(p.in.Ledger.Waves)+len(p.in.Ledger.Parked) == 0
-}
-
 // useApproval takes an approval that stands while the ledger is rebuilt for one that was
 // used: who left by it is not known any more, and it must not let others go.
 func (p *planner) useApproval() {
@@ -221,12 +168,10 @@ func (p *planner) frozen(cause error) Plan {
 		}
 		u.state, u.reason = Waiting, why
 		switch {
-		case u.entry != nil && u.entry.parked:
-			u.state = Parked
-		case u.entry != nil:
-			u.state = Admitted
+		case u.record != nil:
+			u.state = u.record.State
 		case u.c.UpToDate && u.c.Running == p.target:
-			u.state, u.reason = Succeeded, "runs the target"
+			u.state, u.reason = Unchanged, "runs the target"
 		}
 	}
 	plan := Plan{
@@ -234,7 +179,7 @@ func (p *planner) frozen(cause error) Plan {
 		Clusters: p.clusterPlans(), Counts: p.counts(),
 	}
 	if errors.Is(cause, ErrCorruptLedger) {
-		plan.Message = why + "; nobody is admitted until status.ledger is repaired or emptied"
+		plan.Message = why + "; no cluster is admitted until status.ledger is repaired or emptied"
 	}
 	return plan
 }

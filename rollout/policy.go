@@ -2,8 +2,10 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
@@ -17,6 +19,9 @@ const (
 	unplaced  = "unplaced" // installed clusters that no install placement selects
 	heldShare = "share"    // the share that RollingUpdateWithPlacement moves
 )
+
+// stageDeadline is the progress deadline of a stage that declares none.
+const stageDeadline = time.Hour
 
 // buildTracks brings the policy, whatever its form, into tracks of steps and gives
 // each member its step. Members that get none are unstaged. The error is an unknown
@@ -37,18 +42,73 @@ func (p *planner) buildTracks() error {
 		p.tracks = []*track{t}
 	}
 	p.nameApart()
+	p.restoreSteps()
 	for _, s := range p.steps() {
-		s.proven, s.needless = p.proven(), !p.needsProof()
+		s.proven = p.in.TargetProven
+		if p.stable == "" || s.proven {
+			s.emptyHold = "" // nothing was there before to compare with, or nothing needs proof
+		}
 	}
 	return err
 }
 
-// proven tells whether the target proved itself in a rollout before, and is gone back to.
-func (p *planner) proven() bool { return p.in.TargetVerifiedBefore && !p.ended() }
+// steps are those of every track, in order.
+func (p *planner) steps() []*step {
+	var all []*step
+	for _, t := range p.tracks {
+		all = append(all, t.steps...)
+	}
+	return all
+}
 
-// needsProof tells whether nobody has proved the target yet: it is not what succeeded last,
-// and not gone back to.
-func (p *planner) needsProof() bool { return p.stable != p.target && !p.proven() }
+func (p *planner) stepNamed(name string) *step {
+	for _, s := range p.steps() {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// restoreSteps puts steps that the policy has no more before all others, while clusters
+// that no step selects were admitted in them and none of their clusters is done: a
+// decision group disappears with its last cluster, and a pace can be dropped. Otherwise the
+// step after it would start with content that no cluster verified.
+func (p *planner) restoreSteps() {
+	if p.in.TargetProven {
+		return
+	}
+	open, done := map[string]bool{}, map[string]bool{}
+	for u := range p.recorded() {
+		switch r := u.record; {
+		case r.Revision != p.target || r.Stage == "" || p.stepNamed(r.Stage) != nil:
+		case r.State == Done:
+			done[r.Stage] = true
+		case u.step == nil:
+			open[r.Stage] = true
+		}
+	}
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(open))) {
+		if t := p.trackOf(name); t != nil && !done[name] {
+			first := t.steps[0]
+			t.steps = slices.Insert(t.steps, 0, &step{name: name, soak: first.soak, deadline: first.deadline, declared: first.declared})
+		}
+	}
+}
+
+// trackOf is the track that a step of the name belongs to: with a pace per placement that
+// of the placement, otherwise the only one; nil: none.
+func (p *planner) trackOf(step string) *track {
+	if len(p.tracks) == 1 {
+		return p.tracks[0]
+	}
+	for _, t := range p.tracks {
+		if t.prefix != "" && strings.HasPrefix(step, t.prefix) {
+			return t
+		}
+	}
+	return nil
+}
 
 // nameApart numbers steps that would share a name, such as a placement called unplaced
 // with the clusters of none: a reservation finds its step, and a commit status its
@@ -127,7 +187,15 @@ func (p *planner) stages() *track {
 		if st.MaxFailures != nil {
 			s.maxFailures = quantityOf(*st.MaxFailures).of(n)
 		}
-		s.soak, s.deadline = st.MinSuccessTime.Duration, deadlineOf(st.ProgressDeadline)
+		s.soak = st.MinSuccessTime.Duration
+		s.deadline, s.declared = deadlineOf(st.ProgressDeadline), st.ProgressDeadline != ""
+		if !s.declared {
+			s.deadline = stageDeadline
+		}
+		if st.WhenEmpty != v1alpha1.WhenEmptyPass {
+			s.emptyHold = fmt.Sprintf("held: Placement %s/%s of stage %s selects no cluster of the install set; select one, or set whenEmpty: Pass",
+				st.Placement.Namespace, st.Placement.Name, st.Name)
+		}
 		s.distrust(pl.untrusted())
 		t.steps = append(t.steps, s.own())
 	}
@@ -214,20 +282,10 @@ func (p *planner) ambiguous(name string) bool {
 	return n > 1
 }
 
-// allAtOnce is strategy All: no slots, no soak, no failure that stops it. Where the target
-// failed at another pace, and it is All only because that was dropped, a failure does: what
-// halted it stands until it is mended.
+// allAtOnce is strategy All: the limit is every cluster, without a soak.
 func (p *planner) allAtOnce(name string, members []*unit, all clusterv1alpha1.RolloutAll) *step {
-	s := &step{name: name, members: members, limit: len(members), deadline: deadlineOf(all.ProgressDeadline)}
-	if s.dropped = p.failedOtherwise(name); !s.dropped {
-		s.all, s.maxFailures = true, len(members)
-	}
+	s := &step{name: name, members: members, limit: len(members), all: true, maxFailures: len(members)}
+	s.deadline = deadlineOf(all.ProgressDeadline)
+	s.declared = s.deadline > 0
 	return s.own()
-}
-
-// failedOtherwise tells whether the target ended Failed while the step was not reserved as
-// a whole, for whatever revision.
-func (p *planner) failedOtherwise(step string) bool {
-	failed := p.in.Previous.Target == p.target && p.in.Previous.Phase == v1alpha1.PhaseFailed
-	return failed && !slices.ContainsFunc(p.stored, func(w allWave) bool { return w.stage == step })
 }

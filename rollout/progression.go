@@ -41,11 +41,11 @@ func (p *planner) progressions() []Progression {
 		switch {
 		case u.state.InFlight():
 			c.InFlight++
-		case u.state == Succeeded || u.state == Unchanged:
+		case u.state == Done || u.state == Unchanged:
 			c.Done++
-		case u.forTarget && u.state == Failed:
+		case u.state == Failed:
 			c.Failed++
-		case u.forTarget && u.state == TimedOut:
+		case u.state == TimedOut:
 			c.TimedOut++
 		}
 	}

@@ -146,10 +146,11 @@ type groupKey struct {
 
 type timeKey struct{ admitted, since int64 }
 
-// packRecords groups records, sorted by cluster, by position in names. Times are
-// rounded up to a multiple of grain, but not beyond now: a soak or a deadline gets longer
-// by it, never shorter. The result is deterministic.
-func packRecords(records []Record, names []string, grain time.Duration, now time.Time) []v1alpha1.RecordGroup {
+// packRecords groups records, sorted by cluster, by position in names. Times are rounded
+// up to a multiple of grain: a soak or a deadline gets longer by it, never shorter. No
+// clock runs in the states that hold no slot, so that a minute is fine enough there. The
+// result is deterministic, and packing what was stored changes nothing.
+func packRecords(records []*Record, names []string, grain time.Duration) []v1alpha1.RecordGroup {
 	positions := map[groupKey]map[timeKey][]int{}
 	at := 0
 	for _, r := range records {
@@ -160,7 +161,11 @@ func packRecords(records []Record, names []string, grain time.Duration, now time
 		if positions[g] == nil {
 			positions[g] = map[timeKey][]int{}
 		}
-		t := timeKey{coarse(r.Admitted, grain, now), coarse(r.Since, grain, now)}
+		own := grain
+		if !r.InFlight() {
+			own = max(grain, time.Minute)
+		}
+		t := timeKey{coarse(r.Admitted, own), coarse(r.Since, own)}
 		positions[g][t] = append(positions[g][t], at)
 	}
 	groups := make([]v1alpha1.RecordGroup, 0, len(positions))
@@ -187,15 +192,8 @@ func packTimes(times map[timeKey][]int) []v1alpha1.RecordTimes {
 	return packed
 }
 
-// coarse is the second at which a time is stored: rounded up to a multiple of grain, at
-// most now, and never before the time itself.
-func coarse(t time.Time, grain time.Duration, now time.Time) int64 {
-	up := roundUp(t, grain)
-	if up.After(now) {
-		up = later(now, t)
-	}
-	return roundUp(up, time.Second).Unix()
-}
+// coarse is the second at which a time is stored: rounded up to a multiple of grain.
+func coarse(t time.Time, grain time.Duration) int64 { return roundUp(t, grain).Unix() }
 
 // roundUp returns the first time at or after t that is a multiple of grain.
 func roundUp(t time.Time, grain time.Duration) time.Time {
@@ -220,32 +218,4 @@ func size(l v1alpha1.Ledger) int {
 		return DefaultLedgerLimit + 1 // no type in a Ledger can fail; hold if one ever does
 	}
 	return len(text)
-}
-
-// shiftGroups moves every time of the groups by d.
-func shiftGroups(groups []v1alpha1.RecordGroup, d time.Duration) []v1alpha1.RecordGroup {
-	return mapTimes(groups, func(t time.Time) time.Time { return t.Add(d) })
-}
-
-// clampGroups replaces every time after now by now.
-func clampGroups(groups []v1alpha1.RecordGroup, now time.Time) []v1alpha1.RecordGroup {
-	return mapTimes(groups, func(t time.Time) time.Time {
-		if t.After(now) {
-			return now
-		}
-		return t
-	})
-}
-
-func mapTimes(groups []v1alpha1.RecordGroup, f func(time.Time) time.Time) []v1alpha1.RecordGroup {
-	mapped := make([]v1alpha1.RecordGroup, len(groups))
-	for i, g := range groups {
-		mapped[i] = *g.DeepCopy()
-		for j := range mapped[i].Times {
-			t := &mapped[i].Times[j]
-			t.Admitted = metav1.NewTime(roundUp(f(t.Admitted.Time), time.Second))
-			t.Since = metav1.NewTime(roundUp(f(t.Since.Time), time.Second))
-		}
-	}
-	return mapped
 }

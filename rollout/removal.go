@@ -150,7 +150,7 @@ func (p *planner) removeWithinBudget(leavers []*unit) {
 	going := ripe[:min(max(0, budget-len(r.Removed)-int(r.Returned)), len(ripe))]
 	if len(going) > 0 {
 		p.reserveRemoval(r, going)
-		p.moved += len(going)
+		p.departing += len(going)
 		p.leave(going, p.whyLeaving())
 	}
 	p.waitForWindow(r, ripe[len(going):], budget)
@@ -217,9 +217,6 @@ func parted(leavers []*unit, counted []string) (noted, pending []*unit) {
 
 func (p *planner) leave(units []*unit, why string) {
 	for _, u := range units {
-		if e := u.entry; e != nil && !e.covered && u.forTarget && (u.state == Failed || u.state == TimedOut) {
-			e.parked, e.failed = true, true // its works, which say so, go with it
-		}
 		u.leaveFor(why)
 		p.actions = append(p.actions, Action{Cluster: u.c.Name, Kind: Remove, Reason: why})
 	}

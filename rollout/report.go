@@ -21,9 +21,9 @@ func (p *planner) act() {
 				Cluster: u.c.Name, Kind: Install, Reason: u.installReason(),
 			})
 		}
-		if u.entry != nil && u.c.Blocked == "" && !p.at(u.c, u.entry.revision) {
+		if r := u.record; (r.InFlight() || r != nil && r.State == TimedOut) && u.c.Blocked == "" && !p.at(u.c, r.Revision) {
 			p.actions = append(p.actions, Action{
-				Cluster: u.c.Name, Kind: Move, Revision: u.entry.revision, Reason: u.reason,
+				Cluster: u.c.Name, Kind: Move, Revision: r.Revision, Reason: u.reason,
 			})
 		}
 	}
@@ -41,7 +41,7 @@ func (u *unit) installReason() string {
 func (p *planner) report() Plan {
 	p.count()
 	plan := Plan{
-		Admitted: p.moved + len(p.grants), Actions: p.actions,
+		Admitted: len(p.admissions) + p.retargeted + p.departing, Actions: p.actions,
 		Clusters: p.clusterPlans(), Stages: p.stageStatuses(), Counts: p.counts(),
 		Progressions: p.progressions(),
 		Guard:        p.guard, GuardHint: p.guardHint(), RecheckAt: p.recheck,
@@ -61,16 +61,8 @@ func (p *planner) report() Plan {
 		return plan
 	}
 	earned := v.phase == v1alpha1.PhaseSucceeded && v.complete && plan.Counts.Updated > 0
-	plan.Succeeded = earned && !p.ended()
+	plan.Succeeded = earned && !p.in.Ended
 	return plan
-}
-
-// shown is the state as it is told: one that is held back was not lost.
-func (u *unit) shown() State {
-	if u.state == Unreachable && u.c.Away != "" {
-		return HeldBack
-	}
-	return u.state
 }
 
 // clusterPlans tells of every cluster, by name.
@@ -79,11 +71,11 @@ func (p *planner) clusterPlans() []ClusterPlan {
 	for i := range p.units {
 		u := &p.units[i]
 		cp := ClusterPlan{
-			Name: u.c.Name, Stage: u.step.title(), State: u.shown(), Reason: u.reason,
+			Name: u.c.Name, Stage: u.step.title(), State: u.state, Reason: u.reason,
 			Revision: p.keeps(u), SoakingUntil: u.until, SelectedBy: p.selectedBy(u),
 		}
 		if u.state.InFlight() {
-			cp.Deadline = u.deadline
+			cp.Deadline = p.deadlineOf(u)
 		}
 		if u.leaving {
 			cp.State = Removing
@@ -98,17 +90,17 @@ func (p *planner) clusterPlans() []ClusterPlan {
 // the stable revision.
 func (p *planner) keeps(u *unit) string {
 	switch {
-	case u.entry == nil || u.leaving:
-		return u.c.Running
-	case u.c.Blocked == "" || u.state != Failed:
-		return u.entry.revision
-	case u.c.Running == "":
+	case u.leaving || !u.record.InFlight() && (u.record == nil || u.record.State != TimedOut):
+	case u.c.Blocked == "":
+		return u.record.Revision
+	}
+	if u.c.Running == "" && u.c.Blocked != "" {
 		return p.stable
 	}
 	return u.c.Running
 }
 
-// counts are over everybody, each cluster in one of them.
+// counts puts each cluster in one of the counts.
 func (p *planner) counts() v1alpha1.Counts {
 	var c v1alpha1.Counts
 	for i := range p.units {
@@ -131,96 +123,40 @@ func (p *planner) counts() v1alpha1.Counts {
 
 func (u *unit) countIn(c *v1alpha1.Counts) {
 	c.Total++
-	switch {
-	case u.state.InFlight():
+	switch u.state {
+	case Admitted, Updating, Soaking, Lost:
 		c.InFlight++
-	case u.failedBefore() && u.c.Reachable:
-		c.Waiting++
-	case u.failedBefore():
-		c.Parked++
-	case u.state == Failed || u.state == TimedOut:
+	case Failed, TimedOut:
 		c.Failed++
-	case u.state == Parked || u.state == Unreachable:
+	case Parked:
 		c.Parked++
-	case u.state == Succeeded || u.state == Unchanged:
+	case Done, Unchanged:
 		c.Updated++
 	default:
 		c.Waiting++
 	}
 }
 
-// Phases of a stage.
-const (
-	// StageWaiting: the stage before it is not complete, or nobody was admitted yet.
-	StageWaiting = "Waiting"
-	// StageProgressing: clusters are in flight.
-	StageProgressing = "Progressing"
-	// StageSoaking: everybody in flight is verified and soaks.
-	StageSoaking = "Soaking"
-	// StageComplete: verified and soaked, failed within the budget, or parked.
-	StageComplete = "Complete"
-	// StageFailed: the failure budget is spent.
-	StageFailed = "Failed"
-	// StageHeld: something other than the stage before it holds it.
-	StageHeld = "Held"
-	// StageNothingToDo: the target changes nothing for its clusters.
-	StageNothingToDo = "NothingToDo"
-)
-
-func (p *planner) stageStatuses() []v1alpha1.StageStatus {
-	var all []v1alpha1.StageStatus
-	for _, t := range p.tracks {
-		for i, s := range t.steps {
-			c := s.tally
-			st := v1alpha1.StageStatus{
-				Name: s.name, Phase: p.stagePhase(t, i), Message: p.detail(s),
-				Counts: v1alpha1.Counts{
-					Total: c.total, Updated: c.updated, InFlight: c.flying,
-					Failed: c.failed, Parked: c.parked, Waiting: c.waiting, Removing: c.leaving,
-				},
-			}
-			if st.Phase != StageFailed {
-				st.Message += s.refusedText()
-			}
-			if !c.until.IsZero() {
-				until := metav1.NewTime(c.until)
-				st.SoakingUntil = &until
-			}
-			all = append(all, st)
-		}
-	}
-	return all
-}
-
-// stagePhase is where step i stands. Once the rollout has ended, nobody waits for those of
-// it that are not available.
-func (p *planner) stagePhase(t *track, i int) string {
-	phase := t.phase(i)
-	if phase == StageWaiting && p.ended() && t.steps[i].tally.waiting == 0 {
-		return StageComplete
-	}
-	return phase
-}
-
-func (t *track) phase(i int) string {
-	s := t.steps[i]
+func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 	c := s.tally
-	switch {
-	case t.breached(i):
-		return StageFailed
-	case t.complete(i) && c.changed+c.failed+c.parked == 0 && len(s.parted) == 0:
-		return StageNothingToDo
-	case t.complete(i):
-		return StageComplete
-	case c.flying > 0 && c.flying == c.soaking:
-		return StageSoaking
-	case c.flying > 0:
-		return StageProgressing
-	case s.hold != "":
-		return StageHeld
-	default:
-		return StageWaiting
+	st := v1alpha1.StageStatus{
+		Name: s.name, Phase: t.phase(i), Message: p.detail(s),
+		Counts: v1alpha1.Counts{
+			Total: c.total, Updated: c.updated, InFlight: c.flying,
+			Failed: c.failed, Parked: c.parked, Waiting: c.waiting, Removing: c.leaving,
+		},
 	}
+	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 {
+		st.Phase = StageComplete // the rollout has ended; nothing waits for clusters that are not available
+	}
+	if st.Phase != StageFailed {
+		st.Message += s.refusedText()
+	}
+	if !c.until.IsZero() {
+		until := metav1.NewTime(c.until)
+		st.SoakingUntil = &until
+	}
+	return st
 }
 
 // Why returns what the plan says of one cluster; false when it does not know it.

@@ -35,6 +35,9 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	share.members = p.fillShare(chosen, size)
 	share.own()
 	rest.members = p.members(nil)
+	if len(chosen) == 0 {
+		share.emptyHold = fmt.Sprintf("held: Placement %s/%s selects no cluster of the install set", ru.Namespace, ru.Name)
+	}
 	share.distrust(pl.untrusted())
 	return &track{steps: []*step{share, rest.own()}}
 }
@@ -46,7 +49,7 @@ func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 	ranks := make([][]*unit, 3)
 	for _, u := range chosen {
 		switch {
-		case u.c.Running == p.target || u.entry != nil && u.entry.revision == p.target:
+		case u.c.Running == p.target || u.record != nil && u.record.Revision == p.target:
 			ranks[0] = append(ranks[0], u)
 		case u.c.UpToDate:
 		case u.c.Reachable && u.c.Running != "":

@@ -1,6 +1,10 @@
 package rollout
 
-import "time"
+import (
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
 
 // track is a sequence of steps; a step starts when the one before it is complete.
 // Tracks of one plan run in parallel.
@@ -9,151 +13,153 @@ type track struct {
 	// shared: the failure budget of the steps that are not mandatory is one over the
 	// whole track, and every failure of the track counts against it (Progressive).
 	shared bool
+	// prefix of the names of its steps, with a pace per placement.
+	prefix string
 }
 
 // step is a set of clusters and the pace at which they are moved.
 type step struct {
 	name    string
 	members []*unit
-	// vanished were admitted to the target here, and left before they were done.
-	vanished []*unit
-	// parted are those whom nothing selects any more, and who were verified and soaked with
-	// this plan: no later one knows of them.
-	parted []string
+	// former members have a record of the target here; they are in no step now, or have
+	// left the install set.
+	former []*unit
 
-	// limit is how many members may be in flight; 0 holds everybody.
+	// limit is how many members may be in flight; 0 holds the step.
 	limit int
 	// soak starts when a cluster is verified; deadline when it is admitted, 0: none.
 	soak, deadline time.Duration
+	// declared: the deadline is the user's own, not a default.
+	declared bool
 	// maxFailures is how many members may fail; of a mandatory group none.
 	maxFailures int
 	mandatory   bool
-	// all reserves the whole step at once, and no failure stops it.
+	// all: strategy All, in which failures stop nothing until the last cluster is decided.
 	all bool
-	// dropped: it would be all, had the target not failed at a pace that was dropped since.
-	dropped bool
-	// proven: the target needs no proof here, so that nobody who is not available is waited for.
+	// proven: the target needs no proof: a rollout of it ended Succeeded here before.
 	proven bool
-	// needless: nobody need prove the target any more; who leaves takes no proof away.
-	needless bool
+	// reverting: the target is proven, and clusters have other content to come back from.
+	reverting bool
 
-	// hold says why nobody is moved to the target, however many slots are free;
+	// hold says why no cluster is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.
 	hold string
 	// byStrategy: hold is the strategy's own doing, and an end the user asked for.
 	byStrategy bool
-	// unknown: who the members are cannot be told now, so the step is never complete.
+	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
+	// emptyHold holds the step while it has neither a member nor a record of the target;
+	// "": an empty step is complete.
+	emptyHold string
 
-	// wave is the reservation of the whole step, where there is one.
-	wave *allWave
-	// Tallied after the entries were settled, and again after admission.
+	// Counted after the records were moved on, and again after admission.
 	tally tally
 }
 
-// tally counts the members of a step by what they mean for it.
+// tally counts the clusters of a step by what they mean for it.
 type tally struct {
-	total   int32 // members but those that are leaving
-	updated int32 // at the target, or nothing to change
-	changed int32 // of those, the ones that run the target's own revision
-	flying  int32 // hold a slot
-	soaking int32 // of those, the ones whose soak is running
-	failed  int32 // failed or timed out at the target's content
-	parked  int32 // not available: parked, or not admitted for that
-	waiting int32 // to be admitted yet
-	leaving int32
-	// vanished had not failed, and proved nothing.
-	vanished int32
+	total     int32 // members but those that are leaving
+	done      int32 // verified and soaked with the target, former members included
+	updated   int32 // members that are done or have nothing to change
+	flying    int32 // hold a slot
+	soaking   int32 // of those, the ones whose soak is running
+	lost      int32 // of those, the ones that are not available
+	failed    int32 // failures of the target, former members included
+	elsewhere int32 // of those, the ones admitted in another stage
+	parked    int32 // not available: parked, or not admitted for that
+	waiting   int32 // to be admitted yet
+	left      int32 // former members that left before they were done
+	leaving   int32
 
 	until    time.Time // when the last soak of those running ends
-	failures []*unit   // the first few failed
+	failures []*unit   // the first few failures
 	away     []*unit   // of those parked, the ones held back by something of their own
-	lost     int32
-	refused  int32 // of those flying, the ones whose agent could not apply the works
-	refuses  *unit // the first of them by name
+	refused  int32     // of those flying, the ones whose agent could not apply the works
+	refuses  *unit     // the first of them by name
 }
 
 // shownFailures is how many failing clusters are named.
 const shownFailures = 10
 
-// count tallies the members by the states they are in now.
-func (s *step) count() {
-	t := tally{}
-	for _, u := range s.members {
-		u.addTo(&t)
-	}
-	for _, u := range s.vanished {
-		if u.state == Failed {
-			u.addFailed(&t)
-		} else {
-			t.vanished++
+// empty tells whether the step has neither a member nor a record of the target.
+func (s *step) empty() bool { return s.tally.total == 0 && s.tally.flying == 0 && len(s.former) == 0 }
+
+// count tallies the clusters of every step by the states they are in now.
+func (p *planner) count() {
+	for _, s := range p.steps() {
+		t := tally{}
+		for _, u := range s.members {
+			p.countMember(u, s, &t)
 		}
+		for _, u := range s.former {
+			switch {
+			case u.record.State == Done:
+				t.done++
+			case u.record.failed():
+				t.addFailure(u, s)
+			default:
+				t.left++
+			}
+		}
+		s.tally = t
 	}
-	s.tally = t
 }
 
-func (u *unit) addTo(t *tally) {
+func (p *planner) countMember(u *unit, s *step, t *tally) {
 	if u.leaving {
 		t.leaving++
-		if u.entry == nil {
+		if u.record == nil {
 			return
 		}
 	} else {
 		t.total++
 	}
 	switch u.state {
-	case Succeeded:
+	case Done:
+		t.done++
 		t.updated++
-		t.changed++
 	case Unchanged:
 		t.updated++
-	case Admitted, Progressing, Soaking, Lost:
-		u.addFlying(t)
+	case Admitted, Updating, Soaking, Lost:
+		t.addFlying(u)
 	case Failed, TimedOut:
-		u.addFailed(t)
-	case Parked, Unreachable:
+		t.addFailure(u, s)
+	case Parked:
 		t.parked++
 		if u.c.Away != "" {
 			t.away = append(t.away, u)
 		}
 	case Waiting:
 		t.waiting++
-	case Unstaged, Removing, Ignored, Gone, HeldBack:
-		// Never the state of a member of a step.
 	}
 }
 
-func (u *unit) addFlying(t *tally) {
+func (t *tally) addFlying(u *unit) {
 	t.flying++
-	if u.state == Lost {
+	switch u.state {
+	case Lost:
 		t.lost++
+	case Soaking:
+		t.soaking++
+		t.until = later(t.until, u.until)
 	}
-	// Of one that is not written yet, or not available, it is about other content, or old.
-	if u.c.Health.NotApplied != "" && (u.state == Progressing || u.state == Soaking) {
+	// Before the works are written, and of a cluster that is not available, it is about other
+	// content, or old.
+	if u.c.Health.NotApplied != "" && (u.state == Updating || u.state == Soaking) {
 		t.refused++
 		if t.refuses == nil || u.c.Name < t.refuses.c.Name {
 			t.refuses = u
 		}
 	}
-	if u.state == Soaking {
-		t.soaking++
-		if u.until.After(t.until) {
-			t.until = u.until
-		}
-	}
 }
 
-func (u *unit) addFailed(t *tally) {
-	switch {
-	case u.forTarget:
-		t.failed++
-		if len(t.failures) < shownFailures {
-			t.failures = append(t.failures, u)
-		}
-	case u.c.Reachable:
-		t.waiting++ // failed at what came before; the target is its next chance
-	default:
-		t.parked++
+func (t *tally) addFailure(u *unit, s *step) {
+	t.failed++
+	if u.record.Stage != s.name {
+		t.elsewhere++
+	}
+	if len(t.failures) < shownFailures {
+		t.failures = append(t.failures, u)
 	}
 }
 
@@ -169,32 +175,118 @@ func (t *track) failures(i int) int {
 	return n
 }
 
-// breached tells whether step i may admit nobody further for its failures. A step
-// in which everybody failed is at an end too, whatever its budget: nobody verified
-// the content; and so is one that everybody left before anybody did.
+// breached tells whether step i may admit no further cluster. Its failures are beyond its
+// budget; or all of its clusters failed or left, so that none verified the content.
+//
+// A step of strategy All tolerates its own failures until its last cluster is decided. A
+// failure from another stage stops it: dropping a pace does not restart a failed rollout.
 func (t *track) breached(i int) bool {
 	s := t.steps[i]
 	n, c := t.failures(i), s.tally
 	if s.all {
-		return n > 0 && c.flying == 0 && c.waiting == 0
+		return c.elsewhere > 0 || n > 0 && c.flying == 0 && c.waiting == 0
 	}
-	return n > s.maxFailures || c.failed > 0 && c.updated+c.flying+c.waiting == 0 || s.abandoned()
+	proof := c.done
+	if s.proven {
+		proof += c.updated
+	}
+	return n > s.maxFailures || c.failed > 0 && proof+c.flying+c.waiting == 0 || s.abandoned()
 }
 
-// complete tells whether the step after step i may start: every member is verified
-// and soaked, failed within the budget, or parked, and at least one is verified. A
-// step without members, or with nothing to change, is complete, unless it had members
-// that left before they proved anything. Content that is proven waits for nobody who is
-// not available: a revert takes it back also from behind a canary that it took offline.
+// abandoned tells whether the clusters that could have verified the target left the step.
+// While others are in it, one of them can still do so. Until one has, no more clusters
+// are tried than are in the step: otherwise a placement that replaces each cluster that
+// leaves would give the content to the whole fleet.
+func (s *step) abandoned() bool { return s.missing() > 0 }
+
+// missing counts the clusters by which a step is abandoned; 0: it is not.
+func (s *step) missing() int {
+	c := s.tally
+	switch {
+	case s.all || s.proven || c.done > 0:
+		return 0
+	case c.total == 0 && c.flying == 0:
+		return int(c.left + c.parked)
+	case int(c.left) > max(int(c.total), s.maxFailures), c.waiting+c.flying+c.parked == 0:
+		return int(c.left)
+	}
+	return 0
+}
+
+// complete tells whether the step after step i may start. Every member is done, failed
+// within the budget, or parked, and at least one is done; or the target changes nothing
+// for any of them. Proven content needs no cluster that is done, and a revert waits for no
+// cluster that is lost.
 func (t *track) complete(i int) bool {
 	s := t.steps[i]
 	c := s.tally
 	flying := c.flying
-	if s.proven {
+	if s.reverting {
 		flying -= c.lost
 	}
-	if s.unknown || flying > 0 || c.waiting > 0 || t.breached(i) {
+	switch {
+	case s.unknown || flying > 0 || c.waiting > 0 || t.breached(i):
 		return false
+	case s.empty():
+		return s.emptyHold == ""
 	}
-	return s.proven || c.updated > 0 || c.total == 0 && !s.abandoned()
+	return s.proven || c.done > 0 || c.parked+c.failed == 0 && (c.left == 0 || s.all)
+}
+
+// Phases of a stage.
+const (
+	// StageWaiting: the stage before it is not complete, or no cluster was admitted yet.
+	StageWaiting = "Waiting"
+	// StageProgressing: clusters are in flight.
+	StageProgressing = "Progressing"
+	// StageSoaking: every cluster in flight is verified and soaks.
+	StageSoaking = "Soaking"
+	// StageComplete: verified and soaked, failed within the budget, or parked.
+	StageComplete = "Complete"
+	// StageFailed: the failure budget is spent.
+	StageFailed = "Failed"
+	// StageHeld: something other than the stage before it holds it.
+	StageHeld = "Held"
+	// StageNothingToDo: the target changes nothing for its clusters.
+	StageNothingToDo = "NothingToDo"
+)
+
+// phase is where step i stands.
+func (t *track) phase(i int) string {
+	s := t.steps[i]
+	c := s.tally
+	switch {
+	case t.breached(i):
+		return StageFailed
+	case t.complete(i) && c.done+c.failed+c.parked == 0:
+		return StageNothingToDo
+	case t.complete(i):
+		return StageComplete
+	case c.flying > 0 && c.flying == c.soaking:
+		return StageSoaking
+	case c.flying > 0:
+		return StageProgressing
+	case s.holding() != "":
+		return StageHeld
+	default:
+		return StageWaiting
+	}
+}
+
+// holding says what holds the step, other than the steps before it; "": nothing.
+func (s *step) holding() string {
+	if s.hold == "" && s.empty() {
+		return s.emptyHold
+	}
+	return s.hold
+}
+
+func (p *planner) stageStatuses() []v1alpha1.StageStatus {
+	var all []v1alpha1.StageStatus
+	for _, t := range p.tracks {
+		for i, s := range t.steps {
+			all = append(all, p.stageStatus(t, i, s))
+		}
+	}
+	return all
 }

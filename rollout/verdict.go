@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -34,10 +33,9 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 		return verdict{phase: v1alpha1.PhaseProgressing, message: "there is no revision to roll out yet"}
 	}
 	v := verdict{complete: p.complete()}
-	before := p.ended() && !p.widened(counts)
 	t, i := p.firstBreach()
 	switch {
-	case before:
+	case p.in.Ended:
 		v.phase, v.message, v.halted = v1alpha1.PhaseSucceeded, p.caughtUpText(counts), t != nil
 	case t != nil:
 		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts)
@@ -64,7 +62,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 // completePhase is the phase where every step is complete: a revert that reached nobody,
 // because nobody is there, is not done.
 func (p *planner) completePhase(counts v1alpha1.Counts) v1alpha1.Phase {
-	if p.proven() && counts.Updated == 0 && counts.Total > 0 {
+	if p.revert && counts.Updated == 0 && counts.Total > 0 {
 		return v1alpha1.PhaseProgressing
 	}
 	return v1alpha1.PhaseSucceeded
@@ -80,34 +78,6 @@ func (v verdict) told() Outcome {
 	default:
 		return Pending
 	}
-}
-
-// widened tells whether the pace moves clusters now that it left out when the rollout
-// ended: those of a step that was not there, or had no member, or some that were in none.
-// Who joins catches up, and who is leaving is none of it.
-func (p *planner) widened(counts v1alpha1.Counts) bool {
-	before, moving := p.in.Previous, 0
-	for _, s := range p.steps() {
-		moves := s.moving()
-		if moves > 0 && !slices.Contains(before.Stages, s.name) {
-			return true
-		}
-		moving += moves
-	}
-	return moving > 0 && counts.Unstaged < before.Unstaged && counts.Total > before.Total
-}
-
-// moving counts the members that had the add-on, stay, and are to get the target yet.
-func (s *step) moving() int {
-	n := 0
-	for _, u := range s.members {
-		joins := u.isJoiner() || u.entry != nil && u.entry.joining
-		waits := u.state == Waiting || u.failedBefore() && u.c.Reachable
-		if !u.leaving && !joins && (waits || u.state.InFlight()) {
-			n++
-		}
-	}
-	return n
 }
 
 // complete tells whether every step of every track is.
@@ -160,7 +130,7 @@ func (p *planner) held() bool {
 				return false
 			}
 		}
-		if s := t.current(); s != nil && s.hold == "" {
+		if s := t.current(); s != nil && s.holding() == "" {
 			return false
 		}
 	}
@@ -208,7 +178,7 @@ func (p *planner) away() []*unit {
 	var found []*unit
 	for i := range p.units {
 		u := &p.units[i]
-		if u.c.Away != "" && u.step != nil && (u.state == Parked || u.state == Unreachable) {
+		if u.c.Away != "" && u.step != nil && u.state == Parked {
 			found = append(found, u)
 		}
 	}
@@ -237,25 +207,13 @@ func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 	return text + p.asideText(c)
 }
 
-// failing are the first clusters, by name, that failed at the target.
+// failing are the first clusters, by step and name, that failed with the target.
 func (p *planner) failing() []*unit {
 	var found []*unit
-	for i := range p.units {
-		u := &p.units[i]
-		if u.step != nil && u.forTarget && (u.state == Failed || u.state == TimedOut) {
-			if found = append(found, u); len(found) == shownFailures {
-				break
-			}
-		}
-	}
 	for _, s := range p.steps() {
-		for _, u := range s.vanished {
-			if u.state == Failed && len(found) < shownFailures {
-				found = append(found, u)
-			}
-		}
+		found = append(found, s.tally.failures...)
 	}
-	return found
+	return found[:min(len(found), shownFailures)]
 }
 
 // judgeRemoval is where the removal of the whole add-on stands. The

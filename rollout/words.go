@@ -13,31 +13,6 @@ import (
 // reasonLimit is how many characters of a reason are kept.
 const reasonLimit = 200
 
-// phrases are texts that many clusters share, written once per time they name.
-type phrases struct {
-	soaking, keeping map[int64]string
-}
-
-func (w *phrases) soakingUntil(t, now time.Time) string {
-	return phrase(&w.soaking, t, func() string { return "soaking until " + clock(t, now) })
-}
-
-func (w *phrases) keepsSlot(t, now time.Time) string {
-	return phrase(&w.keeping, t, func() string { return "not available: keeps its slot until " + clock(t, now) })
-}
-
-func phrase(known *map[int64]string, t time.Time, write func() string) string {
-	if *known == nil {
-		*known = map[int64]string{}
-	}
-	text, ok := (*known)[t.Unix()]
-	if !ok {
-		text = write()
-		(*known)[t.Unix()] = text
-	}
-	return text
-}
-
 // bounded is a text of somebody else's as ours show it: one line, cut to length.
 func bounded(text string) string {
 	if strings.ContainsAny(text, "\r\n\t") {
@@ -82,11 +57,11 @@ func (p *planner) detail(s *step) string {
 	if c.failed > 0 {
 		text += ", " + failedText(int(c.failed), c.failures)
 	}
-	if c.vanished > 0 && c.changed == 0 && s.left() == 0 {
-		text += fmt.Sprintf(", %d left before it was verified (%s)", c.vanished, brief.NamesOf(int(c.vanished), firstGone(s.vanished)))
+	if c.left > 0 && c.done == 0 && s.missing() == 0 {
+		text += fmt.Sprintf(", %d left before any was verified (%s)", c.left, s.formerNames(int(c.left)))
 	}
-	if n := len(s.parted); n > 0 {
-		text += fmt.Sprintf(", %d verified, and selected no longer (%s)", n, brief.NamesOf(n, s.parted[:min(n, brief.Shown)]))
+	if names := s.formerDone(); len(names) > 0 {
+		text += fmt.Sprintf(", %d verified and no longer selected (%s)", len(names), brief.Names(names))
 	}
 	if n := int(c.parked) - len(c.away); n > 0 {
 		text += fmt.Sprintf(", %d not available", n)
@@ -118,10 +93,10 @@ func (p *planner) pendingText(s *step) string {
 		return fmt.Sprintf(", waits for %d that are not available", c.lost)
 	case s.abandoned():
 		return ", " + s.abandonedText()
-	case c.waiting == 0 && c.updated == 0 && c.parked > 0 && !s.proven && !p.ended():
+	case c.waiting == 0 && c.done == 0 && c.parked > 0 && !s.proven:
 		return ", waits for a cluster that is available"
-	case s.hold != "" && (c.waiting > 0 || s.unknown):
-		return ", " + s.hold
+	case s.holding() != "" && (c.waiting > 0 || s.unknown || s.empty()):
+		return ", " + s.holding()
 	}
 	return ""
 }

@@ -143,7 +143,7 @@ type Stage struct {
 	// +kubebuilder:validation:Pattern="^(0|([0-9]+(\\.[0-9]+)?(ms|s|m|h))+)$"
 	// +optional
 	MinSuccessTime metav1.Duration `json:"minSuccessTime,omitempty"`
-	// ProgressDeadline is a positive duration, or None (the default).
+	// ProgressDeadline is a positive duration, or None. Absent: 1h.
 	// +optional
 	ProgressDeadline string `json:"progressDeadline,omitempty"`
 	// MaxFailures is the number or percent, rounded up, of the stage's
@@ -151,7 +151,24 @@ type Stage struct {
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// WhenEmpty says what happens while the placement selects no cluster of the install
+	// set: Hold (the default) holds the stages after it, Pass lets them start. An empty
+	// stage always passes on a first install, a revert and a removal, and after the
+	// rollout ended Succeeded.
+	// +kubebuilder:validation:Enum=Hold;Pass
+	// +optional
+	WhenEmpty WhenEmpty `json:"whenEmpty,omitempty"`
 }
+
+// WhenEmpty is what a stage without clusters does.
+type WhenEmpty string
+
+const (
+	// WhenEmptyHold holds the stages after it.
+	WhenEmptyHold WhenEmpty = "Hold"
+	// WhenEmptyPass lets the stages after it start.
+	WhenEmptyPass WhenEmpty = "Pass"
+)
 
 // Target is the content the fleet is to run.
 type Target struct {

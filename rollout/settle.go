@@ -1,0 +1,292 @@
+package rollout
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// recorded visits the clusters that have a record, by name; then those with a record that
+// are not in the input any more.
+func (p *planner) recorded() iter.Seq[*unit] {
+	return func(yield func(*unit) bool) {
+		for i := range p.units {
+			if u := &p.units[i]; u.record != nil && !yield(u) {
+				return
+			}
+		}
+		for _, u := range p.absent {
+			if !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+// attach gives each cluster its record.
+func (p *planner) attach(records []Record) {
+	at := p.cursor()
+	for i := range records {
+		r := &records[i]
+		if u := at.find(r.Cluster); u != nil {
+			u.record = r
+		} else {
+			p.absent = append(p.absent, &unit{c: &Cluster{Name: r.Cluster, Gone: true}, record: r})
+		}
+	}
+	if p.removal == nil {
+		return
+	}
+	for _, d := range p.removal.Departed {
+		at = p.cursor()
+		for _, name := range d.Clusters {
+			if u := at.find(name); u != nil {
+				u.departed = d.Since.UTC()
+			}
+		}
+	}
+}
+
+// adopt gives records to clusters that run content without one: their works name the
+// target, which never succeeded here, so that AddonFlow wrote them and the record was lost.
+// For an empty status it does so for every cluster that differs from the stable revision,
+// or, before there is one, has works at all. They are in flight from now, above the limit
+// if need be.
+func (p *planner) adopt() {
+	for i := range p.units {
+		u := &p.units[i]
+		if !u.member || u.record != nil {
+			continue
+		}
+		revision := ""
+		switch running := u.c.Running; {
+		case running == "" || running == Foreign:
+		case running == p.target && !p.in.TargetProven:
+			revision = p.target
+		case !p.in.Rebuild || p.stable != "" && u.c.UpToDateStable:
+		case running == Mixed:
+			revision = p.target
+		default:
+			revision = running
+		}
+		if revision != "" {
+			u.record = &Record{
+				Cluster: u.c.Name, Revision: revision, Stage: u.step.title(),
+				State: Updating, Admitted: p.second, Since: p.second,
+			}
+		}
+	}
+}
+
+// reverting tells whether the target succeeded here before and is gone back to: it is not
+// the stable revision yet, or clusters have records of other content.
+func (p *planner) reverting() bool {
+	if !p.in.TargetProven {
+		return false
+	}
+	if p.stable != p.target {
+		return true
+	}
+	for u := range p.recorded() {
+		if u.record.Revision != p.target {
+			return true
+		}
+	}
+	return false
+}
+
+// settle moves every record on to what was observed, and says where each cluster stands.
+func (p *planner) settle() {
+	p.unstagedReason = "in no stage; it keeps what it runs"
+	if why := p.unreadable(); why != "" {
+		p.unstagedReason = "in no stage that can be determined now: " + why
+	}
+	p.revert = p.reverting()
+	for _, s := range p.steps() {
+		s.reverting = p.revert
+	}
+	for u := range p.recorded() {
+		p.carryOver(u)
+		home := p.stepOf(u)
+		o, pc := p.observation(u), p.pace(u, home)
+		moved, why := next(*u.record, o, pc, p.now)
+		if moved != *u.record {
+			u.record = &moved
+		}
+		u.reason = why
+		if u.record.State == Soaking {
+			u.until = u.record.Since.Add(pc.soak)
+		}
+		p.look(u.record.wakeAt(o, pc))
+		p.place(u, home)
+	}
+	for i := range p.units {
+		if u := &p.units[i]; u.member {
+			u.state, u.reason = p.stateOf(u)
+		}
+	}
+	p.count()
+}
+
+// carryOver gives the record the target's revision if the target renders for the cluster
+// what it was admitted to: state and clocks go on. A record that is done proves nothing
+// for the target, and keeps its revision.
+func (p *planner) carryOver(u *unit) {
+	r := u.record
+	if r.Revision != p.target && r.State != Done && u.member && u.c.UpToDate && p.at(u.c, r.Revision) {
+		carried := *r
+		carried.Revision = p.target
+		u.record = &carried
+	}
+}
+
+// stepOf is the step in which a record counts: the one that selects the cluster now;
+// otherwise, for a record of the target, the one that it was admitted in.
+func (p *planner) stepOf(u *unit) *step {
+	if u.step != nil || u.record.Revision != p.target {
+		return u.step
+	}
+	return p.stepNamed(u.record.Stage)
+}
+
+// place makes a cluster that no step selects a member of the step of its record while it
+// can still be decided there, and a former member otherwise.
+func (p *planner) place(u *unit, home *step) {
+	switch {
+	case home == nil || u.step != nil && u.member:
+	case u.member && u.record.State != Done && !p.due(u):
+		u.step = home
+		at, _ := slices.BinarySearchFunc(home.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
+		home.members = slices.Insert(home.members, at, u)
+	default:
+		home.former = append(home.former, u)
+	}
+}
+
+// observation is what was observed of a cluster, as next reads it.
+func (p *planner) observation(u *unit) observation {
+	o := observation{
+		member: u.member, available: u.c.Reachable, changed: u.c.AvailableChanged,
+		written: p.at(u.c, u.record.Revision), health: u.c.Health,
+		blocked: u.c.Blocked, awaits: u.c.Awaits, away: u.c.Away,
+	}
+	switch {
+	case p.in.Contested != "":
+		o.paused = p.in.Contested
+	case p.missing != "" && u.record.Revision == p.target:
+		o.paused = p.missing
+	}
+	return o
+}
+
+// pace is what the step and the content say about the clocks of a record. The stable
+// revision, on its way to a cluster that has nothing yet, needs no soak, and neither does
+// the target of a revert: both proved themselves before.
+func (p *planner) pace(u *unit, s *step) pace {
+	if s == nil {
+		s = &p.nowhere
+	}
+	pc := pace{
+		soak: s.soak, deadline: s.deadline, declared: s.declared,
+		parkAfter: p.in.ParkAfter, applyErrorAfter: p.in.ApplyErrorAfter,
+	}
+	r := u.record.Revision
+	if r == p.stable && r != p.target || r == p.target && p.revert {
+		pc.soak = 0
+	}
+	pc.takenBack = p.revert && r != p.target
+	return pc
+}
+
+// due tells whether a cluster waits for an admission in spite of its record: the record is
+// of other content and holds no slot; or the works are not, or not any more, what it asks
+// for, so that writing them is a move.
+func (p *planner) due(u *unit) bool {
+	r := u.record
+	switch {
+	case r == nil:
+		return true
+	case r.InFlight():
+		return false
+	case r.Revision != p.target:
+		return true
+	case r.State == Done || r.State == Left || r.State == Parked && u.c.Reachable:
+		return !u.c.UpToDate
+	case r.State == Failed:
+		return !u.c.UpToDate && u.c.Blocked == ""
+	}
+	return false
+}
+
+// stateOf is the state of a member, and why it is in it.
+func (p *planner) stateOf(u *unit) (State, string) {
+	r := u.record
+	if r != nil && !p.due(u) && (u.step != nil || r.State != Done) {
+		if r.State == Done {
+			return Done, u.c.runsTarget(p.missing)
+		}
+		return r.State, u.reason
+	}
+	switch {
+	case u.step == nil && p.spec.Removal == nil:
+		return Unstaged, p.unstagedReason
+	case u.c.UpToDate && u.c.Running == p.target:
+		return Unchanged, u.c.runsTarget(p.missing)
+	case u.c.UpToDate:
+		return Unchanged, "the target changes nothing here"
+	case !u.c.Reachable:
+		return Parked, orElse(u.c.Away, "not available; admitted on return")
+	}
+	return Waiting, "waits to be admitted"
+}
+
+// runsTarget is the reason of a cluster that is done. What its works say now is part of
+// it: it was verified once, and may have been broken since.
+func (c *Cluster) runsTarget(missing string) string {
+	switch {
+	case missing != "":
+		return "runs the target, without repair: " + missing
+	case c.Health.State == HealthVerified || c.Health.Reason == "" || !c.Reachable:
+		return "runs the target"
+	}
+	return "runs the target; at present: " + bounded(c.Health.Reason)
+}
+
+// failedBefore tells whether a waiting cluster failed with what it was admitted to before.
+func (u *unit) failedBefore() bool {
+	return u.state == Waiting && (u.record.failed() || u.c.Health.State == HealthFailed)
+}
+
+// unreadable says why the members of some step cannot be determined; "" if all can.
+func (p *planner) unreadable() string {
+	for _, s := range p.steps() {
+		if s.unknown {
+			return s.hold
+		}
+	}
+	return ""
+}
+
+// at tells whether the cluster's works are what the revision asks for now.
+func (p *planner) at(c *Cluster, revision string) bool {
+	switch revision {
+	case p.target:
+		return c.UpToDate
+	case p.stable:
+		return c.UpToDateStable
+	default:
+		return c.Running == revision
+	}
+}
+
+// deadlineOf is when a cluster in flight is past its progress deadline; zero: never.
+func (p *planner) deadlineOf(u *unit) time.Time {
+	if !u.record.InFlight() {
+		return time.Time{}
+	}
+	return u.record.deadline(p.pace(u, u.step))
+}
+
+// absence is why the cluster is away, else the text for one that is not available.
+func (c *Cluster) absence(otherwise string) string { return orElse(c.Away, otherwise) }
