@@ -97,9 +97,11 @@ type Fleet struct {
 	Shuffle *rand.Rand
 
 	// refused is since when the operator has seen an apply error; endedFor the policy and
-	// target for which the stored status says Succeeded.
+	// target for which the stored status says Succeeded; began, the revision that the fleet
+	// runs at the start.
 	refused  map[string]time.Time
 	endedFor string
+	began    string
 }
 
 // Epoch is when every simulation starts.
@@ -124,7 +126,7 @@ func NewFleet(running string, names ...string) *Fleet {
 		},
 	}
 	if running != "" {
-		f.Succeeded[running] = true
+		f.Succeeded[running], f.began = true, running
 		f.SetTarget(running)
 	}
 	for _, name := range names {
@@ -266,7 +268,7 @@ func (f *Fleet) Input() rollout.Input { return f.InputFrom(f.Look()) }
 // ledger are always of now: they are not read from a cache.
 func (f *Fleet) InputFrom(s Sight) rollout.Input {
 	in := f.Policy
-	in.Now, in.Ledger, in.Ended = f.Now, f.Ledger, f.endedFor == f.policyNow()
+	in.Now, in.Ledger, in.Ended = f.Now, f.Ledger, f.endedFor == f.policyNow() || f.began != "" && f.began == f.Target()
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		c := s.clusters[name]
 		in.Clusters = append(in.Clusters, f.observe(&c, s.at))
@@ -319,6 +321,7 @@ func Shuffled(in rollout.Input, r *rand.Rand) rollout.Input {
 // compare-and-swap does.
 func (f *Fleet) Store(p rollout.Plan) {
 	f.Ledger, f.Policy.Rebuild, f.endedFor = p.Ledger, false, ""
+	f.began = ""
 	for _, c := range p.Clusters {
 		if known := f.Clusters[c.Name]; known != nil {
 			known.SelectedBy = c.SelectedBy
@@ -347,6 +350,7 @@ func (f *Fleet) policyNow() string { return Snapshot(f.Policy.Spec) }
 // LoseStatus empties the stored status, as a restore without it does.
 func (f *Fleet) LoseStatus() {
 	f.Ledger, f.Policy.Rebuild, f.endedFor = v1alpha1.Ledger{}, true, ""
+	f.began = ""
 }
 
 // CarryOut does what a plan asks for, where it can be done.

@@ -10,7 +10,8 @@ import (
 // look is what one planning saw of a cluster that has a record, and the pace that it had
 // then.
 type look struct {
-	at time.Time
+	at       time.Time
+	revision string // that its record names
 	// member of the install set; up: available; has: its works are what its record asks for.
 	member, up, has bool
 	health          rollout.Health
@@ -45,7 +46,9 @@ func (l look) reported() bool { return l.has && l.health.State == rollout.Health
 // story is everything that was seen of a cluster since it was admitted to what it has.
 type story struct {
 	admitted time.Time
-	looks    []look
+	// back: its admission took back what it ran before, for content that had succeeded here.
+	back  bool
+	looks []look
 	// told: the story starts with what a stored record said, which the history did not see.
 	told rollout.State
 }
@@ -74,7 +77,7 @@ func (s *story) last() look { return s.looks[len(s.looks)-1] }
 
 // with is the story with one look more.
 func (s *story) with(l look) *story {
-	return &story{admitted: s.admitted, told: s.told, looks: append(slices.Clip(s.looks), l)}
+	return &story{admitted: s.admitted, back: s.back, told: s.told, looks: append(slices.Clip(s.looks), l)}
 }
 
 // verifiedSince is the start of the unbroken time up to the last look in which the content

@@ -83,6 +83,7 @@ func (h *History) Keep(s Step) {
 			h.stories[name] = tell(a)
 		case j.admitted(name) || !a.Admitted.Equal(b.Admitted):
 			fresh := tell(a)
+			fresh.back = j.in.TargetProven && a.Revision == j.target() && j.reverting
 			if a.State != rollout.Admitted {
 				fresh.looks = []look{j.look(name, a)}
 			}
@@ -109,14 +110,18 @@ func (h *History) judge(s Step) (*judgement, error) {
 		return nil, fmt.Errorf("the ledger that was read: %w", err)
 	}
 	j.before = byCluster(before)
-	j.policy = readPolicy(*s.Input, func(name string) bool { return j.before[name].Revision == j.target() })
+	j.policy = readPolicy(*s.Input, j.before)
 	j.reverting = j.isReverting()
 	for name, b := range j.before {
 		known := h.stories[name]
 		if stored, ok := h.stored[name]; known == nil || !ok || stored != b {
 			known = tell(b) // the stored ledger is not the one that was written: restored, or shifted
 		}
-		j.stories[name] = known.with(j.look(name, b))
+		l := j.look(name, b)
+		if known.back && l.revision == j.target() {
+			l.soak = 0
+		}
+		j.stories[name] = known.with(l)
 	}
 	for i := range j.steps {
 		j.tallies = append(j.tallies, j.tally(i))
@@ -149,7 +154,7 @@ func (j *judgement) isReverting() bool {
 // same tells whether the record names other content that is the target's for its cluster.
 func (j *judgement) same(b rollout.Record) bool {
 	c := j.clusters[b.Cluster]
-	return c.UpToDate && j.has(c, b.Revision)
+	return b.State != rollout.Done && j.member(b.Cluster) && c.UpToDate && j.has(c, b.Revision)
 }
 
 func (j *judgement) names() []string {
@@ -190,7 +195,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		revision = j.target()
 	}
 	l := look{
-		at: j.in.Now, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
+		at: j.in.Now, revision: revision, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
 		changed: c.AvailableChanged, blocked: c.Blocked, away: c.Away,
 		paused: j.in.Contested != "" || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,

@@ -28,9 +28,8 @@ type step struct {
 	declared           bool // the deadline is the user's
 
 	// held admits no cluster to the target. unknown: the members cannot be told. all: a step
-	// of strategy All, which no failure stops. whenEmpty of a stage; "" elsewhere.
-	held, unknown, all bool
-	whenEmpty          string
+	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
+	held, unknown, all, holdEmpty bool
 }
 
 // policy is the policy of one input, read sentence by sentence and without any thought of
@@ -39,15 +38,15 @@ type step struct {
 type policy struct {
 	in       rollout.Input
 	clusters map[string]rollout.Cluster
-	holds    func(cluster string) bool // the cluster was admitted to the target
-	install  []string                  // the install set, sorted
+	records  map[string]rollout.Record
+	install  []string // the install set, sorted
 	steps    []step
 	// unknownGroup: a mandatory group is in none of the placements.
 	unknownGroup bool
 }
 
-func readPolicy(in rollout.Input, holds func(string) bool) *policy {
-	p := &policy{in: in, clusters: map[string]rollout.Cluster{}, holds: holds}
+func readPolicy(in rollout.Input, records map[string]rollout.Record) *policy {
+	p := &policy{in: in, clusters: map[string]rollout.Cluster{}, records: records}
 	for _, c := range in.Clusters {
 		p.clusters[c.Name] = c
 	}
@@ -144,7 +143,7 @@ func (p *policy) readStages() {
 		pl := p.placement(st.Placement)
 		s := step{
 			name: st.Name, soak: st.MinSuccessTime.Duration, deadline: duration(st.ProgressDeadline),
-			declared: st.ProgressDeadline != "", whenEmpty: whenEmpty(st),
+			declared: st.ProgressDeadline != "", holdEmpty: st.WhenEmpty != v1alpha1.WhenEmptyPass,
 		}
 		if !s.declared {
 			s.deadline = stageDeadline
@@ -227,7 +226,7 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 		return
 	}
 	held := distrusted(pl)
-	p.add(&track, step{name: "share", members: p.shared(chosen, size), limit: max(1, size), held: held, unknown: held, whenEmpty: "Hold"})
+	p.add(&track, step{name: "share", members: p.shared(chosen, size), limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
 	rest := step{name: "rest", limit: max(1, size), held: true}
 	for _, name := range p.install {
 		if !p.taken(name) {
@@ -247,7 +246,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 			c := p.clusters[name]
 			kind := 3
 			switch {
-			case c.Running == p.target() || p.holds(name):
+			case c.Running == p.target() || p.records[name].Revision == p.target():
 				kind = 0
 			case c.UpToDate:
 				kind = 1

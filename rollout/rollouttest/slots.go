@@ -1,11 +1,9 @@
 package rollouttest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -57,17 +55,19 @@ func (j *judgement) tally(i int) tally {
 		}
 	}
 	for name, a := range j.after {
-		if a.Revision != j.target() || j.stepOf(name) >= 0 {
+		if a.Revision != j.target() || a.Stage != s.name || j.stepOf(name) >= 0 {
 			continue
 		}
-		if a.Stage != s.name && (i > 0 || j.stepNamed(a.Stage) >= 0 || j.tracks() > 1) {
-			continue
-		}
+		undecided := j.member(name) && (j.has(j.clusters[name], a.Revision) || a.InFlight())
 		switch {
 		case a.State == rollout.Done:
 			t.done++
 		case isFailure(a):
 			t.failed++
+		case undecided && a.InFlight():
+			t.flying++
+		case undecided && a.State == rollout.Parked:
+			t.parked++
 		default:
 			t.left++
 		}
@@ -111,7 +111,7 @@ func (j *judgement) complete(i int) bool {
 	case s.unknown, open > 0, !s.all && j.failures(i) > s.maxFailures, s.all && t.failed > 0:
 		return false
 	case t.members+t.left+t.failed+t.done+t.flying == 0:
-		return s.whenEmpty != "Hold" || j.in.Stable == "" || j.in.TargetProven
+		return !s.holdEmpty || j.in.Stable == "" || j.in.TargetProven
 	case j.in.TargetProven:
 		return t.failed == 0 || t.done+t.unchanged > 0
 	}
@@ -380,5 +380,3 @@ func (j *judgement) leavers() error {
 func (j *judgement) removes(name string) bool {
 	return slices.ContainsFunc(j.step.Actions, func(x rollout.Action) bool { return x.Kind == rollout.Remove && x.Cluster == name })
 }
-
-
