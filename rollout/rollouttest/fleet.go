@@ -91,6 +91,8 @@ type Fleet struct {
 	Clusters map[string]*Cluster
 	// Ledger as stored.
 	Ledger v1alpha1.Ledger
+	// Phase of the plan that was stored last.
+	Phase v1alpha1.Phase
 	// Succeeded has the revisions whose rollout ended Succeeded.
 	Succeeded map[string]bool
 	// Shuffle, where set, gives the input in a random order.
@@ -321,7 +323,7 @@ func Shuffled(in rollout.Input, r *rand.Rand) rollout.Input {
 // compare-and-swap does.
 func (f *Fleet) Store(p rollout.Plan) {
 	f.Ledger, f.Policy.Rebuild, f.endedFor = p.Ledger, false, ""
-	f.began = ""
+	f.began, f.Phase = "", p.Phase
 	for _, c := range p.Clusters {
 		if known := f.Clusters[c.Name]; known != nil {
 			known.SelectedBy = c.SelectedBy

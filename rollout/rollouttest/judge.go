@@ -81,7 +81,7 @@ func (h *History) Keep(s Step) {
 		switch {
 		case s.Input == nil || !had:
 			h.stories[name] = tell(a)
-		case j.admitted(name) || !a.Admitted.Equal(b.Admitted):
+		case j.admitted(name) || a.InFlight() && !a.Admitted.Equal(b.Admitted):
 			fresh := tell(a)
 			fresh.back = j.in.TargetProven && a.Revision == j.target() && j.reverting
 			if a.State != rollout.Admitted {
@@ -169,7 +169,11 @@ func (j *judgement) names() []string {
 func (j *judgement) told(name string) string {
 	text := fmt.Sprintf("before %+v, after %+v, cluster %+v", j.before[name], j.after[name], j.clusters[name])
 	if s := j.stories[name]; s != nil {
-		text += fmt.Sprintf(", looks %+v", s.looks)
+		text += ", looks:"
+		for _, l := range s.looks {
+			text += fmt.Sprintf(" [%s member %t up %t has %t %s soak %s deadline %s timed %t]",
+				clock(l.at), l.member, l.up, l.has, l.health.State, l.soak, l.deadline, l.timed)
+		}
 	}
 	return text
 }
@@ -255,7 +259,7 @@ func (j *judgement) record(name string) error {
 		return nil
 	}
 	s := j.stories[name]
-	return errors.Join(j.clock(b, a, s), may(b, a, s), must(b, a, s))
+	return errors.Join(j.clocks(b, a, s), may(b, a, s), must(b, a, s))
 }
 
 // unadopted: a cluster without a record whose works name content that never succeeded
@@ -279,7 +283,7 @@ func (j *judgement) adopted(name string, a rollout.Record) error {
 	switch {
 	case !adopted && !rebuilt:
 		return errors.New("S1: a record without an admission")
-	case j.in.LedgerLimit == 0 && !a.Admitted.Equal(second(j.in.Now)):
+	case j.in.LedgerLimit == 0 && !notes(a, second(j.in.Now)):
 		return fmt.Errorf("S6: adopted from %s", a.Admitted)
 	}
 	return may(rollout.Record{State: rollout.Updating}, a, (&story{admitted: a.Admitted}).with(j.look(name, a)))
@@ -343,17 +347,24 @@ func (j *judgement) stopped() bool {
 	return held || j.target() == "" || j.unknownGroup || in.Spec.Removal != nil
 }
 
-// clock (S6): the time of an admission stays; it starts anew only where a cluster that was
+// clocks (S6): the time of an admission stays; it starts anew only where a cluster that was
 // parked or had left is in flight again, where works that were verified are written anew,
 // or where nothing may be written.
-func (j *judgement) clock(b, a rollout.Record, s *story) error {
-	if j.in.LedgerLimit != 0 || a.Admitted.Equal(b.Admitted) {
+func (j *judgement) clocks(b, a rollout.Record, s *story) error {
+	if j.in.LedgerLimit != 0 || notes(a, b.Admitted) {
 		return nil
 	}
 	returned := b.State == rollout.Parked || b.State == rollout.Left
-	anew := a.InFlight() && (returned || b.State == rollout.Soaking && !s.last().has || b.InFlight() && s.last().paused)
-	if !anew || !a.Admitted.Equal(second(j.in.Now)) {
+	anew := returned || b.State == rollout.Soaking && !s.last().has || b.InFlight() && s.last().paused
+	if !anew || !notes(a, second(j.in.Now)) {
 		return fmt.Errorf("S6: the time of its admission moves from %s to %s", b.Admitted, a.Admitted)
 	}
 	return nil
+}
+
+// notes tells whether the record notes the time of its admission: to the second, and in a
+// state without a slot, where no clock runs, to the minute.
+func notes(a rollout.Record, admitted time.Time) bool {
+	later := a.Admitted.Sub(admitted)
+	return later == 0 || !a.InFlight() && later > 0 && later < time.Minute
 }

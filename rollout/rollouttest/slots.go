@@ -288,8 +288,8 @@ func (j *judgement) untouched() error {
 			return fmt.Errorf("S18: %s is installed while suspended", x.Cluster)
 		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
 			return fmt.Errorf("%s is installed already", x.Cluster)
-		case x.Kind == rollout.Move && (!recorded || !a.InFlight()):
-			return fmt.Errorf("S1: %s gets %s and holds no slot", x.Cluster, x.Revision)
+		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a)):
+			return fmt.Errorf("S1: %s gets %s and was not admitted", x.Cluster, x.Revision)
 		case x.Kind == rollout.Move && a.Revision != x.Revision:
 			return fmt.Errorf("S11: %s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)
 		}
