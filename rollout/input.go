@@ -34,9 +34,11 @@ type Input struct {
 	// Stable is the digest of the stable revision, "" before any rollout succeeded.
 	Stable string
 	// TargetProven: a rollout of the target's content ended Succeeded here before, as its
-	// AddOnRevision says. Then a cluster soaks no more on the way back to it, and nothing
-	// waits for its proof.
+	// AddOnRevision says. Nothing waits for its proof.
 	TargetProven bool
+	// Reverting: that was so when it became the target. Until the rollout has ended, clusters
+	// do not soak on the way back to it.
+	Reverting bool
 	// Ended: the rollout of this target under this policy ended Succeeded, as the stored
 	// status says. It stays so while joiners and returning clusters catch up.
 	Ended bool

@@ -29,7 +29,6 @@ func (p *planner) fit() v1alpha1.Ledger {
 	if p.removal != nil {
 		p.removal.Departed = p.departures()
 	}
-	p.dropRecords()
 	if kept := p.roomFor(); kept < len(p.admissions) {
 		for _, u := range p.admissions[kept:] {
 			u.record, u.state, u.admission = u.before, Waiting, 0
@@ -52,19 +51,6 @@ func (p *planner) fit() v1alpha1.Ledger {
 	return l
 }
 
-// dropRecords drops what nothing can need any more: once the rollout has succeeded, the
-// records of other revisions; after that, those of clusters that do not exist.
-func (p *planner) dropRecords() {
-	succeeded := p.spec.Removal == nil && p.target != "" && p.complete()
-	for u := range p.recorded() {
-		switch {
-		case u.record.InFlight():
-		case succeeded && u.record.Revision != p.target, p.in.Ended && u.c.Gone:
-			u.record = nil
-		}
-	}
-}
-
 func (p *planner) limit() int {
 	if p.in.LedgerLimit > 0 {
 		return p.in.LedgerLimit
@@ -72,11 +58,17 @@ func (p *planner) limit() int {
 	return DefaultLedgerLimit
 }
 
-// records of every cluster, in order of name.
+// records to store, in order of cluster. When the rollout has succeeded, records of other
+// revisions are dropped; after that, those of clusters that do not exist.
 func (p *planner) records() []*Record {
+	succeeded := p.spec.Removal == nil && p.target != "" && p.complete()
 	var records []*Record
 	for u := range p.recorded() {
-		records = append(records, u.record)
+		r := u.record
+		if !r.InFlight() && (succeeded && r.Revision != p.target || p.in.Ended && u.c.Gone) {
+			continue
+		}
+		records = append(records, r)
 	}
 	slices.SortFunc(records, func(a, b *Record) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return records

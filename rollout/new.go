@@ -94,6 +94,7 @@ func newPlanner(in *Input) *planner {
 		in: in, spec: in.Spec, fleet: newFleet(in.Clusters),
 		now: in.Now, second: roundUp(in.Now, time.Second), stable: in.Stable,
 		removal: in.Ledger.Removal.DeepCopy(), missing: bounded(in.TargetMissing),
+		revert:  in.TargetProven && in.Reverting && !in.Ended,
 	}
 	if in.Spec.Target != nil {
 		p.target = in.Spec.Target.Digest

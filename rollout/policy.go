@@ -44,7 +44,7 @@ func (p *planner) buildTracks() error {
 	p.nameApart()
 	p.restoreSteps()
 	for _, s := range p.steps() {
-		s.proven = p.in.TargetProven
+		s.proven, s.reverting = p.in.TargetProven, p.revert
 		if p.stable == "" || s.proven {
 			s.emptyHold = "" // nothing was there before to compare with, or nothing needs proof
 		}

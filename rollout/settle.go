@@ -79,32 +79,11 @@ func (p *planner) adopt() {
 	}
 }
 
-// reverting tells whether the target succeeded here before and is gone back to: it is not
-// the stable revision yet, or clusters have records of other content.
-func (p *planner) reverting() bool {
-	if !p.in.TargetProven {
-		return false
-	}
-	if p.stable != p.target {
-		return true
-	}
-	for u := range p.recorded() {
-		if u.record.Revision != p.target {
-			return true
-		}
-	}
-	return false
-}
-
 // settle moves every record on to what was observed, and says where each cluster stands.
 func (p *planner) settle() {
 	p.unstagedReason = "in no stage; it keeps what it runs"
 	if why := p.unreadable(); why != "" {
 		p.unstagedReason = "in no stage that can be determined now: " + why
-	}
-	p.revert = p.reverting()
-	for _, s := range p.steps() {
-		s.reverting = p.revert
 	}
 	for u := range p.recorded() {
 		p.carryOver(u)

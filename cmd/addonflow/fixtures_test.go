@@ -67,7 +67,7 @@ func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Obj
 // explained is a plan with one cluster that waits.
 func explained(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error) {
 	return rollout.Plan{Clusters: []rollout.ClusterPlan{
-		{Name: "eu-01", Stage: "canary", State: rollout.Succeeded, Revision: digest},
+		{Name: "eu-01", Stage: "canary", State: rollout.Done, Revision: digest},
 		{Name: "us-01", Stage: "everyone", State: rollout.Waiting, Revision: digest, Reason: "stage canary is not complete"},
 	}}, nil
 }

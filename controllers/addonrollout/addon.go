@@ -113,7 +113,7 @@ func (d *round) hinder(ctx context.Context, addOn *addonv1alpha1.ManagedClusterA
 // something there, and it is not its turn (OCM behaviour, row 29). Beside OCM's
 // addon-manager waiting clusters are not written at all (Cost-1).
 func (r *Reconciler) waits(p *rollout.ClusterPlan) bool {
-	return r.replacing() && (p.State == rollout.Waiting || p.State == rollout.Unreachable || p.State == rollout.HeldBack)
+	return r.replacing() && (p.State == rollout.Waiting || p.State == rollout.Parked)
 }
 
 // await says of a cluster that it waits, and nothing else: it runs nothing yet, or

@@ -116,8 +116,8 @@ func clusterChange() predicate.Predicate {
 		if !ok {
 			return ""
 		}
-		is, lost, back := reachable(c)
-		return fmt.Sprint(is, lost.Unix(), back.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation],
+		is, changed := reachable(c)
+		return fmt.Sprint(is, changed.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation],
 			c.Status.Version.Kubernetes, installDisabled(c), ownLabels(c), c.Status.ClusterClaims, clusterAnnotations(c))
 	}
 	p := predicate.Funcs{}

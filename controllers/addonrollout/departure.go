@@ -118,7 +118,7 @@ func unhosted(c *clusterv1.ManagedCluster, name string) string {
 
 // available reports whether the hub hears from a cluster.
 func available(c *clusterv1.ManagedCluster) bool {
-	is, _, _ := reachable(c)
+	is, _ := reachable(c)
 	return is
 }
 

@@ -69,32 +69,28 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 	if err != nil {
 		return rollout.Plan{}, err
 	}
-	if err := nameLeft(&plan); err != nil {
+	if err := nameLeft(&plan, ro.Spec.Target.Digest); err != nil {
 		return rollout.Plan{}, err
 	}
 	return plan, o.nameMissing(ctx, &plan)
 }
 
-// nameLeft says of clusters that left before they were done with the target that their
-// stage still counts them: no placement selects them, and somebody may look for them.
-func nameLeft(plan *rollout.Plan) error {
-	admissions, err := rollout.Admissions(plan.Ledger)
+// nameLeft adds the clusters that left the add-on and have a record of the target: their stage still
+// counts them, although no placement selects them.
+func nameLeft(plan *rollout.Plan, target string) error {
+	records, err := rollout.Records(plan.Ledger)
 	if err != nil {
 		return err
 	}
-	for _, a := range admissions {
-		_, known := plan.Why(a.Cluster)
-		if !a.Parked || known {
+	for _, r := range records {
+		if _, known := plan.Why(r.Cluster); known || r.Revision != target {
 			continue
 		}
 		left := rollout.ClusterPlan{
-			Name: a.Cluster, Stage: a.Stage, State: rollout.Parked,
-			Reason: "it left before it was verified and soaked, which is known until it is selected again or new content is committed",
+			Name: r.Cluster, Stage: r.Stage, State: r.State,
+			Reason: "it left the add-on; its stage counts it until it is selected again or new content is committed",
 		}
-		if a.Failed {
-			left.State, left.Reason = rollout.Failed, "it failed and left, which is known until it is selected again or new content is committed"
-		}
-		at, _ := slices.BinarySearchFunc(plan.Clusters, a.Cluster, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
+		at, _ := slices.BinarySearchFunc(plan.Clusters, r.Cluster, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
 		plan.Clusters = slices.Insert(plan.Clusters, at, left)
 	}
 	return nil

@@ -20,8 +20,8 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 		c1, c2  string // what is said of them
 		stateC1 rollout.State
 	}{
-		"Target": {"who is there keeps it, who waits is not moved", true, "", "revision %s is missing: nobody is admitted", rollout.Progressing},
-		"Old":    {"who waits at what is gone is not repaired", false, "", "held at what it runs: revision is missing: %s", rollout.Progressing},
+		"Target": {"who is there keeps it, who waits is not moved", true, "", "revision %s is missing: no cluster is admitted", rollout.Updating},
+		"Old":    {"who waits at what is gone is not repaired", false, "", "held at what it runs: revision is missing: %s", rollout.Updating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
@@ -54,16 +54,16 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 	}
 }
 
-// TestExplainNamesWhoLeft: a cluster that holds its stage although it is there no more is
-// found by whoever looks for it, and by nobody once the content is another one.
-func TestExplainNamesWhoLeft(t *testing.T) {
+// TestExplainNamesClustersThatLeft: a cluster that left while in flight holds its stage and is
+// explained, until other content is the target.
+func TestExplainNamesClustersThatLeft(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.oneByOne()
 	s.target("v1")
 	s.settle()
 	s.target("v2")
 	s.turns(2) // c1 is in flight
-	if p, _ := s.plan().Why("c1"); p.State != rollout.Progressing {
+	if p, _ := s.plan().Why("c1"); p.State != rollout.Updating {
 		t.Fatalf("c1 is %s: %s", p.State, p.Reason)
 	}
 	s.selects("c2", "c3")
@@ -71,8 +71,8 @@ func TestExplainNamesWhoLeft(t *testing.T) {
 	s.delete(s.addOn("c1"))
 	s.turn()
 	p, found := s.plan().Why("c1")
-	want := "it left before it was verified and soaked, which is known until it is selected again or new content is committed"
-	if !found || p.State != rollout.Parked || p.Stage != "everyone" || p.Reason != want {
+	want := "it left the add-on; its stage counts it until it is selected again or new content is committed"
+	if !found || p.State != rollout.Left || p.Stage != "everyone" || p.Reason != want {
 		t.Errorf("got %t, %+v", found, p)
 	}
 	if got := s.plan().Clusters; !slices.IsSortedFunc(got, func(a, b rollout.ClusterPlan) int { return strings.Compare(a.Name, b.Name) }) {
@@ -81,6 +81,6 @@ func TestExplainNamesWhoLeft(t *testing.T) {
 	s.target("v3")
 	s.turn()
 	if p, found := s.plan().Why("c1"); found {
-		t.Errorf("with other content it is nobody's concern: %+v", p)
+		t.Errorf("it does not hold back other content: %+v", p)
 	}
 }

@@ -16,7 +16,7 @@ func (s *scene) oneByOne() {
 	one := intstr.FromInt32(1)
 	ro := s.rollout()
 	ro.Spec.Stages = []v1alpha1.Stage{{
-		Name: "everyone", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "all"}, MaxConcurrency: &one,
+		Name: "everyone", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "all"}, MaxConcurrency: &one, ProgressDeadline: "None",
 	}}
 	s.update(ro)
 }

@@ -143,7 +143,7 @@ func TestAddOnThatHostsWaitsForTheHostingCluster(t *testing.T) {
 			s.lose(host)
 			s.targetOf(tc.after, "v2")
 			s.settle()
-			if state, reason := s.why(); state != rollout.HeldBack || reason != "hosting cluster host is not available" {
+			if state, reason := s.why(); state != rollout.Parked || reason != "hosting cluster host is not available" {
 				t.Errorf("off line: %s: %s", state, reason)
 			}
 			s.delete(host)

@@ -77,7 +77,7 @@ func (m *member) awaitHost(c *rollout.Cluster) {
 	if !c.Reachable || !m.hosts || m.hosting.Cluster == nil {
 		return
 	}
-	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.hosting.Cluster)
+	c.Reachable, c.AvailableChanged = reachable(m.hosting.Cluster)
 	if !c.Reachable {
 		c.Away = "hosting cluster " + m.hosting.Name + " is not available"
 	}

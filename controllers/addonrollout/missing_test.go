@@ -58,7 +58,7 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 		t.Errorf("what was judged stays judged: %s, %d reports", got.Phase, len(got.CommitReports))
 	}
 	why, _ := s.plan().Why("c1")
-	if want := "runs the target, without repair: revision " + revision.Name + " is missing"; why.State != rollout.Succeeded || why.Reason != want {
+	if want := "runs the target, without repair: revision " + revision.Name + " is missing"; why.State != rollout.Done || why.Reason != want {
 		t.Errorf("whoever asks why is told %s %q", why.State, why.Reason)
 	}
 

@@ -334,7 +334,7 @@ func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[str
 // add-on runs. Content that does not run proves nothing by being equal: its clusters are
 // admitted, and judged, like any others.
 func (m *member) serving(said render.Availability) bool {
-	is, _, _ := reachable(m.cluster)
+	is, _ := reachable(m.cluster)
 	return is && (said.Status == "" || said.Status == metav1.ConditionTrue && said.Degraded == "")
 }
 

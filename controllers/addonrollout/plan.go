@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -32,26 +33,22 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		return rollout.Input{}, err
 	}
 	in := rollout.Input{
-		Now:                  now,
-		AddOn:                ro.Name,
-		Spec:                 ro.Spec,
-		Suspended:            suspended(ro),
-		TargetVerifiedBefore: previous.Reverting,
-		// What is stored, not what it advances to: an empty status is rebuilt.
-		Previous: rollout.Previous{
-			Phase: ro.Status.Phase, Stages: rollout.PreviousStages(ro.Status.Stages),
-			Total: ro.Status.Counts.Total, Unstaged: ro.Status.Counts.Unstaged,
-		},
+		Now:             now,
+		AddOn:           ro.Name,
+		Spec:            ro.Spec,
+		Suspended:       suspended(ro),
+		TargetProven:    o.succeeded.has(ro.Spec.Target.Revision),
+		Reverting:       previous.Reverting,
+		Ended:           ended(ro),
+		Rebuild:         ro.Status.Target == nil,
+		ApplyErrorAfter: applyErrorAfter,
 		Ledger:          previous.Ledger,
 		Placements:      o.placements,
 		ParkAfter:       r.ParkAfter,
 		RemovalGrace:    r.RemovalGrace,
 		ApprovedRemoval: ro.Annotations[v1alpha1.ApproveRemovalAnnotation],
 	}
-	if ro.Status.Target != nil {
-		in.Previous.Target = ro.Status.Target.Digest
-	}
-	if ro.Spec.Removal == nil { // who leaves needs no body
+	if ro.Spec.Removal == nil { // a removal needs no body
 		in.TargetMissing = target.missing
 	}
 	var stable content
@@ -80,7 +77,19 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	return in, nil
 }
 
-// plannedCluster is what the planner is told of one member.
+// applyErrorAfter is how long an apply error may last before it counts as a failure.
+const applyErrorAfter = 10 * time.Minute
+
+// ended reports whether the rollout of the target ended Succeeded under the policy that is
+// declared now, as the stored status says.
+func ended(ro *v1alpha1.AddOnRollout) bool {
+	s := &ro.Status
+	return s.Phase == v1alpha1.PhaseSucceeded && s.ObservedGeneration == ro.Generation &&
+		s.Target != nil && s.Target.Digest == ro.Spec.Target.Digest &&
+		s.Stable != nil && s.Stable.Digest == ro.Spec.Target.Digest
+}
+
+// plannedCluster is what the planner reads of one member.
 func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target, stable content) rollout.Cluster {
 	c := rollout.Cluster{
 		Name:      m.name,
@@ -96,12 +105,12 @@ func (r *Reconciler) plannedCluster(ro *v1alpha1.AddOnRollout, m *member, target
 		c.Running = rollout.Mixed
 	}
 	if m.addOn != nil {
-		c.JoinedAt, c.SelectedBy = m.addOn.CreationTimestamp.Time, rollout.Selection(m.addOn.Annotations[v1alpha1.SelectedByAnnotation])
+		c.SelectedBy = rollout.Selection(m.addOn.Annotations[v1alpha1.SelectedByAnnotation])
 	}
 	if m.cluster != nil {
 		c.Labels, c.InstallDisabled = m.cluster.Labels, installDisabled(m.cluster)
 	}
-	c.Reachable, c.LostSince, c.ReachableSince = reachable(m.cluster)
+	c.Reachable, c.AvailableChanged = reachable(m.cluster)
 	m.awaitHost(&c)
 	if m.refused != nil {
 		m.judge(&c)
@@ -177,22 +186,17 @@ func installation(addOn *addonv1alpha1.ManagedClusterAddOn) rollout.Installation
 	return rollout.HandMade
 }
 
-// reachable reads the hub's word on a cluster, and since when.
-func reachable(c *clusterv1.ManagedCluster) (is bool, lost, back time.Time) {
+// reachable reads whether the hub has a cluster as available, and when that last changed
+// by the clock of the managed cluster.
+func reachable(c *clusterv1.ManagedCluster) (is bool, changed time.Time) {
 	if c == nil {
-		return false, lost, back
+		return false, time.Time{}
 	}
-	for i := range c.Status.Conditions {
-		cond := &c.Status.Conditions[i]
-		if cond.Type != clusterv1.ManagedClusterConditionAvailable {
-			continue
-		}
-		if cond.Status == metav1.ConditionTrue && c.Spec.HubAcceptsClient {
-			return true, lost, cond.LastTransitionTime.Time
-		}
-		return false, cond.LastTransitionTime.Time, back
+	cond := apimeta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if cond == nil {
+		return false, time.Time{}
 	}
-	return false, lost, back
+	return cond.Status == metav1.ConditionTrue && c.Spec.HubAcceptsClient, cond.LastTransitionTime.Time
 }
 
 // running is the digest of the revision on a member's works. Works that have lost

@@ -2,7 +2,6 @@ package addonrollout
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -10,7 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
 )
+
+// recorded tells whether the stored ledger has a record of the cluster.
+func (s *scene) recorded(cluster string) bool {
+	records, err := rollout.Records(s.rollout().Status.Ledger)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range records {
+		if r.Cluster == cluster {
+			return true
+		}
+	}
+	return false
+}
 
 // TestReservedBeforeWritten: when a work is written, its cluster stands in the stored
 // ledger already (Safe-1: a crash in between costs a slot, never exceeds the limit).
@@ -22,7 +36,7 @@ func TestReservedBeforeWritten(t *testing.T) {
 			return
 		}
 		written++
-		if !slices.ContainsFunc(s.rollout().Status.Ledger.Waves, func(w v1alpha1.Wave) bool { return slices.Contains(w.Clusters, o.GetNamespace()) }) {
+		if !s.recorded(o.GetNamespace()) {
 			t.Errorf("the work of %s is written, and not reserved", o.GetNamespace())
 		}
 	}
@@ -71,7 +85,7 @@ func TestStalePlanIsVoid(t *testing.T) {
 	s.oneByOne()
 	s.target("v1")
 	s.turn()
-	if !overtaken || len(s.works()) > 0 || len(s.rollout().Status.Ledger.Waves) > 0 {
+	if !overtaken || len(s.works()) > 0 || len(s.rollout().Status.Ledger.Records) > 0 {
 		t.Errorf("overtaken %t, works %v, ledger %+v", overtaken, s.works(), s.rollout().Status.Ledger)
 	}
 	s.settle()

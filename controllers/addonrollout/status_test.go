@@ -25,7 +25,7 @@ func TestAdvance(t *testing.T) {
 	a, b := targetOf("a", "main@sha1:1"), targetOf("b", "main@sha1:2")
 	running := v1alpha1.AddOnRolloutStatus{
 		Target: &a, TargetSince: &then, Phase: v1alpha1.PhaseProgressing, Stable: &b,
-		Ledger:  v1alpha1.Ledger{Waves: []v1alpha1.Wave{{Revision: a.Digest, Clusters: []string{"c1"}}}},
+		Ledger:  v1alpha1.Ledger{Records: []v1alpha1.RecordGroup{{Revision: a.Digest}}},
 		History: []v1alpha1.HistoryEntry{{Target: a, Phase: v1alpha1.PhaseProgressing, Started: then}},
 	}
 	t.Run("SameTarget", func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAdvance(t *testing.T) {
 		if *got.Target != b || !got.TargetSince.Equal(&now) || got.Phase != "" {
 			t.Errorf("a new target starts its own clock: %+v", got)
 		}
-		if len(got.Ledger.Waves) != 1 {
+		if len(got.Ledger.Records) != 1 {
 			t.Error("clusters in flight keep their slots across targets")
 		}
 		if !got.Reverting {

@@ -75,7 +75,7 @@ func (p *pass) revisionsOf(ctx context.Context, addOn string) ([]metav1.PartialO
 }
 
 // usedByRollout returns the names of the revisions that a rollout needs: target and
-// stable, whatever its ledger has reserved, and the one that succeeded last, from
+// stable, those of its records, and the one that succeeded last, from
 // which a lost status is rebuilt.
 func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMetadata) map[string]bool {
 	used := map[string]bool{}
@@ -84,11 +84,8 @@ func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMet
 			used[target.Revision] = true
 		}
 	}
-	for _, wave := range r.Status.Ledger.Waves {
-		used[render.RevisionName(r.Name, wave.Revision)] = true
-	}
-	for _, parked := range r.Status.Ledger.Parked {
-		used[render.RevisionName(r.Name, parked.Revision)] = true
+	for _, group := range r.Status.Ledger.Records {
+		used[render.RevisionName(r.Name, group.Revision)] = true
 	}
 	newest, at := "", ""
 	for _, revision := range revisions {

@@ -51,8 +51,7 @@ func TestUsedByRollout(t *testing.T) {
 	r := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
 	r.Spec.Target = &v1alpha1.Target{Revision: "target"}
 	r.Status.Stable = &v1alpha1.Target{Revision: "stable"}
-	r.Status.Ledger.Waves = []v1alpha1.Wave{{Revision: oldDigest}}
-	r.Status.Ledger.Parked = []v1alpha1.ParkedClusters{{Revision: newDigest}}
+	r.Status.Ledger.Records = []v1alpha1.RecordGroup{{Revision: oldDigest}, {Revision: newDigest}}
 	revisions := history(3)
 	for i := range revisions[:2] {
 		at := time.Unix(int64(i), 0).UTC().Format(time.RFC3339)

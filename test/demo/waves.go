@@ -77,21 +77,21 @@ func absent(names []string, done map[string]bool) string {
 	return ""
 }
 
-// checkSoak compares the times in the ledger, which knows seconds: the last canary's
-// verification and the first admission of the others.
+// checkSoak compares the times in the ledger, which have a precision of a second: when the
+// last canary began to soak, and the first admission of the others.
 func (w waves) checkSoak(statuses []v1alpha1.AddOnRolloutStatus) error {
 	var verified, admitted time.Time
 	for _, status := range statuses {
-		for _, wave := range status.Ledger.Waves {
-			if wave.Revision != w.digest {
+		for _, group := range status.Ledger.Records {
+			if group.Revision != w.digest {
 				continue
 			}
-			if wave.Stage != "canary" && (admitted.IsZero() || wave.AdmittedAt.Time.Before(admitted)) {
-				admitted = wave.AdmittedAt.Time
-			}
-			for _, v := range wave.Verified {
-				if wave.Stage == "canary" && v.At.After(verified) {
-					verified = v.At.Time
+			for _, t := range group.Times {
+				if group.Stage != "canary" && (admitted.IsZero() || t.Admitted.Time.Before(admitted)) {
+					admitted = t.Admitted.Time
+				}
+				if group.Stage == "canary" && group.State == v1alpha1.ClusterSoaking && t.Since.After(verified) {
+					verified = t.Since.Time
 				}
 			}
 		}

@@ -32,12 +32,12 @@ var _ = Describe("An operator that", Serial, func() {
 		before := s.generations()
 		sha := s.commit("v2", policy)
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(HaveLen(3), "the canary and one wave")
-		wave := s.rollout().Status.Ledger.Waves
+		records := s.rollout().Status.Ledger.Records
 		world.Operator.Kill()
 		Expect(world.StartOperator(options)).To(Succeed())
 		Consistently(func() []string { return moved(before, s.generations()) }, "5s").Should(HaveLen(3),
 			"the slots are still held")
-		Expect(s.rollout().Status.Ledger.Waves).To(Equal(wave), "a restart resets no clock")
+		Expect(s.rollout().Status.Ledger.Records).To(Equal(records), "a restart resets no clock")
 		release(all[1:]...)
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
