@@ -118,7 +118,7 @@ func (w *world) planBadly(how string) {
 	in := f.InputFrom(sight)
 	plan, refused := rollout.New(in)
 	if err := w.past.Check(rollouttest.StepOf(in, plan, refused)); err != nil {
-		w.Fatalf("%v\nafter %v\n%s", err, w.history, rollouttest.Snapshot(in))
+		w.Fatalf("%v\nafter %v\n%s\nactions %+v", err, w.history, rollouttest.Snapshot(in), plan.Actions)
 	}
 	if how == "lost write" {
 		return // somebody else wrote first: the plan is dropped

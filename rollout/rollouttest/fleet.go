@@ -169,7 +169,7 @@ func (f *Fleet) setReachable(to bool, names []string) {
 // SetTarget makes the revision the target, as a new commit does.
 func (f *Fleet) SetTarget(digest string) {
 	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
-	f.Policy.TargetProven = f.Succeeded[digest]
+	f.Policy.TargetProven, f.Policy.Reverting = f.Succeeded[digest], f.Succeeded[digest]
 }
 
 // Target is the digest of the target.

@@ -10,8 +10,7 @@ import (
 // look is what one planning saw of a cluster that has a record, and the pace that it had
 // then.
 type look struct {
-	at       time.Time
-	revision string // that its record names
+	at time.Time
 	// member of the install set; up: available; has: its works are what its record asks for.
 	member, up, has bool
 	health          rollout.Health
@@ -46,9 +45,7 @@ func (l look) reported() bool { return l.has && l.health.State == rollout.Health
 // story is everything that was seen of a cluster since it was admitted to what it has.
 type story struct {
 	admitted time.Time
-	// back: its admission took back what it ran before, for content that had succeeded here.
-	back  bool
-	looks []look
+	looks    []look
 	// told: the story starts with what a stored record said, which the history did not see.
 	told rollout.State
 }
@@ -77,7 +74,7 @@ func (s *story) last() look { return s.looks[len(s.looks)-1] }
 
 // with is the story with one look more.
 func (s *story) with(l look) *story {
-	return &story{admitted: s.admitted, back: s.back, told: s.told, looks: append(slices.Clip(s.looks), l)}
+	return &story{admitted: s.admitted, told: s.told, looks: append(slices.Clip(s.looks), l)}
 }
 
 // verifiedSince is the start of the unbroken time up to the last look in which the content
@@ -166,7 +163,7 @@ func (s *story) slotEnds() (end time.Time, ok bool) {
 		end = deadline
 	}
 	if l.takenBack {
-		end = since
+		end = l.at
 	}
 	return end, true
 }

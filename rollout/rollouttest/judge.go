@@ -39,7 +39,7 @@ type judgement struct {
 	step          Step
 	before, after map[string]rollout.Record
 	stories       map[string]*story // with the look of this step
-	// reverting: the target succeeded here before, and something is left to take back.
+	// reverting: the target succeeded here before it became the target.
 	reverting bool
 	tallies   []tally
 }
@@ -53,7 +53,7 @@ func (h *History) Check(s Step) error {
 	var broken []error
 	for _, name := range j.names() {
 		if err := j.record(name); err != nil {
-			broken = append(broken, fmt.Errorf("%s: %w (%s)", name, err, j.told(name)))
+			broken = append(broken, j.broken(name, "%s: %w", name, err))
 		}
 	}
 	if s.Input != nil && s.Input.Spec.Removal == nil {
@@ -83,7 +83,6 @@ func (h *History) Keep(s Step) {
 			h.stories[name] = tell(a)
 		case j.admitted(name) || a.InFlight() && !a.Admitted.Equal(b.Admitted):
 			fresh := tell(a)
-			fresh.back = j.in.TargetProven && a.Revision == j.target() && j.reverting
 			if a.State != rollout.Admitted {
 				fresh.looks = []look{j.look(name, a)}
 			}
@@ -111,17 +110,13 @@ func (h *History) judge(s Step) (*judgement, error) {
 	}
 	j.before = byCluster(before)
 	j.policy = readPolicy(*s.Input, j.before)
-	j.reverting = j.isReverting()
+	j.reverting = s.Input.TargetProven && s.Input.Reverting && !s.Input.Ended
 	for name, b := range j.before {
 		known := h.stories[name]
 		if stored, ok := h.stored[name]; known == nil || !ok || stored != b {
 			known = tell(b) // the stored ledger is not the one that was written: restored, or shifted
 		}
-		l := j.look(name, b)
-		if known.back && l.revision == j.target() {
-			l.soak = 0
-		}
-		j.stories[name] = known.with(l)
+		j.stories[name] = known.with(j.look(name, b))
 	}
 	for i := range j.steps {
 		j.tallies = append(j.tallies, j.tally(i))
@@ -135,20 +130,6 @@ func byCluster(records []rollout.Record) map[string]rollout.Record {
 		m[r.Cluster] = r
 	}
 	return m
-}
-
-// isReverting: the target ended Succeeded here before, and it is not what the fleet ended
-// at last, or a cluster was admitted to something else since.
-func (j *judgement) isReverting() bool {
-	if j.in.Stable != j.target() {
-		return j.in.TargetProven
-	}
-	for _, b := range j.before {
-		if b.Revision != j.target() && !j.same(b) {
-			return j.in.TargetProven
-		}
-	}
-	return false
 }
 
 // same tells whether the record names other content that is the target's for its cluster.
@@ -199,7 +180,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		revision = j.target()
 	}
 	l := look{
-		at: j.in.Now, revision: revision, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
+		at: j.in.Now, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
 		changed: c.AvailableChanged, blocked: c.Blocked, away: c.Away,
 		paused: j.in.Contested != "" || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
@@ -227,7 +208,17 @@ func (j *judgement) admitted(name string) bool {
 	if !has || a.State != rollout.Admitted {
 		return false
 	}
-	return !had || !b.InFlight() || a.Revision != b.Revision && !j.same(b)
+	if !had {
+		return !j.rebuilt(a)
+	}
+	return !b.InFlight() || a.Revision != b.Revision && !j.same(b)
+}
+
+// rebuilt tells whether a record without a predecessor can come of an empty status: it
+// names what the cluster runs, or the target where that is the same or the works are mixed.
+func (j *judgement) rebuilt(a rollout.Record) bool {
+	c := j.clusters[a.Cluster]
+	return j.in.Rebuild && (c.Running == a.Revision || a.Revision == j.target() && c.Running != "" && (c.UpToDate || c.Running == rollout.Mixed))
 }
 
 // retargeted tells whether the step admits a cluster that held a slot for other content.
@@ -258,8 +249,14 @@ func (j *judgement) record(name string) error {
 	case j.in.Spec.Removal != nil:
 		return nil
 	}
-	s := j.stories[name]
-	return errors.Join(j.clocks(b, a, s), may(b, a, s), must(b, a, s))
+	s := *j.stories[name]
+	if err := j.clocks(b, a, &s); err != nil {
+		return err
+	}
+	if a.InFlight() {
+		s.admitted = a.Admitted
+	}
+	return errors.Join(may(b, a, &s), must(b, a, &s))
 }
 
 // unadopted: a cluster without a record whose works name content that never succeeded
@@ -279,9 +276,8 @@ func (j *judgement) unadopted(name string) error {
 func (j *judgement) adopted(name string, a rollout.Record) error {
 	c := j.clusters[name]
 	adopted := a.Revision == j.target() && c.Running == a.Revision && !j.in.TargetProven
-	rebuilt := j.in.Rebuild && (c.Running == a.Revision || c.Running == rollout.Mixed && a.Revision == j.target())
 	switch {
-	case !adopted && !rebuilt:
+	case !adopted && !j.rebuilt(a):
 		return errors.New("S1: a record without an admission")
 	case j.in.LedgerLimit == 0 && !notes(a, second(j.in.Now)):
 		return fmt.Errorf("S6: adopted from %s", a.Admitted)
@@ -295,11 +291,11 @@ func (j *judgement) dropped(b rollout.Record) error {
 	if j.step.Input == nil {
 		return nil // whether the rollout ended was not observed
 	}
-	_, exists := j.clusters[b.Cluster]
+	c, exists := j.clusters[b.Cluster]
 	if !j.in.Ended && !j.finished() {
 		return errors.New("the record is dropped before the rollout ended Succeeded")
 	}
-	if b.Revision == j.target() && exists {
+	if b.Revision == j.target() && exists && !c.Gone {
 		return errors.New("the record of the target is dropped")
 	}
 	return nil
@@ -334,7 +330,7 @@ func (j *judgement) admission(name string, a rollout.Record) error {
 		return fmt.Errorf("S15: admitted to %s, which is not the target", a.Revision)
 	case !a.Admitted.Equal(second(j.in.Now)) || !a.Since.Equal(a.Admitted):
 		return fmt.Errorf("S6: admitted with old clocks: %s, %s", a.Admitted, a.Since)
-	case j.has(c, a.Revision):
+	case j.has(c, a.Revision) && !j.retargeted(name):
 		return errors.New("S1: admitted to what it has")
 	}
 	return nil
@@ -355,7 +351,7 @@ func (j *judgement) clocks(b, a rollout.Record, s *story) error {
 		return nil
 	}
 	returned := b.State == rollout.Parked || b.State == rollout.Left
-	anew := returned || b.State == rollout.Soaking && !s.last().has || b.InFlight() && s.last().paused
+	anew := returned || !a.InFlight() || b.State == rollout.Soaking && !s.last().has || b.InFlight() && s.last().paused
 	if !anew || !notes(a, second(j.in.Now)) {
 		return fmt.Errorf("S6: the time of its admission moves from %s to %s", b.Admitted, a.Admitted)
 	}

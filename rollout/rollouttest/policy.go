@@ -237,21 +237,21 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 }
 
 // shared fills the share: clusters that have the target or were admitted to it, however
-// many; then clusters that the target does not change; then clusters that can be admitted
-// now; then the others.
+// many; then clusters that can be admitted now; then the others. Clusters that the target
+// does not change are not asked.
 func (p *policy) shared(chosen []string, size int) []string {
 	var found []string
-	for pass := range 4 {
+	for pass := range 3 {
 		for _, name := range chosen {
 			c := p.clusters[name]
-			kind := 3
+			kind := 2
 			switch {
 			case c.Running == p.target() || p.records[name].Revision == p.target():
 				kind = 0
 			case c.UpToDate:
-				kind = 1
+				kind = -1
 			case c.Reachable && c.Running != "":
-				kind = 2
+				kind = 1
 			}
 			if kind == pass && (pass == 0 || len(found) < size) {
 				found = append(found, name)

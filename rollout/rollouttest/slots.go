@@ -127,7 +127,7 @@ func (j *judgement) goneStage() string {
 	open, proved := "", map[string]bool{}
 	for name, a := range j.after {
 		switch {
-		case a.Revision != j.target() || a.Stage == "" || j.stepNamed(a.Stage) >= 0:
+		case a.Revision != j.target() || a.Stage == "" || j.stepNamed(a.Stage) >= 0 || j.before[name].Revision != j.target():
 		case a.State == rollout.Done:
 			proved[a.Stage] = true
 		case j.stepOf(name) < 0:
@@ -163,9 +163,9 @@ func (j *judgement) slots() error {
 		switch {
 		case s.all:
 		case admitted != "" && flying > s.limit:
-			return fmt.Errorf("S1: %s was admitted in %s with %d in flight of %d", admitted, s.name, flying, s.limit)
+			return j.broken(admitted, "S1: %s was admitted in %s with %d in flight of %d", admitted, s.name, flying, s.limit)
 		case moved != "" && !j.reverting && atTarget > s.limit:
-			return fmt.Errorf("S1: %s was retargeted in %s with %d of %d at the target", moved, s.name, atTarget, s.limit)
+			return j.broken(moved, "S1: %s was retargeted in %s with %d of %d at the target", moved, s.name, atTarget, s.limit)
 		}
 		if admitted != "" {
 			if err := j.turn(i, admitted); err != nil {
@@ -188,9 +188,9 @@ func (j *judgement) turn(i int, admitted string) error {
 		}
 		switch {
 		case a.InFlight() && a.Revision != j.in.Stable:
-			return fmt.Errorf("%s was admitted in %s before %s, which is in flight, was retargeted", admitted, j.steps[i].name, name)
+			return j.broken(name, "%s was admitted in %s before %s, which is in flight, was retargeted", admitted, j.steps[i].name, name)
 		case other && isFailure(a) && c.Health.State == rollout.HealthFailed:
-			return fmt.Errorf("%s was admitted in %s before %s, which failed", admitted, j.steps[i].name, name)
+			return j.broken(name, "%s was admitted in %s before %s, which failed", admitted, j.steps[i].name, name)
 		}
 	}
 	return nil
@@ -212,17 +212,17 @@ func (j *judgement) order() error {
 			}
 			for _, k := range s.before {
 				if !j.complete(k) && !(j.reverting && j.retargeted(name)) {
-					return fmt.Errorf("S4: %s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
+					return j.broken(name, "S4: %s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
 			if gone := j.goneStage(); gone != "" && j.tracks() == 1 {
-				return fmt.Errorf("S4: %s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
+				return j.broken(name, "S4: %s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
 			}
 			if n := j.failures(i); n > s.maxFailures && !s.all || s.all && j.tallies[i].elsewhere > 0 {
-				return fmt.Errorf("S5: %s got the target in %s with %d failed of %d allowed", name, s.name, n, s.maxFailures)
+				return j.broken(name, "S5: %s got the target in %s with %d failed of %d allowed", name, s.name, n, s.maxFailures)
 			}
 			if s.held {
-				return fmt.Errorf("S18: %s got the target in %s, which is held", name, s.name)
+				return j.broken(name, "S18: %s got the target in %s, which is held", name, s.name)
 			}
 		}
 	}
@@ -243,7 +243,7 @@ func (j *judgement) refilled() error {
 		}
 		for _, name := range s.members {
 			if j.waits(name) {
-				return fmt.Errorf("L3: %s waits in %s with %d in flight of %d", name, s.name, t.flying, s.limit)
+				return j.broken(name, "L3: %s waits in %s with %d in flight of %d", name, s.name, t.flying, s.limit)
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func (j *judgement) written() error {
 			continue
 		}
 		if !slices.ContainsFunc(j.step.Actions, func(x rollout.Action) bool { return x.Cluster == name && x.Kind == rollout.Move }) {
-			return fmt.Errorf("L1: %s is admitted and its works are not written", name)
+			return j.broken(name, "L1: %s is admitted and its works are not written", name)
 		}
 	}
 	return nil
@@ -283,15 +283,15 @@ func (j *judgement) untouched() error {
 		switch {
 		case x.Kind == rollout.Remove:
 		case !j.member(x.Cluster):
-			return fmt.Errorf("S3: %s is outside the install set and gets %s", x.Cluster, x.Kind)
+			return j.broken(x.Cluster, "S3: %s is outside the install set and gets %s", x.Cluster, x.Kind)
 		case x.Kind == rollout.Install && (j.in.Suspended || j.in.Spec.Suspend || j.in.Contested != ""):
 			return fmt.Errorf("S18: %s is installed while suspended", x.Cluster)
 		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
 			return fmt.Errorf("%s is installed already", x.Cluster)
 		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a)):
-			return fmt.Errorf("S1: %s gets %s and was not admitted", x.Cluster, x.Revision)
+			return j.broken(x.Cluster, "S1: %s gets %s and was not admitted", x.Cluster, x.Revision)
 		case x.Kind == rollout.Move && a.Revision != x.Revision:
-			return fmt.Errorf("S11: %s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)
+			return j.broken(x.Cluster, "S11: %s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)
 		}
 	}
 	return nil
@@ -379,4 +379,9 @@ func (j *judgement) leavers() error {
 
 func (j *judgement) removes(name string) bool {
 	return slices.ContainsFunc(j.step.Actions, func(x rollout.Action) bool { return x.Kind == rollout.Remove && x.Cluster == name })
+}
+
+// broken is a rule that the step breaks for a cluster, with everything known of it.
+func (j *judgement) broken(name, format string, args ...any) error {
+	return fmt.Errorf(format+" (%s)", append(args, j.told(name))...)
 }
