@@ -24,8 +24,6 @@ type unit struct {
 	labelled bool
 	// placement is the position of the last install placement that selects it; -1: none.
 	placement int
-	// departed is when it was first seen to be leaving; zero: it is not, or not noted.
-	departed time.Time
 	// named by a stage or strategy.
 	named bool
 
@@ -38,7 +36,9 @@ type unit struct {
 
 	state  State
 	reason string
-	// fault is why it failed, if reason says something else.
+	// departure is why the add-on leaves the cluster, or stays for now; "": it does not leave.
+	departure string
+	// fault is why it failed, if the reason says why it leaves.
 	fault string
 	// until is the end of its soak; zero: it does not soak.
 	until time.Time
@@ -92,23 +92,18 @@ func (c *cursor) find(name string) *unit {
 	return &c.units[i]
 }
 
-// assignRoles says who is in the install set and who is leaving it.
+// assignRoles says which clusters are in the install set.
 func (p *planner) assignRoles() {
 	p.markSelected()
-	leavable, approved := p.leavable(), p.approvedUnsettled()
 	for i := range p.units {
 		u := &p.units[i]
-		p.look(u.c.Departure.OverdueAt)
 		switch {
 		case u.c.Gone:
 			u.state, u.reason = Gone, "its ManagedCluster is terminating or absent"
 		case u.c.Installed == Deleting:
 			u.state, u.reason = Removing, orElse(u.c.Departure.Reason, "its ManagedClusterAddOn is being deleted")
-		case u.c.Installed == HandMade:
+		case u.c.Installed == HandMade, u.c.Installed == Ours:
 			u.member = true
-		case u.c.Installed == Ours:
-			u.member = true
-			u.leaving = !u.selected() && !p.kept(u) && (leavable || approved && p.lifts(u))
 		case u.c.InstallDisabled && u.selected():
 			u.state, u.reason = Ignored, "its ManagedCluster disables automatic installation"
 		default:
@@ -177,32 +172,6 @@ func (p *planner) markSelected() {
 			}
 		}
 	}
-}
-
-// leavable tells whether a cluster of ours that nothing selects is leaving. Where one
-// install placement is missing or unsettled nobody is: the cluster may be its own.
-func (p *planner) leavable() bool {
-	if p.spec.Removal != nil {
-		return true
-	}
-	return p.selective() && p.untrusted(p.install) == ""
-}
-
-// approvedUnsettled tells whether whoever nothing selects now may leave although the
-// decisions of a placement are not settled: an approval names the commit. A placement
-// that is missing, or not decided about, says nothing that could be approved.
-func (p *planner) approvedUnsettled() bool {
-	return p.selective() && p.removalLifted() && p.silent() == "" && p.untrusted(p.install) != ""
-}
-
-// silent says which install placement says nothing about anybody, and why; "" for none.
-func (p *planner) silent() string {
-	for _, pl := range p.install {
-		if pl.Existence != Exists || pl.Settlement == Undecided {
-			return pl.untrusted()
-		}
-	}
-	return ""
 }
 
 // byPlacements tells whether placements say who has the add-on.

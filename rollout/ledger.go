@@ -7,8 +7,10 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // grains are how finely times are stored: coarser ones if the ledger does not fit otherwise.
@@ -26,9 +28,6 @@ const (
 // fit encodes the ledger, with as many of the new admissions as it has room for. The
 // others wait.
 func (p *planner) fit() v1alpha1.Ledger {
-	if p.removal != nil {
-		p.removal.Departed = p.departures()
-	}
 	if kept := p.roomFor(); kept < len(p.admissions) {
 		for _, u := range p.admissions[kept:] {
 			u.record, u.state, u.admission = u.before, Waiting, 0
@@ -43,10 +42,6 @@ func (p *planner) fit() v1alpha1.Ledger {
 		if l = p.encoded(records, grain); size(l) <= p.limit() {
 			break
 		}
-	}
-	for size(l) > p.limit() && p.removal != nil && len(p.removal.Departed) > 0 {
-		p.forgetDepartures()
-		l = p.encoded(records, grains[len(grains)-1])
 	}
 	return l
 }
@@ -111,28 +106,66 @@ func (p *planner) fits(n int) bool {
 	for o := range origins {
 		room += statesOfOne * (len(o.revision) + len(o.stage) + groupRoom + 4*timesRoom)
 	}
-	if p.removal != nil {
-		room += size(v1alpha1.Ledger{Removal: p.removal})
+	for name := range p.removal.Record.Leaving {
+		names, plain = append(names, name), plain+len(name)+1
+		room += positionRoom
 	}
 	if room+base64.StdEncoding.EncodedLen(plain) <= p.limit() {
 		return true // even if nothing can be compressed
 	}
 	slices.Sort(names)
-	return room+base64.StdEncoding.EncodedLen(len(packNames(names))) <= p.limit()
+	return room+base64.StdEncoding.EncodedLen(len(packNames(slices.Compact(names)))) <= p.limit()
 }
 
-// encoded is the ledger of the records. A list of names that did not change is not
-// compressed again.
+// encoded is the ledger of the records and removals. A list of names that did not change
+// is not compressed again.
 func (p *planner) encoded(records []*Record, grain time.Duration) v1alpha1.Ledger {
-	names := make([]string, len(records))
-	for i, r := range records {
-		names[i] = r.Cluster
+	names := p.removal.Record.Names()
+	for _, r := range records {
+		names = append(names, r.Cluster)
 	}
-	l := v1alpha1.Ledger{Names: p.in.Ledger.Names, Removal: p.removal}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	l := v1alpha1.Ledger{Names: p.in.Ledger.Names}
 	if stored, err := Names(p.in.Ledger); err != nil || !slices.Equal(stored, names) {
 		l.Names = packNames(names)
 	}
 	l.Records = packRecords(records, names, grain)
+	var err error
+	if l.Removal, err = p.removal.Record.Encode(names, grain); err != nil {
+		l.Removal = p.in.Ledger.Removal // every name is in the list, so that Encode cannot fail
+	}
+	return l
+}
+
+// Shift moves every time of a ledger by d, after a step of the operator's clock by d.
+func Shift(l v1alpha1.Ledger, d time.Duration) v1alpha1.Ledger {
+	return retimed(l, func(t time.Time) time.Time { return t.Add(d) })
+}
+
+// Clamp replaces every time of a ledger that is later than now by now. A new operator uses
+// it: the clock by which a later time was stored was ahead.
+func Clamp(l v1alpha1.Ledger, now time.Time) v1alpha1.Ledger {
+	return retimed(l, func(t time.Time) time.Time { return earlier(t, now) })
+}
+
+func retimed(l v1alpha1.Ledger, change func(time.Time) time.Time) v1alpha1.Ledger {
+	l = *l.DeepCopy()
+	retime := func(t *metav1.Time) { *t = metav1.NewTime(clock.RoundUp(change(t.Time), time.Second)) }
+	for _, g := range l.Records {
+		for i := range g.Times {
+			retime(&g.Times[i].Admitted)
+			retime(&g.Times[i].Since)
+		}
+	}
+	if l.Removal != nil {
+		for i := range l.Removal.Leaving {
+			retime(&l.Removal.Leaving[i].Since)
+		}
+		if l.Removal.SpentAt != nil {
+			retime(l.Removal.SpentAt)
+		}
+	}
 	return l
 }
 

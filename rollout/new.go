@@ -3,7 +3,6 @@ package rollout
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
+	"github.com/addonflow/addonflow/rollout/removal"
 )
 
 // planner is one call of New: the input, what is made of it, and the plan so far.
@@ -39,16 +40,14 @@ type planner struct {
 	// nowhere is the step of clusters that are in none: no soak, no deadline.
 	nowhere        step
 	unstagedReason string
-	removal        *v1alpha1.RemovalBudget
+	// removed is what the ledger remembers of removals, removal what is planned now.
+	removed removal.Record
+	removal removal.Plan
 
-	admissions            []*unit // that need a slot, in the order in which they were given
-	retargeted, departing int     // new reservations that no limit of the ledger cuts
-	actions               []Action
-	recheck               time.Time
-	guard                 string
-	// confirming: an approval waits until clusters were missing from decisions that are not
-	// settled for long enough.
-	confirming bool
+	admissions []*unit // that need a slot, in the order in which they were given
+	retargeted int     // admissions in a slot that the cluster has
+	actions    []Action
+	recheck    time.Time
 }
 
 // New plans for the input. The plan is the same whatever order the input comes in,
@@ -60,25 +59,20 @@ type planner struct {
 // says so for every cluster.
 func New(in Input) (Plan, error) {
 	p := newPlanner(&in)
-	records, err := Records(in.Ledger)
+	err := p.attach(in.Ledger)
 	if err == nil {
-		p.attach(records)
 		err = validPolicy(in.Spec)
-	}
-	if in.Rebuild {
-		p.useApproval()
 	}
 	p.assignRoles()
 	if err != nil {
 		return p.frozen(err), err
 	}
+	p.carryOver()
 	p.unknownGroup = p.buildTracks()
+	p.remove()
 	p.adopt()
 	p.settle()
 	p.admit()
-	if p.unknownGroup == nil {
-		p.remove()
-	}
 	ledger := p.fit()
 	p.act()
 	plan := p.report()
@@ -92,9 +86,9 @@ func New(in Input) (Plan, error) {
 func newPlanner(in *Input) *planner {
 	p := &planner{
 		in: in, spec: in.Spec, fleet: newFleet(in.Clusters),
-		now: in.Now, second: roundUp(in.Now, time.Second), stable: in.Stable,
-		removal: in.Ledger.Removal.DeepCopy(), missing: bounded(in.TargetMissing),
-		revert:  in.TargetProven && in.Reverting && !in.Ended,
+		now: in.Now, second: clock.RoundUp(in.Now, time.Second), stable: in.Stable,
+		missing: bounded(in.TargetMissing),
+		revert: in.TargetProven && in.Reverting && !in.Ended,
 	}
 	if in.Spec.Target != nil {
 		p.target = in.Spec.Target.Digest
@@ -122,17 +116,6 @@ func validPolicy(spec v1alpha1.AddOnRolloutSpec) error {
 		texts[i] = f.Error()
 	}
 	return fmt.Errorf("%w: %s", ErrInvalidStrategy, strings.Join(texts, "; "))
-}
-
-// useApproval takes an approval that stands while the ledger is rebuilt for one that was
-// used: who left by it is not known any more, and it must not let others go.
-func (p *planner) useApproval() {
-	ours := slices.ContainsFunc(p.units, func(u unit) bool { return u.c.Installed == Ours })
-	if ours && p.spec.Removal == nil && p.removal == nil && p.removalLifted() {
-		p.removal = &v1alpha1.RemovalBudget{Lifted: &v1alpha1.LiftedRemoval{
-			Commit: p.in.ApprovedRemoval, At: metav1.NewTime(p.second.Add(-time.Second)),
-		}}
-	}
 }
 
 // title is the name of the step; a nil step has none.

@@ -1,6 +1,10 @@
 package rollout
 
-import "time"
+import (
+	"time"
+
+	"github.com/addonflow/addonflow/rollout/clock"
+)
 
 // observation is what was observed of a cluster that has a record.
 type observation struct {
@@ -81,8 +85,8 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 		if state == r.State {
 			return r, why
 		}
-		second := roundUp(now, time.Second)
-		if r.State == Parked || r.State == Left || r.State == Soaking && state == Admitted {
+		second := clock.RoundUp(now, time.Second)
+		if state == Updating && (r.State == Parked || r.State == Left) || state == Admitted && r.State == Soaking {
 			r.Admitted = second
 		}
 		r.State, r.Since = state, second
@@ -112,7 +116,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return Lost, ""
 		case o.paused != "":
 			if late {
-				r.Admitted = roundUp(now, time.Second)
+				r.Admitted = clock.RoundUp(now, time.Second)
 			}
 			return Admitted, "admitted: " + bounded(o.paused)
 		case late:
@@ -153,14 +157,14 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case o.health.State == HealthProgressing:
 			return Updating, ""
 		case earlier(o.changed, now).After(r.Since):
-			r.Since = roundUp(now, time.Second)
+			r.Since = clock.RoundUp(now, time.Second)
 			end = r.Since.Add(p.soak)
 		}
 		switch {
 		case verified && (p.soak == 0 || !now.Before(end)):
 			return Done, ""
 		case verified:
-			return Soaking, "soaking until " + clock(end, now)
+			return Soaking, "soaking until " + clock.Text(end, now)
 		case p.deadline > 0 && !now.Before(end.Add(p.deadline)):
 			return TimedOut, ""
 		}
@@ -178,7 +182,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case p.takenBack || !now.Before(until):
 			return Parked, ""
 		}
-		return Lost, orElse(o.away, "not available; keeps its slot until "+clock(until, now))
+		return Lost, orElse(o.away, "not available; keeps its slot until "+clock.Text(until, now))
 
 	case Parked:
 		switch {
@@ -212,6 +216,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		if o.written {
 			return Updating, ""
 		}
+		return Left, "left before it was verified and soaked; needs a new admission"
 	}
 	return r.State, ""
 }

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
+	"github.com/addonflow/addonflow/rollout/positions"
 )
 
 const (
@@ -82,7 +84,7 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 	}
 	for _, t := range g.Times {
 		var twice error
-		err := eachPosition(t.Clusters, len(records), func(i int) {
+		err := positions.Each(t.Clusters, len(records), func(i int) {
 			if records[i].Revision != "" {
 				twice = fmt.Errorf("position %d has two records", i)
 			}
@@ -151,25 +153,25 @@ type timeKey struct{ admitted, since int64 }
 // clock runs in the states that hold no slot, so that a minute is fine enough there. The
 // result is deterministic, and packing what was stored changes nothing.
 func packRecords(records []*Record, names []string, grain time.Duration) []v1alpha1.RecordGroup {
-	positions := map[groupKey]map[timeKey][]int{}
-	at := 0
+	at := map[groupKey]map[timeKey][]int{}
+	i := 0
 	for _, r := range records {
-		for names[at] != r.Cluster {
-			at++
+		for names[i] != r.Cluster {
+			i++
 		}
 		g := groupKey{r.Revision, r.Stage, r.State}
-		if positions[g] == nil {
-			positions[g] = map[timeKey][]int{}
+		if at[g] == nil {
+			at[g] = map[timeKey][]int{}
 		}
 		own := grain
 		if !r.InFlight() {
 			own = max(grain, time.Minute)
 		}
 		t := timeKey{coarse(r.Admitted, own), coarse(r.Since, own)}
-		positions[g][t] = append(positions[g][t], at)
+		at[g][t] = append(at[g][t], i)
 	}
-	groups := make([]v1alpha1.RecordGroup, 0, len(positions))
-	for g, times := range positions {
+	groups := make([]v1alpha1.RecordGroup, 0, len(at))
+	for g, times := range at {
 		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Times: packTimes(times)})
 	}
 	slices.SortFunc(groups, func(a, b v1alpha1.RecordGroup) int {
@@ -180,10 +182,10 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 
 func packTimes(times map[timeKey][]int) []v1alpha1.RecordTimes {
 	packed := make([]v1alpha1.RecordTimes, 0, len(times))
-	for t, positions := range times {
+	for t, at := range times {
 		packed = append(packed, v1alpha1.RecordTimes{
 			Admitted: metav1.NewTime(time.Unix(t.admitted, 0).UTC()), Since: metav1.NewTime(time.Unix(t.since, 0).UTC()),
-			Clusters: formatPositions(positions),
+			Clusters: positions.Format(at),
 		})
 	}
 	slices.SortFunc(packed, func(a, b v1alpha1.RecordTimes) int {
@@ -193,16 +195,7 @@ func packTimes(times map[timeKey][]int) []v1alpha1.RecordTimes {
 }
 
 // coarse is the second at which a time is stored: rounded up to a multiple of grain.
-func coarse(t time.Time, grain time.Duration) int64 { return roundUp(t, grain).Unix() }
-
-// roundUp returns the first time at or after t that is a multiple of grain.
-func roundUp(t time.Time, grain time.Duration) time.Time {
-	down := t.Truncate(grain)
-	if down.Equal(t) {
-		return down.UTC()
-	}
-	return down.Add(grain).UTC()
-}
+func coarse(t time.Time, grain time.Duration) int64 { return clock.RoundUp(t, grain).Unix() }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

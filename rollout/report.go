@@ -41,17 +41,18 @@ func (u *unit) installReason() string {
 func (p *planner) report() Plan {
 	p.count()
 	plan := Plan{
-		Admitted: len(p.admissions) + p.retargeted + p.departing, Actions: p.actions,
+		Admitted: len(p.admissions) + p.retargeted + p.removal.Reserved, Actions: p.actions,
 		Clusters: p.clusterPlans(), Stages: p.stageStatuses(), Counts: p.counts(),
 		Progressions: p.progressions(),
-		Guard:        p.guard, GuardHint: p.guardHint(), RecheckAt: p.recheck,
+		Guard:        p.removal.Guard, GuardHint: p.removal.Hint, RecheckAt: p.recheck,
 	}
 	plan.Undivided = len(p.spec.Stages) == 0 && len(plan.Stages) == 1 && plan.Stages[0].Name == everybody
-	for _, u := range append(p.failing(), p.overdue()...) {
+	for _, u := range p.failing() {
 		plan.Failing = append(plan.Failing, v1alpha1.ClusterReason{Cluster: u.c.Name, Reason: u.cause()})
 	}
+	plan.Failing = append(plan.Failing, p.removal.Overdue[:min(len(p.removal.Overdue), shownFailures)]...)
 	v := p.judge(plan.Counts)
-	plan.Overdue = p.overdueText()
+	plan.Overdue = p.removal.OverdueText()
 	plan.Phase, plan.Message, plan.Outcome, plan.Halted = v.phase, v.message, v.outcome, v.halted
 	if plan.Overdue != "" {
 		plan.Message += ", " + plan.Overdue

@@ -1,10 +1,14 @@
 package rollout
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/removal"
 )
 
 // recorded visits the clusters that have a record, by name; then those with a record that
@@ -24,8 +28,19 @@ func (p *planner) recorded() iter.Seq[*unit] {
 	}
 }
 
-// attach gives each cluster its record.
-func (p *planner) attach(records []Record) {
+// attach reads the ledger and gives each cluster its record. The error is ErrCorruptLedger.
+func (p *planner) attach(l v1alpha1.Ledger) error {
+	records, err := Records(l)
+	if err != nil {
+		return err
+	}
+	names, err := Names(l)
+	if err != nil {
+		return err
+	}
+	if p.removed, err = removal.Decode(l.Removal, names); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorruptLedger, err)
+	}
 	at := p.cursor()
 	for i := range records {
 		r := &records[i]
@@ -35,17 +50,7 @@ func (p *planner) attach(records []Record) {
 			p.absent = append(p.absent, &unit{c: &Cluster{Name: r.Cluster, Gone: true}, record: r})
 		}
 	}
-	if p.removal == nil {
-		return
-	}
-	for _, d := range p.removal.Departed {
-		at = p.cursor()
-		for _, name := range d.Clusters {
-			if u := at.find(name); u != nil {
-				u.departed = d.Since.UTC()
-			}
-		}
-	}
+	return nil
 }
 
 // adopt gives records to clusters that run content without one: their works name the
@@ -86,7 +91,6 @@ func (p *planner) settle() {
 		p.unstagedReason = "in no stage that can be determined now: " + why
 	}
 	for u := range p.recorded() {
-		p.carryOver(u)
 		home := p.stepOf(u)
 		o, pc := p.observation(u), p.pace(u, home)
 		moved, why := next(*u.record, o, pc, p.now)
@@ -103,17 +107,24 @@ func (p *planner) settle() {
 	for i := range p.units {
 		if u := &p.units[i]; u.member {
 			u.state, u.reason = p.stateOf(u)
+			if u.departure != "" {
+				u.fault, u.reason = u.reason, u.departure
+			}
 		}
 	}
 	p.count()
 }
 
-// carryOver gives the record the target's revision if the target renders for the cluster
-// what it was admitted to: state and clocks go on. A record that is done proves nothing
+// carryOver gives records the target's revision if the target renders for their clusters
+// what they were admitted to: state and clocks go on. A record that is done proves nothing
 // for the target, and keeps its revision.
-func (p *planner) carryOver(u *unit) {
-	r := u.record
-	if r.Revision != p.target && r.State != Done && u.member && u.c.UpToDate && p.at(u.c, r.Revision) {
+func (p *planner) carryOver() {
+	for i := range p.units {
+		u := &p.units[i]
+		r := u.record
+		if r == nil || r.Revision == p.target || r.State == Done || !u.member || !u.c.UpToDate || !p.at(u.c, r.Revision) {
+			continue
+		}
 		carried := *r
 		carried.Revision = p.target
 		u.record = &carried

@@ -219,67 +219,20 @@ func (p *planner) failing() []*unit {
 // judgeRemoval is where the removal of the whole add-on stands. The
 // ClusterManagementAddOn goes last, when no ManagedClusterAddOn is left.
 func (p *planner) judgeRemoval() verdict {
-	r := p.remaining()
+	r := p.removal.Remaining
 	v := verdict{phase: v1alpha1.PhaseRemoving, outcome: Pending}
+	approved := p.spec.Removal.Approved || p.in.ApprovedRemoval == p.spec.Removal.Commit
 	switch {
-	case r.ours+r.deleting+r.left+len(r.handMade) == 0:
+	case r.Empty():
 		v.phase, v.outcome, v.message = v1alpha1.PhaseRemoved, Success, "removed from every cluster"
-	case p.guard != "" && r.deleting == 0 && !p.removalApproved():
-		v.phase, v.message = v1alpha1.PhaseHeld, p.guard
-	case p.in.Contested != "" && r.ours > 0:
-		v.phase, v.message = v1alpha1.PhaseHeld, p.guard+"; "+r.text()
-	case p.suspended() && r.ours > 0:
-		v.phase, v.message = v1alpha1.PhaseSuspended, "suspended; "+r.text()
+	case p.removal.Guard != "" && r.Deleting == 0 && !approved:
+		v.phase, v.message = v1alpha1.PhaseHeld, p.removal.Guard
+	case p.in.Contested != "" && r.Ours > 0:
+		v.phase, v.message = v1alpha1.PhaseHeld, p.removal.Guard+"; "+r.Text()
+	case p.suspended() && r.Ours > 0:
+		v.phase, v.message = v1alpha1.PhaseSuspended, "suspended; "+r.Text()
 	default:
-		v.message = r.text()
+		v.message = r.Text()
 	}
 	return v
-}
-
-func (p *planner) removalApproved() bool { return p.spec.Removal.Approved || p.removalLifted() }
-
-// remaining are the clusters that still have an add-on that is being removed.
-type remaining struct {
-	// ours are still to be removed, deleting is under way, left are of clusters that
-	// are gone themselves.
-	ours, deleting, left int
-	// handMade are the clusters where somebody else installed it.
-	handMade []string
-}
-
-func (p *planner) remaining() remaining {
-	var r remaining
-	for i := range p.units {
-		switch c := p.units[i].c; {
-		case c.Installed == NotInstalled || c.Installed == "":
-		case c.Installed == HandMade && !c.Gone:
-			r.handMade = append(r.handMade, c.Name)
-		case p.units[i].leaving:
-			r.ours++
-		case c.Gone:
-			r.left++
-		default:
-			r.deleting++
-		}
-	}
-	return r
-}
-
-// text is what is left to do, in words.
-func (r remaining) text() string {
-	var parts []string
-	if r.ours > 0 {
-		parts = append(parts, fmt.Sprintf("%d still to be removed", r.ours))
-	}
-	if going := r.deleting + r.left; going > 0 {
-		parts = append(parts, fmt.Sprintf("%d being deleted", going))
-	}
-	if n := len(r.handMade); n > 0 {
-		shown := strings.Join(r.handMade[:min(n, shownFailures)], ", ")
-		if n > shownFailures {
-			shown += fmt.Sprintf(" and %d more", n-shownFailures)
-		}
-		parts = append(parts, "hand-made ones stay until their owner removes them: "+shown)
-	}
-	return strings.Join(parts, ", ")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // reasonLimit is how many characters of a reason are kept.
@@ -25,17 +26,8 @@ func bounded(text string) string {
 }
 
 // Clock is a time of day as every text shows it, rounded up to the minute, with the date
-// where it is not that of now. Whoever shows a time of a plan uses it, so that one time
-// is not told as two.
-func Clock(t, now time.Time) string { return clock(t, now) }
-
-func clock(t, now time.Time) string {
-	t = roundUp(t, time.Minute)
-	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
-		return t.Format("15:04 UTC")
-	}
-	return t.Format("2006-01-02 15:04 UTC")
-}
+// if it is not that of now.
+func Clock(t, now time.Time) string { return clock.Text(t, now) }
 
 // clusters is "1 cluster" or "3 clusters".
 func clusters(n int) string {
@@ -88,7 +80,7 @@ func (p *planner) pendingText(s *step) string {
 	case moving > 0:
 		return fmt.Sprintf(", %d in flight", moving)
 	case c.soaking > 0:
-		return ", soaking until " + clock(c.until, p.now)
+		return ", soaking until " + clock.Text(c.until, p.now)
 	case c.lost > 0:
 		return fmt.Sprintf(", waits for %d that are not available", c.lost)
 	case s.abandoned():

@@ -66,9 +66,9 @@ type Ledger struct {
 	// Records of the clusters, grouped by what they share. A cluster stands in one group.
 	// +optional
 	Records []RecordGroup `json:"records,omitempty"`
-	// Removal is the budget of clusters leaving.
+	// Removal is what is remembered of clusters that leave the add-on.
 	// +optional
-	Removal *RemovalBudget `json:"removal,omitempty"`
+	Removal *RemovalRecord `json:"removal,omitempty"`
 }
 
 // RecordGroup holds the records that share revision, stage and state.
@@ -93,54 +93,4 @@ type RecordTimes struct {
 	Since metav1.Time `json:"since"`
 	// Clusters are positions in the ledger's names, ascending, as ranges: "0-3,7".
 	Clusters string `json:"clusters"`
-}
-
-// RemovalBudget is how many clusters may leave, and since when they want to.
-type RemovalBudget struct {
-	// Since is when the removal began.
-	Since metav1.Time `json:"since"`
-	// Total is the add-on's ManagedClusterAddOns counted when it began.
-	Total int32 `json:"total"`
-	// Commit whose tree no longer declares the add-on, where all of it is to go.
-	// Since is then its grace period's start; of single clusters Departed is.
-	// +optional
-	Commit string `json:"commit,omitempty"`
-	// Departed are the clusters that nothing selects any more, by when that was first
-	// seen, oldest first. Whoever is selected again is struck off.
-	// +optional
-	Departed []Departed `json:"departed,omitempty"`
-	// Lifted is the approval that was used: it lets go of whoever had departed by then.
-	// +optional
-	Lifted *LiftedRemoval `json:"lifted,omitempty"`
-	// WindowStart is when the newest of Removed was let go; the budget's window is
-	// over a grace period later.
-	// +optional
-	WindowStart *metav1.Time `json:"windowStart,omitempty"`
-	// Removed in the current window, by name, sorted.
-	// +optional
-	Removed []string `json:"removed,omitempty"`
-	// Returned counts those removed in the current window that have the add-on again.
-	// They have used up their share of the budget, and their names stand for nothing.
-	// +optional
-	Returned int32 `json:"returned,omitempty"`
-}
-
-// Departed are clusters that left the install set in the same second.
-type Departed struct {
-	// Since is when that was first seen; their grace period starts then.
-	Since metav1.Time `json:"since"`
-	// Clusters by name, sorted. Empty where ClustersGzip is set.
-	// +optional
-	Clusters []string `json:"clusters,omitempty"`
-	// ClustersGzip is the gzip'd, newline-joined Clusters of a list above 64 KiB.
-	// +optional
-	ClustersGzip []byte `json:"clustersGzip,omitempty"`
-}
-
-// LiftedRemoval is an approval and when it was first acted upon.
-type LiftedRemoval struct {
-	// Commit the approval annotation named.
-	Commit string `json:"commit"`
-	// At is when it was first acted upon. It says nothing about who departs later.
-	At metav1.Time `json:"at"`
 }

@@ -97,6 +97,6 @@ var _ = Describe("Installing", func() {
 			Expect(world.Fleet.Leave(ctx, demo.Namespace, "approved-all", name)).To(Succeed())
 		}
 		Eventually(s.installed).Should(Equal(all[:1]))
-		Expect(s.rollout().Status.Ledger.Removal.Lifted.Commit).To(Equal(sha))
+		Expect(s.rollout().Status.Ledger.Removal.UsedApproval).To(Equal(sha))
 	})
 })

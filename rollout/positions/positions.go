@@ -1,4 +1,5 @@
-package rollout
+// Package positions writes sets of positions in a list as text: 0, 1, 2 and 7 are "0-2,7".
+package positions
 
 import (
 	"fmt"
@@ -6,8 +7,8 @@ import (
 	"strings"
 )
 
-// formatPositions writes ascending positions as ranges: 0, 1, 2, 7 is "0-2,7".
-func formatPositions(positions []int) string {
+// Format writes ascending positions as ranges.
+func Format(positions []int) string {
 	var b strings.Builder
 	for i := 0; i < len(positions); {
 		last := i
@@ -27,8 +28,9 @@ func formatPositions(positions []int) string {
 	return b.String()
 }
 
-// eachPosition calls visit with every position in text; each must be below n.
-func eachPosition(text string, n int, visit func(int)) error {
+// Each calls visit with every position in text. It returns an error at the first position
+// that is not a number from 0 to n-1, or in a range that runs backwards.
+func Each(text string, n int, visit func(int)) error {
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(part, "-")
 		first, err := position(from, n)

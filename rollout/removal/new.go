@@ -1,0 +1,345 @@
+package removal
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
+)
+
+const (
+	// budgetPercent of the add-on's ManagedClusterAddOns may leave per grace period, rounded
+	// down, but always one: of 39 one, of 40 two.
+	budgetPercent = 5
+	// confirmAfter is how long a cluster must be missing from unsettled decisions before an
+	// approval removes it. It is never longer than the grace period.
+	confirmAfter = 30 * time.Second
+)
+
+// planner is one call of New.
+type planner struct {
+	in Input
+	// second is now, rounded up: what the record notes.
+	second time.Time
+	// whole: the whole add-on is to go. commit is the one that an approval must name;
+	// approved: the annotation names it.
+	whole, approved bool
+	commit          string
+	// lifts: the approval approves clusters in this plan.
+	lifts bool
+
+	clusters []Cluster
+	record   Record
+	waits    waits
+	plan     Plan
+}
+
+// waits are the clusters that do not leave now, by what they wait for.
+type waits struct {
+	held, unsettled, full, confirm, budget, grace int
+	// confirmed, budgeted and graced are when the first of confirm, budget and grace may leave.
+	confirmed, budgeted, graced time.Time
+}
+
+// New plans removals. The plan is the same in whatever order the clusters come; planning
+// again after it was carried out reserves nothing.
+func New(in Input) Plan {
+	p := begin(in)
+	p.renew()
+	p.noteDepartures()
+	p.decide()
+	p.sum()
+	return p.plan
+}
+
+func begin(in Input) *planner {
+	p := &planner{
+		in: in, second: clock.RoundUp(in.Now, time.Second), whole: in.Removal != nil, commit: in.Commit,
+		clusters: slices.SortedFunc(slices.Values(in.Clusters), func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) }),
+	}
+	if p.whole {
+		p.commit, p.in.Trust = in.Removal.Commit, Settled
+	}
+	p.approved = p.commit != "" && in.Approval == p.commit
+	p.record = in.Record.retimed(func(t time.Time) time.Time {
+		if t.After(p.second) {
+			return p.second // noted before the operator's clock was set back
+		}
+		return t
+	})
+	return p
+}
+
+// renew drops what is over: the budget's period, an approval that was taken away, and
+// another removal than this one.
+func (p *planner) renew() {
+	r := &p.record
+	if r.Spent > 0 && !p.in.Now.Before(r.SpentAt.Add(p.in.Grace)) {
+		r.Spent, r.SpentAt = 0, time.Time{}
+	}
+	if p.in.Rebuilt && p.approved && !p.whole {
+		r.UsedApproval = p.in.Approval
+	}
+	if r.UsedApproval != p.in.Approval {
+		r.UsedApproval = ""
+	}
+	commit := ""
+	if p.whole {
+		commit = p.commit
+	}
+	another := r.Commit != commit
+	if another {
+		r.Commit, r.Total = commit, 0
+	}
+	for name, d := range r.Leaving {
+		switch {
+		case another:
+			r.Leaving[name] = Departure{Since: p.second}
+		case d.Approved && !p.approved:
+			r.Leaving[name] = Departure{Since: d.Since}
+		}
+	}
+	p.lifts = p.approved && p.in.Held == "" && (p.whole || r.UsedApproval != p.in.Approval)
+}
+
+// noteDepartures begins and ends departures.
+func (p *planner) noteDepartures() {
+	absent := maps.Clone(p.record.Leaving)
+	for _, c := range p.clusters {
+		delete(absent, c.Name)
+		if !p.leaves(c) || p.asks() || p.silent() {
+			p.end(c)
+			continue
+		}
+		d, noted := p.record.Leaving[c.Name]
+		if !noted {
+			if p.in.Full || p.in.Trust == Unsettled && !p.lifts {
+				continue
+			}
+			d.Since = p.second
+		}
+		if p.lifts {
+			d.Approved = true
+		}
+		p.record.Leaving[c.Name] = d
+	}
+	for name := range absent {
+		p.end(Cluster{Name: name, Installed: NotInstalled})
+	}
+	if len(p.record.Leaving) == 0 {
+		return
+	}
+	if p.record.Total == 0 {
+		p.record.Total = p.installed()
+	}
+	if p.lifts && !p.whole {
+		p.record.UsedApproval = p.in.Approval
+	}
+}
+
+// leaves tells whether the cluster is to lose a ManagedClusterAddOn of ours.
+func (p *planner) leaves(c Cluster) bool {
+	return c.Installed == Ours && !c.Gone && (p.whole || c.Unselected)
+}
+
+// asks tells whether the removal of the whole add-on waits for approval.
+func (p *planner) asks() bool { return p.whole && !p.in.Removal.Approved && !p.approved }
+
+// silent tells whether an install placement says nothing about any cluster.
+func (p *planner) silent() bool { return p.in.Trust != Settled && p.in.Trust != Unsettled }
+
+// end forgets the departure of a cluster. It spends a share of the budget if a
+// ManagedClusterAddOn was deleted, or may be about to.
+func (p *planner) end(c Cluster) {
+	d, noted := p.record.Leaving[c.Name]
+	if !noted {
+		return
+	}
+	delete(p.record.Leaving, c.Name)
+	if d.Reserved || c.Installed != Ours && !c.Gone {
+		p.record.Spent++
+		p.record.SpentAt = p.second
+	}
+}
+
+// installed counts the add-on's ManagedClusterAddOns.
+func (p *planner) installed() int {
+	n := 0
+	for _, c := range p.clusters {
+		if c.has() {
+			n++
+		}
+	}
+	return n
+}
+
+// has tells whether there is a ManagedClusterAddOn.
+func (c Cluster) has() bool { return c.Installed != NotInstalled && c.Installed != "" }
+
+// decide says of every cluster that leaves whether it leaves now.
+func (p *planner) decide() {
+	var ripe []string
+	for _, c := range p.clusters {
+		if p.whole && c.Installed == HandMade && !c.Gone {
+			p.say(c.Name, Keeps, "hand-made: it stays while the add-on is removed", time.Time{})
+		}
+		if !p.leaves(c) {
+			continue
+		}
+		d, noted := p.record.Leaving[c.Name]
+		grace, confirmed := d.Since.Add(p.in.Grace), d.Since.Add(min(confirmAfter, p.in.Grace))
+		switch {
+		case p.silent():
+			p.waits.unsettled++
+		case p.in.Trust == Unsettled && !d.Approved:
+			p.waits.unsettled++
+		case p.in.Held != "" || p.asks():
+			p.waits.held++
+			p.say(c.Name, Stays, p.heldText(), time.Time{})
+		case !noted:
+			p.waits.full++
+			p.say(c.Name, Stays, fullText, time.Time{})
+		case d.Approved && p.in.Trust == Unsettled && p.in.Now.Before(confirmed):
+			p.waits.confirm++
+			p.waits.confirmed = earliest(p.waits.confirmed, confirmed)
+			p.say(c.Name, Stays, p.confirmText(confirmed), confirmed)
+		case d.Reserved:
+			p.say(c.Name, LeavesAgain, p.leavesText(d), time.Time{})
+		case d.Approved:
+			p.reserve(c.Name)
+		case p.in.Now.Before(grace):
+			p.waits.grace++
+			p.waits.graced = earliest(p.waits.graced, grace)
+			p.say(c.Name, Stays, p.graceText(grace), grace)
+		default:
+			ripe = append(ripe, c.Name)
+		}
+	}
+	slices.SortStableFunc(ripe, func(a, b string) int {
+		return p.record.Leaving[a].Since.Compare(p.record.Leaving[b].Since)
+	})
+	free := min(max(0, p.budget()-p.record.Spent-p.reserved()), len(ripe))
+	for _, name := range ripe[:free] {
+		p.reserve(name)
+	}
+	if waiting := ripe[free:]; len(waiting) > 0 {
+		p.waits.budget, p.waits.budgeted = len(waiting), p.periodEnds()
+		why := p.budgetText()
+		for _, name := range waiting {
+			p.say(name, Stays, why, p.waits.budgeted)
+		}
+	}
+	slices.SortFunc(p.plan.Decisions, func(a, b Decision) int { return strings.Compare(a.Cluster, b.Cluster) })
+}
+
+// reserve decides the removal of a cluster.
+func (p *planner) reserve(cluster string) {
+	d := p.record.Leaving[cluster]
+	d.Reserved = true
+	p.record.Leaving[cluster] = d
+	p.say(cluster, Leaves, p.leavesText(d), time.Time{})
+}
+
+func (p *planner) say(cluster string, verdict Verdict, reason string, until time.Time) {
+	p.plan.Decisions = append(p.plan.Decisions, Decision{Cluster: cluster, Verdict: verdict, Reason: reason, Until: until})
+}
+
+func (p *planner) budget() int { return max(1, p.record.Total*budgetPercent/100) }
+
+// reserved counts the clusters whose removal is decided and was not seen yet.
+func (p *planner) reserved() int {
+	n := 0
+	for _, d := range p.record.Leaving {
+		if d.Reserved {
+			n++
+		}
+	}
+	return n
+}
+
+// periodEnds is the earliest time at which the budget is free again. While a removal is
+// not carried out, the period has not begun.
+func (p *planner) periodEnds() time.Time {
+	if p.reserved() > 0 {
+		return p.second.Add(p.in.Grace)
+	}
+	return p.record.SpentAt.Add(p.in.Grace)
+}
+
+// sum fills the rest of the plan: the record, counts, texts, and when to look again.
+func (p *planner) sum() {
+	if p.record.Spent > 0 {
+		p.look(p.record.SpentAt.Add(p.in.Grace))
+	}
+	p.look(p.waits.confirmed)
+	p.look(p.waits.budgeted)
+	p.look(p.waits.graced)
+	for _, c := range p.clusters {
+		p.look(c.OverdueAt)
+		if c.Installed == Deleting && !c.OverdueAt.IsZero() && !p.in.Now.Before(c.OverdueAt) {
+			p.plan.Overdue = append(p.plan.Overdue, v1alpha1.ClusterReason{Cluster: c.Name, Reason: c.DeletionReason})
+		}
+	}
+	for name, d := range p.record.Leaving {
+		if before := p.in.Record.Leaving[name]; d.Approved && !before.Approved || d.Reserved && !before.Reserved {
+			p.plan.Reserved++
+		}
+	}
+	if p.whole {
+		p.plan.Remaining = remaining(p.clusters)
+	}
+	p.plan.Guard, p.plan.Hint = p.guard(), p.hint()
+	if len(p.record.Leaving) == 0 && p.record.Spent == 0 {
+		p.record.Commit, p.record.Total = "", 0
+	}
+	p.plan.Record = p.record
+}
+
+// look notes that the plan changes at t, if t is still to come.
+func (p *planner) look(t time.Time) {
+	if t.After(p.in.Now) {
+		p.plan.Next = earliest(p.plan.Next, t)
+	}
+}
+
+// earliest is the earlier of two times; a zero time is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Remaining is what the removal of the whole add-on still has to wait for.
+type Remaining struct {
+	// Ours are still to be deleted, Deleting are being deleted, Gone are those of clusters
+	// that leave the hub themselves.
+	Ours, Deleting, Gone int
+	// HandMade are the clusters whose hand-made ManagedClusterAddOns stay, sorted.
+	HandMade []string
+}
+
+// Empty tells whether no ManagedClusterAddOn is left.
+func (r Remaining) Empty() bool { return cmp.Or(r.Ours, r.Deleting, r.Gone, len(r.HandMade)) == 0 }
+
+func remaining(clusters []Cluster) Remaining {
+	var r Remaining
+	for _, c := range clusters {
+		switch {
+		case !c.has():
+		case c.Gone:
+			r.Gone++
+		case c.Installed == HandMade:
+			r.HandMade = append(r.HandMade, c.Name)
+		case c.Installed == Ours:
+			r.Ours++
+		default:
+			r.Deleting++
+		}
+	}
+	return r
+}

@@ -1,0 +1,128 @@
+package removal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
+)
+
+// shownHandMade is how many hand-made ManagedClusterAddOns a text names: each of them needs
+// its owner's action.
+const shownHandMade = 10
+
+const fullText = v1alpha1.LedgerFullReason + ": the ledger has no room; its grace period starts later"
+
+// cause is why a cluster is to lose the add-on.
+func (p *planner) cause() string {
+	if p.whole {
+		return "the add-on left Git"
+	}
+	return "it left the install set"
+}
+
+func (p *planner) leavesText(d Departure) string {
+	if d.Approved {
+		return "removed: approved for commit " + p.commit
+	}
+	return "removed: " + p.cause()
+}
+
+func (p *planner) graceText(end time.Time) string {
+	return p.cause() + ": grace period until " + clock.Text(end, p.in.Now)
+}
+
+func (p *planner) confirmText(at time.Time) string {
+	return fmt.Sprintf("approved; removed at %s unless it is selected again, because %s", clock.Text(at, p.in.Now), p.in.Untrusted)
+}
+
+func (p *planner) budgetText() string {
+	return fmt.Sprintf("%s: budget of %d per %s spent: next at %s",
+		p.cause(), p.budget(), p.in.Grace, clock.Text(p.waits.budgeted, p.in.Now))
+}
+
+// heldText is why no cluster is removed at all.
+func (p *planner) heldText() string {
+	if p.in.Held != "" {
+		return p.in.Held + ": no cluster is removed"
+	}
+	return "removal waits for approval: set prune: true on the source, or annotate the rollout with " +
+		v1alpha1.ApproveRemovalAnnotation + ": " + p.commit
+}
+
+// guard says in words what holds removals back.
+func (p *planner) guard() string {
+	w, now := p.waits, p.in.Now
+	var parts []string
+	add := func(n int, text string) {
+		if n > 0 {
+			parts = append(parts, text)
+		}
+	}
+	add(w.held, p.heldText())
+	add(w.confirm, fmt.Sprintf("%s to remove: approved, and %s: next at %s", clusters(w.confirm), p.in.Untrusted, clock.Text(w.confirmed, now)))
+	switch {
+	case p.silent():
+		add(w.unsettled, p.in.Untrusted+": no cluster is removed")
+	case w.held == 0 && w.confirm == 0:
+		add(w.unsettled, p.in.Untrusted+": no cluster is removed without approval")
+	}
+	add(w.budget, fmt.Sprintf("%s to remove, %d per %s: next at %s", clusters(w.budget), p.budget(), p.in.Grace, clock.Text(w.budgeted, now)))
+	add(w.grace, fmt.Sprintf("%s to remove: grace period until %s", clusters(w.grace), clock.Text(w.graced, now)))
+	add(w.full, fmt.Sprintf("%s to remove: %s: the ledger has no room", clusters(w.full), v1alpha1.LedgerFullReason))
+	return strings.Join(parts, "; ")
+}
+
+// hint says how to remove at once the clusters that wait.
+func (p *planner) hint() string {
+	w := p.waits
+	switch {
+	case p.commit == "" || p.in.Held != "" || p.silent() || w.confirm > 0 || w.unsettled+w.budget+w.grace == 0:
+		return ""
+	case p.record.UsedApproval != "":
+		return "the approval of " + p.commit + " was used: set it again to remove them now"
+	}
+	return v1alpha1.ApproveRemovalAnnotation + ": " + p.commit + " removes them now"
+}
+
+// Text is what the removal of the whole add-on still has to wait for, in words.
+func (r Remaining) Text() string {
+	var parts []string
+	if r.Ours > 0 {
+		parts = append(parts, fmt.Sprintf("%d still to be removed", r.Ours))
+	}
+	if n := r.Deleting + r.Gone; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d being deleted", n))
+	}
+	if n := len(r.HandMade); n > 0 {
+		names := strings.Join(r.HandMade[:min(n, shownHandMade)], ", ")
+		if n > shownHandMade {
+			names += fmt.Sprintf(" and %d more", n-shownHandMade)
+		}
+		parts = append(parts, "hand-made ones stay until their owner removes them: "+names)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// OverdueText is "2 not removed yet (c1: reason; c2: reason)"; "": no deletion is overdue.
+func (p Plan) OverdueText() string {
+	if len(p.Overdue) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, c := range p.Overdue {
+		parts = append(parts, c.Cluster+": "+c.Reason)
+	}
+	return fmt.Sprintf("%d not removed yet (%s)", len(p.Overdue), brief.ReasonsOf(len(parts), parts))
+}
+
+// clusters is "1 cluster" or "3 clusters".
+func clusters(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}

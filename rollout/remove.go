@@ -1,0 +1,73 @@
+package rollout
+
+import (
+	"strings"
+
+	"github.com/addonflow/addonflow/rollout/removal"
+)
+
+// remove plans removals with package removal, and marks the clusters that leave.
+func (p *planner) remove() {
+	p.removal = removal.New(p.removalInput())
+	p.look(p.removal.Next)
+	at := p.cursor()
+	for _, d := range p.removal.Decisions {
+		u := at.find(d.Cluster)
+		u.departure = d.Reason
+		switch d.Verdict {
+		case removal.Keeps:
+			continue
+		case removal.Leaves, removal.LeavesAgain:
+			p.actions = append(p.actions, Action{Cluster: d.Cluster, Kind: Remove, Reason: d.Reason})
+		case removal.Stays:
+		}
+		u.leaving = true
+	}
+}
+
+func (p *planner) removalInput() removal.Input {
+	in := removal.Input{
+		Now: p.now, Grace: p.in.RemovalGrace, Record: p.removed, Rebuilt: p.in.Rebuild,
+		Removal: p.spec.Removal, Approval: p.in.ApprovedRemoval, Trust: removal.Settled,
+		Full: size(p.in.Ledger) > p.limit()*15/16,
+	}
+	if p.spec.Target != nil {
+		_, in.Commit, _ = strings.Cut(p.spec.Target.Commit, "sha1:")
+	}
+	switch {
+	case p.in.Contested != "":
+		in.Held = bounded(p.in.Contested)
+	case p.suspended():
+		in.Held = "suspended"
+	case p.unknownGroup != nil:
+		in.Held = heldFor(p.unknownGroup)
+	}
+	for _, pl := range p.install {
+		switch why := pl.untrusted(); {
+		case pl.Existence != Exists || pl.Settlement == Undecided:
+			in.Trust, in.Untrusted = removal.Silent, why
+		case why != "" && in.Trust == removal.Settled:
+			in.Trust, in.Untrusted = removal.Unsettled, why
+		}
+	}
+	for i := range p.units {
+		u := &p.units[i]
+		if u.c.Installed == NotInstalled || u.c.Installed == "" {
+			continue
+		}
+		in.Clusters = append(in.Clusters, removal.Cluster{
+			Name: u.c.Name, Installed: removal.Installation(u.c.Installed), Gone: u.c.Gone,
+			Unselected:     p.selective() && !u.selected() && !p.kept(u),
+			DeletionReason: bounded(u.c.Departure.Reason), OverdueAt: u.c.Departure.OverdueAt,
+		})
+	}
+	return in
+}
+
+// cause is why it failed, or is held back, also of a cluster that leaves.
+func (u *unit) cause() string {
+	if u.fault != "" {
+		return u.fault
+	}
+	return u.reason
+}
