@@ -70,10 +70,13 @@ func (w *world) clusterEvents(all map[string]func()) {
 	all["health"] = on(func(c *rollouttest.Cluster) { c.Takes[c.Running] = w.behaviour() })
 	all["hand-made"] = on(func(c *rollouttest.Cluster) {
 		if c.Installed == rollout.NotInstalled || c.Installed == "" {
-			c.Installed, c.JoinedAt = rollout.HandMade, f.Now
+			c.Installed = rollout.HandMade
 		}
 	})
 	all["disable install"] = on(func(c *rollouttest.Cluster) { c.InstallDisabled = !c.InstallDisabled })
+	all["clock skewed"] = on(func(c *rollouttest.Cluster) {
+		c.Skew = rapid.SampledFrom([]time.Duration{-time.Hour, -time.Minute, 0, time.Minute}).Draw(w.T, "skew")
+	})
 	all["hook hangs"] = on(func(c *rollouttest.Cluster) {
 		c.Departs = rollout.Departure{Reason: "its pre-delete hook has not run", OverdueAt: f.Now.Add(10 * time.Minute)}
 	})

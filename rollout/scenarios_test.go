@@ -225,9 +225,7 @@ func scenarios() map[string]func() rollouttest.Scenario {
 		"status-lost": func() rollouttest.Scenario {
 			return rollouttest.Scenario{Fleet: staged("v1", 6), Until: day, Events: []event{
 				at(0, "commit v2", commit("v2")),
-				at(5*time.Minute, "the status is emptied", func(f *rollouttest.Fleet) {
-					f.Ledger, f.Policy.Previous = v1alpha1.Ledger{}, rollout.Previous{}
-				}),
+				at(5*time.Minute, "the status is emptied", (*rollouttest.Fleet).LoseStatus),
 			}}
 		},
 		"unchanged-clusters-take-no-part": func() rollouttest.Scenario {

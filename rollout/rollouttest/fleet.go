@@ -1,6 +1,7 @@
 package rollouttest
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand"
@@ -21,6 +22,8 @@ const (
 	Fails
 	// Silent: never reports anything.
 	Silent
+	// Refused: the agent reports that it cannot apply the works, for ever.
+	Refused
 	// Stuck: reports that it is progressing, for ever.
 	Stuck
 )
@@ -41,7 +44,6 @@ type Behaviour struct {
 type Cluster struct {
 	Name      string
 	Installed rollout.Installation
-	JoinedAt  time.Time
 	Gone      bool
 	// Labels and InstallDisabled are of its ManagedCluster.
 	Labels          map[string]string
@@ -49,8 +51,11 @@ type Cluster struct {
 	// SelectedBy is what its ManagedClusterAddOn says selected it.
 	SelectedBy rollout.Selection
 
+	// Skew is how far the managed cluster's own clock is ahead of the hub's.
+	Skew time.Duration
+
 	reachable bool
-	since     time.Time // when reachable last changed
+	since     time.Time // when reachable last changed, by the hub's clock
 
 	// Running is the revision of its works, Had when they were written; unseen, that
 	// the cluster was away then.
@@ -86,10 +91,19 @@ type Fleet struct {
 	Clusters map[string]*Cluster
 	// Ledger as stored.
 	Ledger v1alpha1.Ledger
+	// Phase of the plan that was stored last.
+	Phase v1alpha1.Phase
 	// Succeeded has the revisions whose rollout ended Succeeded.
 	Succeeded map[string]bool
 	// Shuffle, where set, gives the input in a random order.
 	Shuffle *rand.Rand
+
+	// refused is since when the operator has seen an apply error; endedFor the policy and
+	// target for which the stored status says Succeeded; began, the revision that the fleet
+	// runs at the start.
+	refused  map[string]time.Time
+	endedFor string
+	began    string
 }
 
 // Epoch is when every simulation starts.
@@ -108,19 +122,20 @@ func Names(n int) []string {
 // have our ManagedClusterAddOn if they run something, and take new content in a minute.
 func NewFleet(running string, names ...string) *Fleet {
 	f := &Fleet{
-		Now: Epoch(), Clusters: map[string]*Cluster{}, Succeeded: map[string]bool{},
-		Policy: rollout.Input{AddOn: "hello", Stable: running, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute},
+		Now: Epoch(), Clusters: map[string]*Cluster{}, Succeeded: map[string]bool{}, refused: map[string]time.Time{},
+		Policy: rollout.Input{
+			AddOn: "hello", Stable: running, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, ApplyErrorAfter: 10 * time.Minute,
+		},
 	}
 	if running != "" {
-		f.Policy.Previous = rollout.Previous{Target: running, Phase: v1alpha1.PhaseSucceeded}
-		f.Policy.Spec.Target = &v1alpha1.Target{Digest: running}
-		f.Succeeded[running] = true
+		f.Succeeded[running], f.began = true, running
+		f.SetTarget(running)
 	}
 	for _, name := range names {
 		f.Join(name)
 		if running != "" {
 			c := f.Clusters[name]
-			c.Installed, c.JoinedAt, c.Running, c.Had = rollout.Ours, f.Now.Add(-time.Hour), running, f.Now.Add(-time.Hour)
+			c.Installed, c.Running, c.Had = rollout.Ours, running, f.Now.Add(-time.Hour)
 		}
 	}
 	return f
@@ -154,7 +169,7 @@ func (f *Fleet) setReachable(to bool, names []string) {
 // SetTarget makes the revision the target, as a new commit does.
 func (f *Fleet) SetTarget(digest string) {
 	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
-	f.Policy.TargetVerifiedBefore = f.Succeeded[digest]
+	f.Policy.TargetProven, f.Policy.Reverting = f.Succeeded[digest], f.Succeeded[digest]
 }
 
 // Target is the digest of the target.
@@ -214,6 +229,8 @@ func (b Behaviour) at(elapsed time.Duration) rollout.Health {
 	after := max(b.After, time.Second)
 	ill := b.IllUntil > 0 && elapsed >= b.IllFrom && elapsed < b.IllUntil
 	switch {
+	case b.Ending == Refused && elapsed > 0:
+		return rollout.Health{Reason: "not applied", NotApplied: "Deployment agent: field is immutable"}
 	case b.Ending == Silent || elapsed <= 0:
 		return rollout.Health{Reason: "no feedback yet"}
 	case b.Ending == Stuck || ill || elapsed < after:
@@ -253,7 +270,7 @@ func (f *Fleet) Input() rollout.Input { return f.InputFrom(f.Look()) }
 // ledger are always of now: they are not read from a cache.
 func (f *Fleet) InputFrom(s Sight) rollout.Input {
 	in := f.Policy
-	in.Now, in.Ledger = f.Now, f.Ledger
+	in.Now, in.Ledger, in.Ended = f.Now, f.Ledger, f.endedFor == f.policyNow() || f.began != "" && f.began == f.Target()
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		c := s.clusters[name]
 		in.Clusters = append(in.Clusters, f.observe(&c, s.at))
@@ -266,15 +283,12 @@ func (f *Fleet) InputFrom(s Sight) rollout.Input {
 
 func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 	o := rollout.Cluster{
-		Name: c.Name, Installed: c.Installed, JoinedAt: c.JoinedAt, Gone: c.Gone, Labels: c.Labels,
+		Name: c.Name, Installed: c.Installed, Gone: c.Gone, Labels: c.Labels,
 		InstallDisabled: c.InstallDisabled, SelectedBy: c.SelectedBy, Reachable: c.reachable, Running: c.Running,
 		Health: c.health(at), Blocked: c.Blocked, Awaits: c.Awaits, Departure: c.Departs,
 	}
-	if c.reachable {
-		o.ReachableSince = c.since
-	} else {
-		o.LostSince = c.since
-	}
+	o.AvailableChanged = c.since.Add(c.Skew)
+	o.Health.NotAppliedSince = f.refused[c.Name]
 	if c.Away != "" {
 		o.Reachable, o.Away = false, c.Away
 		return o
@@ -308,20 +322,37 @@ func Shuffled(in rollout.Input, r *rand.Rand) rollout.Input {
 // Store keeps the ledger of a plan and what the status says, as a successful
 // compare-and-swap does.
 func (f *Fleet) Store(p rollout.Plan) {
-	f.Ledger = p.Ledger
+	f.Ledger, f.Policy.Rebuild, f.endedFor = p.Ledger, false, ""
+	f.began, f.Phase = "", p.Phase
 	for _, c := range p.Clusters {
 		if known := f.Clusters[c.Name]; known != nil {
 			known.SelectedBy = c.SelectedBy
 		}
 	}
-	f.Policy.Previous = rollout.Previous{
-		Target: f.Target(), Phase: p.Phase, Stages: rollout.PreviousStages(p.Stages),
-		Total: p.Counts.Total, Unstaged: p.Counts.Unstaged,
-	}
 	if p.Succeeded {
-		f.Policy.Stable = f.Target()
+		f.Policy.Stable, f.Policy.TargetProven = f.Target(), true
 		f.Succeeded[f.Target()] = true
 	}
+	if p.Phase == v1alpha1.PhaseSucceeded {
+		f.endedFor = f.policyNow()
+	}
+	for name, c := range f.Clusters {
+		switch refused := c.health(f.Now).NotApplied != ""; {
+		case !refused:
+			delete(f.refused, name)
+		case f.refused[name].IsZero():
+			f.refused[name] = f.Now
+		}
+	}
+}
+
+// policyNow is target and policy as text.
+func (f *Fleet) policyNow() string { return Snapshot(f.Policy.Spec) }
+
+// LoseStatus empties the stored status, as a restore without it does.
+func (f *Fleet) LoseStatus() {
+	f.Ledger, f.Policy.Rebuild, f.endedFor = v1alpha1.Ledger{}, true, ""
+	f.began = ""
 }
 
 // CarryOut does what a plan asks for, where it can be done.
@@ -330,7 +361,7 @@ func (f *Fleet) CarryOut(actions []rollout.Action) {
 		c := f.Clusters[a.Cluster]
 		switch {
 		case a.Kind == rollout.Install:
-			c.Installed, c.JoinedAt = rollout.Ours, f.Now
+			c.Installed = rollout.Ours
 		case a.Kind == rollout.Remove:
 			c.Installed = rollout.Deleting
 			c.Removals++
@@ -383,4 +414,18 @@ func (f *Fleet) NextChange() time.Time {
 		}
 	}
 	return next
+}
+
+// Snapshot is the whole of an input or plan as text, to tell whether it changed.
+func Snapshot(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// random is a source of orders; which order is no secret.
+func random(seed int64) *rand.Rand {
+	return rand.New(rand.NewSource(seed)) //nolint:gosec // it shuffles test inputs, repeatably
 }

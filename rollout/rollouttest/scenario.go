@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -29,15 +28,15 @@ type Scenario struct {
 const steps = 5000
 
 // Run drives the scenario to its end and returns the transcript: what happened, what
-// was done, and why everybody who waits does. After every plan the invariants are
-// checked, and that planning again plans nothing. With seed 0 the input comes in
+// was done, and why each waiting cluster waits. Every plan is judged by the history
+// before it, and planning again must plan nothing. With seed 0 the input comes in
 // order of name, with any other it comes shuffled; the transcript is the same.
 func (s Scenario) Run(seed int64) (string, error) {
 	f := s.Fleet
 	if seed != 0 {
 		f.Shuffle = random(seed)
 	}
-	inv, log := NewInvariants(), &transcript{start: f.Now}
+	h, log := NewHistory(), &transcript{start: f.Now}
 	events := slices.Clone(s.Events)
 	end := f.Now.Add(s.Until)
 	for range steps {
@@ -46,7 +45,7 @@ func (s Scenario) Run(seed int64) (string, error) {
 			log.event(f.Now, events[0].What)
 			events = events[1:]
 		}
-		plan, err := f.Step(inv)
+		plan, err := f.Step(h)
 		if err != nil {
 			return log.String(), fmt.Errorf("%s: %w", log.clock(f.Now), err)
 		}
@@ -64,49 +63,58 @@ func (s Scenario) Run(seed int64) (string, error) {
 	return log.String(), fmt.Errorf("not at rest after %d plans", steps)
 }
 
-// Step plans once, checks the plan, carries it out, and checks that planning again at
-// once plans nothing. An error of the planner itself is none of Step: the plan that
-// comes with it holds everything, and that is checked.
-func (f *Fleet) Step(inv *Invariants) (rollout.Plan, error) {
+// Step plans once, checks the plan, carries it out, and checks that planning again at once
+// admits no further cluster. An error of the planner itself is none of Step: the plan that
+// comes with it holds every cluster, and that is checked.
+func (f *Fleet) Step(h *History) (rollout.Plan, error) {
 	in := f.Input()
 	before := Snapshot(in)
 	plan, refused := rollout.New(in)
 	if Snapshot(in) != before {
 		return plan, fmt.Errorf("the planner changed its input")
 	}
-	if err := inv.Check(in, plan, refused); err != nil {
+	if err := h.Check(StepOf(in, plan, refused)); err != nil {
+		return plan, err
+	}
+	if err := samePlan(in, plan); err != nil {
 		return plan, err
 	}
 	f.Store(plan)
-	inv.Stored(in, plan)
+	h.Keep(StepOf(in, plan, refused))
 	f.CarryOut(plan.Actions)
-	again, _ := rollout.New(f.Input())
-	if plan.Succeeded && len(again.Actions) == 0 {
-		// Another content is the stable one now, and who was held against the old one is
-		// held against what it runs: that may take one plan more.
-		f.Store(again)
-		again, _ = rollout.New(f.Input())
+	return plan, f.idle(plan)
+}
+
+// samePlan: the order of the input does not matter.
+func samePlan(in rollout.Input, plan rollout.Plan) error {
+	again, _ := rollout.New(Shuffled(in, random(1)))
+	if a, b := Snapshot(plan), Snapshot(again); a != b {
+		return fmt.Errorf("S11: another order of the input gives another plan: %s, %s", a, b)
 	}
-	if removes(plan) {
-		return plan, nil // whoever leaves frees a slot at once
-	}
-	failed := in.Previous.Phase == v1alpha1.PhaseFailed && in.Spec.Target != nil && in.Previous.Target == in.Spec.Target.Digest
-	if len(in.Spec.Stages) == 0 && failed != (plan.Phase == v1alpha1.PhaseFailed) {
-		return plan, nil // a step of strategy All is another one from the next plan on
+	return nil
+}
+
+// idle: planning again right after a plan was carried out does nothing more (S10). A plan
+// that removes frees a slot at once; a cluster whose works cannot be written fails with the
+// next plan; and with a success another content becomes the stable one.
+func (f *Fleet) idle(plan rollout.Plan) error {
+	again, refused := rollout.New(f.Input())
+	blocked := slices.ContainsFunc(f.Input().Clusters, func(c rollout.Cluster) bool { return c.Blocked != "" })
+	if refused != nil || removes(plan) || plan.Succeeded || blocked {
+		return nil //nolint:nilerr // a refused plan does nothing
 	}
 	todo := slices.DeleteFunc(again.Actions, func(a rollout.Action) bool {
 		return a.Kind == rollout.Move && !f.writable(f.Clusters[a.Cluster], a.Revision)
 	})
-	if slices.ContainsFunc(in.Clusters, func(c rollout.Cluster) bool { return c.Blocked != "" }) {
-		return plan, nil // whoever is blocked fails a plan after it was admitted, and frees a slot
+	if again.Admitted > 0 || len(todo) > 0 {
+		return fmt.Errorf("S10: planning again acts again: %d admitted, %+v", again.Admitted, todo)
 	}
-	if len(todo) > 0 {
-		return plan, fmt.Errorf("planning again acts again: %+v", todo)
+	in := f.Input()
+	in.Ledger = again.Ledger
+	if third, _ := rollout.New(in); third.LedgerChanged {
+		return fmt.Errorf("S10: planning again changes the ledger: %s to %s", Snapshot(again.Ledger), Snapshot(third.Ledger))
 	}
-	if again.LedgerChanged {
-		return plan, fmt.Errorf("planning again changes the ledger: %+v to %+v", plan.Ledger, again.Ledger)
-	}
-	return plan, nil
+	return nil
 }
 
 // removes tells whether the plan removes anybody.
@@ -172,7 +180,7 @@ func states(p rollout.Plan) []string {
 	groups := map[string][]string{}
 	for _, c := range p.Clusters {
 		acted := slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Cluster == c.Name })
-		if c.State == rollout.Succeeded || c.State == rollout.Unchanged || c.State == rollout.Admitted && acted {
+		if c.State == rollout.Done || c.State == rollout.Unchanged || c.State == rollout.Admitted && acted {
 			continue // it is where it shall be, or its action says why
 		}
 		key := fmt.Sprintf("%-11s %%s: %s", strings.ToLower(string(c.State)), strings.ReplaceAll(c.Reason, "%", "%%"))

@@ -1,0 +1,177 @@
+package rollouttest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// look is what one planning saw of a cluster that has a record, and the pace that it had
+// then.
+type look struct {
+	at time.Time
+	// member of the install set; up: available; has: its works are what its record asks for.
+	member, up, has bool
+	health          rollout.Health
+	changed         time.Time // of Available, by the managed cluster's clock
+	blocked, away   string
+	// paused: the operator may not write its works, although nothing is wrong with them.
+	paused bool
+
+	// timed: the pace is known. The rest is the pace.
+	timed             bool
+	soak, deadline    time.Duration
+	declared          bool
+	park, applyErrors time.Duration
+	// takenBack: a revert takes back what the record names.
+	takenBack bool
+}
+
+// verified tells whether the look saw the content verified.
+func (l look) verified() bool {
+	return l.member && l.up && l.has && l.health.State == rollout.HealthVerified
+}
+
+// refuted tells whether the look ends a time in which the content was verified.
+func (l look) refuted() bool {
+	bad := l.health.State == rollout.HealthProgressing || l.health.State == rollout.HealthFailed
+	return !l.member || !l.up || !l.has || bad
+}
+
+// reported tells whether the look saw the agent report a failure of the content.
+func (l look) reported() bool { return l.has && l.health.State == rollout.HealthFailed }
+
+// story is everything that was seen of a cluster since it was admitted to what it has.
+type story struct {
+	admitted time.Time
+	looks    []look
+	// told: the story starts with what a stored record said, which the history did not see.
+	told rollout.State
+}
+
+// tell starts a story with the word of a record that no step of the history wrote.
+func tell(r rollout.Record) *story {
+	s := &story{admitted: r.Admitted, told: r.State}
+	l := look{at: r.Since, member: true, up: true, has: true}
+	switch r.State {
+	case rollout.Soaking, rollout.Done:
+		l.health.State = rollout.HealthVerified
+	case rollout.Failed, rollout.LeftFailed, rollout.TimedOut:
+		l.health.State = rollout.HealthFailed
+	case rollout.Lost, rollout.Parked:
+		l.up = false
+	case rollout.Left:
+		l.member = false
+	case rollout.Admitted:
+		l.has = false
+	}
+	s.looks = []look{l}
+	return s
+}
+
+func (s *story) last() look { return s.looks[len(s.looks)-1] }
+
+// with is the story with one look more.
+func (s *story) with(l look) *story {
+	return &story{admitted: s.admitted, told: s.told, looks: append(slices.Clip(s.looks), l)}
+}
+
+// verifiedSince is the start of the unbroken time up to the last look in which the content
+// was verified. A look without current feedback neither starts nor ends it. A change of
+// Available after the start, by the managed cluster's clock, starts it anew.
+func (s *story) verifiedSince() (since time.Time, ok bool) {
+	from := 0
+	for i, l := range s.looks {
+		if l.refuted() {
+			from = i + 1
+		}
+	}
+	for _, l := range s.looks[from:] {
+		changed := l.changed
+		if changed.After(l.at) {
+			changed = l.at
+		}
+		switch {
+		case !ok && l.verified():
+			since, ok = second(l.at), true
+		case ok && changed.After(since):
+			since = second(l.at)
+		}
+	}
+	return since, ok
+}
+
+// proved tells whether the last look completes the soak.
+func (s *story) proved() bool {
+	since, ok := s.verifiedSince()
+	l := s.last()
+	return ok && l.verified() && (l.soak == 0 || !l.at.Before(since.Add(l.soak)))
+}
+
+// awaySince is the start of the unbroken time up to the last look in which the cluster was
+// not available.
+func (s *story) awaySince() (since time.Time, ok bool) {
+	for _, l := range slices.Backward(s.looks) {
+		if l.up {
+			break
+		}
+		since, ok = second(l.at), true
+	}
+	return since, ok
+}
+
+// failed tells whether the content failed at one of the looks, and no look since saw it
+// verified.
+func (s *story) failed() bool {
+	for _, l := range slices.Backward(s.looks) {
+		switch {
+		case l.verified():
+			return false
+		case l.reported():
+			return true
+		}
+	}
+	return false
+}
+
+// late tells whether the last look is past the progress deadline.
+func (s *story) late() bool {
+	l := s.last()
+	return l.timed && l.deadline > 0 && !l.at.Before(s.admitted.Add(l.deadline))
+}
+
+// refusedFor tells whether the agent has failed to apply the works for long enough.
+func (s *story) refusedFor() bool {
+	l := s.last()
+	if l.health.NotApplied == "" || l.applyErrors == 0 || !l.has || l.health.NotAppliedSince.IsZero() {
+		return false
+	}
+	return !l.at.Before(l.health.NotAppliedSince.Add(time.Minute))
+}
+
+// slotEnds is when a cluster that is not available loses its slot. ok: it is not available
+// and its pace is known.
+func (s *story) slotEnds() (end time.Time, ok bool) {
+	since, away := s.awaySince()
+	l := s.last()
+	if !away || !l.timed {
+		return time.Time{}, false
+	}
+	end = since.Add(l.park)
+	if deadline := s.admitted.Add(l.deadline); l.deadline > 0 && (l.declared || deadline.Before(end)) {
+		end = deadline
+	}
+	if l.takenBack {
+		end = l.at
+	}
+	return end, true
+}
+
+// second is the time rounded up to a second, as a ledger stores it.
+func second(t time.Time) time.Time {
+	if n := t.Nanosecond(); n > 0 {
+		return t.Add(time.Duration(1e9 - n)).UTC()
+	}
+	return t.UTC()
+}

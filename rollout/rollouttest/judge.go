@@ -1,0 +1,366 @@
+package rollouttest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// History judges each step of a rollout by everything that was seen and written before it.
+// It knows no plan: a step is what the planner saw, the ledger that was written, and the
+// actions that this ledger permits. Everything else (what is in flight, failed, proved or
+// left) follows from the looks at each cluster since its admission.
+type History struct {
+	stored  map[string]rollout.Record // the ledger written last
+	stories map[string]*story
+	// Of removals: the most ManagedClusterAddOns there ever were; since when nothing has
+	// selected a cluster of ours; when clusters were removed; clusters that were removed and
+	// not selected since.
+	installed     int
+	away, removed map[string]time.Time
+	gone          map[string]bool
+}
+
+// NewHistory returns the empty history of one rollout.
+func NewHistory() *History {
+	return &History{
+		stories: map[string]*story{}, away: map[string]time.Time{}, removed: map[string]time.Time{}, gone: map[string]bool{},
+	}
+}
+
+// judgement is one step before its history.
+type judgement struct {
+	*policy
+	h             *History
+	step          Step
+	before, after map[string]rollout.Record
+	stories       map[string]*story // with the look of this step
+	// reverting: the target succeeded here before it became the target.
+	reverting bool
+	tallies   []tally
+}
+
+// Check returns every rule that the step breaks. Keep adds the step to the history.
+func (h *History) Check(s Step) error {
+	j, err := h.judge(s)
+	if err != nil {
+		return err
+	}
+	var broken []error
+	for _, name := range j.names() {
+		if err := j.record(name); err != nil {
+			broken = append(broken, j.broken(name, "%s: %w", name, err))
+		}
+	}
+	if s.Input != nil && s.Input.Spec.Removal == nil {
+		broken = append(broken, j.slots(), j.order(), j.refilled(), j.written())
+	}
+	if s.Input != nil {
+		broken = append(broken, j.untouched(), j.leavers())
+	}
+	return errors.Join(broken...)
+}
+
+// Keep adds a step that was stored to the history.
+func (h *History) Keep(s Step) {
+	j, err := h.judge(s)
+	if err != nil {
+		return // Check has said so
+	}
+	if s.Input != nil {
+		h.watchRemovals(j)
+	}
+	h.stored, h.stories = j.after, map[string]*story{}
+	for name, a := range j.after {
+		b, had := j.before[name]
+		old := j.stories[name]
+		switch {
+		case s.Input == nil || !had:
+			h.stories[name] = tell(a)
+		case j.admitted(name) || a.InFlight() && !a.Admitted.Equal(b.Admitted):
+			fresh := tell(a)
+			if a.State != rollout.Admitted {
+				fresh.looks = []look{j.look(name, a)}
+			}
+			h.stories[name] = fresh
+		default:
+			h.stories[name] = old
+		}
+	}
+}
+
+func (h *History) judge(s Step) (*judgement, error) {
+	j := &judgement{h: h, step: s, policy: &policy{}, stories: map[string]*story{}}
+	after, err := rollout.Records(s.Ledger)
+	if err != nil {
+		return nil, fmt.Errorf("the ledger that was written: %w", err)
+	}
+	j.after = byCluster(after)
+	if s.Input == nil {
+		j.before = h.stored
+		return j, nil
+	}
+	before, err := rollout.Records(s.Input.Ledger)
+	if err != nil {
+		return nil, fmt.Errorf("the ledger that was read: %w", err)
+	}
+	j.before = byCluster(before)
+	j.policy = readPolicy(*s.Input, j.before)
+	j.reverting = s.Input.TargetProven && s.Input.Reverting && !s.Input.Ended
+	for name, b := range j.before {
+		known := h.stories[name]
+		if stored, ok := h.stored[name]; known == nil || !ok || stored != b {
+			known = tell(b) // the stored ledger is not the one that was written: restored, or shifted
+		}
+		j.stories[name] = known.with(j.look(name, b))
+	}
+	for i := range j.steps {
+		j.tallies = append(j.tallies, j.tally(i))
+	}
+	return j, nil
+}
+
+func byCluster(records []rollout.Record) map[string]rollout.Record {
+	m := map[string]rollout.Record{}
+	for _, r := range records {
+		m[r.Cluster] = r
+	}
+	return m
+}
+
+// same tells whether the record names other content that is the target's for its cluster.
+func (j *judgement) same(b rollout.Record) bool {
+	c := j.clusters[b.Cluster]
+	return b.State != rollout.Done && j.member(b.Cluster) && c.UpToDate && j.has(c, b.Revision)
+}
+
+func (j *judgement) names() []string {
+	names := slices.Collect(maps.Keys(j.clusters))
+	names = slices.AppendSeq(names, maps.Keys(j.before))
+	names = slices.AppendSeq(names, maps.Keys(j.after))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// told is everything known of a cluster, for messages.
+func (j *judgement) told(name string) string {
+	text := fmt.Sprintf("before %+v, after %+v, cluster %+v", j.before[name], j.after[name], j.clusters[name])
+	if s := j.stories[name]; s != nil {
+		text += ", looks:"
+		for _, l := range s.looks {
+			text += fmt.Sprintf(" [%s member %t up %t has %t %s soak %s deadline %s timed %t]",
+				clock(l.at), l.member, l.up, l.has, l.health.State, l.soak, l.deadline, l.timed)
+		}
+	}
+	return text
+}
+
+// has tells whether the works of a cluster are what the revision asks for.
+func (j *judgement) has(c rollout.Cluster, revision string) bool {
+	switch revision {
+	case j.target():
+		return c.UpToDate
+	case j.in.Stable:
+		return c.UpToDateStable
+	}
+	return c.Running == revision
+}
+
+func (j *judgement) member(name string) bool { return slices.Contains(j.install, name) }
+
+// look is what this step saw of a cluster with a record.
+func (j *judgement) look(name string, r rollout.Record) look {
+	c := j.clusters[name]
+	revision := r.Revision
+	if j.same(r) {
+		revision = j.target()
+	}
+	l := look{
+		at: j.in.Now, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
+		changed: c.AvailableChanged, blocked: c.Blocked, away: c.Away,
+		paused: j.in.Contested != "" || j.in.TargetMissing != "" && revision == j.target(),
+		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
+		takenBack: j.reverting && revision != j.target(),
+	}
+	at := j.stepOf(name)
+	if at < 0 {
+		at = j.stepNamed(r.Stage)
+	}
+	if at >= 0 && j.in.LedgerLimit == 0 {
+		s := j.steps[at]
+		l.timed, l.soak, l.deadline, l.declared = true, s.soak, s.deadline, s.declared
+	}
+	if j.reverting && revision == j.target() || revision == j.in.Stable && revision != j.target() {
+		l.soak = 0
+	}
+	return l
+}
+
+// admitted tells whether the step admits the cluster: it reserves a slot for content that
+// the cluster held no slot for.
+func (j *judgement) admitted(name string) bool {
+	b, had := j.before[name]
+	a, has := j.after[name]
+	if !has || a.State != rollout.Admitted {
+		return false
+	}
+	if !had {
+		return !j.rebuilt(a)
+	}
+	return !b.InFlight() || a.Revision != b.Revision && !j.same(b)
+}
+
+// rebuilt tells whether a record without a predecessor can come of an empty status: it
+// names what the cluster runs, or the target where that is the same or the works are mixed.
+func (j *judgement) rebuilt(a rollout.Record) bool {
+	c := j.clusters[a.Cluster]
+	return j.in.Rebuild && (c.Running == a.Revision || a.Revision == j.target() && c.Running != "" && (c.UpToDate || c.Running == rollout.Mixed))
+}
+
+// retargeted tells whether the step admits a cluster that held a slot for other content.
+func (j *judgement) retargeted(name string) bool {
+	b := j.before[name]
+	return j.admitted(name) && b.InFlight()
+}
+
+// record judges what became of one record.
+func (j *judgement) record(name string) error {
+	b, had := j.before[name]
+	a, has := j.after[name]
+	switch {
+	case !had && !has:
+		return j.unadopted(name)
+	case !has:
+		return j.dropped(b)
+	case j.step.Input == nil:
+		return unobserved(b, had, a)
+	case j.admitted(name):
+		return j.admission(name, a)
+	case !had:
+		return j.adopted(name, a)
+	case a.Revision != b.Revision && (a.Revision != j.target() || !j.same(b)):
+		return fmt.Errorf("the record names %s instead of %s without an admission", a.Revision, b.Revision)
+	case a.Stage != b.Stage:
+		return fmt.Errorf("the record names stage %q instead of %q without an admission", a.Stage, b.Stage)
+	case j.in.Spec.Removal != nil:
+		return nil
+	}
+	s := *j.stories[name]
+	if err := j.clocks(b, a, &s); err != nil {
+		return err
+	}
+	if a.InFlight() {
+		s.admitted = a.Admitted
+	}
+	return errors.Join(may(b, a, &s), must(b, a, &s))
+}
+
+// unadopted: a cluster without a record whose works name content that never succeeded
+// gets a record.
+func (j *judgement) unadopted(name string) error {
+	c := j.clusters[name]
+	if j.step.Input == nil || !j.member(name) || j.in.LedgerLimit != 0 || j.stepOf(name) < 0 {
+		return nil
+	}
+	if !j.in.TargetProven && j.in.Stable != j.target() && c.Running == j.target() && j.target() != "" {
+		return fmt.Errorf("S1: it runs content that never succeeded, and holds no slot")
+	}
+	return nil
+}
+
+// adopted: a record without an admission names what the cluster runs, unproven, from now.
+func (j *judgement) adopted(name string, a rollout.Record) error {
+	c := j.clusters[name]
+	adopted := a.Revision == j.target() && c.Running == a.Revision && !j.in.TargetProven
+	switch {
+	case !adopted && !j.rebuilt(a):
+		return errors.New("S1: a record without an admission")
+	case j.in.LedgerLimit == 0 && !notes(a, second(j.in.Now)):
+		return fmt.Errorf("S6: adopted from %s", a.Admitted)
+	}
+	return may(rollout.Record{State: rollout.Updating}, a, (&story{admitted: a.Admitted}).with(j.look(name, a)))
+}
+
+// dropped: records of other content go when the rollout ends Succeeded, those of clusters
+// that do not exist after that; nothing else removes a record.
+func (j *judgement) dropped(b rollout.Record) error {
+	if j.step.Input == nil {
+		return nil // whether the rollout ended was not observed
+	}
+	c, exists := j.clusters[b.Cluster]
+	if !j.in.Ended && !j.finished() {
+		return errors.New("the record is dropped before the rollout ended Succeeded")
+	}
+	if b.Revision == j.target() && exists && !c.Gone {
+		return errors.New("the record of the target is dropped")
+	}
+	return nil
+}
+
+// finished tells whether every step is complete.
+func (j *judgement) finished() bool {
+	for i := range j.steps {
+		if !j.complete(i) {
+			return false
+		}
+	}
+	return j.in.Spec.Removal == nil
+}
+
+// admission (S3, S18): only an available member of a step that something selects is
+// admitted, with new clocks, while nothing holds the whole rollout.
+func (j *judgement) admission(name string, a rollout.Record) error {
+	c, at := j.clusters[name], j.stepOf(name)
+	switch {
+	case j.stopped():
+		return errors.New("S18: admitted while nothing may be admitted")
+	case !c.Reachable:
+		return errors.New("S1: admitted while not available")
+	case !j.member(name) || j.leaving(name) && !distrusted(j.installPlacements()...):
+		return errors.New("S3: admitted outside the install set")
+	case at < 0:
+		return errors.New("S1: admitted in no stage")
+	case a.Stage != j.steps[at].name:
+		return fmt.Errorf("admitted in stage %q, which is not its stage", a.Stage)
+	case a.Revision != j.target() && (a.Revision != j.in.Stable || c.Running != ""):
+		return fmt.Errorf("S15: admitted to %s, which is not the target", a.Revision)
+	case !a.Admitted.Equal(second(j.in.Now)) || !a.Since.Equal(a.Admitted):
+		return fmt.Errorf("S6: admitted with old clocks: %s, %s", a.Admitted, a.Since)
+	case j.has(c, a.Revision) && !j.retargeted(name):
+		return errors.New("S1: admitted to what it has")
+	}
+	return nil
+}
+
+// stopped tells whether no cluster at all may be admitted.
+func (j *judgement) stopped() bool {
+	in := j.in
+	held := in.Spec.Suspend || in.Suspended || in.Contested != "" || in.TargetMissing != ""
+	return held || j.target() == "" || j.unknownGroup || in.Spec.Removal != nil
+}
+
+// clocks (S6): the time of an admission stays; it starts anew only where a cluster that was
+// parked or had left is in flight again, where works that were verified are written anew,
+// or where nothing may be written.
+func (j *judgement) clocks(b, a rollout.Record, s *story) error {
+	if j.in.LedgerLimit != 0 || notes(a, b.Admitted) {
+		return nil
+	}
+	returned := b.State == rollout.Parked || b.State == rollout.Left
+	anew := returned || !a.InFlight() || b.State == rollout.Soaking && !s.last().has || b.InFlight() && s.last().paused
+	if !anew || !notes(a, second(j.in.Now)) {
+		return fmt.Errorf("S6: the time of its admission moves from %s to %s", b.Admitted, a.Admitted)
+	}
+	return nil
+}
+
+// notes tells whether the record notes the time of its admission: to the second, and in a
+// state without a slot, where no clock runs, to the minute.
+func notes(a rollout.Record, admitted time.Time) bool {
+	later := a.Admitted.Sub(admitted)
+	return later == 0 || !a.InFlight() && later > 0 && later < time.Minute
+}

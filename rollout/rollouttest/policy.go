@@ -1,0 +1,517 @@
+package rollouttest
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// step is a part of the fleet with one pace, as the policy declares it.
+type step struct {
+	name    string
+	members []string
+	// before are the positions of the steps that must be complete first; budget those
+	// whose failures count against maxFailures.
+	before, budget     []int
+	limit, maxFailures int
+	soak, deadline     time.Duration
+	declared           bool // the deadline is the user's
+
+	// held admits no cluster to the target. unknown: the members cannot be told. all: a step
+	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
+	held, unknown, all, holdEmpty bool
+}
+
+// policy is the policy of one input, read sentence by sentence and without any thought of
+// speed. It knows nothing of the ledger, but for the share of RollingUpdateWithPlacement,
+// which clusters that hold the target belong to.
+type policy struct {
+	in       rollout.Input
+	clusters map[string]rollout.Cluster
+	records  map[string]rollout.Record
+	install  []string // the install set, sorted
+	steps    []step
+	// unknownGroup: a mandatory group is in none of the placements.
+	unknownGroup bool
+}
+
+func readPolicy(in rollout.Input, records map[string]rollout.Record) *policy {
+	p := &policy{in: in, clusters: map[string]rollout.Cluster{}, records: records}
+	for _, c := range in.Clusters {
+		p.clusters[c.Name] = c
+	}
+	p.install = p.members()
+	switch spec := in.Spec; {
+	case spec.Removal != nil: // nothing is rolled out while the add-on is to go
+	case len(spec.Stages) > 0:
+		p.readStages()
+	case spec.Strategy != nil && spec.Strategy.Type == v1alpha1.StrategyRollingUpdateWithPlacement:
+		p.readRolling(*spec.Strategy.RollingUpdateWithPlacement)
+	case spec.Strategy != nil:
+		st := clusterv1alpha1.RolloutStrategy{
+			Type: clusterv1alpha1.RolloutType(spec.Strategy.Type), All: spec.Strategy.All,
+			Progressive: spec.Strategy.Progressive, ProgressivePerGroup: spec.Strategy.ProgressivePerGroup,
+		}
+		p.readStrategy(st, "all", "", p.installPlacements(), p.install, distrusted(p.installPlacements()...))
+	case spec.Install != nil && spec.Install.Type == "Placements":
+		p.readPerPlacement()
+	default:
+		p.readStrategy(clusterv1alpha1.RolloutStrategy{}, "all", "", nil, p.install, false)
+	}
+	p.nameApart()
+	return p
+}
+
+func (p *policy) target() string {
+	if p.in.Spec.Target == nil {
+		return ""
+	}
+	return p.in.Spec.Target.Digest
+}
+
+// stepOf is the position of the step that a cluster belongs to; -1 for none.
+func (p *policy) stepOf(name string) int {
+	return slices.IndexFunc(p.steps, func(s step) bool { return slices.Contains(s.members, name) })
+}
+
+// stepNamed is the position of the step with the name; -1 for none.
+func (p *policy) stepNamed(name string) int {
+	return slices.IndexFunc(p.steps, func(s step) bool { return s.name == name })
+}
+
+// share is a number, or a percentage rounded up, of total, and never more than total.
+func share(v intstr.IntOrString, total int) int {
+	text := v.String()
+	if percent, ok := strings.CutSuffix(text, "%"); ok {
+		n, _ := strconv.Atoi(percent)
+		count := 0
+		for count*100 < n*total {
+			count++
+		}
+		return count
+	}
+	count, _ := strconv.Atoi(text)
+	return min(count, total)
+}
+
+func duration(text string) time.Duration {
+	if text == "" || text == "None" {
+		return 0
+	}
+	d, _ := time.ParseDuration(text)
+	return d
+}
+
+func (p *policy) taken(name string) bool { return p.stepOf(name) >= 0 }
+
+// add appends a step that comes after those of its track.
+func (p *policy) add(track *[]int, s step) {
+	s.before = slices.Clone(*track)
+	if s.budget == nil {
+		s.budget = []int{len(p.steps)}
+	}
+	*track = append(*track, len(p.steps))
+	p.steps = append(p.steps, s)
+}
+
+// nameApart numbers steps that would share a name.
+func (p *policy) nameApart() {
+	for i := range p.steps {
+		name := p.steps[i].name
+		for k := 2; slices.ContainsFunc(p.steps[:i], func(s step) bool { return s.name == p.steps[i].name }); k++ {
+			p.steps[i].name = fmt.Sprintf("%s-%d", name, k)
+		}
+	}
+}
+
+// stageDeadline is the deadline of a stage that declares none.
+const stageDeadline = time.Hour
+
+func (p *policy) readStages() {
+	var track []int
+	for _, st := range p.in.Spec.Stages {
+		pl := p.placement(st.Placement)
+		s := step{
+			name: st.Name, soak: st.MinSuccessTime.Duration, deadline: duration(st.ProgressDeadline),
+			declared: st.ProgressDeadline != "", holdEmpty: st.WhenEmpty != v1alpha1.WhenEmptyPass,
+		}
+		if !s.declared {
+			s.deadline = stageDeadline
+		}
+		for _, name := range p.install {
+			if selects(pl, name) && !p.taken(name) {
+				s.members = append(s.members, name)
+			}
+		}
+		s.limit = len(s.members)
+		if pl.ClustersPerDecisionGroup.String() != "0" {
+			s.limit = share(pl.ClustersPerDecisionGroup, len(s.members))
+		}
+		if st.MaxConcurrency != nil {
+			s.limit = share(*st.MaxConcurrency, len(s.members))
+			s.held = st.MaxConcurrency.String() == "0" || st.MaxConcurrency.String() == "0%"
+		}
+		if st.MaxFailures != nil {
+			s.maxFailures = share(*st.MaxFailures, len(s.members))
+		}
+		s.unknown = distrusted(pl)
+		s.held = s.held || s.unknown
+		p.add(&track, s)
+	}
+}
+
+func (p *policy) readPerPlacement() {
+	pls := p.installPlacements()
+	claimed := map[string]bool{}
+	for i, pl := range pls {
+		var mine []string
+		for _, name := range p.install {
+			last := -1
+			for j, other := range pls {
+				if selects(other, name) {
+					last = j
+				}
+			}
+			if last == i {
+				mine, claimed[name] = append(mine, name), true
+			}
+		}
+		title := pl.Name
+		for j, other := range pls {
+			if j != i && other.Name == pl.Name {
+				title = pl.Namespace + "." + pl.Name
+			}
+		}
+		p.readStrategy(p.in.Spec.Install.Placements[i].RolloutStrategy, title, title+"/",
+			[]rollout.Placement{pl}, mine, distrusted(pls[i:]...))
+	}
+	others := slices.DeleteFunc(slices.Clone(p.install), func(name string) bool { return claimed[name] })
+	if len(others) > 0 {
+		p.readStrategy(clusterv1alpha1.RolloutStrategy{}, "unplaced", "", nil, others, distrusted(pls...))
+	}
+}
+
+// readRolling is the seed's RollingUpdateWithPlacement: a share of the clusters that are
+// both selected and installed; the rest is held. A first install ignores the placement, and
+// the way back to the stable revision asks for no share.
+func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
+	var track []int
+	if p.in.Stable == "" {
+		p.readStrategy(clusterv1alpha1.RolloutStrategy{}, "all", "", nil, p.install, false)
+		return
+	}
+	pl := p.placement(ru.PlacementReference)
+	var chosen []string
+	for _, name := range p.install {
+		if selects(pl, name) {
+			chosen = append(chosen, name)
+		}
+	}
+	size := share(intstr.FromString("25%"), len(chosen))
+	if ru.MaxConcurrentlyUpdating != nil {
+		size = share(*ru.MaxConcurrentlyUpdating, len(chosen))
+	}
+	if p.target() == p.in.Stable {
+		p.add(&track, step{name: "share", members: p.install, limit: max(1, size)})
+		return
+	}
+	held := distrusted(pl)
+	p.add(&track, step{name: "share", members: p.shared(chosen, size), limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
+	rest := step{name: "rest", limit: max(1, size), held: true}
+	for _, name := range p.install {
+		if !p.taken(name) {
+			rest.members = append(rest.members, name)
+		}
+	}
+	p.add(&track, rest)
+}
+
+// shared fills the share: clusters that have the target or were admitted to it, however
+// many; then clusters that can be admitted now; then the others. Clusters that the target
+// does not change are not asked.
+func (p *policy) shared(chosen []string, size int) []string {
+	var found []string
+	for pass := range 3 {
+		for _, name := range chosen {
+			c := p.clusters[name]
+			kind := 2
+			switch {
+			case c.Running == p.target() || p.records[name].Revision == p.target():
+				kind = 0
+			case c.UpToDate:
+				kind = -1
+			case c.Reachable && c.Running != "":
+				kind = 1
+			}
+			if kind == pass && (pass == 0 || len(found) < size) {
+				found = append(found, name)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// namedGroup is a decision group with the place it is worked in.
+type namedGroup struct {
+	rollout.Group
+	order int
+	name  string
+}
+
+func groups(pls []rollout.Placement) []namedGroup {
+	var found []namedGroup
+	for order, pl := range pls {
+		for _, g := range pl.Groups {
+			same := 0
+			for _, other := range pl.Groups {
+				if other.Name == g.Name {
+					same++
+				}
+			}
+			name := "group-" + g.Name
+			if g.Name == "" {
+				name = fmt.Sprintf("group-%d", g.Index)
+			} else if same > 1 {
+				name = fmt.Sprintf("group-%s-%d", g.Name, g.Index)
+			}
+			if len(pls) > 1 {
+				name = pl.Name + "/" + name
+			}
+			found = append(found, namedGroup{Group: g, order: order, name: name})
+		}
+	}
+	sort.SliceStable(found, func(i, j int) bool {
+		if found[i].Index != found[j].Index {
+			return found[i].Index < found[j].Index
+		}
+		return found[i].order < found[j].order
+	})
+	return found
+}
+
+// readStrategy reads one of OCM's strategies off the members of its placements.
+func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix string, pls []rollout.Placement, members []string, held bool) {
+	var track []int
+	config, mandatory := configOf(st)
+	untaken := func(of []string) step {
+		s := step{
+			soak: config.MinSuccessTime.Duration, deadline: duration(config.ProgressDeadline),
+			declared: duration(config.ProgressDeadline) > 0, held: held, unknown: held,
+		}
+		for _, name := range members {
+			if !p.taken(name) && (of == nil || slices.Contains(of, name)) {
+				s.members = append(s.members, name)
+			}
+		}
+		s.limit = len(s.members)
+		return s
+	}
+	if st.Type != clusterv1alpha1.Progressive && st.Type != clusterv1alpha1.ProgressivePerGroup {
+		s := untaken(nil)
+		s.name, s.all, s.maxFailures = alone, true, len(members)
+		p.add(&track, s)
+		return
+	}
+	first, all := len(p.steps), groups(pls)
+	if !held && anyUnknown(mandatory, all) {
+		p.unknownGroup, held = true, true
+	}
+	addGroup := func(g namedGroup, maxFailures intstr.IntOrString) {
+		s := untaken(append([]string{}, g.Clusters...))
+		s.name, s.maxFailures = prefix+g.name, share(maxFailures, len(s.members))
+		p.add(&track, s)
+	}
+	others := slices.DeleteFunc(slices.Clone(all), func(g namedGroup) bool { return isAmong(g, mandatory) })
+	for _, g := range all {
+		if isAmong(g, mandatory) {
+			addGroup(g, intstr.FromInt32(0))
+		}
+	}
+	perGroup := st.Type == clusterv1alpha1.ProgressivePerGroup
+	if perGroup {
+		for _, g := range others {
+			addGroup(g, config.MaxFailures)
+		}
+	}
+	rest := untaken(nil)
+	rest.name = prefix + "rest"
+	if len(track) == 0 {
+		rest.name = alone
+	}
+	if !perGroup {
+		p.addRest(&track, first, rest, st.Progressive, pls, len(members))
+		return
+	}
+	if len(rest.members) > 0 || len(track) == 0 {
+		rest.maxFailures = share(config.MaxFailures, len(rest.members))
+		p.add(&track, rest)
+	}
+}
+
+// configOf is the part that the strategies share, and their mandatory groups.
+func configOf(st clusterv1alpha1.RolloutStrategy) (clusterv1alpha1.RolloutConfig, []clusterv1alpha1.MandatoryDecisionGroup) {
+	switch {
+	case st.Progressive != nil:
+		return st.Progressive.RolloutConfig, st.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups
+	case st.ProgressivePerGroup != nil:
+		return st.ProgressivePerGroup.RolloutConfig, st.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
+	case st.All != nil:
+		return st.All.RolloutConfig, nil
+	}
+	return clusterv1alpha1.RolloutConfig{}, nil
+}
+
+// anyUnknown tells whether a mandatory group is none of the groups. It holds every cluster,
+// because skipping it would skip a canary.
+func anyUnknown(mandatory []clusterv1alpha1.MandatoryDecisionGroup, groups []namedGroup) bool {
+	return slices.ContainsFunc(mandatory, func(m clusterv1alpha1.MandatoryDecisionGroup) bool {
+		return !slices.ContainsFunc(groups, func(g namedGroup) bool {
+			return isAmong(g, []clusterv1alpha1.MandatoryDecisionGroup{m})
+		})
+	})
+}
+
+func isAmong(g namedGroup, mandatory []clusterv1alpha1.MandatoryDecisionGroup) bool {
+	for _, m := range mandatory {
+		if m.GroupName == g.Name && g.Name != "" || m.GroupName == "" && int(m.GroupIndex) == g.Index {
+			return true
+		}
+	}
+	return false
+}
+
+// addRest is what Progressive does after its mandatory groups.
+func (p *policy) addRest(track *[]int, first int, s step, st *clusterv1alpha1.RolloutProgressive, pls []rollout.Placement, all int) {
+	numbers, percents := []int{}, []int{}
+	for _, pl := range pls {
+		text := pl.ClustersPerDecisionGroup.String()
+		if v, ok := strings.CutSuffix(text, "%"); ok {
+			i, _ := strconv.Atoi(v)
+			percents = append(percents, i)
+		} else if i, _ := strconv.Atoi(text); i > 0 {
+			numbers = append(numbers, i)
+		}
+	}
+	switch {
+	case st.MaxConcurrency.String() != "0":
+		s.limit = share(st.MaxConcurrency, len(s.members))
+	case len(numbers) > 0:
+		s.limit = share(intstr.FromInt(slices.Min(numbers)), len(s.members))
+	case len(percents) > 0:
+		s.limit = share(intstr.FromString(fmt.Sprintf("%d%%", slices.Min(percents))), len(s.members))
+	}
+	s.maxFailures = share(st.MaxFailures, all)
+	for i := first; i <= len(p.steps); i++ {
+		s.budget = append(s.budget, i)
+	}
+	p.add(track, s)
+}
+
+// placement finds an observed placement.
+func (p *policy) placement(ref v1alpha1.PlacementReference) rollout.Placement {
+	for _, pl := range p.in.Placements {
+		if pl.Namespace == ref.Namespace && pl.Name == ref.Name {
+			return pl
+		}
+	}
+	return rollout.Placement{Namespace: ref.Namespace, Name: ref.Name}
+}
+
+func (p *policy) installPlacements() []rollout.Placement {
+	var found []rollout.Placement
+	if p.in.Spec.Install == nil || p.in.Spec.Install.Type != "Placements" || p.in.Spec.Removal != nil {
+		return nil
+	}
+	for _, ip := range p.in.Spec.Install.Placements {
+		found = append(found, p.placement(ip.PlacementReference))
+	}
+	return found
+}
+
+func distrusted(pls ...rollout.Placement) bool {
+	return slices.ContainsFunc(pls, func(pl rollout.Placement) bool {
+		return pl.Existence != rollout.Exists || pl.Settlement != rollout.Settled
+	})
+}
+
+func selects(pl rollout.Placement, name string) bool {
+	return slices.ContainsFunc(pl.Groups, func(g rollout.Group) bool { return slices.Contains(g.Clusters, name) })
+}
+
+// members are the clusters of the install set, by name.
+func (p *policy) members() []string {
+	var names []string
+	for _, c := range p.in.Clusters {
+		has := c.Installed == rollout.Ours || c.Installed == rollout.HandMade
+		if !c.Gone && (has || p.wanted(c.Name) && !c.InstallDisabled && c.Installed != rollout.Deleting) {
+			names = append(names, c.Name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+// wanted tells whether something installs the add-on on a cluster, in motion or not.
+func (p *policy) wanted(name string) bool {
+	if p.in.Spec.Removal != nil {
+		return false
+	}
+	if s := p.in.Spec.ClusterLabelSelector; s != nil {
+		return labelled(*s, p.clusters[name].Labels)
+	}
+	return slices.ContainsFunc(p.installPlacements(), func(pl rollout.Placement) bool { return selects(pl, name) })
+}
+
+// labelled reads a label selector requirement by requirement.
+func labelled(s metav1.LabelSelector, labels map[string]string) bool {
+	for key, value := range s.MatchLabels {
+		if labels[key] != value {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		value, has := labels[e.Key]
+		is := has && slices.Contains(e.Values, value)
+		switch e.Operator {
+		case metav1.LabelSelectorOpIn:
+		case metav1.LabelSelectorOpNotIn:
+			is = !is
+		case metav1.LabelSelectorOpExists:
+			is = has
+		case metav1.LabelSelectorOpDoesNotExist:
+			is = !has
+		}
+		if !is {
+			return false
+		}
+	}
+	return true
+}
+
+// leaving tells whether the cluster has our add-on and what selected it selects it no more,
+// or the whole add-on is to go.
+func (p *policy) leaving(name string) bool {
+	c, now := p.clusters[name], rollout.ByHand
+	switch {
+	case c.Installed != rollout.Ours || c.Gone:
+		return false
+	case p.in.Spec.Removal != nil:
+		return true
+	case p.in.Spec.ClusterLabelSelector != nil:
+		now = rollout.ByLabels
+	case p.in.Spec.Install != nil && p.in.Spec.Install.Type == "Placements":
+		now = rollout.ByPlacements
+	}
+	return now != rollout.ByHand && c.SelectedBy == now && !p.wanted(name)
+}

@@ -1,0 +1,387 @@
+package rollouttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// tally is how the clusters of a step stand after the ledger was written.
+type tally struct {
+	done, unchanged, flying, lost, failed, parked, waiting, left int
+	// elsewhere are failures that another stage recorded.
+	elsewhere, members int
+}
+
+// tally counts members by their own record, and clusters that left by the stage of theirs.
+func (j *judgement) tally(i int) tally {
+	var t tally
+	s := j.steps[i]
+	for _, name := range s.members {
+		a, recorded := j.after[name]
+		c := j.clusters[name]
+		if j.leaving(name) && !distrusted(j.installPlacements()...) {
+			if !recorded {
+				continue
+			}
+		} else {
+			t.members++
+		}
+		target := recorded && a.Revision == j.target()
+		stale := target && !c.UpToDate && !a.InFlight() // its own inputs changed since
+		switch {
+		case a.InFlight():
+			t.flying++
+			if a.State == rollout.Lost {
+				t.lost++
+			}
+		case target && isFailure(a) && !(stale && a.State != rollout.TimedOut && c.Reachable && c.Blocked == ""):
+			t.failed++
+			if a.Stage != s.name {
+				t.elsewhere++
+			}
+		case target && a.State == rollout.Done && !stale:
+			t.done++
+		case target && a.State == rollout.Parked && !(stale && c.Reachable):
+			t.parked++
+		case !target && c.UpToDate:
+			t.unchanged++
+		case !c.Reachable:
+			t.parked++
+		default:
+			t.waiting++
+		}
+	}
+	for name, a := range j.after {
+		if a.Revision != j.target() || a.Stage != s.name || j.stepOf(name) >= 0 {
+			continue
+		}
+		undecided := j.member(name) && (j.has(j.clusters[name], a.Revision) || a.InFlight())
+		switch {
+		case a.State == rollout.Done:
+			t.done++
+		case isFailure(a):
+			t.failed++
+		case undecided && a.InFlight():
+			t.flying++
+		case undecided && a.State == rollout.Parked:
+			t.parked++
+		default:
+			t.left++
+		}
+	}
+	return t
+}
+
+func isFailure(r rollout.Record) bool {
+	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.LeftFailed
+}
+
+// tracks counts the sequences of steps that go on side by side.
+func (j *judgement) tracks() int {
+	n := 0
+	for _, s := range j.steps {
+		if len(s.before) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// failures of the target that count against the budget of a step.
+func (j *judgement) failures(i int) int {
+	n := 0
+	for _, k := range j.steps[i].budget {
+		n += j.tallies[k].failed
+	}
+	return n
+}
+
+// complete tells whether the step after this one may start: every cluster is decided, the
+// budget holds, and at least one cluster proved the content, where there is any to prove.
+func (j *judgement) complete(i int) bool {
+	s, t := j.steps[i], j.tallies[i]
+	open := t.flying + t.waiting
+	if j.reverting {
+		open -= t.lost
+	}
+	switch {
+	case s.unknown, open > 0, !s.all && j.failures(i) > s.maxFailures, s.all && t.failed > 0:
+		return false
+	case t.members+t.left+t.failed+t.done+t.flying == 0:
+		return !s.holdEmpty || j.in.Stable == "" || j.in.TargetProven
+	case j.in.TargetProven:
+		return t.failed == 0 || t.done+t.unchanged > 0
+	}
+	return t.done > 0 || t.parked+t.failed == 0 && (t.left == 0 || s.all)
+}
+
+// goneStage finds a stage that the policy has no more and that proved nothing, although
+// clusters that no stage selects were admitted to the target there.
+func (j *judgement) goneStage() string {
+	if j.in.TargetProven {
+		return ""
+	}
+	open, proved := "", map[string]bool{}
+	for name, a := range j.after {
+		switch {
+		case a.Revision != j.target() || a.Stage == "" || j.stepNamed(a.Stage) >= 0 || j.before[name].Revision != j.target():
+		case a.State == rollout.Done:
+			proved[a.Stage] = true
+		case j.stepOf(name) < 0:
+			open = a.Stage
+		}
+	}
+	if proved[open] {
+		return ""
+	}
+	return open
+}
+
+// slots (S1): no cluster is admitted beyond the limit of its step. Clusters in flight at any
+// content count; clusters that returned or were adopted may bring the count above it.
+func (j *judgement) slots() error {
+	for i, s := range j.steps {
+		flying, atTarget, admitted, moved := 0, 0, "", ""
+		for _, name := range s.members {
+			a := j.after[name]
+			if a.InFlight() {
+				flying++
+				if a.Revision == j.target() {
+					atTarget++
+				}
+			}
+			switch {
+			case j.retargeted(name):
+				moved = name
+			case j.admitted(name):
+				admitted = name
+			}
+		}
+		switch {
+		case s.all:
+		case admitted != "" && flying > s.limit:
+			return j.broken(admitted, "S1: %s was admitted in %s with %d in flight of %d", admitted, s.name, flying, s.limit)
+		case moved != "" && !j.reverting && atTarget > s.limit:
+			return j.broken(moved, "S1: %s was retargeted in %s with %d of %d at the target", moved, s.name, atTarget, s.limit)
+		}
+		if admitted != "" {
+			if err := j.turn(i, admitted); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// turn: clusters in flight at other content are retargeted before any cluster is admitted,
+// and failed clusters are admitted before others.
+func (j *judgement) turn(i int, admitted string) error {
+	b, had := j.before[admitted]
+	other := !had || !isFailure(b)
+	for _, name := range j.steps[i].members {
+		a, c := j.after[name], j.clusters[name]
+		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.joins(admitted) {
+			continue
+		}
+		switch {
+		case a.InFlight() && a.Revision != j.in.Stable:
+			return j.broken(name, "%s was admitted in %s before %s, which is in flight, was retargeted", admitted, j.steps[i].name, name)
+		case other && isFailure(a) && c.Health.State == rollout.HealthFailed:
+			return j.broken(name, "%s was admitted in %s before %s, which failed", admitted, j.steps[i].name, name)
+		}
+	}
+	return nil
+}
+
+// joins tells whether a cluster was admitted to the stable revision because it runs nothing.
+func (j *judgement) joins(name string) bool {
+	return j.clusters[name].Running == "" && j.in.Stable != "" && j.after[name].Revision == j.in.Stable
+}
+
+// order (S4, S5, S22): the target is given only in a step whose predecessors are complete,
+// whose budget is not spent, and that nothing holds. A revert waits for no predecessor
+// where a cluster in flight turns back.
+func (j *judgement) order() error {
+	for i, s := range j.steps {
+		for _, name := range s.members {
+			if !j.admitted(name) || j.joins(name) {
+				continue
+			}
+			for _, k := range s.before {
+				if !j.complete(k) && !(j.reverting && j.retargeted(name)) {
+					return j.broken(name, "S4: %s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
+				}
+			}
+			if gone := j.goneStage(); gone != "" && j.tracks() == 1 {
+				return j.broken(name, "S4: %s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
+			}
+			if n := j.failures(i); n > s.maxFailures && !s.all || s.all && j.tallies[i].elsewhere > 0 {
+				return j.broken(name, "S5: %s got the target in %s with %d failed of %d allowed", name, s.name, n, s.maxFailures)
+			}
+			if s.held {
+				return j.broken(name, "S18: %s got the target in %s, which is held", name, s.name)
+			}
+		}
+	}
+	return nil
+}
+
+// refilled (L3): no slot stays free while a cluster that may have it waits.
+func (j *judgement) refilled() error {
+	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 || j.goneStage() != "" {
+		return nil
+	}
+	for i, s := range j.steps {
+		t := j.tallies[i]
+		gaveUp := t.done == 0 && t.left > 0
+		if s.held || gaveUp || t.flying >= s.limit || j.failures(i) > s.maxFailures && !s.all || t.elsewhere > 0 ||
+			slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) }) {
+			continue
+		}
+		for _, name := range s.members {
+			if j.waits(name) {
+				return j.broken(name, "L3: %s waits in %s with %d in flight of %d", name, s.name, t.flying, s.limit)
+			}
+		}
+	}
+	return nil
+}
+
+// waits tells whether a cluster could be given the target and holds no slot.
+func (j *judgement) waits(name string) bool {
+	a, recorded := j.after[name]
+	c := j.clusters[name]
+	settled := recorded && a.Revision == j.target() && (isFailure(a) || a.State == rollout.Done)
+	able := c.Reachable && c.Blocked == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting
+	return able && !a.InFlight() && !settled && !j.leaving(name) && c.Running != rollout.Foreign
+}
+
+// written (L1): the works of every cluster that was admitted are written, now or after a
+// crash.
+func (j *judgement) written() error {
+	for name, a := range j.after {
+		c := j.clusters[name]
+		paused := j.in.Contested != "" || j.in.TargetMissing != "" && a.Revision == j.target()
+		if a.State != rollout.Admitted || paused || !c.Reachable || c.Awaits != "" || c.Blocked != "" || j.leaving(name) || c.Installed == rollout.Deleting {
+			continue
+		}
+		if !slices.ContainsFunc(j.step.Actions, func(x rollout.Action) bool { return x.Cluster == name && x.Kind == rollout.Move }) {
+			return j.broken(name, "L1: %s is admitted and its works are not written", name)
+		}
+	}
+	return nil
+}
+
+// untouched (S3, S11): works are written only in the install set, at what the record names.
+func (j *judgement) untouched() error {
+	for _, x := range j.step.Actions {
+		a, recorded := j.after[x.Cluster]
+		c := j.clusters[x.Cluster]
+		switch {
+		case x.Kind == rollout.Remove:
+		case !j.member(x.Cluster):
+			return j.broken(x.Cluster, "S3: %s is outside the install set and gets %s", x.Cluster, x.Kind)
+		case x.Kind == rollout.Install && (j.in.Suspended || j.in.Spec.Suspend || j.in.Contested != ""):
+			return fmt.Errorf("S18: %s is installed while suspended", x.Cluster)
+		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
+			return fmt.Errorf("%s is installed already", x.Cluster)
+		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a)):
+			return j.broken(x.Cluster, "S1: %s gets %s and was not admitted", x.Cluster, x.Revision)
+		case x.Kind == rollout.Move && a.Revision != x.Revision:
+			return j.broken(x.Cluster, "S11: %s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)
+		}
+	}
+	return nil
+}
+
+// watchRemovals keeps track of which clusters left the install set, as stored steps saw it.
+// While a placement is in motion no cluster is seen to leave, but may be seen to return.
+func (h *History) watchRemovals(j *judgement) {
+	h.installed = max(h.installed, j.installedNow())
+	for name, c := range j.clusters {
+		since, before := h.away[name]
+		if j.wanted(name) {
+			delete(h.gone, name)
+		}
+		switch {
+		case c.Installed != rollout.Ours || j.wanted(name) || j.in.Spec.Removal != nil:
+			delete(h.away, name)
+		case j.leaving(name) && j.trusted() && (!before || since.After(j.in.Now)):
+			h.away[name] = j.in.Now
+		}
+	}
+	for _, x := range j.step.Actions {
+		if at, ok := h.removed[x.Cluster]; x.Kind == rollout.Remove && (!ok || !j.in.Now.Before(at.Add(j.in.RemovalGrace))) {
+			h.removed[x.Cluster], h.gone[x.Cluster] = j.in.Now, true
+		}
+	}
+}
+
+func (j *judgement) installedNow() int {
+	n := 0
+	for _, c := range j.clusters {
+		if c.Installed != rollout.NotInstalled && c.Installed != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// trusted tells whether what the install placements select can be relied upon, or the user
+// approved what they say.
+func (j *judgement) trusted() bool { return !distrusted(j.installPlacements()...) || j.approved() }
+
+// approved tells whether the annotation names the commit in question.
+func (j *judgement) approved() bool {
+	word := j.in.ApprovedRemoval
+	if j.in.Spec.Removal != nil {
+		return word != "" && word == j.in.Spec.Removal.Commit
+	}
+	return word != "" && j.in.Spec.Target != nil && strings.HasSuffix(j.in.Spec.Target.Commit, "@sha1:"+word)
+}
+
+// leavers (S8, S9): only what is ours is removed, no cluster before nothing selected it for
+// a grace period, and no more than the budget within one. An approval lifts the last two.
+func (j *judgement) leavers() error {
+	recent, fresh := 0, false
+	for name, at := range j.h.removed {
+		if j.in.Now.Before(at.Add(j.in.RemovalGrace)) && !j.removes(name) {
+			recent++
+		}
+	}
+	for _, x := range j.step.Actions {
+		if x.Kind != rollout.Remove {
+			continue
+		}
+		since, away := j.h.away[x.Cluster]
+		waited := j.h.gone[x.Cluster] || away && !j.in.Now.Before(since.Add(j.in.RemovalGrace))
+		declared := j.in.Spec.Removal == nil
+		switch {
+		case j.clusters[x.Cluster].Installed != rollout.Ours:
+			return fmt.Errorf("S8: %s is removed and is not ours", x.Cluster)
+		case declared && !(j.leaving(x.Cluster) && j.trusted()):
+			return fmt.Errorf("S8: %s is removed although something selects it, or may", x.Cluster)
+		case declared && !waited && !j.approved():
+			return fmt.Errorf("S8: %s is removed before nothing selected it for %s", x.Cluster, j.in.RemovalGrace)
+		}
+		at, again := j.h.removed[x.Cluster]
+		fresh = fresh || !again || !j.in.Now.Before(at.Add(j.in.RemovalGrace))
+		recent++
+	}
+	if budget := max(1, max(j.h.installed, j.installedNow())*5/100); fresh && !j.approved() && recent > budget {
+		return fmt.Errorf("S9: %d removed within %s, %d allowed", recent, j.in.RemovalGrace, budget)
+	}
+	return nil
+}
+
+func (j *judgement) removes(name string) bool {
+	return slices.ContainsFunc(j.step.Actions, func(x rollout.Action) bool { return x.Kind == rollout.Remove && x.Cluster == name })
+}
+
+// broken is a rule that the step breaks for a cluster, with everything known of it.
+func (j *judgement) broken(name, format string, args ...any) error {
+	return fmt.Errorf(format+" (%s)", append(args, j.told(name))...)
+}

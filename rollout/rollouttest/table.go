@@ -1,0 +1,125 @@
+package rollouttest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// edges are the changes of state that a record can make without an admission, whatever was
+// seen. Several may happen in one step.
+func edges(from rollout.State) []rollout.State {
+	flying := []rollout.State{
+		rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed, rollout.TimedOut,
+		rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
+	}
+	failed := []rollout.State{rollout.Failed, rollout.Soaking, rollout.Done, rollout.LeftFailed}
+	switch from {
+	case rollout.Parked, rollout.Left:
+		return flying
+	case rollout.Failed, rollout.LeftFailed:
+		return failed
+	case rollout.TimedOut:
+		return append(failed, rollout.TimedOut)
+	case rollout.Done:
+		return []rollout.State{rollout.Done}
+	}
+	return flying
+}
+
+// unobserved judges a step without its input.
+func unobserved(b rollout.Record, had bool, a rollout.Record) error {
+	if !had || a.State == rollout.Admitted || a.Revision != b.Revision || slices.Contains(edges(b.State), a.State) {
+		return nil
+	}
+	return fmt.Errorf("from %s to %s", b.State, a.State)
+}
+
+// may returns an error if nothing in the story permits the state that was written.
+func may(b, a rollout.Record, s *story) error {
+	l := s.last()
+	was := func(states ...rollout.State) bool { return slices.Contains(states, b.State) }
+	if !slices.Contains(edges(b.State), a.State) {
+		return fmt.Errorf("from %s to %s", b.State, a.State)
+	}
+	since, run := s.verifiedSince()
+	end, away := s.slotEnds()
+	switch a.State {
+	case rollout.Admitted:
+		return unless(l.member && !l.has, "it is Admitted and has its works, or left")
+	case rollout.Updating:
+		return unless(l.member && l.has && l.up, "it is Updating without its works")
+	case rollout.Soaking:
+		return errors.Join(
+			unless(run, "S6: it soaks and was not verified"),
+			unless(!l.timed || a.Since.Equal(since), fmt.Sprintf("S6: it soaks since %s, and is verified since %s", clock(a.Since), clock(since))))
+	case rollout.Done:
+		return unless(was(rollout.Done) || s.proved(), "S6, S15: it is Done and was not verified for the whole soak")
+	case rollout.Failed:
+		refused := s.refusedFor() && (b.State != rollout.Updating || !l.at.Before(b.Since.Add(l.applyErrors)))
+		kept := was(rollout.Failed, rollout.LeftFailed) && l.member
+		return unless(kept || s.failed() || refused || !l.has && l.blocked != "", "it is Failed and never was seen to fail")
+	case rollout.TimedOut:
+		silent := run && l.timed && l.deadline > 0 && !l.at.Before(since.Add(l.soak+l.deadline))
+		return unless(was(rollout.TimedOut) || l.up && !l.verified() && (silent || !run && s.late()) || !l.timed, "it is TimedOut before its deadline")
+	case rollout.Lost:
+		return unless(l.member && !l.up && !was(rollout.Parked, rollout.Left), "it is Lost and available")
+	case rollout.Parked:
+		parked := was(rollout.Parked) || away && !l.at.Before(end) || !l.timed
+		return unless(parked && l.member, "S1: it is Parked before its slot ends")
+	case rollout.Left:
+		return unless(!l.member || was(rollout.Left), "it is Left and in the install set")
+	case rollout.LeftFailed:
+		return unless(!l.member && (was(rollout.Failed, rollout.TimedOut, rollout.LeftFailed) || s.failed()), "it is LeftFailed and had not failed")
+	}
+	return fmt.Errorf("unknown state %q", a.State)
+}
+
+// must returns an error if the story demands another state than was written.
+func must(b, a rollout.Record, s *story) error {
+	l := s.last()
+	is := func(states ...rollout.State) bool { return slices.Contains(states, a.State) }
+	failure := b.State == rollout.Failed || b.State == rollout.TimedOut || b.State == rollout.LeftFailed
+	end, away := s.slotEnds()
+	switch {
+	case b.State == rollout.Done:
+		return nil
+	case !l.member && (failure || s.failed()):
+		return unless(is(rollout.LeftFailed), "S5: a failure is forgotten because its cluster left")
+	case !l.member:
+		return unless(is(rollout.Left), "L11: it left, and is not Left")
+	case b.State == rollout.Left:
+		return unless(is(rollout.Left) != l.has, "it has its works again, and holds no slot")
+	case failure && !l.verified():
+		return unless(is(rollout.Failed, rollout.TimedOut), "S5: a failure is forgotten")
+	case l.reported():
+		return unless(is(rollout.Failed), "S5: a failure is not counted")
+	case l.verified() && s.proved() && l.timed:
+		return unless(is(rollout.Done), "L3: its soak is over, and it is not Done")
+	case l.verified():
+		return unless(is(rollout.Soaking, rollout.Done), "it is verified, and does not soak")
+	case !l.up && b.InFlight() && !l.has && l.blocked != "":
+		return nil
+	case !l.up && b.InFlight():
+		free := away && l.timed && !l.at.Before(end)
+		return unless(is(rollout.Lost, rollout.Parked, rollout.Failed) && (!free || !is(rollout.Lost)), "L11: it is not available past its time, and holds its slot")
+	case l.up && b.State == rollout.Parked && l.has:
+		return unless(a.InFlight() || is(rollout.Failed), "it is back, and not in flight")
+	case l.up && b.InFlight() && b.State != rollout.Lost && s.late() && !l.paused && l.timed:
+		_, run := s.verifiedSince()
+		return unless(run || !l.has && b.State == rollout.Soaking || is(rollout.TimedOut, rollout.Failed), "L4: it is past its deadline, and not TimedOut")
+	}
+	return nil
+}
+
+func unless(ok bool, text string) error {
+	if ok {
+		return nil
+	}
+	return errors.New(text)
+}
+
+func clock(t time.Time) string { return t.Format("15:04:05") }

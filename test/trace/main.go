@@ -1,0 +1,59 @@
+// Command trace judges a trace of a rollout: for every ledger that was stored, whether it
+// is one that the second planner of package rollouttest allows after all that was seen and
+// stored before it.
+//
+//	go run ./test/trace FILE
+//
+// FILE has one step a line, as rollouttest.Step describes it; "-" reads standard input.
+// Every step that is not allowed is printed with the rules that it breaks. The exit code is
+// 1 if there is one, and 2 if the trace cannot be read.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./test/trace FILE")
+		os.Exit(2)
+	}
+	broken, err := judge(os.Args[1], os.Stdout)
+	switch {
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[1], err)
+		os.Exit(2)
+	case broken > 0:
+		os.Exit(1)
+	}
+}
+
+// judge prints a verdict on every step that is not allowed, and the counts.
+func judge(name string, out io.Writer) (broken int, err error) {
+	in := io.Reader(os.Stdin)
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return 0, err
+		}
+		defer file.Close()
+		in = file
+	}
+	steps, observed := 0, 0
+	err = rollouttest.CheckTrace(in, func(line int, s rollouttest.Step, verdict error) {
+		steps++
+		if s.Input != nil {
+			observed++
+		}
+		if verdict != nil {
+			broken++
+			fmt.Fprintf(out, "%s:%d: not allowed: %v\n", name, line, verdict)
+		}
+	})
+	fmt.Fprintf(out, "%d steps, %d with their input, %d not allowed\n", steps, observed, broken)
+	return broken, err
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// record runs a rollout of v2 over three clusters, one at a time, and returns its steps.
+func record(t *testing.T) []rollouttest.Step {
+	t.Helper()
+	names := rollouttest.Names(3)
+	f := rollouttest.NewFleet("v1", names...)
+	all := v1alpha1.PlacementReference{Namespace: "default", Name: "all"}
+	one := intstr.FromInt32(1)
+	f.Policy.Spec.Install = &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{{PlacementReference: all}}}
+	f.Policy.Spec.Stages = []v1alpha1.Stage{{
+		Name: "everyone", Placement: all, MaxConcurrency: &one, MinSuccessTime: metav1.Duration{Duration: time.Minute},
+	}}
+	f.Policy.Placements = []rollout.Placement{{
+		Namespace: "default", Name: "all", Existence: rollout.Exists, Settlement: rollout.Settled, Groups: []rollout.Group{{Clusters: names}},
+	}}
+	f.SetTarget("v2")
+	var steps []rollouttest.Step
+	for range 20 {
+		in := f.Input()
+		plan, err := rollout.New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, rollouttest.StepOf(in, plan, nil))
+		f.Store(plan)
+		f.CarryOut(plan.Actions)
+		f.Now = f.Now.Add(30 * time.Second)
+	}
+	return steps
+}
+
+func write(t *testing.T, steps []rollouttest.Step) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "trace.jsonl")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	r := rollouttest.NewRecorder(out)
+	for _, s := range steps {
+		if err := r.Record(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file
+}
+
+func verdict(t *testing.T, steps []rollouttest.Step) (int, string) {
+	t.Helper()
+	var out strings.Builder
+	broken, err := judge(write(t, steps), &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return broken, out.String()
+}
+
+func TestTraceOfARolloutIsAllowed(t *testing.T) {
+	if broken, text := verdict(t, record(t)); broken > 0 {
+		t.Fatal(text)
+	}
+}
+
+// TestTraceThatDoesNotFollowIsNotAllowed changes one stored ledger of a trace.
+func TestTraceThatDoesNotFollowIsNotAllowed(t *testing.T) {
+	steps := record(t)
+	at := slices.IndexFunc(steps, func(s rollouttest.Step) bool {
+		return len(s.Ledger.Records) > 0 && s.Ledger.Records[0].State == rollout.Soaking
+	})
+	if at < 0 {
+		t.Fatal("no cluster soaks")
+	}
+	steps[at].Ledger = *steps[at].Ledger.DeepCopy()
+	steps[at].Ledger.Records[0].State = rollout.Done
+	broken, text := verdict(t, steps)
+	if broken == 0 || !strings.Contains(text, "was not verified for the whole soak") {
+		t.Fatal(text)
+	}
+}
+
+// TestTraceOfLedgersAlone: without what was observed, the changes of the records are judged.
+func TestTraceOfLedgersAlone(t *testing.T) {
+	steps := record(t)
+	for i := range steps {
+		steps[i].Input, steps[i].Actions = nil, nil
+	}
+	if broken, text := verdict(t, steps); broken > 0 {
+		t.Fatal(text)
+	}
+	last := len(steps) - 1
+	steps[last].Ledger = *steps[last].Ledger.DeepCopy()
+	for i := range steps[last].Ledger.Records {
+		steps[last].Ledger.Records[i].State = rollout.Updating
+	}
+	if broken, text := verdict(t, steps); broken != 1 || !strings.Contains(text, "from Done to Updating") {
+		t.Fatal(text)
+	}
+}
