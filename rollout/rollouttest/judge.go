@@ -221,10 +221,12 @@ func (j *judgement) rebuilt(a rollout.Record) bool {
 	return j.in.Rebuild && (c.Running == a.Revision || a.Revision == j.target() && c.Running != "" && (c.UpToDate || c.Running == rollout.Mixed))
 }
 
-// retargeted tells whether the step admits a cluster that held a slot for other content.
+// retargeted tells whether the step admits a cluster that held a slot for other content, or
+// that returned with it and would hold one.
 func (j *judgement) retargeted(name string) bool {
-	b := j.before[name]
-	return j.admitted(name) && b.InFlight()
+	b, c := j.before[name], j.clusters[name]
+	returned := (b.State == rollout.Parked || b.State == rollout.Left) && c.Reachable && j.has(c, b.Revision)
+	return j.admitted(name) && b.Revision != j.target() && (b.InFlight() || returned)
 }
 
 // record judges what became of one record.
