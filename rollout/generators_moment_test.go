@@ -104,11 +104,11 @@ func drawInput(t *rapid.T) rollout.Input {
 	names := rollouttest.Names(rapid.IntRange(1, 9).Draw(t, "clusters"))
 	in := rollout.Input{
 		Now: now().Add(rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond}).Draw(t, "now")), AddOn: "hello",
-		ParkAfter:    rapid.SampledFrom([]time.Duration{10 * time.Minute, time.Minute}).Draw(t, "park after"),
-		RemovalGrace: rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Second}).Draw(t, "grace"),
-		Stable:       rapid.SampledFrom([]string{"", "a", "a", "c"}).Draw(t, "stable"),
-		Suspended:    seldom(t, 12, "suspended"),
-		Contested:    words(t, 12, "contested", "ownership conflict: add-on hello belongs to source a/b"),
+		ParkAfter:       rapid.SampledFrom([]time.Duration{10 * time.Minute, time.Minute}).Draw(t, "park after"),
+		RemovalGrace:    rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Second}).Draw(t, "grace"),
+		Stable:          rapid.SampledFrom([]string{"", "a", "a", "c"}).Draw(t, "stable"),
+		Suspended:       seldom(t, 12, "suspended"),
+		Contested:       words(t, 12, "contested", "ownership conflict: add-on hello belongs to source a/b"),
 		Ended:           seldom(t, 5, "ended"),
 		Reverting:       rapid.Bool().Draw(t, "reverting"),
 		Rebuild:         seldom(t, 12, "rebuild"),

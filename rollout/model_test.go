@@ -42,7 +42,7 @@ type situation struct {
 const (
 	unknown     = rollout.HealthUnknown
 	progressing = rollout.HealthProgressing
-	proven    = rollout.HealthVerified
+	proven      = rollout.HealthVerified
 	broken      = rollout.HealthFailed
 )
 
