@@ -93,6 +93,11 @@ test: hub ocm ## Run every test, the envtest suites included
 	$(SAY) 'test: every package of the module (some minutes; the first run compiles the most)'
 	@$(HUB_ASSETS); go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -json $(TEST_PACKAGES) | $(TALLY)
 
+.PHONY: mutants
+mutants: ## Plant known mistakes in planner and ledger; a test must fail for each
+	$(SAY) 'mutants: compiles and tests package rollout once for each (about five minutes)'
+	@go run ./test/mutants
+
 .PHONY: race
 race: export CGO_ENABLED := 1
 race: ## Run the pure packages and commitstatus under the race detector (needs gcc)

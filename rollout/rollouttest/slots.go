@@ -125,6 +125,9 @@ func (j *judgement) goneStage(records map[string]rollout.Record) string {
 		return ""
 	}
 	open, proved := "", map[string]bool{}
+	for _, b := range j.before {
+		proved[b.Stage] = proved[b.Stage] || b.Revision == j.target() && b.State == rollout.Done
+	}
 	for name, a := range records {
 		switch {
 		case a.Revision != j.target() || a.Stage == "" || j.stepNamed(a.Stage) >= 0:

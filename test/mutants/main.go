@@ -1,0 +1,155 @@
+// Command mutants plants known mistakes in planner and ledger, one at a time, and expects
+// the tests of package rollout to fail for each.
+//
+//	go run ./test/mutants [NAME...]
+//
+// mutants.txt has the mistakes. Each is applied to a copy of its file, which the go command
+// compiles instead of it (-overlay). It prints every mutant and its fate; the exit code is 1
+// if one survives, and 2 if the tests fail without any, or a mutant does not apply or build.
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed mutants.txt
+var list string
+
+// tests are those that run for each mutant: fast ones first, since the first failure ends
+// the run.
+var tests = []string{"TestNext", "TestLedger_", "TestQuantity", "TestDeadline", "TestScenarios", "TestEveryFleet", "TestHistories"}
+
+// mutant is one mistake: a text of a file and what replaces it.
+type mutant struct{ name, why, file, old, new string }
+
+func main() {
+	survived, err := run(os.Args[1:])
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(2)
+	case survived > 0:
+		os.Exit(1)
+	}
+}
+
+func run(only []string) (survived int, err error) {
+	mutants, err := parse(list)
+	if err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	start := time.Now()
+	if output, err := test(""); err != nil {
+		return 0, fmt.Errorf("the tests fail without a mutant: %w\n%s", err, output)
+	}
+	fmt.Printf("without a mutant the tests pass (%s)\n", time.Since(start).Round(time.Second))
+	killed := 0
+	for _, m := range mutants {
+		if len(only) > 0 && !slices.Contains(only, m.name) {
+			continue
+		}
+		begin := time.Now()
+		by, err := m.killedBy(dir)
+		took := time.Since(begin).Round(time.Second)
+		switch {
+		case err != nil:
+			return survived, fmt.Errorf("%s: %w", m.name, err)
+		case by == "":
+			survived++
+			fmt.Printf("SURVIVED  %-34s %s (%s, %s)\n", m.name, m.why, m.file, took)
+		default:
+			killed++
+			fmt.Printf("killed    %-34s by %s (%s)\n", m.name, by, took)
+		}
+	}
+	fmt.Printf("%d killed, %d survived (%s)\n", killed, survived, time.Since(start).Round(time.Second))
+	return survived, nil
+}
+
+// killedBy plants the mutant and returns the first test that fails; "" if none does.
+func (m mutant) killedBy(dir string) (string, error) {
+	text, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(text), m.old); n != 1 {
+		return "", fmt.Errorf("%s has the text to replace %d times; want once", m.file, n)
+	}
+	planted := filepath.Join(dir, filepath.Base(m.file))
+	if err := os.WriteFile(planted, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600); err != nil {
+		return "", err
+	}
+	file, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: planted}})
+	if err != nil {
+		return "", err
+	}
+	at := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(at, overlay, 0o600); err != nil {
+		return "", err
+	}
+	output, err := test("-overlay=" + at)
+	var failed *exec.ExitError
+	switch {
+	case err == nil:
+		return "", nil
+	case !errors.As(err, &failed):
+		return "", err
+	case bytes.Contains(output, []byte("[build failed]")), bytes.Contains(output, []byte("[setup failed]")):
+		return "", fmt.Errorf("it does not build:\n%s", output)
+	}
+	if name := firstFailure.FindSubmatch(output); name != nil {
+		return string(name[1]), nil
+	}
+	return "a panic or the time limit", nil
+}
+
+var firstFailure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// test runs the fast tests of package rollout until the first failure.
+func test(overlay string) ([]byte, error) {
+	args := []string{"test", "-count=1", "-short", "-failfast", "-vet=off", "-timeout=5m"}
+	if overlay != "" {
+		args = append(args, overlay)
+	}
+	args = append(args, "-run", "^("+strings.Join(tests, "|")+")", "./rollout", "-rapid.checks=60", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
+	return exec.Command("go", args...).CombinedOutput() //nolint:gosec // the arguments are ours
+}
+
+// parse reads mutants.txt.
+func parse(text string) ([]mutant, error) {
+	var found []mutant
+	_, text, _ = strings.Cut(text, "\n== ")
+	for _, block := range strings.Split(text, "\n== ") {
+		head, rest, replaces := strings.Cut(block, "\n-- replace\n")
+		old, replacement, by := strings.Cut(rest, "\n-- by\n")
+		lines := strings.Split(head, "\n")
+		if !replaces || !by || len(lines) != 3 {
+			return nil, fmt.Errorf("mutants.txt: %q is not a mutant: a name, why, file, replace and by", lines[0])
+		}
+		found = append(found, mutant{
+			name: lines[0], why: strings.TrimPrefix(lines[1], "why: "), file: strings.TrimPrefix(lines[2], "file: "),
+			old: old, new: strings.TrimRight(replacement, "\n"),
+		})
+	}
+	return found, nil
+}
