@@ -187,7 +187,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		takenBack: j.reverting && revision != j.target(),
 	}
 	at := j.stepOf(name)
-	if at < 0 {
+	if at < 0 && revision == j.target() {
 		at = j.stepNamed(r.Stage)
 	}
 	if at >= 0 && j.in.LedgerLimit == 0 {
