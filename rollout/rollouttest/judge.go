@@ -292,6 +292,9 @@ func (j *judgement) adopted(name string, a rollout.Record) error {
 	case j.in.LedgerLimit == 0 && !notes(a, second(j.in.Now)):
 		return fmt.Errorf("S6: adopted from %s", a.Admitted)
 	}
+	if a.State == rollout.Admitted && j.in.Rebuild {
+		return nil // it was in flight with other content, and is retargeted with the same plan
+	}
 	return may(rollout.Record{State: rollout.Updating}, a, (&story{admitted: a.Admitted}).with(j.look(name, a)))
 }
 

@@ -51,6 +51,9 @@ func (s Scenario) Run(seed int64) (string, error) {
 		}
 		log.plan(f.Now, plan)
 		next := earliest(plan.RecheckAt, f.NextChange())
+		if removes(plan) {
+			next = earliest(next, f.Now.Add(time.Second)) // the hub tells of each deletion
+		}
 		if len(events) > 0 {
 			next = earliest(next, log.start.Add(events[0].At))
 		}

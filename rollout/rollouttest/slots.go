@@ -268,7 +268,7 @@ func (j *judgement) written() error {
 	for name, a := range j.after {
 		c := j.clusters[name]
 		paused := j.in.Contested != "" || j.in.TargetMissing != "" && a.Revision == j.target()
-		if a.State != rollout.Admitted || paused || !c.Reachable || c.Awaits != "" || c.Blocked != "" || j.leaving(name) || c.Installed == rollout.Deleting {
+		if a.State != rollout.Admitted || j.has(c, a.Revision) || paused || !c.Reachable || c.Awaits != "" || c.Blocked != "" || j.leaving(name) || c.Installed == rollout.Deleting {
 			continue
 		}
 		if !slices.ContainsFunc(j.step.Actions, func(x rollout.Action) bool { return x.Cluster == name && x.Kind == rollout.Move }) {

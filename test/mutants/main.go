@@ -28,7 +28,7 @@ var list string
 
 // tests are those that run for each mutant: fast ones first, since the first failure ends
 // the run.
-var tests = []string{"TestNext", "TestLedger_", "TestQuantity", "TestDeadline", "TestScenarios", "TestEveryFleet", "TestHistories"}
+var tests = []string{"TestNext", "TestLedger_", "TestQuantity", "TestDeadline", "TestScenarios", "TestEveryFleet", "TestHistories_S1"}
 
 // mutant is one mistake: a text of a file and what replaces it.
 type mutant struct{ name, why, file, old, new string }
@@ -56,7 +56,7 @@ func run(only []string) (survived int, err error) {
 	defer os.RemoveAll(dir)
 	start := time.Now()
 	if output, err := test(""); err != nil {
-		return 0, fmt.Errorf("the tests fail without a mutant: %w\n%s", err, output)
+		return 0, fmt.Errorf("the tests fail without a mutant: %w\n%.2000s", err, output)
 	}
 	fmt.Printf("without a mutant the tests pass (%s)\n", time.Since(start).Round(time.Second))
 	killed := 0
@@ -131,7 +131,7 @@ func test(overlay string) ([]byte, error) {
 	if overlay != "" {
 		args = append(args, overlay)
 	}
-	args = append(args, "-run", "^("+strings.Join(tests, "|")+")", "./rollout", "-rapid.checks=60", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
+	args = append(args, "-run", "^("+strings.Join(tests, "|")+")", "./rollout", "-rapid.seed=1", "-rapid.checks=100", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	return exec.Command("go", args...).CombinedOutput() //nolint:gosec // the arguments are ours
 }
 
