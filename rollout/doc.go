@@ -9,19 +9,22 @@
 // with the resource version it read, and only when that write was accepted carries
 // out Plan.Actions. A lost write means that the plan is dropped, never retried.
 //
-// How a plan comes about, a file each:
+// The ledger holds one record per cluster: {revision, stage, state, admitted, since}.
+// What a plan needs to know of the past it reads there. How a plan comes about:
 //
-//	roles     who is in question: members, leavers, strangers          (fleet.go)
-//	ledger    admissions so far -> an entry per cluster                (ledger.go, positions.go)
+//	attach    ledger -> a record per cluster                           (settle.go, records.go)
+//	roles     which clusters are in the install set                    (fleet.go)
 //	policy    strategy, stages or placements -> tracks of steps        (policy.go, groups.go, rolling.go)
-//	settle    entry + observation -> state, never a sticky condition   (classify.go, whole.go)
-//	admit     free slots -> retargets, failed, the others, joiners     (admit.go, steps.go)
-//	remove    leavers within their budget                              (removal.go)
-//	fit       the ledger within its limit, as much as it has room for  (fit.go, encode.go)
+//	remove    clusters that leave, within their budget                 (remove.go, package removal)
+//	adopt     content without a record is in flight from now           (settle.go)
+//	settle    next(record, observation, pace, now) -> record, reason   (next.go, settle.go)
+//	admit     free slots -> retargets, failed, the others, joiners     (admit.go)
+//	fit       the ledger within its limit, as much as it has room for  (ledger.go)
 //	report    phase, counts, stages and a reason for every cluster     (report.go, verdict.go, words.go)
 //
-// A track is a sequence of steps worked in order, and tracks run in parallel; a
-// step is a set of clusters with a pace. Every strategy is one of those shapes.
+// A record changes in two places only: in next, by what was observed, and in grant, by an
+// admission. A track is a sequence of steps worked in order, and tracks run in parallel; a
+// step is a set of clusters with a pace (steps.go). Every strategy is one of those shapes.
 //
 // Times in the ledger have the precision of a second and are rounded up, so that a
 // soak or deadline may be a second longer than declared and is never shorter.
