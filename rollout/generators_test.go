@@ -163,6 +163,7 @@ func drawStages(t *rapid.T, of []v1alpha1.PlacementReference) []v1alpha1.Stage {
 		st := v1alpha1.Stage{
 			Name: fmt.Sprintf("s%d", i), Placement: named,
 			MinSuccessTime: soaks().Draw(t, "soak"), ProgressDeadline: deadlines().Draw(t, "deadline"),
+			WhenEmpty: rapid.SampledFrom([]v1alpha1.WhenEmpty{"", v1alpha1.WhenEmptyHold, v1alpha1.WhenEmptyPass}).Draw(t, "when empty"),
 		}
 		if rapid.Bool().Draw(t, "has maxConcurrency") {
 			st.MaxConcurrency = new(rapid.OneOf(quantities(), quantities(), rapid.Just(number(0))).Draw(t, "maxConcurrency"))

@@ -173,6 +173,7 @@ func (w *world) cease() {
 	w.settle(true)
 	w.knowGroups()
 	for i := range f.Policy.Spec.Stages {
+		f.Policy.Spec.Stages[i].WhenEmpty = v1alpha1.WhenEmptyPass
 		if c := f.Policy.Spec.Stages[i].MaxConcurrency; c != nil && c.String() == "0" {
 			f.Policy.Spec.Stages[i].MaxConcurrency = new(number(1))
 		}

@@ -232,6 +232,7 @@ func (j *judgement) rebuilt(a rollout.Record) bool {
 func (j *judgement) retargeted(name string) bool {
 	b, c := j.before[name], j.clusters[name]
 	returned := (b.State == rollout.Parked || b.State == rollout.Left) && c.Reachable && j.has(c, b.Revision)
+	returned = returned || isFailure(b) && j.stories[name].last().verified()
 	_, had := j.before[name]
 	if !had && j.in.Rebuild {
 		return j.admitted(name) && c.Running != "" && c.Running != rollout.Foreign && !(j.in.Stable != "" && c.UpToDateStable)
