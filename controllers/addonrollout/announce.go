@@ -33,10 +33,7 @@ func noticeOf(d journal.Decision) (notice, bool) {
 	case journal.StageStarted:
 		return notice{normal, v1alpha1.StageStartedReason, "Started stage " + d.Stage + " of"}, true
 	case journal.Halted:
-		if d.Stage != "" {
-			return notice{warning, v1alpha1.RolloutFailedReason, "Halted in stage " + d.Stage + ":"}, true
-		}
-		return notice{warning, v1alpha1.RolloutFailedReason, "Halted"}, true
+		return notice{warning, v1alpha1.RolloutFailedReason, "Stopped"}, true
 	case journal.Held:
 		return notice{normal, v1alpha1.RolloutHeldReason, "Held"}, true
 	case journal.Succeeded:

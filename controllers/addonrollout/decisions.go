@@ -44,7 +44,7 @@ func (r *Reconciler) decided(ro *v1alpha1.AddOnRollout, next *v1alpha1.AddOnRoll
 			about[i].Commit, about[i].Revision = gone.Commit, ""
 		}
 	}
-	d.steps = slices.Concat(r.unwritten.of(key), about, d.steps)
+	d.steps = slices.Concat(r.unwritten.of(key), journal.InOrder(about, d.steps))
 	for _, all := range [][]journal.Decision{d.clusters, d.steps} {
 		nameCommits(all, next)
 	}

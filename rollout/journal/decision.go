@@ -129,7 +129,7 @@ type Decision struct {
 	Reason string
 }
 
-// Clusters returns the decision about each cluster whose standing changed, by name. Both
+// Clusters returns the decisions about each cluster whose standing changed, by name. Both
 // lists are sorted by cluster and name each once. A record that is dropped is no decision.
 func Clusters(before, after []Standing) []Decision {
 	var out []Decision
@@ -142,14 +142,27 @@ func Clusters(before, after []Standing) []Decision {
 		if i < len(before) && before[i].Cluster == now.Cluster {
 			was = before[i]
 		}
-		if kind := kindOf(was, now); kind != "" {
-			out = append(out, Decision{
-				Kind: kind, Revision: now.Revision, Stage: now.Stage, Cluster: now.Cluster,
-				From: was.State, To: now.State, Reason: now.Reason,
-			})
+		if was.State == admitted && was.Revision == now.Revision && (now.State == soaking || now.State == done) {
+			// Its works were written and verified between two looks: two decisions.
+			between := now
+			between.State, between.Reason = updating, ""
+			out, was = appendDecision(out, was, between), between
 		}
+		out = appendDecision(out, was, now)
 	}
 	return out
+}
+
+// appendDecision appends the decision between two standings of a cluster, if there is one.
+func appendDecision(all []Decision, was, now Standing) []Decision {
+	kind := kindOf(was, now)
+	if kind == "" {
+		return all
+	}
+	return append(all, Decision{
+		Kind: kind, Revision: now.Revision, Stage: now.Stage, Cluster: now.Cluster,
+		From: was.State, To: now.State, Reason: now.Reason,
+	})
 }
 
 // kindOf is the decision between two standings of a cluster; "" for none.

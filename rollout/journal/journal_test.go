@@ -38,9 +38,10 @@ func TestEveryChangeOfARecordIsOneDecision(t *testing.T) {
 			}
 			var got Kind
 			if d := Clusters(before, []Standing{{Cluster: "c", Revision: "r", Stage: "s", State: to, Reason: "why"}}); len(d) > 0 {
-				got = d[0].Kind
-				if d[0].From != from || d[0].To != to || d[0].Reason != "why" {
-					t.Errorf("from %s to %s: %+v", from, to, d[0])
+				last := d[len(d)-1]
+				got = last.Kind
+				if d[0].From != from || last.To != to || last.Reason != "why" {
+					t.Errorf("from %s to %s: %+v", from, to, d)
 				}
 			}
 			if got != kinds[i] {
@@ -56,6 +57,14 @@ func TestARecordThatTakesTheNewRevisionIsKept(t *testing.T) {
 	after := []Standing{{Cluster: "a", Revision: "new", State: soaking}, {Cluster: "b", Revision: "new", State: admitted}}
 	got := Clusters(before, after)
 	if len(got) != 2 || got[0].Kind != Kept || got[1].Kind != Admitted {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestAMoveThatWasVerifiedAtOnceIsTwoDecisions: the works were written all the same.
+func TestAMoveThatWasVerifiedAtOnceIsTwoDecisions(t *testing.T) {
+	got := Clusters([]Standing{{Cluster: "a", Revision: "r", State: admitted}}, []Standing{{Cluster: "a", Revision: "r", State: done}})
+	if len(got) != 2 || got[0].Kind != Moved || got[0].To != updating || got[1].Kind != Verified || got[1].From != updating {
 		t.Errorf("got %+v", got)
 	}
 }

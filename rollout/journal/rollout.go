@@ -46,6 +46,21 @@ func Rollout(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 	return out
 }
 
+// InOrder returns the decisions of one turn in the order of their causes: a new target, the
+// start of a stage, its clusters, and what follows for the stage and the rollout.
+func InOrder(about, steps []Decision) []Decision {
+	var first, last []Decision
+	for _, d := range about {
+		switch d.Kind {
+		case Superseded, Started, Reverted, StageStarted, Resumed, ClockStepped, RemovalStarted:
+			first = append(first, d)
+		default:
+			last = append(last, d)
+		}
+	}
+	return slices.Concat(first, steps, last)
+}
+
 // sameTarget tells whether two targets are of the same content.
 func sameTarget(a, b *v1alpha1.Target) bool {
 	if a == nil || b == nil {
