@@ -31,6 +31,9 @@ const (
 	LimitExceededReason = "LimitExceeded"
 	// ReferenceNotFoundReason: an object referenced on the hub does not exist yet; retried.
 	ReferenceNotFoundReason = "ReferenceNotFound"
+	// PlacementUndecidedReason: OCM has not decided about a placement, or its decisions are
+	// still being written; that passes by itself.
+	PlacementUndecidedReason = "PlacementUndecided"
 	// ApplyFailedReason: a hub object could not be written; retried.
 	ApplyFailedReason = "ApplyFailed"
 	// OwnershipConflictReason: another source or a foreign writer owns the object.

@@ -85,7 +85,7 @@ func newCLI(name string) *cli {
 // commands are all commands for people.
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
-		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c),
+		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newHistoryCommand(c),
 		newRenderCommand(c), newLintCommand(c),
 		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newReleaseCommand(c),
 		newDemoCommand(c), newVersionCommand(c),

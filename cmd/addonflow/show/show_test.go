@@ -204,9 +204,9 @@ func TestBar(t *testing.T) {
 		switch {
 		case utf8.RuneCountInString(bar) != barWidth:
 			t.Fatalf("%d cells", utf8.RuneCountInString(bar))
-		case full != (done >= total):
+		case full != (total > 0 && done >= total):
 			t.Fatalf("%d of %d is drawn full: %v", done, total, full)
-		case empty != (done == 0 && total > 0):
+		case empty != (done == 0 || total == 0):
 			t.Fatalf("%d of %d is drawn empty: %v", done, total, empty)
 		}
 	})
