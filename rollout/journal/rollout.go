@@ -81,7 +81,7 @@ func aboutTarget(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 			From: string(before.Phase), Reason: "by " + next.Target.Commit,
 		})
 	}
-	start := Decision{Kind: Started, Reason: next.Target.Commit}
+	start := Decision{Kind: Started, Reason: "the first content of this add-on"}
 	if before.Target != nil {
 		start.Reason = "replaces " + before.Target.Commit
 	}
@@ -123,7 +123,9 @@ func aboutStage(was string, stage v1alpha1.StageStatus) Decision {
 			d.Kind = StageStarted
 		}
 	case stageComplete:
-		d.Kind = StageCompleted
+		if was != "" { // else it had nothing to do for this target
+			d.Kind = StageCompleted
+		}
 	case stageFailed:
 		d.Kind = Halted
 	case stageHeld:

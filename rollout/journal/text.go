@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -11,7 +12,7 @@ import (
 const reasonLimit = 240
 
 // reason is that of decisions of one kind: the first clusters, with their own reasons
-// where something went wrong, else the reason they have in common.
+// where something went wrong, else how many came to it.
 func (s step) reason(all []Decision) string {
 	parts := make([]string, 0, brief.Shown)
 	for _, d := range all[:min(len(all), brief.Shown)] {
@@ -24,7 +25,7 @@ func (s step) reason(all []Decision) string {
 	if s.kind.exceptional() {
 		return brief.ReasonsOf(len(all), parts)
 	}
-	return brief.NamesOf(len(all), parts)
+	return fmt.Sprintf("+%d: %s", len(all), brief.NamesOf(len(all), parts))
 }
 
 // shortened cuts a text to one line of at most limit bytes.
