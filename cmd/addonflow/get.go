@@ -133,7 +133,6 @@ func newListCommand(c *cli, kind listed) *cobra.Command {
 
 // bind declares the flags.
 func (o *getOptions) bind(cmd *cobra.Command) {
-	o.print = genericclioptions.NewPrintFlags("")
 	o.bindOutput(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List across all namespaces.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "After listing, go on with every change.")
@@ -143,6 +142,7 @@ func (o *getOptions) bind(cmd *cobra.Command) {
 
 // bindOutput declares -o and what goes with it.
 func (o *getOptions) bindOutput(cmd *cobra.Command) {
+	o.print = genericclioptions.NewPrintFlags("")
 	o.print.AddFlags(cmd)
 	output := cmd.Flags().Lookup("output")
 	output.Usage = strings.Replace(output.Usage, "(", "("+outputWide+", ", 1)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/cmd/addonflow/show"
@@ -14,7 +13,7 @@ import (
 
 // newHistoryCommand is `history`.
 func newHistoryCommand(c *cli) *cobra.Command {
-	o := &getOptions{cli: c, print: genericclioptions.NewPrintFlags("")}
+	o := &getOptions{cli: c}
 	cmd := c.command(&cobra.Command{
 		Use:   "history ROLLOUT",
 		Short: "Print the last rollouts of an add-on and the decisions of the operator",

@@ -44,8 +44,9 @@ func noticeOf(d journal.Decision) (notice, bool) {
 		return notice{normal, v1alpha1.RemovalEndedReason, "Removed from the fleet, by"}, true
 	case journal.ClockStepped:
 		return notice{warning, v1alpha1.ClockSteppedReason, "The operator's clock was set during"}, true
+	default:
+		return notice{}, false
 	}
-	return notice{}, false
 }
 
 // announce sends the events of decisions. Each message names the commit, so that those of

@@ -315,3 +315,65 @@ func TestInFlightIsLookedAtEveryMinute(t *testing.T) {
 		t.Errorf("of a soak of an hour, the next look is in %s", result.RequeueAfter)
 	}
 }
+
+// TestARemovalIsToldWithItsCommit: when it began, each cluster, and when it ended.
+func TestARemovalIsToldWithItsCommit(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	s.announced()
+	lines := s.logged()
+	ro := s.rollout()
+	ro.Spec.Removal = &v1alpha1.Removal{Commit: commitNamed("v9"), Approved: true}
+	s.update(ro)
+	for range 40 {
+		s.turn()
+		s.advance(time.Minute)
+	}
+	if got := s.installed(); len(got) > 0 {
+		t.Fatalf("still installed on %v: %s", got, s.rollout().Status.Message)
+	}
+	if got := linesAt(*lines, 1); !slices.Contains(got, "Removed c1") || !slices.Contains(got, "Removed c2") {
+		t.Errorf("logged %v", got)
+	}
+	begun, ended := false, false
+	for _, e := range s.rollout().Status.Journal {
+		ours := strings.HasPrefix(commitNamed("v9"), e.Commit)
+		begun = begun || e.Decision == "RemovalStarted" && ours
+		ended = ended || e.Decision == "RemovalEnded" && ours
+	}
+	events := strings.Join(s.announced(), "\n")
+	if !begun || !ended || !strings.Contains(events, "RemovalStarted Started removing, by "+commitNamed("v9")) || !strings.Contains(events, "RemovalEnded Removed from the fleet, by "+commitNamed("v9")) {
+		t.Errorf("the journal has %v, announced\n%s", journaled(s.rollout()), events)
+	}
+}
+
+// TestEveryTimeOfALedgerMoves: with the clock, and no later than now after a restart.
+func TestEveryTimeOfALedgerMoves(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	ledger := v1alpha1.Ledger{
+		Waves: []v1alpha1.Wave{{AdmittedAt: at, Verified: []v1alpha1.VerifiedAt{{At: at}}}},
+		Removal: &v1alpha1.RemovalBudget{
+			Since: at, WindowStart: &at, Departed: []v1alpha1.Departed{{Since: at}}, Lifted: &v1alpha1.LiftedRemoval{At: at},
+		},
+	}
+	text := func(l v1alpha1.Ledger) string {
+		encoded, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(encoded)
+	}
+	times := strings.Count(text(ledger), "2026-01-02T03:04:05Z")
+	moved := text(shiftLedger(ledger, 90*time.Minute))
+	if strings.Count(moved, "2026-01-02T04:34:05Z") != times || times != 6 {
+		t.Errorf("of %d times, moved: %s", times, moved)
+	}
+	if same := text(clampLedger(ledger, at.Time)); same != text(ledger) {
+		t.Errorf("nothing lies in the future: %s", same)
+	}
+	if earlier := text(clampLedger(ledger, at.Add(-time.Hour))); strings.Count(earlier, "2026-01-02T02:04:05Z") != times {
+		t.Errorf("all lie in the future: %s", earlier)
+	}
+}

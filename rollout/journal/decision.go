@@ -272,8 +272,9 @@ func (k Kind) fits(state string) bool {
 		return away(state)
 	case SoakReset, Recovered:
 		return state == updating
+	default:
+		return false // not of a state of a record
 	}
-	return false
 }
 
 // exceptional tells whether the clusters of a decision are named with their reasons.
@@ -281,8 +282,9 @@ func (k Kind) exceptional() bool {
 	switch k {
 	case Admitted, Kept, Moved, Verified, Soaked:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // step is what decisions are put together by.

@@ -35,7 +35,7 @@ func Rollout(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 		}
 		out = append(out, d)
 	}
-	if d := aboutPhase(before, next); d.Kind != "" && !(halted && d.Kind == Halted) {
+	if d := aboutPhase(before, next); d.Kind != "" && (d.Kind != Halted || !halted) {
 		out = append(out, d)
 	}
 	for i := range out {

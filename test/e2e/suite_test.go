@@ -48,8 +48,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			Latency: 50 * time.Millisecond, DeadlineAfter: time.Second,
 			FlapEvery: 2 * time.Second, // longer than a turn of a rollout, so that no turn misses it
 		},
-		OperatorFlags: []string{"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s",
-			"--log-level=debug", "--events-addr=" + notified.server.URL},
+		OperatorFlags: []string{
+			"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s",
+			"--log-level=debug", "--events-addr=" + notified.server.URL,
+		},
 	}
 	world, err = demo.StartWorld(ctx, options)
 	Expect(err).NotTo(HaveOccurred())
