@@ -21,7 +21,8 @@ func Append(journal []v1alpha1.JournalEntry, at metav1.Time, decisions []Decisio
 	for _, d := range decisions {
 		out = append(out, v1alpha1.JournalEntry{
 			At: at, Decision: string(d.Kind), Commit: shortCommit(d.Commit), Stage: d.Stage,
-			Clusters: int32(min(d.Count, math.MaxInt32)), Reason: shortened(d.Reason, reasonLimit),
+			Clusters: int32(min(d.Count, math.MaxInt32)), //nolint:gosec // it fits
+			Reason:   shortened(d.Reason, reasonLimit),
 		})
 	}
 	return bounded(out)

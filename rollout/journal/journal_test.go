@@ -208,3 +208,21 @@ func TestRolloutTellsTargetStagesAndEnd(t *testing.T) {
 		t.Errorf("got\n %s\nwant\n %s", strings.Join(got, "\n "), strings.Join(want, "\n "))
 	}
 }
+
+// BenchmarkTurn is a turn of 10,000 clusters in which 100 move on.
+func BenchmarkTurn(b *testing.B) {
+	const clusters = 10_000
+	before, after := make([]Standing, clusters), make([]Standing, clusters)
+	for i := range clusters {
+		before[i] = Standing{Cluster: fmt.Sprintf("eu-west-1-prod-%05d", i), Revision: "r", Stage: "everyone", State: done}
+		if i%100 == 0 {
+			before[i].State = updating
+		}
+		after[i] = before[i]
+		after[i].State = done
+	}
+	sizes := map[string]int{"everyone": clusters}
+	for b.Loop() {
+		Steps(Clusters(before, after), before, after, sizes)
+	}
+}
