@@ -114,6 +114,7 @@ func TestATenThousandClustersMakeTensOfSteps(t *testing.T) {
 	if decided != 4*clusters {
 		t.Errorf("%d decisions about clusters, want 4 of each", decided)
 	}
+	t.Logf("%d decisions about clusters make %d steps", decided, steps)
 	if steps < 4 || steps > 80 {
 		t.Errorf("%d steps, want tens", steps)
 	}
