@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand"
@@ -321,4 +322,31 @@ func FuzzRecords(f *testing.F) {
 			t.Fatalf("%v was written and %v read, %v", records, back, err)
 		}
 	})
+}
+
+// TestLedger_EveryTimeMoves: with the clock of the operator, and to now at the latest for
+// an operator that begins.
+func TestLedger_EveryTimeMoves(t *testing.T) {
+	at := metav1.NewTime(noon)
+	ledger := v1alpha1.Ledger{
+		Records: []v1alpha1.RecordGroup{{Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at}}}},
+		Removal: &v1alpha1.RemovalRecord{Leaving: []v1alpha1.LeavingClusters{{Since: at}}, SpentAt: &at},
+	}
+	text := func(l v1alpha1.Ledger) string {
+		encoded, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(encoded)
+	}
+	times := strings.Count(text(ledger), "12:00:00Z")
+	if moved := text(Shift(ledger, 90*time.Minute)); strings.Count(moved, "13:30:00Z") != times || times != 4 {
+		t.Errorf("of %d times, moved: %s", times, moved)
+	}
+	if same := text(Clamp(ledger, noon)); same != text(ledger) {
+		t.Errorf("no time lies in the future: %s", same)
+	}
+	if earlier := text(Clamp(ledger, noon.Add(-time.Hour))); strings.Count(earlier, "11:00:00Z") != times {
+		t.Errorf("all lie in the future: %s", earlier)
+	}
 }

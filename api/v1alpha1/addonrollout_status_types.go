@@ -76,6 +76,11 @@ type AddOnRolloutStatus struct {
 	// +optional
 	History []HistoryEntry `json:"history,omitempty"`
 
+	// Journal has the last decisions about stages and the whole rollout, oldest first: at
+	// most 100, in at most 16 KiB.
+	// +optional
+	Journal []JournalEntry `json:"journal,omitempty"`
+
 	// CommitReports is the memory of what the forge was told and is to be told.
 	// +optional
 	CommitReports []CommitReport `json:"commitReports,omitempty"`
@@ -155,6 +160,15 @@ type HistoryEntry struct {
 	Finished *metav1.Time `json:"finished,omitempty"`
 	// Counts when it ended, or now.
 	Counts Counts `json:"counts"`
+	// Reason says in words how it ended, or where it stands.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Failing names the first clusters that failed, at most ten, with the reason.
+	// +optional
+	Failing []ClusterReason `json:"failing,omitempty"`
+	// Stages that began, in that order, with their times; the last 20.
+	// +optional
+	Stages []StageTimes `json:"stages,omitempty"`
 	// SupersededBy is the commit that took its place before it ended.
 	// +optional
 	SupersededBy string `json:"supersededBy,omitempty"`

@@ -31,6 +31,9 @@ const (
 	LimitExceededReason = "LimitExceeded"
 	// ReferenceNotFoundReason: an object referenced on the hub does not exist yet; retried.
 	ReferenceNotFoundReason = "ReferenceNotFound"
+	// PlacementUndecidedReason: OCM has not decided about a placement, or its decisions are
+	// still being written; that passes by itself.
+	PlacementUndecidedReason = "PlacementUndecided"
 	// ApplyFailedReason: a hub object could not be written; retried.
 	ApplyFailedReason = "ApplyFailed"
 	// OwnershipConflictReason: another source or a foreign writer owns the object.
@@ -63,6 +66,16 @@ const (
 	RolloutFailedReason = "RolloutFailed"
 	// RolloutHeldReason: the strategy holds the rest of the fleet back.
 	RolloutHeldReason = "RolloutHeld"
+	// RolloutRevertedReason: the target is content that succeeded here before.
+	RolloutRevertedReason = "RolloutReverted"
+	// StageStartedReason: the first cluster of a stage was admitted.
+	StageStartedReason = "StageStarted"
+	// RemovalStartedReason: the add-on is being taken off the fleet.
+	RemovalStartedReason = "RemovalStarted"
+	// RemovalEndedReason: no cluster has the add-on any more.
+	RemovalEndedReason = "RemovalEnded"
+	// ClockSteppedReason: the operator's clock was set; stored times moved with it.
+	ClockSteppedReason = "ClockStepped"
 	// ReleasedReason: the add-on was let go of, and goes on running where it runs.
 	ReleasedReason = "Released"
 	// PreDeleteHookOverdueReason: a pre-delete hook failed or takes too long; its cluster keeps the add-on.

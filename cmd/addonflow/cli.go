@@ -85,7 +85,7 @@ func newCLI(name string) *cli {
 // commands are all commands for people.
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
-		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c),
+		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newHistoryCommand(c),
 		newRenderCommand(c), newLintCommand(c),
 		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newReleaseCommand(c),
 		newDemoCommand(c), newVersionCommand(c),
@@ -217,7 +217,7 @@ func hubError(doing string, err error) error {
 	case apimeta.IsNoMatchError(err):
 		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: AddonFlow is not installed on this hub, or another one is meant (--context): %w", doing, err)}
 	case apierrors.IsNotFound(err):
-		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: %w; another namespace is named with -n", doing, err)}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: %w; use -n NAMESPACE for another namespace", doing, err)}
 	case errors.As(err, &status), errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF):
 		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: %w", doing, err)}
 	}

@@ -133,15 +133,20 @@ func newListCommand(c *cli, kind listed) *cobra.Command {
 
 // bind declares the flags.
 func (o *getOptions) bind(cmd *cobra.Command) {
+	o.bindOutput(cmd)
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List across all namespaces.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "After listing, go on with every change.")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave the table's header away.")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Label selector, such as addonflow.io/add-on=hello.")
+}
+
+// bindOutput declares -o and what goes with it.
+func (o *getOptions) bindOutput(cmd *cobra.Command) {
 	o.print = genericclioptions.NewPrintFlags("")
 	o.print.AddFlags(cmd)
 	output := cmd.Flags().Lookup("output")
 	output.Usage = strings.Replace(output.Usage, "(", "("+outputWide+", ", 1)
 	_ = cmd.RegisterFlagCompletionFunc(output.Name, cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List across all namespaces.")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "After listing, go on with every change.")
-	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave the table's header away.")
-	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Label selector, such as addonflow.io/add-on=hello.")
 }
 
 // formats are what -o takes.

@@ -126,7 +126,7 @@ func (o *getOptions) elsewhere() string {
 	if o.allNamespaces {
 		return ""
 	}
-	return "; another namespace is named with -n"
+	return "; use -n NAMESPACE for another namespace"
 }
 
 // writeList prints the objects as the list they came in.

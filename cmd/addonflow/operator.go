@@ -9,7 +9,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/flowcontrol"
 	runtimecontroller "github.com/fluxcd/pkg/runtime/controller"
-	"github.com/fluxcd/pkg/runtime/events"
 	"github.com/fluxcd/pkg/runtime/leaderelection"
 	"github.com/fluxcd/pkg/runtime/metrics"
 	"github.com/fluxcd/pkg/runtime/pprof"
@@ -122,7 +121,10 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 
 // setupControllers registers both controllers and what they share.
 func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manager, mode addonsource.Mode) error {
-	recorder, err := events.NewRecorder(mgr, ctrl.Log, o.eventsAddr, controllerName)
+	recorder, err := newEventSender(mgr, o.eventsAddr)
+	if err == nil {
+		err = mgr.Add(recorder)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot set up events: %w", err)
 	}
@@ -154,7 +156,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 // shared is what both controllers are made with.
 type shared struct {
 	mgr      ctrl.Manager
-	recorder *events.Recorder
+	recorder *eventSender
 	desk     *forge.Desk
 	book     *agents.Book
 	mode     addonsource.Mode

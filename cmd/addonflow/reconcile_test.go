@@ -141,7 +141,7 @@ func TestReconcileSaysTheReasonWhileItWaits(t *testing.T) {
 	want := "► waiting for the operator to look at source default/fleet\n" +
 		"⟳ source default/fleet: cannot reach git.example.com\n" +
 		"⟳ source default/fleet: cannot log in\n" +
-		"Next: mend what it names; addonflow lint PATH checks a directory before the next commit\n\n"
+		"Next: fix the errors above; addonflow lint PATH checks a directory before the next commit\n\n"
 	if diff := cmp.Diff(want, s.err.String()); diff != "" {
 		t.Errorf("one line per change:\n%s", diff)
 	}

@@ -75,7 +75,7 @@ func rolloutTarget() target {
 
 // mendSource is what can be done about a source that failed.
 func mendSource(program string, _ types.NamespacedName) string {
-	return "mend what it names; " + program + " lint PATH checks a directory before the next commit"
+	return "fix the errors above; " + program + " lint PATH checks a directory before the next commit"
 }
 
 // mendRollout is what can be done about a rollout that failed.

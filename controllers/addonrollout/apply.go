@@ -15,6 +15,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/journal"
 )
 
 // applyFor bounds one round of writes, so that a suspend or a new commit is heard
@@ -39,6 +40,8 @@ type applied struct {
 	// those it did not bring to an end.
 	next string
 	left []string
+	// did are the decisions that the writes carried out besides those of the ledger.
+	did []journal.Decision
 	// troubles are the clusters that could not be written, and those whose revision
 	// has no body any more: they keep what they run and are not repaired.
 	troubles map[string]trouble
@@ -247,6 +250,7 @@ func (d *round) remove(ctx context.Context, m *member) error {
 		return fmt.Errorf("cannot remove: %w", err)
 	}
 	d.addOns.forget(client.ObjectKeyFromObject(m.addOn))
+	d.did(journal.Removed, m.name, "", running(m), d.plan.Message)
 	return nil
 }
 

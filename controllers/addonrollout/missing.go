@@ -96,6 +96,8 @@ func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) ve
 		return verdict{waiting: v1alpha1.DeletionGuardReason, message: guardMessage(plan)}
 	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && absent(in.Placements):
 		return verdict{waiting: v1alpha1.ReferenceNotFoundReason, message: plan.Message}
+	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && !allSettled(in.Placements):
+		return verdict{waiting: v1alpha1.PlacementUndecidedReason, message: plan.Message}
 	}
 	if plan.Guard != "" {
 		v.message += "; " + guardMessage(plan)

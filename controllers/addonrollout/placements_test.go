@@ -3,9 +3,14 @@ package addonrollout
 import (
 	"testing"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -57,4 +62,30 @@ func TestSettlement(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnUndecidedPlacementIsWaitedFor: OCM decides about a new Placement in a while. Until
+// then the rollout reconciles, and nobody has to do anything.
+func TestAnUndecidedPlacementIsWaitedFor(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	s.create(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "canary"}})
+	ro := s.rollout()
+	ro.Spec.Stages[0].Placement.Name = "canary"
+	s.update(ro)
+	s.target("v1")
+	s.turns(2)
+	reconciling := apimeta.FindStatusCondition(s.rollout().Status.Conditions, meta.ReconcilingCondition)
+	if got := s.rollout(); got.Status.Phase != v1alpha1.PhaseHeld || reconciling == nil || reconciling.Reason != v1alpha1.PlacementUndecidedReason {
+		t.Fatalf("%s: %s, reconciling %+v", got.Status.Phase, got.Status.Message, reconciling)
+	}
+	placement := &clusterv1beta1.Placement{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "canary"}, placement); err != nil {
+		t.Fatal(err)
+	}
+	s.delete(placement)
+	s.place("canary", "c1", "c2")
+	s.turns(2)
+	s.report()
+	s.settle()
 }

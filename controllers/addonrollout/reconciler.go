@@ -24,6 +24,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/journal"
 )
 
 // Options of a Reconciler.
@@ -42,6 +43,8 @@ type Options struct {
 	Agents *agents.Book
 	// Clock of the ledger.
 	Clock clock.PassiveClock
+	// Elapsed is the time on a clock that is never set; nil: Clock's monotonic reading.
+	Elapsed func() time.Duration
 	// ParkAfter and RemovalGrace are those of rollout.Input.
 	ParkAfter, RemovalGrace time.Duration
 	// HookTimeout is how long pre-delete hooks may take before they are reported.
@@ -74,6 +77,8 @@ type Reconciler struct {
 	releases  *releases
 	// applyErrors: without it an apply error would never become a failure.
 	applyErrors *applyErrors
+	unwritten   *unwritten
+	clocks      *clocks
 	// wake queues a rollout.
 	wake func(client.ObjectKey)
 }
@@ -105,6 +110,8 @@ func New(o Options) *Reconciler {
 		probers:     newProbers(),
 		rounds:      newRounds(),
 		releases:    newReleases(),
+		unwritten:   newUnwritten(),
+		clocks:      newClocks(o.Elapsed),
 		applyErrors: newApplyErrors(),
 		wake:        func(client.ObjectKey) {},
 	}
@@ -131,6 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.Metrics.RecordSuspend(ctx, ro, ro.Spec.Suspend || suspended(ro))
 	if apierrors.IsConflict(err) {
 		// Another writer was first: this plan is void, the next look decides.
+		r.writeLost(ctx, ro)
 		return ctrl.Result{RequeueAfter: r.Pace}, nil
 	}
 	return result, err
@@ -163,7 +171,8 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	if err := r.reserve(ctx, o, t); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.announce(ro, t)
+	r.stored(ctx, ro, t.decisions)
+	r.clocks.looked(client.ObjectKeyFromObject(ro), t.look, ro.Status.Ledger)
 	wrote := applied{skipped: true}
 	if !t.barred && (len(t.plan.Clusters) > 0 || t.err == nil) {
 		if wrote, err = r.apply(ctx, o, t.plan, now); err != nil {
@@ -179,7 +188,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.report(o, t, wrote, now), nil
+	return soonEnough(ro, t.plan, r.report(o, t, wrote, now)), nil
 }
 
 // turn is what one reconcile decided.
@@ -194,6 +203,12 @@ type turn struct {
 	err error
 	// barred: nothing is written to clusters, because somebody else writes there.
 	barred bool
+	// decisions to log and announce once the status is stored.
+	decisions decisions
+	// look is when this turn began, by both clocks.
+	look look
+	// step is by how much the operator's clock was set since the last look.
+	step time.Duration
 }
 
 // decide plans and says what the status is to be. Its error is one to retry; what
@@ -203,14 +218,18 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	t := turn{before: *ro.Status.DeepCopy()}
 	stamp := metav1.NewTime(now).Rfc3339Copy()
 	next := advance(ro.Status, *ro.Spec.Target, o.succeeded, stamp)
+	t.look = r.clocks.look(now)
+	next.Ledger, t.step = r.clocks.corrected(client.ObjectKeyFromObject(ro), next.Ledger, t.look)
 	t.err = r.mayWrite(ctx, o)
 	t.barred = t.err != nil
+	planned := false
 	contested := cmp.Or(t.err, o.fenceDown())
 	if contested == nil || errors.Is(contested, errOwnership) && t.before.Target != nil {
 		var in rollout.Input
 		if in, t.err = r.input(ctx, o, &next, now); t.err == nil {
 			in.Contested = said(contested)
 			t.plan, t.err = rollout.New(in)
+			planned = t.err == nil
 			next = conclude(next, t.plan, stamp)
 			t.verdict = waitsFor(ro, in, t.plan)
 		}
@@ -228,6 +247,7 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 		// Nothing was planned: the status stays empty, so that it is rebuilt yet.
 		next.Target, next.TargetSince, next.History = nil, nil, t.before.History
 	}
+	t.decisions = r.decided(ro, &next, t.plan, planned, stamp, t.step)
 	t.next = next
 	t.ledger = r.openLedger(o, &t)
 	return t, nil
@@ -298,9 +318,11 @@ func (r *Reconciler) complete(ctx context.Context, ro *v1alpha1.AddOnRollout, wr
 		ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
 	}
 	same := sameWords(before, after)
-	if same && !done {
+	did := r.carriedOut(ctx, ro, wrote.did)
+	if same && !done && len(did) == 0 {
 		return nil
 	}
+	ro.Status.Journal = journal.Append(ro.Status.Journal, metav1.NewTime(r.Clock.Now()).Rfc3339Copy(), did)
 	if err := r.Client.Status().Update(ctx, ro); err != nil {
 		return err
 	}
@@ -333,6 +355,8 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.rounds.forget(key)
 	r.releases.forget(key)
 	r.applyErrors.forget(key)
+	r.unwritten.take(key)
+	r.clocks.forget(key)
 	r.foreign.keep(key.Name, nil)
 	r.Desk.Forget(ledgerKey(key))
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -293,32 +292,4 @@ func againAfter(troubles map[string]trouble) time.Duration {
 		after = heldFor // the body may be restored, which wakes us; this is for the rest
 	}
 	return after
-}
-
-// announce sends an event for what happened: a new target, and the end of a rollout. It
-// is called right after the status was written, since what it tells apart is gone with the
-// turn, however that ends.
-func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, t turn) {
-	target := ro.Status.Target
-	if target == nil {
-		return
-	}
-	if t.before.Target == nil || t.before.Target.Digest != target.Digest {
-		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.RolloutProgressingReason, "Started rolling out %s", target.Commit)
-	}
-	if t.before.Phase == ro.Status.Phase {
-		return
-	}
-	switch ro.Status.Phase {
-	case v1alpha1.PhaseSucceeded:
-		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.RolloutSucceededReason, "Rolled out %s: %s", target.Commit, ro.Status.Message)
-	case v1alpha1.PhaseHeld:
-		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.RolloutHeldReason, "Held %s: %s", target.Commit, ro.Status.Message)
-	case v1alpha1.PhaseFailed:
-		r.Recorder.Eventf(ro, corev1.EventTypeWarning, v1alpha1.RolloutFailedReason, "Stopped %s: %s", target.Commit, ro.Status.Message)
-	case v1alpha1.PhaseRemoved:
-		r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.DeletionGuardReason, "Removed %s from the fleet", ro.Name)
-	case v1alpha1.PhaseProgressing, v1alpha1.PhaseSuspended, v1alpha1.PhaseRemoving:
-		// On the way; the status says how far.
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
@@ -41,6 +42,9 @@ type scene struct {
 	events     *record.FakeRecorder
 	clock      *clocktesting.FakePassiveClock
 	key        client.ObjectKey
+	// log of the turns, and the clock that is never set; zero: none.
+	log     logr.Logger
+	elapsed func() time.Duration
 }
 
 // newScene installs hello on clusters by one placement. Nothing is rolled out yet.
@@ -100,7 +104,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 func (s *scene) restart() {
 	s.reconciler = New(Options{
 		Client: s.hub, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil),
-		ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
+		Elapsed: s.elapsed, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
 	})
 }
 
@@ -192,7 +196,7 @@ func contentAt(tag string) render.Content {
 func (s *scene) turn() ctrl.Result {
 	s.t.Helper()
 	s.advance(time.Second)
-	result, err := s.reconciler.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: s.key})
+	result, err := s.reconciler.Reconcile(ctrl.LoggerInto(s.t.Context(), s.log), ctrl.Request{NamespacedName: s.key})
 	if err != nil {
 		s.t.Fatalf("the turn failed: %v", err)
 	}

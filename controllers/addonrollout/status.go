@@ -91,6 +91,7 @@ func recorded(s v1alpha1.AddOnRolloutStatus, now metav1.Time) []v1alpha1.History
 		return h
 	}
 	h[0].Phase, h[0].Counts, h[0].Finished = s.Phase, s.Counts, nil
+	detail(&h[0], s, now)
 	if ended {
 		h[0].Finished = &now
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/journal"
 )
 
 // writeWorks creates, updates and removes works until they are what was rendered.
@@ -54,7 +55,7 @@ func (d *round) sourceName() string {
 func (d *round) writeWork(ctx context.Context, m *member, p *rollout.ClusterPlan, desired *workv1.ManifestWork) (bool, error) {
 	existing := m.work(client.ObjectKeyFromObject(desired))
 	if existing == nil {
-		return true, d.createWork(ctx, desired)
+		return true, d.repaired(p, "work "+desired.Name+" was missing", d.createWork(ctx, desired))
 	}
 	switch render.Compare(desired, existing) {
 	case render.Same, render.MarksOutdated:
@@ -64,8 +65,18 @@ func (d *round) writeWork(ctx context.Context, m *member, p *rollout.ClusterPlan
 			return false, nil
 		}
 	case render.Different:
+		return true, d.repaired(p, "work "+desired.Name+" differed from the revision", d.updateWork(ctx, desired, existing))
 	}
 	return true, d.updateWork(ctx, desired, existing)
+}
+
+// repaired notes a write that succeeded as a repair, and returns its error. The works of a
+// cluster that is Admitted are not at the revision yet: writing them is its move.
+func (d *round) repaired(p *rollout.ClusterPlan, what string, err error) error {
+	if err == nil && p.State != rollout.Admitted {
+		d.did(journal.Repaired, p.Name, p.Stage, p.Revision, what)
+	}
+	return err
 }
 
 // removeWorks deletes works that hold nothing any more.

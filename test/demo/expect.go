@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -206,4 +208,23 @@ func (s *show) refused(ctx context.Context, sha, place string) error {
 		return fmt.Errorf("the commit status %q does not name %s", entry.Description, place)
 	}
 	return nil
+}
+
+// delivered returns when the forge has accepted every commit status of the rollout.
+func (s *show) delivered(ctx context.Context) error {
+	for {
+		r, err := s.rollout(ctx)
+		if err != nil {
+			return err
+		}
+		c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.CommitStatusReportedCondition)
+		if c == nil || c.Status == metav1.ConditionTrue {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the forge has not accepted every commit status: %s: %w", c.Message, context.Cause(ctx))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // ToolName is how the story calls the user's tool.
-const ToolName = "kubectl addonflow"
+const ToolName = "addonflow"
 
 // title opens a step.
 func (s *show) title(number int, text string) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/addonflow/addonflow/test/fleet"
@@ -104,7 +105,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if o.Keep {
-		return stay(ctx, w, o.Out)
+		return stay(ctx, w, o)
 	}
 	return nil
 }
@@ -143,15 +144,30 @@ func endedItself(o *Operator) error {
 	return ErrOperatorEnded
 }
 
+// Commands take back the broken file of the last step, and look at what comes of it. Each
+// works as it stands in a shell, in this order.
+func Commands(w *World, binary string) []string {
+	return []string{
+		"export KUBECONFIG=" + quoted(w.Kubeconfig),
+		"git -C " + quoted(w.Repo.Clone()) + " -c user.name=demo -c user.email=demo@example.com revert --no-edit HEAD",
+		"git -C " + quoted(w.Repo.Clone()) + " push origin HEAD:main",
+		quoted(binary) + " reconcile source " + SourceName + " -n " + Namespace + " --wait",
+		quoted(binary) + " tree " + AddOn + " -n " + Namespace,
+		quoted(binary) + " history " + AddOn + " -n " + Namespace,
+	}
+}
+
+// quoted is a word of a shell.
+func quoted(word string) string {
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // stay leaves everything up until ctx ends.
-func stay(ctx context.Context, w *World, out io.Writer) error {
-	fmt.Fprintf(out, `
-Everything stays up until Ctrl-C. In another terminal:
-  export KUBECONFIG=%s
-  cd %s && git commit ... && git push origin main
-  kubectl addonflow reconcile source fleet && kubectl addonflow tree hello --watch
-  commit statuses: %s/log
-`, w.Kubeconfig, w.Repo.Clone(), w.Forge.URL())
+func stay(ctx context.Context, w *World, o Options) error {
+	fmt.Fprintf(o.Out, "\nEverything stays up until Ctrl-C. Commit statuses: %s/log\nIn another terminal:\n", w.Forge.URL())
+	for _, command := range Commands(w, o.Binary) {
+		fmt.Fprintln(o.Out, "  "+command)
+	}
 	select {
 	case <-ctx.Done():
 		return nil

@@ -120,6 +120,9 @@ func (s *show) lookOn(ctx context.Context, wanted int) error {
 	if err := s.run(ctx, wanted, "status", AddOn, "--watch"); err != nil {
 		return err
 	}
+	if err := s.delivered(ctx); err != nil {
+		return err
+	}
 	return s.run(ctx, exitSucceeded, "tree", AddOn)
 }
 

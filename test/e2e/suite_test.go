@@ -24,6 +24,8 @@ var (
 	world   *demo.World
 	options demo.WorldOptions
 	seen    *recording
+	// notified is what stands in for Flux's notification-controller.
+	notified *receiver
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -38,13 +40,18 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 
+	notified = startReceiver()
+	DeferCleanup(notified.server.Close)
 	options = demo.WorldOptions{
 		Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
 		Fleet: fleet.Options{
 			Latency: 50 * time.Millisecond, DeadlineAfter: time.Second,
 			FlapEvery: 2 * time.Second, // longer than a turn of a rollout, so that no turn misses it
 		},
-		OperatorFlags: []string{"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s"},
+		OperatorFlags: []string{
+			"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s",
+			"--log-level=debug", "--events-addr=" + notified.server.URL,
+		},
 	}
 	world, err = demo.StartWorld(ctx, options)
 	Expect(err).NotTo(HaveOccurred())

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -40,11 +41,24 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 		return Succeeded
 	case v1alpha1.PhaseFailed:
 		return Failed
-	case v1alpha1.PhaseHeld, v1alpha1.PhaseSuspended:
+	case v1alpha1.PhaseHeld:
+		if heldForAWhile(r) {
+			return Running
+		}
+		return Waiting
+	case v1alpha1.PhaseSuspended:
 		return Waiting
 	case v1alpha1.PhaseProgressing, v1alpha1.PhaseRemoving:
 	}
 	return Running
+}
+
+// heldForAWhile tells whether what holds a rollout passes without a decision of the user:
+// OCM has yet to decide about a placement, or an object that is referenced is yet to come.
+func heldForAWhile(r *v1alpha1.AddOnRollout) bool {
+	c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition)
+	return c != nil && c.Status == metav1.ConditionTrue &&
+		(c.Reason == v1alpha1.PlacementUndecidedReason || c.Reason == v1alpha1.ReferenceNotFoundReason)
 }
 
 // SourceOutcome reads how a source stands. A suspended one may well be ready, with
@@ -166,12 +180,27 @@ func suspended(r *v1alpha1.AddOnRollout) bool {
 // else what its phase means right now.
 func message(r *v1alpha1.AddOnRollout) string {
 	text := verdict(r)
+	if r.ReleaseRequested() {
+		return strings.TrimPrefix(text+"; "+releaseText(r), "; ")
+	}
 	if suspended(r) && text != "" && r.Status.Phase != v1alpha1.PhaseSuspended {
 		text += "; suspended"
 	}
 	return text
 }
 
+// releaseText says what a release that was asked for waits for.
+func releaseText(r *v1alpha1.AddOnRollout) string {
+	switch {
+	case r.Released():
+		return "released: it goes on running on every cluster that has it"
+	case r.Releasing():
+		return "being released: the operator lets go of the clusters now"
+	}
+	return "release requested: nothing moves until the add-on leaves Git, then the operator lets go of it"
+}
+
+// verdict is why a rollout is stalled, else what its phase means right now.
 func verdict(r *v1alpha1.AddOnRollout) string {
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
 		return FirstLine(c.Message)

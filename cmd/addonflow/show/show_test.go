@@ -14,6 +14,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
 func TestOutcomeOf(t *testing.T) {
@@ -36,8 +37,16 @@ func TestOutcomeOf(t *testing.T) {
 		"Removed":     {"removed as asked is done", phase(v1alpha1.PhaseRemoved), Succeeded},
 		"Failed":      {"the budget is spent", phase(v1alpha1.PhaseFailed), Failed},
 		"Held":        {"somebody must decide", phase(v1alpha1.PhaseHeld), Waiting},
-		"Suspended":   {"somebody must resume", phase(v1alpha1.PhaseSuspended), Waiting},
-		"Stalled":     {"only a change helps", stalled(v1alpha1.OwnershipConflictReason), Failed},
+		"HeldByOCM": {"OCM has yet to decide about a placement", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase = v1alpha1.PhaseHeld
+			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacementUndecidedReason}}
+		}, Running},
+		"HeldByGuard": {"somebody must approve", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase = v1alpha1.PhaseHeld
+			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.DeletionGuardReason}}
+		}, Waiting},
+		"Suspended": {"somebody must resume", phase(v1alpha1.PhaseSuspended), Waiting},
+		"Stalled":   {"only a change helps", stalled(v1alpha1.OwnershipConflictReason), Failed},
 		"OldGeneration": {"a success of the spec before is none of this one", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Generation = v1alpha1.PhaseSucceeded, 3
 		}, Running},
@@ -117,6 +126,47 @@ NAME            STATUS    CLUSTERS                      PROGRESS
 ├─ ✗ canary     Failed    0/2  1 in flight, 1 failed    ░░░░░░░░░░░░░░░░░░░░
 │  └─ ✗ eu-01   Failed    Deployment hello: ProgressDeadlineExceeded
 └─ ○ everyone   Waiting   0/22                          ░░░░░░░░░░░░░░░░░░░░  waits for canary
+`},
+		"FailedWithACanaryInFlight": {with(failed(), func(r *v1alpha1.AddOnRollout) {
+			since := at().Add(-time.Minute)
+			r.Status.Ledger = rollouttest.LedgerOf(
+				rollout.Record{Cluster: "eu-01", Revision: digestOf("2"), Stage: "canary", State: rollout.Failed, Admitted: since, Since: since},
+				rollout.Record{Cluster: "us-01", Revision: digestOf("2"), Stage: "canary", State: rollout.Updating, Admitted: since, Since: since},
+			)
+		}), `
+Rollout   default/hello   ✗ Failed   stage 1/2 canary
+Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
+Message   stage canary: 1 of 2 failed, none allowed
+
+NAME            STATUS     CLUSTERS                      PROGRESS
+✗ hello         Failed     0/24  1 in flight, 1 failed   ░░░░░░░░░░░░░░░░░░░░
+├─ ✗ canary     Failed     0/2  1 in flight, 1 failed    ░░░░░░░░░░░░░░░░░░░░
+│  ├─ ✗ eu-01   Failed     Deployment hello: ProgressDeadlineExceeded
+│  └─ ⟳ us-01   Updating   in flight since 2026-03-04 14:29:00 UTC
+└─ ○ everyone   Waiting    0/22                          ░░░░░░░░░░░░░░░░░░░░  waits for canary
+`},
+		"Released": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
+			r.Status.Phase, r.Status.Message, r.Status.Stages = v1alpha1.PhaseSuspended, "suspended", nil
+		}), `
+Rollout   default/hello   ‖ Suspended
+Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
+Message   suspended; release requested: nothing moves until the add-on leaves Git, then the operator lets go of it
+
+NAME      STATUS      CLUSTERS             PROGRESS
+‖ hello   Suspended   11/24  6 in flight   █████████░░░░░░░░░░░
+`},
+		"NoCluster": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Message, r.Status.Counts = v1alpha1.PhaseSucceeded, "no cluster to roll out to", v1alpha1.Counts{}
+			r.Status.Stages = []v1alpha1.StageStatus{{Name: "canary", Phase: "NothingToDo"}}
+		}), `
+Rollout   default/hello   ✔ Succeeded   stage 1/1
+Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
+Message   no cluster to roll out to
+
+NAME          STATUS        CLUSTERS   PROGRESS
+✔ hello       Succeeded     0/0        ░░░░░░░░░░░░░░░░░░░░
+└─ ✔ canary   NothingToDo   0/0        ░░░░░░░░░░░░░░░░░░░░
 `},
 		"FailingInTwoStages": {with(failed(), func(r *v1alpha1.AddOnRollout) {
 			r.Status.Stages[1].Counts.Failed, r.Status.Counts.Failed = 3, 4
@@ -204,9 +254,9 @@ func TestBar(t *testing.T) {
 		switch {
 		case utf8.RuneCountInString(bar) != barWidth:
 			t.Fatalf("%d cells", utf8.RuneCountInString(bar))
-		case full != (done >= total):
+		case full != (total > 0 && done >= total):
 			t.Fatalf("%d of %d is drawn full: %v", done, total, full)
-		case empty != (done == 0 && total > 0):
+		case empty != (done == 0 || total == 0):
 			t.Fatalf("%d of %d is drawn empty: %v", done, total, empty)
 		}
 	})

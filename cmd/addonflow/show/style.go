@@ -104,10 +104,10 @@ func pad(text string, width int) string {
 // barWidth is how many cells a progress bar has.
 const barWidth = 20
 
-// Bar draws done of total as a progress bar; nothing to do is a full bar. It is full
-// only when everything is done, and empty only when nothing is.
+// Bar draws done of total as a progress bar. It is full only when everything of something
+// is done, and empty only when nothing is.
 func Bar(done, total int32) string {
-	filled := barWidth
+	filled := 0
 	if total > 0 {
 		filled = int(int64(min(max(done, 0), total)) * barWidth / int64(total))
 		if filled == 0 && done > 0 {

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // branch is one line of the tree, in columns.
@@ -95,19 +97,18 @@ func branches(r *v1alpha1.AddOnRollout) []branch {
 		mark: m, name: r.Name, status: word,
 		clusters: share(status.Counts), bar: Bar(status.Counts.Updated, status.Counts.Total),
 	}}
-	if !current(r) || status.Phase == "" {
-		out[0].bar = Bar(0, 1) // nothing is known yet, which is not nothing to do
-	}
 	culprit := failingStage(status)
 	for i, stage := range status.Stages {
 		last := i == len(status.Stages)-1 && (culprit >= 0 || len(status.Failing) == 0)
 		out = append(out, stageBranch(stage, last))
+		flying := halted(r, stage)
 		if i == culprit {
-			out = append(out, failingBranches(status, trunk(last))...)
+			out = append(out, failingBranches(status, trunk(last), len(flying) == 0)...)
 		}
+		out = append(out, flyingBranches(flying, trunk(last))...)
 	}
 	if culprit < 0 {
-		out = append(out, failingBranches(status, "")...)
+		out = append(out, failingBranches(status, "", true)...)
 	}
 	return out
 }
@@ -153,19 +154,57 @@ func stageRemark(stage v1alpha1.StageStatus) string {
 	return strings.TrimPrefix(text, counted(stage.Counts)+", ")
 }
 
+// halted are the records in flight of a stage that was halted: the user has to know which
+// clusters run the content besides those that failed.
+func halted(r *v1alpha1.AddOnRollout, stage v1alpha1.StageStatus) []rollout.Record {
+	if stage.Phase != rollout.StageFailed || stage.Counts.InFlight == 0 || r.Status.Target == nil {
+		return nil
+	}
+	records, err := rollout.Records(r.Status.Ledger)
+	if err != nil {
+		return nil // the phase and its message say so
+	}
+	return slices.DeleteFunc(records, func(rec rollout.Record) bool {
+		return !rec.InFlight() || rec.Stage != stage.Name || rec.Revision != r.Status.Target.Digest
+	})
+}
+
+// flyingShown is how many clusters in flight are drawn.
+const flyingShown = 10
+
+// flyingBranches are clusters in flight, below the given trunk.
+func flyingBranches(flying []rollout.Record, trunk string) []branch {
+	var out []branch
+	more := len(flying) - flyingShown
+	for i, a := range flying[:min(len(flying), flyingShown)] {
+		b := branch{
+			twig: trunk + fork(i == len(flying)-1), mark: mark{"⟳", blue}, name: a.Cluster, status: string(a.State),
+			remark: "in flight since " + timestamp(metav1.NewTime(a.Admitted)) + " UTC",
+		}
+		if a.State == rollout.Soaking {
+			b.mark = mark{"◌", blue}
+		}
+		out = append(out, b)
+	}
+	if more > 0 {
+		out = append(out, branch{twig: trunk + fork(true), mark: mark{"⟳", blue}, name: fmt.Sprintf("and %d more", more)})
+	}
+	return out
+}
+
 // failingBranches are the clusters that fail, below the given trunk, and how many
-// more there are than the status names.
-func failingBranches(status v1alpha1.AddOnRolloutStatus, trunk string) []branch {
+// more there are than the status names; ends says that nothing follows below the trunk.
+func failingBranches(status v1alpha1.AddOnRolloutStatus, trunk string, ends bool) []branch {
 	var out []branch
 	more := int(status.Counts.Failed) - len(status.Failing)
 	for i, f := range status.Failing {
-		last := i == len(status.Failing)-1 && more <= 0
+		last := ends && i == len(status.Failing)-1 && more <= 0
 		out = append(out, branch{
 			twig: trunk + fork(last), mark: mark{"✗", red}, name: f.Cluster, status: "Failed", remark: FirstLine(f.Reason),
 		})
 	}
 	if more > 0 && len(status.Failing) > 0 {
-		out = append(out, branch{twig: trunk + fork(true), mark: mark{"✗", red}, name: fmt.Sprintf("and %d more", more)})
+		out = append(out, branch{twig: trunk + fork(ends), mark: mark{"✗", red}, name: fmt.Sprintf("and %d more", more)})
 	}
 	return out
 }

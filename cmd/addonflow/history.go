@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/cmd/addonflow/show"
+)
+
+// newHistoryCommand is `history`.
+func newHistoryCommand(c *cli) *cobra.Command {
+	o := &getOptions{cli: c}
+	cmd := c.command(&cobra.Command{
+		Use:   "history ROLLOUT",
+		Short: "Print the last rollouts of an add-on and the decisions of the operator",
+		Long: `Print the last rollouts of an add-on and the decisions of the operator.
+
+The first table has the last ten rollouts, newest first: how each ended and why, when its
+stages began, and the first ten clusters that failed. The second has the last decisions about
+stages, oldest first: at most 100. The operator's log has the same decisions, and at
+--log-level=debug one line for each cluster.
+
+With -o both are one object, a RolloutHistory, which is not an object of the API.`,
+		Example: `  # What happened, and why
+  addonflow history hello
+  # Which clusters failed in the last rollouts
+  addonflow history hello -o jsonpath='{range .history[*].failing[*]}{.cluster}: {.reason}{"\n"}{end}'`,
+		Args:              takes,
+		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.history(cmd.Context(), args[0]) },
+	})
+	o.bindOutput(cmd)
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave the headers of the tables away.")
+	return cmd
+}
+
+// history prints what the status of a rollout keeps of the past.
+func (o *getOptions) history(ctx context.Context, name string) error {
+	printer, err := o.printer()
+	if err != nil {
+		return err
+	}
+	hub, key, err := o.open(name)
+	if err != nil {
+		return err
+	}
+	var r v1alpha1.AddOnRollout
+	if err := hub.Get(ctx, key, &r); err != nil {
+		return hubError("read "+rolloutKey(key), err)
+	}
+	if !o.table() {
+		object, err := show.History(&r)
+		if err != nil {
+			return err
+		}
+		return printer.PrintObj(object, o.Out)
+	}
+	if len(r.Status.History) == 0 && len(r.Status.Journal) == 0 {
+		o.hint("No rollout of %s has begun.", key.Name)
+		return nil
+	}
+	// A printer of tables omits the header of a second table: each gets one of its own.
+	journal, err := o.printer()
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := printer.PrintObj(show.HistoryTable(o.now(), &r), &text); err != nil {
+		return fmt.Errorf("cannot print the history: %w", err)
+	}
+	text.WriteString("\n")
+	if err := journal.PrintObj(show.JournalTable(&r), &text); err != nil {
+		return fmt.Errorf("cannot print the journal: %w", err)
+	}
+	_, err = o.Out.Write(text.Bytes())
+	return err
+}

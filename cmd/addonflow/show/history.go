@@ -1,0 +1,85 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// dateTime is a time of day with its date: a journal may reach back for weeks.
+const dateTime = "2006-01-02 15:04:05"
+
+// HistoryTable has a row for each rollout of an add-on, newest first, and below it the
+// stages that began and the clusters that failed.
+func HistoryTable(now time.Time, r *v1alpha1.AddOnRollout) *metav1.Table {
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		column("Started"), column("Took"), column("Commit"), column("Phase"), column("Updated"), column("Failed"), column("Reason"), wide("Revision"),
+	}}
+	for i := range r.Status.History {
+		h := &r.Status.History[i]
+		reason := FirstLine(h.Reason)
+		if h.SupersededBy != "" {
+			reason = strings.TrimPrefix(reason+"; superseded by "+ShortCommit(h.SupersededBy), "; ")
+		}
+		t.Rows = append(t.Rows, row(r, timestamp(h.Started), took(now, h.Started, h.Finished), ShortCommit(h.Target.Commit), string(h.Phase),
+			fmt.Sprintf("%d/%d", h.Counts.Updated, h.Counts.Total), fmt.Sprint(h.Counts.Failed), orNone(reason), h.Target.Revision))
+		for _, s := range h.Stages {
+			t.Rows = append(t.Rows, row(r, "  "+timestamp(s.Started), took(now, s.Started, s.Finished), "stage "+s.Name, s.Phase, "", "", "", ""))
+		}
+		for _, f := range h.Failing {
+			t.Rows = append(t.Rows, row(r, "", "", "cluster "+f.Cluster, "Failed", "", "", FirstLine(f.Reason), ""))
+		}
+	}
+	return t
+}
+
+// JournalTable has a row for each decision of the journal, oldest first.
+func JournalTable(r *v1alpha1.AddOnRollout) *metav1.Table {
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		column("Time"), column("Decision"), column("Stage"), column("Clusters"), column("Commit"), column("Reason"),
+	}}
+	for _, e := range r.Status.Journal {
+		clusters := none
+		if e.Clusters > 0 {
+			clusters = fmt.Sprint(e.Clusters)
+		}
+		t.Rows = append(t.Rows, row(r, timestamp(e.At), e.Decision, orNone(e.Stage), clusters, orNone(e.Commit), orNone(e.Reason)))
+	}
+	return t
+}
+
+// History is history and journal of a rollout in the form of an API object, which they are
+// not.
+func History(r *v1alpha1.AddOnRollout) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
+		History []v1alpha1.HistoryEntry `json:"history"`
+		Journal []v1alpha1.JournalEntry `json:"journal"`
+	}{r.Status.History, r.Status.Journal})
+	if err != nil {
+		return nil, fmt.Errorf("cannot print the history: %w", err)
+	}
+	o := &unstructured.Unstructured{Object: fields}
+	o.SetAPIVersion(v1alpha1.GroupVersion.String())
+	o.SetKind("RolloutHistory")
+	o.SetNamespace(r.Namespace)
+	o.SetName(r.Name)
+	return o, nil
+}
+
+// took is how long something took, or has taken so far.
+func took(now time.Time, started metav1.Time, finished *metav1.Time) string {
+	if finished == nil {
+		return duration.HumanDuration(now.Sub(started.Time)) + " so far"
+	}
+	return duration.HumanDuration(finished.Sub(started.Time))
+}
+
+// timestamp is a time to the second, in UTC.
+func timestamp(t metav1.Time) string { return t.UTC().Format(dateTime) }

@@ -1,0 +1,350 @@
+package addonrollout
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// logLine is a line of the log.
+type logLine struct {
+	Level                                                                    int
+	Msg, Rollout, Commit, Revision, Stage, Cluster, From, To, Reason, Logger string
+	Clusters                                                                 int
+}
+
+// logged collects the log of the turns from now on.
+func (s *scene) logged() *[]logLine {
+	lines := &[]logLine{}
+	s.log = funcr.NewJSON(func(text string) {
+		var l logLine
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			s.t.Errorf("a line of the log is no JSON: %v: %s", err, text)
+		}
+		*lines = append(*lines, l)
+	}, funcr.Options{Verbosity: 1})
+	return lines
+}
+
+// told are the lines of a level as "Kind stage cluster".
+func linesAt(lines []logLine, level int) []string {
+	var out []string
+	for _, l := range lines {
+		if l.Level == level {
+			out = append(out, strings.Join(strings.Fields(l.Msg+" "+l.Stage+" "+l.Cluster), " "))
+		}
+	}
+	return out
+}
+
+// journaled is the journal as "Decision stage".
+func journaled(ro *v1alpha1.AddOnRollout) []string {
+	var out []string
+	for _, e := range ro.Status.Journal {
+		out = append(out, strings.TrimSpace(e.Decision+" "+e.Stage))
+	}
+	return out
+}
+
+// TestAFailedAndRevertedRolloutIsInLogJournalAndHistory: which clusters got what, why it was
+// halted, and who moved back.
+func TestAFailedAndRevertedRolloutIsInLogJournalAndHistory(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	lines := s.logged()
+	v1 := s.target("v1")
+	s.settle()
+	*lines = nil
+	s.announced()
+	v2 := s.target("v2")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turn()
+	s.target("v1")
+	s.settle()
+
+	want := []string{"Admitted everyone c1", "Moved everyone c1", "TimedOut everyone c1", "Admitted everyone c1", "Moved everyone c1", "Verified everyone c1"}
+	if got := linesAt(*lines, 1); !slices.Equal(got, want) {
+		t.Errorf("debug lines\n %s\nwant\n %s", strings.Join(got, "\n "), strings.Join(want, "\n "))
+	}
+	for _, l := range *lines {
+		if l.Rollout != "team/hello" || l.Commit == "" || l.Revision == "" || l.Level == 1 && (l.From == "" || l.To == "") {
+			t.Errorf("a line lacks what it is about: %+v", l)
+		}
+		if wantCommit := map[string]string{v1: commitNamed("v1"), v2: commitNamed("v2")}[l.Revision]; !strings.HasSuffix(l.Commit, wantCommit) {
+			t.Errorf("%s of revision %s is said of commit %s", l.Msg, l.Revision, l.Commit)
+		}
+	}
+	ro := s.rollout()
+	wantSteps := []string{
+		"Started", "StageStarted everyone", "Admitted everyone", "Moved everyone", "TimedOut everyone", "Halted everyone",
+		"Reverted", "StageStarted everyone", "Admitted everyone", "Moved everyone", "Verified everyone", "StageCompleted everyone", "Succeeded",
+	}
+	if got := linesAt(*lines, 0); !slices.Equal(got, wantSteps) {
+		t.Errorf("info lines\n %s\nwant\n %s", strings.Join(got, "\n "), strings.Join(wantSteps, "\n "))
+	}
+	if got := journaled(ro); !slices.Equal(got[len(got)-len(wantSteps):], wantSteps) {
+		t.Errorf("the journal ends\n %s\nwant\n %s", strings.Join(got, "\n "), strings.Join(wantSteps, "\n "))
+	}
+	for _, e := range ro.Status.Journal {
+		if e.At.IsZero() || e.Commit == "" || e.Reason == "" && e.Decision != "StageStarted" {
+			t.Errorf("an entry lacks time, commit or reason: %+v", e)
+		}
+	}
+	h := ro.Status.History[1]
+	if h.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(h.Reason, "halted in everyone: 1 failed (c1: ") ||
+		len(h.Failing) != 1 || h.Failing[0].Cluster != "c1" || len(h.Stages) != 1 || h.Stages[0].Phase != "Failed" || h.Stages[0].Finished == nil ||
+		!h.Stages[0].Finished.After(h.Stages[0].Started.Time) {
+		t.Errorf("the history of the failed rollout says %+v", h)
+	}
+	if got := s.announced(); len(got) != 6 {
+		t.Errorf("announced\n %s", strings.Join(got, "\n "))
+	} else {
+		for i, begin := range []string{
+			"Normal RolloutProgressing Started rolling out main@sha1:" + commitNamed("v2"),
+			"Normal StageStarted Started stage everyone of main@sha1:" + commitNamed("v2"),
+			"Warning RolloutFailed Stopped main@sha1:" + commitNamed("v2") + ": halted in everyone: 1 failed (c1: ",
+			"Normal RolloutReverted Reverting with main@sha1:" + commitNamed("v1"),
+			"Normal StageStarted Started stage everyone of main@sha1:" + commitNamed("v1"),
+			"Normal RolloutSucceeded Rolled out main@sha1:" + commitNamed("v1"),
+		} {
+			if !strings.HasPrefix(got[i], begin) {
+				t.Errorf("event %d is %q, want %q", i, got[i], begin)
+			}
+		}
+	}
+}
+
+// TestAtRestNothingIsDecided: neither a turn nor a restart makes a decision, or a write.
+func TestAtRestNothingIsDecided(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	before := s.rollout()
+	lines := s.logged()
+	s.turns(3)
+	s.restart()
+	s.turns(3)
+	if after := s.rollout(); after.ResourceVersion != before.ResourceVersion || len(*lines) > 0 {
+		t.Errorf("version %s to %s, logged %+v", before.ResourceVersion, after.ResourceVersion, *lines)
+	}
+}
+
+// TestARepairOfDriftIsADecision: it is logged and in the journal at once.
+func TestARepairOfDriftIsADecision(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	lines := s.logged()
+	w := s.works()["c2"]
+	w.Spec.Workload.Manifests = []workv1.Manifest{}
+	s.update(w)
+	s.turns(2)
+	if got := linesAt(*lines, 1); !slices.Contains(got, "Repaired everyone c2") {
+		t.Errorf("logged %v", got)
+	}
+	if got := journaled(s.rollout()); got[len(got)-1] != "Repaired everyone" && !slices.Contains(got, "Repaired everyone") {
+		t.Errorf("the journal has %v", got)
+	}
+}
+
+// TestALostWriteIsADecision: it is logged at once, and in the journal with the next write.
+func TestALostWriteIsADecision(t *testing.T) {
+	overtaken := false
+	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		if _, ok := o.(*v1alpha1.AddOnRollout); ok && !overtaken {
+			overtaken = true
+			twins := &v1alpha1.AddOnRollout{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(o), twins); err != nil {
+				return err
+			}
+			twins.Annotations = map[string]string{"example.com/by": "a twin"}
+			if err := c.Update(ctx, twins); err != nil {
+				return err
+			}
+		}
+		return c.SubResource(kind).Update(ctx, o, opts...)
+	}}, "c1")
+	s.oneByOne()
+	s.target("v1")
+	lines := s.logged()
+	s.turn()
+	if got := linesAt(*lines, 0); !slices.Equal(got, []string{"WriteLost"}) {
+		t.Errorf("logged %v: a plan that was dropped decided nothing", got)
+	}
+	s.turns(2)
+	count := 0
+	for _, e := range s.rollout().Status.Journal {
+		if e.Decision == "WriteLost" {
+			count++
+		}
+	}
+	if got := linesAt(*lines, 0); count != 1 || strings.Count(strings.Join(got, " "), "WriteLost") != 1 {
+		t.Errorf("%d in the journal, logged %v", count, got)
+	}
+}
+
+// skewed is a scene whose wall clock can be set: what passes on it passes on the monotonic
+// clock, too, but for skew.
+func skewed(t *testing.T, clusters ...string) (s *scene, set func(time.Duration)) {
+	t.Helper()
+	s = newScene(t, interceptor.Funcs{}, clusters...)
+	start, skew := s.clock.Now(), time.Duration(0)
+	s.elapsed = func() time.Duration { return s.clock.Now().Sub(start) - skew }
+	s.restart()
+	return s, func(d time.Duration) {
+		skew += d
+		s.clock.SetTime(s.clock.Now().Add(d))
+	}
+}
+
+// soaking has clusters go one by one, with a soak.
+func (s *scene) soaking(soak time.Duration, deadline string) {
+	s.t.Helper()
+	s.within(0, deadline)
+	ro := s.rollout()
+	ro.Spec.Stages[0].MinSuccessTime = metav1.Duration{Duration: soak}
+	s.update(ro)
+}
+
+// TestAClockThatIsSetMovesStoredTimes: a soak takes as long as declared, by the clock that
+// is never set, whether the wall clock is set back or ahead, for good or for an instant.
+func TestAClockThatIsSetMovesStoredTimes(t *testing.T) {
+	for name, steps := range map[string][]time.Duration{
+		"ahead": {2 * time.Hour}, "back": {-2 * time.Hour}, "ahead for 3s": {2 * time.Hour, -2 * time.Hour}, "back for 3s": {-2 * time.Hour, 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, set := skewed(t, "c1", "c2")
+			s.soaking(10*time.Minute, "30m")
+			s.target("v1")
+			s.turns(2)
+			s.report()
+			s.turns(2)
+			began := s.elapsed()
+			lines := s.logged()
+			for _, step := range steps {
+				set(step)
+				result := s.turn()
+				if result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+					t.Errorf("after a step of %s the next look is in %s", step, result.RequeueAfter)
+				}
+				s.turns(2)
+			}
+			if got := linesAt(*lines, 0); len(got) != len(steps) || got[0] != "ClockStepped" {
+				t.Errorf("logged %v", got)
+			}
+			for s.rollout().Status.Counts.Updated == 0 {
+				if s.elapsed()-began > time.Hour {
+					t.Fatalf("the soak does not end: %+v", s.rollout().Status.Stages)
+				}
+				s.turn()
+			}
+			if took := s.elapsed() - began; took < 10*time.Minute-5*time.Second || took > 10*time.Minute+5*time.Second {
+				t.Errorf("a soak of 10m took %s", took)
+			}
+		})
+	}
+}
+
+// TestAStepIsStoredOnce: with the write of the turn that saw it, and again where that write
+// was lost.
+func TestAStepIsStoredOnce(t *testing.T) {
+	s, set := skewed(t, "c1")
+	s.soaking(10*time.Minute, "30m")
+	s.target("v1")
+	s.turns(2)
+	admitted := s.rollout().Status.Ledger.Records[0].Times[0].Admitted.Time
+	set(time.Hour)
+	s.turns(5)
+	if got := s.rollout().Status.Ledger.Records[0].Times[0].Admitted.Time; !got.Equal(admitted.Add(time.Hour)) {
+		t.Errorf("admitted at %s, is %s", admitted, got)
+	}
+	set(time.Second)
+	s.turns(2)
+	if got := s.rollout().Status.Ledger.Records[0].Times[0].Admitted.Time; !got.Equal(admitted.Add(time.Hour)) {
+		t.Errorf("a step of a second is within the tolerance: %s", got)
+	}
+}
+
+// TestARestartClampsTimesOfTheFuture: they were stored by a clock that was ahead.
+func TestARestartClampsTimesOfTheFuture(t *testing.T) {
+	s, set := skewed(t, "c1")
+	s.soaking(10*time.Minute, "30m")
+	s.target("v1")
+	s.turns(2)
+	set(-3 * time.Hour)
+	s.restart()
+	s.turns(1)
+	now := s.clock.Now()
+	if got := s.rollout().Status.Ledger.Records[0].Times[0].Admitted.Time; got.After(now.Add(time.Second)) || got.Before(now.Add(-time.Second)) {
+		t.Errorf("admitted at %s, it is %s", got, now)
+	}
+}
+
+// TestInFlightIsLookedAtEveryMinute: a deadline far away is no reason to sleep until then.
+func TestInFlightIsLookedAtEveryMinute(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.soaking(time.Hour, "3h")
+	s.target("v1")
+	var result ctrl.Result
+	for range 5 {
+		result = s.turn()
+	}
+	if result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+		t.Errorf("the next look is in %s", result.RequeueAfter)
+	}
+	s.report()
+	for range 5 {
+		result = s.turn()
+	}
+	if result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+		t.Errorf("of a soak of an hour, the next look is in %s", result.RequeueAfter)
+	}
+}
+
+// TestARemovalIsToldWithItsCommit: when it began, each cluster, and when it ended.
+func TestARemovalIsToldWithItsCommit(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	s.announced()
+	lines := s.logged()
+	ro := s.rollout()
+	ro.Spec.Removal = &v1alpha1.Removal{Commit: commitNamed("v9"), Approved: true}
+	s.update(ro)
+	for range 40 {
+		s.turn()
+		s.advance(time.Minute)
+	}
+	if got := s.installed(); len(got) > 0 {
+		t.Fatalf("still installed on %v: %s", got, s.rollout().Status.Message)
+	}
+	if got := linesAt(*lines, 1); !slices.Contains(got, "Removed c1") || !slices.Contains(got, "Removed c2") {
+		t.Errorf("logged %v", got)
+	}
+	begun, ended := false, false
+	for _, e := range s.rollout().Status.Journal {
+		ours := strings.HasPrefix(commitNamed("v9"), e.Commit)
+		begun = begun || e.Decision == "RemovalStarted" && ours
+		ended = ended || e.Decision == "RemovalEnded" && ours
+	}
+	events := strings.Join(s.announced(), "\n")
+	if !begun || !ended || !strings.Contains(events, "RemovalStarted Started removing, by "+commitNamed("v9")) || !strings.Contains(events, "RemovalEnded Removed from the fleet, by "+commitNamed("v9")) {
+		t.Errorf("the journal has %v, announced\n%s", journaled(s.rollout()), events)
+	}
+}

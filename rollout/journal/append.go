@@ -1,0 +1,43 @@
+package journal
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Append returns the journal with the decisions at its end. The oldest entries go until it
+// has at most JournalEntries, in at most JournalBytes of JSON. The journal that is passed
+// stays as it is.
+func Append(journal []v1alpha1.JournalEntry, at metav1.Time, decisions []Decision) []v1alpha1.JournalEntry {
+	if len(decisions) == 0 {
+		return journal
+	}
+	out := slices.Clone(journal)
+	for _, d := range decisions {
+		out = append(out, v1alpha1.JournalEntry{
+			At: at, Decision: string(d.Kind), Commit: shortCommit(d.Commit), Stage: d.Stage,
+			Clusters: int32(min(d.Count, math.MaxInt32)), //nolint:gosec // it fits
+			Reason:   shortened(d.Reason, reasonLimit),
+		})
+	}
+	return bounded(out)
+}
+
+// bounded drops the oldest entries of a journal that is too long.
+func bounded(journal []v1alpha1.JournalEntry) []v1alpha1.JournalEntry {
+	size, kept := len("[]"), 0
+	for i := len(journal) - 1; i >= 0 && kept < v1alpha1.JournalEntries; i-- {
+		text, err := json.Marshal(journal[i])
+		if err != nil || size+len(text)+len(",") > v1alpha1.JournalBytes {
+			break // an entry is plain text and always marshals
+		}
+		size += len(text) + len(",")
+		kept++
+	}
+	return journal[len(journal)-kept:]
+}

@@ -1,0 +1,13 @@
+// Package journal says which decisions lie between two states of a rollout.
+//
+//	records before, records after ──> Clusters ──> one decision per cluster (debug log)
+//	                                      └──> Steps ──> decisions about stages ─┐
+//	status before, status after ──> Rollout ──> stages, phase, target ───────────┴─> Append
+//
+// A decision about a cluster is a change of its record. Nothing is remembered between two
+// calls: what is compared is what is stored, so that a decision is found exactly once, with
+// the write that stores it.
+//
+// Like every decision of package rollout it is a function of its arguments: no client, no
+// clock, no log.
+package journal

@@ -1,0 +1,229 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// TestEveryChangeOfARecordIsOneDecision: each pair of states has the decision that the
+// table names.
+func TestEveryChangeOfARecordIsOneDecision(t *testing.T) {
+	states := []string{waiting, admitted, updating, soaking, done, failed, timedOut, lost, parked, left, leftFailed}
+	want := map[string][]Kind{
+		// to:    waiting admitted  updating   soaking   done      failed    timedOut  lost      parked    left      leftFailed
+		admitted:   {Admitted, "", Admitted, Admitted, Admitted, Admitted, Admitted, Admitted, Admitted, Admitted, Admitted},
+		updating:   {Adopted, Moved, "", SoakReset, SoakReset, Recovered, Recovered, Returned, Returned, Returned, Returned},
+		soaking:    {Verified, Verified, Verified, "", Verified, Verified, Verified, Returned, Returned, Returned, Returned},
+		done:       {"", Verified, Verified, Soaked, "", Verified, Verified, Verified, Verified, Verified, Verified},
+		failed:     {Failed, Failed, Failed, Failed, Failed, "", Failed, Failed, Failed, Failed, Returned},
+		timedOut:   {TimedOut, TimedOut, TimedOut, TimedOut, TimedOut, TimedOut, "", TimedOut, TimedOut, TimedOut, TimedOut},
+		lost:       {Lost, Lost, Lost, Lost, Lost, Lost, Lost, "", Lost, Lost, Lost},
+		parked:     {Parked, Parked, Parked, Parked, Parked, Parked, Parked, Parked, "", Parked, Parked},
+		left:       {Left, Left, Left, Left, Left, Left, Left, Left, Left, "", Left},
+		leftFailed: {Left, Left, Left, Left, Left, Left, Left, Left, Left, Left, ""},
+	}
+	for to, kinds := range want {
+		for i, from := range states {
+			var before []Standing
+			if from != waiting {
+				before = []Standing{{Cluster: "c", Revision: "r", Stage: "s", State: from}}
+			}
+			var got Kind
+			if d := Clusters(before, []Standing{{Cluster: "c", Revision: "r", Stage: "s", State: to, Reason: "why"}}); len(d) > 0 {
+				last := d[len(d)-1]
+				got = last.Kind
+				if d[0].From != from || last.To != to || last.Reason != "why" {
+					t.Errorf("from %s to %s: %+v", from, to, d)
+				}
+			}
+			if got != kinds[i] {
+				t.Errorf("from %s to %s is %q, want %q", from, to, got, kinds[i])
+			}
+		}
+	}
+}
+
+// TestARecordThatTakesTheNewRevisionIsKept: its state did not change, its revision did.
+func TestARecordThatTakesTheNewRevisionIsKept(t *testing.T) {
+	before := []Standing{{Cluster: "a", Revision: "old", State: soaking}, {Cluster: "b", Revision: "old", State: admitted}, {Cluster: "gone", Revision: "old", State: done}}
+	after := []Standing{{Cluster: "a", Revision: "new", State: soaking}, {Cluster: "b", Revision: "new", State: admitted}}
+	got := Clusters(before, after)
+	if len(got) != 2 || got[0].Kind != Kept || got[1].Kind != Admitted {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestAMoveThatWasVerifiedAtOnceIsTwoDecisions: the works were written all the same.
+func TestAMoveThatWasVerifiedAtOnceIsTwoDecisions(t *testing.T) {
+	got := Clusters([]Standing{{Cluster: "a", Revision: "r", State: admitted}}, []Standing{{Cluster: "a", Revision: "r", State: done}})
+	if len(got) != 2 || got[0].Kind != Moved || got[0].To != updating || got[1].Kind != Verified || got[1].From != updating {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestATenThousandClustersMakeTensOfSteps: the info log and the journal stay readable.
+func TestATenThousandClustersMakeTensOfSteps(t *testing.T) {
+	const clusters, limit = 10_000, 1_000
+	sizes := map[string]int{"everyone": clusters}
+	states := make([]string, clusters) // "" waits
+	standings := func() []Standing {
+		var out []Standing
+		for i, s := range states {
+			if s != "" {
+				out = append(out, Standing{Cluster: fmt.Sprintf("c%05d", i), Revision: "r", Stage: "everyone", State: s})
+			}
+		}
+		return out
+	}
+	next := map[string]string{admitted: updating, updating: soaking, soaking: done}
+	steps, decided, before := 0, 0, standings()
+	for turn := 0; ; turn++ {
+		flying, moved := 0, false
+		for i, s := range states {
+			if to, ok := next[s]; ok {
+				flying++
+				if (i+turn)%7 == 0 { // clusters are of different speed
+					states[i] = to
+				}
+				moved = true
+			}
+		}
+		for i := range states {
+			if states[i] == "" && flying < limit {
+				states[i] = admitted
+				flying, moved = flying+1, true
+			}
+		}
+		after := standings()
+		of := Clusters(before, after)
+		decided += len(of)
+		steps += len(Steps(of, before, after, sizes))
+		before = after
+		if !moved {
+			break
+		}
+	}
+	if decided != 4*clusters {
+		t.Errorf("%d decisions about clusters, want 4 of each", decided)
+	}
+	t.Logf("%d decisions about clusters make %d steps", decided, steps)
+	if steps < 4 || steps > 80 {
+		t.Errorf("%d steps, want tens", steps)
+	}
+}
+
+// TestAFailureIsNamedWithItsReason: in the step as well as by cluster.
+func TestAFailureIsNamedWithItsReason(t *testing.T) {
+	before := []Standing{{Cluster: "a", Revision: "r", Stage: "canary", State: updating}}
+	after := []Standing{{Cluster: "a", Revision: "r", Stage: "canary", State: failed, Reason: "Deployment hello: ImagePullBackOff"}}
+	got := Steps(Clusters(before, after), before, after, map[string]int{"canary": 1})
+	if len(got) != 1 || got[0].Kind != Failed || got[0].Count != 1 || got[0].Reason != "a: Deployment hello: ImagePullBackOff" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestJournalIsBounded: whatever is appended, it has at most 100 entries and 16 KiB, and
+// the newest are kept.
+func TestJournalIsBounded(t *testing.T) {
+	for name, reason := range map[string]string{
+		"short": "why", "long": strings.Repeat("long ", 100), "wide": strings.Repeat("ü", 500), "escaped": strings.Repeat("\"<\x01\\", 100),
+	} {
+		var journal []v1alpha1.JournalEntry
+		for i := range 250 {
+			journal = Append(journal, metav1.NewTime(time.Unix(int64(i), 0).UTC()), []Decision{{
+				Kind: StageCompleted, Commit: "main@sha1:0123456789abcdef0123456789abcdef01234567", Stage: strings.Repeat("s", 63), Count: 50_000, Reason: reason,
+			}})
+			text, err := json.Marshal(journal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(journal) > v1alpha1.JournalEntries || len(text) > v1alpha1.JournalBytes {
+				t.Fatalf("%s: %d entries in %d bytes", name, len(journal), len(text))
+			}
+		}
+		if last := journal[len(journal)-1]; last.At.Unix() != 249 || last.Commit != "0123456789ab" {
+			t.Errorf("%s: the newest entry is %+v", name, last)
+		}
+		if len(journal) < 10 {
+			t.Errorf("%s: only %d entries are left", name, len(journal))
+		}
+	}
+}
+
+// TestAppendLeavesItsArgument: a status that is compared with the next one stays as it is.
+func TestAppendLeavesItsArgument(t *testing.T) {
+	all := make([]v1alpha1.JournalEntry, 8)
+	Append(all[:1], metav1.Time{}, []Decision{{Kind: Started}})
+	if all[1].Decision != "" {
+		t.Errorf("written behind the argument: %+v", all[1])
+	}
+}
+
+// TestRolloutTellsTargetStagesAndEnd: a failed rollout and its revert.
+func TestRolloutTellsTargetStagesAndEnd(t *testing.T) {
+	target := func(name string) *v1alpha1.Target {
+		return &v1alpha1.Target{Digest: name, Commit: "main@sha1:" + strings.Repeat(name, 40)}
+	}
+	status := func(name string, phase v1alpha1.Phase, canary, everyone string) v1alpha1.AddOnRolloutStatus {
+		return v1alpha1.AddOnRolloutStatus{
+			Target: target(name), Phase: phase, Message: "because",
+			Stages: []v1alpha1.StageStatus{{Name: "canary", Phase: canary}, {Name: "everyone", Phase: everyone}},
+		}
+	}
+	reverting := status("a", v1alpha1.PhaseProgressing, "Progressing", "Waiting")
+	reverting.Reverting = true
+	story := []v1alpha1.AddOnRolloutStatus{
+		{},
+		status("a", v1alpha1.PhaseProgressing, "Progressing", "Waiting"),
+		status("a", v1alpha1.PhaseProgressing, "Soaking", "Waiting"),
+		status("a", v1alpha1.PhaseProgressing, "Complete", "Progressing"),
+		status("a", v1alpha1.PhaseSucceeded, "Complete", "Complete"),
+		status("b", v1alpha1.PhaseProgressing, "Progressing", "Waiting"),
+		status("b", v1alpha1.PhaseFailed, "Failed", "Waiting"),
+		reverting,
+		status("a", v1alpha1.PhaseSucceeded, "Complete", "NothingToDo"),
+		status("c", v1alpha1.PhaseProgressing, "Progressing", "Waiting"),
+		status("d", v1alpha1.PhaseProgressing, "Progressing", "Waiting"),
+	}
+	var got []string
+	for i := 1; i < len(story); i++ {
+		for _, d := range Rollout(story[i-1], story[i]) {
+			got = append(got, strings.TrimSpace(string(d.Kind)+" "+d.Stage))
+		}
+	}
+	want := []string{
+		"Started", "StageStarted canary", "StageCompleted canary", "StageStarted everyone", "StageCompleted everyone", "Succeeded",
+		"Started", "StageStarted canary", "Halted canary",
+		"Reverted", "StageStarted canary", "StageCompleted canary", "Succeeded",
+		"Started", "StageStarted canary", "Superseded", "Started", "StageStarted canary",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n %s\nwant\n %s", strings.Join(got, "\n "), strings.Join(want, "\n "))
+	}
+}
+
+// BenchmarkTurn is a turn of 10,000 clusters in which 100 move on.
+func BenchmarkTurn(b *testing.B) {
+	const clusters = 10_000
+	before, after := make([]Standing, clusters), make([]Standing, clusters)
+	for i := range clusters {
+		before[i] = Standing{Cluster: fmt.Sprintf("eu-west-1-prod-%05d", i), Revision: "r", Stage: "everyone", State: done}
+		if i%100 == 0 {
+			before[i].State = updating
+		}
+		after[i] = before[i]
+		after[i].State = done
+	}
+	sizes := map[string]int{"everyone": clusters}
+	for b.Loop() {
+		Steps(Clusters(before, after), before, after, sizes)
+	}
+}

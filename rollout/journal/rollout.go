@@ -1,0 +1,166 @@
+package journal
+
+import (
+	"slices"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Phases of a stage that decisions are about.
+const (
+	stageProgressing = "Progressing"
+	stageSoaking     = "Soaking"
+	stageComplete    = "Complete"
+	stageFailed      = "Failed"
+	stageHeld        = "Held"
+)
+
+// Rollout returns the decisions about the target, the stages and the whole rollout that
+// lie between two statuses.
+func Rollout(before, next v1alpha1.AddOnRolloutStatus) []Decision {
+	out := aboutTarget(before, next)
+	stages := before.Stages
+	if !sameTarget(before.Target, next.Target) {
+		stages = nil
+	}
+	halted := false
+	for _, stage := range next.Stages {
+		d := aboutStage(phaseOf(stages, stage.Name), stage)
+		if d.Kind == "" {
+			continue
+		}
+		if d.Kind == Halted {
+			halted = true
+			d.Reason = next.Message
+		}
+		out = append(out, d)
+	}
+	if d := aboutPhase(before, next); d.Kind != "" && (d.Kind != Halted || !halted) {
+		out = append(out, d)
+	}
+	for i := range out {
+		if out[i].Commit == "" && next.Target != nil {
+			out[i].Commit, out[i].Revision = next.Target.Commit, next.Target.Digest
+		}
+	}
+	return out
+}
+
+// InOrder returns the decisions of one turn in the order of their causes: a new target, the
+// start of a stage, its clusters, and what follows for the stage and the rollout.
+func InOrder(about, steps []Decision) []Decision {
+	var first, last []Decision
+	for _, d := range about {
+		switch d.Kind {
+		case Superseded, Started, Reverted, StageStarted, Resumed, ClockStepped, RemovalStarted:
+			first = append(first, d)
+		default:
+			last = append(last, d)
+		}
+	}
+	return slices.Concat(first, steps, last)
+}
+
+// sameTarget tells whether two targets are of the same content.
+func sameTarget(a, b *v1alpha1.Target) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Digest == b.Digest
+}
+
+// aboutTarget says that the target changed.
+func aboutTarget(before, next v1alpha1.AddOnRolloutStatus) []Decision {
+	if next.Target == nil || sameTarget(before.Target, next.Target) {
+		return nil
+	}
+	var out []Decision
+	if old := before.Target; old != nil && !ended(before) {
+		out = append(out, Decision{
+			Kind: Superseded, Commit: old.Commit, Revision: old.Digest,
+			From: string(before.Phase), Reason: "by " + next.Target.Commit,
+		})
+	}
+	start := Decision{Kind: Started, Reason: "the first content of this add-on"}
+	if before.Target != nil {
+		start.Reason = "replaces " + before.Target.Commit
+	}
+	if next.Reverting {
+		start.Kind = Reverted
+		start.Reason = "to content that succeeded here before"
+		if before.Target != nil {
+			start.Reason += "; replaces " + before.Target.Commit
+		}
+	}
+	return append(out, start)
+}
+
+// ended tells whether the rollout of a status had ended.
+func ended(s v1alpha1.AddOnRolloutStatus) bool {
+	return s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseRemoved
+}
+
+// phaseOf is the phase of a stage, "" for one that is not there.
+func phaseOf(stages []v1alpha1.StageStatus, name string) string {
+	i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return stages[i].Phase
+}
+
+// aboutStage is the decision between two phases of a stage; its kind is "" for none.
+func aboutStage(was string, stage v1alpha1.StageStatus) Decision {
+	d := Decision{Stage: stage.Name, Count: int(stage.Counts.Total), From: was, To: stage.Phase, Reason: stage.Message}
+	begun := was == stageProgressing || was == stageSoaking
+	switch stage.Phase {
+	case was:
+	case stageProgressing, stageSoaking:
+		switch {
+		case was == stageFailed:
+			d.Kind = Resumed
+		case !begun && was != stageComplete:
+			d.Kind = StageStarted
+		}
+	case stageComplete:
+		if was != "" { // else it had nothing to do for this target
+			d.Kind = StageCompleted
+		}
+	case stageFailed:
+		d.Kind = Halted
+	case stageHeld:
+		d.Kind = StageHeld
+	}
+	return d
+}
+
+// aboutPhase is the decision between two phases of a rollout; its kind is "" for none.
+func aboutPhase(before, next v1alpha1.AddOnRolloutStatus) Decision {
+	was := before.Phase
+	if !sameTarget(before.Target, next.Target) {
+		was = ""
+	}
+	d := Decision{From: string(was), To: string(next.Phase), Reason: next.Message}
+	if was == next.Phase {
+		return Decision{}
+	}
+	switch next.Phase {
+	case v1alpha1.PhaseSucceeded:
+		d.Kind = Succeeded
+	case v1alpha1.PhaseFailed:
+		d.Kind = Halted
+	case v1alpha1.PhaseHeld:
+		d.Kind = Held
+	case v1alpha1.PhaseSuspended:
+		d.Kind = Suspended
+	case v1alpha1.PhaseRemoving:
+		d.Kind = RemovalStarted
+	case v1alpha1.PhaseRemoved:
+		d.Kind = RemovalEnded
+	case v1alpha1.PhaseProgressing:
+		if was == v1alpha1.PhaseFailed || was == v1alpha1.PhaseHeld || was == v1alpha1.PhaseSuspended {
+			d.Kind = Resumed
+		}
+	}
+	return d
+}
