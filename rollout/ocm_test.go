@@ -46,25 +46,26 @@ type moment struct {
 func (m moment) ours() ([]string, rollout.Plan, error) {
 	in := rollout.Input{
 		Now: rollouttest.Epoch(), AddOn: "hello", Stable: "v1", ParkAfter: 10 * time.Minute,
-		Previous: rollout.Previous{Target: "v2"}, Placements: []rollout.Placement{grouped("all", m.groups...)},
+		Placements: []rollout.Placement{grouped("all", m.groups...)},
 	}
 	in.Spec.Target = &v1alpha1.Target{Digest: "v2"}
 	in.Spec.Install = installedBy("all")
 	in.Spec.Install.Placements[0].RolloutStrategy = m.strategy
+	var records []rollout.Record
 	for name, s := range m.clusters {
 		c := rollout.Cluster{
 			Name: name, Installed: rollout.Ours, Reachable: true, Running: "v2", UpToDate: true,
 			Health: rollout.Health{State: rollout.HealthProgressing},
 		}
-		age := time.Minute
+		age, state := time.Minute, rollout.Updating
 		switch s {
 		case moving:
 		case todo:
 			c.Running, c.UpToDate, c.UpToDateStable, age = "v1", false, true, 0
 		case done:
-			c.Health.State, age = rollout.HealthVerified, 0
+			c.Health.State, state, age = rollout.HealthVerified, rollout.Done, time.Hour
 		case soaking:
-			c.Health.State = rollout.HealthVerified
+			c.Health.State, state = rollout.HealthVerified, rollout.Soaking
 		case failed:
 			c.Health.State = rollout.HealthFailed
 		case timedOut:
@@ -72,13 +73,11 @@ func (m moment) ours() ([]string, rollout.Plan, error) {
 		}
 		in.Clusters = append(in.Clusters, c)
 		if age > 0 {
-			w := v1alpha1.Wave{Revision: "v2", AdmittedAt: metav1.NewTime(in.Now.Add(-age)), Clusters: []string{name}}
-			if s == soaking {
-				w.Verified = []v1alpha1.VerifiedAt{{At: w.AdmittedAt, Positions: "0"}}
-			}
-			in.Ledger.Waves = append(in.Ledger.Waves, w)
+			r := rollout.Record{Cluster: name, Revision: "v2", State: state, Admitted: in.Now.Add(-age), Since: in.Now.Add(-age)}
+			records = append(records, r)
 		}
 	}
+	keepRecords(&in, records)
 	plan, err := rollout.New(in)
 	var moved []string
 	for _, a := range plan.Actions {
