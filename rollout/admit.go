@@ -114,28 +114,35 @@ func (t *track) halted(i int) string {
 	}
 }
 
-// retarget admits clusters in flight at other content to the target, in the slots they
-// have and with new clocks. Clusters that returned can hold more slots than the limit: then
-// those that have the target count first, and only as many as the limit get unproven content.
+// retarget admits clusters in flight with other content to the target, in the slots they
+// have and with new clocks. After clusters returned, more can be in flight than the limit:
+// then the first ones within the limit are retargeted, those at the target counted first,
+// the others in the order of their admission. A revert retargets all of them: it is the
+// way back from what they have.
 func (p *planner) retarget(s *step) {
-	var older []*unit
-	room := s.limit
+	var flying []*unit
 	for _, u := range s.members {
-		switch {
-		case !u.record.InFlight():
-		case u.record.Revision == p.target:
-			room--
-		case !u.leaving && u.c.Reachable && !p.arriving(u):
-			older = append(older, u)
+		if u.record.InFlight() {
+			flying = append(flying, u)
 		}
 	}
-	if s.reverting {
-		room = len(older)
+	slices.SortStableFunc(flying, func(a, b *unit) int {
+		if atTarget := a.record.Revision == p.target; atTarget != (b.record.Revision == p.target) {
+			if atTarget {
+				return -1
+			}
+			return 1
+		}
+		return a.record.Admitted.Compare(b.record.Admitted)
+	})
+	if !s.reverting {
+		flying = flying[:min(s.limit, len(flying))]
 	}
-	slices.SortStableFunc(older, func(a, b *unit) int { return a.record.Admitted.Compare(b.record.Admitted) })
-	for _, u := range older[:max(0, min(room, len(older)))] {
-		p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
-		p.retargeted++
+	for _, u := range flying {
+		if u.record.Revision != p.target && !u.leaving && u.c.Reachable && !p.arriving(u) {
+			p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
+			p.retargeted++
+		}
 	}
 }
 
