@@ -1,10 +1,8 @@
 package rollout_test
 
 import (
-	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -44,7 +42,6 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 		}).Draw(t, "installed"),
 		InstallDisabled: seldom(t, 10, "install disabled"),
 		Running:         rapid.SampledFrom([]string{"", "a", "a", "b", "c", "c", rollout.Mixed, rollout.Foreign}).Draw(t, "running"),
-		JoinedAt:        agoOrNever(t, "joined"),
 		Awaits:          words(t, 8, "awaits", "its namespace is terminating"),
 		Blocked:         words(t, 8, "blocked", "its hosting cluster does not exist"),
 		Health: rollout.Health{
@@ -56,13 +53,13 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 		},
 	}
 	drawSelected(t, in, &c)
-	switch {
-	case !c.Reachable:
-		c.LostSince = agoOrNever(t, "lost")
+	if !c.Reachable {
 		c.Away = words(t, 3, "held back", "its configuration is missing")
-	default:
-		c.ReachableSince = agoOrNever(t, "returned")
 	}
+	if c.Health.NotApplied != "" {
+		c.Health.NotAppliedSince = agoOrNever(t, "not applied since")
+	}
+	c.AvailableChanged = agoOrNever(t, "available changed")
 	drawContent(t, in, &c)
 	if c.Installed == rollout.Deleting && rapid.Bool().Draw(t, "departs slowly") {
 		c.Departure = rollout.Departure{Reason: "its pre-delete hook has not run", OverdueAt: ago(t, "overdue").Add(10 * time.Minute)}
@@ -107,20 +104,15 @@ func drawInput(t *rapid.T) rollout.Input {
 	names := rollouttest.Names(rapid.IntRange(1, 9).Draw(t, "clusters"))
 	in := rollout.Input{
 		Now: now().Add(rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond}).Draw(t, "now")), AddOn: "hello",
-		ParkAfter:    rapid.SampledFrom([]time.Duration{10 * time.Minute, time.Minute}).Draw(t, "park after"),
-		RemovalGrace: rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Second}).Draw(t, "grace"),
-		Stable:       rapid.SampledFrom([]string{"", "a", "a", "c"}).Draw(t, "stable"),
-		Suspended:    seldom(t, 12, "suspended"),
-		Contested:    words(t, 12, "contested", "ownership conflict: add-on hello belongs to source a/b"),
-		Previous: rollout.Previous{
-			Target: rapid.SampledFrom([]string{"b", "b", "c", "c", ""}).Draw(t, "previous target"),
-			Phase: rapid.SampledFrom([]v1alpha1.Phase{
-				v1alpha1.PhaseProgressing, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed,
-			}).Draw(t, "previous phase"),
-			Stages:   rapid.SliceOfDistinct(rapid.SampledFrom([]string{"all", "s0", "s1", "s2", "rest"}), rapid.ID[string]).Draw(t, "previous stages"),
-			Unstaged: rapid.SampledFrom([]int32{0, 0, 3}).Draw(t, "previous unstaged"),
-			Total:    rapid.SampledFrom([]int32{1, 4, 9}).Draw(t, "previous total"),
-		},
+		ParkAfter:       rapid.SampledFrom([]time.Duration{10 * time.Minute, time.Minute}).Draw(t, "park after"),
+		RemovalGrace:    rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Second}).Draw(t, "grace"),
+		Stable:          rapid.SampledFrom([]string{"", "a", "a", "c"}).Draw(t, "stable"),
+		Suspended:       seldom(t, 12, "suspended"),
+		Contested:       words(t, 12, "contested", "ownership conflict: add-on hello belongs to source a/b"),
+		Ended:           seldom(t, 5, "ended"),
+		Reverting:       rapid.Bool().Draw(t, "reverting"),
+		Rebuild:         seldom(t, 12, "rebuild"),
+		ApplyErrorAfter: rapid.SampledFrom([]time.Duration{0, 10 * time.Minute}).Draw(t, "apply error after"),
 		TargetMissing:   words(t, 10, "target missing", "AddOnRevision hello-c does not exist"),
 		ApprovedRemoval: rapid.SampledFrom([]string{"", "", "c", "d"}).Draw(t, "approved"),
 	}
@@ -128,14 +120,17 @@ func drawInput(t *rapid.T) rollout.Input {
 	if !seldom(t, 15, "no target") {
 		in.Spec.Target = &v1alpha1.Target{Digest: "c", Commit: "main@sha1:c"}
 	}
-	in.TargetVerifiedBefore = in.Stable == "c" || seldom(t, 5, "reverting")
+	in.TargetProven = in.Stable == "c" || seldom(t, 5, "proven")
+	in.Ended = in.Ended && in.Stable == "c"
 	drawPolicy(t, &in, names)
 	drawRemoval(t, &in)
 	for _, name := range names {
 		in.Clusters = append(in.Clusters, drawCluster(t, in, name))
 	}
-	in.Ledger = drawLedger(t, in, names)
-	if in.Ledger.Removal = drawBudget(t, in, names); seldom(t, 10, "narrow") {
+	if !in.Rebuild {
+		in.Ledger = drawLedger(t, names)
+	}
+	if seldom(t, 10, "narrow") {
 		in.LedgerLimit = rapid.SampledFrom([]int{300, 900, 1800}).Draw(t, "ledger limit")
 	}
 	return in
@@ -151,63 +146,25 @@ func drawRemoval(t *rapid.T, in *rollout.Input) {
 	}
 }
 
-// drawLedger admits some of the clusters, by name or with a whole stage, to any revision
-// at any time.
-func drawLedger(t *rapid.T, in rollout.Input, names []string) v1alpha1.Ledger {
-	var l v1alpha1.Ledger
-	if seldom(t, 8, "empty ledger") {
-		return l
-	}
-	for i, stage := range subset(t, []string{"all", "first", "second", "unplaced", "s0"}, "whole stage") {
-		l.Waves = append(l.Waves, v1alpha1.Wave{
-			Revision: rapid.SampledFrom([]string{"a", "b", "c", "c"}).Draw(t, "reserved for"), Stage: stage, All: true,
-			AdmittedAt: metav1.NewTime(ago(t, "reserved").Add(time.Duration(i) * time.Second)),
-		})
-	}
-	slices.SortFunc(l.Waves, func(a, b v1alpha1.Wave) int { return a.AdmittedAt.Compare(b.AdmittedAt.Time) })
+// drawLedger gives records to some of the clusters, of any revision, state and time.
+func drawLedger(t *rapid.T, names []string) v1alpha1.Ledger {
+	var records []rollout.Record
 	for _, name := range names {
 		revision := rapid.SampledFrom([]string{"", "", "a", "b", "c", "c"}).Draw(t, "admitted to")
 		if revision == "" {
 			continue
 		}
-		stage := rapid.SampledFrom([]string{"of the past", "s0", "s1", "rest", "group-0", "group-canary"}).Draw(t, "admitted in")
-		if seldom(t, 7, "parked") {
-			l.Parked = append(l.Parked, v1alpha1.ParkedClusters{
-				Revision: revision, Stage: stage, Clusters: []string{name}, Failed: rapid.Bool().Draw(t, "failed before it left"),
-			})
-			continue
+		r := rollout.Record{
+			Cluster: name, Revision: revision,
+			Stage: rapid.SampledFrom([]string{"of the past", "s0", "s1", "rest", "all", "group-0", "group-canary"}).Draw(t, "admitted in"),
+			State: rapid.SampledFrom([]rollout.State{
+				rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed,
+				rollout.TimedOut, rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
+			}).Draw(t, "state"),
+			Admitted: ago(t, "admitted"),
 		}
-		w := v1alpha1.Wave{
-			Revision: revision, Stage: stage, AdmittedAt: metav1.NewTime(ago(t, "admitted")), Clusters: []string{name},
-			Joining: revision == in.Stable && rapid.Bool().Draw(t, "joining"),
-		}
-		if rapid.Bool().Draw(t, "verified") {
-			w.Verified = []v1alpha1.VerifiedAt{{At: metav1.NewTime(ago(t, "verified at")), Positions: "0"}}
-		}
-		l.Waves = append(l.Waves, w)
+		r.Since = r.Admitted.Add(time.Duration(rapid.IntRange(0, int(now().Sub(r.Admitted)/time.Minute)).Draw(t, "since")) * time.Minute)
+		records = append(records, r)
 	}
-	return l
-}
-
-// drawBudget is the record of a removal under way; nil mostly.
-func drawBudget(t *rapid.T, in rollout.Input, names []string) *v1alpha1.RemovalBudget {
-	if !seldom(t, 3, "somebody left") {
-		return nil
-	}
-	r := &v1alpha1.RemovalBudget{Since: metav1.NewTime(ago(t, "removal began")), Total: int32(rapid.IntRange(1, 60).Draw(t, "total"))} //nolint:gosec // up to 60
-	if in.Spec.Removal != nil {
-		r.Commit = rapid.SampledFrom([]string{"d", "e", ""}).Draw(t, "removal of")
-	}
-	for _, name := range subset(t, names, "departed") {
-		r.Departed = append(r.Departed, v1alpha1.Departed{Since: metav1.NewTime(ago(t, "departed at")), Clusters: []string{name}})
-	}
-	if rapid.Bool().Draw(t, "window") {
-		start := metav1.NewTime(ago(t, "window began"))
-		r.WindowStart, r.Removed = &start, subset(t, append(slices.Clone(names), "removed-before"), "removed")
-		r.Returned = int32(rapid.IntRange(0, 1).Draw(t, "returned")) //nolint:gosec // 0 or 1
-	}
-	if seldom(t, 3, "lifted") {
-		r.Lifted = &v1alpha1.LiftedRemoval{Commit: rapid.SampledFrom([]string{"c", "d"}).Draw(t, "lifted for"), At: metav1.NewTime(ago(t, "lifted at"))}
-	}
-	return r
+	return rollouttest.LedgerOf(records...)
 }

@@ -209,9 +209,15 @@ func (j *judgement) admitted(name string) bool {
 		return false
 	}
 	if !had {
-		return !j.rebuilt(a)
+		return !j.rebuilt(a) && !j.adoptable(a)
 	}
 	return !b.InFlight() || a.Revision != b.Revision && !j.same(b)
+}
+
+// adoptable tells whether the record names content that its cluster runs and that never
+// succeeded here.
+func (j *judgement) adoptable(a rollout.Record) bool {
+	return a.Revision == j.target() && j.clusters[a.Cluster].Running == a.Revision && !j.in.TargetProven
 }
 
 // rebuilt tells whether a record without a predecessor can come of an empty status: it
@@ -221,10 +227,12 @@ func (j *judgement) rebuilt(a rollout.Record) bool {
 	return j.in.Rebuild && (c.Running == a.Revision || a.Revision == j.target() && c.Running != "" && (c.UpToDate || c.Running == rollout.Mixed))
 }
 
-// retargeted tells whether the step admits a cluster that held a slot for other content.
+// retargeted tells whether the step admits a cluster that held a slot for other content, or
+// that returned with it and would hold one.
 func (j *judgement) retargeted(name string) bool {
-	b := j.before[name]
-	return j.admitted(name) && b.InFlight()
+	b, c := j.before[name], j.clusters[name]
+	returned := (b.State == rollout.Parked || b.State == rollout.Left) && c.Reachable && j.has(c, b.Revision)
+	return j.admitted(name) && b.Revision != j.target() && (b.InFlight() || returned)
 }
 
 // record judges what became of one record.
@@ -274,10 +282,8 @@ func (j *judgement) unadopted(name string) error {
 
 // adopted: a record without an admission names what the cluster runs, unproven, from now.
 func (j *judgement) adopted(name string, a rollout.Record) error {
-	c := j.clusters[name]
-	adopted := a.Revision == j.target() && c.Running == a.Revision && !j.in.TargetProven
 	switch {
-	case !adopted && !j.rebuilt(a):
+	case !j.adoptable(a) && !j.rebuilt(a):
 		return errors.New("S1: a record without an admission")
 	case j.in.LedgerLimit == 0 && !notes(a, second(j.in.Now)):
 		return fmt.Errorf("S6: adopted from %s", a.Admitted)

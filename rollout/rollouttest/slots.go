@@ -120,14 +120,14 @@ func (j *judgement) complete(i int) bool {
 
 // goneStage finds a stage that the policy has no more and that proved nothing, although
 // clusters that no stage selects were admitted to the target there.
-func (j *judgement) goneStage() string {
+func (j *judgement) goneStage(records map[string]rollout.Record) string {
 	if j.in.TargetProven {
 		return ""
 	}
 	open, proved := "", map[string]bool{}
-	for name, a := range j.after {
+	for name, a := range records {
 		switch {
-		case a.Revision != j.target() || a.Stage == "" || j.stepNamed(a.Stage) >= 0 || j.before[name].Revision != j.target():
+		case a.Revision != j.target() || a.Stage == "" || j.stepNamed(a.Stage) >= 0:
 		case a.State == rollout.Done:
 			proved[a.Stage] = true
 		case j.stepOf(name) < 0:
@@ -215,7 +215,7 @@ func (j *judgement) order() error {
 					return j.broken(name, "S4: %s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
-			if gone := j.goneStage(); gone != "" && j.tracks() == 1 {
+			if gone := j.goneStage(j.after); gone != "" && j.tracks() == 1 {
 				return j.broken(name, "S4: %s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
 			}
 			if n := j.failures(i); n > s.maxFailures && !s.all || s.all && j.tallies[i].elsewhere > 0 {
@@ -231,7 +231,7 @@ func (j *judgement) order() error {
 
 // refilled (L3): no slot stays free while a cluster that may have it waits.
 func (j *judgement) refilled() error {
-	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 || j.goneStage() != "" {
+	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 || j.goneStage(j.before) != "" || j.goneStage(j.after) != "" {
 		return nil
 	}
 	for i, s := range j.steps {
