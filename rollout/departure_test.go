@@ -13,10 +13,10 @@ import (
 // being deleted.
 func departing(clusters ...rollout.Cluster) rollout.Input {
 	in := rollout.Input{
-		Now:      time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
-		AddOn:    "hello",
-		Spec:     v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:1", Revision: "hello-1"}},
-		Stable:   "v1", TargetProven: true, Ended: true,
+		Now:    time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		AddOn:  "hello",
+		Spec:   v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:1", Revision: "hello-1"}},
+		Stable: "v1", TargetProven: true, Ended: true,
 		Clusters: append([]rollout.Cluster{{
 			Name: "stays", Installed: rollout.HandMade, Reachable: true, Running: "v1", UpToDate: true, UpToDateStable: true,
 			Health: rollout.Health{State: rollout.HealthVerified},

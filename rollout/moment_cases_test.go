@@ -313,9 +313,9 @@ func momentCases() map[string]momentCase {
 			want: map[string]string{"other": "Ignored", c1: "Admitted v2"},
 		},
 		"strategy All": {
-			reason: "every available cluster moves at once, joiners included",
+			reason: "every available cluster is admitted at once; a joiner starts at the stable revision",
 			change: []change{strategyAll, on(c5, offline), on(c4, nothing)},
-			want:   map[string]string{c1: "Admitted v2", c3: "Admitted v2", c4: "Admitted v2", c5: "Parked v1"},
+			want:   map[string]string{c1: "Admitted v2", c3: "Admitted v2", c4: "Admitted v1", c5: "Parked v1"},
 		},
 		"strategy All, a failure": {
 			reason: "it does not make the commit red while others are undecided",
@@ -637,11 +637,9 @@ func TestReturnAfterTheTargetWasReplaced(t *testing.T) {
 			want:   map[string]string{c1: "Done v2", c2: "Admitted v2"},
 		},
 		"two return at once": {
-			reason: "one of them gets the target, the one admitted first; the other holds its slot",
-			change: []change{
-				canaryDone, recorded(rollout.Parked, "v0", 2*time.Hour, time.Hour, c4), parked("v0", c3), on(c3, old), on(c4, old),
-			},
-			want: map[string]string{c3: "Updating v0", c4: "Admitted v2", c5: "Waiting v1"},
+			reason: "as many as the limit get the target; the other holds a slot with what it has",
+			change: []change{canaryDone, parked("v0", c3, c4), on(c3, old), on(c4, old)},
+			want:   map[string]string{c3: "Admitted v2", c4: "Updating v0", c5: "Waiting v1"},
 		},
 		"before its stage may start": {
 			reason: "it is in flight with what it has until its stage starts",

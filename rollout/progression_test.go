@@ -10,9 +10,9 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// TestRow42Progressions counts by placement: a cluster that two select is the later
+// TestProgressions counts by placement: a cluster that two select is the later
 // one's, failures are told apart by kind, and what is left alone keeps nobody waiting.
-func TestRow42Progressions(t *testing.T) {
+func TestProgressions(t *testing.T) {
 	names := rollouttest.Names(6)
 	f := rollouttest.NewFleet("v1", names...)
 	f.Policy.Spec.Install = installedBy("first", "second", "nowhere")

@@ -37,7 +37,7 @@ func TestReasons(t *testing.T) {
 		"failed at the last content, and lost": {
 			reason: "a slot would be no use to it",
 			change: []change{canaryDone, admitted("v1.5", time.Minute, c3), on(c3, runs("v1.5", rollout.HealthFailed), offline)},
-			want:   map[string]string{c3: "Deployment/agent: as told"},
+			want:   map[string]string{c3: "not available; admitted on return"},
 		},
 		"failed at the last content": {
 			reason: "the target is its next chance",

@@ -108,7 +108,7 @@ func TestRemoval(t *testing.T) {
 		"after the grace period": {
 			reason: "at the budget's pace",
 			change: []change{shrunkBy(5), began(5*time.Minute, last(5)...)}, removed: last(5)[:2],
-			guard: "3 clusters to remove, 2 per 5m0s",
+			recheck: 5 * time.Minute, guard: "3 clusters to remove, 2 per 5m0s",
 		},
 		"one cluster flapped": {
 			reason: "its grace period starts anew; the other is removed",
@@ -121,7 +121,7 @@ func TestRemoval(t *testing.T) {
 		},
 		"the budget is free again": {
 			reason: "the next clusters are removed",
-			change: []change{shrunkBy(5), spent(5*time.Minute, 2, last(5)...)}, removed: last(5)[:2], guard: "3 clusters to remove",
+			change: []change{shrunkBy(5), spent(5*time.Minute, 2, last(5)...)}, removed: last(5)[:2], recheck: 5 * time.Minute, guard: "3 clusters to remove",
 		},
 		"an empty status": {
 			reason: "it is not known since when they leave: the grace period starts now",
@@ -175,7 +175,7 @@ func TestRemoval(t *testing.T) {
 		},
 		"hand-made": {
 			reason: "it is never removed",
-			change: []change{shrunkBy(1), began(time.Hour, last(1)...), on(names[39], installed(rollout.HandMade))},
+			change: []change{shrunkBy(1), on(names[39], installed(rollout.HandMade))},
 		},
 		"terminating": {
 			reason: "its add-on is deleted with its ManagedCluster",
@@ -195,7 +195,7 @@ func TestRemoval(t *testing.T) {
 		},
 		"out of Git, prune, after the grace period": {
 			reason: "at the budget's pace",
-			change: []change{leavesGit("prune", ""), wholeAddOn(time.Hour)}, removed: names[:2], guard: "38 clusters to remove", phase: v1alpha1.PhaseRemoving,
+			change: []change{leavesGit("prune", ""), wholeAddOn(time.Hour)}, removed: names[:2], recheck: 5 * time.Minute, guard: "38 clusters to remove", phase: v1alpha1.PhaseRemoving,
 		},
 		"out of Git while single clusters leave": {
 			reason: "that was another removal: the grace period of the add-on starts now",
@@ -297,7 +297,7 @@ func TestGuardHint(t *testing.T) {
 	}{
 		"grace period":                 {[]change{shrunk, commits}, "addonflow.io/approve-removal: abc removes them now"},
 		"no cluster waits":             {[]change{commits}, ""},
-		"no commit to name":            {[]change{shrunk}, ""},
+		"no commit to name":            {[]change{shrunk, func(in *rollout.Input) { in.Spec.Target.Commit = "" }}, ""},
 		"suspended":                    {[]change{shrunk, commits, func(in *rollout.Input) { in.Suspended = true }}, ""},
 		"a placement does not exist":   {[]change{commits, func(in *rollout.Input) { in.Placements = nil }}, ""},
 		"a placement is not settled":   {[]change{shrunk, commits, unsettled}, "addonflow.io/approve-removal: abc removes them now"},

@@ -29,8 +29,8 @@ func byLabels() *rollouttest.Fleet {
 	return f
 }
 
-// TestRow93ClusterLabelSelector is who gets the add-on by labels, and who loses it.
-func TestRow93ClusterLabelSelector(t *testing.T) {
+// TestClusterLabelSelector is who gets the add-on by labels, and who loses it.
+func TestClusterLabelSelector(t *testing.T) {
 	nobody := map[string]string(nil)
 	for name, tc := range map[string]struct {
 		reason  string
@@ -55,7 +55,7 @@ func TestRow93ClusterLabelSelector(t *testing.T) {
 			reason:  "the cluster waits out its grace period like one that left a placement",
 			change:  func(f *rollouttest.Fleet) { f.Clusters["cluster-02"].Labels = nobody },
 			install: []string{"cluster-04"},
-			why:     map[string]string{"cluster-02": "nothing selects it any more: grace period until 12:05 UTC"},
+			why:     map[string]string{"cluster-02": "it left the install set: grace period until 12:05 UTC"},
 		},
 		"a label is removed for good": {
 			reason: "it loses the add-on after the grace period",

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/rollouttest"
