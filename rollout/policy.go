@@ -263,7 +263,12 @@ func (p *planner) perPlacement() error {
 		}
 		p.tracks = append(p.tracks, t)
 	}
-	if others := p.members(nil); len(others) > 0 {
+	// A cluster that was admitted in a step counts there, although no placement selects it now.
+	unrecorded := func(u *unit) bool {
+		r := u.record
+		return r == nil || r.Revision != p.target || r.Stage == "" || r.Stage == unplaced
+	}
+	if others := p.members(unrecorded); len(others) > 0 {
 		s := p.allAtOnce(unplaced, others, clusterv1alpha1.RolloutAll{})
 		s.distrust(p.untrusted(p.install))
 		p.tracks = append(p.tracks, &track{steps: []*step{s}})

@@ -53,13 +53,13 @@ func TestReadingCommands(t *testing.T) {
 		"NotFound":         {args: "get rollouts nobody", objects: []client.Object{hello("")}, code: exitNotFound, err: "cannot find rollouts nobody; another namespace is named with -n\n"},
 		"Sources":          {args: "get sources --no-headers", objects: []client.Object{fleetSource("True", "applied")}, out: "fleet   True   False   main@2222222   0     60m   applied\n"},
 		"Revisions":        {args: "get revisions --no-headers", objects: []client.Object{revision()}, out: "hello-2222222222   hello   –     0s\n"},
-		"Clusters":         {args: "get clusters --no-headers", objects: []client.Object{hello("")}, out: "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n"},
+		"Clusters":         {args: "get clusters --no-headers", objects: []client.Object{hello("")}, out: "eu-01   hello   canary     Done      hello-2222222222   –\nus-01   hello   everyone   Waiting   hello-2222222222   stage canary is not complete\n"},
 		"ClustersName":     {args: "get clusters hello -o name", objects: []client.Object{hello("")}, out: "managedcluster.cluster.open-cluster-management.io/eu-01\nmanagedcluster.cluster.open-cluster-management.io/us-01\n"},
 		"ClustersNotFound": {args: "get clusters nobody", code: exitNotFound, err: "cannot find clusters of rollouts nobody; another namespace is named with -n\n"},
 		"ClustersFormat":   {args: "get clusters -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, json`},
 		"ClustersJSONPath": {args: `get clusters -o jsonpath={range.items[?(@.state=="Waiting")]}{.metadata.name}:{.stage}{end}`, objects: []client.Object{hello("")}, out: "us-01:everyone"},
 		"ClustersColumns":  {args: `get clusters hello -o go-template={{range.items}}{{.rollout}}/{{.metadata.name}};{{end}}`, objects: []client.Object{hello("")}, out: "hello/eu-01;hello/us-01;"},
-		"ClustersUnseen":   {args: "get clusters --no-headers", objects: []client.Object{unseen()}, out: "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n", err: "no operator has planned rollout default/hello yet; its times assume --park-after=10m0s and --removal-grace-period=5m0s"},
+		"ClustersUnseen":   {args: "get clusters --no-headers", objects: []client.Object{unseen()}, out: "eu-01   hello   canary     Done      hello-2222222222   –\nus-01   hello   everyone   Waiting   hello-2222222222   stage canary is not complete\n", err: "no operator has planned rollout default/hello yet; its times assume --park-after=10m0s and --removal-grace-period=5m0s"},
 		"Why":              {args: "why hello us-01", objects: []client.Object{hello("")}, out: "us-01: Waiting in stage everyone at hello-2222222222: stage canary is not complete\n"},
 		"WhyStranger":      {args: "why hello xx-01", objects: []client.Object{hello("")}, code: exitNotFound, err: `cannot find cluster "xx-01"`},
 		"WhyNotFound":      {args: "why nobody us-01", code: exitNotFound, err: "not found; another namespace is named with -n"},
@@ -90,7 +90,7 @@ func TestMissingRevisionIsExplained(t *testing.T) {
 	for name, target := range map[string]bool{"Target": true, "Old": false} {
 		for args, want := range map[string]string{
 			"why hello us-01":           "us-01: Waiting in stage everyone at hello-2222222222: stage canary is not complete\n",
-			"get clusters --no-headers": "eu-01   hello   canary     Succeeded   hello-2222222222   –\nus-01   hello   everyone   Waiting     hello-2222222222   stage canary is not complete\n",
+			"get clusters --no-headers": "eu-01   hello   canary     Done      hello-2222222222   –\nus-01   hello   everyone   Waiting   hello-2222222222   stage canary is not complete\n",
 		} {
 			t.Run(name+"/"+args, func(t *testing.T) {
 				s := newStage(t, hello(""))
@@ -202,7 +202,7 @@ func TestClustersJSON(t *testing.T) {
             "revision": "hello-2222222222",
             "rollout": "hello",
             "stage": "canary",
-            "state": "Succeeded"
+            "state": "Done"
         },
         {
             "apiVersion": "addonflow.io/v1alpha1",

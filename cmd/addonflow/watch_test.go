@@ -138,9 +138,9 @@ func TestWide(t *testing.T) {
 			"hello   Unknown   False       Progressing   main@2222222   1/2       0        1/1     60m   –        as it is\n",
 		"get revisions -o wide": "NAME               ADD-ON   SUCCEEDED   AGE   DIGEST\n" +
 			"hello-2222222222   hello    –           0s    " + digest + "\n",
-		"get clusters -o wide": "CLUSTER   ROLLOUT   STAGE      STATE       REVISION           REASON                         SOAKING UNTIL   DEADLINE\n" +
-			"eu-01     hello     canary     Succeeded   hello-2222222222   –                              –               –\n" +
-			"us-01     hello     everyone   Waiting     hello-2222222222   stage canary is not complete   –               –\n",
+		"get clusters -o wide": "CLUSTER   ROLLOUT   STAGE      STATE     REVISION           REASON                         SOAKING UNTIL   DEADLINE\n" +
+			"eu-01     hello     canary     Done      hello-2222222222   –                              –               –\n" +
+			"us-01     hello     everyone   Waiting   hello-2222222222   stage canary is not complete   –               –\n",
 	} {
 		t.Run(args, func(t *testing.T) {
 			s := newStage(t, hello(v1alpha1.PhaseProgressing), fleetSource("True", "applied"), revision())
