@@ -84,7 +84,7 @@ func momentCases() map[string]momentCase {
 		},
 		"lost within the declared deadline": {
 			reason: "it keeps its slot until the deadline",
-			change: []change{lost("v2", 29*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
+			change: []change{lost(29*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
 			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 that are not available",
 		},
 		"held back by its configuration": {
@@ -99,22 +99,22 @@ func momentCases() map[string]momentCase {
 		},
 		"lost past the declared deadline": {
 			reason: "parked: the slot is free, and nothing has failed",
-			change: []change{lost("v2", 30*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
+			change: []change{lost(30*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
 			want:   map[string]string{c1: "Parked v2", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
 		"lost under the default deadline": {
 			reason: "the park time counts from when the operator saw the loss",
-			change: []change{canaryDone, lost("v2", 30*time.Minute, 9*time.Minute, c3), on(c3, stuck, offline)},
+			change: []change{canaryDone, lost(30*time.Minute, 9*time.Minute, c3), on(c3, stuck, offline)},
 			want:   map[string]string{c3: "Lost v2", c4: "Waiting v1"},
 		},
 		"lost under the default deadline for the park time": {
 			reason: "its slot is free",
-			change: []change{canaryDone, lost("v2", 30*time.Minute, 10*time.Minute, c3), on(c3, stuck, offline)},
+			change: []change{canaryDone, lost(30*time.Minute, 10*time.Minute, c3), on(c3, stuck, offline)},
 			want:   map[string]string{c3: "Parked v2", c4: "Admitted v2"},
 		},
 		"lost and past the default deadline": {
 			reason: "the earlier of default deadline and park time frees its slot",
-			change: []change{canaryDone, lost("v2", time.Hour, time.Minute, c3), on(c3, stuck, offline)},
+			change: []change{canaryDone, lost(time.Hour, time.Minute, c3), on(c3, stuck, offline)},
 			want:   map[string]string{c3: "Parked v2", c4: "Admitted v2"},
 		},
 		"back after it was parked": {
@@ -129,7 +129,7 @@ func momentCases() map[string]momentCase {
 		},
 		"never available": {
 			reason: "it is not admitted and blocks nothing",
-			change: []change{on(c1, offline), finished("v2", c2)},
+			change: []change{on(c1, offline), finished(c2)},
 			want:   map[string]string{c1: "Parked v1", c3: "Admitted v2"},
 		},
 		"a canary of one unchanged and one offline cluster": {
@@ -175,7 +175,7 @@ func momentCases() map[string]momentCase {
 		},
 		"its own configuration changed": {
 			reason: "a Done cluster whose inputs changed waits for a slot like any other",
-			change: []change{canaryDone, finished("v2", c3), on(c3, edited), admitted("v2", time.Minute, c4), on(c4, stuck)},
+			change: []change{canaryDone, finished(c3), on(c3, edited), admitted("v2", time.Minute, c4), on(c4, stuck)},
 			want:   map[string]string{c3: "Waiting v2", c4: "Updating v2"},
 		},
 		"its own configuration changed in the soak": {
@@ -320,13 +320,13 @@ func momentCases() map[string]momentCase {
 		"strategy All, a failure": {
 			reason: "it does not make the commit red while others are undecided",
 			change: []change{
-				admitted("v2", time.Minute, c1, c2), finished("v2", c3, c4, c5, c6), strategyAll, on(c1, failing), on(c2, stuck),
+				admitted("v2", time.Minute, c1, c2), finished(c3, c4, c5, c6), strategyAll, on(c1, failing), on(c2, stuck),
 			},
 			want: map[string]string{c1: "Failed v2", c2: "Updating v2", c3: "Done v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
 		},
 		"strategy All, a failure and the last cluster is decided": {
 			reason: "any failure makes the commit red",
-			change: []change{admitted("v2", time.Minute, c1), finished("v2", c2, c3, c4, c5, c6), strategyAll, on(c1, failing)},
+			change: []change{admitted("v2", time.Minute, c1), finished(c2, c3, c4, c5, c6), strategyAll, on(c1, failing)},
 			want:   map[string]string{c1: "Failed v2", c2: "Done v2"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
 			says: "failed in all: 1 failed (cluster-01: Deployment/agent: as told), 0 untouched",
 		},
@@ -368,7 +368,7 @@ func momentCases() map[string]momentCase {
 		"leaving": {
 			reason: "a cluster that leaves is not admitted, and the others do not wait for it",
 			change: []change{
-				canaryDone, finished("v2", c3, c4), func(in *rollout.Input) {
+				canaryDone, finished(c3, c4), func(in *rollout.Input) {
 					in.Spec.Install = installedBy("few")
 					in.Placements = append(in.Placements, placement("few", c1, c2, c3, c4))
 				},
@@ -396,7 +396,7 @@ func momentCases() map[string]momentCase {
 						RolloutConfig:           clusterv1alpha1.RolloutConfig{MaxFailures: percent("25%")}, MaxConcurrency: number(1),
 					}))
 				},
-				canaryDone, finished("v2", c3), admitted("v2", time.Minute, c4, c5), on(c4, failing), on(c5, failing),
+				canaryDone, finished(c3), admitted("v2", time.Minute, c4, c5), on(c4, failing), on(c5, failing),
 			},
 			want: map[string]string{c6: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
@@ -431,25 +431,25 @@ func momentCases() map[string]momentCase {
 		},
 		"after the success": {
 			reason: "joiners and returning clusters catch up, and the outcome stays",
-			change: []change{canaryDone, finished("v2", c3, c4, c6), ended},
+			change: []change{canaryDone, finished(c3, c4, c6), ended},
 			want:   map[string]string{c5: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, says: "5/6 updated, 1 catching up",
 		},
 		"a failure after the success": {
 			reason: "the rollout has ended; the clusters that wait behind the failure need a retry, which the commit status says",
-			change: []change{canaryDone, finished("v2", c3, c4), ended, admitted("v2", time.Hour, c5), on(c5, failing)},
+			change: []change{canaryDone, finished(c3, c4), ended, admitted("v2", time.Hour, c5), on(c5, failing)},
 			want:   map[string]string{c5: "Failed v2", c6: "Waiting v1"}, phase: v1alpha1.PhaseSucceeded,
 			says: "4/6 updated, 1 catching up, 1 failed (cluster-05: Deployment/agent: as told), halted in everyone", halted: true,
 			outcome: rollout.Failure,
 		},
 		"a stage that is added after the success": {
 			reason: "the rollout under the new policy has not ended, and the commit is pending again",
-			change: []change{canaryDone, finished("v2", c6), targetProven},
+			change: []change{canaryDone, finished(c6), targetProven},
 			want:   map[string]string{c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending, says: "everyone 1/4, 1 in flight",
 		},
 		"a canary that left in flight after the success": {
 			reason: "the outcome stays until the cluster has left",
 			change: []change{
-				canaryDone, finished("v2", c3, c4, c5, c6), lost("v2", time.Minute, 30*time.Second, c1), ended,
+				canaryDone, finished(c3, c4, c5, c6), lost(time.Minute, 30*time.Second, c1), ended,
 				withoutCanary(c2, c3, c4, c5, c6),
 			},
 			want: map[string]string{c1: "Removing v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success,
@@ -457,7 +457,7 @@ func momentCases() map[string]momentCase {
 		"a canary that was parked and left after the success": {
 			reason: "the target needs no proof any more",
 			change: []change{
-				canaryDone, finished("v2", c3, c4, c5, c6), parked("v2", c1), on(c1, offline), ended, withoutCanary(c2, c3, c4, c5, c6),
+				canaryDone, finished(c3, c4, c5, c6), parked("v2", c1), on(c1, offline), ended, withoutCanary(c2, c3, c4, c5, c6),
 			},
 			want: map[string]string{c1: "Removing v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success,
 		},
@@ -480,7 +480,7 @@ func momentCases() map[string]momentCase {
 		"two install placements, one finished and one failed": {
 			reason: "a placement that is done does not make the commit green",
 			change: []change{
-				finished("v2", c1, c2, c3, c5, c6), admitted("v2", time.Hour, c4), on(c4, failing), twoPlacements,
+				finished(c1, c2, c3, c5, c6), admitted("v2", time.Hour, c4), on(c4, failing), twoPlacements,
 			},
 			want:  map[string]string{c1: "Done v2", c4: "Failed v2", c5: "Done v2"},
 			phase: v1alpha1.PhaseFailed, outcome: rollout.Failure, says: "failed in second: 1 failed (cluster-04",
@@ -488,7 +488,7 @@ func momentCases() map[string]momentCase {
 		"two install placements, one failed and one in flight": {
 			reason: "the failure of one does not stop the other",
 			change: []change{
-				finished("v2", c1), admitted("v2", time.Minute, c2), on(c2, stuck), finished("v2", c5, c6),
+				finished(c1), admitted("v2", time.Minute, c2), on(c2, stuck), finished(c5, c6),
 				admitted("v2", time.Hour, c4), on(c4, failing), twoPlacements,
 			},
 			want:  map[string]string{c1: "Done v2", c2: "Updating v2", c3: "Admitted v2", c4: "Failed v2"},
@@ -591,7 +591,7 @@ func TestSoak_ClockOfTheManagedCluster(t *testing.T) {
 		},
 		"a clock that is behind, after a loss that the operator saw": {
 			reason: "the soak starts when the operator sees the cluster verified again",
-			change: []change{lost("v2", 15*time.Minute, time.Minute, c1), on(c1, verified("v2"), available, availableChanged(time.Hour))},
+			change: []change{lost(15*time.Minute, time.Minute, c1), on(c1, verified("v2"), available, availableChanged(time.Hour))},
 			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"}, says: "soaking until 12:10 UTC",
 		},
 		"a clock that is behind, in the soak": {
@@ -633,7 +633,7 @@ func TestReturnAfterTheTargetWasReplaced(t *testing.T) {
 		},
 		"the canary at the target is done": {
 			reason: "the number in flight is within the limit again",
-			change: []change{finished("v2", c1), admitted("v0", time.Minute, c2), on(c2, old)},
+			change: []change{finished(c1), admitted("v0", time.Minute, c2), on(c2, old)},
 			want:   map[string]string{c1: "Done v2", c2: "Admitted v2"},
 		},
 		"two return at once": {
@@ -689,7 +689,7 @@ func TestEmptyStage(t *testing.T) {
 		},
 		"it does not hold what succeeded": {
 			reason: "the rollout has ended, and a returning cluster catches up",
-			change: []change{finished("v2", c1, c2, c3, c4, c5), ended, empty},
+			change: []change{finished(c1, c2, c3, c4, c5), ended, empty},
 			want:   map[string]string{c6: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success,
 		},
 		"it has a member that is offline": {
@@ -785,7 +785,7 @@ func TestLateClusters(t *testing.T) {
 		},
 		"an apply error under strategy All": {
 			reason: "it is a failure in every strategy",
-			change: []change{finished("v2", c1, c2, c4, c5, c6), refused(10*time.Minute, time.Minute), strategyAll},
+			change: []change{finished(c1, c2, c4, c5, c6), refused(10*time.Minute, time.Minute), strategyAll},
 			want:   map[string]string{c3: "Failed v2"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure, says: text,
 		},
 		"an apply error in the soak": {

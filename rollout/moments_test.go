@@ -150,10 +150,10 @@ func inSoak(revision string, admitted, since time.Duration, names ...string) cha
 	return recorded(rollout.Soaking, revision, admitted, since, names...)
 }
 
-// lost says that clusters were admitted, and lost, some time ago.
-func lost(revision string, admitted, since time.Duration, names ...string) change {
+// lost says that clusters were admitted to v2, and lost, some time ago.
+func lost(admitted, since time.Duration, names ...string) change {
 	return func(in *rollout.Input) {
-		recorded(rollout.Lost, revision, admitted, since, names...)(in)
+		recorded(rollout.Lost, "v2", admitted, since, names...)(in)
 		for _, name := range names {
 			on(name, offline)(in)
 		}
@@ -165,12 +165,12 @@ func parked(revision string, names ...string) change {
 	return recorded(rollout.Parked, revision, time.Hour, 30*time.Minute, names...)
 }
 
-// finished clusters are verified and soaked.
-func finished(revision string, names ...string) change {
+// finished clusters are verified and soaked with v2.
+func finished(names ...string) change {
 	return func(in *rollout.Input) {
-		recorded(rollout.Done, revision, time.Hour, 30*time.Minute, names...)(in)
+		recorded(rollout.Done, "v2", time.Hour, 30*time.Minute, names...)(in)
 		for _, name := range names {
-			on(name, verified(revision))(in)
+			on(name, verified("v2"))(in)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func inStage(name string) change {
 	}
 }
 
-func canaryDone(in *rollout.Input) { finished("v2", "cluster-01", "cluster-02")(in) }
+func canaryDone(in *rollout.Input) { finished("cluster-01", "cluster-02")(in) }
 
 // targetProven says that a rollout of v2 ended Succeeded here.
 func targetProven(in *rollout.Input) {

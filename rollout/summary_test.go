@@ -20,7 +20,7 @@ func TestSummarise(t *testing.T) {
 	}{
 		"soaking": {
 			[]change{
-				finished("v2", "cluster-01"), inSoak("v2", 15*time.Minute, 6*time.Minute, "cluster-02"),
+				finished("cluster-01"), inSoak("v2", 15*time.Minute, 6*time.Minute, "cluster-02"),
 				on("cluster-02", verified("v2")),
 			},
 			[]rollout.Summary{
@@ -70,7 +70,7 @@ func TestSummarise(t *testing.T) {
 		},
 		"a cluster waits to be removed": {
 			[]change{
-				canaryDone, finished("v2", "cluster-03", "cluster-04", "cluster-05"),
+				canaryDone, finished("cluster-03", "cluster-04", "cluster-05"),
 				func(in *rollout.Input) {
 					in.Spec.Install = installedBy("few")
 					in.Placements = append(in.Placements, placement("few", rollouttest.Names(5)...))
@@ -85,7 +85,7 @@ func TestSummarise(t *testing.T) {
 		},
 		"success with a failure within the budget": {
 			[]change{
-				canaryDone, finished("v2", "cluster-03", "cluster-04", "cluster-05"),
+				canaryDone, finished("cluster-03", "cluster-04", "cluster-05"),
 				func(in *rollout.Input) { in.Spec.Stages[1].MaxFailures = new(number(1)) },
 				admitted("v2", time.Hour, "cluster-06"), on("cluster-06", runs("v2", rollout.HealthFailed)),
 			},
