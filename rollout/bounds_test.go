@@ -72,7 +72,7 @@ func TestProperty_L5_RevertMovesWhatDiffers(t *testing.T) {
 		f := healthy(t)
 		finish(t, f)
 		if f.Phase != v1alpha1.PhaseSucceeded || f.Policy.Stable != f.Target() {
-			return // nobody there to verify it
+			return // no cluster verified it
 		}
 		good := f.Target()
 		for _, c := range f.Clusters {

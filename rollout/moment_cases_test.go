@@ -9,6 +9,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
 // The stages of every moment: a canary of cluster-01 and 02, one at a time, soak 10m,
@@ -55,7 +56,7 @@ func momentCases() map[string]momentCase {
 			reason: "a reachable cluster has failed, and the budget of 0 is spent",
 			change: []change{admitted("v2", 30*time.Minute, c1), on(c1, stuck)},
 			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
-			says: "halted in canary: 1 failed (cluster-01: past its progress deadline: Deployment/agent: as told), 5 untouched",
+			says: "halted in canary: 1 failed (cluster-01: past its progress deadline: Deployment/agent: 1 of 2 ready), 5 untouched",
 		},
 		"verified after the deadline": {
 			reason: "recovery counts: it soaks, and nothing has failed",
@@ -65,7 +66,7 @@ func momentCases() map[string]momentCase {
 		"a failure is reported": {
 			reason: "the cluster fails at once, long before the deadline",
 			change: []change{admitted("v2", time.Second, c1), on(c1, failing)},
-			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "cluster-01: Deployment/agent: as told",
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "cluster-01: Deployment/agent: 1 of 2 ready",
 		},
 		"a failure of other content is reported": {
 			reason: "feedback from before the content was applied does not count",
@@ -328,7 +329,7 @@ func momentCases() map[string]momentCase {
 			reason: "any failure makes the commit red",
 			change: []change{admitted("v2", time.Minute, c1), finished(c2, c3, c4, c5, c6), strategyAll, on(c1, failing)},
 			want:   map[string]string{c1: "Failed v2", c2: "Done v2"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
-			says: "failed in all: 1 failed (cluster-01: Deployment/agent: as told), 0 untouched",
+			says: "failed in all: 1 failed (cluster-01: Deployment/agent: 1 of 2 ready), 0 untouched",
 		},
 		"strategy All, not applied": {
 			reason: "it is no failure yet; the first cluster is named",
@@ -438,7 +439,7 @@ func momentCases() map[string]momentCase {
 			reason: "the rollout has ended; the clusters that wait behind the failure need a retry, which the commit status says",
 			change: []change{canaryDone, finished(c3, c4), ended, admitted("v2", time.Hour, c5), on(c5, failing)},
 			want:   map[string]string{c5: "Failed v2", c6: "Waiting v1"}, phase: v1alpha1.PhaseSucceeded,
-			says: "4/6 updated, 1 catching up, 1 failed (cluster-05: Deployment/agent: as told), halted in everyone", halted: true,
+			says: "4/6 updated, 1 catching up, 1 failed (cluster-05: Deployment/agent: 1 of 2 ready), halted in everyone", halted: true,
 			outcome: rollout.Failure,
 		},
 		"a stage that is added after the success": {
@@ -577,6 +578,32 @@ func TestPoorerLedger_ClustersAtTheTargetAreInFlight(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestPoorerLedger_DoesNotSpreadBadContent: while a canary gets content that never becomes
+// healthy, the ledger is replaced by an empty one. No further cluster gets the content.
+func TestPoorerLedger_DoesNotSpreadBadContent(t *testing.T) {
+	f := staged("v1", 8)
+	take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", rollouttest.Names(8)...)(f)
+	f.SetTarget("v2")
+	var plan rollout.Plan
+	for minute := range 120 {
+		if minute == 5 {
+			f.Ledger = v1alpha1.Ledger{}
+		}
+		plan = planned(t, f.Input())
+		f.Store(plan)
+		f.CarryOut(plan.Actions)
+		f.Now = f.Now.Add(time.Minute)
+	}
+	if plan.Phase != v1alpha1.PhaseFailed || plan.Outcome != rollout.Failure {
+		t.Errorf("%s: %s", plan.Phase, plan.Message)
+	}
+	for _, c := range f.Clusters {
+		if got := c.Running == "v2"; got != (c.Name == c1) {
+			t.Errorf("%s runs %s", c.Name, c.Running)
+		}
 	}
 }
 

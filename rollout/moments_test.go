@@ -68,7 +68,7 @@ func on(name string, do ...func(*rollout.Cluster)) change {
 func runs(revision string, health rollout.HealthState) func(*rollout.Cluster) {
 	return func(c *rollout.Cluster) {
 		c.Running, c.UpToDate, c.UpToDateStable = revision, revision == "v2", revision == "v1"
-		c.Health = rollout.Health{State: health, Reason: "Deployment/agent: as told"}
+		c.Health = rollout.Health{State: health, Reason: "Deployment/agent: 1 of 2 ready"}
 	}
 }
 

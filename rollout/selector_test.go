@@ -52,7 +52,7 @@ func TestClusterLabelSelector(t *testing.T) {
 			install: []string{"cluster-04", "cluster-05"},
 		},
 		"a label is removed": {
-			reason:  "the cluster waits out its grace period like one that left a placement",
+			reason:  "the cluster waits out its grace period like a cluster that left a placement",
 			change:  func(f *rollouttest.Fleet) { f.Clusters["cluster-02"].Labels = none },
 			install: []string{"cluster-04"},
 			why:     map[string]string{"cluster-02": "it left the install set: grace period until 12:05 UTC"},
@@ -190,7 +190,7 @@ func TestSwitchingInstallStrategy(t *testing.T) {
 	}
 }
 
-// minutes plans and carries out, once a minute, and returns who was removed. Nobody is to
+// minutes plans and carries out, once a minute, and returns the removed clusters. None is to
 // be written to or installed.
 func minutes(t *testing.T, f *rollouttest.Fleet, n int) []string {
 	t.Helper()
@@ -225,7 +225,7 @@ func TestLabelSelectorRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := rollout.Validate(tc.spec)
 			if len(found) != 1 || !strings.HasPrefix(found[0].Error(), tc.want) || found[0].Reason != rollout.InvalidLabelSelector {
-				t.Errorf("%v, want one that begins with %q", found, tc.want)
+				t.Errorf("%v, want a single problem that begins with %q", found, tc.want)
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func TestStrategies(t *testing.T) {
 			[]string{"all"},
 		},
 		"Progressive without any limit": {
-			"and without one, everybody",
+			"and without it, every cluster",
 			func(in *rollout.Input) {
 				in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{}))
 			},
@@ -162,7 +162,7 @@ func TestStrategies(t *testing.T) {
 			[]string{"one", "two"},
 		},
 		"per placement, the later one unsettled": {
-			"it may be the one that has a cluster, so that those before it hold",
+			"it may select a cluster of the placements before it, so that they are held",
 			func(in *rollout.Input) {
 				in.Spec.Install = installedBy("one", "two", "three")
 				in.Placements = []rollout.Placement{placement("one", names[:3]...), placement("two", names[3:6]...), placement("three", names[6:]...)}

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// TestSummarise is what a commit is told in the moments that matter.
+// TestSummarise: the commit statuses of a plan.
 func TestSummarise(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change []change
@@ -32,8 +32,8 @@ func TestSummarise(t *testing.T) {
 		"failed": {
 			[]change{admitted("v2", time.Minute, "cluster-01"), on("cluster-01", runs("v2", rollout.HealthFailed))},
 			[]rollout.Summary{
-				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: as told), 5 untouched"},
-				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: as told)"},
+				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: 1 of 2 ready), 5 untouched"},
+				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: 1 of 2 ready)"},
 				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
 			},
 		},
@@ -43,8 +43,8 @@ func TestSummarise(t *testing.T) {
 				func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) },
 			},
 			[]rollout.Summary{
-				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: as told), 5 untouched"},
-				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: as told)"},
+				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: 1 of 2 ready), 5 untouched"},
+				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: 1 of 2 ready)"},
 				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
 			},
 		},
@@ -90,9 +90,9 @@ func TestSummarise(t *testing.T) {
 				admitted("v2", time.Hour, "cluster-06"), on("cluster-06", runs("v2", rollout.HealthFailed)),
 			},
 			[]rollout.Summary{
-				{State: rollout.Success, Description: "5/6 updated, within the budget: 1 failed (cluster-06: Deployment/agent: as told)", Percent: 83},
+				{State: rollout.Success, Description: "5/6 updated, within the budget: 1 failed (cluster-06: Deployment/agent: 1 of 2 ready)", Percent: 83},
 				{Context: "canary", State: rollout.Success, Description: "2/2", Percent: 100},
-				{Context: "everyone", State: rollout.Success, Description: "3/4, 1 failed (cluster-06: Deployment/agent: as told)", Percent: 75},
+				{Context: "everyone", State: rollout.Success, Description: "3/4, 1 failed (cluster-06: Deployment/agent: 1 of 2 ready)", Percent: 75},
 			},
 		},
 	} {
