@@ -76,6 +76,9 @@ func Open(o Options) (*Repository, error) {
 	}, nil
 }
 
+// Host returns the name of the server.
+func (r *Repository) Host() string { return r.endpoint.Host }
+
 // Resolve returns the revision the reference names now: one ls-remote, and none at
 // all for a reference that is a commit. The error is ErrRefNotFound,
 // ErrAuthentication, ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected,
