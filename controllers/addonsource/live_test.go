@@ -140,7 +140,7 @@ var _ = Describe("A running operator", func() {
 			sources = append(sources, w.newSource(name, func(s *v1alpha1.AddOnSource) {
 				s.Spec.CommitStatus, s.Spec.Path = nil, "teams/"+name
 				if i%(all/hanging) == 0 {
-					s.Spec.URL, s.Spec.Timeout = slow.URL+"/hangs.git", &metav1.Duration{Duration: time.Hour}
+					s.Spec.URL, s.Spec.Timeout = slow.URL+"/hangs.git", &metav1.Duration{Duration: 59 * time.Minute}
 				}
 			}))
 		}

@@ -16,9 +16,12 @@ import (
 // spaces make it text, which is kept.
 var spacedReference = regexp.MustCompile(`\{\{(\s+([A-Za-z_][A-Za-z0-9_]*)\s*|([A-Za-z_][A-Za-z0-9_]*)\s+)\}\}`)
 
+// unclosedReference is a name behind braces that nothing closes before the next ones.
+var unclosedReference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)(?:[^{}]|\{[^{]|\}[^}])*?(?:\{\{|\}?$)`)
+
 // suspects are texts of declared templates that are one space away from a variable that
-// has a value (bad input, row 19). They are kept as they stand, as they may be meant for
-// the agent, and nothing is refused for them.
+// has a value, or braces away from any variable. They are kept as they stand, as they may
+// be meant for the agent, and nothing is refused for them.
 func (l *loader) suspects() problem.List {
 	said := &loader{configs: l.configs}
 	for _, d := range l.addOns {
@@ -38,6 +41,13 @@ func (l *loader) suspects() problem.List {
 								Hint:    fmt.Sprintf("write {{%s}} for the value of the variable", name),
 							})
 						}
+					}
+					for _, match := range unclosedReference.FindAllStringSubmatch(text, 1) {
+						said.reportFinding(d, render.Finding{
+							Template: t.Name, Field: string(at), Reason: flaw.ReasonUnresolvedVariable,
+							Message: fmt.Sprintf("{{%s is never closed and kept as text", match[1]),
+							Hint:    fmt.Sprintf("write {{%s}} for the value of a variable", match[1]),
+						})
 					}
 				})
 			}
