@@ -149,7 +149,7 @@ func TestNormalise(t *testing.T) {
 		},
 		"DefaultsOfATemplate": {
 			reason: "every default of the AddOnTemplate schema, and the metadata of manifests as the API server writes it",
-			in: `apiVersion: addon.open-cluster-management.io/v1beta1
+			in: `apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: AddOnTemplate
 metadata: {name: a, namespace: dropped}
 spec:

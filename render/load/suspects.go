@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/variable"
@@ -53,7 +54,44 @@ func (l *loader) suspects() problem.List {
 			}
 		}
 	}
+	for _, d := range l.addOns {
+		l.suspectPlacements(d, said)
+	}
 	return said.problems.Sorted()
+}
+
+// suspectPlacements says which placements of a rollout neither the commit declares nor
+// its add-on is installed by: only the hub can have them.
+func (l *loader) suspectPlacements(d *draft, said *loader) {
+	if d.Rollout == nil || l.options.Incomplete {
+		return
+	}
+	known := map[v1alpha1.PlacementReference]bool{{}: true} // an empty one is a problem
+	for _, o := range l.objects {
+		if o.role == rolePlacement {
+			known[v1alpha1.PlacementReference{Namespace: o.GetUnstructured().GetNamespace(), Name: o.GetUnstructured().GetName()}] = true
+		}
+	}
+	for _, p := range d.Install.Placements {
+		known[p.PlacementReference] = true
+	}
+	suspect := func(at flaw.Path, p v1alpha1.PlacementReference) {
+		if known[p] {
+			return
+		}
+		said.report(d.rollout, flaw.Flaw{
+			Field: at, Reason: flaw.ReasonReferenceNotFound,
+			Message: fmt.Sprintf("Placement %s/%s is not in the directory, and no placement that installs the add-on", p.Namespace, p.Name),
+			Hint:    "the hub must have it",
+		})
+	}
+	for i, stage := range d.Rollout.Stages {
+		suspect(flaw.Path("spec.stages").Index(i).Child("placement"), stage.Placement)
+	}
+	if s := d.Rollout.Strategy; s != nil && s.RollingUpdateWithPlacement != nil {
+		share := s.RollingUpdateWithPlacement
+		suspect("spec.strategy.rollingUpdateWithPlacement", v1alpha1.PlacementReference{Namespace: share.Namespace, Name: share.Name})
+	}
 }
 
 // knownVariables are the names that have a value somewhere in the content.
