@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
@@ -29,13 +30,15 @@ type planInput struct {
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
 	seen      *observation
-	// written returns our last write to an object.
+	// written returns what is known of our last write to an object.
 	written func(objectKey) written
 }
 
-// change is an object whose stored form differs from what is applied.
+// change is an object that is applied, unless the hub has it so already.
 type change struct {
 	desired, live *unstructured.Unstructured
+	// refused is why the API server refused the dry run.
+	refused problem.List
 }
 
 // plan is what is to be done to bring one commit to the hub. With conflicts nothing

@@ -294,10 +294,11 @@ func (w *world) removed() {
 	Expect(admin.Status().Update(context.Background(), r)).To(Succeed())
 }
 
-// counter notes the write requests of an operator.
+// counter notes the write requests of an operator, and apart from them the dry runs.
 type counter struct {
-	mu     sync.Mutex
-	writes []string
+	mu      sync.Mutex
+	writes  []string
+	dryRuns []string
 	// before a write request is sent; nil: nothing.
 	before func(*http.Request)
 }
@@ -305,8 +306,12 @@ type counter struct {
 func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		c.mu.Lock()
-		if r.Method != http.MethodGet {
-			c.writes = append(c.writes, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
+		switch request := r.Method + " " + r.URL.Path + "?" + r.URL.RawQuery; {
+		case r.Method == http.MethodGet:
+		case r.URL.Query().Has("dryRun"):
+			c.dryRuns = append(c.dryRuns, request)
+		default:
+			c.writes = append(c.writes, request)
 		}
 		before := c.before
 		c.mu.Unlock()
@@ -321,7 +326,14 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 func (c *counter) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writes = nil
+	c.writes, c.dryRuns = nil, nil
+}
+
+// tried returns the dry runs since the last reset.
+func (c *counter) tried() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.dryRuns...)
 }
 
 // written returns the write requests since the last reset.
