@@ -42,8 +42,8 @@ const (
 	// AddOnLabel names the add-on an AddOnRevision or AddOnRollout belongs to.
 	AddOnLabel = "addonflow.io/add-on"
 
-	// Finalizer holds an AddOnSource until what it declared is dealt with, and an
-	// AddOnRollout while any cluster runs its add-on.
+	// Finalizer holds an AddOnSource until what it declared is dealt with, an AddOnRollout
+	// while any cluster runs its add-on, and a ClusterManagementAddOn while a source has it.
 	Finalizer = "addonflow.io/finalizer"
 
 	// FieldManager owns the fields AddonFlow applies server-side.

@@ -70,7 +70,7 @@ func (p *pass) write(ctx context.Context, c change) error {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", key, err))
 	case entry.Action == ssa.UnchangedAction:
 		p.writes.compared(key, c.desired, c.live)
-		return nil
+		return p.guard(ctx, c.live)
 	}
 	p.applied[key] = hub.answer
 	p.writes.record(key, c.desired, hub.answer)
@@ -138,8 +138,12 @@ func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) erro
 	if live.GetDeletionTimestamp() != nil {
 		return nil
 	}
+	live, err := p.unguard(ctx, live)
+	if err != nil {
+		return err
+	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	err := p.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err = p.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete %s: %w", keyOf(live), err))
 	}

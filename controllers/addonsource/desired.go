@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -18,7 +19,7 @@ import (
 const templatesResource = "addontemplates"
 
 // liveForm returns a declared object as it is applied: marked with its source, and a
-// ClusterManagementAddOn in the form that mode asks for.
+// ClusterManagementAddOn with our finalizer, in the form that mode asks for.
 func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *unstructured.Unstructured {
 	u := declared.DeepCopy()
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
@@ -26,8 +27,11 @@ func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *un
 	}
 	unstructured.RemoveNestedField(u.Object, "status")
 	mark(u, source)
-	if mode == Coexist && keyOf(u).isAddOn() {
-		fence(u)
+	if keyOf(u).isAddOn() {
+		controllerutil.AddFinalizer(u, v1alpha1.Finalizer)
+		if mode == Coexist {
+			fence(u)
+		}
 	}
 	return u
 }

@@ -92,7 +92,7 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 		return true, nil
 	case err == nil:
 		p.writes.compared(keyOf(c.desired), c.desired, c.live)
-		return false, nil
+		return !guarded(c.live), nil
 	case apierrors.IsConflict(err): // ownership is forced, so that it is about the object
 		return false, goneMeanwhile(c)
 	case transient(err):

@@ -56,7 +56,7 @@ func TestSettled_OnlyAsLongAsNeitherSideChanged(t *testing.T) {
 			return u
 		}, desired, true},
 		"InList": {"an element of a list changed", func(u *unstructured.Unstructured) *unstructured.Unstructured {
-			u.Object["spec"].(map[string]any)["list"] = []any{map[string]any{"k": "a", "v": "b"}}
+			u.Object["spec"] = map[string]any{"cpu": "1", "list": []any{map[string]any{"k": "a", "v": "b"}}}
 			return u
 		}, desired, false},
 		"TakenFromUs": {"a field is not AddonFlow's any more", func(u *unstructured.Unstructured) *unstructured.Unstructured { u.SetManagedFields(nil); return u }, desired, false},

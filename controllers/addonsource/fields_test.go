@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,9 +132,9 @@ var _ = Describe("Declared fields", func() {
 		w.delivered(sha, "failure")
 
 		allow()
-		Eventually(func() map[string]any {
+		Eventually(func() any {
 			w.look()
-			return w.firstManifest().Object["spec"].(map[string]any)
+			return w.firstManifest().Object["spec"]
 		}).WithTimeout(patience).ShouldNot(HaveKey("paused"))
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 	})
@@ -145,36 +145,34 @@ var _ = Describe("Declared fields", func() {
 func (w *world) forbidTemplateUpdates() func() {
 	GinkgoHelper()
 	ctx := context.Background()
-	policy := &admissionv1.ValidatingAdmissionPolicy{
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: w.addOn},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 				ResourceNames: []string{w.addOn},
-				RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Update},
-					Rule: admissionv1.Rule{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Rule: admissionregistrationv1.Rule{
 						APIGroups: []string{"addon.open-cluster-management.io"}, APIVersions: []string{"*"}, Resources: []string{"addontemplates"},
 					},
 				},
 			}}},
-			Validations: []admissionv1.Validation{{Expression: "false", Message: "no template changes today"}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no template changes today"}},
 		},
 	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: w.addOn},
-		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: w.addOn, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: w.addOn, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	}
 	w.create(policy)
 	w.create(binding)
 	// It takes the API server a moment to act by a policy, and another to stop.
-	Eventually(func() error {
-		template := w.template()
-		w.read(template)
-		template.Spec.AddonName = "changed"
-		return admin.Update(ctx, template, client.DryRunAll)
-	}).WithTimeout(patience).Should(HaveOccurred())
+	template := w.template()
+	w.read(template)
+	template.Spec.AddonName = "changed"
+	Eventually(func() error { return admin.Update(ctx, template.DeepCopy(), client.DryRunAll) }).WithTimeout(patience).Should(HaveOccurred())
 	allow := func() {
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, binding))).To(Succeed())
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, policy))).To(Succeed())

@@ -74,6 +74,9 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if len(todo.conflicts) > 0 {
 		return stall(v1alpha1.OwnershipConflictReason, "%s", conflictText(todo.conflicts))
 	}
+	if err := p.spare(ctx, seen); err != nil {
+		return err
+	}
 	if err := p.diff(ctx, &todo); err != nil {
 		return err
 	}

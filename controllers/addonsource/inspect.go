@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -34,7 +36,7 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, reference := range p.source.Status.Inventory {
-		if live := seen.live[keyOfReference(reference)]; !ours(live, p.name()) {
+		if live := seen.live[keyOfReference(reference)]; !ours(live, p.name()) || !guarded(live) || isGoing(live) {
 			return false, nil
 		}
 	}
@@ -71,4 +73,9 @@ func (p *pass) storedFields(seen *observation) string {
 func targets(r *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, source string) bool {
 	return r != nil && r.Annotations[v1alpha1.SourceAnnotation] == source && r.Spec.Removal == nil &&
 		r.Spec.Target != nil && r.Spec.Target.Digest == addOn.Digest
+}
+
+// isGoing reports whether a ClusterManagementAddOn was deleted and waits for its finalizers.
+func isGoing(live *unstructured.Unstructured) bool {
+	return keyOf(live).isAddOn() && live.GetDeletionTimestamp() != nil
 }

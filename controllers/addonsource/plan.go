@@ -132,7 +132,7 @@ func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructur
 		return
 	}
 	live := in.seen.live[key]
-	if !in.forced && settled(live, desired, in.written(key)) {
+	if !in.forced && guarded(live) && settled(live, desired, in.written(key)) {
 		return
 	}
 	list := &t.objects

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -78,5 +79,6 @@ func unmarked(live *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	u.SetLabels(labels)
 	u.SetAnnotations(annotations)
+	controllerutil.RemoveFinalizer(u, v1alpha1.Finalizer)
 	return u
 }

@@ -68,6 +68,9 @@ func (p *pass) withdraw(ctx context.Context) error {
 	if err := p.seeLeaving(ctx, seen, nil); err != nil {
 		return err
 	}
+	if err := p.spare(ctx, seen); err != nil {
+		return err
+	}
 	in := p.planInput(&attempt{}, seen)
 	in.commitSHA = p.lastCommit()
 	todo, err := newPlan(in)
