@@ -83,20 +83,17 @@ func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) er
 	if !guarded(live) {
 		return nil
 	}
-	owned, err := p.ownedBy(ctx, live)
+	owned, err := Disown(ctx, p.Live, p.Client, live)
 	if err != nil {
-		return err
+		return retry(v1alpha1.ApplyFailedReason, err)
 	}
-	if len(owned) > 0 {
+	if owned > 0 {
 		// Another writer may put one back meanwhile: the next pass looks again.
-		if err := p.disown(ctx, live, owned); err != nil {
-			return retry(v1alpha1.ApplyFailedReason, err)
-		}
 		text := "so that no agent is removed"
 		if slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 			text = "but a foreground deletion cannot be stopped: agents that it removes are installed again at the pace of the rollout"
 		}
-		p.warn("%s was deleted on the hub. Owner references to it were taken off %d ManagedClusterAddOns, %s", keyOf(live), len(owned), text)
+		p.warn("%s was deleted on the hub. Owner references to it were taken off %d ManagedClusterAddOns, %s", keyOf(live), owned, text)
 		return nil
 	}
 	if _, err := p.unguard(ctx, live); err != nil {
@@ -112,21 +109,45 @@ func (p *pass) warn(format string, args ...any) {
 	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, format, args...)
 }
 
-// ownedBy lists the ManagedClusterAddOns with an owner reference to a ClusterManagementAddOn,
-// hand-made ones included.
-func (p *pass) ownedBy(ctx context.Context, owner *unstructured.Unstructured) ([]metav1.PartialObjectMetadata, error) {
+// Disown takes the owner references to one ClusterManagementAddOn off every
+// ManagedClusterAddOn, hand-made ones included, and returns how many had one. Without a
+// reference they stay when the ClusterManagementAddOn is gone.
+func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner client.Object) (int, error) {
+	owned, err := ownedBy(ctx, live, owner)
+	if err != nil {
+		return 0, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelWrites)
+	for i := range owned {
+		group.Go(func() error {
+			after := owned[i].DeepCopy()
+			after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, refersTo(owner))
+			patch := client.MergeFromWithOptions(&owned[i], client.MergeFromWithOptimisticLock{})
+			err := hub.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager))
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("cannot take the owner off ManagedClusterAddOn %s/%s: %w", after.Namespace, after.Name, err)
+			}
+			return nil
+		})
+	}
+	return len(owned), group.Wait()
+}
+
+// ownedBy lists the ManagedClusterAddOns with an owner reference to a ClusterManagementAddOn.
+func ownedBy(ctx context.Context, live client.Reader, owner client.Object) ([]metav1.PartialObjectMetadata, error) {
 	var owned []metav1.PartialObjectMetadata
-	kind := addOnGVK().GroupVersion().WithKind("ManagedClusterAddOn")
+	version := addOnGVK().GroupVersion()
 	for next := ""; ; {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(addOnGVK().GroupVersion().WithKind("ManagedClusterAddOnList"))
-		err := p.Live.List(ctx, list, client.MatchingFields{"metadata.name": owner.GetName()}, client.Limit(pageSize), client.Continue(next))
+		list.SetGroupVersionKind(version.WithKind("ManagedClusterAddOnList"))
+		err := live.List(ctx, list, client.MatchingFields{"metadata.name": owner.GetName()}, client.Limit(pageSize), client.Continue(next))
 		if err != nil {
-			return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", owner.GetName(), err))
+			return nil, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", owner.GetName(), err)
 		}
 		for _, addOn := range list.Items {
 			if slices.ContainsFunc(addOn.OwnerReferences, refersTo(owner)) {
-				addOn.SetGroupVersionKind(kind)
+				addOn.SetGroupVersionKind(version.WithKind("ManagedClusterAddOn"))
 				owned = append(owned, addOn)
 			}
 		}
@@ -136,27 +157,8 @@ func (p *pass) ownedBy(ctx context.Context, owner *unstructured.Unstructured) ([
 	}
 }
 
-// disown takes the references to a ClusterManagementAddOn off what it owns.
-func (p *pass) disown(ctx context.Context, owner *unstructured.Unstructured, owned []metav1.PartialObjectMetadata) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelWrites)
-	for i := range owned {
-		group.Go(func() error {
-			after := owned[i].DeepCopy()
-			after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, refersTo(owner))
-			patch := client.MergeFromWithOptions(&owned[i], client.MergeFromWithOptimisticLock{})
-			err := p.Client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager))
-			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("cannot take the owner off ManagedClusterAddOn %s/%s: %w", after.Namespace, after.Name, err)
-			}
-			return nil
-		})
-	}
-	return group.Wait()
-}
-
 // refersTo matches owner references to one ClusterManagementAddOn.
-func refersTo(owner *unstructured.Unstructured) func(metav1.OwnerReference) bool {
+func refersTo(owner client.Object) func(metav1.OwnerReference) bool {
 	return func(r metav1.OwnerReference) bool {
 		return strings.HasPrefix(r.APIVersion, addonv1alpha1.GroupName+"/") && r.Kind == addOnKind && r.Name == owner.GetName() && r.UID == owner.GetUID()
 	}

@@ -52,8 +52,14 @@ var worlds int
 // newWorld makes a world with a source that reports to its forge.
 func newWorld(change ...func(*v1alpha1.AddOnSource)) *world {
 	GinkgoHelper()
+	return newWorldIn(fmt.Sprintf("team-%d", worlds+1), change...)
+}
+
+// newWorldIn makes a world in a Namespace of that name.
+func newWorldIn(namespace string, change ...func(*v1alpha1.AddOnSource)) *world {
+	GinkgoHelper()
 	worlds++
-	w := &world{namespace: fmt.Sprintf("team-%d", worlds), addOn: fmt.Sprintf("hello-%d", worlds), clock: clocktesting.NewFakeClock(time.Now()), stop: func() {}}
+	w := &world{namespace: namespace, addOn: fmt.Sprintf("hello-%d", worlds), clock: clocktesting.NewFakeClock(time.Now()), stop: func() {}}
 	DeferCleanup(func() { w.stop() })
 	var err error
 	w.repo, err = theGit.Create(w.namespace)
@@ -64,7 +70,9 @@ func newWorld(change ...func(*v1alpha1.AddOnSource)) *world {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(w.forge.Close()).To(Succeed()) })
 
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	if namespace != metav1.NamespaceDefault {
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	}
 	w.create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forge"},
 		Data:       map[string][]byte{"token": []byte("correct-horse")},
