@@ -45,6 +45,8 @@ const (
 	DeletionGuardReason = "DeletionGuard"
 	// AddOnDeletedReason: a ClusterManagementAddOn that Git declares was deleted on the hub.
 	AddOnDeletedReason = "AddOnDeleted"
+	// FenceRestoredReason: OCM's addon-manager wrote to add-ons while their fence was down.
+	FenceRestoredReason = "FenceRestored"
 	// SuspendedReason: suspended by spec or annotation.
 	SuspendedReason = "Suspended"
 	// RevisionMissingReason: an AddOnRevision that clusters run has no body; those clusters are held.

@@ -49,6 +49,10 @@ const (
 	// FieldManager owns the fields AddonFlow applies server-side.
 	FieldManager = "addonflow"
 
+	// FencedAtAnnotation on a ClusterManagementAddOn is when AddonFlow last fenced it off from
+	// OCM's addon-manager, which had acted on it before, as RFC 3339.
+	FencedAtAnnotation = "addonflow.io/fenced-at"
+
 	// LifecycleAnnotation is OCM's fence on a ClusterManagementAddOn; any value
 	// other than "addon-manager" keeps OCM's install and configuration
 	// controllers away (OCM behaviour 3.1).

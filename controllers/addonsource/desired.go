@@ -2,6 +2,7 @@ package addonsource
 
 import (
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,6 +68,23 @@ func fence(u *unstructured.Unstructured) {
 		spec["supportedConfigs"] = supported
 	} else {
 		delete(spec, "supportedConfigs")
+	}
+}
+
+// markFenced says on a ClusterManagementAddOn since when it is fenced off, if it was there
+// without the fence before: what OCM's addon-manager wrote until then is repaired, and what it
+// writes later is a conflict.
+func markFenced(desired, live *unstructured.Unstructured, source string, now time.Time) {
+	at := ""
+	switch {
+	case live == nil:
+	case claimed(live, source):
+		at = live.GetAnnotations()[v1alpha1.FencedAtAnnotation]
+	default:
+		at = now.UTC().Format(time.RFC3339)
+	}
+	if at != "" {
+		desired.SetAnnotations(with(desired.GetAnnotations(), v1alpha1.FencedAtAnnotation, at))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,6 +31,8 @@ type planInput struct {
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
 	seen      *observation
+	// now is when the ClusterManagementAddOns that this pass fences off are.
+	now time.Time
 	// written returns what is known of our last write to an object.
 	written func(objectKey) written
 }
@@ -81,6 +84,7 @@ func (p *pass) planInput(a *attempt, seen *observation) planInput {
 		addOns:    p.source.Status.AddOns,
 		inventory: p.source.Status.Inventory,
 		seen:      seen,
+		now:       p.now,
 		written:   p.writes.of,
 	}
 }
@@ -93,6 +97,9 @@ func newPlan(in planInput) (plan, error) {
 	for _, object := range in.commit.Objects {
 		desired := liveForm(object, in.source, in.mode)
 		key := keyOf(desired)
+		if in.mode == Coexist && key.isAddOn() {
+			markFenced(desired, in.seen.live[key], in.source, in.now)
+		}
 		declared[key] = true
 		todo.inventory = append(todo.inventory, referenceTo(desired))
 		todo.add(in, key, desired)

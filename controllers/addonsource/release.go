@@ -74,6 +74,7 @@ func unmarked(live *unstructured.Unstructured) *unstructured.Unstructured {
 	u := live.DeepCopy()
 	labels, annotations := u.GetLabels(), unclaimed(u.GetAnnotations())
 	delete(labels, v1alpha1.ManagedByLabel)
+	delete(annotations, v1alpha1.FencedAtAnnotation)
 	if annotations[v1alpha1.LifecycleAnnotation] == v1alpha1.LifecycleValue {
 		delete(annotations, v1alpha1.LifecycleAnnotation)
 	}
