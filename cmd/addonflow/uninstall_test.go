@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +37,7 @@ func TestUninstall_FreesWhatNoOperatorDealsWithAnyMore(t *testing.T) {
 	if diff := cmp.Diff(want, s.out.String()); diff != "" {
 		t.Error(diff)
 	}
-	get := func(o client.Object) error { return s.hub.Get(context.Background(), client.ObjectKeyFromObject(o), o) }
+	get := func(o client.Object) error { return s.hub.Get(t.Context(), client.ObjectKeyFromObject(o), o) }
 	if err := get(cma); !apierrors.IsNotFound(err) {
 		t.Errorf("the ClusterManagementAddOn that was deleted is still there: %v", err)
 	}
