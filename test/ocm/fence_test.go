@@ -58,7 +58,7 @@ func greetings(ctx context.Context, c client.Client, name string) map[string]str
 }
 
 var _ = Describe("A fence that is down for an instant", func() {
-	It("is put up again, and what OCM's addon-manager wrote meanwhile is repaired", func(ctx SpecContext) {
+	It("is put up again by itself, and the works say what Git declares", func(ctx SpecContext) {
 		w, options := startWorld(ctx)
 		startOCM("addon-manager", w.Kubeconfig)
 		Expect(w.StartOperator(options)).To(Succeed())
