@@ -89,7 +89,7 @@ func TestChartInstallsTheSame(t *testing.T) {
 	for dir, values := range map[string]string{"install": "", "replace": "addonManager: replace"} {
 		t.Run(dir, func(t *testing.T) {
 			want := map[string]map[string]any{}
-			for _, o := range built(t, dir) {
+			for _, o := range append(built(t, "prerequisites"), built(t, dir)...) {
 				if o.kind != "Namespace" {
 					addObject(t, want, string(o.text))
 				}

@@ -21,16 +21,16 @@ import (
 
 const systemNamespace = "addonflow-system"
 
-// object is one object of manifests/install.
+// object is one object of a directory of manifests.
 type object struct {
 	kind, namespace, name string
 	text                  []byte
 }
 
-// install builds manifests/install as kubectl apply -k does.
+// install builds manifests/prerequisites and manifests/install as kubectl apply -k does.
 func install(t *testing.T) []object {
 	t.Helper()
-	return built(t, "install")
+	return append(built(t, "prerequisites"), built(t, "install")...)
 }
 
 // built builds a directory of manifests as kubectl apply -k does.
@@ -100,7 +100,24 @@ func TestInstallHoldsWhatItShould(t *testing.T) {
 		"ServiceAccount addonflow-system/addonflow",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("manifests/install (-want +got):\n%s", diff)
+		t.Errorf("manifests/prerequisites and manifests/install (-want +got):\n%s", diff)
+	}
+}
+
+// TestDeletingTheInstallationKeepsWhatAddOnsLiveOn: the CRDs and the namespace hold the
+// sources and rollouts, and deleting those takes add-ons off the fleet.
+func TestDeletingTheInstallationKeepsWhatAddOnsLiveOn(t *testing.T) {
+	for _, dir := range []string{"install", "replace"} {
+		for _, o := range built(t, dir) {
+			if o.kind == "CustomResourceDefinition" || o.kind == "Namespace" {
+				t.Errorf("kubectl delete -k manifests/%s deletes %s %s", dir, o.kind, o.name)
+			}
+		}
+	}
+	for _, o := range built(t, "prerequisites") {
+		if o.kind != "CustomResourceDefinition" && o.kind != "Namespace" {
+			t.Errorf("%s %s stays when AddonFlow is uninstalled", o.kind, o.name)
+		}
 	}
 }
 

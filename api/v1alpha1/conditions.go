@@ -46,6 +46,10 @@ const (
 	// DeletionGuardReason: a removal waits for its grace period, budget or approval; or a
 	// rollout that was deleted is kept while a cluster has its add-on.
 	DeletionGuardReason = "DeletionGuard"
+	// AddOnDeletedReason: a ClusterManagementAddOn that Git declares was deleted on the hub.
+	AddOnDeletedReason = "AddOnDeleted"
+	// FenceRestoredReason: OCM's addon-manager wrote to add-ons while their fence was down.
+	FenceRestoredReason = "FenceRestored"
 	// SuspendedReason: suspended by spec or annotation.
 	SuspendedReason = "Suspended"
 	// RevisionMissingReason: an AddOnRevision that clusters run has no body; those clusters are held.

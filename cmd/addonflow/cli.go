@@ -88,6 +88,7 @@ func (c *cli) commands() []*cobra.Command {
 		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newHistoryCommand(c),
 		newRenderCommand(c), newLintCommand(c),
 		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newReleaseCommand(c),
+		newUninstallCommand(c),
 		newDemoCommand(c), newVersionCommand(c),
 	}
 }

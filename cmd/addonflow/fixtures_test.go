@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -49,6 +50,7 @@ func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Obj
 		WithStatusSubresource(&v1alpha1.AddOnSource{}, &v1alpha1.AddOnRollout{}).
 		WithIndex(&v1alpha1.AddOnSource{}, "metadata.name", name).
 		WithIndex(&v1alpha1.AddOnRollout{}, "metadata.name", name).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, "metadata.name", name).
 		WithInterceptorFuncs(between).Build()
 	s.cli = &cli{
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &s.out, ErrOut: &s.err},

@@ -55,6 +55,9 @@ type round struct {
 	now  metav1.Time
 	stop time.Time
 
+	// liveOwner reads the ClusterManagementAddOn from the API server, once in a round.
+	liveOwner func() (*addonv1alpha1.ClusterManagementAddOn, error)
+
 	mu     sync.Mutex
 	result applied
 }
@@ -66,6 +69,9 @@ func (r *Reconciler) apply(ctx context.Context, o *observation, plan rollout.Pla
 		Reconciler: r, o: o, plan: plan, now: metav1.NewTime(now), stop: r.Clock.Now().Add(applyFor),
 		result: applied{troubles: map[string]trouble{}},
 	}
+	d.liveOwner = sync.OnceValues(func() (*addonv1alpha1.ClusterManagementAddOn, error) {
+		return readOwner(ctx, r.Live, o.rollout.Name)
+	})
 	kinds := map[string]map[rollout.ActionKind]bool{}
 	for _, a := range plan.Actions {
 		if kinds[a.Cluster] == nil {
@@ -185,8 +191,11 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 	case addOn.DeletionTimestamp != nil:
 		return d.depart(ctx, m)
 	}
-	addOn, err := d.syncAnnotations(ctx, m, addOn, p.SelectedBy)
+	addOn, err := d.syncOwner(ctx, addOn)
 	if err != nil {
+		return err
+	}
+	if addOn, err = d.syncAnnotations(ctx, m, addOn, p.SelectedBy); err != nil {
 		return err
 	}
 	return d.bring(ctx, m, p, addOn)
@@ -219,7 +228,7 @@ func movable(p *rollout.ClusterPlan) bool {
 // install creates the ManagedClusterAddOn, as OCM's addon-manager would, with the
 // cluster's add-on annotations (OCM behaviour, row 21) and our marks.
 func (d *round) install(ctx context.Context, m *member, by rollout.Selection) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	if d.o.owner == nil {
+	if d.o.owner == nil || d.o.owner.DeletionTimestamp != nil {
 		return nil, errOwnerMissing
 	}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{

@@ -270,7 +270,7 @@ func (r *Reconciler) mayWrite(ctx context.Context, o *observation) error {
 	if err != nil {
 		return err
 	}
-	return r.contested(o, target.renderer)
+	return r.contested(o, target.renderer, r.Clock.Now())
 }
 
 // requested reports whether the user asked for a reconcile that was not done yet.

@@ -31,11 +31,16 @@ type attempt struct {
 	commit load.Commit
 	// admitted says that the API server let every object pass.
 	admitted bool
+	// refusedByHub says that the API server refused to change an object that exists.
+	refusedByHub bool
 }
 
-// dependent tells whether what the commit compiles to depends on objects that live only
-// on the hub: then somebody may mend there what it was refused for.
+// dependent tells whether the verdict on the commit depends on the hub: on objects that
+// live only there, or on a webhook. Then what it was refused for may be fixed there.
 func (a *attempt) dependent() bool {
+	if a.refusedByHub {
+		return true
+	}
 	for reference := range a.hub {
 		if !reference.Definition() {
 			return true

@@ -24,7 +24,8 @@ import (
 
 // Config is what a Reconciler works with.
 type Config struct {
-	// Client writes. Its reads are not used: see Live.
+	// Client writes, and compares what is applied with what is there. It must read
+	// unstructured objects from the API server; other reads are done with Live.
 	Client client.Client
 	// Live reads from the API server, not from a cache: a pass decides by what it
 	// reads, runs at most once an interval at rest, and must see its own writes.
