@@ -72,6 +72,8 @@ type Reconciler struct {
 	probers   *probers
 	rounds    *rounds
 	releases  *releases
+	// seats of clusters that are told of configurations, over all rollouts.
+	seats chan struct{}
 	// wake queues a rollout.
 	wake func(client.ObjectKey)
 }
@@ -103,6 +105,7 @@ func New(o Options) *Reconciler {
 		probers:   newProbers(),
 		rounds:    newRounds(),
 		releases:  newReleases(),
+		seats:     make(chan struct{}, configuredAtOnce),
 		wake:      func(client.ObjectKey) {},
 	}
 }
