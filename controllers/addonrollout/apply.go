@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -186,8 +187,11 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 	case addOn.DeletionTimestamp != nil:
 		return d.depart(ctx, m)
 	}
-	addOn, err := d.syncAnnotations(ctx, m, addOn, p.SelectedBy)
+	addOn, err := d.reclaim(ctx, addOn)
 	if err != nil {
+		return err
+	}
+	if addOn, err = d.syncAnnotations(ctx, m, addOn, p.SelectedBy); err != nil {
 		return err
 	}
 	return d.bring(ctx, m, p, addOn)
@@ -235,6 +239,34 @@ func (d *round) install(ctx context.Context, m *member, by rollout.Selection) (*
 	d.addOns.create(addOn)
 	d.madeNew()
 	return addOn, nil
+}
+
+// reclaim gives a ManagedClusterAddOn that AddonFlow created its label and its owner back,
+// where another writer took them away, and returns it as it is now.
+func (d *round) reclaim(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	labelled := addOn.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+	owned := d.o.owner == nil || d.o.owner.DeletionTimestamp != nil || belongsTo(addOn, d.o.owner.UID)
+	if labelled && owned || !v1alpha1.Created(addOn) {
+		return addOn, nil
+	}
+	updated := addOn.DeepCopy()
+	metav1.SetMetaDataLabel(&updated.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
+	if !owned {
+		// A former ClusterManagementAddOn of that name is gone, and would take this one with it.
+		updated.OwnerReferences = append(slices.DeleteFunc(updated.OwnerReferences, func(r metav1.OwnerReference) bool {
+			return r.Kind == ownerKind().Kind && r.Name == d.o.owner.Name
+		}), *metav1.NewControllerRef(d.o.owner, ownerKind()))
+	}
+	if err := d.Client.Patch(ctx, updated, client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, fmt.Errorf("cannot give the add-on its label and owner back: %w", err)
+	}
+	d.addOns.put(updated)
+	return updated, nil
+}
+
+// belongsTo reports whether an object has an owner of that UID.
+func belongsTo(o client.Object, uid types.UID) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
 // errOwnerMissing says that the ClusterManagementAddOn is not there yet.

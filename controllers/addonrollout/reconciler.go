@@ -321,7 +321,7 @@ func sameWords(a, b *metav1.Condition) bool {
 // forget drops what is remembered of a rollout that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.addOns.forgetThose(func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == key.Name })
-	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return addOnOfWork(w) == key.Name })
+	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return deploys(w, key.Name) })
 	r.synced.forget(key)
 	r.alike.forget(key)
 	r.apart.forget(key)
