@@ -55,8 +55,24 @@ var _ = Describe("On a hub of OCM 1.3", func() {
 	}, SpecTimeout(10*time.Minute))
 })
 
-// newerTemplate is the sample add-on at a tag, with an agent that registers.
-func newerTemplate(tag string) string { return sample.Template("newer", tag) + registers }
+// idle is one more manifest of the sample add-on: a Deployment that wants no pod, which an
+// agent reports no counts of.
+const idle = `      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: idle, namespace: open-cluster-management-agent-addon}
+        spec:
+          replicas: 0
+          selector: {matchLabels: {app: idle}}
+          template:
+            metadata: {labels: {app: idle}}
+            spec:
+              containers:
+              - {name: agent, image: example.com/idle:v1}
+`
+
+// newerTemplate is the sample add-on at a tag, with an idle Deployment and an agent that
+// registers.
+func newerTemplate(tag string) string { return sample.Template("newer", tag) + idle + registers }
 
 // submitNewer pushes the add-on at a tag and asks the operator to look.
 func submitNewer(ctx context.Context, w *demo.World, tag string) string {
