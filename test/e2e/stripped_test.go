@@ -55,7 +55,7 @@ var _ = Describe("An add-on whose labels and owners another writer takes away", 
 		Expect(s.addOnOf(all[2]).Labels).NotTo(HaveKey(v1alpha1.ManagedByLabel))
 		Expect(s.addOnOf(all[2]).OwnerReferences).To(BeEmpty())
 		Consistently(s.generations, 2*time.Second).Should(Equal(before), "no content was written")
-		Expect(s.rollout().Status.Phase).To(Equal(v1alpha1.PhaseSucceeded))
+		Eventually(func() v1alpha1.Phase { return s.rollout().Status.Phase }).Should(Equal(v1alpha1.PhaseSucceeded))
 		before = s.generations()
 		s.awaitPhase(s.commit("v2", policy), v1alpha1.PhaseSucceeded)
 		s.wroteOnce(before)
