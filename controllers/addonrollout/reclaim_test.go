@@ -1,11 +1,13 @@
 package addonrollout
 
 import (
+	"context"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -93,6 +95,46 @@ const (
 	specFields      = `{"f:spec":{".":{},"f:installNamespace":{}}}`
 	finalizerFields = `{"f:metadata":{"f:finalizers":{".":{},"v:\"example.com/x\"":{}}}}`
 )
+
+// A ManagedClusterAddOn that AddonFlow created gets label and owner back; one made by hand
+// stays as it is.
+func TestStrippedInstallationIsRepaired(t *testing.T) {
+	creator := map[string]string{"c1": v1alpha1.FieldManager, "c2": "kubectl"}
+	writes := 0
+	s := newScene(t, interceptor.Funcs{
+		List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := hub.List(ctx, list, opts...)
+			if addOns, is := list.(*addonv1alpha1.ManagedClusterAddOnList); is {
+				for i := range addOns.Items { // the hub in memory keeps none
+					addOns.Items[i].ManagedFields = []metav1.ManagedFieldsEntry{createdBy(creator[addOns.Items[i].Namespace], specFields)}
+				}
+			}
+			return err
+		},
+		Patch: func(ctx context.Context, hub client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			writes++
+			return hub.Patch(ctx, o, p, opts...)
+		},
+	}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	for cluster := range creator {
+		addOn := s.addOn(cluster)
+		addOn.Labels, addOn.OwnerReferences = nil, nil
+		s.update(addOn)
+	}
+	writes = 0
+	s.turns(4)
+	if got := s.addOn("c1"); got.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue || !belongsTo(got, "/hello") {
+		t.Errorf("it has labels %v and owners %v", got.Labels, got.OwnerReferences)
+	}
+	if got := s.addOn("c2"); len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
+		t.Errorf("what was made by hand has labels %v and owners %v", got.Labels, got.OwnerReferences)
+	}
+	if writes != 1 {
+		t.Errorf("%d writes of metadata, want 1", writes)
+	}
+}
 
 func TestInstallationByManagedFields(t *testing.T) {
 	ours := createdBy(v1alpha1.FieldManager, specFields)
