@@ -28,7 +28,6 @@ var _ = Describe("An add-on whose labels and owners another writer takes away", 
 		s := newScene(ctx, "stripped", all[:2])
 		s.handMade(all[2], nil)
 		policy := s.atV1("0s", "2m", "2", 0)
-		Eventually(func() string { return s.addOnCondition(all[2], "Available") }).Should(HavePrefix("True"))
 		var owner addonv1alpha1.ClusterManagementAddOn
 		Expect(world.Client.Get(ctx, client.ObjectKey{Name: s.addOn}, &owner)).To(Succeed())
 		before := s.generations()
