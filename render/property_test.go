@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"pgregory.net/rapid"
 )
@@ -160,6 +161,13 @@ func encodedOptions(t *rapid.T, r Rendered) string {
 	told := []any{r.options(), r.deleteOption(), r.shared.executor}
 	if len(r.Registration) > 0 {
 		told = append(told, r.Registration)
+		objects, err := r.Objects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() != "" }) {
+			told = append(told, r.Namespace)
+		}
 	}
 	text, err := json.Marshal(told)
 	if err != nil {

@@ -112,6 +112,10 @@ func (p *rendering) seal() error {
 		// Who the agent is on the hub and what it may do there is rolled out like
 		// what it runs: cluster by cluster.
 		told = append(told, p.registration)
+		if p.packaged || !slices.ContainsFunc(p.objects, func(o object) bool { return o.id.Namespace != "" }) {
+			// So is where its credentials are kept. The namespaced objects of a template show it.
+			told = append(told, p.namespace)
+		}
 	}
 	if len(p.others) > 0 {
 		// Whoever reads them, rendering does not know it: a change is a change.

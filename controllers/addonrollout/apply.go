@@ -28,6 +28,10 @@ const (
 	clusterFor = 30 * time.Second
 )
 
+// configuredAtOnce is how many clusters are told at once of configurations that change
+// nothing of what they run.
+const configuredAtOnce = 8
+
 // applied says how a round of writes went.
 type applied struct {
 	// skipped says that there was no round, because nothing may be written.
@@ -191,7 +195,7 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 	case addOn.DeletionTimestamp != nil:
 		return d.depart(ctx, m)
 	}
-	addOn, err := d.syncOwner(ctx, addOn)
+	addOn, err := d.reclaim(ctx, addOn)
 	if err != nil {
 		return err
 	}
@@ -265,11 +269,11 @@ func (d *round) remove(ctx context.Context, m *member) error {
 
 // sync writes the add-on's status and then its works, each only where it differs.
 func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	renderer, err := d.o.repairs(ctx, m, p.Revision)
+	renderer, err := d.o.rendererOf(ctx, m, p)
 	if err != nil {
 		return err // said also of a cluster that needs nothing now: it cannot be repaired
 	}
-	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(m, p, addOn, d.o.policy, d.Agents.Outcome(d.agentOf(m)))
+	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(d.o, m, p, addOn, d.Agents.Outcome(d.agentOf(m)))
 	if d.synced.is(key, m.name, mark) {
 		return nil
 	}
@@ -300,6 +304,13 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	mv := d.moveOf(m, p, addOn, rendered)
 	mv.Supported = renderer.Supported()
 	mv.Access = registered
+	if !admitted(p) && !mv.Desires(addOn.Status.ConfigReferences) {
+		// No admission paces this write: every cluster that has the configuration gets it now.
+		if err := d.seat(ctx); err != nil {
+			return err
+		}
+		defer d.leaveSeat()
+	}
 	addOn, wrote, err := d.writeMove(ctx, m, p, addOn, mv)
 	if err != nil {
 		return err
@@ -312,6 +323,19 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	}
 	return nil
 }
+
+// seat waits for one of the seats of clusters that are told of configurations.
+func (r *Reconciler) seat(ctx context.Context) error {
+	select {
+	case r.seats <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leaveSeat gives the seat to another cluster.
+func (r *Reconciler) leaveSeat() { <-r.seats }
 
 // admitted reports whether the ledger holds the cluster at the plan's revision.
 func admitted(p *rollout.ClusterPlan) bool {

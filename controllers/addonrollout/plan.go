@@ -185,7 +185,7 @@ func installation(addOn *addonv1alpha1.ManagedClusterAddOn) rollout.Installation
 		return rollout.NotInstalled
 	case addOn.DeletionTimestamp != nil:
 		return rollout.Deleting
-	case addOn.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue:
+	case v1alpha1.Installed(addOn):
 		return rollout.Ours
 	}
 	return rollout.HandMade

@@ -79,6 +79,8 @@ type Reconciler struct {
 	applyErrors *applyErrors
 	unwritten   *unwritten
 	clocks      *clocks
+	// seats of clusters that are told of configurations, over all rollouts.
+	seats chan struct{}
 	// wake queues a rollout.
 	wake func(client.ObjectKey)
 }
@@ -113,6 +115,7 @@ func New(o Options) *Reconciler {
 		unwritten:   newUnwritten(),
 		clocks:      newClocks(o.Elapsed),
 		applyErrors: newApplyErrors(),
+		seats:       make(chan struct{}, configuredAtOnce),
 		wake:        func(client.ObjectKey) {},
 	}
 }
@@ -343,7 +346,7 @@ func sameWords(a, b *metav1.Condition) bool {
 // forget drops what is remembered of a rollout that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.addOns.forgetThose(func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == key.Name })
-	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return addOnOfWork(w) == key.Name })
+	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return deploys(w, key.Name) })
 	r.synced.forget(key)
 	r.alike.forget(key)
 	r.apart.forget(key)

@@ -222,7 +222,7 @@ func (p *pass) seeInstalled(ctx context.Context, seen *observation, addOn string
 // add counts one object.
 func (i *installation) add(mca addonv1alpha1.ManagedClusterAddOn) {
 	i.total++
-	if mca.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
+	if !v1alpha1.Installed(&mca) {
 		i.handMade = append(i.handMade, mca.Namespace)
 	}
 	if _, changed := withoutTemplateHash(&mca); changed {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/sample"
 )
 
@@ -59,7 +60,7 @@ func greetings(ctx context.Context, c client.Client, name string) map[string]str
 
 var _ = Describe("A fence that is down for an instant", func() {
 	It("is put up again by itself, and the works say what Git declares", func(ctx SpecContext) {
-		w, options := startWorld(ctx)
+		w, options := startWorld(ctx, hub.OCM12)
 		startOCM("addon-manager", w.Kubeconfig)
 		Expect(w.StartOperator(options)).To(Succeed())
 		sha := commitGreeting(ctx, w, "fenced")
