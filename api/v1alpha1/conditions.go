@@ -31,6 +31,9 @@ const (
 	LimitExceededReason = "LimitExceeded"
 	// ReferenceNotFoundReason: an object referenced on the hub does not exist yet; retried.
 	ReferenceNotFoundReason = "ReferenceNotFound"
+	// RenderInterruptedReason: a package could not be rendered for a reason outside of its
+	// content, such as a deadline; retried.
+	RenderInterruptedReason = "RenderInterrupted"
 	// ApplyFailedReason: a hub object could not be written; retried.
 	ApplyFailedReason = "ApplyFailed"
 	// OwnershipConflictReason: another source or a foreign writer owns the object.

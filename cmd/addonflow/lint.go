@@ -42,7 +42,7 @@ func (c *cli) lint(ctx context.Context, dir, crds string, versions []string) err
 	if err != nil {
 		return err
 	}
-	result, err := compileDir(ctx, dir, hub, versions...)
+	result, err := c.compileDir(ctx, dir, hub, versions...)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	result, err := compileDir(ctx, dir, hub)
+	result, err := o.compileDir(ctx, dir, hub)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (o *renderOptions) render(addOn load.AddOn, placements []v1alpha1.Placement
 	if err != nil {
 		return err
 	}
-	renderer, err := render.NewRenderer(addOn.Content)
+	renderer, err := render.NewRenderer(addOn.Content, o.charts.For(addOn.Name))
 	if err != nil {
 		return err
 	}

@@ -77,6 +77,9 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 	for _, m := range o.members {
 		in.Clusters = append(in.Clusters, r.plannedCluster(ro, m, target, stable))
 	}
+	if err := o.revisions.interrupted(); err != nil {
+		return rollout.Input{}, err
+	}
 	return in, nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/rendertest"
 )
@@ -132,7 +133,7 @@ func (f tree) packageObjects(tb testing.TB) []Located {
 
 func loadPackaged(tb testing.TB, commit tree) AddOn {
 	tb.Helper()
-	loaded, problems := Load(commit.packageObjects(tb), nil, Options{})
+	loaded, problems := Load(commit.packageObjects(tb), nil, Options{Charts: chart.InProcess{}})
 	if len(problems) > 0 {
 		tb.Fatal(problems)
 	}
@@ -294,7 +295,7 @@ func TestPackageOfManifests(t *testing.T) {
 // TestPackageObjectsWithoutAKindAreNamed: OCM's framework skips a document that names none.
 func TestPackageObjectsWithoutAKindAreNamed(t *testing.T) {
 	commit := packagedHello().with("hello/chart/templates/zzz.yaml", "a: b\n")
-	_, problems := Load(commit.packageObjects(t), nil, Options{})
+	_, problems := Load(commit.packageObjects(t), nil, Options{Charts: chart.InProcess{}})
 	const want = "hello/chart/templates/zzz.yaml:1: AddOnPackage/hello: spec.helm.path: object.kind: must be set"
 	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", problems, want)
