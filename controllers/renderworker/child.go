@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/addonflow/addonflow/render/chart"
@@ -30,6 +31,8 @@ type child struct {
 	since  time.Time
 	// idle is when it answered last.
 	idle time.Time
+	// late: it was ended at its deadline.
+	late atomic.Bool
 }
 
 // key tells children apart.
@@ -41,6 +44,11 @@ type broken struct {
 	wrong *chart.Error
 	err   error
 }
+
+// errDeadline says that a rendering was not over at its deadline.
+var errDeadline = errors.New("it took too long; the machine may be busy")
+
+func (b *broken) Unwrap() error { return b.err }
 
 func (b *broken) Error() string {
 	if b.wrong != nil {
@@ -155,7 +163,10 @@ func (c *child) read() (answer, error) {
 
 // deadline ends the child unless stop is called in time.
 func (c *child) deadline() (stop func()) {
-	timer := time.AfterFunc(c.limits.Deadline, c.kill)
+	timer := time.AfterFunc(c.limits.Deadline, func() {
+		c.late.Store(true)
+		c.kill()
+	})
 	return func() { timer.Stop() }
 }
 
@@ -185,6 +196,9 @@ func (c *child) ended(said limit) error {
 			File: c.file, Message: fmt.Sprintf("takes more than %s of CPU time to render", c.limits.CPU),
 			Hint: "look for nested loops",
 		}}
+	}
+	if c.late.Load() {
+		return &broken{err: errDeadline}
 	}
 	return &broken{err: fmt.Errorf("the process that renders charts ended: %s", c.cmd.ProcessState)}
 }

@@ -232,8 +232,7 @@ func (p *Pool) discard(c *child) {
 	delete(p.all, c)
 }
 
-// attempts is how often a rendering is tried that is interrupted by the end of its child,
-// or by its start.
+// attempts is how often a rendering is tried whose child does not start, or is killed.
 const attempts = 2
 
 // ask has a child carry out a request.
@@ -251,7 +250,7 @@ func (p *Pool) ask(owner string, s *chart.Source, r request) (answer, error) {
 			return answer{}, b.wrong
 		}
 		interrupted = err
-		if errors.Is(err, errClosed) {
+		if errors.Is(err, errClosed) || errors.Is(err, errDeadline) {
 			break
 		}
 	}
