@@ -15,6 +15,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/examples"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 var update = flag.Bool("update", false, "write the messages in bad-inputs.md anew; commit the difference only if it reads well")
@@ -241,7 +242,7 @@ func lint(t *testing.T, tree map[string]string) problem.List {
 		t.Fatal(err)
 	}
 	objects, unread := local.Build(t.Context(), gitsource.BuildOptions{})
-	_, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread})
+	_, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread, Charts: chart.InProcess{}})
 	return problems
 }
 

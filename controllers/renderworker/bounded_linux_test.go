@@ -114,9 +114,9 @@ func hostile() map[string]string {
 		"ToJsonOfList":       `{{ toJson (until 50000000) }}`,
 		"ToYamlOfList":       `{{ toYaml (until 10000000) }}`,
 		"ToPrettyJsonOfList": `{{ toPrettyJson (until 50000000) }}`,
-		"LargeDocument":      `{{ range until 15 }}---
+		"LargeDocument": `{{ range until 15 }}---
 {{ repeat 120000 "- 1\n" }}{{ end }}`,
-		"ManyObjects":        `{{ range until 100000 }}
+		"ManyObjects": `{{ range until 100000 }}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: a{{ . }}}}{{ end }}`,
 	}
