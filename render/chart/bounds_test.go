@@ -135,6 +135,20 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// TestUnordered_FilesOfOneName: Helm keeps either file.
+func TestUnordered_FilesOfOneName(t *testing.T) {
+	for value, fine := range map[string]bool{
+		`{{ .Files.AsConfig | quote }}`:                     false,
+		`{{ (.Files.Glob "**/big.txt").AsSecrets | quote }}`: false,
+		`{{ (.Files.Glob "more/*").AsConfig | quote }}`:      true,
+	} {
+		from := minimal(settings(value)).with("big.txt", "a").with("more/big.txt", "b").with("few/big.txt", "c")
+		if err := loaded(t, from).Verify(inputFor("cluster1")); (err == nil) != fine {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
 // TestUnordered refuses a rendering that hangs on the order of a map, every time.
 func TestUnordered(t *testing.T) {
 	const dict = `(dict "a" 1 "b" 2 "c" 3)`
