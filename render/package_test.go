@@ -1,12 +1,16 @@
 package render
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // charted is an add-on of a chart with one template, and values that it may read.
@@ -89,5 +93,80 @@ func TestBuiltInValuesAreThoseGiven(t *testing.T) {
 		if diff := cmp.Diff(slices.Sorted(slices.Values(BuiltInValues(registers))), given); diff != "" {
 			t.Errorf("built-in values (-refused +given):\n%s", diff)
 		}
+	}
+}
+
+// flaky is an engine that is interrupted as often as left says.
+type flaky struct {
+	chart.InProcess
+	left int
+}
+
+func (f *flaky) interrupted() error {
+	if f.left--; f.left >= 0 {
+		return fmt.Errorf("%w: killed", chart.ErrInterrupted)
+	}
+	return nil
+}
+
+func (f *flaky) Admits(s *chart.Source, versions []string) (string, error) {
+	if err := f.interrupted(); err != nil {
+		return "", err
+	}
+	return f.InProcess.Admits(s, versions)
+}
+
+func (f *flaky) Verify(s *chart.Source, in chart.Input) error {
+	if err := f.interrupted(); err != nil {
+		return err
+	}
+	return f.InProcess.Verify(s, in)
+}
+
+func (f *flaky) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+	if err := f.interrupted(); err != nil {
+		return chart.Output{}, err
+	}
+	return f.InProcess.Render(s, in)
+}
+
+// TestInterruptedPackageIsNotBlamed: an interruption is no finding and is not remembered.
+func TestInterruptedPackageIsNotBlamed(t *testing.T) {
+	content := charted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: hello}\n")
+	engine := &flaky{}
+	r, err := NewRenderer(content, engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Cluster{Name: "c1", KubeVersion: "v1.33.0"}
+	for name, ask := range map[string]func() error{
+		"Render":  func() error { _, err := r.Render(c); return err },
+		"Digest":  func() error { _, err := r.Digest(c); return err },
+		"Refuses": func() error { return r.Refuses(c) },
+		"Hosts":   func() error { _, err := r.Hosts(c); return err },
+	} {
+		clear(r.outlines)
+		before, _ := r.Interruptions()
+		engine.left = 1
+		if err := ask(); !errors.Is(err, ErrInterrupted) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n, last := r.Interruptions(); n != before+1 || !errors.Is(last, ErrInterrupted) {
+			t.Errorf("%s: %d interruptions, %v", name, n-before, last)
+		}
+		if err := ask(); err != nil {
+			t.Errorf("%s, the next time: %v", name, err)
+		}
+	}
+	before, _ := r.Interruptions()
+	engine.left = 1
+	if found := r.Check(); len(found) > 0 {
+		t.Errorf("findings: %v", found)
+	}
+	if n, _ := r.Interruptions(); n == before {
+		t.Error("Check tells no interruption")
+	}
+	if found := r.Check(); len(found) > 0 {
+		t.Errorf("findings: %v", found)
 	}
 }

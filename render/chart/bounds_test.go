@@ -138,7 +138,7 @@ func TestClosed(t *testing.T) {
 // TestUnordered_FilesOfOneName: Helm keeps either file.
 func TestUnordered_FilesOfOneName(t *testing.T) {
 	for value, fine := range map[string]bool{
-		`{{ .Files.AsConfig | quote }}`:                     false,
+		`{{ .Files.AsConfig | quote }}`:                      false,
 		`{{ (.Files.Glob "**/big.txt").AsSecrets | quote }}`: false,
 		`{{ (.Files.Glob "more/*").AsConfig | quote }}`:      true,
 	} {
