@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/manifests"
 )
 
@@ -224,6 +226,34 @@ func TestDeployment(t *testing.T) {
 	env := operator.Env[slices.IndexFunc(operator.Env, func(e corev1.EnvVar) bool { return e.Name == "RUNTIME_NAMESPACE" })]
 	if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil || env.ValueFrom.FieldRef.FieldPath != "metadata.namespace" {
 		t.Error("RUNTIME_NAMESPACE is not the pod's namespace")
+	}
+}
+
+// TestMemoryOfOperatorAndChildren: the operator's GOMEMLIMIT and what its children may take
+// are at most 85 % of what the container has, however they are installed.
+func TestMemoryOfOperatorAndChildren(t *testing.T) {
+	objects, err := charted(t, systemNamespace, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, deployment := range map[string]appsv1.Deployment{
+		"kubectl": theOnly[appsv1.Deployment](t, "Deployment"),
+		"helm":    decode[appsv1.Deployment](t, objects["Deployment "+systemNamespace+"/addonflow"]),
+	} {
+		operator := deployment.Spec.Template.Spec.Containers[0]
+		i := slices.IndexFunc(operator.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+		if i < 0 {
+			t.Errorf("%s: GOMEMLIMIT is not set", how)
+			continue
+		}
+		mebibytes, err := strconv.ParseInt(strings.TrimSuffix(operator.Env[i].Value, "MiB"), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both, limit := mebibytes<<20+renderworker.DefaultLimits().Memory, operator.Resources.Limits.Memory().Value()
+		if both > limit/100*85 {
+			t.Errorf("%s: operator and child may take %d of %d bytes", how, both, limit)
+		}
 	}
 }
 

@@ -39,10 +39,6 @@ type rendering struct {
 	registration []addonv1alpha1.RegistrationSpec
 	namespace    string
 
-	// packaged: rendered from an AddOnPackage.
-	packaged bool
-	// readsKubeVersion: good for clusters of one Kubernetes version only.
-	readsKubeVersion bool
 	// alone: good for the cluster it was rendered for only.
 	alone bool
 	// varying are the objects whose identity depends on the cluster.
@@ -284,9 +280,9 @@ func (b *builder) finish() *rendering {
 	p.deleteOption = b.deleteOption(moved, p.objects)
 	p.namespace = registrationNamespace(b.agent.namespace, p.objects)
 	if b.template.pkg != nil {
-		p.packaged, p.namespace = true, b.installNamespace()
+		p.namespace = b.installNamespace()
 	}
-	p.alone, p.readsKubeVersion = b.alone, b.readsKubeVersion
+	p.alone = b.alone
 	if err := p.seal(); err != nil {
 		b.found.add(Finding{Template: b.template.name, Field: "spec.agentSpec", Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
 	}

@@ -34,6 +34,9 @@ const (
 	// PlacementUndecidedReason: OCM has not decided about a placement, or its decisions are
 	// still being written; that passes by itself.
 	PlacementUndecidedReason = "PlacementUndecided"
+	// RenderInterruptedReason: a package could not be rendered for a reason outside of its
+	// content, such as a deadline; retried.
+	RenderInterruptedReason = "RenderInterrupted"
 	// ApplyFailedReason: a hub object could not be written; retried.
 	ApplyFailedReason = "ApplyFailed"
 	// OwnershipConflictReason: another source or a foreign writer owns the object.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -52,7 +53,10 @@ func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Obj
 		WithIndex(&v1alpha1.AddOnRollout{}, "metadata.name", name).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, "metadata.name", name).
 		WithInterceptorFuncs(between).Build()
+	charts := renderworker.NewPool(renderworker.Options{})
+	t.Cleanup(charts.Close)
 	s.cli = &cli{
+		charts:    charts,
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &s.out, ErrOut: &s.err},
 		flags:     genericclioptions.NewConfigFlags(true),
 		name:      programName,

@@ -79,6 +79,9 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		c.Health.NotAppliedSince = unapplied[m.name]
 		in.Clusters = append(in.Clusters, c)
 	}
+	if err := o.revisions.interrupted(); err != nil {
+		return rollout.Input{}, err
+	}
 	return in, nil
 }
 

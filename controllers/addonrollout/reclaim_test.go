@@ -125,7 +125,7 @@ func TestStrippedInstallationIsRepaired(t *testing.T) {
 	}
 	writes = 0
 	s.turns(4)
-	if got := s.addOn("c1"); got.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue || !belongsTo(got, "/hello") {
+	if got := s.addOn("c1"); got.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue || !hasOwner(got, "/hello") {
 		t.Errorf("it has labels %v and owners %v", got.Labels, got.OwnerReferences)
 	}
 	if got := s.addOn("c2"); len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {

@@ -23,6 +23,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
 	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
@@ -41,6 +42,8 @@ type Options struct {
 	Desk *forge.Desk
 	// Agents is told what each cluster's agent asks for; a new book if nil.
 	Agents *agents.Book
+	// Charts renders packages.
+	Charts chart.Engines
 	// Clock of the ledger.
 	Clock clock.PassiveClock
 	// Elapsed is the time on a clock that is never set; nil: Clock's monotonic reading.
@@ -98,7 +101,7 @@ func New(o Options) *Reconciler {
 	}
 	return &Reconciler{
 		Options:     o,
-		renderers:   newRenderers(o.Live),
+		renderers:   newRenderers(o.Live, o.Charts),
 		addOns:      newOverlay[*addonv1alpha1.ManagedClusterAddOn](o.Clock),
 		works:       newOverlay[*workv1.ManifestWork](o.Clock),
 		synced:      newSynced(),

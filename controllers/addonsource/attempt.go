@@ -15,6 +15,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
 )
 
@@ -95,10 +96,14 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 	for range lookups {
 		commit, problems := Compile(a.objects, hub, CompileOptions{
 			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: a.unread, AsksDefinitions: true,
+			Charts: chart.EngineFor(p.Charts, p.key().String()),
 		})
 		a.hub = hub
 		if len(problems) > 0 {
 			return refuse(verdict(a.unread), problems)
+		}
+		if commit.Interrupted != nil {
+			return retry(v1alpha1.RenderInterruptedReason, fmt.Errorf("cannot check the packages of the commit now: %w", commit.Interrupted))
 		}
 		a.commit = commit
 		found := 0

@@ -20,6 +20,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // Config is what a Reconciler works with.
@@ -40,6 +41,8 @@ type Config struct {
 	AddonManager Mode
 	// Permits is what the agents of add-ons may have on the hub.
 	Permits Permits
+	// Charts renders packages.
+	Charts chart.Engines
 	// Limits of what is read of a repository; zero fields take their defaults.
 	Limits gitsource.Limits
 	// Clock tells the time; nil: the system's.

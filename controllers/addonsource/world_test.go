@@ -24,6 +24,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/render/chart"
 	testforge "github.com/addonflow/addonflow/test/forge"
 	"github.com/addonflow/addonflow/test/gitserver"
 )
@@ -116,7 +117,7 @@ func (w *world) start() {
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
 	w.reconciler = addonsource.New(addonsource.Config{
-		Client: c, Live: c, Events: w.events, Desk: w.desk, Clock: w.clock.Now, AddonManager: w.mode,
+		Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: chart.InProcess{}, Clock: w.clock.Now, AddonManager: w.mode,
 	})
 }
 
