@@ -3,8 +3,6 @@ package commitstatus
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -135,6 +133,51 @@ func cut(s string, limit int) string {
 	return strings.TrimRight(firstRunes(s, limit-1), " "+ellipsis) + ellipsis
 }
 
+// Shorten returns the text in at most limit characters. If it is longer, the middle of what
+// stands in its parentheses is cut first, because counts follow there:
+// "halted in canary: 1 failed (eu-01: Deployment … no value), 2 in flight, 20 untouched".
+func Shorten(limit int, text string) string {
+	text = clean(text)
+	over := utf8.RuneCountInString(text) - limit
+	start, end := strings.Index(text, "("), strings.LastIndex(text, ")")
+	if over <= 0 || start < 0 || end < start {
+		return cut(text, limit)
+	}
+	inside := text[start+1 : end]
+	if room := utf8.RuneCountInString(inside) - over; room > 0 {
+		return text[:start+1] + cutMiddle(inside, room) + text[end:]
+	}
+	return cut(text, limit)
+}
+
+// cutMiddle shortens s to limit characters. A third of them are the beginning, which names
+// what s is about; the others are the end, which says what is wrong with it.
+func cutMiddle(s string, limit int) string {
+	runes := []rune(s)
+	if len(runes) <= limit {
+		return s
+	}
+	if limit < 2 {
+		return cut(s, limit)
+	}
+	front := (limit - 1) / 3
+	return strings.TrimRight(string(runes[:front]), " ") + ellipsis + strings.TrimLeft(string(runes[len(runes)-(limit-1-front):]), " ")
+}
+
+// Place returns the problem, and where it stands as far as there is room: the middle of the
+// place is cut first.
+func Place(limit int, problem, place string) string {
+	problem, place = clean(problem), clean(place)
+	room := limit - utf8.RuneCountInString(problem) - len(" at ")
+	if place == "" || room < shortestPlace {
+		return Shorten(limit, problem)
+	}
+	return problem + " at " + cutMiddle(place, room)
+}
+
+// shortestPlace is the least of a place that helps to find it.
+const shortestPlace = 20
+
 // firstRunes returns the first n characters of s, which has more than n.
 func firstRunes(s string, n int) string {
 	for i := range s {
@@ -149,35 +192,4 @@ func firstRunes(s string, n int) string {
 // abbreviate returns the short form of an object name.
 func abbreviate(sha string) string {
 	return sha[:min(len(sha), shortSHA)]
-}
-
-// attemptSuffix is how a description ends from the second attempt on.
-var attemptSuffix = regexp.MustCompile(`(?:^| )\(attempt ([0-9]{1,6})\)$`)
-
-// withAttempt returns the description as it is posted in the given attempt. The
-// number is never cut away, and a description cannot bring one of its own: it is
-// what tells a second verdict on the same commit from the first.
-func withAttempt(description string, attempt int) string {
-	description = clean(description)
-	for attemptSuffix.MatchString(description) {
-		description = attemptSuffix.ReplaceAllString(description, "")
-	}
-	if attempt <= 1 {
-		return cut(description, DescriptionLimit)
-	}
-	suffix := fmt.Sprintf(" (attempt %d)", attempt)
-	return strings.TrimLeft(cut(description, DescriptionLimit-len(suffix))+suffix, " ")
-}
-
-// attemptOf reads the attempt number off a posted description; 1 when it has none.
-func attemptOf(description string) int {
-	match := attemptSuffix.FindStringSubmatch(description)
-	if match == nil {
-		return 1
-	}
-	n, err := strconv.Atoi(match[1])
-	if err != nil {
-		return 1
-	}
-	return max(n, 1)
 }

@@ -185,8 +185,10 @@ type turn struct {
 	// before is the status as stored, next the one to store.
 	before, next v1alpha1.AddOnRolloutStatus
 	verdict      verdict
-	// ledger of commit statuses; Deliver it after the status was written.
-	ledger *forge.Ledger
+	// announced is what Stalled said before the turn, reason and message.
+	announced string
+	// book of commit statuses; Deliver it after the status was written.
+	book *forge.Book
 	// err is why nobody is admitted, if that is so; it is part of the verdict.
 	err error
 	// barred: nothing is written to clusters, because somebody else writes there.
@@ -197,7 +199,7 @@ type turn struct {
 // only the user can mend is part of the turn.
 func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) (turn, error) {
 	ro := o.rollout
-	t := turn{before: *ro.Status.DeepCopy()}
+	t := turn{before: *ro.Status.DeepCopy(), announced: conditions.GetReason(ro, meta.StalledCondition) + conditions.GetMessage(ro, meta.StalledCondition)}
 	stamp := metav1.NewTime(now).Rfc3339Copy()
 	next := advance(ro.Status, *ro.Spec.Target, o.succeeded, stamp)
 	t.err = r.mayWrite(ctx, o)
@@ -226,7 +228,8 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 		next.Target, next.TargetSince, next.History = nil, nil, t.before.History
 	}
 	t.next = next
-	t.ledger = r.openLedger(o, &t)
+	t.next.Outcome = string(summaries(&t)[0].State)
+	t.book = r.openBook(o, &t)
 	return t, nil
 }
 
@@ -330,5 +333,5 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.rounds.forget(key)
 	r.releases.forget(key)
 	r.foreign.keep(key.Name, nil)
-	r.Desk.Forget(ledgerKey(key))
+	r.Desk.Forget(bookKey(key))
 }

@@ -92,8 +92,6 @@ type pass struct {
 	untouched bool
 	// notes go behind the text of an applied commit.
 	notes []string
-	// leftNow are the add-ons that the head is the first not to declare.
-	leftNow []string
 	// overtaken are contents that the head took the place of before anybody saw them.
 	overtaken []overtaken
 }
