@@ -37,8 +37,6 @@ func (c *restClient) refusal(response *http.Response, body []byte) *DeliveryErro
 		out.Uncertain = true
 	case needsSomebody(code):
 		out.Permanent, out.RetryAfter = true, lookAgain
-		// The token is at fault and not this status.
-		out.Everyone = code == http.StatusUnauthorized || code == http.StatusForbidden
 	default:
 		out.Permanent = true
 	}

@@ -3,6 +3,7 @@ package commitstatus
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -133,12 +134,29 @@ func cut(s string, limit int) string {
 	return strings.TrimRight(firstRunes(s, limit-1), " "+ellipsis) + ellipsis
 }
 
-// Shorten returns the text in at most limit characters. If it is longer, the middle of what
-// stands in its parentheses is cut first, because counts follow there:
-// "halted in canary: 1 failed (eu-01: Deployment … no value), 2 in flight, 20 untouched".
+// Shorten returns the text in at most limit characters. If it is longer, the middle of its
+// long words is cut first, which are paths; then the middle of what stands in its parentheses,
+// because counts follow there; and its end last:
+//
+//	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
 func Shorten(limit int, text string) string {
-	text = clean(text)
-	over := utf8.RuneCountInString(text) - limit
+	words := strings.Split(clean(text), " ")
+	over := utf8.RuneCountInString(strings.Join(words, " ")) - limit
+	for over > 0 {
+		longest := 0
+		for i, word := range words {
+			if utf8.RuneCountInString(word) > utf8.RuneCountInString(words[longest]) {
+				longest = i
+			}
+		}
+		length := utf8.RuneCountInString(words[longest])
+		if length <= shortestPlace {
+			break
+		}
+		words[longest] = cutMiddle(words[longest], max(shortestPlace, length-over))
+		over -= length - utf8.RuneCountInString(words[longest])
+	}
+	text = strings.Join(words, " ")
 	start, end := strings.Index(text, "("), strings.LastIndex(text, ")")
 	if over <= 0 || start < 0 || end < start {
 		return cut(text, limit)
@@ -164,15 +182,48 @@ func cutMiddle(s string, limit int) string {
 	return strings.TrimRight(string(runes[:front]), " ") + ellipsis + strings.TrimLeft(string(runes[len(runes)-(limit-1-front):]), " ")
 }
 
-// Place returns the problem, and where it stands as far as there is room: the middle of the
-// place is cut first.
-func Place(limit int, problem, place string) string {
-	problem, place = clean(problem), clean(place)
-	room := limit - utf8.RuneCountInString(problem) - len(" at ")
-	if place == "" || room < shortestPlace {
-		return Shorten(limit, problem)
+// Refusal is why a commit was refused.
+type Refusal struct {
+	// Problem and Hint say what is wrong, and what would be right.
+	Problem, Hint string
+	// More counts the other problems.
+	More int
+	// Place is the file and line, Object what stands there.
+	Place, Object string
+}
+
+// Text returns "problem; hint (and 3 more) at file:line: object" in at most limit characters.
+// What there is no room for is the hint first, then the middle of object, place and problem.
+func (r Refusal) Text(limit int) string {
+	more := ""
+	if r.More > 0 {
+		more = fmt.Sprintf(" (and %d more)", r.More)
 	}
-	return problem + " at " + cutMiddle(place, room)
+	problem, at := clean(r.Problem), ""
+	if place := cutMiddle(clean(r.Place), limit/3); place != "" {
+		at = " at " + place
+	}
+	length := func(parts ...string) int { return utf8.RuneCountInString(strings.Join(parts, "")) }
+	object := clean(r.Object)
+	separator := ": "
+	if at == "" {
+		separator = " at "
+	}
+	if object != "" {
+		object = separator + object
+	}
+	if hint := "; " + clean(r.Hint); r.Hint != "" && length(problem, hint, more, at, object) <= limit {
+		problem += hint
+	}
+	if room := limit - length(problem, more, at); length(object) > room {
+		object = strings.TrimPrefix(object, separator)
+		if room -= length(separator); room >= shortestPlace {
+			object = separator + cutMiddle(object, room)
+		} else {
+			object = ""
+		}
+	}
+	return Shorten(limit-length(more, at, object), problem) + more + at + object
 }
 
 // shortestPlace is the least of a place that helps to find it.

@@ -292,17 +292,19 @@ func shortRevision(ref, commit string) string {
 	return ref + "@" + short
 }
 
-// refusalText returns the first problem, how many more there are, and the place of the first:
-// the problem must be readable where there is room for little.
+// refusalText returns the first problem, how many more there are, and where the first stands.
 func refusalText(h *halt) string {
 	if len(h.problems) == 0 {
 		return h.text
 	}
 	first := h.problems[0]
-	text := problem.Problem{Message: first.Message, Hint: first.Hint}.String()
-	if n := len(h.problems) - 1; n > 0 {
-		text = fmt.Sprintf("%s (and %d more)", text, n)
+	place := ""
+	if first.Path != "" {
+		place = problem.Problem{Path: first.Path, Line: first.Line}.String()
 	}
-	place := problem.Problem{Path: first.Path, Line: first.Line, Kind: first.Kind, Name: first.Name, Field: first.Field}.String()
-	return commitstatus.Place(commitstatus.DescriptionLimit, text, strings.TrimSuffix(place, ": "))
+	object := problem.Problem{Kind: first.Kind, Name: first.Name, Field: first.Field}.String()
+	return commitstatus.Refusal{
+		Problem: first.Message, Hint: first.Hint, More: len(h.problems) - 1,
+		Place: strings.TrimSuffix(place, ": "), Object: strings.TrimSuffix(object, ": "),
+	}.Text(commitstatus.DescriptionLimit)
 }
