@@ -1,0 +1,363 @@
+package commitstatus_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/addonflow/addonflow/commitstatus"
+	testforge "github.com/addonflow/addonflow/test/forge"
+)
+
+// memoryForge is a forge in memory whose answers a test decides.
+type memoryForge struct {
+	mu    sync.Mutex
+	log   []testforge.Entry
+	clock func() time.Time
+	// answer decides about a post: whether it is stored, and the error that is returned.
+	answer func() (stored bool, err error)
+	// reads counts Latest, unread is the error it returns.
+	reads  int
+	unread error
+}
+
+func (f *memoryForge) Post(_ context.Context, s commitstatus.Status) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stored, err := true, error(nil)
+	if f.answer != nil {
+		stored, err = f.answer()
+	}
+	if stored {
+		f.log = append(f.log, testforge.Entry{
+			Sequence: int64(len(f.log) + 1), Time: f.clock(), SHA: s.SHA, Context: s.Context, State: string(s.State), Description: s.Description,
+		})
+	}
+	return err
+}
+
+func (f *memoryForge) Latest(_ context.Context, sha, name string) (commitstatus.Status, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	if f.unread != nil {
+		return commitstatus.Status{}, false, f.unread
+	}
+	for _, e := range slices.Backward(f.log) {
+		if e.SHA == sha && e.Context == name {
+			return commitstatus.Status{SHA: sha, Context: name, State: commitstatus.State(e.State), Description: e.Description}, true, nil
+		}
+	}
+	return commitstatus.Status{}, false, nil
+}
+
+// latest is what the forge shows.
+func (f *memoryForge) latest(sha string) string {
+	s, ok, _ := f.Latest(context.Background(), sha, "c")
+	if !ok {
+		return ""
+	}
+	return string(s.State) + ": " + s.Description
+}
+
+// keeper is an object that keeps marks, and the operator that reconciles it.
+type keeper struct {
+	t         *testing.T
+	now       time.Time
+	forge     *memoryForge
+	stored    []commitstatus.Mark
+	deliverer *commitstatus.Deliverer
+	stop      context.CancelFunc
+}
+
+func newKeeper(t *testing.T) *keeper {
+	t.Helper()
+	k := &keeper{t: t, now: noon}
+	k.forge = &memoryForge{clock: func() time.Time { return k.now }}
+	k.start()
+	return k
+}
+
+// start begins a process that remembers nothing.
+func (k *keeper) start() {
+	if k.stop != nil {
+		k.stop()
+	}
+	k.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{
+		Clock: func() time.Time { return k.now },
+	})
+	k.deliverer.Connect("line", k.forge, "")
+	ctx, stop := context.WithCancel(k.t.Context())
+	ended := make(chan struct{})
+	go func(d *commitstatus.Deliverer) { defer close(ended); d.Run(ctx) }(k.deliverer)
+	k.stop = func() { stop(); <-ended }
+	k.t.Cleanup(k.stop)
+}
+
+// plan settles, tells and begins, as a reconcile does before its status write.
+func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began []commitstatus.Mark) {
+	marks = commitstatus.Tell(commitstatus.Settle(k.stored, k.deliverer.Results("key")), wants...)
+	s := commitstatus.Succession{Live: live, Whole: "c", Wants: wants}
+	if len(live) > 0 {
+		s.By = live[0]
+	}
+	if len(wants) > 0 {
+		s.Content = wants[0].Content
+	}
+	before := commitstatus.Prune(commitstatus.Overtake(marks, s), live...)
+	troubles, held := k.deliverer.Troubles("key")
+	if held {
+		return before, nil
+	}
+	marks = commitstatus.Begin(before, k.now, func(m commitstatus.Mark) bool {
+		return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool { return t.SHA == m.SHA && t.Conflict })
+	})
+	for i := range marks {
+		if before[i].Posting == nil && marks[i].Posting != nil {
+			began = append(began, marks[i])
+		}
+	}
+	return marks, began
+}
+
+// reconcile is a whole turn; the deliveries that it causes are waited for.
+func (k *keeper) reconcile(live []string, wants ...commitstatus.Want) time.Duration {
+	marks, began := k.plan(live, wants...)
+	k.stored = marks
+	after := k.deliverer.Enqueue("line", "key", marks, began)
+	k.settle()
+	return after
+}
+
+// settle waits until the workers have nothing to do.
+func (k *keeper) settle() { synctest.Wait() }
+
+// keeping runs a test with a keeper, in a bubble in which idle workers are noticed at once.
+func keeping(t *testing.T, test func(*testing.T, *keeper)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		test(t, newKeeper(t))
+	})
+}
+
+func lost() (bool, error) {
+	return true, &commitstatus.DeliveryError{Reason: "cut off", Uncertain: true}
+}
+func refused() (bool, error) { return false, &commitstatus.DeliveryError{Reason: "no", Everyone: true} }
+
+// TestKilledBetweenPostAndMark: the next process waits one request time, reads the forge, and
+// posts nothing again.
+func TestKilledBetweenPostAndMark(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		marks, began := k.plan([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.stored = marks
+		k.deliverer.Enqueue("line", "key", marks, began)
+		k.settle() // accepted, and never recorded
+		k.start()
+		if after := k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2")); after != 15*time.Second || k.forge.reads != 0 {
+			t.Errorf("looked after %s, %d reads: what is on its way is waited for", after, k.forge.reads)
+		}
+		k.now = k.now.Add(15 * time.Second)
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		if len(k.forge.log) != 1 || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("posted %d times, mark %+v", len(k.forge.log), k.stored[0])
+		}
+	})
+}
+
+// TestHealthyRunReadsNothing: the forge is read for marks that may be out of date only.
+func TestHealthyRunReadsNothing(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		if k.forge.reads != 0 || len(k.forge.log) != 2 || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("%d reads, %d posts", k.forge.reads, len(k.forge.log))
+		}
+	})
+}
+
+// TestForeignStatusIsNotOverwritten: a newer status of another client is a conflict, until the
+// user asks to look again.
+func TestForeignStatusIsNotOverwritten(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.forge.log = append(k.forge.log, testforge.Entry{SHA: oldSHA, Context: "c", State: "success", Description: "by hand"})
+		k.start()
+		for range 3 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Failure, "halted"))
+		}
+		troubles, _ := k.deliverer.Troubles("key")
+		if len(troubles) != 1 || !troubles[0].Conflict || troubles[0].Text != "success: by hand" || k.forge.latest(oldSHA) != "success: by hand" {
+			t.Errorf("troubles %+v, the forge shows %q", troubles, k.forge.latest(oldSHA))
+		}
+		k.forge.log = k.forge.log[:1]
+		k.deliverer.Retry("line")
+		k.settle()
+		for range 3 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Failure, "halted"))
+		}
+		if got := k.forge.latest(oldSHA); got != "failure: halted" {
+			t.Errorf("once the other status is gone: %q", got)
+		}
+	})
+}
+
+// TestLostAnswerIsReadAgain: an answer that was lost is no failure of the post.
+func TestLostAnswerIsReadAgain(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.forge.answer = lost
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.forge.answer = nil
+		k.now = k.now.Add(time.Minute)
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		if len(k.forge.log) != 1 || k.forge.reads != 1 || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("%d posts, %d reads, %+v", len(k.forge.log), k.forge.reads, k.stored)
+		}
+	})
+}
+
+// TestOutageKeepsEveryVerdict: what is derived while a forge is down is posted when it is
+// back, the newest statement of each commit and nothing that is out of date.
+func TestOutageKeepsEveryVerdict(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.forge.answer = refused
+		var shas []string
+		for i := range 20 {
+			sha := fmt.Sprintf("%040d", i)
+			shas = append(shas, sha)
+			w := commitstatus.Want{SHA: sha, Context: "c", State: commitstatus.Pending, Content: sha}
+			k.reconcile([]string{sha}, w)
+			if i%3 == 0 {
+				w.State, w.Description = commitstatus.Failure, "halted"
+				k.reconcile([]string{sha}, w)
+			}
+			k.now = k.now.Add(time.Minute)
+		}
+		k.forge.answer = nil
+		last := commitstatus.Want{SHA: shas[19], Context: "c", State: commitstatus.Success, Description: "2/2", Content: shas[19]}
+		for range 60 {
+			k.reconcile(shas[19:], last)
+			k.now = k.now.Add(10 * time.Second)
+		}
+		for i, sha := range shas {
+			want := "error: superseded by " + shas[min(i+1, 19)][:10]
+			switch {
+			case i%3 == 0:
+				want = "failure: halted"
+			case i == 19:
+				want = "success: 2/2"
+			}
+			if got := k.forge.latest(sha); got != want {
+				t.Errorf("%d: the forge shows %q, want %q", i, got, want)
+			}
+		}
+		if bad := testforge.Violations(k.forge.log); len(bad) > 0 {
+			t.Error(bad)
+		}
+	})
+}
+
+// TestEveryHistoryKeepsThePromises runs random histories of commits, progress, verdicts,
+// failures of the forge and kills between any two steps. At the end the forge shows of every
+// commit what it should; no two neighbours are equal but where a process was killed between
+// post and mark; progress is paced.
+func TestEveryHistoryKeepsThePromises(t *testing.T) {
+	const histories = 1000
+	for seed := range uint64(histories) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			keeping(t, func(t *testing.T, k *keeper) {
+				t.Helper()
+				random := rand.New(rand.NewPCG(seed, 1))
+				var shas []string
+				wanted := map[string]commitstatus.Want{}
+				commit := func() {
+					sha := fmt.Sprintf("%040d", len(shas))
+					shas = append(shas, sha)
+					wanted[sha] = commitstatus.Want{SHA: sha, Context: "c", State: commitstatus.Pending, Description: "0/10", Content: sha}
+				}
+				commit()
+				head := func() commitstatus.Want { return wanted[shas[len(shas)-1]] }
+				k.reconcile(shas, head())
+				for range 40 {
+					switch random.IntN(8) {
+					case 0:
+						commit()
+					case 1, 2:
+						w := head()
+						if w.State == commitstatus.Pending {
+							w.Progress = min(w.Progress+10, 100)
+							w.Description = fmt.Sprintf("%d/100", w.Progress)
+							wanted[w.SHA] = w
+						}
+					case 3:
+						w := head()
+						w.State, w.Description = commitstatus.Failure, fmt.Sprintf("halted at %d", w.Progress)
+						if random.IntN(2) == 0 {
+							w.State = commitstatus.Success
+						}
+						if wanted[w.SHA].State == commitstatus.Pending {
+							wanted[w.SHA] = w
+						}
+					case 4:
+						k.forge.mu.Lock()
+						k.forge.answer = []func() (bool, error){nil, lost, refused}[random.IntN(3)]
+						k.forge.mu.Unlock()
+					case 5:
+						k.start()
+					case 6: // killed between its status write and its post, or between post and mark
+						marks, began := k.plan(shas[len(shas)-1:], head())
+						k.stored = marks
+						if random.IntN(2) == 0 {
+							k.deliverer.Enqueue("line", "key", marks, began)
+							k.settle()
+						}
+						k.start()
+					case 7:
+						k.now = k.now.Add(time.Duration(random.IntN(60)) * time.Second)
+					}
+					k.reconcile(shas[len(shas)-1:], head())
+				}
+				k.forge.mu.Lock()
+				k.forge.answer = nil
+				k.forge.mu.Unlock()
+				w := head()
+				w.State, w.Description = commitstatus.Success, "100/100"
+				if head().State == commitstatus.Pending {
+					wanted[w.SHA] = w
+				}
+				for range 60 {
+					k.reconcile(shas[len(shas)-1:], head())
+					k.now = k.now.Add(16 * time.Second)
+				}
+				for i, sha := range shas {
+					got := k.forge.latest(sha)
+					want := string(wanted[sha].State) + ": " + wanted[sha].Description
+					if wanted[sha].State == commitstatus.Pending {
+						want = "error: superseded by " + shas[i+1][:10]
+					}
+					if got != want {
+						t.Errorf("%d of %d: the forge shows %q, want %q", i, len(shas), got, want)
+					}
+				}
+				if bad := testforge.Violations(k.forge.log); len(bad) > 0 {
+					t.Error(bad)
+				}
+			})
+		})
+	}
+}
