@@ -135,22 +135,21 @@ func cut(s string, limit int) string {
 }
 
 // Shorten returns the text in at most limit characters. If it is longer, the middle of its
-// long words is cut first, which are paths; then the middle of what stands in its parentheses,
-// because counts follow there; and its end last:
+// paths is cut first; then the end of what stands in its parentheses, because counts follow
+// there; and its end last:
 //
 //	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
 func Shorten(limit int, text string) string {
 	words := strings.Split(clean(text), " ")
 	over := utf8.RuneCountInString(strings.Join(words, " ")) - limit
 	for over > 0 {
-		longest := 0
+		longest, length := -1, shortestPlace
 		for i, word := range words {
-			if utf8.RuneCountInString(word) > utf8.RuneCountInString(words[longest]) {
-				longest = i
+			if n := utf8.RuneCountInString(word); n > length && strings.ContainsAny(word, "/.[") {
+				longest, length = i, n
 			}
 		}
-		length := utf8.RuneCountInString(words[longest])
-		if length <= shortestPlace {
+		if longest < 0 {
 			break
 		}
 		words[longest] = cutMiddle(words[longest], max(shortestPlace, length-over))
@@ -163,7 +162,7 @@ func Shorten(limit int, text string) string {
 	}
 	inside := text[start+1 : end]
 	if room := utf8.RuneCountInString(inside) - over; room > 0 {
-		return text[:start+1] + cutMiddle(inside, room) + text[end:]
+		return text[:start+1] + cut(inside, room) + text[end:]
 	}
 	return cut(text, limit)
 }

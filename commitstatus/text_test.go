@@ -171,7 +171,7 @@ func TestShortenKeepsProblemAndCounts(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"Short":  {"canary 1/2", "canary 1/2"},
 		"Path":   {"halted in canary: 1 failed (eu-01: no value for CLUSTER_LABEL_zone (" + path + ")), 1 in flight, 10 untouched", "1 in flight, 10 untouched"},
-		"Reason": {"halted in canary: 1 failed (eu-01: " + strings.Repeat("word ", 40) + "refused), 1 in flight, 10 untouched", "refused), 1 in flight, 10 untouched"},
+		"Reason": {"halted in canary: 1 failed (eu-01: " + strings.Repeat("word ", 40) + "refused), 1 in flight, 10 untouched", "), 1 in flight, 10 untouched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := commitstatus.Shorten(commitstatus.DescriptionLimit, c.text)

@@ -72,7 +72,7 @@ func (s *scene) expect(tag, want string, parts ...string) {
 	}
 }
 
-// failing has v1 everywhere and v2 failed on its first cluster.
+// failingScene has v1 everywhere and v2 failed on its first cluster.
 func failingScene(t *testing.T) *scene {
 	t.Helper()
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
@@ -255,7 +255,7 @@ func TestJoinersMoveNoVerdict(t *testing.T) {
 	s.expect("w2", "")
 }
 
-// TestOvertakenStagesEndToo: other content supersedes every context that the forge was told.
+// TestOvertakenCommitIsSuperseded: other content supersedes every context that the forge was told.
 func TestOvertakenCommitIsSuperseded(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()

@@ -68,6 +68,11 @@ func TestLine(t *testing.T) {
 				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason, Message: "source b owns it\nand more",
 			}}
 		}), "✗ hello main@2222222 Stalled 11/24: source b owns it"},
+		"FirstPlanFailed": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Status = v1alpha1.AddOnRolloutStatus{ObservedGeneration: r.Generation, Conditions: []metav1.Condition{{
+				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.InvalidRolloutStrategyReason, Message: "unknown group typo",
+			}}}
+		}), "✗ hello main@2222222 Stalled 0/0: unknown group typo"},
 		"Pending": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Spec.Target = targetOf("3")
 		}), "○ hello main@3333333 Pending: the operator has not looked at it yet"},
