@@ -135,18 +135,18 @@ func (d *Deliverer) Run(ctx context.Context) {
 }
 
 // Connect says which forge a line is, and which link its statuses carry. It is called again
-// when the token has changed: failures are forgotten then. Where the repository changed,
-// call Disconnect first.
+// when the token has changed: what was refused is due again then. Where the repository
+// changed, call Disconnect first.
 func (d *Deliverer) Connect(name string, forge Forge, targetURL string) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	l := d.lines[name]
 	if l == nil {
 		l = &line{boxes: map[string]*box{}}
 		d.lines[name] = l
 	}
 	l.forge, l.url = forge, targetURL
-	l.forgive()
+	d.mu.Unlock()
+	d.Retry(name)
 }
 
 // Disconnect drops everything about a line.

@@ -173,6 +173,34 @@ func TestKilledBetweenPostAndMark(t *testing.T) {
 	})
 }
 
+// TestTwinLeavesAPostUnderWayAlone: of two operators during a change of leadership, the
+// second leaves alone what the first is posting, and reads the forge when a request time is
+// over.
+func TestTwinLeavesAPostUnderWayAlone(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		released := make(chan struct{})
+		k.forge.answer = func() (bool, error) { <-released; return true, nil }
+		want := say(commitstatus.Success, "2/2")
+		k.reconcile([]string{oldSHA}, want) // the post hangs
+		first := k.stop
+		k.stop = nil
+		k.start()
+		if after := k.reconcile([]string{oldSHA}, want); after != 15*time.Second {
+			t.Errorf("the second one looks after %s", after)
+		}
+		close(released)
+		synctest.Wait()
+		first()
+		k.forge.answer = nil
+		k.now = k.now.Add(15 * time.Second)
+		k.reconcile([]string{oldSHA}, want)
+		k.reconcile([]string{oldSHA}, want)
+		if len(k.forge.log) != 1 || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("posted %d times, mark %+v", len(k.forge.log), k.stored[0])
+		}
+	})
+}
+
 // TestHealthyRunReadsNothing: the forge is read for marks that may be out of date only.
 func TestHealthyRunReadsNothing(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {

@@ -248,7 +248,7 @@ func TestJoinersMoveNoVerdict(t *testing.T) {
 	s.turn()
 	s.selects("c1", "c2", "c3")
 	s.turns(2)
-	if got := s.rollout().Status.Phase; got != v1alpha1.PhaseProgressing {
+	if got := s.rollout().Status.Message; got != "2/3 updated, 1 catching up" {
 		t.Fatalf("a cluster joins: %s", got)
 	}
 	s.expect("v1", "success: ")

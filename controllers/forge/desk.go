@@ -118,9 +118,7 @@ func (d *Desk) lookAtRefused(ctx context.Context) {
 		if d.sources.Get(ctx, key, source) != nil || source.Spec.CommitStatus == nil {
 			continue
 		}
-		if changed, err := d.reconnect(ctx, source); err == nil && changed {
-			d.deliverer.Retry(key.String())
-		}
+		_ = d.connect(ctx, source) // the condition says what is wrong with the Secret
 	}
 }
 

@@ -203,6 +203,46 @@ func TestWrongToken(t *testing.T) {
 	}
 }
 
+// TestNewTokenIsUsedAtOnce: nothing else wakes an object whose statuses were refused.
+func TestNewTokenIsUsedAtOnce(t *testing.T) {
+	b := newBench(t, badWord)
+	b.store(b.source.DeepCopy())
+	b.reconcile(want(commitstatus.Failure, "does not build"))
+	b.awaitRequest()
+	b.reconcile(nothing)
+	b.desk.lookAtRefused(t.Context())
+	if n := b.queue.Len(); n != 0 {
+		t.Errorf("%d requests with the token of before", n)
+	}
+	if err := b.hub.Update(t.Context(), secret(goodWord)); err != nil {
+		t.Fatal(err)
+	}
+	b.desk.lookAtRefused(t.Context())
+	b.awaitRequest()
+	b.reconcile(nothing)
+	if err := b.forge.WaitFor(t.Context(), func(log []testforge.Entry) bool { return len(log) == 1 }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReconcileOfTheSourceRetriesItsRollouts: what a user asks of the source makes the
+// statuses of every object due that reports to its forge.
+func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
+	b := newBench(t, badWord)
+	b.reconcile(want(commitstatus.Failure, "does not build"))
+	b.awaitRequest()
+	b.reconcile(nothing)
+	requests := b.forge.Requests()
+	other := b.desk.Open(Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: b.key.NamespacedName}, nil)
+	other.Retry(b.source)
+	b.awaitRequest()
+	b.reconcile(nothing)
+	b.awaitRequest()
+	if b.forge.Requests() == requests {
+		t.Error("nothing was tried again")
+	}
+}
+
 func TestAddressTrouble(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -36,32 +36,26 @@ type address struct{ repository, token, url string }
 func lineOf(source *v1alpha1.AddOnSource) string { return client.ObjectKeyFromObject(source).String() }
 
 // connect makes sure that the line of a source leads to its forge, with the token that its
-// Secret has now.
+// Secret has now. What the forge refused before is due again if that is another one.
 func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error {
-	_, err := d.reconnect(ctx, source)
-	return err
-}
-
-// reconnect is connect, and tells whether the forge was addressed otherwise before.
-func (d *Desk) reconnect(ctx context.Context, source *v1alpha1.AddOnSource) (bool, error) {
 	route, err := d.route(ctx, source)
 	if err != nil {
-		return false, err
+		return err
 	}
 	key := client.ObjectKeyFromObject(source)
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	before, known := d.routes[key]
-	if known && before == route.address {
-		return false, nil
-	}
 	d.routes[key] = route.address
 	d.forgetLimiters()
+	d.mu.Unlock()
+	if known && before == route.address {
+		return nil
+	}
 	if known && before.repository != route.address.repository {
 		d.deliverer.Disconnect(lineOf(source))
 	}
 	d.deliverer.Connect(lineOf(source), route.forge, TargetURL(source))
-	return true, nil
+	return nil
 }
 
 // route returns where the commit statuses of a source go. The error is fit for a

@@ -44,6 +44,10 @@ func TestOutcomeOf(t *testing.T) {
 		"OldTarget": {"a success of the target before is none of this one", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Spec.Target = v1alpha1.PhaseSucceeded, targetOf("3")
 		}, Running},
+		"FirstPlanFailed": {"the first plan could not be made", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Target = nil
+			stalled(v1alpha1.InvalidRolloutStrategyReason)(r)
+		}, Failed},
 		"NoStatus": {"the operator has not seen it", func(r *v1alpha1.AddOnRollout) {
 			r.Status = v1alpha1.AddOnRolloutStatus{}
 		}, Running},
