@@ -38,9 +38,8 @@ type DelivererConfig struct {
 // keeps it. A line posts one status at a time, and its keys take turns, so that a forge that
 // hangs holds one worker. A failure that is about the forge as a whole holds the line.
 //
-// The forge is read where it may show something else than the mark says: before the first
-// post over a mark of an earlier process, after an answer that was lost, and where another
-// process has begun the post. In that last case one request time passes first, because the
+// The forge is read where it may show something else than the mark says: for the marks that a
+// key begins with, after an answer that was lost, and where another process has begun the post. In that last case one request time passes first, because the
 // post may be on its way.
 type Deliverer struct {
 	config DelivererConfig
@@ -74,6 +73,9 @@ type failure struct {
 
 // box is the work and the memory of one key.
 type box struct {
+	// begun: this process has had marks of the key before, so that it knows of every post
+	// about a context that is new.
+	begun  bool
 	marks  []Mark
 	handed time.Time
 	known  map[contextKey]*memory
@@ -253,7 +255,7 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		id := contextKey{m.SHA, m.Context}
 		k := b.known[id]
 		if k == nil {
-			k = &memory{certain: m.Accepted == nil}
+			k = &memory{certain: b.begun && m.Accepted == nil}
 		}
 		known[id] = k
 		if m.Posting == nil {
@@ -264,14 +266,14 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 			k.result = nil // it is posted all the same
 		}
 		if i := index(began, m.SHA, m.Context); i >= 0 {
-			k.mine, k.foreign, k.failure.never = m.Posting, nil, false
+			k.mine, k.foreign, k.never = m.Posting, nil, false
 		}
 		mine := k.mine != nil && sameWords(*k.mine, *m.Posting)
 		if !mine && (k.foreign == nil || !sameWords(*k.foreign, *m.Posting)) {
 			k.mine, k.foreign, k.since, k.certain = nil, m.Posting, now, false
 		}
 	}
-	b.marks, b.handed, b.known = slices.Clone(marks), now, known
+	b.begun, b.marks, b.handed, b.known = true, slices.Clone(marks), now, known
 }
 
 // drop forgets a key.

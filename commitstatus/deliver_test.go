@@ -149,6 +149,7 @@ func keeping(t *testing.T, test func(*testing.T, *keeper)) {
 func lost() (bool, error) {
 	return true, &commitstatus.DeliveryError{Reason: "cut off", Uncertain: true}
 }
+
 func refused() (bool, error) { return false, &commitstatus.DeliveryError{Reason: "no", Everyone: true} }
 
 // TestKilledBetweenPostAndMark: the next process waits one request time, reads the forge, and
@@ -160,8 +161,9 @@ func TestKilledBetweenPostAndMark(t *testing.T) {
 		k.stored = marks
 		k.deliverer.Enqueue("line", "key", marks, began)
 		k.settle() // accepted, and never recorded
+		reads := k.forge.reads
 		k.start()
-		if after := k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2")); after != 15*time.Second || k.forge.reads != 0 {
+		if after := k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2")); after != 15*time.Second || k.forge.reads != reads {
 			t.Errorf("looked after %s, %d reads: what is on its way is waited for", after, k.forge.reads)
 		}
 		k.now = k.now.Add(15 * time.Second)
@@ -173,11 +175,28 @@ func TestKilledBetweenPostAndMark(t *testing.T) {
 	})
 }
 
+// TestLostMarksRepeatNothing: an object whose status was emptied says nothing twice.
+func TestLostMarksRepeatNothing(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		for range 2 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+			k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+			k.stored = nil
+			k.deliverer.Forget("key")
+		}
+		if len(k.forge.log) != 1 {
+			t.Errorf("posted %d times", len(k.forge.log))
+		}
+	})
+}
+
 // TestTwinLeavesAPostUnderWayAlone: of two operators during a change of leadership, the
 // second leaves alone what the first is posting, and reads the forge when a request time is
 // over.
 func TestTwinLeavesAPostUnderWayAlone(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
 		released := make(chan struct{})
 		k.forge.answer = func() (bool, error) { <-released; return true, nil }
 		want := say(commitstatus.Success, "2/2")
@@ -201,14 +220,15 @@ func TestTwinLeavesAPostUnderWayAlone(t *testing.T) {
 	})
 }
 
-// TestHealthyRunReadsNothing: the forge is read for marks that may be out of date only.
-func TestHealthyRunReadsNothing(t *testing.T) {
+// TestHealthyRunReadsOnce: the forge is read before the first post about an object, which may
+// have lost its marks, and for marks that may be out of date.
+func TestHealthyRunReadsOnce(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
 		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
-		if k.forge.reads != 0 || len(k.forge.log) != 2 || !commitstatus.Settled(k.stored[0]) {
+		if k.forge.reads != 1 || len(k.forge.log) != 2 || !commitstatus.Settled(k.stored[0]) {
 			t.Errorf("%d reads, %d posts", k.forge.reads, len(k.forge.log))
 		}
 	})
@@ -252,7 +272,7 @@ func TestLostAnswerIsReadAgain(t *testing.T) {
 		k.now = k.now.Add(time.Minute)
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
-		if len(k.forge.log) != 1 || k.forge.reads != 1 || !commitstatus.Settled(k.stored[0]) {
+		if len(k.forge.log) != 1 || k.forge.reads != 2 || !commitstatus.Settled(k.stored[0]) {
 			t.Errorf("%d posts, %d reads, %+v", len(k.forge.log), k.forge.reads, k.stored)
 		}
 	})

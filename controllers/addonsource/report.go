@@ -21,6 +21,7 @@ import (
 // the commit statuses. It is the one place that turns a halt into conditions and a
 // requeue.
 func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
+	p.noteGenerations()
 	h, err := haltOf(err)
 	if err != nil {
 		return ctrl.Result{}, err

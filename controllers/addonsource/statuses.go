@@ -39,7 +39,6 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	if p.source.Spec.CommitStatus == nil || !p.source.DeletionTimestamp.IsZero() {
 		return book, nil
 	}
-	p.noteGenerations()
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
 	if applied != "" && !(p.source.Status.Refused() && commitOf(p.source.Status.LastAttemptedRevision) == applied) {

@@ -31,8 +31,12 @@ type Book struct {
 }
 
 // Open returns the marks of an object as its status stores them, with everything entered
-// that this process has learnt from the forge since.
+// that this process has learnt from the forge since. Of an object without marks, which is new
+// or has lost its status, nothing is known: the forge is read before anything is posted.
 func (d *Desk) Open(key Key, stored []v1alpha1.CommitMark) *Book {
+	if len(stored) == 0 {
+		d.deliverer.Forget(key.String())
+	}
 	return &Book{desk: d, key: key, marks: commitstatus.Settle(stored, d.deliverer.Results(key.String()))}
 }
 
