@@ -41,7 +41,8 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
-	if applied != "" && !(p.source.Status.Refused() && commitOf(p.source.Status.LastAttemptedRevision) == applied) {
+	refusedSince := p.source.Status.Refused() && commitOf(p.source.Status.LastAttemptedRevision) == applied
+	if applied != "" && !refusedSince {
 		fleet, err := p.fleet(ctx)
 		if err != nil {
 			return nil, err
