@@ -524,11 +524,27 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 		return false
 	}
 	k.certain, k.foreign, k.mine = true, nil, m.Posting
+	if ok && m.Accepted == nil {
+		k.result = &Result{
+			SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Found,
+			Found: found.statement(), At: fullSeconds(d.config.Clock()),
+		}
+		return false
+	}
 	if m.Owed == nil {
 		return true
 	}
 	k.result = absent(m) // and out of date
 	return false
+}
+
+// statement returns a status that was read as a mark keeps it. Another client may have written
+// it: its text is bounded, and a state of the forge's own (Gitea has warning) is Error.
+func (s Status) statement() Statement {
+	if !s.State.Known() {
+		s.State = Error
+	}
+	return Statement{State: string(s.State), Description: cut(clean(s.Description), DescriptionLimit)}
 }
 
 // succeed records that the forge has what was posted. The lock is held.

@@ -191,6 +191,29 @@ func TestLostMarksRepeatNothing(t *testing.T) {
 	})
 }
 
+// TestLostMarksPaceProgress: what the forge shows of an object whose status was emptied counts
+// as posted just now.
+func TestLostMarksPaceProgress(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.stored = nil
+		k.deliverer.Forget("key")
+		half := say(commitstatus.Pending, "1/2", func(w *commitstatus.Want) { w.Progress = 50 })
+		for range 30 {
+			k.reconcile([]string{oldSHA}, half)
+			k.now = k.now.Add(2 * time.Second)
+		}
+		if len(k.forge.log) != 2 || k.forge.latest(oldSHA) != "pending: 1/2" {
+			t.Errorf("log %v", k.forge.log)
+		}
+		if bad := testforge.Violations(k.forge.log); len(bad) > 0 {
+			t.Error(bad)
+		}
+	})
+}
+
 // TestTwinLeavesAPostUnderWayAlone: of two operators during a change of leadership, the
 // second leaves alone what the first is posting, and reads the forge when a request time is
 // over.

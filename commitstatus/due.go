@@ -78,6 +78,9 @@ const (
 	Accepted Outcome = iota
 	// Absent: the forge does not have it.
 	Absent
+	// Found: the forge has another statement, of which the mark knows nothing. It counts as
+	// accepted just now, so that what follows is paced.
+	Found
 )
 
 // Result is what a Deliverer knows about what a mark was posting.
@@ -86,6 +89,8 @@ type Result struct {
 	// Statement that was to be posted.
 	Statement Statement
 	Outcome   Outcome
+	// Found is what the forge has instead.
+	Found Statement
 	// At is when the forge had it, in seconds since 1970.
 	At int64
 }
@@ -117,6 +122,11 @@ func settle(m *Mark, r Result) {
 			return // it is still what is to be posted
 		}
 		m.Posting = nil
+	case Found:
+		m.Accepted, m.AcceptedAt, m.Posting = &r.Found, r.At, nil
+		if owed == nil {
+			owed = posted
+		}
 	}
 	if owed != nil {
 		owe(m, *owed)
