@@ -2,64 +2,83 @@ package commitstatus
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 )
 
+const (
+	// firstBackoff and lastBackoff bound the wait after failed deliveries, which doubles
+	// each time: 5 s, 10 s, ... 5 min.
+	firstBackoff = 5 * time.Second
+	lastBackoff  = 5 * time.Minute
+	// beginWithin is how long after it was handed over a post may begin. A process that was
+	// stopped for longer may not lead any more.
+	beginWithin = requestTimeout
+)
+
 // DelivererConfig sets a Deliverer up.
 type DelivererConfig struct {
-	// Workers is how many keys are served at the same time; 4 if not positive.
+	// Workers is how many forges are served at the same time; 4 if not positive.
 	Workers int
-	// Timeout bounds one report: reading the forge and posting. 30 s if not positive.
+	// Timeout bounds one delivery: reading the forge and posting. 30 s if not positive.
 	Timeout time.Duration
 	// Clock tells the time; nil: the system's.
 	Clock func() time.Time
-	// Holder is the name under which reports are claimed (see Claim); a report that is
-	// not claimed by it is not posted. Empty: nothing is claimed, and one process at a
-	// time must see to a ledger.
-	Holder string
-	// Notify is called after the results of a key changed, from a worker and without
-	// a lock held. It must not block: an event into a controller's queue. Nil: nobody.
+	// Notify is called after something was learnt about a key, from a worker and without
+	// a lock held. It must not block. Nil: nothing is called.
 	Notify func(key string)
 }
 
-// Deliverer posts what is due, off the reconcile path: Enqueue never waits for a
-// forge. A key is one ledger, and names the object that keeps it.
+// Deliverer posts what marks say is being posted, off the reconcile path: Enqueue never
+// waits for a forge.
 //
-// Reports of one key are posted one after the other, in the order of its ledger and
-// in that of the attempts. Keys take turns report by report, so that a long ledger
-// or a forge that hangs does not hold back the others for longer than a Timeout.
+// A line is one forge with one token; a key is one list of marks, and names the object that
+// keeps it. A line posts one status at a time, and its keys take turns, so that a forge that
+// hangs holds one worker. A failure that is about the forge as a whole holds the line.
 //
-// The Deliverer remembers what this process told the forge. Where it does not know
-// (the first post about a context since the start, or an answer that was lost) it
-// reads the forge before posting, so a crash between a post and its record neither
-// repeats the post nor contradicts a verdict. Which process posts is settled by claims
-// in the ledger; leader election alone leaves a moment in which two do.
-//
-// The attempt after a verdict is posted once the ledger that is enqueued has the
-// verdict as accepted: the forge is never more than one attempt ahead of the ledger,
-// so its newest status always tells which verdicts it has heard.
+// The forge is read where it may show something else than the mark says: for the marks that a
+// key begins with, after an answer that was lost, and where another process has begun the post. In that last case one request time passes first, because the
+// post may be on its way.
 type Deliverer struct {
 	config DelivererConfig
 
 	mu      sync.Mutex
 	wake    *sync.Cond
-	ready   []string
-	boxes   map[string]*outbox
+	ready   []*line
+	lines   map[string]*line
+	keys    map[string]*line
 	stopped bool
 }
 
-// outbox is the work and the memory of one key.
-type outbox struct {
-	forge   Forge
-	reports []Report
-	told    map[contextKey]*memory
-	// queued says that the key is in ready or with a worker.
+// line is one forge with one token.
+type line struct {
+	forge  Forge
+	url    string
+	boxes  map[string]*box
+	turns  []string
 	queued bool
-	// generation changes with Forget: a delivery that began before has nothing to
-	// record any more.
-	generation int
+	failure
+}
+
+// failure is what failed deliveries have led to.
+type failure struct {
+	tries int
+	until time.Time
+	// never: the forge refused for good.
+	never bool
+	text  string
+}
+
+// box is the work and the memory of one key.
+type box struct {
+	// begun: this process has had marks of the key before, so that it knows of every post
+	// about a context that is new.
+	begun  bool
+	marks  []Mark
+	handed time.Time
+	known  map[contextKey]*memory
 }
 
 // contextKey names one context of one commit.
@@ -67,9 +86,18 @@ type contextKey struct{ sha, context string }
 
 // memory is what this process knows about a context.
 type memory struct {
-	result Result
-	// certain says that result.Told is what the forge holds, be it nothing.
+	// certain: the forge shows what the mark has as accepted.
 	certain bool
+	// mine is the statement whose post this process has begun.
+	mine *Statement
+	// foreign is the statement whose post another process has begun, and since when this
+	// process knows of it.
+	foreign *Statement
+	since   time.Time
+	result  *Result
+	// conflict is what the forge shows that is not the operator's.
+	conflict string
+	failure
 }
 
 // NewDeliverer returns a Deliverer that posts nothing until Run.
@@ -86,13 +114,13 @@ func NewDeliverer(config DelivererConfig) *Deliverer {
 	if config.Notify == nil {
 		config.Notify = func(string) {}
 	}
-	d := &Deliverer{config: config, boxes: map[string]*outbox{}}
+	d := &Deliverer{config: config, lines: map[string]*line{}, keys: map[string]*line{}}
 	d.wake = sync.NewCond(&d.mu)
 	return d
 }
 
-// Run posts until the context ends, and returns when no worker runs any more. It is
-// called once. What was not posted stays in the ledgers.
+// Run posts until the context ends, and returns when no worker runs any more. It is called
+// once. What was not posted stays in the marks.
 func (d *Deliverer) Run(ctx context.Context) {
 	release := context.AfterFunc(ctx, func() {
 		d.mu.Lock()
@@ -108,147 +136,459 @@ func (d *Deliverer) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// Start is Run for a controller-runtime manager, which wants an error.
-func (d *Deliverer) Start(ctx context.Context) error {
-	d.Run(ctx)
-	return nil
+// Connect says which forge a line is, and which link its statuses carry. It is called again
+// when the token has changed: what was refused is due again then. Where the repository
+// changed, call Disconnect first.
+func (d *Deliverer) Connect(name string, forge Forge, targetURL string) {
+	d.mu.Lock()
+	l := d.lines[name]
+	if l == nil {
+		l = &line{boxes: map[string]*box{}}
+		d.lines[name] = l
+	}
+	l.forge, l.url = forge, targetURL
+	d.mu.Unlock()
+	d.Retry(name)
 }
 
-// Enqueue hands the ledger of a key over for posting, in place of the one handed
-// over before, and returns at once. The slice is copied. A nil forge is the same as
-// Forget. What is not due now is not waited for: enqueue again after Next's time.
-func (d *Deliverer) Enqueue(key string, forge Forge, reports []Report) {
-	if forge == nil {
-		d.Forget(key)
+// Disconnect drops everything about a line.
+func (d *Deliverer) Disconnect(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lines[name]
+	if l == nil {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	box := d.boxes[key]
-	if box == nil {
-		box = &outbox{told: map[contextKey]*memory{}}
-		d.boxes[key] = box
+	for key := range l.boxes {
+		delete(d.keys, key)
 	}
-	box.forge, box.reports = forge, slices.Clone(reports)
-	box.forgetAllBut(reports)
-	d.schedule(key, box)
+	delete(d.lines, name)
+	l.boxes, l.turns = map[string]*box{}, nil
 }
 
-// Results returns what this process knows about the contexts of a key, sorted by
-// commit and context. It does not consume it: Settle it into the ledger at the
-// start of every reconcile.
-func (d *Deliverer) Results(key string) []Result {
+// Retry makes everything of a line due at once that the forge did not take, and forgets
+// conflicts, so that the forge is read again.
+func (d *Deliverer) Retry(name string) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if box := d.boxes[key]; box != nil {
-		return box.results()
+	var keys []string
+	if l := d.lines[name]; l != nil && l.forgive() {
+		keys = slices.Clone(l.turns)
 	}
-	return nil
+	d.mu.Unlock()
+	for _, key := range keys {
+		d.config.Notify(key)
+	}
 }
 
-// Forget drops everything about a key, failures included: its object is gone, its
-// statuses go to another forge from now on, or Retry was called on its ledger. A post
-// that is under way is not called back, and the next one of the key waits for it.
+// forgive forgets failures and conflicts, and tells whether there were any.
+func (l *line) forgive() bool {
+	found := l.tries > 0
+	l.failure = failure{}
+	for _, b := range l.boxes {
+		for _, known := range b.known {
+			found = found || known.tries > 0 || known.conflict != ""
+			known.failure = failure{}
+			if known.conflict != "" {
+				known.conflict, known.certain = "", false
+			}
+		}
+	}
+	return found
+}
+
+// Refused tells whether a line is held until something outside the operator changes, such as
+// its token.
+func (d *Deliverer) Refused(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lines[name]
+	if l == nil {
+		return false
+	}
+	long := d.config.Clock().Add(lastBackoff)
+	if l.until.After(long) {
+		return true
+	}
+	for _, b := range l.boxes {
+		for _, k := range b.known {
+			if k.until.After(long) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Enqueue hands the marks of a key over for posting, in place of those handed over before,
+// and returns at once. The line is connected. began are the posts that this process begins
+// with it: their marks have just been stored. It returns how long until it is to be called
+// again for what waits for time; zero: nothing does.
+func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lines[name]
+	if l == nil {
+		return 0
+	}
+	if other := d.keys[key]; other != nil && other != l {
+		other.drop(key)
+	}
+	d.keys[key] = l
+	b := l.boxes[key]
+	if b == nil {
+		b = &box{known: map[contextKey]*memory{}}
+		l.boxes[key] = b
+		l.turns = append(l.turns, key)
+	}
+	now := d.config.Clock()
+	b.take(marks, began, now)
+	if !l.queued {
+		d.schedule(l)
+	}
+	return l.wait(b, now)
+}
+
+// take replaces the marks of the box, and forgets what was known of others.
+func (b *box) take(marks, began []Mark, now time.Time) {
+	known := make(map[contextKey]*memory, len(marks))
+	for _, m := range marks {
+		id := contextKey{m.SHA, m.Context}
+		k := b.known[id]
+		if k == nil {
+			k = &memory{certain: b.begun && m.Accepted == nil}
+		}
+		known[id] = k
+		if m.Posting == nil {
+			k.mine, k.foreign, k.result = nil, nil, nil
+			continue
+		}
+		if k.result != nil && (k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
+			k.result = nil // it is posted all the same
+		}
+		if i := index(began, m.SHA, m.Context); i >= 0 {
+			k.mine, k.foreign, k.never = m.Posting, nil, false
+		}
+		mine := k.mine != nil && sameWords(*k.mine, *m.Posting)
+		if !mine && (k.foreign == nil || !sameWords(*k.foreign, *m.Posting)) {
+			k.mine, k.foreign, k.since, k.certain = nil, m.Posting, now, false
+		}
+	}
+	b.begun, b.marks, b.handed, b.known = true, slices.Clone(marks), now, known
+}
+
+// drop forgets a key.
+func (l *line) drop(key string) {
+	delete(l.boxes, key)
+	l.turns = slices.DeleteFunc(l.turns, func(k string) bool { return k == key })
+}
+
+// Forget drops everything about a key: its object is gone, or says nothing any more.
 func (d *Deliverer) Forget(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	box := d.boxes[key]
-	if box == nil {
-		return
+	if l := d.keys[key]; l != nil {
+		l.drop(key)
+		delete(d.keys, key)
 	}
-	if !box.queued {
-		delete(d.boxes, key)
-		return
-	}
-	box.generation++
-	box.forge, box.reports, box.told = nil, nil, map[contextKey]*memory{}
 }
 
-// schedule puts the key at the end of the queue, once. The lock is held.
-func (d *Deliverer) schedule(key string, box *outbox) {
-	if box.queued {
-		return
+// Results returns what became of the posts of a key. It does not consume them: Settle them
+// into the marks at the start of every reconcile.
+func (d *Deliverer) Results(key string) []Result {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b := d.box(key)
+	if b == nil {
+		return nil
 	}
-	box.queued = true
-	d.ready = append(d.ready, key)
+	var out []Result
+	for _, m := range b.marks {
+		if k := b.known[contextKey{m.SHA, m.Context}]; k != nil && k.result != nil {
+			out = append(out, *k.result)
+		}
+	}
+	return out
+}
+
+func (d *Deliverer) box(key string) *box {
+	l := d.keys[key]
+	if l == nil {
+		return nil
+	}
+	return l.boxes[key]
+}
+
+// Trouble is why something was not accepted.
+type Trouble struct {
+	SHA, Context string
+	// Text is the reason; for a conflict what the forge shows.
+	Text string
+	// Conflict: the forge shows a newer status that is not the operator's.
+	Conflict bool
+	// Never: the forge refused for good.
+	Never bool
+}
+
+// Troubles returns why statuses of a key were not accepted, and whether the line as a whole
+// is held, so that nothing new should be begun.
+func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b := d.box(key)
+	if b == nil {
+		return nil, false
+	}
+	l := d.keys[key]
+	for _, m := range b.marks {
+		k := b.known[contextKey{m.SHA, m.Context}]
+		t := Trouble{SHA: m.SHA, Context: m.Context}
+		switch {
+		case k == nil || Settled(m) || k.result != nil && k.result.Outcome == Accepted:
+			continue
+		case k.conflict != "":
+			t.Conflict, t.Text = true, k.conflict
+		case k.text != "":
+			t.Text, t.Never = k.text, k.never
+		case l.text != "":
+			t.Text = l.text
+		default:
+			continue
+		}
+		troubles = append(troubles, t)
+	}
+	return troubles, l.until.After(d.config.Clock())
+}
+
+// schedule puts a line at the end of the queue. The lock is held.
+func (d *Deliverer) schedule(l *line) {
+	l.queued = true
+	d.ready = append(d.ready, l)
 	d.wake.Signal()
 }
 
-// work takes keys and posts one report of each until the context ends.
+// delivery is one status that a worker brings to its forge.
+type delivery struct {
+	line  *line
+	forge Forge
+	key   string
+	known *memory
+	mark  Mark
+	url   string
+}
+
+// work takes lines and posts one status of each until the context ends.
 func (d *Deliverer) work(ctx context.Context) {
 	for {
-		key, next, ok := d.take()
+		l, ok := d.take()
 		if !ok || ctx.Err() != nil {
 			return
 		}
-		if next.box == nil {
-			if next.unclaimed {
-				d.config.Notify(key) // whoever keeps the ledger claims anew
-			}
+		next, stale := d.next(l)
+		for _, key := range stale {
+			d.config.Notify(key)
+		}
+		if next == nil {
 			continue
 		}
 		d.deliver(ctx, next)
-		d.config.Notify(key)
-		d.putBack(key, next.box)
+		d.config.Notify(next.key)
+		d.mu.Lock()
+		d.schedule(l)
+		d.mu.Unlock()
 	}
 }
 
-// take waits for a key and returns what is to be delivered for it: nothing (without
-// a box) if nothing is due. It returns false when the Deliverer stops.
-func (d *Deliverer) take() (string, delivery, bool) {
+// take waits for a line. It returns false when the Deliverer stops.
+func (d *Deliverer) take() (*line, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(d.ready) == 0 && !d.stopped {
 		d.wake.Wait()
 	}
 	if d.stopped {
-		return "", delivery{}, false
+		return nil, false
 	}
-	key := d.ready[0]
+	l := d.ready[0]
 	d.ready = d.ready[1:]
-	box := d.boxes[key]
-	if box.forge == nil {
-		delete(d.boxes, key)
-		return key, delivery{}, true
-	}
-	now := d.config.Clock()
-	due := box.due(now)
-	claimed := d.claimed(due, now)
-	if len(claimed) == 0 {
-		box.queued = false
-		return key, delivery{unclaimed: d.lapsed(due)}, true
-	}
-	return key, delivery{
-		box:        box,
-		generation: box.generation,
-		forge:      box.forge,
-		id:         contextKey{claimed[0].SHA, claimed[0].Context},
-	}, true
+	return l, true
 }
 
-// claimed are those of the reports that may be posted under a claim of this process.
-func (d *Deliverer) claimed(due []Report, now time.Time) []Report {
-	if d.config.Holder == "" {
-		return due
-	}
-	var out []Report
-	for _, r := range due {
-		if r.claimed(d.config.Holder, now) {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// lapsed tells whether a claim of this process came too late to its turn.
-func (d *Deliverer) lapsed(due []Report) bool {
-	return slices.ContainsFunc(due, func(r Report) bool { return d.config.Holder != "" && r.ClaimedBy == d.config.Holder })
-}
-
-// putBack queues the key again: more may be due, or have come in meanwhile.
-func (d *Deliverer) putBack(key string, box *outbox) {
+// next returns what a line posts next, and the keys that are to be handed over anew because
+// they waited for too long. The line leaves the queue if there is nothing to post.
+func (d *Deliverer) next(l *line) (*delivery, []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	box.queued = false
-	d.schedule(key, box)
+	now := d.config.Clock()
+	var stale []string
+	if !l.until.After(now) {
+		for range l.turns {
+			key := l.turns[0]
+			l.turns = append(l.turns[1:], key)
+			b := l.boxes[key]
+			m, known := b.due(now)
+			switch {
+			case known == nil:
+			case now.Sub(b.handed) >= beginWithin:
+				stale = append(stale, key)
+			default:
+				return &delivery{line: l, forge: l.forge, key: key, known: known, mark: m, url: l.url}, stale
+			}
+		}
+	}
+	l.queued = false
+	return nil, stale
+}
+
+// due returns the first mark of a box that may be posted now.
+func (b *box) due(now time.Time) (Mark, *memory) {
+	for _, m := range b.marks {
+		if k := b.known[contextKey{m.SHA, m.Context}]; m.Posting != nil && k.open() && !k.after().After(now) {
+			return m, k
+		}
+	}
+	return Mark{}, nil
+}
+
+// open tells whether something is left to do about what is being posted.
+func (k *memory) open() bool { return k.result == nil && k.conflict == "" && !k.never }
+
+// after is when the next try may be.
+func (k *memory) after() time.Time {
+	if k.foreign != nil && k.since.Add(requestTimeout).After(k.until) {
+		return k.since.Add(requestTimeout)
+	}
+	return k.until
+}
+
+// wait returns how long until a box has something to post that waits for time alone.
+func (l *line) wait(b *box, now time.Time) time.Duration {
+	first := time.Duration(0)
+	for _, m := range b.marks {
+		k := b.known[contextKey{m.SHA, m.Context}]
+		if Settled(m) || !k.open() {
+			continue
+		}
+		at := l.until // what is owed is begun then
+		if m.Posting != nil && k.after().After(at) {
+			at = k.after()
+		}
+		if left := at.Sub(now); left > 0 && (first == 0 || left < first) {
+			first = left
+		}
+	}
+	return first
+}
+
+// deliver makes sure what the forge shows, and posts.
+func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
+	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
+	defer cancel()
+	d.mu.Lock()
+	certain := next.known.certain
+	d.mu.Unlock()
+	if !certain && !d.read(ctx, next) {
+		return
+	}
+	m := next.mark
+	err := next.forge.Post(ctx, Status{
+		SHA: m.SHA, Context: m.Context, State: State(m.Posting.State), Description: m.Posting.Description, TargetURL: next.url,
+	})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		d.fail(ctx, next, err)
+		return
+	}
+	d.succeed(next)
+}
+
+// read reads the forge and tells whether the status is still to be posted.
+func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
+	found, ok, err := next.forge.Latest(ctx, next.mark.SHA, next.mark.Context)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		d.fail(ctx, next, err)
+		return false
+	}
+	m, k := next.mark, next.known
+	shows := func(s *Statement) bool {
+		return s != nil && found.State == State(s.State) && found.Description == s.Description
+	}
+	switch {
+	case ok && shows(m.Posting):
+		d.succeed(next)
+		return false
+	case ok && m.Accepted != nil && !shows(m.Accepted):
+		k.conflict = cut(clean(string(found.State)+": "+found.Description), DescriptionLimit)
+		return false
+	}
+	k.certain, k.foreign, k.mine = true, nil, m.Posting
+	if ok && m.Accepted == nil {
+		k.result = &Result{
+			SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Found,
+			Found: found.statement(), At: fullSeconds(d.config.Clock()),
+		}
+		return false
+	}
+	if m.Owed == nil {
+		return true
+	}
+	k.result = absent(m) // and out of date
+	return false
+}
+
+// statement returns a status that was read as a mark keeps it. Another client may have written
+// it: its text is bounded, and a state of the forge's own (Gitea has warning) is Error.
+func (s Status) statement() Statement {
+	if !s.State.Known() {
+		s.State = Error
+	}
+	return Statement{State: string(s.State), Description: cut(clean(s.Description), DescriptionLimit)}
+}
+
+// succeed records that the forge has what was posted. The lock is held.
+func (d *Deliverer) succeed(next *delivery) {
+	m, k := next.mark, next.known
+	k.certain, k.foreign, k.failure, next.line.failure = true, nil, failure{}, failure{}
+	k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Accepted, At: fullSeconds(d.config.Clock())}
+}
+
+// fail records a failed delivery. The wait doubles with every failure in a row and is never
+// shorter than what the forge asked for. The lock is held.
+func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
+	m, k := next.mark, next.known
+	trouble := asDeliveryError(err)
+	if trouble.Uncertain {
+		k.certain = false
+	}
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return // the process ends, which says nothing about the forge
+	}
+	at := &k.failure
+	if trouble.Everyone {
+		at = &next.line.failure
+	}
+	at.tries++
+	at.text = cut(clean(trouble.Reason), DescriptionLimit)
+	at.never = trouble.Permanent && trouble.RetryAfter == 0
+	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
+	if k.certain {
+		k.result = absent(m)
+	}
+}
+
+// absent is the result for a post that the forge does not have. Nothing is tried again until
+// the marks are handed over anew: they may owe something else by now.
+func absent(m Mark) *Result {
+	return &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Absent}
+}
+
+// backoff returns the wait after the given number of failures in a row.
+func backoff(failures int) time.Duration {
+	wait := firstBackoff
+	for ; failures > 1 && wait < lastBackoff; failures-- {
+		wait *= 2
+	}
+	return min(wait, lastBackoff)
 }

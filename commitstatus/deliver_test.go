@@ -3,313 +3,432 @@ package commitstatus_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
-
 	"github.com/addonflow/addonflow/commitstatus"
-	"github.com/addonflow/addonflow/test/forge"
+	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
-// controller keeps ledgers as a reconciler does, one reconcile at a time.
-type controller struct {
-	t         *testing.T
-	clock     *clocktesting.FakeClock
-	deliverer *commitstatus.Deliverer
-	client    commitstatus.Forge
-	ledgers   map[string][]commitstatus.Report
-	events    chan string
-	stop      func()
+// memoryForge is a forge in memory whose answers a test decides.
+type memoryForge struct {
+	mu    sync.Mutex
+	log   []testforge.Entry
+	clock func() time.Time
+	// answer decides about a post: whether it is stored, and the error that is returned.
+	answer func() (stored bool, err error)
+	// reads counts Latest, unread is the error it returns.
+	reads  int
+	unread error
 }
 
-// newController returns a controller whose Deliverer posts to f.
-func newController(t *testing.T, f *forge.Forge, config commitstatus.DelivererConfig) *controller {
-	t.Helper()
-	if f.URL() == "" {
-		if _, err := f.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = f.Close() })
+func (f *memoryForge) Post(_ context.Context, s commitstatus.Status) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stored, err := true, error(nil)
+	if f.answer != nil {
+		stored, err = f.answer()
 	}
-	c := &controller{
-		t: t, clock: clocktesting.NewFakeClock(now), client: dial(t, commitstatus.ProviderGitea, f.Address("fleet/addons")),
-		ledgers: map[string][]commitstatus.Report{}, events: make(chan string, 10_000),
-	}
-	f.SetClock(c.clock.Now)
-	config.Clock, config.Notify = c.clock.Now, func(key string) { c.events <- key }
-	c.deliverer = commitstatus.NewDeliverer(config)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.deliverer.Run(ctx)
-	}()
-	c.stop = sync.OnceFunc(func() {
-		cancel()
-		<-ended
-	})
-	t.Cleanup(c.stop)
-	return c
-}
-
-// want reconciles a key with a wish.
-func (c *controller) want(key string, status commitstatus.Status, percent int) {
-	c.reconcile(key, func(reports []commitstatus.Report) []commitstatus.Report {
-		return commitstatus.Want(reports, status, percent)
-	})
-}
-
-// reconcile settles, changes and hands the ledger of a key over.
-func (c *controller) reconcile(key string, change func([]commitstatus.Report) []commitstatus.Report) {
-	c.ledgers[key] = change(commitstatus.Settle(c.ledgers[key], c.deliverer.Results(key)))
-	c.deliverer.Enqueue(key, c.client, c.ledgers[key])
-}
-
-// until reconciles every key that the Deliverer notifies of, until the condition holds.
-func (c *controller) until(what string, holds func() bool) {
-	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
-	defer cancel()
-	for !holds() {
-		select {
-		case key := <-c.events:
-			c.reconcile(key, slices.Clone)
-		case <-ctx.Done():
-			c.t.Fatalf("never came: %s; ledgers %+v", what, c.ledgers)
-		}
-	}
-}
-
-// told tells whether the ledger of a key has nothing undelivered.
-func (c *controller) told(key string) func() bool {
-	return func() bool {
-		return !slices.ContainsFunc(c.ledgers[key], commitstatus.Report.Undelivered)
-	}
-}
-
-// keepsPromises fails if the forge's log breaks the rules.
-func keepsPromises(t *testing.T, f *forge.Forge) {
-	t.Helper()
-	if complaints := forge.Violations(f.Log()); len(complaints) > 0 {
-		t.Errorf("%s", strings.Join(complaints, "\n"))
-	}
-}
-
-// states returns what the forge was told about a context, in order.
-func states(f *forge.Forge, context string) []string {
-	var out []string
-	for _, e := range f.Log() {
-		if e.Context == context {
-			out = append(out, e.State+" "+e.Description)
-		}
-	}
-	return out
-}
-
-// same fails unless the forge was told exactly this about hello.
-func same(t *testing.T, f *forge.Forge, want ...string) {
-	t.Helper()
-	if got := states(f, hello); !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	keepsPromises(t, f)
-}
-
-// say returns a status of hello.
-func say(state commitstatus.State, text string) commitstatus.Status {
-	return commitstatus.Status{SHA: testSHA, Context: hello, State: state, Description: text}
-}
-
-func TestDeliverAStory(t *testing.T) {
-	f := forge.New("fleet/addons")
-	f.RequireToken(testToken)
-	c := newController(t, f, commitstatus.DelivererConfig{})
-	c.want("k", say(commitstatus.Pending, "canary 0/2"), 0)
-	c.until("first pending", c.told("k"))
-	c.want("k", say(commitstatus.Pending, "canary 1/2"), 50)
-	c.clock.Step(30 * time.Second)
-	c.reconcile("k", slices.Clone)
-	c.until("progress", c.told("k"))
-	c.want("k", say(commitstatus.Failure, "canary failed: eu-1"), 50)
-	c.until("verdict", c.told("k"))
-	c.want("k", say(commitstatus.Success, "2 of 2"), 100)
-	c.until("second verdict", c.told("k"))
-	same(t, f, "pending canary 0/2", "pending canary 1/2", "failure canary failed: eu-1", "success 2 of 2 (attempt 2)")
-}
-
-func TestOutageLosesNothing(t *testing.T) {
-	f := forge.New()
-	c := newController(t, f, commitstatus.DelivererConfig{})
-	if err := f.Down(); err != nil {
-		t.Fatal(err)
-	}
-	c.want("k", say(commitstatus.Failure, "canary failed: eu-1"), 0)
-	c.want("k", say(commitstatus.Success, "2 of 2"), 100)
-	c.until("a failed try", func() bool { return c.ledgers["k"][0].FailedTries > 0 })
-	if got := c.ledgers["k"][0].LastError; !strings.HasPrefix(got, "cannot reach 127.0.0.1:") {
-		t.Errorf("got %q", got)
-	}
-	if err := f.Up(); err != nil {
-		t.Fatal(err)
-	}
-	c.clock.Step(10 * time.Second)
-	c.reconcile("k", slices.Clone)
-	c.until("both verdicts", c.told("k"))
-	same(t, f, "failure canary failed: eu-1", "success 2 of 2 (attempt 2)")
-}
-
-func TestLostAnswersAreNotRepeated(t *testing.T) {
-	for _, kind := range []forge.FaultKind{forge.AcceptedThenError, forge.AcceptedThenCut} {
-		t.Run(string(kind), func(t *testing.T) {
-			f := forge.New()
-			c := newController(t, f, commitstatus.DelivererConfig{})
-			f.Set(forge.Fault{Kind: kind, Times: 1, PostsOnly: true})
-			c.want("k", say(commitstatus.Success, "2 of 2"), 100)
-			c.until("a failed try", func() bool { return c.ledgers["k"][0].FailedTries > 0 })
-			c.clock.Step(10 * time.Second)
-			c.reconcile("k", slices.Clone)
-			c.until("the verdict", c.told("k"))
-			same(t, f, "success 2 of 2")
+	if stored {
+		f.log = append(f.log, testforge.Entry{
+			Sequence: int64(len(f.log) + 1), Time: f.clock(), SHA: s.SHA, Context: s.Context, State: string(s.State), Description: s.Description,
 		})
 	}
+	return err
 }
 
-func TestRestartReadsBeforeItPosts(t *testing.T) {
-	f := forge.New()
-	before := newController(t, f, commitstatus.DelivererConfig{})
-	before.want("k", say(commitstatus.Success, "2 of 2"), 100)
-	if err := f.WaitFor(t.Context(), func(log []forge.Entry) bool { return len(log) == 1 }); err != nil {
-		t.Fatal(err)
+func (f *memoryForge) Latest(_ context.Context, sha, name string) (commitstatus.Status, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	if f.unread != nil {
+		return commitstatus.Status{}, false, f.unread
 	}
-	before.stop()
-	// The ledger was written before the post, and never learned of it.
-	after := newController(t, f, commitstatus.DelivererConfig{})
-	after.ledgers["k"] = []commitstatus.Report{report(commitstatus.Success, "2 of 2")}
-	after.reconcile("k", slices.Clone)
-	after.until("the ledger knows", after.told("k"))
-	after.clock.Step(commitstatus.ProgressInterval)
-	after.want("k", say(commitstatus.Pending, "again"), 0)
-	after.until("the next attempt", after.told("k"))
-	same(t, f, "success 2 of 2", "pending again (attempt 2)")
+	for _, e := range slices.Backward(f.log) {
+		if e.SHA == sha && e.Context == name {
+			return commitstatus.Status{SHA: sha, Context: name, State: commitstatus.State(e.State), Description: e.Description}, true, nil
+		}
+	}
+	return commitstatus.Status{}, false, nil
 }
 
-func TestRateLimitIsForEveryone(t *testing.T) {
-	f := forge.New()
-	c := newController(t, f, commitstatus.DelivererConfig{})
-	f.Set(forge.Fault{Kind: forge.TooManyRequests, RetryAfter: time.Minute})
-	c.reconcile("k", func([]commitstatus.Report) []commitstatus.Report {
-		var reports []commitstatus.Report
+// latest is what the forge shows.
+func (f *memoryForge) latest(sha string) string {
+	s, ok, _ := f.Latest(context.Background(), sha, "c")
+	if !ok {
+		return ""
+	}
+	return string(s.State) + ": " + s.Description
+}
+
+// keeper is an object that keeps marks, and the operator that reconciles it.
+type keeper struct {
+	t         *testing.T
+	now       time.Time
+	forge     *memoryForge
+	stored    []commitstatus.Mark
+	deliverer *commitstatus.Deliverer
+	stop      context.CancelFunc
+}
+
+func newKeeper(t *testing.T) *keeper {
+	t.Helper()
+	k := &keeper{t: t, now: noon}
+	k.forge = &memoryForge{clock: func() time.Time { return k.now }}
+	k.start()
+	return k
+}
+
+// start begins a process that remembers nothing.
+func (k *keeper) start() {
+	if k.stop != nil {
+		k.stop()
+	}
+	k.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{
+		Clock: func() time.Time { return k.now },
+	})
+	k.deliverer.Connect("line", k.forge, "")
+	ctx, stop := context.WithCancel(k.t.Context())
+	ended := make(chan struct{})
+	go func(d *commitstatus.Deliverer) { defer close(ended); d.Run(ctx) }(k.deliverer)
+	k.stop = func() { stop(); <-ended }
+	k.t.Cleanup(k.stop)
+}
+
+// plan settles, tells and begins, as a reconcile does before its status write.
+func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began []commitstatus.Mark) {
+	marks = commitstatus.Tell(commitstatus.Settle(k.stored, k.deliverer.Results("key")), wants...)
+	s := commitstatus.Succession{Live: live, Whole: "c", Wants: wants}
+	if len(live) > 0 {
+		s.By = live[0]
+	}
+	if len(wants) > 0 {
+		s.Content = wants[0].Content
+	}
+	before := commitstatus.Prune(commitstatus.Overtake(marks, s), live...)
+	troubles, held := k.deliverer.Troubles("key")
+	if held {
+		return before, nil
+	}
+	marks = commitstatus.Begin(before, k.now, func(m commitstatus.Mark) bool {
+		return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool { return t.SHA == m.SHA && t.Conflict })
+	})
+	for i := range marks {
+		if before[i].Posting == nil && marks[i].Posting != nil {
+			began = append(began, marks[i])
+		}
+	}
+	return marks, began
+}
+
+// reconcile is a whole turn; the deliveries that it causes are waited for.
+func (k *keeper) reconcile(live []string, wants ...commitstatus.Want) time.Duration {
+	marks, began := k.plan(live, wants...)
+	k.stored = marks
+	after := k.deliverer.Enqueue("line", "key", marks, began)
+	k.settle()
+	return after
+}
+
+// settle waits until the workers have nothing to do.
+func (k *keeper) settle() { synctest.Wait() }
+
+// keeping runs a test with a keeper, in a bubble in which idle workers are noticed at once.
+func keeping(t *testing.T, test func(*testing.T, *keeper)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		test(t, newKeeper(t))
+	})
+}
+
+func lost() (bool, error) {
+	return true, &commitstatus.DeliveryError{Reason: "cut off", Uncertain: true}
+}
+
+func refused() (bool, error) { return false, &commitstatus.DeliveryError{Reason: "no", Everyone: true} }
+
+// TestKilledBetweenPostAndMark: the next process waits one request time, reads the forge, and
+// posts nothing again.
+func TestKilledBetweenPostAndMark(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		marks, began := k.plan([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.stored = marks
+		k.deliverer.Enqueue("line", "key", marks, began)
+		k.settle() // accepted, and never recorded
+		reads := k.forge.reads
+		k.start()
+		if after := k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2")); after != 15*time.Second || k.forge.reads != reads {
+			t.Errorf("looked after %s, %d reads: what is on its way is waited for", after, k.forge.reads)
+		}
+		k.now = k.now.Add(15 * time.Second)
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		if len(k.forge.log) != 1 || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("posted %d times, mark %+v", len(k.forge.log), k.stored[0])
+		}
+	})
+}
+
+// TestLostMarksRepeatNothing: an object whose status was emptied says nothing twice.
+func TestLostMarksRepeatNothing(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		for range 2 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+			k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+			k.stored = nil
+			k.deliverer.Forget("key")
+		}
+		if len(k.forge.log) != 1 {
+			t.Errorf("posted %d times", len(k.forge.log))
+		}
+	})
+}
+
+// TestLostMarksPaceProgress: what the forge shows of an object whose status was emptied counts
+// as posted just now.
+func TestLostMarksPaceProgress(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.stored = nil
+		k.deliverer.Forget("key")
+		half := say(commitstatus.Pending, "1/2", func(w *commitstatus.Want) { w.Progress = 50 })
+		for range 30 {
+			k.reconcile([]string{oldSHA}, half)
+			k.now = k.now.Add(2 * time.Second)
+		}
+		if len(k.forge.log) != 2 || k.forge.latest(oldSHA) != "pending: 1/2" {
+			t.Errorf("log %v", k.forge.log)
+		}
+		if bad := testforge.Violations(k.forge.log); len(bad) > 0 {
+			t.Error(bad)
+		}
+	})
+}
+
+// TestTwinLeavesAPostUnderWayAlone: of two operators during a change of leadership, the
+// second leaves alone what the first is posting, and reads the forge when a request time is
+// over.
+func TestTwinLeavesAPostUnderWayAlone(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		released := make(chan struct{})
+		k.forge.answer = func() (bool, error) { <-released; return true, nil }
+		want := say(commitstatus.Success, "2/2")
+		k.reconcile([]string{oldSHA}, want) // the post hangs
+		first := k.stop
+		k.stop = nil
+		k.start()
+		if after := k.reconcile([]string{oldSHA}, want); after != 15*time.Second {
+			t.Errorf("the second one looks after %s", after)
+		}
+		close(released)
+		synctest.Wait()
+		first()
+		k.forge.answer = nil
+		k.now = k.now.Add(15 * time.Second)
+		k.reconcile([]string{oldSHA}, want)
+		k.reconcile([]string{oldSHA}, want)
+		if len(k.forge.log) != 1 || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("posted %d times, mark %+v", len(k.forge.log), k.stored[0])
+		}
+	})
+}
+
+// TestHealthyRunReadsOnce: the forge is read before the first post about an object, which may
+// have lost its marks, and for marks that may be out of date.
+func TestHealthyRunReadsOnce(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		if k.forge.reads != 1 || len(k.forge.log) != 2 || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("%d reads, %d posts", k.forge.reads, len(k.forge.log))
+		}
+	})
+}
+
+// TestForeignStatusIsNotOverwritten: a newer status of another client is a conflict, until the
+// user asks to look again.
+func TestForeignStatusIsNotOverwritten(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.forge.log = append(k.forge.log, testforge.Entry{SHA: oldSHA, Context: "c", State: "success", Description: "by hand"})
+		k.start()
+		for range 3 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Failure, "halted"))
+		}
+		troubles, _ := k.deliverer.Troubles("key")
+		if len(troubles) != 1 || !troubles[0].Conflict || troubles[0].Text != "success: by hand" || k.forge.latest(oldSHA) != "success: by hand" {
+			t.Errorf("troubles %+v, the forge shows %q", troubles, k.forge.latest(oldSHA))
+		}
+		k.forge.log = k.forge.log[:1]
+		k.deliverer.Retry("line")
+		k.settle()
+		for range 3 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Failure, "halted"))
+		}
+		if got := k.forge.latest(oldSHA); got != "failure: halted" {
+			t.Errorf("once the other status is gone: %q", got)
+		}
+	})
+}
+
+// TestLostAnswerIsReadAgain: an answer that was lost is no failure of the post.
+func TestLostAnswerIsReadAgain(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.forge.answer = lost
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.forge.answer = nil
+		k.now = k.now.Add(time.Minute)
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		if len(k.forge.log) != 1 || k.forge.reads != 2 || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("%d posts, %d reads, %+v", len(k.forge.log), k.forge.reads, k.stored)
+		}
+	})
+}
+
+// TestOutageKeepsEveryVerdict: what is derived while a forge is down is posted when it is
+// back, the newest statement of each commit and nothing that is out of date.
+func TestOutageKeepsEveryVerdict(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.forge.answer = refused
+		var shas []string
 		for i := range 20 {
-			s := say(commitstatus.Success, "2 of 2")
-			s.Context = fmt.Sprintf("addonflow/%d", i)
-			reports = commitstatus.Want(reports, s, 100)
-		}
-		return reports
-	})
-	c.until("all wait", func() bool {
-		return !slices.ContainsFunc(c.ledgers["k"], func(r commitstatus.Report) bool { return r.NextTry != now.Unix()+60 })
-	})
-	if got := f.Requests(); got != 1 {
-		t.Errorf("%d requests against a limit", got)
-	}
-	f.Set(forge.Fault{})
-	c.clock.Step(time.Minute)
-	c.reconcile("k", slices.Clone)
-	c.until("all told", c.told("k"))
-	keepsPromises(t, f)
-}
-
-func TestPermanentRefusalStops(t *testing.T) {
-	f := forge.New("fleet/addons")
-	f.RequireToken("another")
-	c := newController(t, f, commitstatus.DelivererConfig{})
-	c.want("k", say(commitstatus.Success, "2 of 2"), 100)
-	c.until("refused", func() bool { return c.ledgers["k"][0].FailedTries == 1 })
-	if r := c.ledgers["k"][0]; r.NextTry != now.Add(time.Hour).Unix() || !strings.Contains(r.LastError, "(401)") {
-		t.Errorf("got %+v", r)
-	}
-	f.RequireToken(testToken)
-	c.deliverer.Forget("k")
-	c.reconcile("k", commitstatus.Retry)
-	c.until("told", c.told("k"))
-	same(t, f, "success 2 of 2")
-}
-
-func TestHangingForgeHoldsNobodyBack(t *testing.T) {
-	hanging, healthy := forge.New(), forge.New()
-	c := newController(t, healthy, commitstatus.DelivererConfig{Workers: 2})
-	if _, err := hanging.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = hanging.Close() })
-	hanging.Set(forge.Fault{Kind: forge.Hang})
-	c.deliverer.Enqueue("hanging", dial(t, commitstatus.ProviderGitea, hanging.Address("fleet/addons")),
-		[]commitstatus.Report{report(commitstatus.Success, "2 of 2")})
-	for i := range 50 {
-		c.want(fmt.Sprint("k", i), commitstatus.Status{SHA: testSHA, Context: fmt.Sprint("c", i), State: commitstatus.Success}, 0)
-	}
-	c.until("all healthy keys", func() bool {
-		return len(healthy.Log()) == 50 && c.told("k49")()
-	})
-	keepsPromises(t, healthy)
-	// Ending does not wait for the forge that hangs.
-	c.stop()
-	if got := c.deliverer.Results("hanging"); len(got) > 0 {
-		t.Errorf("the end of the process was taken for the forge's fault: %+v", got)
-	}
-}
-
-func TestManyKeysAtOnce(t *testing.T) {
-	f := forge.New()
-	c := newController(t, f, commitstatus.DelivererConfig{Workers: 8})
-	f.Set(forge.Fault{Kind: forge.AcceptedThenError, Times: 15, PostsOnly: true})
-	const keys = 40
-	for i := range keys {
-		key := fmt.Sprint("k", i)
-		for _, status := range []commitstatus.Status{say(commitstatus.Pending, "0/2"), say(commitstatus.Failure, "eu-1"), say(commitstatus.Success, "2/2")} {
-			status.Context = key
-			c.want(key, status, 0)
-		}
-	}
-	c.until("all told", func() bool {
-		for i := range keys {
-			key := fmt.Sprint("k", i)
-			if c.told(key)() {
-				continue
+			sha := fmt.Sprintf("%040d", i)
+			shas = append(shas, sha)
+			w := commitstatus.Want{SHA: sha, Context: "c", State: commitstatus.Pending, Content: sha}
+			k.reconcile([]string{sha}, w)
+			if i%3 == 0 {
+				w.State, w.Description = commitstatus.Failure, "halted"
+				k.reconcile([]string{sha}, w)
 			}
-			// Time passes only where nothing but time is waited for.
-			if due, wait := commitstatus.Next(c.ledgers[key], c.clock.Now()); len(due) == 0 {
-				c.clock.Step(wait)
+			k.now = k.now.Add(time.Minute)
+		}
+		k.forge.answer = nil
+		last := commitstatus.Want{SHA: shas[19], Context: "c", State: commitstatus.Success, Description: "2/2", Content: shas[19]}
+		for range 60 {
+			k.reconcile(shas[19:], last)
+			k.now = k.now.Add(10 * time.Second)
+		}
+		for i, sha := range shas {
+			want := "error: superseded by " + shas[min(i+1, 19)][:10]
+			switch {
+			case i%3 == 0:
+				want = "failure: halted"
+			case i == 19:
+				want = "success: 2/2"
 			}
-			c.reconcile(key, slices.Clone)
-			return false
+			if got := k.forge.latest(sha); got != want {
+				t.Errorf("%d: the forge shows %q, want %q", i, got, want)
+			}
 		}
-		return true
+		if bad := testforge.Violations(k.forge.log); len(bad) > 0 {
+			t.Error(bad)
+		}
 	})
-	for i := range keys {
-		got := states(f, fmt.Sprint("k", i))
-		if n := len(got); n < 2 || got[n-1] != "success 2/2 (attempt 2)" || got[n-2] != "failure eu-1" {
-			t.Errorf("k%d: %q", i, got)
-		}
-	}
-	keepsPromises(t, f)
 }
 
-func TestForgottenKeysLeaveNothing(t *testing.T) {
-	f := forge.New()
-	c := newController(t, f, commitstatus.DelivererConfig{})
-	c.want("k", say(commitstatus.Success, "2 of 2"), 100)
-	c.until("told", c.told("k"))
-	if got := c.deliverer.Results("k"); len(got) != 1 {
-		t.Errorf("got %+v", got)
+// TestEveryHistoryKeepsThePromises runs random histories of commits, progress, verdicts,
+// failures of the forge and kills between any two steps. At the end the forge shows of every
+// commit what it should; no two neighbours are equal but where a process was killed between
+// post and mark; progress is paced.
+func TestEveryHistoryKeepsThePromises(t *testing.T) {
+	const histories = 1000
+	for seed := range uint64(histories) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			keeping(t, func(t *testing.T, k *keeper) {
+				t.Helper()
+				random := rand.New(rand.NewPCG(seed, 1))
+				var shas []string
+				wanted := map[string]commitstatus.Want{}
+				commit := func() {
+					sha := fmt.Sprintf("%040d", len(shas))
+					shas = append(shas, sha)
+					wanted[sha] = commitstatus.Want{SHA: sha, Context: "c", State: commitstatus.Pending, Description: "0/10", Content: sha}
+				}
+				commit()
+				head := func() commitstatus.Want { return wanted[shas[len(shas)-1]] }
+				k.reconcile(shas, head())
+				for range 40 {
+					switch random.IntN(8) {
+					case 0:
+						commit()
+					case 1, 2:
+						w := head()
+						if w.State == commitstatus.Pending {
+							w.Progress = min(w.Progress+10, 100)
+							w.Description = fmt.Sprintf("%d/100", w.Progress)
+							wanted[w.SHA] = w
+						}
+					case 3:
+						w := head()
+						w.State, w.Description = commitstatus.Failure, fmt.Sprintf("halted at %d", w.Progress)
+						if random.IntN(2) == 0 {
+							w.State = commitstatus.Success
+						}
+						if wanted[w.SHA].State == commitstatus.Pending {
+							wanted[w.SHA] = w
+						}
+					case 4:
+						k.forge.mu.Lock()
+						k.forge.answer = []func() (bool, error){nil, lost, refused}[random.IntN(3)]
+						k.forge.mu.Unlock()
+					case 5:
+						k.start()
+					case 6: // killed between its status write and its post, or between post and mark
+						marks, began := k.plan(shas[len(shas)-1:], head())
+						k.stored = marks
+						if random.IntN(2) == 0 {
+							k.deliverer.Enqueue("line", "key", marks, began)
+							k.settle()
+						}
+						k.start()
+					case 7:
+						k.now = k.now.Add(time.Duration(random.IntN(60)) * time.Second)
+					}
+					k.reconcile(shas[len(shas)-1:], head())
+				}
+				k.forge.mu.Lock()
+				k.forge.answer = nil
+				k.forge.mu.Unlock()
+				w := head()
+				w.State, w.Description = commitstatus.Success, "100/100"
+				if head().State == commitstatus.Pending {
+					wanted[w.SHA] = w
+				}
+				for range 60 {
+					k.reconcile(shas[len(shas)-1:], head())
+					k.now = k.now.Add(16 * time.Second)
+				}
+				for i, sha := range shas {
+					got := k.forge.latest(sha)
+					want := string(wanted[sha].State) + ": " + wanted[sha].Description
+					if wanted[sha].State == commitstatus.Pending {
+						want = "error: superseded by " + shas[i+1][:10]
+					}
+					if got != want {
+						t.Errorf("%d of %d: the forge shows %q, want %q", i, len(shas), got, want)
+					}
+				}
+				if bad := testforge.Violations(k.forge.log); len(bad) > 0 {
+					t.Error(bad)
+				}
+			})
+		})
 	}
-	c.deliverer.Enqueue("k", nil, c.ledgers["k"])
-	if got := c.deliverer.Results("k"); len(got) != 0 {
-		t.Errorf("got %+v", got)
-	}
-	c.deliverer.Forget("unknown")
 }

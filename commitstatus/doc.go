@@ -1,24 +1,24 @@
-// Package commitstatus tells a Git forge how a commit fares, and remembers what
-// the forge was told.
+// Package commitstatus tells a Git forge how a commit fares.
 //
-// It answers three questions:
-//   - what may be said next about a commit, and when (the ledger: Want, Due,
-//     Settle, Supersede, Prune; pure functions over a list of Report that the
-//     caller keeps in a Kubernetes status);
-//   - in which words (Describe, ContextName: short, printable, never cut in the
-//     middle of a character, no running clock);
-//   - how it reaches the forge (Forge, one interface with one file per forge, and
-//     the Deliverer, which posts off the reconcile path, so that a forge that is
-//     down never delays a rollout).
+// What a commit should say is derived by its callers, anew each time. This package answers:
+//   - what of it is posted, and when (Tell, Overtake, Begin, Settle, Prune: pure functions
+//     over the marks, of which there is one per commit and context);
+//   - in which words (Describe, Shorten, ContextName: short, printable, no running clock);
+//   - how it reaches the forge (Forge, one interface with one file per forge, and the
+//     Deliverer, which posts off the reconcile path, so that a forge that is down never
+//     delays a rollout).
 //
 // The way of one status:
 //
-//	reconcile: Settle(ledger, Deliverer.Results) -> Want(...) -> Prune -> status write
-//	           -> Deliverer.Enqueue(ledger) -> requeue after Next(ledger, now)
-//	worker:    Settle what this process already knows -> Due? -> read the forge once
-//	           where the truth is not known -> Post -> Results, Notify -> reconcile
+//	reconcile: Settle(marks, Deliverer.Results) -> Tell, Overtake, Prune -> Begin
+//	           -> status write -> Deliverer.Enqueue(marks)
+//	worker:    read the forge, if it may show something else than the mark -> Post
+//	           -> Results, Notify -> reconcile
 //
-// The package imports no Kubernetes code. The ledger and the text take the time
-// as an argument; only the Deliverer and the HTTP clients have a clock, and that
-// one can be replaced.
+// A mark names what is being posted before it is posted. After the end of a process the
+// forge therefore shows what the mark has as accepted or as being posted, and one read says
+// which. So nothing is lost, and nothing is posted twice.
+//
+// The marks and the text take the time as an argument; only the Deliverer and the HTTP
+// clients have a clock, and that one can be replaced.
 package commitstatus

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -135,6 +134,100 @@ func cut(s string, limit int) string {
 	return strings.TrimRight(firstRunes(s, limit-1), " "+ellipsis) + ellipsis
 }
 
+// Shorten returns the text in at most limit characters. If it is longer, the middle of its
+// paths is cut first; then the end of what stands in its parentheses, because counts follow
+// there; and its end last:
+//
+//	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
+func Shorten(limit int, text string) string {
+	words := strings.Split(clean(text), " ")
+	over := utf8.RuneCountInString(strings.Join(words, " ")) - limit
+	for over > 0 {
+		longest, length := -1, shortestPlace
+		for i, word := range words {
+			if n := utf8.RuneCountInString(word); n > length && strings.ContainsAny(word, "/.[") {
+				longest, length = i, n
+			}
+		}
+		if longest < 0 {
+			break
+		}
+		words[longest] = cutMiddle(words[longest], max(shortestPlace, length-over))
+		over -= length - utf8.RuneCountInString(words[longest])
+	}
+	text = strings.Join(words, " ")
+	start, end := strings.Index(text, "("), strings.LastIndex(text, ")")
+	if over <= 0 || start < 0 || end < start {
+		return cut(text, limit)
+	}
+	inside := text[start+1 : end]
+	if room := utf8.RuneCountInString(inside) - over; room > 0 {
+		return text[:start+1] + cut(inside, room) + text[end:]
+	}
+	return cut(text, limit)
+}
+
+// cutMiddle shortens s to limit characters. A third of them are the beginning, which names
+// what s is about; the others are the end, which says what is wrong with it.
+func cutMiddle(s string, limit int) string {
+	runes := []rune(s)
+	if len(runes) <= limit {
+		return s
+	}
+	if limit < 2 {
+		return cut(s, limit)
+	}
+	front := (limit - 1) / 3
+	return strings.TrimRight(string(runes[:front]), " ") + ellipsis + strings.TrimLeft(string(runes[len(runes)-(limit-1-front):]), " ")
+}
+
+// Refusal is why a commit was refused.
+type Refusal struct {
+	// Problem and Hint say what is wrong, and what would be right.
+	Problem, Hint string
+	// More counts the other problems.
+	More int
+	// Place is the file and line, Object what stands there.
+	Place, Object string
+}
+
+// Text returns "problem; hint (and 3 more) at file:line: object" in at most limit characters.
+// What there is no room for is the hint first, then the middle of object, place and problem.
+func (r Refusal) Text(limit int) string {
+	more := ""
+	if r.More > 0 {
+		more = fmt.Sprintf(" (and %d more)", r.More)
+	}
+	problem, at := clean(r.Problem), ""
+	if place := cutMiddle(clean(r.Place), limit/3); place != "" {
+		at = " at " + place
+	}
+	length := func(parts ...string) int { return utf8.RuneCountInString(strings.Join(parts, "")) }
+	object := clean(r.Object)
+	separator := ": "
+	if at == "" {
+		separator = " at "
+	}
+	if object != "" {
+		object = separator + object
+	}
+	if hint := "; " + clean(r.Hint); r.Hint != "" && length(problem, hint, more, at, object) <= limit {
+		problem += hint
+	}
+	if room := limit - length(problem, more, at); length(object) > room {
+		object = strings.TrimPrefix(object, separator)
+		if room -= length(separator); room >= shortestPlace {
+			object = separator + cutMiddle(object, room)
+		} else {
+			object = ""
+		}
+	}
+	return Shorten(limit-length(more, at, object), problem) + more + at + object
+}
+
+// shortestPlace is the least of a place that helps to find it.
+const shortestPlace = 20
+
 // firstRunes returns the first n characters of s, which has more than n.
 func firstRunes(s string, n int) string {
 	for i := range s {
@@ -149,35 +242,4 @@ func firstRunes(s string, n int) string {
 // abbreviate returns the short form of an object name.
 func abbreviate(sha string) string {
 	return sha[:min(len(sha), shortSHA)]
-}
-
-// attemptSuffix is how a description ends from the second attempt on.
-var attemptSuffix = regexp.MustCompile(`(?:^| )\(attempt ([0-9]{1,6})\)$`)
-
-// withAttempt returns the description as it is posted in the given attempt. The
-// number is never cut away, and a description cannot bring one of its own: it is
-// what tells a second verdict on the same commit from the first.
-func withAttempt(description string, attempt int) string {
-	description = clean(description)
-	for attemptSuffix.MatchString(description) {
-		description = attemptSuffix.ReplaceAllString(description, "")
-	}
-	if attempt <= 1 {
-		return cut(description, DescriptionLimit)
-	}
-	suffix := fmt.Sprintf(" (attempt %d)", attempt)
-	return strings.TrimLeft(cut(description, DescriptionLimit-len(suffix))+suffix, " ")
-}
-
-// attemptOf reads the attempt number off a posted description; 1 when it has none.
-func attemptOf(description string) int {
-	match := attemptSuffix.FindStringSubmatch(description)
-	if match == nil {
-		return 1
-	}
-	n, err := strconv.Atoi(match[1])
-	if err != nil {
-		return 1
-	}
-	return max(n, 1)
 }

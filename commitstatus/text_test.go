@@ -144,24 +144,61 @@ func FuzzContextName(f *testing.F) {
 }
 
 func FuzzStatusIsPostable(f *testing.F) {
-	f.Add("addonflow/hello", "canary 1/2", 1)
-	f.Add("a b", "x (attempt 7) (attempt 8)", 2)
-	f.Add("\u0085", strings.Repeat("ä", 150), 123456)
-	f.Fuzz(func(t *testing.T, context, description string, attempt int) {
-		r := commitstatus.Report{
-			SHA: strings.Repeat("a", 40), Context: commitstatus.ContextName(context),
-			Attempt: attempt % 1000000, State: commitstatus.Pending, Description: description,
-		}
-		if r.Context == "" {
+	f.Add("addonflow/hello", "canary 1/2")
+	f.Add("a b", "x (y (z)) w")
+	f.Add("\u0085", strings.Repeat("ä", 150))
+	f.Add("long", "halted: 1 failed (eu: no value ("+strings.Repeat("a.b", 60)+")), 2 in flight")
+	f.Fuzz(func(t *testing.T, context, description string) {
+		context = commitstatus.ContextName(context)
+		if context == "" {
 			return
 		}
-		status := r.Status()
+		marks := commitstatus.Tell(nil, commitstatus.Want{
+			SHA: strings.Repeat("a", 40), Context: context, State: commitstatus.Pending, Description: description,
+		})
+		status := commitstatus.Status{
+			SHA: marks[0].SHA, Context: marks[0].Context, State: commitstatus.State(marks[0].Owed.State), Description: marks[0].Owed.Description,
+		}
 		if err := status.Validate(); err != nil {
 			t.Errorf("%+v: %v", status, err)
 		}
-		marked := strings.HasSuffix(status.Description, fmt.Sprintf("(attempt %d)", r.Attempt))
-		if r.Attempt > 1 && !marked {
-			t.Errorf("attempt %d is not in %q", r.Attempt, status.Description)
-		}
 	})
+}
+
+// TestShortenKeepsProblemAndCounts: a path is cut in its middle before anything else is.
+func TestShortenKeepsProblemAndCounts(t *testing.T) {
+	const path = "Deployment/hello:spec.agentSpec.workload.manifests[0].spec.template.spec.containers[0].args[0]"
+	for name, c := range map[string]struct{ text, want string }{
+		"Short":  {"canary 1/2", "canary 1/2"},
+		"Path":   {"halted in canary: 1 failed (eu-01: no value for CLUSTER_LABEL_zone (" + path + ")), 1 in flight, 10 untouched", "1 in flight, 10 untouched"},
+		"Reason": {"halted in canary: 1 failed (eu-01: " + strings.Repeat("word ", 40) + "refused), 1 in flight, 10 untouched", "), 1 in flight, 10 untouched"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := commitstatus.Shorten(commitstatus.DescriptionLimit, c.text)
+			if !strings.HasSuffix(got, c.want) || utf8.RuneCountInString(got) > commitstatus.DescriptionLimit {
+				t.Errorf("got %q", got)
+			}
+			if name == "Path" && !strings.Contains(got, "no value for CLUSTER_LABEL_zone") {
+				t.Errorf("the problem is cut before the path: %q", got)
+			}
+		})
+	}
+}
+
+// TestRefusalSaysTheProblemFirst: where there is room for little, problem, count, file and
+// line are whole.
+func TestRefusalSaysTheProblemFirst(t *testing.T) {
+	r := commitstatus.Refusal{
+		Problem: "no value for VERSION", Hint: "declare it in an AddOnDeploymentConfig", More: 2, Place: "addons/hello/addontemplate.yaml:42",
+		Object: "AddOnTemplate/hello: spec.agentSpec.workload.manifests[0].spec.template.spec.containers[0].args[0]",
+	}
+	got := r.Text(commitstatus.DescriptionLimit)
+	if !strings.HasPrefix(got, "no value for VERSION (and 2 more) at addons/hello/addontemplate.yaml:42: AddOnTemplate/hello") ||
+		!strings.HasSuffix(got, ".args[0]") || utf8.RuneCountInString(got) > commitstatus.DescriptionLimit {
+		t.Errorf("got %q", got)
+	}
+	r = commitstatus.Refusal{Problem: strings.Repeat("word ", 60), More: 2, Place: "addons/a.yaml:1", Object: "Kind/name"}
+	if got := r.Text(commitstatus.DescriptionLimit); !strings.HasSuffix(got, " (and 2 more) at addons/a.yaml:1") {
+		t.Errorf("got %q", got)
+	}
 }

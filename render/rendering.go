@@ -39,6 +39,8 @@ type rendering struct {
 	registration []addonv1alpha1.RegistrationSpec
 	namespace    string
 
+	// packaged: rendered from an AddOnPackage.
+	packaged bool
 	// alone: good for the cluster it was rendered for only.
 	alone bool
 	// varying are the objects whose identity depends on the cluster.
@@ -280,7 +282,7 @@ func (b *builder) finish() *rendering {
 	p.deleteOption = b.deleteOption(moved, p.objects)
 	p.namespace = registrationNamespace(b.agent.namespace, p.objects)
 	if b.template.pkg != nil {
-		p.namespace = b.installNamespace()
+		p.packaged, p.namespace = true, b.installNamespace()
 	}
 	p.alone = b.alone
 	if err := p.seal(); err != nil {

@@ -25,11 +25,11 @@ type Summary struct {
 	Percent int
 }
 
-// RemovalContext is the part of a context that tells of clusters that wait to be removed.
+// RemovalContext is the part of a context for clusters that wait to be removed.
 // No stage can have that name.
 const RemovalContext = "removal_guard"
 
-// RemovalOver is the end of what RemovalContext tells.
+// RemovalOver ends RemovalContext.
 func RemovalOver() Summary {
 	return Summary{Context: RemovalContext, State: Success, Description: "nobody waits to be removed", Percent: 100}
 }
@@ -41,12 +41,12 @@ const OverdueContext = "pre_delete_hooks"
 // Summarise says what the commit is told: first the add-on, then each stage. A
 // strategy's only step says no more than the add-on and is left out.
 //
-// What holds a removal back has a context of its own, RemovalContext, because the verdict
-// on a commit is final and clusters leave after it. It is pending while somebody waits;
-// whoever reports it ends it with RemovalOver when no plan says it any more.
+// What holds a removal back has a context of its own, RemovalContext, because clusters leave
+// after the verdict on a commit, which stands. It is pending while a cluster waits to be
+// removed. The caller ends it with RemovalOver when no plan names it any more.
 //
-// Clusters whose removal takes too long are a failure in OverdueContext: what was rolled
-// out is none the worse for it. Whoever reports it ends it with a success.
+// Clusters whose removal takes too long are a failure in OverdueContext, and not in that of
+// the add-on. The caller ends it with a success.
 //
 // Once the rollout as a whole has an outcome, every stage has one: those that a
 // failure elsewhere keeps from starting fail with it.

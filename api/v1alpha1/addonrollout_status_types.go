@@ -44,6 +44,10 @@ type AddOnRolloutStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
+	// Outcome of the target: pending, success or failure, as the commit status says.
+	// +optional
+	Outcome string `json:"outcome,omitempty"`
+
 	// Target the ledger is about; it follows spec.target in the same write that
 	// first plans for it.
 	// +optional
@@ -81,9 +85,9 @@ type AddOnRolloutStatus struct {
 	// +optional
 	Journal []JournalEntry `json:"journal,omitempty"`
 
-	// CommitReports is the memory of what the forge was told and is to be told.
+	// CommitStatuses are the marks of what the forge accepted, and what is still owed to it.
 	// +optional
-	CommitReports []CommitReport `json:"commitReports,omitempty"`
+	CommitStatuses []CommitMark `json:"commitStatuses,omitempty"`
 
 	// ParkAfter and RemovalGracePeriod are the flags of the operator that wrote this
 	// status, for tools that plan as it does.

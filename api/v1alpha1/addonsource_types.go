@@ -154,9 +154,9 @@ type AddOnSourceStatus struct {
 	// +optional
 	Inventory []ObjectReference `json:"inventory,omitempty"`
 
-	// CommitReports is the memory of what the forge was told and is to be told.
+	// CommitStatuses are the marks of what the forge accepted, and what is still owed to it.
 	// +optional
-	CommitReports []CommitReport `json:"commitReports,omitempty"`
+	CommitStatuses []CommitMark `json:"commitStatuses,omitempty"`
 
 	meta.ReconcileRequestStatus `json:",inline"`
 	meta.ForceRequestStatus     `json:",inline"`

@@ -132,9 +132,6 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	gotk := metrics.NewRecorder()
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
 	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: 15 * time.Second})
-	if o.leaderElection.Enable {
-		desk.ElectedBy(mgr.Elected())
-	}
 	if err := mgr.Add(desk); err != nil {
 		return fmt.Errorf("cannot set up commit statuses: %w", err)
 	}

@@ -71,3 +71,11 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, steps []journal.Decisio
 		r.Recorder.AnnotatedEventf(ro, metadata, n.kind, n.reason, "%s", message)
 	}
 }
+
+// announceStall sends an event when a turn stalls for a reason that only the user can change,
+// and said something else before.
+func (r *Reconciler) announceStall(ro *v1alpha1.AddOnRollout, t turn) {
+	if stalled := t.verdict.stalled; stalled != "" && t.err != nil && t.announced != stalled+t.verdict.message {
+		r.Recorder.Event(ro, corev1.EventTypeWarning, stalled, t.verdict.message)
+	}
+}

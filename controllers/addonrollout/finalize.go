@@ -75,30 +75,28 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 		return 0, err
 	}
 	before := ro.Status.DeepCopy()
-	ledger := r.Desk.Open(ledgerKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitReports)
-	if target := ro.Status.Target; target != nil {
-		conclusion := "ended: the rollout was deleted"
-		switch {
-		case ro.Releasing():
-			conclusion = "ended: the add-on was released"
-		case source.DeletionTimestamp != nil:
-			conclusion = "ended: its source was deleted"
-		case ro.Spec.Target != nil:
-			ledger.SupersedeOne(commitOf(target.Commit), commitOf(ro.Spec.Target.Commit))
-		}
-		ledger.End(commitOf(target.Commit), commitstatus.Error, conclusion)
+	book := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitStatuses)
+	conclusion := "ended: the rollout was deleted"
+	switch before, after := ro.Status.Target, ro.Spec.Target; {
+	case ro.Releasing():
+		conclusion = "ended: the add-on was released"
+	case source.DeletionTimestamp != nil:
+		conclusion = "ended: its source was deleted"
+	case before != nil && after != nil && commitOf(before.Commit) != commitOf(after.Commit):
+		book.Supersede(commitOf(before.Commit), commitOf(after.Commit))
 	}
-	ledger.Address(ctx, source)
+	book.EndAll(commitstatus.Error, conclusion)
+	book.Address(ctx, source)
 	left := since.Add(forge.LeaveFor).Sub(r.Clock.Now())
-	if !ledger.Owes() || left <= 0 {
+	if !book.Owes() || left <= 0 {
 		return 0, nil
 	}
-	ro.Status.CommitReports = ledger.Stored()
-	ledger.Mark(ro)
+	ro.Status.CommitStatuses = book.Stored()
+	book.SetCondition(ro)
 	if !equality.Semantic.DeepEqual(*before, ro.Status) {
 		if err := r.Client.Status().Update(ctx, ro); err != nil {
 			return left, err
 		}
 	}
-	return sooner(left, ledger.Deliver()), nil
+	return sooner(left, book.Deliver()), nil
 }

@@ -36,7 +36,7 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 	digest := s.target("v1")
 	s.settle()
 	revision := s.revision(digest)
-	reports := len(s.rollout().Status.CommitReports)
+	reports := len(s.rollout().Status.CommitStatuses)
 	versions := s.versions()
 	s.delete(revision)
 	for _, process := range []string{"the same", "the next"} {
@@ -55,8 +55,8 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 		}
 		s.restart()
 	}
-	if got := s.rollout().Status; got.Phase != v1alpha1.PhaseSucceeded || len(got.CommitReports) != reports {
-		t.Errorf("what was judged stays judged: %s, %d reports", got.Phase, len(got.CommitReports))
+	if got := s.rollout().Status; got.Phase != v1alpha1.PhaseSucceeded || len(got.CommitStatuses) != reports {
+		t.Errorf("what was judged stays judged: %s, %d reports", got.Phase, len(got.CommitStatuses))
 	}
 	why, _ := s.plan().Why("c1")
 	if want := "runs the target, without repair: revision " + revision.Name + " is missing"; why.State != rollout.Done || why.Reason != want {

@@ -178,6 +178,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 		return ctrl.Result{}, err
 	}
 	r.stored(ctx, ro, t.decisions)
+	r.announceStall(ro, t)
 	r.clocks.looked(client.ObjectKeyFromObject(ro), t.look, ro.Status.Ledger)
 	wrote := applied{skipped: true}
 	if !t.barred && (len(t.plan.Clusters) > 0 || t.err == nil) {
@@ -203,8 +204,10 @@ type turn struct {
 	// before is the status as stored, next the one to store.
 	before, next v1alpha1.AddOnRolloutStatus
 	verdict      verdict
-	// ledger of commit statuses; Deliver it after the status was written.
-	ledger *forge.Ledger
+	// announced is what Stalled said before the turn, reason and message.
+	announced string
+	// book of commit statuses; Deliver it after the status was written.
+	book *forge.Book
 	// err is why nobody is admitted, if that is so; it is part of the verdict.
 	err error
 	// barred: nothing is written to clusters, because somebody else writes there.
@@ -221,7 +224,7 @@ type turn struct {
 // only the user can mend is part of the turn.
 func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) (turn, error) {
 	ro := o.rollout
-	t := turn{before: *ro.Status.DeepCopy()}
+	t := turn{before: *ro.Status.DeepCopy(), announced: conditions.GetReason(ro, meta.StalledCondition) + conditions.GetMessage(ro, meta.StalledCondition)}
 	stamp := metav1.NewTime(now).Rfc3339Copy()
 	next := advance(ro.Status, *ro.Spec.Target, o.succeeded, stamp)
 	t.look = r.clocks.look(now)
@@ -253,9 +256,13 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 		// Nothing was planned: the status stays empty, so that it is rebuilt yet.
 		next.Target, next.TargetSince, next.History = nil, nil, t.before.History
 	}
+	if !planned && next.Phase == v1alpha1.PhaseSucceeded && ro.Generation != ro.Status.ObservedGeneration {
+		next.Phase = v1alpha1.PhaseProgressing // the policy changed, and was not planned with yet
+	}
 	t.decisions = r.decided(ro, &next, t.plan, planned, stamp, t.step)
 	t.next = next
-	t.ledger = r.openLedger(o, &t)
+	t.next.Outcome = string(summaries(&t)[0].State)
+	t.book = r.openBook(o, &t)
 	return t, nil
 }
 
@@ -364,5 +371,5 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.unwritten.take(key)
 	r.clocks.forget(key)
 	r.foreign.keep(key.Name, nil)
-	r.Desk.Forget(ledgerKey(key))
+	r.Desk.Forget(bookKey(key))
 }

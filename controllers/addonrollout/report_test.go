@@ -14,19 +14,18 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
-	"github.com/addonflow/addonflow/rollout"
 )
 
-// told is state and text of a context below the add-on's, as the ledger wants it: of its
-// last attempt.
+// told is the newest statement in a context below the add-on's, of the newest commit that has
+// one.
 func (s *scene) told(parts ...string) string {
 	s.t.Helper()
 	context := strings.Join(append([]string{"addonflow/fleet/hello"}, parts...), "/")
-	reports := s.rollout().Status.CommitReports
 	told := ""
-	for _, r := range reports {
-		if r.Context == context {
-			told = r.State + ": " + r.Description
+	for _, m := range s.rollout().Status.CommitStatuses {
+		if m.Context == context {
+			last := commitstatus.Last(m)
+			told = last.State + ": " + last.Description
 		}
 	}
 	return told
@@ -59,11 +58,11 @@ func TestDroppedStageEndsWithTheAddOn(t *testing.T) {
 	ro.Spec.Stages[0].Name = "fleet"
 	s.update(ro)
 	s.turn()
-	if got := s.told("everyone"); got != "pending: no longer reported apart: ends with the add-on" {
-		t.Errorf("a stage that is gone must not look as if it went on, got %q", got)
+	if got := s.told("everyone"); !strings.HasPrefix(got, "pending: ") {
+		t.Errorf("a stage that is gone ends with the add-on, got %q", got)
 	}
 	s.settle()
-	if got := s.told("everyone"); got != "success: no longer reported apart; 2/2 updated" {
+	if got := s.told("everyone"); got != "success: stage removed; see addonflow/fleet/hello" {
 		t.Errorf("every context of a commit has an end, got %q", got)
 	}
 	if got := s.told("fleet"); !strings.HasPrefix(got, "success: ") {
@@ -97,24 +96,6 @@ func TestStagesEndWithAnAddOnThatIsStopped(t *testing.T) {
 	s.settle()
 	if got := s.told("everyone"); got != "success: 2/2" {
 		t.Errorf("it goes on, got %q", got)
-	}
-}
-
-// TestRemovalsArePassedOn: a commit that was overtaken is none the worse for clusters
-// that go on waiting to be removed.
-func TestRemovalsArePassedOn(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1")
-	s.target("v1")
-	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "fleet"}}
-	o := &observation{rollout: s.rollout(), source: source}
-	const overtaken, by = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
-	ledger := s.reconciler.Desk.Open(ledgerKey(client.ObjectKeyFromObject(o.rollout)), []v1alpha1.CommitReport{{
-		SHA: overtaken, Context: contextName(o, rollout.RemovalContext), Attempt: 1, State: "pending", Description: "3 clusters to leave",
-	}})
-	passOnRemovals(ledger, o, overtaken, by)
-	ledger.SupersedeOne(overtaken, by)
-	if got := ledger.Reports()[0]; got.State != commitstatus.Success || got.Description != "told of 2222222222 from now on" {
-		t.Errorf("got %s: %s", got.State, got.Description)
 	}
 }
 
@@ -157,10 +138,10 @@ func TestFailureNamesWhoFails(t *testing.T) {
 			t.Errorf("c1 is mended, and the commit names who fails: %q", got)
 		}
 	}
-	reports := len(s.rollout().Status.CommitReports)
+	told := s.told()
 	s.turns(3)
-	if got := len(s.rollout().Status.CommitReports); got != reports {
-		t.Errorf("it is told once: %d reports, then %d", reports, got)
+	if got := s.told(); got != told {
+		t.Errorf("it is told once: %q, then %q", told, got)
 	}
 }
 
@@ -180,8 +161,8 @@ func TestContextsFollowTheirSource(t *testing.T) {
 	s.target("v1")
 	s.settle()
 	want := "False OwnershipConflict: the commit status context belongs to source another/fleet, "
-	if got := s.says(v1alpha1.CommitStatusReportedCondition); !strings.HasPrefix(got, want) || len(s.rollout().Status.CommitReports) > 0 {
-		t.Errorf("the rollout says %q and keeps %v", got, s.rollout().Status.CommitReports)
+	if got := s.says(v1alpha1.CommitStatusReportedCondition); !strings.HasPrefix(got, want) || len(s.rollout().Status.CommitStatuses) > 0 {
+		t.Errorf("the rollout says %q and keeps %v", got, s.rollout().Status.CommitStatuses)
 	}
 	if got := s.rollout().Status.Phase; got != v1alpha1.PhaseSucceeded {
 		t.Errorf("no cluster hangs on it: %s", got)
@@ -193,31 +174,5 @@ func TestContextsFollowTheirSource(t *testing.T) {
 	s.turn()
 	if got := s.told(); got != "success: 2/2 updated" {
 		t.Errorf("with the context its own it is told: %q", got)
-	}
-}
-
-// TestOutlived: a red verdict is told anew when nobody it names fails any more, and is no
-// other cluster's whose name ends alike.
-func TestOutlived(t *testing.T) {
-	const sha = "1111111111111111111111111111111111111111"
-	cases := map[string]struct {
-		told    string
-		failing []string
-		want    bool
-	}{
-		"still the one named":  {"halted in canary: 1 failed (east: as told), 3 untouched", []string{"east"}, false},
-		"one of those named":   {"halted in canary: 2 failed (a: as told; east: as told), 3 untouched", []string{"east"}, false},
-		"somebody else":        {"halted in canary: 1 failed (west: as told), 3 untouched", []string{"east"}, true},
-		"a name that ends so":  {"halted in canary: 1 failed (north-east: as told), 3 untouched", []string{"east"}, true},
-		"nobody fails":         {"halted in canary: 1 failed (east: as told), 3 untouched", nil, false},
-		"nothing was told yet": {"", []string{"east"}, false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			reports := []commitstatus.Report{{SHA: sha, Context: "hello", State: commitstatus.Failure, Description: tc.told}}
-			if got := outlived(reports, commitstatus.Status{SHA: sha, Context: "hello"}, tc.failing); got != tc.want {
-				t.Errorf("%q, and %v fail: %t", tc.told, tc.failing, got)
-			}
-		})
 	}
 }

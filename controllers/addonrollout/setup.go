@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 )
 
 // addOnNameLabel is OCM's label that names the add-on of a work.
@@ -77,6 +78,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement(placementOfDecision))).
 		Watches(&clusterv1.ManagedCluster{}, r.clusterEvents()).
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofSource), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofNewestCommit), builder.WithPredicates(newestCommitChanged())).
 		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), builder.WithPredicates(createdOrDeleted())).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnRolloutKind)).
 		WatchesRawSource(woken).
@@ -179,6 +181,37 @@ func (r *Reconciler) ofSource(ctx context.Context, obj client.Object) []reconcil
 	return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
 		return ro.Spec.Target != nil && sources[client.ObjectKey{Namespace: ro.Namespace, Name: ro.Spec.Target.Source}]
 	})
+}
+
+// ofNewestCommit wakes the rollouts of a source that have something to say on its newest
+// commit: all of them if it was refused, else those that are not Succeeded or have told a
+// commit that is not judged.
+func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []reconcile.Request {
+	source, ok := obj.(*v1alpha1.AddOnSource)
+	if !ok || source.Spec.CommitStatus == nil {
+		return nil
+	}
+	return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
+		if ro.Spec.Target == nil || ro.Namespace != source.Namespace || ro.Spec.Target.Source != source.Name {
+			return false
+		}
+		open := func(m v1alpha1.CommitMark) bool { return !commitstatus.Judged(m) }
+		return source.Status.Refused() || ro.Status.Phase != v1alpha1.PhaseSucceeded || slices.ContainsFunc(ro.Status.CommitStatuses, open)
+	})
+}
+
+// newestCommitChanged passes a source that has judged another commit.
+func newestCommitChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.AddOnSource)
+			after, also := e.ObjectNew.(*v1alpha1.AddOnSource)
+			return ok && also && (before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
+				before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused())
+		},
+	}
 }
 
 // ofRevision wakes the rollout of the add-on a revision belongs to.

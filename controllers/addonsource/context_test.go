@@ -20,7 +20,7 @@ var _ = Describe("Two sources with one context on one repository", func() {
 		w := newWorld()
 		sha := w.commit("one add-on, and one that is broken", addOnFilesWith(map[string]string{"broken/a.yaml": "kind: Nonsense"}))
 		w.passes()
-		w.delivered(sha, "success")
+		w.green(sha)
 
 		second := w.newSource("fleet", func(s *v1alpha1.AddOnSource) { s.Namespace, s.Spec.Path = w.namespace+"x", "broken" })
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second.Namespace}})
@@ -41,7 +41,7 @@ var _ = Describe("Two sources with one context on one repository", func() {
 		Expect(reported).NotTo(BeNil())
 		Expect(reported.Reason).To(Equal(v1alpha1.OwnershipConflictReason))
 		Expect(reported.Message).To(And(ContainSubstring("source "+w.namespace+"/fleet,"), ContainSubstring("spec.commitStatus.context")))
-		Expect(second.Status.CommitReports).To(BeEmpty(), "nothing is kept that would be told into another's context later")
+		Expect(second.Status.CommitStatuses).To(BeEmpty(), "nothing is kept that would be told into another's context later")
 		w.look()
 		Expect(conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)).To(BeTrue(), "the older one is not disturbed")
 

@@ -86,11 +86,11 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if err := p.takeOver(ctx, todo); err != nil {
 		return err
 	}
-	overtaken, err := p.overtake(ctx, todo, seen)
-	if err != nil {
+	if err := p.apply(ctx, todo); err != nil {
 		return err
 	}
-	if err := p.apply(ctx, todo); err != nil {
+	overtaken, err := p.overtake(ctx, todo, seen)
+	if err != nil {
 		return err
 	}
 	if err := p.letGo(ctx, todo); err != nil {
@@ -119,9 +119,4 @@ func (p *pass) conclude(todo plan, seen *observation) {
 	status.LastAppliedFields = p.storedFields(seen)
 	p.memory.failures, p.memory.forced = 0, false
 	p.notes = append(p.notes, todo.notes()...)
-	for _, l := range todo.leaving {
-		if l.removal.Commit == p.head.Commit {
-			p.leftNow = append(p.leftNow, l.addOn)
-		}
-	}
 }

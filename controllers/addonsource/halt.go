@@ -29,8 +29,6 @@ type halt struct {
 	reason string
 	// text is for conditions and events: no secrets, no running clock.
 	text string
-	// told is the text of the commit status where it differs: shorter.
-	told string
 	// after is when a waiting pass is repeated.
 	after time.Duration
 	// problems of a refused commit.
@@ -63,13 +61,5 @@ func stall(reason, format string, args ...any) *halt {
 // refuse is the verdict on a commit with problems.
 func refuse(reason string, problems problem.List) *halt {
 	problems = problems.Sorted()
-	return &halt{kind: refused, reason: reason, text: problems.Error(), told: firstProblem(problems), problems: problems}
-}
-
-// firstProblem is what a commit status has room for.
-func firstProblem(problems problem.List) string {
-	if len(problems) == 0 {
-		return ""
-	}
-	return problems[0].String()
+	return &halt{kind: refused, reason: reason, text: problems.Error(), problems: problems}
 }

@@ -203,7 +203,7 @@ var _ = Describe("What leaves Git", func() {
 		w.pass() // asks for the removal, which the rollout would answer by letting go
 		w.passes()
 		Expect(exists(w.rollout())).To(BeFalse())
-		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
+		w.goes()
 		Expect(exists(w.cma())).To(BeTrue())
 		Expect(exists(w.template())).To(BeTrue())
 		Expect(exists(mca)).To(BeTrue())
@@ -227,7 +227,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(w.cma())).To(BeFalse())
 		Expect(exists(w.rollout())).To(BeFalse())
 		Expect(w.revisions()).To(BeEmpty())
-		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
+		w.goes()
 		Expect(exists(w.template())).To(BeTrue(), "nobody approved pruning")
 	})
 
@@ -240,7 +240,7 @@ var _ = Describe("What leaves Git", func() {
 		w.pass()
 		source := w.source()
 		Expect(conditions.GetMessage(source, fluxmeta.ReconcilingCondition)).To(Equal("waiting for the forge to accept the last commit statuses"))
-		Expect(source.Status.CommitReports).To(ContainElement(And(HaveField("SHA", sha), HaveField("State", "failure"))))
+		Expect(source.Status.CommitStatuses).To(ContainElement(And(HaveField("SHA", sha), HaveField("Owed.State", "failure"))))
 
 		w.clock.Step(forge.LeaveFor)
 		w.pass()
@@ -278,10 +278,11 @@ var _ = Describe("An add-on", func() {
 		w.pass()
 		w.removed()
 		w.passes()
+		w.goes()
 		other.clock.Step(soon)
 		other.passes()
 		Expect(conditions.IsReady(other.source())).To(BeTrue())
-		Expect(other.delivered(sha, "success").Description).To(HaveSuffix("(attempt 2)"))
+		Expect(other.green(sha).Description).To(Equal("applied; 1 add-on up to date"))
 	})
 
 	It("has one owner when two sources are reconciled at once", func() {
@@ -361,7 +362,7 @@ var _ = Describe("An add-on", func() {
 		for _, entry := range cma.ManagedFields {
 			Expect(entry.Manager).To(Equal(v1alpha1.FieldManager))
 		}
-		w.delivered(sha, "success")
+		w.green(sha)
 	})
 })
 

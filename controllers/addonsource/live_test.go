@@ -68,6 +68,7 @@ var _ = Describe("A running operator", func() {
 			Eventually(func() string { return w.source().Status.LastAppliedRevision }).WithTimeout(patience).Should(HaveSuffix(sha))
 		}
 		applied(first)
+		w.rolledOut()
 		w.delivered(first, "success")
 		Eventually(func() bool {
 			return conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)

@@ -35,6 +35,8 @@ type memory struct {
 	refusedSpec     string
 	// withdrawn is when a source that is being deleted had nothing left on the hub.
 	withdrawn time.Time
+	// generations of the rollouts as this process last wrote them.
+	generations map[string]int64
 	// forced says that a forced reconcile has not got to its end yet.
 	forced bool
 }

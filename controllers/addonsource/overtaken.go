@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -21,12 +22,17 @@ type overtaken struct {
 	addOn, commit string
 }
 
-// overtake returns the content that applying the plan takes away from rollouts that have
-// not seen it. It is to be called before anything is applied.
+// overtake returns the content that applying the plan took away from rollouts that have
+// not seen it. It is called after the plan was applied: the API server's answer says what the
+// rollout had seen by then, and from then on the rollout sees the new target only. So either
+// the rollout tells a commit or the source does, and never both.
 func (p *pass) overtake(ctx context.Context, todo plan, seen *observation) ([]overtaken, error) {
 	var all []overtaken
 	for _, next := range todo.addOns {
-		ro := seen.rollouts[next.Name]
+		ro, err := p.answered(seen.rollouts[next.Name])
+		if err != nil {
+			return nil, err
+		}
 		if ro == nil || ro.Annotations[v1alpha1.SourceAnnotation] != p.name() || ro.Spec.Target == nil || ro.Spec.Removal != nil {
 			continue
 		}
@@ -43,6 +49,25 @@ func (p *pass) overtake(ctx context.Context, todo plan, seen *observation) ([]ov
 		}
 	}
 	return all, nil
+}
+
+// answered returns a rollout as it was read before the plan was applied, with the status that
+// the API server answered when its target was written.
+func (p *pass) answered(ro *v1alpha1.AddOnRollout) (*v1alpha1.AddOnRollout, error) {
+	if ro == nil {
+		return nil, nil
+	}
+	written := p.applied[rolloutKey(ro.Namespace, ro.Name)]
+	if written == nil {
+		return ro, nil
+	}
+	var after v1alpha1.AddOnRollout
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written.Object, &after); err != nil {
+		return nil, fmt.Errorf("cannot read rollout %s as it was written: %w", ro.Name, err)
+	}
+	ro = ro.DeepCopy()
+	ro.Status = after.Status
+	return ro, nil
 }
 
 // unseen returns the target that next takes the place of, if the rollout did not see it;
@@ -94,19 +119,14 @@ func (p *pass) toldBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revisi
 	return metav1.HasAnnotation(stored.ObjectMeta, v1alpha1.SucceededAtAnnotation), nil
 }
 
-// tellOvertaken opens the context of the add-on on commits that were overtaken, for them to
-// be superseded with whatever else the head takes the place of.
-func (p *pass) tellOvertaken(ledger *forge.Ledger) {
+// tellOvertaken supersedes the add-on's context on commits that were overtaken.
+func (p *pass) tellOvertaken(book *forge.Book) {
 	for _, o := range p.overtaken {
 		old, err := gitsource.ParseRevision(o.commit)
 		if err != nil || old.Commit == p.head.Commit {
 			continue
 		}
-		ledger.Want(commitstatus.Status{
-			SHA:       old.Commit,
-			Context:   forge.ContextName(p.source, o.addOn),
-			State:     commitstatus.Pending,
-			TargetURL: forge.TargetURL(p.source),
-		}, 0)
+		book.Tell(commitstatus.Want{SHA: old.Commit, Context: forge.ContextName(p.source, o.addOn), State: commitstatus.Pending})
+		book.Supersede(old.Commit, p.head.Commit)
 	}
 }

@@ -102,8 +102,6 @@ type pass struct {
 	away bool
 	// notes go behind the text of an applied commit.
 	notes []string
-	// leftNow are the add-ons that the head is the first not to declare.
-	leftNow []string
 	// overtaken are contents that the head took the place of before anybody saw them.
 	overtaken []overtaken
 }

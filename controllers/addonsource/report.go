@@ -21,6 +21,7 @@ import (
 // the commit statuses. It is the one place that turns a halt into conditions and a
 // requeue.
 func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
+	p.noteGenerations()
 	h, err := haltOf(err)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -31,14 +32,16 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 	}
 	p.remember(h)
 	p.mark(h)
-	ledger := p.Desk.Open(p.key(), p.source.Status.CommitReports)
 	if !p.away {
 		p.markHandled()
-		p.tell(ledger, h)
 	}
-	ledger.Address(ctx, p.source)
-	p.source.Status.CommitReports = ledger.Stored()
-	ledger.Mark(p.source)
+	book, err := p.openBook(ctx, h)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	book.Address(ctx, p.source)
+	p.source.Status.CommitStatuses = book.Stored()
+	book.SetCondition(p.source)
 	if err := p.store(ctx); err != nil {
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: firstWait}, nil
@@ -46,7 +49,7 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	p.announce(h)
-	return p.requeue(h, ledger.Deliver())
+	return p.requeue(h, book.Deliver())
 }
 
 // haltOf returns the halt behind an error; other errors go to the queue as they are.
@@ -107,7 +110,7 @@ func (p *pass) markSuspended() {
 	conditions.Delete(p.source, fluxmeta.ReconcilingCondition)
 	conditions.Delete(p.source, fluxmeta.StalledCondition)
 	applied := p.source.Status.LastAppliedRevision
-	if applied != "" && applied == p.source.Status.LastAttemptedRevision && !strings.HasSuffix(p.source.Status.LastAttemptedSpec, refusedUnder("")) {
+	if applied != "" && applied == p.source.Status.LastAttemptedRevision && !p.source.Status.Refused() {
 		conditions.MarkTrue(p.source, fluxmeta.ReadyCondition, v1alpha1.SuspendedReason, "%s, %s stays applied", text, applied)
 		return
 	}
@@ -161,7 +164,7 @@ func (p *pass) markHandled() {
 // store writes the status if it changed. This is not fluxcd's SerialPatcher: that
 // writes conditions and the rest in two requests, after a read, and nobody but this
 // controller writes here. The patch is bound to the status it was computed from, so
-// that two operators cannot lose each other's commit reports.
+// that two operators cannot lose each other's marks of commit statuses.
 func (p *pass) store(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.before.Status, p.source.Status) {
 		return nil

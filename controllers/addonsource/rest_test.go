@@ -26,7 +26,7 @@ var _ = Describe("At rest", func() {
 			"addons/addonrollout.yaml": rolloutYAML, "addons/placement.yaml": placementYAML,
 		}))
 		w.passes()
-		w.delivered(sha, "success")
+		w.green(sha)
 		w.passes()
 		posts := w.forge.Requests()
 
@@ -231,16 +231,16 @@ var _ = Describe("A forge", func() {
 		}).WithTimeout(time.Minute).Should(Equal(v1alpha1.DeliveryFailedReason))
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 
-		// A new process has nothing but the ledger in the status.
+		// A new process has nothing but the marks in the status.
 		w.start()
 		Expect(w.forge.Up()).To(Succeed())
 		w.request("forge is back")
-		w.passes()
-		w.delivered(sha, "success")
+		w.rolledOut()
 		Eventually(func() bool {
 			w.pass()
 			return conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)
 		}).WithTimeout(time.Minute).Should(BeTrue())
+		w.delivered(sha, "success")
 		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
 	})
 })

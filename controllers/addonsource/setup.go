@@ -91,8 +91,8 @@ func deleted() predicate.Predicate {
 }
 
 // movedByOthers lets deletions pass, and changes of what we apply, unless it is we
-// who made them. A rollout moves on by its status every second; only the end of a
-// removal or release matters here.
+// who made them. Of a rollout's status, which changes every second, only its standing
+// and the end of a removal or release matter here.
 func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicate.Predicate {
 	ownWrite := func(o client.Object) bool {
 		return r.writes.of(keyOf(o)).resourceVersion == o.GetResourceVersion()
@@ -118,7 +118,32 @@ func moved(before, after client.Object) bool {
 		before.GetLabels()[v1alpha1.ManagedByLabel] != after.GetLabels()[v1alpha1.ManagedByLabel]:
 		return true
 	}
-	return phaseOf(before) != phaseOf(after) && phaseOf(after) == v1alpha1.PhaseRemoved || !letGoOf(before) && letGoOf(after)
+	return phaseOf(before) != phaseOf(after) && phaseOf(after) == v1alpha1.PhaseRemoved || !letGoOf(before) && letGoOf(after) ||
+		standingOf(before) != standingOf(after)
+}
+
+// standing is what a source reports of a rollout.
+type standing struct {
+	outcome, digest string
+	observed        bool
+	// tenth of the clusters that are updated: a status is posted no more often.
+	tenth int32
+}
+
+// standingOf returns where a rollout stands; the same for anything else.
+func standingOf(o client.Object) standing {
+	r, ok := o.(*v1alpha1.AddOnRollout)
+	if !ok {
+		return standing{}
+	}
+	s := standing{outcome: r.Status.Outcome, observed: r.Status.ObservedGeneration == r.Generation}
+	if r.Status.Target != nil {
+		s.digest = r.Status.Target.Digest
+	}
+	if total := r.Status.Counts.Total; total > 0 {
+		s.tenth = r.Status.Counts.Updated * 10 / total
+	}
+	return s
 }
 
 // letGoOf tells whether an object is a rollout whose clusters were let go of.

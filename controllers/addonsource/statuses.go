@@ -1,97 +1,273 @@
 package addonsource
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// unchangedText is what a commit is told that brought nothing to roll out.
-const unchangedText = "no add-on content changed"
-
-// tell writes into the ledger what the head commit is to be told by its source: one
-// context for the source itself, and one for each add-on whose content the commit did
-// not bring. What the commit brought is reported by its rollout. A verdict stands: a
-// commit that was judged is not pending again because drift could not be repaired.
-func (p *pass) tell(ledger *forge.Ledger, h *halt) {
+// openBook enters what commits should say in the source's own context, which is the whole:
+//
+//	the applied commit     failure if a rollout failed or is halted, pending while one moves
+//	                       or is held for a decision, else success
+//	a newer commit         failure if it was refused; else pending, or error if it cannot be
+//	                       judged
+//	any other              see commitstatus.Overtake
+//
+// It writes an add-on's context on one kind of commit only: content that another commit took
+// the place of before its rollout saw it.
+func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
+	book := p.Desk.Open(p.key(), p.source.Status.CommitStatuses)
 	if p.requested {
-		ledger.Retry()
+		book.Retry(p.source)
 	}
-	if p.source.Spec.CommitStatus == nil || p.head.Commit == "" {
-		return
+	if p.away || p.source.Spec.CommitStatus == nil || !p.source.DeletionTimestamp.IsZero() {
+		return book, nil // while the repository is being read, the pass after it derives what to say
 	}
+	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
+	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
+	refusedSince := p.source.Status.Refused() && commitOf(p.source.Status.LastAttemptedRevision) == applied
+	if applied != "" && !refusedSince {
+		fleet, err := p.fleet(ctx)
+		if err != nil {
+			return nil, err
+		}
+		want := p.want(applied, fleet.state(), fleet.text(p.appliedIn(applied, fleet)))
+		want.Progress, want.Content, want.Failing = fleet.percent(), p.content(), fleet.failing()
+		book.Tell(want)
+		succession.Content, succession.Wants = want.Content, []commitstatus.Want{want}
+		succession.Live = append(succession.Live, applied)
+	}
+	if head != "" && (head != applied || h != nil && h.kind == refused) && !p.untouched {
+		p.tellHead(book, h)
+	}
+	attempted := commitOf(p.source.Status.LastAttemptedRevision)
+	switch {
+	case head != "":
+		succession.Live = append(succession.Live, head)
+	case attempted != "": // the repository cannot be read now: nothing has taken its place
+		succession.Live = append(succession.Live, attempted)
+		succession.By = attempted
+	}
+	if applied == head && h == nil {
+		p.tellOvertaken(book)
+	}
+	if len(succession.Live) > 0 {
+		book.Overtake(succession)
+	}
+	return book, nil
+}
+
+// tellHead says of the head what keeps it from being applied. A verdict stands: a commit that
+// was judged is not pending again because drift could not be repaired.
+func (p *pass) tellHead(book *forge.Book, h *halt) {
 	judged := p.before.Status.LastAttemptedRevision == p.head.String()
 	switch {
-	case p.untouched:
 	case h == nil:
-		p.tellApplied(ledger)
-		p.tellOvertaken(ledger)
 	case h.kind == refused:
-		if judged && p.before.Status.LastAttemptedSpec != refusedUnder(p.spec) {
-			// A verdict and its words stand; this one is on another source.
-			p.want(ledger, commitstatus.Pending, "judged again, the source was changed")
-		}
-		p.want(ledger, commitstatus.Failure, refusalText(h))
+		want := p.want(p.head.Commit, commitstatus.Failure, refusalText(h))
+		want.Content = digestOfTexts(refusedUnder(p.spec))
+		book.Tell(want)
 	case judged:
 	case h.kind == stalled:
-		p.want(ledger, commitstatus.Error, describe(h.reason+": "+h.text))
+		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
 	default:
-		p.want(ledger, commitstatus.Pending, p.pendingText(h))
+		book.Tell(p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h)))
 	}
-	ledger.Supersede(p.head.Commit)
-	ledger.Prune(p.head.Commit)
 }
 
 // told tells whether the head was told anything, wherever commits are told: it was not
 // under another context, nor while the context was another source's.
 func (p *pass) told() bool {
-	return p.source.Spec.CommitStatus == nil || slices.ContainsFunc(p.source.Status.CommitReports, func(r v1alpha1.CommitReport) bool {
-		return r.SHA == p.head.Commit && r.Context == forge.ContextName(p.source)
-	})
+	return p.source.Spec.CommitStatus == nil || commitstatus.Shown(p.source.Status.CommitStatuses, p.head.Commit, forge.ContextName(p.source))
 }
 
-// want says something about the head in the source's own context, or an add-on's.
-func (p *pass) want(ledger *forge.Ledger, state commitstatus.State, text string, addOn ...string) {
-	ledger.Want(commitstatus.Status{
-		SHA:         p.head.Commit,
-		Context:     forge.ContextName(p.source, addOn...),
-		State:       state,
-		Description: text,
-		TargetURL:   forge.TargetURL(p.source),
-	}, 0)
+// want is a statement in the source's own context.
+func (p *pass) want(sha string, state commitstatus.State, text string) commitstatus.Want {
+	return commitstatus.Want{SHA: sha, Context: forge.ContextName(p.source), State: state, Description: text}
 }
 
-// tellApplied says that the head is on the hub.
-func (p *pass) tellApplied(ledger *forge.Ledger) {
-	var brought []string
-	for _, addOn := range p.source.Status.AddOns {
-		if sameCommit(addOn.Commit, p.head) {
-			brought = append(brought, addOn.Name)
+// noteGenerations remembers the generations of the rollouts that this pass wrote. What the
+// watch cache shows of an older one is not the outcome of the commit.
+func (p *pass) noteGenerations() {
+	for key, object := range p.applied {
+		if key.Kind != v1alpha1.AddOnRolloutKind || object == nil {
 			continue
 		}
-		p.want(ledger, commitstatus.Success, unchangedText, addOn.Name)
+		if p.memory.generations == nil {
+			p.memory.generations = map[string]int64{}
+		}
+		p.memory.generations[key.Name] = object.GetGeneration()
 	}
-	text := unchangedText
-	switch {
-	case len(brought) > 0:
-		text = describe("applied; rolling out " + brief.Names(brought))
-	case len(p.leftNow) > 0:
-		slices.Sort(p.leftNow)
-		text = describe("applied; no longer declares " + brief.Names(p.leftNow))
-	}
-	p.want(ledger, commitstatus.Success, text)
 }
 
-// sameCommit tells whether a revision, <ref>@sha1:<commit>, is of the commit of another one,
-// whatever reference led to either.
-func sameCommit(revision string, head gitsource.Revision) bool {
+// content names all content of the applied commit.
+func (p *pass) content() string {
+	var texts []string
+	for _, addOn := range p.source.Status.AddOns {
+		texts = append(texts, addOn.Name, addOn.Digest)
+	}
+	return digestOfTexts(texts...)
+}
+
+// digestOfTexts returns a short digest.
+func digestOfTexts(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:5])
+}
+
+// appliedIn says what the applied commit brought.
+func (p *pass) appliedIn(applied string, f fleet) string {
+	for _, addOn := range p.source.Status.AddOns {
+		if commitOf(addOn.Commit) == applied {
+			return "applied"
+		}
+	}
+	if left := f.left[applied]; len(left) > 0 {
+		return "applied; no longer declares " + brief.Names(left)
+	}
+	return "no add-on content changed"
+}
+
+// fleet is where the add-ons of a source stand.
+type fleet struct {
+	failed, moving []addOnStanding
+	// upToDate counts the others.
+	upToDate int
+	// updated and total count clusters.
+	updated, total int32
+	// left are the add-ons that a commit, by its sha, was the first not to declare.
+	left map[string][]string
+}
+
+// addOnStanding is an add-on and where it stands.
+type addOnStanding struct{ name, text string }
+
+// fleet reads, from the watch cache, where the add-ons of the applied commit stand, and those
+// that are being removed.
+func (p *pass) fleet(ctx context.Context) (fleet, error) {
+	var list v1alpha1.AddOnRolloutList
+	if err := p.Client.List(ctx, &list, client.InNamespace(p.source.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fleet{}, fmt.Errorf("cannot list rollouts: %w", err)
+	}
+	rollouts := map[string]*v1alpha1.AddOnRollout{}
+	for i := range list.Items {
+		if ro := &list.Items[i]; ro.Annotations[v1alpha1.SourceAnnotation] == p.name() {
+			rollouts[ro.Name] = ro
+		}
+	}
+	f := fleet{left: map[string][]string{}}
+	for _, addOn := range p.source.Status.AddOns {
+		f.add(rollouts[addOn.Name], addOn, p.memory.generations[addOn.Name])
+		delete(rollouts, addOn.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rollouts)) {
+		ro := rollouts[name]
+		if ro.Spec.Removal == nil {
+			continue
+		}
+		f.left[ro.Spec.Removal.Commit] = append(f.left[ro.Spec.Removal.Commit], name)
+		if !ro.ReleaseRequested() && ro.Status.Phase != v1alpha1.PhaseRemoved {
+			f.moving = append(f.moving, addOnStanding{name, fmt.Sprintf("removing %s, %d left", name, ro.Status.Counts.Removing)})
+		}
+	}
+	return f, nil
+}
+
+// add counts an add-on in. A rollout that has not looked at what the commit declares is moving.
+func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, generation int64) {
+	if ro == nil || ro.Generation < generation || ro.Spec.Target == nil || ro.Spec.Target.Digest != addOn.Digest ||
+		ro.Status.ObservedGeneration < ro.Generation {
+		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
+		return
+	}
+	f.updated, f.total = f.updated+ro.Status.Counts.Updated, f.total+ro.Status.Counts.Total
+	switch commitstatus.State(ro.Status.Outcome) {
+	case commitstatus.Success:
+		f.upToDate++
+	case commitstatus.Failure:
+		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + conditions.GetMessage(ro, fluxmeta.ReadyCondition)})
+	default:
+		counts := ro.Status.Counts
+		f.moving = append(f.moving, addOnStanding{addOn.Name, fmt.Sprintf("%s %d/%d", addOn.Name, counts.Updated, counts.Total)})
+	}
+}
+
+// state is that of the whole.
+func (f *fleet) state() commitstatus.State {
+	switch {
+	case len(f.failed) > 0:
+		return commitstatus.Failure
+	case len(f.moving) > 0:
+		return commitstatus.Pending
+	default:
+		return commitstatus.Success
+	}
+}
+
+// percent of the clusters that are where they should be.
+func (f *fleet) percent() int {
+	if f.total == 0 {
+		return 100
+	}
+	return int(f.updated) * 100 / int(f.total)
+}
+
+// failing names the add-ons that failed.
+func (f *fleet) failing() []string {
+	var names []string
+	for _, a := range f.failed {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// text is what the whole says: "applied; hello 3/24; 11 add-ons up to date".
+func (f *fleet) text(applied string) string {
+	var parts []string
+	if len(f.failed) == 0 {
+		parts = append(parts, applied)
+	}
+	const shown = 3
+	standings := slices.Concat(f.failed, f.moving)
+	for i, a := range standings {
+		if i == shown {
+			parts = append(parts, fmt.Sprintf("%d more", len(standings)-shown))
+			break
+		}
+		parts = append(parts, a.text)
+	}
+	switch {
+	case f.upToDate == 1:
+		parts = append(parts, "1 add-on up to date")
+	case f.upToDate > 0:
+		parts = append(parts, fmt.Sprintf("%d add-ons up to date", f.upToDate))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// commitOf returns the sha of a revision, "" if there is none.
+func commitOf(revision string) string {
 	parsed, err := gitsource.ParseRevision(revision)
-	return err == nil && parsed.Commit == head.Commit
+	if err != nil {
+		return ""
+	}
+	return parsed.Commit
 }
 
 // pendingText says what the head waits for. It names no attempt and no time, so that
@@ -99,7 +275,7 @@ func sameCommit(revision string, head gitsource.Revision) bool {
 func (p *pass) pendingText(h *halt) string {
 	switch h.reason {
 	case v1alpha1.ReferenceNotFoundReason, v1alpha1.TakingOverReason:
-		return describe(h.text)
+		return h.text
 	case v1alpha1.FetchFailedReason, v1alpha1.InvalidCredentialsReason, v1alpha1.LimitExceededReason, v1alpha1.RefNotFoundReason:
 		return "cannot be fetched yet"
 	default:
@@ -116,20 +292,19 @@ func shortRevision(ref, commit string) string {
 	return ref + "@" + short
 }
 
-// refusalText returns the first problem, and how many more there are.
+// refusalText returns the first problem, how many more there are, and where the first stands.
 func refusalText(h *halt) string {
-	more := ""
-	if n := len(h.problems) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
+	if len(h.problems) == 0 {
+		return h.text
 	}
-	first := h.told
-	if first == "" {
-		first = h.text
+	first := h.problems[0]
+	place := ""
+	if first.Path != "" {
+		place = problem.Problem{Path: first.Path, Line: first.Line}.String()
 	}
-	return commitstatus.Describe(commitstatus.DescriptionLimit-len(more), commitstatus.Text{Head: first}) + more
-}
-
-// describe fits a text into a description.
-func describe(text string) string {
-	return commitstatus.Describe(commitstatus.DescriptionLimit, commitstatus.Text{Head: text})
+	object := problem.Problem{Kind: first.Kind, Name: first.Name, Field: first.Field}.String()
+	return commitstatus.Refusal{
+		Problem: first.Message, Hint: first.Hint, More: len(h.problems) - 1,
+		Place: strings.TrimSuffix(place, ": "), Object: strings.TrimSuffix(object, ": "),
+	}.Text(commitstatus.DescriptionLimit)
 }

@@ -1,5 +1,7 @@
 package addonsource
 
+import "github.com/addonflow/addonflow/api/v1alpha1"
+
 // step is what a pass does about the head of the repository.
 type step int
 
@@ -58,4 +60,4 @@ func nextStep(f facts) step {
 // refusedUnder is what status.lastAttemptedSpec says of a commit that was refused
 // under a fingerprint. That the commit is not lastAppliedRevision does not say it:
 // the same commit may have been applied from another path before.
-func refusedUnder(spec string) string { return spec + "-refused" }
+func refusedUnder(spec string) string { return spec + v1alpha1.RefusedSuffix }

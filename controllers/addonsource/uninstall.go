@@ -40,21 +40,19 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 
 // takeLeave ends what the source has told its commits, and waits until the forge has
 // accepted it, at most forge.LeaveFor from when there was nothing else left to do: the
-// ledger goes with the source. That begins anew with a new process, which costs once more
-// as long at most. The rollouts' ledgers are delivered by then: they hold them back.
+// marks go with the source. That begins anew with a new process, which costs once more
+// as long at most. Those of the rollouts are delivered by then: they hold them back.
 func (p *pass) takeLeave() error {
-	ledger := p.Desk.Open(p.key(), p.source.Status.CommitReports)
-	for _, r := range ledger.Reports() {
-		ledger.End(r.SHA, commitstatus.Error, "ended: the source was deleted")
-	}
+	book := p.Desk.Open(p.key(), p.source.Status.CommitStatuses)
+	book.EndAll(commitstatus.Error, "ended: the source was deleted")
 	if p.memory.withdrawn.IsZero() {
 		p.memory.withdrawn = p.now
 	}
 	left := forge.LeaveFor - p.now.Sub(p.memory.withdrawn)
-	if p.source.Spec.CommitStatus == nil || !ledger.Owes() || left <= 0 {
+	if p.source.Spec.CommitStatus == nil || !book.Owes() || left <= 0 {
 		return nil
 	}
-	p.source.Status.CommitReports = ledger.Stored()
+	p.source.Status.CommitStatuses = book.Stored()
 	return wait(fluxmeta.ProgressingReason, left, "waiting for the forge to accept the last commit statuses")
 }
 

@@ -213,6 +213,37 @@ func (w *world) delivered(sha, state string, part ...string) testforge.Entry {
 	return entry
 }
 
+// green says for the rollout controller that the target is rolled out, and waits until the
+// forge says so of a commit.
+func (w *world) green(sha string) testforge.Entry {
+	GinkgoHelper()
+	w.rolledOut()
+	w.passes()
+	return w.delivered(sha, "success")
+}
+
+// goes waits until a source that is being deleted is gone: its forge accepts the last words.
+func (w *world) goes() {
+	GinkgoHelper()
+	Eventually(func() bool {
+		source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}}
+		if !exists(source) {
+			return true
+		}
+		w.pass()
+		return false
+	}).WithTimeout(time.Minute).Should(BeTrue())
+}
+
+// rolledOut says for the rollout controller that the target is rolled out.
+func (w *world) rolledOut() {
+	GinkgoHelper()
+	w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+		r.Status.Target, r.Status.Phase, r.Status.Outcome = r.Spec.Target, v1alpha1.PhaseSucceeded, "success"
+		r.Status.ObservedGeneration = r.Generation
+	})
+}
+
 // source reads the source.
 func (w *world) source() *v1alpha1.AddOnSource {
 	GinkgoHelper()

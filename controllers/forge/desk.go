@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,7 +18,7 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// Key names the object whose status keeps a ledger.
+// Key names the object whose status keeps marks.
 type Key struct {
 	// Kind of the object; Outcomes of the same kind get the requests.
 	Kind string
@@ -43,22 +42,16 @@ func parseKey(s string) (Key, bool) {
 type Desk struct {
 	secrets client.Reader
 	// sources reads AddOnSources from a watch cache.
-	sources client.Reader
-	http    *http.Client
-	clock   func() time.Time
-	// holder names this process in claims; no other has the name.
-	holder    string
+	sources   client.Reader
+	http      *http.Client
+	clock     func() time.Time
 	deliverer *commitstatus.Deliverer
-	// electing ends when this process is elected to lead; nil: nobody is elected.
-	electing <-chan struct{}
 
-	mu sync.Mutex
-	// elected is when that was seen first.
-	elected  time.Time
+	mu       sync.Mutex
 	queues   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]
 	limiters map[string]*rate.Limiter
-	// routes remembers how each ledger's forge was last addressed.
-	routes map[Key]address
+	// routes remembers how the forge of each source was last addressed.
+	routes map[client.ObjectKey]address
 }
 
 // NewDesk returns a desk that reads Secrets, by name only, with the first reader: the
@@ -69,51 +62,68 @@ func NewDesk(secrets, sources client.Reader, httpClient *http.Client) *Desk {
 	return newDesk(secrets, sources, httpClient, time.Now)
 }
 
-// newDesk lets tests tell the time.
+// newDesk lets tests set the clock.
 func newDesk(secrets, sources client.Reader, httpClient *http.Client, clock func() time.Time) *Desk {
 	d := &Desk{
 		secrets:  secrets,
 		sources:  sources,
 		http:     httpClient,
 		clock:    clock,
-		holder:   string(uuid.NewUUID())[:8],
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
-		routes:   map[Key]address{},
+		routes:   map[client.ObjectKey]address{},
 	}
-	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: clock, Holder: d.holder, Notify: d.notify})
+	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: clock, Notify: d.notify})
 	return d
 }
 
-// ElectedBy tells the desk that one process at a time leads, and when this one does:
-// the channel, a manager's Elected, is closed then. Posts that a leader before it had
-// claimed are taken up sooner. Call it before Start, and only with leader election.
-func (d *Desk) ElectedBy(elected <-chan struct{}) { d.electing = elected }
+// lookAtSecrets is how often the Secret of a forge that refuses the operator is read again.
+const lookAtSecrets = 5 * time.Second
 
-// Start posts until the context ends. It is a manager's Runnable, and as such runs on
-// the leader only; what two leaders do in the moment of a change is settled by claims in
-// the ledger (commitstatus.Claim).
+// Start posts until the context ends. It is a manager's Runnable, and as such runs on the
+// leader only.
 func (d *Desk) Start(ctx context.Context) error {
-	d.claimant() // notes when it was elected
-	return d.deliverer.Start(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		ticker := time.NewTicker(lookAtSecrets)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				d.lookAtRefused(ctx)
+			}
+		}
+	})
+	d.deliverer.Run(ctx)
+	watching.Wait()
+	return nil
 }
 
-// claimant is this process, as claims name it.
-func (d *Desk) claimant() commitstatus.Claimant {
+// lookAtRefused connects sources anew whose forge refuses the operator, if their Secret has
+// changed. What was refused is due again then.
+func (d *Desk) lookAtRefused(ctx context.Context) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	select {
-	case <-d.electing:
-		if d.elected.IsZero() {
-			d.elected = d.clock()
-		}
-	default: // nobody is elected, or another process
+	var refused []client.ObjectKey
+	for key := range d.routes {
+		refused = append(refused, key)
 	}
-	return commitstatus.Claimant{Holder: d.holder, Elected: d.elected}
+	d.mu.Unlock()
+	for _, key := range refused {
+		if !d.deliverer.Refused(key.String()) {
+			continue
+		}
+		source := &v1alpha1.AddOnSource{}
+		if d.sources.Get(ctx, key, source) != nil || source.Spec.CommitStatus == nil {
+			continue
+		}
+		_ = d.connect(ctx, source) // the condition says what is wrong with the Secret
+	}
 }
 
 // Outcomes is the source of reconcile requests for the objects of a kind about
-// whose ledgers something was learnt. One controller per kind watches it.
+// whose statuses something was learnt. One controller per kind watches it.
 func (d *Desk) Outcomes(kind string) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		d.mu.Lock()
@@ -123,7 +133,7 @@ func (d *Desk) Outcomes(kind string) source.Source {
 	})
 }
 
-// notify puts the object that keeps a ledger into its controller's queue. A queue
+// notify puts the object that keeps marks into its controller's queue. A queue
 // never blocks, which is what a Deliverer asks of it.
 func (d *Desk) notify(s string) {
 	key, ok := parseKey(s)
@@ -138,18 +148,15 @@ func (d *Desk) notify(s string) {
 	}
 }
 
-// Open returns the ledger of an object as its status stores it, with everything
-// written in that this process has learnt from the forge since.
-func (d *Desk) Open(key Key, stored []v1alpha1.CommitReport) *Ledger {
-	reports := commitstatus.Settle(load(stored), d.deliverer.Results(key.String()))
-	return &Ledger{desk: d, key: key, reports: reports}
-}
-
-// Forget drops what is remembered of a ledger whose object is gone.
+// Forget drops what is remembered of an object that is gone.
 func (d *Desk) Forget(key Key) {
 	d.deliverer.Forget(key.String())
+	if key.Kind != v1alpha1.AddOnSourceKind {
+		return
+	}
+	d.deliverer.Disconnect(key.NamespacedName.String())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.routes, key)
+	delete(d.routes, key.NamespacedName)
 	d.forgetLimiters()
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,34 +30,6 @@ const (
 	goodWord = "correct-horse"
 	badWord  = "battery-staple"
 )
-
-// TestConvert fills every field by reflection, so that a field added to one of the
-// two types and forgotten here fails.
-func TestConvert(t *testing.T) {
-	in := v1alpha1.CommitReport{}
-	v := reflect.ValueOf(&in).Elem()
-	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
-		case reflect.String:
-			f.SetString(v.Type().Field(i).Name)
-		case reflect.Int, reflect.Int64:
-			f.SetInt(int64(i + 1))
-		case reflect.Bool:
-			f.SetBool(true)
-		default:
-			t.Fatalf("field %s has a kind this test does not know", v.Type().Field(i).Name)
-		}
-	}
-	if diff := cmp.Diff([]v1alpha1.CommitReport{in}, store(load([]v1alpha1.CommitReport{in}))); diff != "" {
-		t.Errorf("store(load(x)) is not x (-want +got):\n%s", diff)
-	}
-	if got, want := reflect.TypeFor[commitstatus.Report]().NumField(), v.NumField(); got != want {
-		t.Errorf("commitstatus.Report has %d fields, v1alpha1.CommitReport %d", got, want)
-	}
-	if store(nil) != nil {
-		t.Error("an empty ledger is not stored as absent")
-	}
-}
 
 func TestKey(t *testing.T) {
 	want := Key{Kind: "AddOnSource", NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "x"}}
@@ -144,15 +114,15 @@ func secret(token string) *corev1.Secret {
 	}
 }
 
-// reconcile does what a controller does with its ledger, and returns the requeue.
-func (b *bench) reconcile(change func(*Ledger)) time.Duration {
+// reconcile does what a controller does with its marks, and returns the requeue.
+func (b *bench) reconcile(change func(*Book)) time.Duration {
 	b.t.Helper()
-	ledger := b.desk.Open(b.key, b.source.Status.CommitReports)
-	change(ledger)
-	ledger.Address(b.t.Context(), b.source)
-	b.source.Status.CommitReports = ledger.Stored()
-	ledger.Mark(b.source)
-	return ledger.Deliver()
+	book := b.desk.Open(b.key, b.source.Status.CommitStatuses)
+	change(book)
+	book.Address(b.t.Context(), b.source)
+	b.source.Status.CommitStatuses = book.Stored()
+	book.SetCondition(b.source)
+	return book.Deliver()
 }
 
 // awaitRequest waits for the request that the outcome of a delivery causes.
@@ -176,12 +146,17 @@ func (b *bench) condition() (metav1.ConditionStatus, string) {
 	return c.Status, c.Message
 }
 
-func nothing(*Ledger) {}
+func nothing(*Book) {}
 
-func want(state commitstatus.State, text string) func(*Ledger) {
-	return func(l *Ledger) {
-		l.Want(commitstatus.Status{SHA: sha, Context: "addonflow/team", State: state, Description: text}, 0)
+func want(state commitstatus.State, text string) func(*Book) {
+	return func(b *Book) {
+		b.Tell(commitstatus.Want{SHA: sha, Context: "addonflow/team", State: state, Description: text})
 	}
+}
+
+// overtaken says that the next commit took the place of the first.
+func overtaken(b *Book) {
+	b.Overtake(commitstatus.Succession{Live: []string{nextSHA}, By: nextSHA, Whole: "addonflow/team"})
 }
 
 // TestDelivers follows one status from the wish to the condition.
@@ -228,6 +203,46 @@ func TestWrongToken(t *testing.T) {
 	}
 }
 
+// TestNewTokenIsUsedAtOnce: nothing else wakes an object whose statuses were refused.
+func TestNewTokenIsUsedAtOnce(t *testing.T) {
+	b := newBench(t, badWord)
+	b.store(b.source.DeepCopy())
+	b.reconcile(want(commitstatus.Failure, "does not build"))
+	b.awaitRequest()
+	b.reconcile(nothing)
+	b.desk.lookAtRefused(t.Context())
+	if n := b.queue.Len(); n != 0 {
+		t.Errorf("%d requests with the token of before", n)
+	}
+	if err := b.hub.Update(t.Context(), secret(goodWord)); err != nil {
+		t.Fatal(err)
+	}
+	b.desk.lookAtRefused(t.Context())
+	b.awaitRequest()
+	b.reconcile(nothing)
+	if err := b.forge.WaitFor(t.Context(), func(log []testforge.Entry) bool { return len(log) == 1 }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReconcileOfTheSourceRetriesItsRollouts: what a user asks of the source makes the
+// statuses of every object due that reports to its forge.
+func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
+	b := newBench(t, badWord)
+	b.reconcile(want(commitstatus.Failure, "does not build"))
+	b.awaitRequest()
+	b.reconcile(nothing)
+	requests := b.forge.Requests()
+	other := b.desk.Open(Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: b.key.NamespacedName}, nil)
+	other.Retry(b.source)
+	b.awaitRequest()
+	b.reconcile(nothing)
+	b.awaitRequest()
+	if b.forge.Requests() == requests {
+		t.Error("nothing was tried again")
+	}
+}
+
 func TestAddressTrouble(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -248,11 +263,11 @@ func TestAddressTrouble(t *testing.T) {
 			if status != metav1.ConditionFalse || !strings.Contains(message, c.want) {
 				t.Errorf("%s: condition %q %q, want False with %q", c.reason, status, message, c.want)
 			}
-			if after != time.Minute || b.forge.Requests() != 0 {
-				t.Errorf("requeue after %s with %d requests, want the interval and none", after, b.forge.Requests())
+			if after != secretAgain || b.forge.Requests() != 0 {
+				t.Errorf("requeue after %s with %d requests, want some seconds and none", after, b.forge.Requests())
 			}
-			if len(b.source.Status.CommitReports) != 1 {
-				t.Errorf("%d reports are remembered, want 1", len(b.source.Status.CommitReports))
+			if len(b.source.Status.CommitStatuses) != 1 {
+				t.Errorf("%d reports are remembered, want 1", len(b.source.Status.CommitStatuses))
 			}
 		})
 	}
@@ -264,28 +279,28 @@ func TestSupersedeAndPrune(t *testing.T) {
 	b := newBench(t, goodWord)
 	b.reconcile(want(commitstatus.Pending, "fetched"))
 	b.awaitRequest()
-	b.reconcile(func(l *Ledger) { l.Supersede(nextSHA); l.Prune(nextSHA) })
+	b.reconcile(overtaken)
 	err := b.forge.WaitFor(t.Context(), func(log []testforge.Entry) bool {
 		return len(log) > 0 && log[len(log)-1].State == "error" && strings.HasPrefix(log[len(log)-1].Description, "superseded by 2222")
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for len(b.source.Status.CommitReports) > 0 {
+	for len(b.source.Status.CommitStatuses) > 0 {
 		b.awaitRequest()
-		b.reconcile(func(l *Ledger) { l.Prune(nextSHA) })
+		b.reconcile(overtaken)
 	}
 	if violations := testforge.Violations(b.forge.Log()); len(violations) > 0 {
 		t.Error(violations)
 	}
 }
 
-// TestNowhere empties the ledger of a source that reports nowhere.
+// TestNowhere drops the marks of a source that reports nowhere.
 func TestNowhere(t *testing.T) {
 	b := newBench(t, goodWord)
 	b.source.Spec.CommitStatus = nil
-	if after := b.reconcile(want(commitstatus.Success, "applied")); after != 0 || b.source.Status.CommitReports != nil {
-		t.Errorf("requeue after %s with %d reports, want nothing", after, len(b.source.Status.CommitReports))
+	if after := b.reconcile(want(commitstatus.Success, "applied")); after != 0 || b.source.Status.CommitStatuses != nil {
+		t.Errorf("requeue after %s with %d reports, want nothing", after, len(b.source.Status.CommitStatuses))
 	}
 	if status, _ := b.condition(); status != "" {
 		t.Errorf("condition %q, want none", status)
@@ -301,7 +316,7 @@ func TestRenewedTokensAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := b.desk.Open(b.key, nil)
-		l.Want(commitstatus.Status{SHA: sha, Context: "addonflow/team", State: commitstatus.Pending}, 0)
+		want(commitstatus.Pending, "")(l)
 		l.Address(t.Context(), b.source)
 		if n := len(b.desk.limiters); n != 1 {
 			t.Errorf("%s token: %d limiters, want 1", token, n)

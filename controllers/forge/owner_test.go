@@ -66,13 +66,13 @@ func TestContextBelongsToTheOldestSource(t *testing.T) {
 			status, message := b.condition()
 			owned := status == metav1.ConditionFalse && strings.Contains(message, "belongs to source another/team,") &&
 				strings.Contains(message, "spec.commitStatus.context")
-			if owned != c.owned || owned != (len(b.source.Status.CommitReports) == 0) {
-				t.Errorf("%s: %s %q, %d reports", c.reason, status, message, len(b.source.Status.CommitReports))
+			if owned != c.owned || owned != (len(b.source.Status.CommitStatuses) == 0) {
+				t.Errorf("%s: %s %q, %d reports", c.reason, status, message, len(b.source.Status.CommitStatuses))
 			}
 			if !owned {
 				b.awaitRequest()
 			}
-			if told := b.posts() > 0; told == owned {
+			if told := len(b.forge.Log()) > 0; told == owned {
 				t.Errorf("%s: told %t", c.reason, told)
 			}
 		})
@@ -100,8 +100,8 @@ func TestContextPassesOn(t *testing.T) {
 				t.Errorf("who goes wakes whom it kept waiting, got %v", got)
 			}
 			resolve(b, owner)
-			b.reconcile(func(l *Ledger) {
-				l.Want(commitstatus.Status{SHA: sha, Context: ContextName(b.source), State: commitstatus.Success}, 0)
+			b.reconcile(func(l *Book) {
+				l.Tell(commitstatus.Want{SHA: sha, Context: ContextName(b.source), State: commitstatus.Success})
 			})
 			b.awaitRequest()
 			b.reconcile(nothing)

@@ -28,9 +28,35 @@ type route struct {
 	address address
 }
 
-// address identifies how a forge is addressed, by digests: token included, and by the
-// token alone.
-type address struct{ whole, token string }
+// address identifies how a forge is addressed, by digests of the repository and the token,
+// and by the link that statuses carry.
+type address struct{ repository, token, url string }
+
+// lineOf names the line of a source at the deliverer.
+func lineOf(source *v1alpha1.AddOnSource) string { return client.ObjectKeyFromObject(source).String() }
+
+// connect makes sure that the line of a source leads to its forge, with the token that its
+// Secret has now. What the forge refused before is due again if that is another one.
+func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error {
+	route, err := d.route(ctx, source)
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(source)
+	d.mu.Lock()
+	before, known := d.routes[key]
+	d.routes[key] = route.address
+	d.forgetLimiters()
+	d.mu.Unlock()
+	if known && before == route.address {
+		return nil
+	}
+	if known && before.repository != route.address.repository {
+		d.deliverer.Disconnect(lineOf(source))
+	}
+	d.deliverer.Connect(lineOf(source), route.forge, TargetURL(source))
+	return nil
+}
 
 // route returns where the commit statuses of a source go. The error is fit for a
 // condition: it names objects and keys, never values.
@@ -40,7 +66,9 @@ func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, 
 	if err != nil {
 		return route{}, err
 	}
-	to := address{whole: digestOf(spec.Provider, spec.Address, string(token)), token: digestOf(spec.Provider, string(token))}
+	to := address{
+		repository: digestOf(spec.Provider, spec.Address), token: digestOf(spec.Provider, string(token)), url: spec.TargetURL,
+	}
 	forge, err := commitstatus.New(commitstatus.Config{
 		Provider:   spec.Provider,
 		Address:    spec.Address,
@@ -97,21 +125,7 @@ func (d *Desk) limiter(provider, token string) *rate.Limiter {
 	return d.limiters[token]
 }
 
-// readdressed tells whether this process addressed the ledger's forge otherwise
-// before, and remembers how it does now.
-func (d *Desk) readdressed(key Key, to address) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before, known := d.routes[key]
-	d.routes[key] = to
-	if known && before != to {
-		d.forgetLimiters()
-		return true
-	}
-	return false
-}
-
-// forgetLimiters drops the limiters of tokens that no ledger uses any more: there are
+// forgetLimiters drops the limiters of tokens that no source uses any more: there are
 // tokens that are renewed every hour. The lock is held.
 func (d *Desk) forgetLimiters() {
 	used := map[string]bool{}

@@ -171,8 +171,8 @@ func (b *bench) concluded(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		for _, report := range r.Status.CommitReports {
-			if report.AcceptedState != report.State {
+		for _, mark := range r.Status.CommitStatuses {
+			if mark.Accepted == nil || mark.Posting != nil || mark.Owed != nil {
 				return false, nil
 			}
 		}

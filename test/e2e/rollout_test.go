@@ -8,6 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/sample"
 )
 
 var _ = Describe("Rolling out", func() {
@@ -106,7 +107,8 @@ var _ = Describe("Rolling out", func() {
 		before := s.generations()
 
 		sha := s.submit("words", map[string]string{"addons/README.md": "more words"})
-		Eventually(s.told).WithArguments(sha).Should(Equal("success: no add-on content changed"))
+		Eventually(s.toldOfSource).WithArguments(sha).Should(Equal("success: no add-on content changed; 1 add-on up to date"))
+		Expect(s.told(sha)).To(BeEmpty(), "the add-on is Succeeded and the commit does not change it")
 		Expect(moved(before, s.generations())).To(BeEmpty())
 		Expect(s.rollout().Status.Target.Commit).To(HaveSuffix(first))
 	})
@@ -120,9 +122,39 @@ var _ = Describe("Rolling out", func() {
 		tree := s.tree("v2", policy)
 		tree["addons/template.yaml"] = strings.Replace(tree["addons/template.yaml"], "{{CLUSTER_NAME}}", "{{CLUSTERNAME}}", 1)
 		sha := s.submit("broken", tree)
-		Eventually(s.toldOfSource).WithArguments(sha).Should(And(HavePrefix("failure: addons/template.yaml:24: AddOnTemplate/broken: "), ContainSubstring("manifests[0]")))
+		Eventually(s.toldOfSource).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring("CLUSTERNAME"), ContainSubstring(" at addons/template.yaml:24: AddOnTemplate/broken")))
+		Eventually(s.told).WithArguments(sha).Should(HavePrefix("failure: not applied: "))
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(BeEmpty())
 		Expect(s.running(all...)).To(allAt("v1", all...))
+	})
+
+	It("shows a failed rollout on the commits that come on top of it", func(ctx SpecContext) {
+		all := clusters(3)
+		s := newScene(ctx, "ontop", all)
+		policy := s.atV1("0s", "30m", "2", 0)
+		bad := s.commit("never-starts", policy)
+		s.awaitPhase(bad, v1alpha1.PhaseFailed)
+		Eventually(s.told).WithArguments(bad).Should(HavePrefix("failure: halted in canary: "))
+		Eventually(s.toldOfSource).WithArguments(bad).Should(HavePrefix("failure: ontop: halted in canary: "))
+
+		readme := s.submit("words", map[string]string{"addons/README.md": "more words"})
+		Eventually(s.told).WithArguments(readme).Should(HavePrefix("failure: halted in canary: "))
+		Eventually(s.told).WithArguments(readme, "canary").Should(HavePrefix("failure: "))
+		Eventually(s.toldOfSource).WithArguments(readme).Should(HavePrefix("failure: ontop: halted in canary: "))
+
+		before := s.everTold(bad)
+		pace := s.submit("another pace", map[string]string{"addons/rollout.yaml": sample.Rollout(s.addOn, s.stages("0s", "30m", "1", 0))})
+		Eventually(s.told).WithArguments(pace).Should(HavePrefix("failure: halted in canary: "))
+		Eventually(s.toldOfSource).WithArguments(pace).Should(HavePrefix("failure: ontop: halted in canary: "))
+
+		reverted := s.revert(bad)
+		s.awaitPhase(reverted, v1alpha1.PhaseSucceeded)
+		Eventually(s.told).WithArguments(reverted).Should(HavePrefix("success: "))
+		Eventually(s.toldOfSource).WithArguments(reverted).Should(HavePrefix("success: "))
+		Expect(s.everTold(bad)).To(Equal(before), "an older commit keeps its verdict")
+		for _, sha := range []string{readme, pace} {
+			Expect(s.everTold(sha)).NotTo(ContainElement(HavePrefix("success")))
+		}
 	})
 
 	It("takes over a new policy from the next decision when addonrollout.yaml goes", func(ctx SpecContext) {

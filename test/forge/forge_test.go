@@ -311,12 +311,12 @@ func TestViolations(t *testing.T) {
 		want   []string
 	}{
 		"Good": {
-			reason: "Pending, progress, failure, and green in a later attempt.",
+			reason: "Pending, progress, failure, and success after it.",
 			log: []forge.Entry{
 				{Time: at(0), State: "pending", Description: "0/2"},
 				{Time: at(30), State: "pending", Description: "1/2"},
 				{Time: at(31), State: "failure", Description: "eu-1"},
-				{Time: at(31), State: "success", Description: "ok (attempt 2)"},
+				{Time: at(31), State: "success", Description: "ok"},
 			},
 		},
 		"EqualNeighbours": {
@@ -324,10 +324,10 @@ func TestViolations(t *testing.T) {
 			log:    []forge.Entry{{Time: at(0), State: "pending"}, {Time: at(60), Sequence: 2, State: "pending"}},
 			want:   []string{"#2   : equal to the one before"},
 		},
-		"GreenAfterRed": {
-			reason: "A verdict is final within its attempt.",
-			log:    []forge.Entry{{State: "failure"}, {Sequence: 2, State: "success"}},
-			want:   []string{"#2   : success after failure within attempt 1"},
+		"SupersededTwice": {
+			reason: "One writer supersedes a commit, once.",
+			log:    []forge.Entry{{State: "error", Description: "superseded by 1"}, {Sequence: 2, State: "error", Description: "superseded by 2"}},
+			want:   []string{"#2   : superseded twice"},
 		},
 		"TooFast": {
 			reason: "Progress is paced.",
@@ -336,13 +336,8 @@ func TestViolations(t *testing.T) {
 		},
 		"OpenTooFast": {
 			reason: "So is pending after a verdict.",
-			log:    []forge.Entry{{Time: at(0), State: "success"}, {Time: at(29), Sequence: 2, State: "pending", Description: "1 to leave (attempt 2)"}},
+			log:    []forge.Entry{{Time: at(0), State: "success"}, {Time: at(29), Sequence: 2, State: "pending", Description: "1 to leave"}},
 			want:   []string{"#2   : progress after 29s"},
-		},
-		"Backwards": {
-			reason: "Attempts only grow.",
-			log:    []forge.Entry{{State: "pending", Description: "a (attempt 2)"}, {Sequence: 2, State: "success"}},
-			want:   []string{"#2   : attempt 1 after attempt 2"},
 		},
 	}
 	for name, c := range cases {

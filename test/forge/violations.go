@@ -2,19 +2,14 @@ package forge
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
+	"strings"
 	"time"
 )
-
-// attemptMark is how a later attempt shows in a description.
-var attemptMark = regexp.MustCompile(`\(attempt ([0-9]+)\)$`)
 
 // Violations returns what in the log breaks the promises of commit statuses, in words.
 // For every repository, commit and context:
 //   - no two neighbours are equal;
-//   - after success, failure or error comes only a later attempt;
-//   - the number of an attempt never falls;
+//   - a commit is superseded at most once in a row;
 //   - progress posts (pending after anything else) come at least 30 s after what was
 //     told before, and at most 60 times.
 //
@@ -48,11 +43,8 @@ func compare(last, next Entry) []string {
 	if last.State == next.State && last.Description == next.Description && last.TargetURL == next.TargetURL {
 		out = append(out, "equal to the one before")
 	}
-	if attempt(next) < attempt(last) {
-		out = append(out, fmt.Sprintf("attempt %d after attempt %d", attempt(next), attempt(last)))
-	}
-	if last.State != pending && attempt(next) <= attempt(last) {
-		out = append(out, fmt.Sprintf("%s after %s within attempt %d", next.State, last.State, attempt(last)))
+	if superseded(last) && superseded(next) {
+		out = append(out, "superseded twice")
 	}
 	if isProgress(next) && next.Time.Sub(last.Time) < 30*time.Second {
 		out = append(out, fmt.Sprintf("progress after %s", next.Time.Sub(last.Time)))
@@ -64,15 +56,5 @@ func compare(last, next Entry) []string {
 // not over yet.
 func isProgress(next Entry) bool { return next.State == pending }
 
-// attempt returns the number in the description; 1 without one.
-func attempt(e Entry) int {
-	match := attemptMark.FindStringSubmatch(e.Description)
-	if match == nil {
-		return 1
-	}
-	n, err := strconv.Atoi(match[1])
-	if err != nil {
-		return 1
-	}
-	return n
-}
+// superseded tells whether an entry says that another commit took the place of its own.
+func superseded(e Entry) bool { return strings.HasPrefix(e.Description, "superseded by ") }

@@ -122,6 +122,9 @@ func current(r *v1alpha1.AddOnRollout) bool {
 		return false
 	}
 	want, have := r.Spec.Target, r.Status.Target
+	if have == nil && apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
+		return true // its first plan failed, so that the status has no target
+	}
 	return want == nil || have != nil && want.Digest == have.Digest
 }
 

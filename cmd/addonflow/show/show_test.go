@@ -53,6 +53,10 @@ func TestOutcomeOf(t *testing.T) {
 		"OldTarget": {"a success of the target before is none of this one", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Spec.Target = v1alpha1.PhaseSucceeded, targetOf("3")
 		}, Running},
+		"FirstPlanFailed": {"the first plan could not be made", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Target = nil
+			stalled(v1alpha1.InvalidRolloutStrategyReason)(r)
+		}, Failed},
 		"NoStatus": {"the operator has not seen it", func(r *v1alpha1.AddOnRollout) {
 			r.Status = v1alpha1.AddOnRolloutStatus{}
 		}, Running},
@@ -77,6 +81,11 @@ func TestLine(t *testing.T) {
 				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason, Message: "source b owns it\nand more",
 			}}
 		}), "✗ hello main@2222222 Stalled 11/24: source b owns it"},
+		"FirstPlanFailed": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Status = v1alpha1.AddOnRolloutStatus{ObservedGeneration: r.Generation, Conditions: []metav1.Condition{{
+				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.InvalidRolloutStrategyReason, Message: "unknown group typo",
+			}}}
+		}), "✗ hello main@2222222 Stalled 0/0: unknown group typo"},
 		"Pending": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Spec.Target = targetOf("3")
 		}), "○ hello main@3333333 Pending: the operator has not looked at it yet"},

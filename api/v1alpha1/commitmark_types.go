@@ -1,0 +1,53 @@
+package v1alpha1
+
+import "strings"
+
+// CommitMark is what the operator knows about one context of one commit at the forge.
+//
+// A post is written down as Posting before it is sent. So the forge shows either Accepted or
+// Posting, whenever the operator ends; anything else in that context is not the operator's.
+type CommitMark struct {
+	// SHA is the full object name of the commit.
+	SHA string `json:"sha"`
+	// Context of the commit status.
+	Context string `json:"context"`
+	// Accepted is what the forge accepted last; absent: nothing yet.
+	// +optional
+	Accepted *CommitStatement `json:"accepted,omitempty"`
+	// AcceptedAt is when, in seconds since 1970.
+	// +optional
+	AcceptedAt int64 `json:"acceptedAt,omitempty"`
+	// ProgressPosts counts the accepted posts that were pending after another one.
+	// +optional
+	ProgressPosts int `json:"progressPosts,omitempty"`
+	// Posting is what is being posted; the forge may have it already.
+	// +optional
+	Posting *CommitStatement `json:"posting,omitempty"`
+	// Owed is what the commit should say, where that is neither accepted nor being posted.
+	// +optional
+	Owed *CommitStatement `json:"owed,omitempty"`
+}
+
+// CommitStatement is what one context of one commit says.
+type CommitStatement struct {
+	// State is pending, success, failure or error.
+	State string `json:"state"`
+	// Description is the text.
+	// +optional
+	Description string `json:"description,omitempty"`
+	// Progress in percent.
+	// +optional
+	Progress int `json:"progress,omitempty"`
+	// Content names the content that the statement is about.
+	// +optional
+	Content string `json:"content,omitempty"`
+}
+
+// RefusedSuffix ends status.lastAttemptedSpec of a source that refused
+// status.lastAttemptedRevision.
+const RefusedSuffix = "-refused"
+
+// Refused tells whether the newest commit that was judged was refused.
+func (s *AddOnSourceStatus) Refused() bool {
+	return strings.HasSuffix(s.LastAttemptedSpec, RefusedSuffix)
+}

@@ -1,0 +1,235 @@
+package commitstatus
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Mark is what is known about one context of one commit. See v1alpha1.CommitMark.
+type Mark = v1alpha1.CommitMark
+
+// Statement is what one context of one commit says.
+type Statement = v1alpha1.CommitStatement
+
+// Want is what one context of a live commit should say. It is derived anew each time, from
+// what is so now.
+type Want struct {
+	SHA, Context string
+	State        State
+	Description  string
+	// Progress in percent; posts about progress are paced by it.
+	Progress int
+	// Content names what the statement is about, such as the digest of an add-on. A verdict
+	// on the same content stands while it is pending only again.
+	Content string
+	// Failing are the names of what failed. A failure is posted again with another text
+	// only if the accepted text names none of them.
+	Failing []string
+	// Older says that a newer commit carries the content as well. Such a commit gets no
+	// progress, and nothing after its verdict.
+	Older bool
+}
+
+// statement returns the want as a mark keeps it.
+func (w Want) statement() Statement {
+	return Statement{
+		State: string(w.State), Description: Shorten(DescriptionLimit, w.Description),
+		Progress: min(max(w.Progress, 0), 100), Content: w.Content,
+	}
+}
+
+// resumedText begins the first pending text after a failure of the same content.
+const resumedText = "resumed: "
+
+// Tell enters wants into the marks and returns the new marks; the given ones are unchanged.
+// Telling the same again changes nothing.
+//
+//	last statement  want              what is owed
+//	none            any               the want
+//	pending         any               the want; progress of an older commit is not
+//	success         pending, same     nothing: a cluster that joins moves no verdict
+//	success         success, same     nothing
+//	failure, error  same state, same  nothing, unless the text names none that fail now
+//	failure         pending, same     "resumed: ..."
+//	verdict         any, older        nothing
+//	verdict         otherwise         the want
+func Tell(marks []Mark, wants ...Want) []Mark {
+	out := slices.Clone(marks)
+	for _, w := range wants {
+		i := index(out, w.SHA, w.Context)
+		if i < 0 {
+			out = append(out, Mark{SHA: w.SHA, Context: w.Context})
+			i = len(out) - 1
+		}
+		tell(&out[i], w)
+	}
+	return out
+}
+
+func tell(m *Mark, w Want) {
+	next := w.statement()
+	last := Last(*m)
+	if last == nil {
+		m.Owed = &next
+		return
+	}
+	state, same := State(last.State), last.Content == next.Content
+	switch {
+	case w.Older && (state.Terminal() || w.State == Pending):
+		return
+	case same && state == Success && (w.State == Pending || w.State == Success):
+		return
+	case same && state == w.State && state.Terminal() && !outlived(last.Description, w.Failing):
+		return
+	}
+	if base := told(*m); base != nil && State(base.State) == Failure && base.Content == next.Content && w.State == Pending {
+		next.Description = Shorten(DescriptionLimit, resumedText+next.Description)
+	}
+	owe(m, next)
+}
+
+// outlived tells whether the text names none of those that fail now.
+func outlived(text string, failing []string) bool {
+	return len(failing) > 0 && !slices.ContainsFunc(failing, func(name string) bool {
+		return strings.HasPrefix(text, name+": ") || strings.Contains(text, " "+name+": ") || strings.Contains(text, "("+name+": ")
+	})
+}
+
+// owe makes next what the context should say.
+func owe(m *Mark, next Statement) {
+	base := told(*m)
+	if base == nil || !sameWords(*base, next) {
+		m.Owed = &next
+		return
+	}
+	m.Owed = nil
+	if m.Posting == nil {
+		m.Accepted = &next
+	}
+}
+
+// told returns what the forge shows, or will show next.
+func told(m Mark) *Statement {
+	if m.Posting != nil {
+		return m.Posting
+	}
+	return m.Accepted
+}
+
+// Last returns the newest statement of a mark, whether or not the forge has accepted it; nil
+// if there is none.
+func Last(m Mark) *Statement {
+	if m.Owed != nil {
+		return m.Owed
+	}
+	return told(m)
+}
+
+// Settled tells whether the forge shows the newest statement.
+func Settled(m Mark) bool { return m.Posting == nil && m.Owed == nil }
+
+func sameWords(a, b Statement) bool {
+	return a.State == b.State && a.Description == b.Description
+}
+
+// Judged tells whether the newest statement is a verdict.
+func Judged(m Mark) bool {
+	last := Last(m)
+	return last != nil && State(last.State).Terminal()
+}
+
+// Succession says which commits are live, and what became of the others.
+type Succession struct {
+	// Live commits are derived; nothing happens to their marks.
+	Live []string
+	// Content that the newest commit carries, and By the commit that introduced it.
+	Content, By string
+	// Whole is the context that stands for the others.
+	Whole string
+	// Wants of the newest commit: a commit with equal content gets their verdicts.
+	Wants []Want
+}
+
+// Overtake says what becomes of commits that are not live any more. A commit with a verdict
+// keeps it. A commit with the content of the newest one gets the verdicts of that; until then
+// it waits. A commit with other content is superseded; of its contexts those that the forge
+// was never told are dropped, but for the whole.
+func Overtake(marks []Mark, s Succession) []Mark {
+	out := make([]Mark, 0, len(marks))
+	for _, m := range marks {
+		last := Last(m)
+		switch {
+		case slices.Contains(s.Live, m.SHA), last == nil, State(last.State).Terminal():
+		case s.Content != "" && last.Content == s.Content:
+			s.follow(&m)
+		case m.Accepted == nil && m.Posting == nil && m.Context != s.Whole:
+			continue
+		default:
+			owe(&m, Statement{State: string(Error), Description: "superseded by " + abbreviate(s.By), Content: last.Content})
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// follow gives an overtaken commit the verdict of the same context on the newest one, or that
+// of the whole where the newest one has no such context.
+func (s Succession) follow(m *Mark) {
+	i := slices.IndexFunc(s.Wants, func(w Want) bool { return w.Context == m.Context })
+	if i < 0 {
+		i = slices.IndexFunc(s.Wants, func(w Want) bool { return w.Context == s.Whole })
+	}
+	if i >= 0 && s.Wants[i].State.Terminal() {
+		owe(m, s.Wants[i].statement())
+	}
+}
+
+// Supersede ends one commit because another one took its place.
+func Supersede(marks []Mark, sha, by string) []Mark {
+	return End(marks, sha, Error, "superseded by "+abbreviate(by))
+}
+
+// End gives every context of a commit that has no verdict this one.
+func End(marks []Mark, sha string, state State, description string) []Mark {
+	out := slices.Clone(marks)
+	for i := range out {
+		if m := &out[i]; m.SHA == sha && !Judged(*m) {
+			owe(m, Want{State: state, Description: description}.statement())
+		}
+	}
+	return out
+}
+
+// KeptLimit is how many marks are kept about commits that are not live. A forge that is
+// unreachable for weeks would otherwise make the status larger than the hub can store.
+const KeptLimit = 500
+
+// Prune drops marks of commits that are not live once the forge has their verdict. Of the
+// others the newest KeptLimit stay.
+func Prune(marks []Mark, live ...string) []Mark {
+	past := func(m Mark) bool { return !slices.Contains(live, m.SHA) }
+	out := slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return past(m) && Settled(m) && Judged(m) })
+	over := -KeptLimit
+	for _, m := range out {
+		if past(m) {
+			over++
+		}
+	}
+	return slices.DeleteFunc(out, func(m Mark) bool {
+		if over <= 0 || !past(m) {
+			return false
+		}
+		over--
+		return true
+	})
+}
+
+// Shown tells whether a mark of the commit and context exists.
+func Shown(marks []Mark, sha, context string) bool { return index(marks, sha, context) >= 0 }
+
+// index returns where the mark of a context stands, or -1.
+func index(marks []Mark, sha, context string) int {
+	return slices.IndexFunc(marks, func(m Mark) bool { return m.SHA == sha && m.Context == context })
+}

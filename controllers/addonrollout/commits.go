@@ -1,0 +1,261 @@
+package addonrollout
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// bookKey names the marks of a rollout's commit statuses.
+func bookKey(key client.ObjectKey) forge.Key {
+	return forge.Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: key}
+}
+
+// commits are those that a rollout reports on.
+type commits struct {
+	// target introduced the content, newest is the newest one that carries it. Often they
+	// are the same.
+	target, newest string
+	// refused is the newest commit if its source refused it, else "".
+	refused string
+	// content names what target and newest carry.
+	content string
+}
+
+// commitsOf returns the commits that a rollout reports on. The source writes the target of a
+// rollout before its own status: until that names the target, the target is the newest.
+func commitsOf(source *v1alpha1.AddOnSource, ro *v1alpha1.AddOnRollout) commits {
+	c := commits{target: commitOf(ro.Spec.Target.Commit), content: contentOf(ro.Spec.Target.Digest)}
+	c.newest = c.target
+	applied, attempted := commitOf(source.Status.LastAppliedRevision), commitOf(source.Status.LastAttemptedRevision)
+	declared := slices.ContainsFunc(source.Status.AddOns, func(a v1alpha1.SourcedAddOn) bool {
+		return a.Name == ro.Name && a.Commit == ro.Spec.Target.Commit
+	})
+	switch {
+	case ro.Spec.Removal != nil && commitOf(ro.Spec.Target.Commit) != ro.Spec.Removal.Commit && ro.Spec.Removal.Commit != "":
+		c.newest, c.content = ro.Spec.Removal.Commit, "removed"
+		if applied != "" && !slices.ContainsFunc(source.Status.AddOns, func(a v1alpha1.SourcedAddOn) bool { return a.Name == ro.Name }) {
+			c.newest = applied
+		}
+	case declared && applied != "":
+		c.newest = applied
+	default:
+		return c
+	}
+	if source.Status.Refused() && attempted != applied {
+		c.refused = attempted
+	}
+	return c
+}
+
+// live returns the commits whose statuses are derived.
+func (c commits) live() []string {
+	var out []string
+	if c.content != "removed" {
+		out = append(out, c.target)
+	}
+	out = append(out, c.newest)
+	if c.refused != "" {
+		out = append(out, c.refused)
+	}
+	return out
+}
+
+// contentOf returns the part of a digest that tells contents of one add-on apart.
+func contentOf(digest string) string {
+	hex := digest[strings.LastIndex(digest, ":")+1:]
+	return hex[:min(len(hex), 10)]
+}
+
+// openBook enters what commits should say of the add-on and its stages. It is a function of
+// the turn, of the source's status and of the marks:
+//
+//	the commit that introduced the content   add-on and stages; where a newer commit carries
+//	                                         it, no progress, and nothing after the verdict
+//	the newest commit that carries it        the same, while the rollout is not Succeeded
+//	a newer commit that was refused          the add-on: "not applied"
+//	any other                                see commitstatus.Overtake
+func (r *Reconciler) openBook(o *observation, t *turn) *forge.Book {
+	ro := o.rollout
+	b := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitStatuses)
+	if o.source == nil || ro.Spec.Target == nil {
+		return b
+	}
+	if requested(ro) {
+		b.Retry(o.source)
+	}
+	c, whole := commitsOf(o.source, ro), contextName(o, "")
+	wants := wantsOf(o, t, c.content)
+	older := make([]commitstatus.Want, 0, len(wants))
+	for _, w := range wants {
+		w.SHA, w.Older = c.target, c.newest != c.target
+		if w.Older && w.Context == contextName(o, rollout.RemovalContext) {
+			w.State, w.Description = commitstatus.Success, "continued on "+c.newest[:min(len(c.newest), 10)]
+		}
+		older = append(older, w)
+	}
+	if c.content != "removed" {
+		b.Tell(older...)
+		tellEnded(b, o, t, c.target, older)
+	}
+	if c.newest != c.target {
+		newest := slices.DeleteFunc(withSHA(wants, c.newest), func(w commitstatus.Want) bool { return !mirrors(b, o, t, w) })
+		b.Tell(newest...)
+		tellEnded(b, o, t, c.newest, withSHA(wants, c.newest))
+	}
+	if c.refused != "" {
+		b.Tell(commitstatus.Want{
+			SHA: c.refused, Context: whole, State: commitstatus.Failure, Content: "refused",
+			Description: "not applied: the commit is refused, see " + forge.ContextName(o.source),
+		})
+	}
+	by := c.target
+	if c.content == "removed" {
+		by = c.newest
+	}
+	b.Overtake(commitstatus.Succession{Live: c.live(), Content: c.content, By: by, Whole: whole, Wants: wants})
+	return b
+}
+
+// withSHA returns the wants for another commit.
+func withSHA(wants []commitstatus.Want, sha string) []commitstatus.Want {
+	out := slices.Clone(wants)
+	for i := range out {
+		out[i].SHA = sha
+	}
+	return out
+}
+
+// mirrors tells whether the newest commit, which did not change the add-on, shows a context.
+// It shows what it has shown before, and anything while the rollout is not Succeeded. But a
+// commit that was a success as a whole is not pending again for clusters that join.
+func mirrors(b *forge.Book, o *observation, t *turn, w commitstatus.Want) bool {
+	if commitstatus.Shown(b.Marks(), w.SHA, w.Context) {
+		return true
+	}
+	if w.State == commitstatus.Success {
+		return t.next.Phase != v1alpha1.PhaseSucceeded && t.next.Phase != v1alpha1.PhaseRemoved
+	}
+	succeeded := slices.ContainsFunc(o.source.Status.CommitStatuses, func(m v1alpha1.CommitMark) bool {
+		last := commitstatus.Last(m)
+		return m.SHA == w.SHA && m.Context == forge.ContextName(o.source) && last != nil && last.State == string(commitstatus.Success)
+	})
+	return w.State != commitstatus.Pending || !succeeded || w.Context == contextName(o, rollout.RemovalContext)
+}
+
+// wantsOf is what the add-on and its stages say, for no commit yet.
+func wantsOf(o *observation, t *turn, content string) []commitstatus.Want {
+	said := summaries(t)
+	if t.err == nil && t.plan.Counts.Total == 0 {
+		content = "" // no cluster has proved it: the first one that joins moves the verdict
+	}
+	wants := make([]commitstatus.Want, 0, len(said))
+	for _, s := range said {
+		wants = append(wants, commitstatus.Want{
+			Context: contextName(o, s.Context), State: commitstatus.State(s.State), Description: s.Description,
+			Progress: s.Percent, Content: content, Failing: failing(t.plan, s.Context),
+		})
+	}
+	return wants
+}
+
+// tellEnded sees to contexts of a live commit that the rollout reports no more: removals that
+// are over, stages that a change of policy dropped, and all stages of a rollout that cannot be
+// planned. They end with the add-on, in its state: ended sooner, a required check would turn
+// green unproven, or stay red on a commit that is good.
+func tellEnded(b *forge.Book, o *observation, t *turn, sha string, wants []commitstatus.Want) {
+	whole := wants[0]
+	for _, m := range b.Marks() {
+		if m.SHA != sha || slices.ContainsFunc(wants, func(w commitstatus.Want) bool { return w.Context == m.Context }) {
+			continue
+		}
+		w := whole
+		w.SHA, w.Context, w.Failing = sha, m.Context, nil
+		switch {
+		case m.Context == contextName(o, ""):
+			continue
+		case m.Context == contextName(o, rollout.RemovalContext):
+			if t.err != nil || commitstatus.Judged(m) {
+				continue
+			}
+			w.State, w.Description = commitstatus.Success, rollout.RemovalOver().Description
+		case m.Context == contextName(o, rollout.OverdueContext):
+			if t.err != nil {
+				continue
+			}
+			w.State, w.Description = commitstatus.Success, "no removal is overdue any more"
+		case t.err != nil && whole.State == commitstatus.Failure:
+			if commitstatus.Judged(m) {
+				continue
+			}
+			w.Description = "stopped: " + whole.Description
+		case t.err != nil || commitstatus.Judged(m) || !allSettled(o.placements) || !whole.State.Terminal():
+			continue
+		default:
+			w.Description = "stage removed; see " + whole.Context
+		}
+		b.Tell(w)
+	}
+}
+
+// failing are the clusters that failed in a stage, and in all for "".
+func failing(p rollout.Plan, stage string) []string {
+	var names []string
+	for _, c := range p.Clusters {
+		if (c.State == rollout.Failed || c.State == rollout.TimedOut) && (stage == "" || c.Stage == stage) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// allSettled reports whether every placement can be relied upon; where one cannot,
+// the stages of its decision groups may be missing for a moment.
+func allSettled(placements []rollout.Placement) bool {
+	return !slices.ContainsFunc(placements, func(p rollout.Placement) bool {
+		return p.Existence != rollout.Exists || p.Settlement != rollout.Settled
+	})
+}
+
+// summaries is what the add-on and its stages say; with a verdict that stops the
+// plan, the add-on says that, and no stage says anything but that it is stopped.
+func summaries(t *turn) []rollout.Summary {
+	if t.err == nil {
+		return rollout.Summarise(t.plan)
+	}
+	s := rollout.Summary{State: rollout.Pending, Description: t.verdict.message}
+	if t.verdict.stalled != "" {
+		s.State = rollout.Failure
+	}
+	return []rollout.Summary{s}
+}
+
+// contextName is the context of the add-on, or of a part of it.
+func contextName(o *observation, part string) string {
+	if part == "" {
+		return forge.ContextName(o.source, o.rollout.Name)
+	}
+	return forge.ContextName(o.source, o.rollout.Name, part)
+}
+
+// commitOf returns the sha of <ref>@sha1:<sha>, or "".
+func commitOf(revision string) string {
+	_, sha, _ := strings.Cut(revision, "sha1:")
+	return sha
+}
+
+// settle enters the marks of commit statuses into the status about to be written.
+func (r *Reconciler) settle(ctx context.Context, o *observation, t turn) {
+	if o.source != nil {
+		t.book.Address(ctx, o.source)
+	}
+	o.rollout.Status.CommitStatuses = t.book.Stored()
+	t.book.SetCondition(o.rollout)
+}

@@ -1,0 +1,315 @@
+package addonrollout
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+// applied says for the source controller that a commit, by its tag, is applied, whose content
+// of hello came with the target. With refused, that is a newer commit, which was refused.
+func (s *scene) applied(tag, refused string) {
+	s.t.Helper()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		s.t.Fatal(err)
+	}
+	target := s.rollout().Spec.Target
+	source.Status.AddOns = []v1alpha1.SourcedAddOn{{Name: "hello", Revision: target.Revision, Digest: target.Digest, Commit: target.Commit}}
+	source.Status.LastAppliedRevision = "main@sha1:" + commitNamed(tag)
+	source.Status.LastAttemptedRevision, source.Status.LastAttemptedSpec = source.Status.LastAppliedRevision, "spec"
+	if refused != "" {
+		source.Status.LastAttemptedRevision = "main@sha1:" + commitNamed(refused)
+		source.Status.LastAttemptedSpec += v1alpha1.RefusedSuffix
+	}
+	if err := s.hub.Status().Update(s.t.Context(), source); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// judged says for the source controller that a commit is a success as a whole.
+func (s *scene) judged(tag string) {
+	s.t.Helper()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		s.t.Fatal(err)
+	}
+	source.Status.CommitStatuses = []v1alpha1.CommitMark{{
+		SHA: commitNamed(tag), Context: "addonflow/fleet", Accepted: &v1alpha1.CommitStatement{State: "success"},
+	}}
+	if err := s.hub.Status().Update(s.t.Context(), source); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// toldOn is the newest statement on a commit in a context below the add-on's.
+func (s *scene) toldOn(tag string, parts ...string) string {
+	s.t.Helper()
+	context := strings.Join(append([]string{"addonflow/fleet/hello"}, parts...), "/")
+	for _, m := range s.rollout().Status.CommitStatuses {
+		if m.SHA == commitNamed(tag) && m.Context == context {
+			last := commitstatus.Last(m)
+			return last.State + ": " + last.Description
+		}
+	}
+	return ""
+}
+
+// expect fails unless what is told on a commit begins so; "" is nothing.
+func (s *scene) expect(tag, want string, parts ...string) {
+	s.t.Helper()
+	if got := s.toldOn(tag, parts...); !strings.HasPrefix(got, want) || want == "" && got != "" {
+		s.t.Errorf("%s says %q, want %q", tag, got, want)
+	}
+}
+
+// failingScene has v1 everywhere and v2 failed on its first cluster.
+func failingScene(t *testing.T) *scene {
+	t.Helper()
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "10m")
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.targetOf(zonedAt("v2"), "v2")
+	s.applied("v2", "")
+	s.turns(2)
+	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
+	return s
+}
+
+// TestNewestCommitMirrorsAFailedRollout: a commit that changes no content is as red as the
+// fleet, and the commit that brought the content keeps its verdict.
+func TestNewestCommitMirrorsAFailedRollout(t *testing.T) {
+	s := failingScene(t)
+	s.applied("w3", "")
+	s.turn()
+	s.expect("w3", "failure: halted in everyone: 1 failed (c1: ")
+	s.expect("w3", "failure: ", "everyone")
+
+	for _, cluster := range []string{"c1", "c2", "c3"} {
+		s.zone(cluster)
+	}
+	s.settle()
+	s.expect("w3", "success: ")
+	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
+}
+
+// TestNewestCommitMirrorsARunningRollout: progress goes to the newest commit, and the verdict
+// to every commit that carries the content.
+func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	s.target("v1")
+	s.applied("v1", "")
+	s.turns(2)
+	first := s.toldOn("v1")
+	if !strings.HasPrefix(first, "pending: ") {
+		t.Fatalf("v1 says %q", first)
+	}
+	s.applied("w2", "")
+	s.turn()
+	s.expect("w2", "pending: ")
+	s.applied("w3", "")
+	s.turn()
+	s.report("c1")
+	s.turn()
+	s.expect("v1", first)
+	s.expect("w3", "pending: ")
+	s.settle()
+	s.expect("v1", "success: 2/2 updated")
+	s.expect("w3", "success: 2/2 updated")
+	s.expect("w2", "success: 2/2 updated")
+	s.applied("w4", "")
+	s.turn()
+	s.expect("w4", "")
+}
+
+// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that breaks the pace is red, and not
+// the older one that brought the content.
+func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.expect("v1", "success: ")
+	ro := s.rollout()
+	ro.Spec.Strategy = unknownGroup()
+	s.update(ro)
+	s.applied("w2", "")
+	s.turn()
+	s.expect("w2", "failure: unknown mandatory decision group")
+	s.expect("v1", "success: ")
+}
+
+// unknownGroup is a strategy that names a decision group that does not exist.
+func unknownGroup() *v1alpha1.RolloutStrategy {
+	return &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{
+		MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{
+			MandatoryDecisionGroups: []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "typo"}},
+		},
+	}}
+}
+
+// TestFirstInstallThatCannotBePlannedIsRedAtOnce: on the commit, in an event and in the
+// outcome, whatever keeps the first plan from being made.
+func TestFirstInstallThatCannotBePlannedIsRedAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*scene)
+		want  string
+	}{
+		"UnknownGroup": {func(s *scene) {
+			ro := s.rollout()
+			ro.Spec.Strategy = unknownGroup()
+			s.update(ro)
+		}, "InvalidRolloutStrategy"},
+		"InvalidHealth": {func(s *scene) {
+			s.judgeBy(expression("feedback.x =="))
+		}, "InvalidHealth"},
+		"OwnershipConflict": {func(s *scene) {
+			cma := &addonv1alpha1.ClusterManagementAddOn{}
+			if err := s.hub.Get(s.t.Context(), client.ObjectKey{Name: "hello"}, cma); err != nil {
+				s.t.Fatal(err)
+			}
+			cma.Annotations = map[string]string{v1alpha1.SourceAnnotation: "other/source"}
+			s.update(cma)
+		}, "OwnershipConflict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.reporting()
+			s.target("v1")
+			s.applied("v1", "")
+			c.spoil(s)
+			s.turn()
+			s.expect("v1", "failure: ")
+			ro := s.rollout()
+			if ro.Status.Target != nil || ro.Status.Outcome != "failure" {
+				t.Errorf("outcome %q, target %v", ro.Status.Outcome, ro.Status.Target)
+			}
+			events := s.announced()
+			if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+c.want) {
+				t.Errorf("events %q", events)
+			}
+			s.turn()
+			if events := s.announced(); len(events) > 0 {
+				t.Errorf("said again: %q", events)
+			}
+		})
+	}
+}
+
+// TestRefusedCommitIsNotApplied: an add-on is red on a commit that was refused, and its
+// rollout goes on for the commit before.
+func TestRefusedCommitIsNotApplied(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	s.target("v1")
+	s.applied("v1", "w2")
+	s.turns(2)
+	s.expect("w2", "failure: not applied: the commit is refused, see addonflow/fleet")
+	s.settle()
+	s.expect("v1", "success: 2/2 updated")
+	s.applied("w2", "") // the reason was on the hub, and is gone
+	s.turn()
+	s.expect("w2", "success: 2/2 updated")
+}
+
+// TestJoinersMoveNoVerdict: neither on the commit that brought the content nor on a newer one
+// that was judged.
+func TestJoinersMoveNoVerdict(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "10m")
+	one := intstr.FromInt32(1)
+	ro := s.rollout()
+	ro.Spec.Stages[0].MaxConcurrency = &one
+	s.update(ro)
+	s.selects("c1", "c2")
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.expect("v1", "success: ")
+	s.applied("w2", "")
+	s.judged("w2")
+	s.turn()
+	s.selects("c1", "c2", "c3")
+	s.turns(2)
+	if got := s.rollout().Status.Message; got != "2/3 updated, 1 catching up" {
+		t.Fatalf("a cluster joins: %s", got)
+	}
+	s.expect("v1", "success: ")
+	s.expect("w2", "")
+}
+
+// TestOvertakenCommitIsSuperseded: other content supersedes every context that the forge was told.
+func TestOvertakenCommitIsSuperseded(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	s.target("v1")
+	s.turns(2)
+	s.target("v2")
+	s.turn()
+	s.expect("v1", "error: superseded by "+commitNamed("v2")[:10])
+	s.expect("v2", "pending: ")
+}
+
+// TestNewestCommitWakesWhatHasToReport: a rollout that is Succeeded has nothing to say on a
+// commit that does not change it, unless that is refused.
+func TestNewestCommitWakesWhatHasToReport(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.reporting()
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.accepted()
+	source := &v1alpha1.AddOnSource{}
+	read := func() *v1alpha1.AddOnSource {
+		if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+			t.Fatal(err)
+		}
+		return source.DeepCopy()
+	}
+	before := read()
+	s.applied("w2", "")
+	if !newestCommitChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: read()}) {
+		t.Error("another commit is applied")
+	}
+	if newestCommitChanged().Update(event.UpdateEvent{ObjectOld: read(), ObjectNew: read()}) {
+		t.Error("nothing changed")
+	}
+	if got := s.reconciler.ofNewestCommit(t.Context(), read()); len(got) != 0 {
+		t.Errorf("a rollout at rest is woken: %v", got)
+	}
+	s.applied("v1", "w3")
+	if got := s.reconciler.ofNewestCommit(t.Context(), read()); len(got) != 1 {
+		t.Errorf("a refused commit is the business of every add-on: %v", got)
+	}
+}
+
+// accepted says for the forge that it has everything.
+func (s *scene) accepted() {
+	s.t.Helper()
+	ro := s.rollout()
+	for i := range ro.Status.CommitStatuses {
+		m := &ro.Status.CommitStatuses[i]
+		m.Accepted, m.Posting, m.Owed = commitstatus.Last(*m), nil, nil
+	}
+	if err := s.hub.Status().Update(s.t.Context(), ro); err != nil {
+		s.t.Fatal(err)
+	}
+}

@@ -1,0 +1,212 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+// Book is the marks of one object during one reconcile. It belongs to one goroutine.
+type Book struct {
+	desk  *Desk
+	key   Key
+	marks []commitstatus.Mark
+	// line is where they go; "" without commitStatus, or with err.
+	line string
+	// began are the posts that begin with the next status write.
+	began []commitstatus.Mark
+	err   error
+	// retry is when to look again after err: nothing announces a changed Secret.
+	retry time.Duration
+	// owner of the contexts, where that is another source: nothing is posted then.
+	owner string
+}
+
+// Open returns the marks of an object as its status stores them, with everything entered
+// that this process has learnt from the forge since. Of an object without marks, which is new
+// or has lost its status, nothing is known: the forge is read before anything is posted.
+func (d *Desk) Open(key Key, stored []v1alpha1.CommitMark) *Book {
+	if len(stored) == 0 {
+		d.deliverer.Forget(key.String())
+	}
+	return &Book{desk: d, key: key, marks: commitstatus.Settle(stored, d.deliverer.Results(key.String()))}
+}
+
+// Marks returns the marks.
+func (b *Book) Marks() []commitstatus.Mark { return b.marks }
+
+// Tell enters what live commits should say. Telling the same again changes nothing.
+func (b *Book) Tell(wants ...commitstatus.Want) { b.marks = commitstatus.Tell(b.marks, wants...) }
+
+// Overtake says what becomes of commits that are not live, and drops the marks of those that
+// have their verdict. See commitstatus.Overtake.
+func (b *Book) Overtake(s commitstatus.Succession) {
+	b.marks = commitstatus.Prune(commitstatus.Overtake(b.marks, s), s.Live...)
+}
+
+// Supersede ends one commit because another one took its place.
+func (b *Book) Supersede(sha, by string) { b.marks = commitstatus.Supersede(b.marks, sha, by) }
+
+// EndAll gives every context that has no verdict this one.
+func (b *Book) EndAll(state commitstatus.State, description string) {
+	for _, m := range b.marks {
+		b.marks = commitstatus.End(b.marks, m.SHA, state, description)
+	}
+}
+
+// Retry makes due at once what the forge did not take, of this object and of every other one
+// of the source.
+func (b *Book) Retry(source *v1alpha1.AddOnSource) { b.desk.deliverer.Retry(lineOf(source)) }
+
+// LeaveFor is how long an object that is being deleted, and is otherwise done, is kept for
+// commit statuses that its forge has not accepted yet. After that they are given up.
+const LeaveFor = 5 * time.Minute
+
+// Owes tells whether the forge has not accepted a verdict yet, so that the marks are still
+// needed. What the forge refused for good is not owed, nor what a newer status stands over.
+func (b *Book) Owes() bool {
+	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
+	return slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool {
+		return commitstatus.Judged(m) && !commitstatus.Settled(m) && !slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
+			return t.SHA == m.SHA && t.Context == m.Context && (t.Never || t.Conflict)
+		})
+	})
+}
+
+// Address finds out where the marks go, from the source's commitStatus and its Secret, which
+// is read only when something is not accepted, and begins the posts that are due. It is called
+// last before the status is written. What goes wrong is kept for SetCondition. Without
+// commitStatus the marks are dropped, and where the contexts belong to another source: what
+// holds once that is resolved is told anew.
+func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
+	if source.Spec.CommitStatus == nil {
+		b.marks = nil
+		return
+	}
+	owner, err := b.desk.owner(ctx, source)
+	if err != nil {
+		b.err, b.retry = err, source.Spec.Interval.Duration
+		return
+	}
+	if owner != client.ObjectKeyFromObject(source) {
+		b.marks, b.owner = nil, owner.String()
+		return
+	}
+	if !slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool { return !commitstatus.Settled(m) }) {
+		b.line = lineOf(source)
+		return
+	}
+	if err := b.desk.connect(ctx, source); err != nil {
+		b.err, b.retry = err, min(secretAgain, source.Spec.Interval.Duration)
+		return
+	}
+	b.line = lineOf(source)
+	b.begin()
+}
+
+// secretAgain is how long after a Secret could not be used it is read again.
+const secretAgain = 10 * time.Second
+
+// begin begins the posts that are due, but none while the forge as a whole does not answer:
+// they may be out of date when it does.
+func (b *Book) begin() {
+	troubles, held := b.desk.deliverer.Troubles(b.key.String())
+	if held {
+		return
+	}
+	before := b.marks
+	b.marks = commitstatus.Begin(before, b.desk.clock(), func(m commitstatus.Mark) bool {
+		return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
+			return t.SHA == m.SHA && t.Context == m.Context && t.Conflict
+		})
+	})
+	for i, m := range b.marks {
+		if before[i].Posting == nil && m.Posting != nil {
+			b.began = append(b.began, m)
+		}
+	}
+}
+
+// Stored returns the marks as a status keeps them; none are nil, as a status without the
+// field decodes.
+func (b *Book) Stored() []v1alpha1.CommitMark {
+	if len(b.marks) == 0 {
+		return nil
+	}
+	return b.marks
+}
+
+// SetCondition sets the condition CommitStatusReported: False with the source that the
+// contexts belong to, a newer status that is not the operator's, or the first reason why a
+// status was not accepted; Unknown while a change of state is on its way; True when the forge
+// shows everything. An object that reports nothing has no such condition.
+func (b *Book) SetCondition(obj conditions.Setter) {
+	const condition = v1alpha1.CommitStatusReportedCondition
+	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
+	conflict := slices.IndexFunc(troubles, func(t commitstatus.Trouble) bool { return t.Conflict })
+	switch {
+	case b.owner != "":
+		conditions.MarkFalse(obj, condition, v1alpha1.OwnershipConflictReason,
+			"the commit status context belongs to source %s, which reports to the same repository; "+
+				"nothing is reported until spec.commitStatus.context of one of the two differs", b.owner)
+	case len(b.marks) == 0:
+		conditions.Delete(obj, condition)
+	case b.err != nil:
+		conditions.MarkFalse(obj, condition, v1alpha1.DeliveryFailedReason, "%s", b.err)
+	case conflict >= 0:
+		t := troubles[conflict]
+		conditions.MarkFalse(obj, condition, v1alpha1.OwnershipConflictReason,
+			"%s on commit %.10s was written by another client since, and is left as it is: %q; "+
+				"set spec.commitStatus.context to a context of its own, or reconcile the source to look again", t.Context, t.SHA, t.Text)
+	case len(troubles) > 0:
+		conditions.MarkFalse(obj, condition, v1alpha1.DeliveryFailedReason,
+			"the forge has not accepted %s: %s", count(len(troubles)), troubles[0].Text)
+	case slices.ContainsFunc(b.marks, turning):
+		conditions.MarkUnknown(obj, condition, meta.ProgressingReason, "commit statuses are on their way")
+	default:
+		conditions.MarkTrue(obj, condition, v1alpha1.DeliveredReason, "the forge accepted every commit status")
+	}
+}
+
+// turning tells whether the forge shows another state than it should. A text that lags
+// behind does not count, nor that a context is pending again: progress is paced.
+func turning(m commitstatus.Mark) bool {
+	last := commitstatus.Last(m)
+	return !commitstatus.Settled(m) && last != nil &&
+		(m.Accepted == nil || m.Accepted.State != last.State && commitstatus.State(last.State).Terminal())
+}
+
+// count puts a number of commit statuses into words.
+func count(n int) string {
+	if n == 1 {
+		return "1 commit status"
+	}
+	return fmt.Sprintf("%d commit statuses", n)
+}
+
+// Deliver hands the marks over for posting and returns at once, with the time after which the
+// object must be reconciled again for their sake; zero: nothing waits for time. It is called
+// after the status was written.
+func (b *Book) Deliver() time.Duration {
+	if b.line == "" {
+		if len(b.marks) == 0 {
+			b.desk.deliverer.Forget(b.key.String())
+		}
+		return b.retry
+	}
+	after := b.desk.deliverer.Enqueue(b.line, b.key.String(), b.marks, b.began)
+	for _, m := range b.marks {
+		if _, wait := commitstatus.Due(m, b.desk.clock()); wait > 0 && (after == 0 || wait < after) {
+			after = wait
+		}
+	}
+	return after
+}
