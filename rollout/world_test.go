@@ -100,8 +100,8 @@ func (w *world) plan() {
 		w.late = nil
 	}
 	if how == "well" || how == "wake" || how == "status lost" {
-		if _, err := f.Step(w.past); err != nil {
-			w.Fatalf("%v\nafter %v\n%s", err, w.history, rollouttest.Snapshot(f.Input()))
+		if plan, err := f.Step(w.past); err != nil {
+			w.Fatalf("%v\nafter %v\nplanned: %s: %s %+v\n%s", err, w.history, plan.Phase, plan.Message, plan.Clusters, rollouttest.Snapshot(f.Input()))
 		}
 		return
 	}

@@ -195,10 +195,24 @@ func (p *policy) readPerPlacement() {
 		p.readStrategy(p.in.Spec.Install.Placements[i].RolloutStrategy, title, title+"/",
 			[]rollout.Placement{pl}, mine, distrusted(pls[i:]...))
 	}
-	others := slices.DeleteFunc(slices.Clone(p.install), func(name string) bool { return claimed[name] })
+	others := slices.DeleteFunc(slices.Clone(p.install), func(name string) bool { return claimed[name] || p.keepsStage(name) })
 	if len(others) > 0 {
 		p.readStrategy(clusterv1alpha1.RolloutStrategy{}, "unplaced", "", nil, others, distrusted(pls...))
 	}
+}
+
+// keepsStage tells whether a cluster that no placement selects counts in the stage of its
+// record: it was admitted to the target there.
+func (p *policy) keepsStage(name string) bool {
+	stage := p.records[name].Stage
+	return stage != "" && stage != "unplaced" && p.holds(name)
+}
+
+// holds tells whether a cluster was admitted to the target, or to what is the same for it.
+func (p *policy) holds(name string) bool {
+	r, c := p.records[name], p.clusters[name]
+	same := r.Revision != "" && r.State != rollout.Done && c.UpToDate && c.Running == r.Revision
+	return r.Revision == p.target() || same
 }
 
 // readRolling is the seed's RollingUpdateWithPlacement: a share of the clusters that are
@@ -246,7 +260,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 			c := p.clusters[name]
 			kind := 2
 			switch {
-			case c.Running == p.target() || p.records[name].Revision == p.target():
+			case c.Running == p.target() || p.holds(name):
 				kind = 0
 			case c.UpToDate:
 				kind = -1
