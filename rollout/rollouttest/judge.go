@@ -88,6 +88,7 @@ func (h *History) Keep(s Step) {
 			}
 			h.stories[name] = fresh
 		default:
+			old.looks[len(old.looks)-1].failed = isFailure(a)
 			h.stories[name] = old
 		}
 	}
