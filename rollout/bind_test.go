@@ -27,9 +27,9 @@ func unplace(f *rollouttest.Fleet, gone ...string) {
 	}
 }
 
-// TestWhoWasAdmittedStaysInItsStep: content that takes its canary away has proved nothing,
-// whatever the placements select by then, and whoever removes what is left of it.
-func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
+// TestCanaryThatLeavesProvesNothing: if every canary leaves before it is verified, no other
+// cluster gets the content, whatever the placements select by then.
+func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 	canary := []string{"cluster-01", "cluster-02"}
 	for name, tc := range map[string]struct {
 		behaviour rollouttest.Behaviour
@@ -48,7 +48,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 				}
 				f.Policy.Spec.Stages[0].Name = "first"
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in first: 1 failed",
+			phase: v1alpha1.PhaseFailed, message: "halted in canary: 1 failed",
 		},
 		"in flight, uninstalled, and its stage renamed": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -60,7 +60,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 				}
 				f.Policy.Spec.Stages[0].Name = "first"
 			},
-			phase: v1alpha1.PhaseFailed, message: "left before anybody was verified and soaked (cluster-01",
+			phase: v1alpha1.PhaseFailed, message: "left before any was verified and soaked (cluster-01",
 		},
 		"lost in flight, and dropped by their placements": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -69,7 +69,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 				lose(canary...)(f)
 				unplace(f, canary...)
 			},
-			phase: v1alpha1.PhaseFailed, message: "left before anybody was verified and soaked (cluster-01",
+			phase: v1alpha1.PhaseFailed, message: "left before any was verified and soaked (cluster-01",
 		},
 		"moved from the canary's placement to the others in flight": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -77,7 +77,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 			leave: func(f *rollouttest.Fleet) {
 				f.Policy.Placements[0] = placement("canary")
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in canary: 1 failed",
+			phase: v1alpha1.PhaseFailed, message: "halted in everyone: 1 failed",
 		},
 		"failed, lost, and dropped": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute},
@@ -97,7 +97,7 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 					delete(f.Clusters, name)
 				}
 			},
-			phase: v1alpha1.PhaseFailed, message: "left before anybody was verified and soaked (cluster-01",
+			phase: v1alpha1.PhaseFailed, message: "left before any was verified and soaked (cluster-01",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,25 +116,25 @@ func TestWhoWasAdmittedStaysInItsStep(t *testing.T) {
 			}
 			for _, c := range f.Input().Clusters {
 				if c.Running == "v2" && !slices.Contains(canary, c.Name) {
-					t.Errorf("%s got what its canary never verified\n%s", c.Name, transcript)
+					t.Errorf("%s got content that no canary verified\n%s", c.Name, transcript)
 				}
 			}
+			f.Policy.Placements[0] = placement("canary", "cluster-03") // an empty canary would hold the next commit
 			commit("v3")(f)
 			after, err := rollouttest.Scenario{Fleet: f, Until: 4 * day}.Run(0)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, after)
 			}
 			if plan, _ = rollout.New(f.Input()); plan.Phase != v1alpha1.PhaseSucceeded {
-				t.Errorf("the next commit is not held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
+				t.Errorf("the next commit is held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
 			}
 		})
 	}
 }
 
-// TestSubstitutesAreNotFedOneAfterTheOther: a placement that puts another cluster in the
-// place of each canary that goes offline lets as many try content again as there are
-// canaries, and no more.
-func TestSubstitutesAreNotFedOneAfterTheOther(t *testing.T) {
+// TestSubstitutesOfLostCanariesAreBounded: a placement that replaces each canary that
+// leaves gives the content to at most as many substitutes as there are canaries.
+func TestSubstitutesOfLostCanariesAreBounded(t *testing.T) {
 	f := staged("v1", 10)
 	f.Policy.Placements[0] = placement("canary", "cluster-01")
 	take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", rollouttest.Names(10)...)(f)
@@ -152,22 +152,22 @@ func TestSubstitutesAreNotFedOneAfterTheOther(t *testing.T) {
 		t.Fatalf("%v\n%s", err, transcript)
 	}
 	for _, text := range []string{
-		"Progressing: canary 0/1, 1 in flight, 1 left before it was verified (cluster-01)",
-		"Failed: halted in canary: 2 left before anybody was verified and soaked (cluster-01, cluster-02)",
+		"Progressing: canary 0/1, 1 in flight, 1 left before any was verified (cluster-01)",
+		"Failed: halted in canary: 2 left before any was verified and soaked (cluster-01, cluster-02)",
 	} {
 		if !strings.Contains(transcript, text) {
-			t.Errorf("nowhere is %q:\n%s", text, transcript)
+			t.Errorf("%q is missing:\n%s", text, transcript)
 		}
 	}
 	if strings.Contains(transcript, "move        cluster-03") {
-		t.Errorf("the third gets it, too:\n%s", transcript)
+		t.Errorf("the third cluster got it:\n%s", transcript)
 	}
 }
 
-// TestFailureOutlivesThePaceItFailedAt: who drops every stage of a rollout that has failed,
-// such as by deleting its file, lets nobody have what failed: what is left is strategy All,
-// which no failure would stop.
-func TestFailureOutlivesThePaceItFailedAt(t *testing.T) {
+// TestDeletedPaceDoesNotRestartAFailedRollout: without the file that has the stages the pace
+// is strategy All, which tolerates failures of its own. It does not roll out content that
+// failed in a stage.
+func TestDeletedPaceDoesNotRestartAFailedRollout(t *testing.T) {
 	drop := func(f *rollouttest.Fleet) { f.Policy.Spec.Stages = nil }
 	fails := rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}
 	vanish := func(f *rollouttest.Fleet) {
@@ -187,12 +187,12 @@ func TestFailureOutlivesThePaceItFailedAt(t *testing.T) {
 			events:    []event{at(10*time.Minute, "the file goes", drop)},
 			phase:     v1alpha1.PhaseFailed, message: "halted in all: 1 failed (cluster-01", untouched: 9,
 		},
-		"everybody in the canary left": {
+		"every canary left": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
 			events:    []event{at(time.Minute, "they leave", vanish), at(10*time.Minute, "the file goes", drop)},
-			phase:     v1alpha1.PhaseFailed, message: "halted in all: 1 left before anybody was verified and soaked (cluster-01)", untouched: 8,
+			phase:     v1alpha1.PhaseFailed, message: "1 left before any was verified and soaked (cluster-01)", untouched: 8,
 		},
-		"the canary failed, and is well again": {
+		"the canary failed, and is verified later": {
 			behaviour: rollouttest.Behaviour{After: 40 * time.Minute},
 			events:    []event{at(35*time.Minute, "the file goes", drop)},
 			phase:     v1alpha1.PhaseSucceeded, message: "10/10 updated",
@@ -237,15 +237,15 @@ func TestFailureOutlivesThePaceItFailedAt(t *testing.T) {
 				t.Fatalf("%v\n%s", err, after)
 			}
 			if plan, _ = rollout.New(f.Input()); plan.Phase != v1alpha1.PhaseSucceeded {
-				t.Errorf("the next commit is not held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
+				t.Errorf("the next commit is held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
 			}
 		})
 	}
 }
 
-// TestGroupThatIsGoneIsWaitedFor: decisions that drop the clusters of a group in flight
-// drop the group. The next one does not begin for that.
-func TestGroupThatIsGoneIsWaitedFor(t *testing.T) {
+// TestGroupThatDisappearsHoldsTheNextOne: a placement that drops the clusters of a group in
+// flight drops the group. The next group does not start.
+func TestGroupThatDisappearsHoldsTheNextOne(t *testing.T) {
 	names := rollouttest.Names(6)
 	aa, bb, cc := group(0, "aa", names[:2]...), group(1, "bb", names[2:4]...), group(2, "cc", names[4:]...)
 	for name, tc := range map[string]struct {
@@ -255,14 +255,14 @@ func TestGroupThatIsGoneIsWaitedFor(t *testing.T) {
 		message string
 	}{
 		"dropped and lost": {
-			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before anybody was verified and soaked (cluster-01, cluster-02)",
+			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before any was verified and soaked (cluster-01, cluster-02)",
 		},
 		"dropped, lost and deleted": {
 			leave: func(f *rollouttest.Fleet) {
 				delete(f.Clusters, names[0])
 				delete(f.Clusters, names[1])
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before anybody was verified and soaked (cluster-01, cluster-02)",
+			phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before any was verified and soaked (cluster-01, cluster-02)",
 		},
 		"back in time": {leave: lose(names[:2]...), back: true, phase: v1alpha1.PhaseSucceeded, message: "6/6 updated"},
 	} {
@@ -293,15 +293,15 @@ func TestGroupThatIsGoneIsWaitedFor(t *testing.T) {
 				t.Errorf("got %s: %s, want %s: ...%s\n%s", plan.Phase, plan.Message, tc.phase, tc.message, transcript)
 			}
 			if moved := strings.Contains(transcript, "move        cluster-03"); moved == (tc.phase == v1alpha1.PhaseFailed) {
-				t.Errorf("the second group got it: %t\n%s", moved, transcript)
+				t.Errorf("the second group got the content: %t\n%s", moved, transcript)
 			}
 		})
 	}
 }
 
-// TestStageOfACanaryThatProvedItselfAndLeavesSaysSo: it had something to change, and is told
-// with the plan in which its soak ends.
-func TestStageOfACanaryThatProvedItselfAndLeavesSaysSo(t *testing.T) {
+// TestCanaryThatIsVerifiedAndLeavesIsNamed: the stage says so with the plan in which the
+// soak ends.
+func TestCanaryThatIsVerifiedAndLeavesIsNamed(t *testing.T) {
 	f := staged("v1", 4)
 	f.Policy.RemovalGrace = time.Hour
 	f.Policy.Placements[0] = placement("canary", "cluster-01")
@@ -315,7 +315,7 @@ func TestStageOfACanaryThatProvedItselfAndLeavesSaysSo(t *testing.T) {
 		t.Fatalf("%v\n%s", err, transcript)
 	}
 	for _, s := range rollout.Summarise(plan) {
-		if s.Context == "canary" && (s.State != rollout.Success || s.Description != "0/0, 1 verified, and selected no longer (cluster-01)") {
+		if s.Context == "canary" && (s.State != rollout.Success || s.Description != "0/0, 1 verified and no longer selected (cluster-01)") {
 			t.Errorf("got %s: %s\n%s", s.State, s.Description, transcript)
 		}
 	}

@@ -9,15 +9,14 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// departing is the input of a fleet that runs its target, with these clusters deleted
-// by their owners.
+// departing is the input of a fleet that runs its target. The add-on of the clusters is
+// being deleted.
 func departing(clusters ...rollout.Cluster) rollout.Input {
 	in := rollout.Input{
-		Now:      time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
-		AddOn:    "hello",
-		Spec:     v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:1", Revision: "hello-1"}},
-		Stable:   "v1",
-		Previous: rollout.Previous{Target: "v1", Phase: v1alpha1.PhaseSucceeded},
+		Now:    time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		AddOn:  "hello",
+		Spec:   v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:1", Revision: "hello-1"}},
+		Stable: "v1", TargetProven: true, Ended: true,
 		Clusters: append([]rollout.Cluster{{
 			Name: "stays", Installed: rollout.HandMade, Reachable: true, Running: "v1", UpToDate: true, UpToDateStable: true,
 			Health: rollout.Health{State: rollout.HealthVerified},
@@ -56,7 +55,7 @@ func TestDepartureOverdue(t *testing.T) {
 		t.Errorf("got %q in %q", plan.Overdue, plan.Message)
 	}
 	if plan.Phase != v1alpha1.PhaseSucceeded || plan.Outcome != rollout.Success {
-		t.Errorf("the content is none the worse for it: %s, %s", plan.Phase, plan.Outcome)
+		t.Errorf("the rollout has succeeded all the same: %s, %s", plan.Phase, plan.Outcome)
 	}
 	if len(plan.Failing) != 2 || plan.Failing[0].Cluster != "a" {
 		t.Errorf("failing: %v", plan.Failing)
@@ -64,11 +63,11 @@ func TestDepartureOverdue(t *testing.T) {
 	said := rollout.Summarise(plan)
 	last := said[len(said)-1]
 	if last.Context != rollout.OverdueContext || last.State != rollout.Failure || last.Description != want {
-		t.Errorf("the commit is told %+v", last)
+		t.Errorf("the commit status is %+v", last)
 	}
 }
 
-func TestBlockedClusterIsFailedAndMended(t *testing.T) {
+func TestBlockedClusterFailsUntilItsInputsAreFixed(t *testing.T) {
 	in := departing(rollout.Cluster{
 		Name: "typo", Installed: rollout.HandMade, Reachable: true, Running: "v1",
 		Health: rollout.Health{State: rollout.HealthVerified}, Blocked: "hosting cluster x is not a managed cluster of the hub",
@@ -80,8 +79,8 @@ func TestBlockedClusterIsFailedAndMended(t *testing.T) {
 		t.Errorf("failing: %v, %s", second.Failing, second.Message)
 	}
 	in.Clusters[1].Blocked, in.Clusters[1].UpToDate = "", true
-	mended := planned(t, in)
-	if len(mended.Failing) != 0 || mended.Counts.Updated != 2 {
-		t.Errorf("once it is mended: %v, %+v", mended.Failing, mended.Counts)
+	fixed := planned(t, in)
+	if len(fixed.Failing) != 0 || fixed.Counts.Updated != 2 {
+		t.Errorf("once it is fixed: %v, %+v", fixed.Failing, fixed.Counts)
 	}
 }

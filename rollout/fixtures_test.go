@@ -37,7 +37,7 @@ func group(index int, name string, clusters ...string) rollout.Group {
 func number(n int) intstr.IntOrString     { return intstr.FromInt(n) }
 func percent(p string) intstr.IntOrString { return intstr.FromString(p) }
 
-// installedBy makes placements say who has the add-on, at OCM's default pace.
+// installedBy installs the add-on by placements, at OCM's default pace.
 func installedBy(names ...string) *v1alpha1.Install {
 	in := &v1alpha1.Install{Type: "Placements"}
 	for _, name := range names {

@@ -1,190 +1,188 @@
 package rollout_test
 
 import (
+	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// momentCases: a canary of cluster-01 and 02, one at a time, soak 10m, deadline 30m;
-// then everyone else, 25% (one of four) at a time, no soak, no deadline.
+// The stages of every moment: a canary of cluster-01 and 02, one at a time, soak 10m,
+// deadline 30m; then the other clusters, 25% (one of four) at a time, without a soak, and
+// with the default deadline of 1h.
+const c1, c2, c3, c4, c5, c6 = "cluster-01", "cluster-02", "cluster-03", "cluster-04", "cluster-05", "cluster-06"
+
 func momentCases() map[string]momentCase {
-	const c1, c2, c3, c4, c5 = "cluster-01", "cluster-02", "cluster-03", "cluster-04", "cluster-05"
 	stuck := runs("v2", rollout.HealthProgressing)
+	failing := runs("v2", rollout.HealthFailed)
 	return map[string]momentCase{
 		"verified and soaking": {
 			reason: "the slot is held until the soak is over",
-			change: []change{admitted("v2", 15*time.Minute, c1), soakingSince(9 * time.Minute), on(c1, verified("v2"))},
+			change: []change{inSoak("v2", 15*time.Minute, 9*time.Minute, c1), on(c1, verified("v2"))},
 			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
 			says: "canary 0/2, soaking until 12:01 UTC",
 		},
 		"verified and soaked": {
 			reason: "at the very second the slot is free",
-			change: []change{admitted("v2", 15*time.Minute, c1), soakingSince(10 * time.Minute), on(c1, verified("v2"))},
-			want:   map[string]string{c1: "Succeeded v2", c2: "Admitted v2", c3: "Waiting v1"},
+			change: []change{inSoak("v2", 15*time.Minute, 10*time.Minute, c1), on(c1, verified("v2"))},
+			want:   map[string]string{c1: "Done v2", c2: "Admitted v2", c3: "Waiting v1"},
 		},
 		"health lost in the soak": {
-			reason: "what was verified is forgotten, so that the soak starts over",
-			change: []change{admitted("v2", 15*time.Minute, c1), soakingSince(10 * time.Minute), on(c1, stuck)},
-			want:   map[string]string{c1: "Progressing v2", c2: "Waiting v1"},
+			reason: "the soak starts over when the cluster is verified again",
+			change: []change{inSoak("v2", 15*time.Minute, 10*time.Minute, c1), on(c1, stuck)},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1"},
 		},
 		"feedback missing in the soak": {
-			reason: "no word is neither good nor bad: it can not complete, nor does it start over",
-			change: []change{admitted("v2", 15*time.Minute, c1), soakingSince(10 * time.Minute), on(c1, runs("v2", rollout.HealthUnknown))},
+			reason: "the soak can not end without feedback, and does not start over",
+			change: []change{inSoak("v2", 15*time.Minute, 10*time.Minute, c1), on(c1, runs("v2", rollout.HealthUnknown))},
 			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"},
 		},
 		"lost in the soak": {
-			reason: "it keeps its slot and can not complete",
-			change: []change{admitted("v2", 15*time.Minute, c1), soakingSince(10 * time.Minute), on(c1, verified("v2"), lostFor(time.Minute))},
+			reason: "it keeps its slot, and its soak can not end",
+			change: []change{inSoak("v2", 15*time.Minute, 10*time.Minute, c1), on(c1, verified("v2"), offline)},
 			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"},
 		},
-		"lost in a soak longer than the deadline": {
-			reason: "it had met its deadline, so that it keeps its slot for the park time",
-			change: []change{admitted("v2", 40*time.Minute, c1), soakingSince(5 * time.Minute), on(c1, verified("v2"), lostFor(time.Minute))},
-			want:   map[string]string{c1: "Lost v2"},
+		"lost in a soak longer than the declared deadline": {
+			reason: "its slot ends with its deadline",
+			change: []change{inSoak("v2", 40*time.Minute, 5*time.Minute, c1), on(c1, verified("v2"), offline)},
+			want:   map[string]string{c1: "Parked v2", c2: "Admitted v2"},
 		},
 		"silent past the deadline": {
-			reason: "a failure of a reachable cluster, whose budget of none is spent",
+			reason: "a reachable cluster has failed, and the budget of 0 is spent",
 			change: []change{admitted("v2", 30*time.Minute, c1), on(c1, stuck)},
 			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
-			says: "halted in canary: 1 failed (cluster-01: past its progress deadline: Deployment/agent: as told), 5 untouched",
+			says: "halted in canary: 1 failed (cluster-01: past its progress deadline: Deployment/agent: 1 of 2 ready), 5 untouched",
 		},
-		"late but verified": {
+		"verified after the deadline": {
 			reason: "recovery counts: it soaks, and nothing has failed",
 			change: []change{admitted("v2", 3*time.Hour, c1), on(c1, verified("v2"))},
 			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
 		},
-		"own report": {
-			reason: "it fails at once, long before the deadline",
-			change: []change{admitted("v2", time.Second, c1), on(c1, runs("v2", rollout.HealthFailed))},
-			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "cluster-01: Deployment/agent: as told",
+		"a failure is reported": {
+			reason: "the cluster fails at once, long before the deadline",
+			change: []change{admitted("v2", time.Second, c1), on(c1, failing)},
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "cluster-01: Deployment/agent: 1 of 2 ready",
 		},
-		"report about other content": {
-			reason: "feedback from before the content was applied counts for nothing",
+		"a failure of other content is reported": {
+			reason: "feedback from before the content was applied does not count",
 			change: []change{admitted("v2", time.Second, c1), on(c1, runs("v1", rollout.HealthFailed))},
 			want:   map[string]string{c1: "Admitted v2"},
 		},
 		"failed and then lost": {
-			reason: "vanishing mends no failure",
-			change: []change{admitted("v2", time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed), lostFor(time.Hour))},
+			reason: "a loss repairs no failure",
+			change: []change{admitted("v2", time.Hour, c1), on(c1, failing, offline)},
 			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
 		},
 		"timed out and then lost": {
-			reason: "it was reachable past its deadline",
-			change: []change{admitted("v2", time.Hour, c1), on(c1, stuck, lostFor(20*time.Minute))},
-			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"},
+			reason: "it was available past its deadline",
+			change: []change{recorded(rollout.TimedOut, "v2", time.Hour, 30*time.Minute, c1), on(c1, stuck, offline)},
+			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
 		},
-		"lost within the deadline": {
+		"lost within the declared deadline": {
 			reason: "it keeps its slot until the deadline",
-			change: []change{admitted("v2", 29*time.Minute, c1), on(c1, stuck, lostFor(28*time.Minute))},
+			change: []change{lost(29*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
 			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 that are not available",
 		},
-		"held back by what it names": {
-			reason: "it blocks nobody, takes no slot, and is named with the reason",
+		"held back by its configuration": {
+			reason: "it blocks no cluster, takes no slot, and is named with the reason",
 			change: []change{canaryDone, on(c3, away)},
-			want:   map[string]string{c3: "HeldBack v1", c4: "Admitted v2"}, says: "1 held back (cluster-03: its configuration is missing)",
+			want:   map[string]string{c3: "Parked v1", c4: "Admitted v2"}, says: "1 held back (cluster-03: its configuration is missing)",
 		},
 		"held back while in flight": {
-			reason: "it keeps its slot until the deadline, like one that is lost",
+			reason: "it keeps its slot like a cluster that is lost",
 			change: []change{canaryDone, admitted("v2", time.Minute, c3), on(c3, stuck, away)},
 			want:   map[string]string{c3: "Lost v2", c4: "Waiting v1"},
 		},
-		"lost past the deadline": {
+		"lost past the declared deadline": {
 			reason: "parked: the slot is free, and nothing has failed",
-			change: []change{admitted("v2", 30*time.Minute, c1), on(c1, stuck, lostFor(28*time.Minute))},
+			change: []change{lost(30*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
 			want:   map[string]string{c1: "Parked v2", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
-		"lost without a deadline": {
-			reason: "the park time counts from when it was lost",
-			change: []change{canaryDone, admitted("v2", 2*time.Hour, c3), on(c3, stuck, lostFor(9*time.Minute))},
+		"lost under the default deadline": {
+			reason: "the park time counts from when the operator saw the loss",
+			change: []change{canaryDone, lost(30*time.Minute, 9*time.Minute, c3), on(c3, stuck, offline)},
 			want:   map[string]string{c3: "Lost v2", c4: "Waiting v1"},
 		},
-		"lost without a deadline for long": {
-			reason: "after it, the slot is free",
-			change: []change{canaryDone, admitted("v2", 2*time.Hour, c3), on(c3, stuck, lostFor(10*time.Minute))},
+		"lost under the default deadline for the park time": {
+			reason: "its slot is free",
+			change: []change{canaryDone, lost(30*time.Minute, 10*time.Minute, c3), on(c3, stuck, offline)},
 			want:   map[string]string{c3: "Parked v2", c4: "Admitted v2"},
 		},
-		"back from being parked": {
-			reason: "in flight at once, above the limit, and nobody is admitted until it is below again",
+		"lost and past the default deadline": {
+			reason: "the earlier of default deadline and park time frees its slot",
+			change: []change{canaryDone, lost(time.Hour, time.Minute, c3), on(c3, stuck, offline)},
+			want:   map[string]string{c3: "Parked v2", c4: "Admitted v2"},
+		},
+		"back after it was parked": {
+			reason: "in flight at once, above the limit, and no cluster is admitted until the count is below the limit again",
 			change: []change{canaryDone, parked("v2", c3), on(c3, stuck), admitted("v2", time.Minute, c4), on(c4, stuck)},
-			want:   map[string]string{c3: "Progressing v2", c4: "Progressing v2", c5: "Waiting v1"}, says: "everyone 0/4, 2 in flight",
+			want:   map[string]string{c3: "Updating v2", c4: "Updating v2", c5: "Waiting v1"}, says: "everyone 0/4, 2 in flight",
 		},
-		"back after the target moved on": {
-			reason: "it goes straight to the target",
-			change: []change{canaryDone, parked("v0", c3), on(c3, runs("v0", rollout.HealthProgressing))},
-			want:   map[string]string{c3: "Admitted v2", c4: "Waiting v1"},
-		},
-		"back while its stage may not start": {
-			reason: "it is in flight at what it has, until its stage starts",
-			change: []change{parked("v0", c3), on(c3, runs("v0", rollout.HealthProgressing))},
-			want:   map[string]string{c3: "Progressing v0", c1: "Admitted v2"},
-		},
-		"everybody parked": {
-			reason: "a stage in which nobody is verified is not complete",
-			change: []change{parked("v2", c1, c2), on(c1, stuck, lostFor(time.Hour)), on(c2, stuck, lostFor(time.Hour))},
+		"every canary is parked": {
+			reason: "a stage in which no cluster is verified is not complete",
+			change: []change{parked("v2", c1, c2), on(c1, stuck, offline), on(c2, stuck, offline)},
 			want:   map[string]string{c1: "Parked v2", c3: "Waiting v1"}, says: "waits for a cluster that is available",
 		},
-		"never reachable": {
+		"never available": {
 			reason: "it is not admitted and blocks nothing",
-			change: []change{on(c1, lostFor(time.Hour)), on(c2, verified("v2"))},
-			want:   map[string]string{c1: "Unreachable v1", c3: "Admitted v2"},
+			change: []change{on(c1, offline), finished(c2)},
+			want:   map[string]string{c1: "Parked v1", c3: "Admitted v2"},
+		},
+		"a canary of one unchanged and one offline cluster": {
+			reason: "no cluster verified the content, so that the next stage does not start",
+			change: []change{on(c1, upToDate), on(c2, offline)},
+			want:   map[string]string{c1: "Unchanged v1", c2: "Parked v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+			says: "canary 1/2, waits for a cluster that is available", outcome: rollout.Pending,
 		},
 		"new target, in flight at the old one": {
-			reason: "it keeps its slot and moves on first; its clocks start anew",
+			reason: "it keeps its slot and is retargeted first, with new clocks",
 			change: []change{admitted("v0", 29*time.Minute, c2), on(c2, runs("v0", rollout.HealthProgressing))},
 			want:   map[string]string{c1: "Waiting v1", c2: "Admitted v2"},
 		},
 		"new target, in flight in a later stage": {
-			reason: "until its stage starts, it finishes what it is on",
+			reason: "until its stage starts, it goes on with what it has",
 			change: []change{admitted("v0", time.Minute, c3), on(c3, runs("v0", rollout.HealthProgressing))},
-			want:   map[string]string{c1: "Admitted v2", c3: "Progressing v0", c4: "Waiting v1"},
+			want:   map[string]string{c1: "Admitted v2", c3: "Updating v0", c4: "Waiting v1"},
 		},
 		"new target, verified at the old one": {
 			reason: "its slot is free once it has soaked",
-			change: []change{canaryDone, admitted("v0", time.Hour, c3), on(c3, verified("v0"))},
+			change: []change{canaryDone, admitted("v0", 59*time.Minute, c3), on(c3, verified("v0"))},
 			want:   map[string]string{c3: "Admitted v2"},
 		},
 		"new target, failed at the old one": {
-			reason: "those that failed before go first, and need a slot",
+			reason: "clusters that failed before go first, and need a slot",
 			change: []change{admitted("v0", time.Hour, c2), on(c2, runs("v0", rollout.HealthFailed))},
 			want:   map[string]string{c1: "Waiting v1", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
-		"ill at what it runs": {
-			reason: "the target may be what mends it: it goes first as well",
+		"it fails with what it runs": {
+			reason: "the target may repair it: it goes first as well",
 			change: []change{on(c2, runs("v1", rollout.HealthFailed))},
 			want:   map[string]string{c1: "Waiting v1", c2: "Admitted v2"},
 		},
 		"unchanged": {
-			reason: "a cluster for which the target changes nothing has no part in the rollout",
-			change: []change{on(c1, func(c *rollout.Cluster) { c.UpToDate = true }), on(c2, func(c *rollout.Cluster) { c.UpToDate = true })},
+			reason: "a cluster for which the target changes nothing takes no part",
+			change: []change{on(c1, upToDate), on(c2, upToDate)},
 			want:   map[string]string{c1: "Unchanged v1", c2: "Unchanged v1", c3: "Admitted v2"},
 		},
 		"unchanged while in flight": {
 			reason: "what it is in flight with is the target's content too: its clocks go on",
-			change: []change{
-				admitted("v0", 9*time.Minute, c1), soakingSince(5 * time.Minute),
-				on(c1, verified("v0"), func(c *rollout.Cluster) { c.UpToDate = true }),
-			},
-			want: map[string]string{c1: "Soaking v0", c2: "Waiting v1"},
+			change: []change{inSoak("v0", 9*time.Minute, 5*time.Minute, c1), on(c1, verified("v0"), upToDate)},
+			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"}, says: "soaking until 12:05 UTC",
 		},
 		"its own configuration changed": {
-			reason: "a cluster at the target's revision whose inputs changed waits for a slot like anybody",
-			change: []change{
-				canaryDone, on(c3, verified("v2"), func(c *rollout.Cluster) { c.UpToDate = false }),
-				admitted("v2", time.Minute, c4), on(c4, stuck),
-			},
-			want: map[string]string{c3: "Waiting v2", c4: "Progressing v2"},
+			reason: "a Done cluster whose inputs changed waits for a slot like any other",
+			change: []change{canaryDone, finished(c3), on(c3, edited), admitted("v2", time.Minute, c4), on(c4, stuck)},
+			want:   map[string]string{c3: "Waiting v2", c4: "Updating v2"},
 		},
 		"its own configuration changed in the soak": {
 			reason: "new content under the same revision restarts its clocks",
-			change: []change{
-				admitted("v2", 40*time.Minute, c1), soakingSince(9 * time.Minute),
-				on(c1, verified("v2"), func(c *rollout.Cluster) { c.UpToDate = false }),
-			},
-			want: map[string]string{c1: "Admitted v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+			change: []change{inSoak("v2", 40*time.Minute, 9*time.Minute, c1), on(c1, verified("v2"), edited)},
+			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
 		},
 		"joiner in a stage that may not start": {
 			reason: "it is installed at the stable revision, in a slot of its stage",
@@ -192,85 +190,77 @@ func momentCases() map[string]momentCase {
 			want:   map[string]string{c1: "Admitted v2", c3: "Admitted v1", c4: "Waiting v1"},
 		},
 		"joiner and a spent budget": {
-			reason: "a failure of the target does not keep anybody from what is proven",
-			change: []change{admitted("v2", time.Minute, c1), on(c1, runs("v2", rollout.HealthFailed)), on(c2, nothing)},
+			reason: "a failure of the target keeps no cluster from proven content",
+			change: []change{admitted("v2", time.Minute, c1), on(c1, failing), on(c2, nothing)},
 			want:   map[string]string{c1: "Failed v2", c2: "Admitted v1"}, phase: v1alpha1.PhaseFailed,
 		},
 		"joiner without a free slot": {
-			reason: "it waits for one",
+			reason: "it waits for a slot",
 			change: []change{canaryDone, on(c3, nothing), admitted("v2", time.Minute, c4), on(c4, stuck)},
-			want:   map[string]string{c3: "Waiting", c4: "Progressing v2"},
+			want:   map[string]string{c3: "Waiting", c4: "Updating v2"},
 		},
 		"joiner arrived": {
-			reason: "it is one of those that wait for the target",
-			change: []change{
-				canaryDone, admitted("v1", time.Minute, c4),
-				func(in *rollout.Input) { in.Ledger.Waves[0].Joining = true }, on(c4, verified("v1")),
-			},
-			want: map[string]string{c3: "Admitted v2", c4: "Waiting v1"},
+			reason: "it waits for the target like the others",
+			change: []change{canaryDone, admitted("v1", time.Minute, c4), on(c4, verified("v1"))},
+			want:   map[string]string{c3: "Admitted v2", c4: "Waiting v1"},
 		},
 		"joiner stuck at the stable revision": {
-			reason: "not for ever: the target may be what mends it",
-			change: []change{
-				canaryDone, admitted("v1", time.Hour, c4),
-				func(in *rollout.Input) { in.Ledger.Waves[0].Joining = true }, on(c4, runs("v1", rollout.HealthProgressing)),
-			},
-			want: map[string]string{c4: "Admitted v2"},
+			reason: "it is late, and the target may repair it",
+			change: []change{canaryDone, admitted("v1", time.Hour, c4), on(c4, runs("v1", rollout.HealthProgressing))},
+			want:   map[string]string{c4: "Admitted v2"},
 		},
-		"gone": {
-			reason: "a terminating cluster is left alone, and its slot is free",
+		"terminating": {
+			reason: "its ManagedCluster goes, and its slot is free",
 			change: []change{admitted("v2", time.Minute, c1), on(c1, stuck, func(c *rollout.Cluster) { c.Gone = true })},
 			want:   map[string]string{c1: "Gone v2", c2: "Admitted v2"},
 		},
-		"deleting": {
-			reason: "so is that of a cluster whose add-on is being deleted",
+		"its add-on is being deleted": {
+			reason: "its slot is free",
 			change: []change{admitted("v2", time.Minute, c1), on(c1, stuck, func(c *rollout.Cluster) { c.Installed = rollout.Deleting })},
 			want:   map[string]string{c1: "Removing v2", c2: "Admitted v2"},
 		},
 		"suspended": {
-			reason: "nobody is admitted, joiners neither; who is in flight goes on",
+			reason: "no cluster is admitted, joiners included; clusters in flight continue",
 			change: []change{
-				func(in *rollout.Input) { in.Suspended = true }, admitted("v2", time.Hour, c1), soakingSince(time.Hour),
+				func(in *rollout.Input) { in.Suspended = true }, inSoak("v2", time.Hour, time.Hour, c1),
 				on(c1, verified("v2")), on(c3, nothing), admitted("v0", time.Minute, c4), on(c4, runs("v0", rollout.HealthProgressing)),
 			},
-			want:  map[string]string{c1: "Succeeded v2", c2: "Waiting v1", c3: "Waiting", c4: "Progressing v0"},
+			want:  map[string]string{c1: "Done v2", c2: "Waiting v1", c3: "Waiting", c4: "Updating v0"},
 			phase: v1alpha1.PhaseSuspended, says: "suspended; canary 1/2",
 		},
 		"contested": {
-			reason: "nobody is admitted, joiners neither, and they are told by whom; who is in flight goes on",
+			reason: "no cluster is admitted, joiners included, and the text names the other owner; clusters in flight continue",
 			change: []change{
-				func(in *rollout.Input) { in.Contested = "ownership conflict: b owns it" }, admitted("v2", time.Hour, c1), soakingSince(time.Hour),
+				func(in *rollout.Input) { in.Contested = "ownership conflict: b owns it" }, inSoak("v2", time.Hour, time.Hour, c1),
 				on(c1, verified("v2")), on(c3, nothing), admitted("v0", time.Minute, c4), on(c4, runs("v0", rollout.HealthProgressing)),
 			},
-			want:  map[string]string{c1: "Succeeded v2", c2: "Waiting v1", c3: "Waiting", c4: "Progressing v0"},
+			want:  map[string]string{c1: "Done v2", c2: "Waiting v1", c3: "Waiting", c4: "Updating v0"},
 			phase: v1alpha1.PhaseHeld, says: "held: ownership conflict: b owns it; canary 1/2",
 		},
 		"target missing": {
-			reason: "nobody is admitted, joiners neither, and who was not written to is not late for it; who is in flight goes on",
+			reason: "no cluster is admitted, joiners included, and no deadline runs for works that cannot be written; clusters in flight continue",
 			change: []change{
-				func(in *rollout.Input) { in.TargetMissing = "revision hello-2 is missing" }, admitted("v2", time.Hour, c1, c2),
-				soakingSince(time.Hour), on(c1, verified("v2")), on(c3, nothing), admitted("v0", time.Minute, c4), on(c4, runs("v0", rollout.HealthProgressing)),
+				func(in *rollout.Input) { in.TargetMissing = "revision hello-2 is missing" }, admitted("v2", time.Hour, c2),
+				inSoak("v2", time.Hour, time.Hour, c1), on(c1, verified("v2")), on(c3, nothing),
+				admitted("v0", time.Minute, c4), on(c4, runs("v0", rollout.HealthProgressing)),
 			},
-			want:  map[string]string{c1: "Succeeded v2", c2: "Admitted v2", c3: "Waiting", c4: "Progressing v0", c5: "Waiting v1"},
+			want:  map[string]string{c1: "Done v2", c2: "Admitted v2", c3: "Waiting", c4: "Updating v0", c5: "Waiting v1"},
 			phase: v1alpha1.PhaseProgressing, says: "revision hello-2 is missing; canary 1/2, 1 in flight",
 		},
 		"contested past the deadline": {
-			reason: "what nobody may write is not late; what was written before is",
+			reason: "works that may not be written are not late; works that were written before are",
 			change: []change{
-				func(in *rollout.Input) { in.Contested = "ownership conflict" }, admitted("v2", time.Hour, c1, c2),
-				on(c2, runs("v2", rollout.HealthProgressing)),
+				func(in *rollout.Input) { in.Contested = "ownership conflict" }, admitted("v2", time.Hour, c1, c2), on(c2, stuck),
 			},
 			want: map[string]string{c1: "Admitted v2", c2: "TimedOut v2", c3: "Waiting v1"},
 		},
-		"reverting": {
-			reason: "what was verified before soaks for nothing, in the order and pace of any rollout",
-			change: []change{
-				func(in *rollout.Input) { in.TargetVerifiedBefore = true }, admitted("v2", time.Minute, c1), on(c1, verified("v2")),
-			},
-			want: map[string]string{c1: "Succeeded v2", c2: "Admitted v2", c3: "Waiting v1"},
+		"revert": {
+			reason: "proven content does not soak; order and pace are those of any rollout",
+			change: []change{revert, admitted("v2", time.Minute, c1), on(c1, verified("v2"))},
+			want:   map[string]string{c1: "Done v2", c2: "Admitted v2", c3: "Waiting v1"},
 		},
 		"unsettled canary": {
-			reason: "a canary that cannot be told is not complete: its clusters must not slip into the next stage",
+			reason: "its members are not known, so that it is not complete: they must not get the target in the next stage",
 			change: []change{func(in *rollout.Input) {
 				in.Placements = []rollout.Placement{{
 					Namespace: "default", Name: "canary", Existence: rollout.Exists, Settlement: rollout.Unsettled,
@@ -279,32 +269,32 @@ func momentCases() map[string]momentCase {
 			want:  map[string]string{c1: "Waiting v1", c3: "Waiting v1"},
 			phase: v1alpha1.PhaseHeld, says: "the decisions of Placement default/canary are not settled",
 		},
-		"held stage holds joiners too": {
-			reason: "0 slots are no slots",
+		"joiner in a stage held at 0": {
+			reason: "there is no slot",
 			change: []change{func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) }, on(c3, nothing)},
 			want:   map[string]string{c1: "Admitted v2", c3: "Waiting"},
 		},
 		"tolerated failure": {
-			reason: "it does not stall the others",
+			reason: "the other clusters continue",
 			change: []change{
 				canaryDone, func(in *rollout.Input) { in.Spec.Stages[1].MaxFailures = new(percent("25%")) },
-				admitted("v2", time.Minute, c5), on(c5, runs("v2", rollout.HealthFailed)),
+				admitted("v2", time.Minute, c5), on(c5, failing),
 			},
 			want: map[string]string{c5: "Failed v2", c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
 		"one failure too many": {
-			reason: "past the budget nobody is admitted, and it is red at once",
+			reason: "past the budget no cluster is admitted, and the commit is red at once",
 			change: []change{
 				canaryDone, func(in *rollout.Input) { in.Spec.Stages[1].MaxFailures = new(percent("25%")) },
-				admitted("v2", time.Minute, c4, c5), on(c4, runs("v2", rollout.HealthFailed)), on(c5, runs("v2", rollout.HealthFailed)),
+				admitted("v2", time.Minute, c4, c5), on(c4, failing), on(c5, failing),
 			},
 			want: map[string]string{c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "halted in everyone: 2 failed",
 		},
-		"a budget for all": {
-			reason: "when everybody failed nobody has verified the content, whatever the budget",
+		"every canary failed within the budget": {
+			reason: "no cluster verified the content, whatever the budget",
 			change: []change{
 				func(in *rollout.Input) { in.Spec.Stages[0].MaxFailures = new(number(9)) },
-				admitted("v2", time.Minute, c1, c2), on(c1, runs("v2", rollout.HealthFailed)), on(c2, runs("v2", rollout.HealthFailed)),
+				admitted("v2", time.Minute, c1, c2), on(c1, failing), on(c2, failing),
 			},
 			want: map[string]string{c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
 		},
@@ -316,74 +306,78 @@ func momentCases() map[string]momentCase {
 			want: map[string]string{"mine": "Unstaged v1"},
 		},
 		"selected and not installed": {
-			reason: "a stage installs nobody",
+			reason: "a stage does not install the add-on",
 			change: []change{func(in *rollout.Input) {
 				in.Clusters = append(in.Clusters, rollout.Cluster{Name: "other", Reachable: true})
 				in.Placements = []rollout.Placement{placement("canary", c1, c2, "other"), in.Placements[1]}
 			}},
 			want: map[string]string{"other": "Ignored", c1: "Admitted v2"},
 		},
-		"policy All": {
-			reason: "everybody reachable moves at once, joiners included",
-			change: []change{wholeStrategy, on(c5, lostFor(time.Hour)), on(c4, nothing)},
-			want:   map[string]string{c1: "Admitted v2", c3: "Admitted v2", c4: "Admitted v2", c5: "Unreachable v1"},
+		"strategy All": {
+			reason: "every available cluster is admitted at once; a joiner starts at the stable revision",
+			change: []change{strategyAll, on(c5, offline), on(c4, nothing)},
+			want:   map[string]string{c1: "Admitted v2", c3: "Admitted v2", c4: "Admitted v1", c5: "Parked v1"},
 		},
-		"policy All, failures": {
-			reason: "one failure does not make it red while others are undecided",
+		"strategy All, a failure": {
+			reason: "it does not make the commit red while others are undecided",
 			change: []change{
-				wholeStrategy, whole(time.Minute), on(c1, runs("v2", rollout.HealthFailed)), on(c2, stuck), on(c3, verified("v2")),
-				on(c4, verified("v2")), on(c5, verified("v2")), on("cluster-06", verified("v2")),
+				admitted("v2", time.Minute, c1, c2), finished(c3, c4, c5, c6), strategyAll, on(c1, failing), on(c2, stuck),
 			},
-			want: map[string]string{c1: "Failed v2", c2: "Progressing v2", c3: "Succeeded v2"}, phase: v1alpha1.PhaseProgressing,
+			want: map[string]string{c1: "Failed v2", c2: "Updating v2", c3: "Done v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
 		},
-		"policy All, not applied": {
-			reason: "it is no failure, since what it lacks may come; it is named, the first by name",
-			change: []change{wholeStrategy, whole(time.Minute), on(c3, unapplied("v2")), on(c1, stuck), on(c2, unapplied("v2"))},
-			want:   map[string]string{c1: "Progressing v2", c2: "Progressing v2", c3: "Progressing v2", c4: "Admitted v2"},
+		"strategy All, a failure and the last cluster is decided": {
+			reason: "any failure makes the commit red",
+			change: []change{admitted("v2", time.Minute, c1), finished(c2, c3, c4, c5, c6), strategyAll, on(c1, failing)},
+			want:   map[string]string{c1: "Failed v2", c2: "Done v2"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
+			says: "failed in all: 1 failed (cluster-01: Deployment/agent: 1 of 2 ready), 0 untouched",
+		},
+		"strategy All, not applied": {
+			reason: "it is no failure yet; the first cluster is named",
+			change: []change{allAdmitted(time.Minute), strategyAll, on(c3, unapplied("v2")), on(c1, stuck), on(c2, unapplied("v2"))},
+			want:   map[string]string{c1: "Updating v2", c2: "Updating v2", c3: "Updating v2", c4: "Admitted v2"},
 			phase:  v1alpha1.PhaseProgressing, outcome: rollout.Pending,
 			says: "all 0/6, 6 in flight, 2 not applied (cluster-02: Deployment imm: field is immutable; and 1 more)",
 		},
 		"not applied in the soak": {
-			reason: "it was verified, and its soak cannot end: it is named as well",
-			change: []change{admitted("v2", time.Minute, c1), soakingSince(time.Minute), on(c1, unapplied("v2"))},
+			reason: "it was verified, and its soak can not end: it is named as well",
+			change: []change{inSoak("v2", time.Minute, time.Minute, c1), on(c1, unapplied("v2"))},
 			want:   map[string]string{c1: "Soaking v2"},
 			says:   "1 not applied (cluster-01: Deployment imm: field is immutable)",
 		},
 		"not applied, of content that is replaced": {
-			reason: "what the agent says of works that are to be written anew is about other content",
+			reason: "the error is about other content",
 			change: []change{admitted("v2", time.Minute, c1), on(c1, unapplied("v1"))},
 			want:   map[string]string{c1: "Admitted v2"}, says: "canary 0/2, 1 in flight", silent: "not applied",
 		},
 		"not applied, and lost": {
-			reason: "its word is old",
-			change: []change{admitted("v2", time.Minute, c1), on(c1, unapplied("v2"), lostFor(time.Minute))},
+			reason: "its report is old",
+			change: []change{admitted("v2", time.Minute, c1), on(c1, unapplied("v2"), offline)},
 			want:   map[string]string{c1: "Lost v2"}, silent: "not applied",
 		},
 		"not applied, past the deadline": {
-			reason: "it has failed, and is named as that",
+			reason: "it has failed, and is counted once",
 			change: []change{admitted("v2", 30*time.Minute, c1), on(c1, unapplied("v2"))},
 			want:   map[string]string{c1: "TimedOut v2"}, phase: v1alpha1.PhaseFailed, says: "1 failed (cluster-01: ", silent: "1 not applied",
 		},
-		"policy All, unchanged": {
-			reason: "a cluster for which nothing changes takes no part, however it is",
+		"strategy All, unchanged": {
+			reason: "a cluster for which the target changes nothing takes no part, whatever its health",
 			change: []change{
-				wholeStrategy, whole(time.Hour), on(c1, runs("v1", rollout.HealthProgressing), func(c *rollout.Cluster) { c.UpToDate = true }),
-				on(c2, stuck),
+				admitted("v2", time.Hour, c2), strategyAll, on(c1, runs("v1", rollout.HealthProgressing), upToDate), on(c2, stuck),
 			},
 			want: map[string]string{c1: "Unchanged v1", c2: "TimedOut v2"},
 		},
 		"leaving": {
-			reason: "whoever is about to leave is not moved any more, and keeps nobody waiting",
+			reason: "a cluster that leaves is not admitted, and the others do not wait for it",
 			change: []change{
-				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")), func(in *rollout.Input) {
+				canaryDone, finished(c3, c4), func(in *rollout.Input) {
 					in.Spec.Install = installedBy("few")
 					in.Placements = append(in.Placements, placement("few", c1, c2, c3, c4))
 				},
 			},
-			want: map[string]string{c5: "Removing v1", "cluster-06": "Removing v1"}, phase: v1alpha1.PhaseSucceeded, says: "4/4 updated",
+			want: map[string]string{c5: "Removing v1", c6: "Removing v1"}, phase: v1alpha1.PhaseSucceeded, says: "4/4 updated",
 		},
 		"leaving while in flight": {
-			reason: "its slot is not free before it is gone",
+			reason: "its slot is not free before it has left",
 			change: []change{
 				canaryDone, admitted("v2", time.Minute, c5), on(c5, stuck), func(in *rollout.Input) {
 					in.Spec.Install = installedBy("few")
@@ -396,139 +390,440 @@ func momentCases() map[string]momentCase {
 			reason: "a percentage of all clusters of the placement, the mandatory group included: 2 of 6",
 			change: []change{
 				func(in *rollout.Input) {
-					in.Placements[1] = grouped("all", group(0, "", c1, c2, c3), group(1, "", c4, c5, "cluster-06"))
+					in.Placements[1] = grouped("all", group(0, "", c1, c2, c3), group(1, "", c4, c5, c6))
 					in.Spec.Stages = nil
 					in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{
 						MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupIndex: 0}),
 						RolloutConfig:           clusterv1alpha1.RolloutConfig{MaxFailures: percent("25%")}, MaxConcurrency: number(1),
 					}))
 				},
-				canaryDone, on(c3, verified("v2")), admitted("v2", time.Minute, c4, c5),
-				on(c4, runs("v2", rollout.HealthFailed)), on(c5, runs("v2", rollout.HealthFailed)),
+				canaryDone, finished(c3), admitted("v2", time.Minute, c4, c5), on(c4, failing), on(c5, failing),
 			},
-			want: map[string]string{"cluster-06": "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+			want: map[string]string{c6: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
-		"policy All, a cluster that came later": {
-			reason: "its clock starts when it came back, or joined",
+		"strategy All, each cluster has its own deadline": {
+			reason: "the deadline starts with the admission of the cluster",
 			change: []change{
-				wholeStrategy, whole(time.Hour),
-				on(c1, stuck, func(c *rollout.Cluster) { c.JoinedAt = now().Add(-10 * time.Minute) }),
-				on(c2, stuck, func(c *rollout.Cluster) { c.ReachableSince = now().Add(-10 * time.Minute) }),
-				on(c3, stuck),
+				admitted("v2", 10*time.Minute, c1), admitted("v2", time.Hour, c3), strategyAll, on(c1, stuck), on(c3, stuck),
 			},
-			want: map[string]string{c1: "Progressing v2", c2: "Progressing v2", c3: "TimedOut v2"},
+			want: map[string]string{c1: "Updating v2", c3: "TimedOut v2"},
 		},
-		"policy All, then stages": {
-			reason: "who was written to and is not verified is in flight; nobody else was touched",
-			change: []change{whole(time.Minute), on(c1, stuck), on(c3, stuck)},
-			want:   map[string]string{c1: "Progressing v2", c2: "Waiting v1", c3: "Progressing v2", c4: "Waiting v1"},
+		"strategy All, then stages": {
+			reason: "every admitted cluster keeps its slot; no other cluster is admitted",
+			change: []change{admitted("v2", time.Minute, c1, c3, c4), inStage("all"), on(c1, stuck), on(c3, stuck)},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1", c3: "Updating v2", c4: "Admitted v2", c5: "Waiting v1"},
 		},
 		"status lost": {
-			reason: "who differs from the stable revision is in flight from now, never started over",
+			reason: "clusters that differ from the stable revision are in flight from now",
 			change: []change{
-				func(in *rollout.Input) { in.Previous = rollout.Previous{} },
+				func(in *rollout.Input) { in.Rebuild = true },
 				on(c1, verified("v2")), on(c3, runs("v0", rollout.HealthProgressing)), on(c4, runs(rollout.Mixed, rollout.HealthUnknown)),
 				on(c5, runs(rollout.Foreign, rollout.HealthUnknown)),
 			},
-			want: map[string]string{c1: "Soaking v2", c2: "Waiting v1", c3: "Progressing v0", c4: "Admitted v2", c5: "Waiting foreign"},
+			want: map[string]string{c1: "Soaking v2", c2: "Waiting v1", c3: "Updating v0", c4: "Admitted v2", c5: "Waiting foreign"},
 		},
 		"status lost before any success": {
-			reason: "who has a work at all is in flight",
-			change: []change{func(in *rollout.Input) { in.Previous, in.Stable = rollout.Previous{}, "" }, on(c1, stuck), on(c2, nothing), on(c3, runs("v1", rollout.HealthProgressing))},
-			want:   map[string]string{c1: "Progressing v2", c2: "Waiting", c3: "Progressing v1"},
+			reason: "clusters that have a work are in flight",
+			change: []change{
+				func(in *rollout.Input) { in.Rebuild, in.Stable = true, "" }, on(c1, stuck), on(c2, nothing),
+				on(c3, runs("v1", rollout.HealthProgressing)),
+			},
+			want: map[string]string{c1: "Updating v2", c2: "Waiting", c3: "Updating v1"},
 		},
 		"after the success": {
-			reason: "joiners and returners catch up without turning the outcome",
-			change: []change{
-				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")), on("cluster-06", verified("v2")),
-				func(in *rollout.Input) { in.Stable, in.Previous.Phase = "v2", v1alpha1.PhaseSucceeded },
-			},
-			want: map[string]string{c5: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, says: "5/6 updated, 1 catching up",
+			reason: "joiners and returning clusters catch up, and the outcome stays",
+			change: []change{canaryDone, finished(c3, c4, c6), ended},
+			want:   map[string]string{c5: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, says: "5/6 updated, 1 catching up",
 		},
 		"a failure after the success": {
-			reason: "it ended, and who waits behind the failure waits for somebody's hand, which the commit is told",
-			change: []change{
-				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")),
-				func(in *rollout.Input) { in.Stable, in.Previous.Phase = "v2", v1alpha1.PhaseSucceeded },
-				admitted("v2", time.Hour, c5), on(c5, runs("v2", rollout.HealthFailed)),
-			},
-			want: map[string]string{c5: "Failed v2", "cluster-06": "Waiting v1"}, phase: v1alpha1.PhaseSucceeded,
-			says: "4/6 updated, 1 catching up, 1 failed (cluster-05: Deployment/agent: as told), halted in everyone", halted: true,
+			reason: "the rollout has ended; the clusters that wait behind the failure need a retry, which the commit status says",
+			change: []change{canaryDone, finished(c3, c4), ended, admitted("v2", time.Hour, c5), on(c5, failing)},
+			want:   map[string]string{c5: "Failed v2", c6: "Waiting v1"}, phase: v1alpha1.PhaseSucceeded,
+			says: "4/6 updated, 1 catching up, 1 failed (cluster-05: Deployment/agent: 1 of 2 ready), halted in everyone", halted: true,
 			outcome: rollout.Failure,
 		},
-		"a stage that comes after the success": {
-			reason: "what was left out has proved nothing: the rollout goes on, and the commit is pending again",
-			change: []change{
-				canaryDone, on("cluster-06", verified("v2")),
-				func(in *rollout.Input) {
-					in.Stable, in.Previous.Phase, in.Previous.Stages = "v2", v1alpha1.PhaseSucceeded, []string{"canary"}
-				},
-			},
-			want: map[string]string{c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending, says: "everyone 1/4, 1 in flight",
+		"a stage that is added after the success": {
+			reason: "the rollout under the new policy has not ended, and the commit is pending again",
+			change: []change{canaryDone, finished(c6), targetProven},
+			want:   map[string]string{c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending, says: "everyone 1/4, 1 in flight",
 		},
 		"a canary that left in flight after the success": {
-			reason: "it is no pace that was widened: the outcome stands until it is gone",
+			reason: "the outcome stays until the cluster has left",
 			change: []change{
-				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")), on(c5, verified("v2")), on("cluster-06", verified("v2")),
-				admitted("v2", time.Minute, c1), inCanary, on(c1, lostFor(30*time.Second)),
-				func(in *rollout.Input) {
-					in.Stable, in.Previous.Phase, in.Previous.Stages = "v2", v1alpha1.PhaseSucceeded, []string{"everyone"}
-					in.RemovalGrace = time.Hour
-					in.Placements = []rollout.Placement{placement("canary"), placement("all", c2, c3, c4, c5, "cluster-06")}
-				},
+				canaryDone, finished(c3, c4, c5, c6), lost(time.Minute, 30*time.Second, c1), ended,
+				withoutCanary(c2, c3, c4, c5, c6),
 			},
 			want: map[string]string{c1: "Removing v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success,
 		},
-		"a canary that left, and was parked, after the success": {
-			reason: "the target needs no proof of its any more",
+		"a canary that was parked and left after the success": {
+			reason: "the target needs no proof any more",
 			change: []change{
-				canaryDone, on(c3, verified("v2")), on(c4, verified("v2")), on(c5, verified("v2")), on("cluster-06", verified("v2")),
-				parked("v2", c1), inCanary, on(c1, lostFor(time.Hour)),
-				func(in *rollout.Input) {
-					in.Stable, in.Previous.Phase = "v2", v1alpha1.PhaseSucceeded
-					in.RemovalGrace = time.Hour
-					in.Placements = []rollout.Placement{placement("canary"), placement("all", c2, c3, c4, c5, "cluster-06")}
-				},
+				canaryDone, finished(c3, c4, c5, c6), parked("v2", c1), on(c1, offline), ended, withoutCanary(c2, c3, c4, c5, c6),
 			},
 			want: map[string]string{c1: "Removing v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success,
 		},
-		"a canary that left, and was parked, on the way back": {
-			reason: "what ran here before is proved: nobody is halted for it",
-			change: []change{
-				func(in *rollout.Input) {
-					in.TargetVerifiedBefore = true
-					in.RemovalGrace = time.Hour
-					in.Placements = []rollout.Placement{placement("canary"), placement("all", c2, c3, c4, c5, "cluster-06")}
-				},
-				parked("v2", c1), inCanary, on(c1, lostFor(time.Hour)),
-			},
-			want: map[string]string{c1: "Removing v1", c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+		"a canary that was parked and left in a revert": {
+			reason: "proven content is not halted",
+			change: []change{revert, parked("v2", c1), on(c1, offline), withoutCanary(c2, c3, c4, c5, c6)},
+			want:   map[string]string{c1: "Removing v1", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
 		},
-		"a way back on which nobody is there": {
-			reason: "a revert that reached nobody is not done",
-			change: []change{
-				func(in *rollout.Input) { in.TargetVerifiedBefore = true },
-				on(c1, lostFor(time.Hour)), on(c2, lostFor(time.Hour)), on(c3, lostFor(time.Hour)),
-				on(c4, lostFor(time.Hour)), on(c5, lostFor(time.Hour)), on("cluster-06", lostFor(time.Hour)),
-			},
-			want: map[string]string{c1: "Unreachable v1"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+		"a revert while no cluster is available": {
+			reason: "a revert that reached no cluster is not done",
+			change: append([]change{revert}, forAll([]string{c1, c2, c3, c4, c5, c6}, func(name string) change { return on(name, offline) })...),
+			want:   map[string]string{c1: "Parked v1"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
 			says: "0/6 updated, 6 not available, caught up on return",
 		},
-		"a stage that takes in who was in none after the success": {
-			reason: "it is no joiner that catches up",
+		"a deleted pace": {
+			reason: "strategy All does not give failed content to the other clusters",
+			change: []change{admitted("v2", time.Hour, c1), on(c1, failing), func(in *rollout.Input) { in.Spec.Stages = nil }},
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1", c6: "Waiting v1"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"two install placements, one finished and one failed": {
+			reason: "a placement that is done does not make the commit green",
 			change: []change{
-				canaryDone, on(c4, verified("v2")), on("cluster-06", verified("v2")),
-				func(in *rollout.Input) {
-					in.Stable, in.Previous.Phase = "v2", v1alpha1.PhaseSucceeded
-					in.Previous.Total, in.Previous.Unstaged = 4, 2
-				},
+				finished(c1, c2, c3, c5, c6), admitted("v2", time.Hour, c4), on(c4, failing), twoPlacements,
 			},
-			want: map[string]string{c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+			want:  map[string]string{c1: "Done v2", c4: "Failed v2", c5: "Done v2"},
+			phase: v1alpha1.PhaseFailed, outcome: rollout.Failure, says: "failed in second: 1 failed (cluster-04",
+		},
+		"two install placements, one failed and one in flight": {
+			reason: "the failure of one does not stop the other",
+			change: []change{
+				finished(c1), admitted("v2", time.Minute, c2), on(c2, stuck), finished(c5, c6),
+				admitted("v2", time.Hour, c4), on(c4, failing), twoPlacements,
+			},
+			want:  map[string]string{c1: "Done v2", c2: "Updating v2", c3: "Admitted v2", c4: "Failed v2"},
+			phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
 		},
 		"no target": {
 			reason: "there is nothing to roll out",
 			change: []change{func(in *rollout.Input) { in.Spec.Target = nil }},
 			want:   map[string]string{c1: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
 		},
+	}
+}
+
+// withoutCanary leaves the clusters in the install set and none in the canary.
+func withoutCanary(names ...string) change {
+	return func(in *rollout.Input) {
+		in.RemovalGrace = time.Hour
+		in.Placements = []rollout.Placement{placement("canary"), placement("all", names...)}
+	}
+}
+
+// twoPlacements install the add-on on three clusters each, and have strategy All each.
+// Clusters that have a record were admitted under it.
+func twoPlacements(in *rollout.Input) {
+	in.Spec.Stages = nil
+	in.Spec.Install = installedBy("first", "second")
+	in.Placements = []rollout.Placement{placement("first", c1, c2, c3), placement("second", c4, c5, c6)}
+	records := recordsOf(in)
+	for i := range records {
+		if records[i].Stage = "first"; records[i].Cluster > c3 {
+			records[i].Stage = "second"
+		}
+	}
+	keepRecords(in, records)
+}
+
+// TestPoorerLedger_ClustersAtTheTargetAreInFlight: a ledger that does not name clusters which run the target, such as one
+// restored from a backup, must not make unproven content look proven.
+func TestPoorerLedger_ClustersAtTheTargetAreInFlight(t *testing.T) {
+	stuck := runs("v2", rollout.HealthProgressing)
+	for name, tc := range map[string]momentCase{
+		"verified canaries without a record": {
+			reason: "their soak starts now, and both hold a slot, above the limit of one",
+			change: []change{on(c1, verified("v2")), on(c2, verified("v2"))},
+			want:   map[string]string{c1: "Soaking v2", c2: "Soaking v2", c3: "Waiting v1"},
+			phase:  v1alpha1.PhaseProgressing, outcome: rollout.Pending, says: "canary 0/2, soaking until 12:10 UTC",
+		},
+		"unhealthy clusters without a record": {
+			reason: "none of them counts as updated, and no cluster is admitted",
+			change: []change{on(c1, stuck), on(c2, stuck), on(c3, stuck), on(c4, stuck)},
+			want: map[string]string{
+				c1: "Updating v2", c2: "Updating v2", c3: "Updating v2", c4: "Updating v2", c5: "Waiting v1",
+			},
+			phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending, says: "canary 0/2, 2 in flight",
+		},
+		"a failing canary without a record": {
+			reason: "its failure counts",
+			change: []change{on(c1, runs("v2", rollout.HealthFailed))},
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"clusters above the limit without a record, in the last stage": {
+			reason: "no cluster is admitted until the number in flight is below the limit",
+			change: []change{canaryDone, on(c3, stuck), on(c4, stuck), on(c5, stuck)},
+			want:   map[string]string{c3: "Updating v2", c4: "Updating v2", c5: "Updating v2", c6: "Waiting v1"},
+			says:   "everyone 0/4, 3 in flight",
+		},
+		"every cluster is at the target without a record": {
+			reason: "the rollout does not end before the soak",
+			change: forAll([]string{c1, c2, c3, c4, c5, c6}, func(name string) change { return on(name, verified("v2")) }),
+			want:   map[string]string{c1: "Soaking v2", c6: "Done v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+		},
+		"a lost cluster without a record": {
+			reason: "its slot is held, and its last report proves nothing",
+			change: []change{on(c1, verified("v2"), offline)},
+			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"},
+		},
+		"the target is proven": {
+			reason: "clusters that run it take no part",
+			change: []change{on(c1, verified("v2")), on(c2, verified("v2")), targetProven},
+			want:   map[string]string{c1: "Unchanged v2", c2: "Unchanged v2", c3: "Admitted v2"},
+		},
+		"works without AddonFlow's mark": {
+			reason: "equal works that OCM wrote are unchanged",
+			change: []change{on(c1, runs(rollout.Foreign, rollout.HealthVerified), upToDate)},
+			want:   map[string]string{c1: "Unchanged foreign", c2: "Admitted v2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestPoorerLedger_DoesNotSpreadBadContent: while a canary gets content that never becomes
+// healthy, the ledger is replaced by an empty one. No further cluster gets the content.
+func TestPoorerLedger_DoesNotSpreadBadContent(t *testing.T) {
+	f := staged("v1", 8)
+	take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", rollouttest.Names(8)...)(f)
+	f.SetTarget("v2")
+	var plan rollout.Plan
+	for minute := range 120 {
+		if minute == 5 {
+			f.Ledger = v1alpha1.Ledger{}
+		}
+		plan = planned(t, f.Input())
+		f.Store(plan)
+		f.CarryOut(plan.Actions)
+		f.Now = f.Now.Add(time.Minute)
+	}
+	if plan.Phase != v1alpha1.PhaseFailed || plan.Outcome != rollout.Failure {
+		t.Errorf("%s: %s", plan.Phase, plan.Message)
+	}
+	for _, c := range f.Clusters {
+		if got := c.Running == "v2"; got != (c.Name == c1) {
+			t.Errorf("%s runs %s", c.Name, c.Running)
+		}
+	}
+}
+
+// TestSoak_ClockOfTheManagedCluster: Available has a time by the clock of the managed
+// cluster. It can lengthen a soak, and never shorten it.
+func TestSoak_ClockOfTheManagedCluster(t *testing.T) {
+	for name, tc := range map[string]momentCase{
+		"a clock that is ahead": {
+			reason: "the change is taken as of now, and the soak starts anew",
+			change: []change{inSoak("v2", 15*time.Minute, 10*time.Minute, c1), on(c1, verified("v2"), availableChanged(-time.Hour))},
+			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"}, says: "soaking until 12:10 UTC",
+		},
+		"a clock that is behind, after a loss that the operator saw": {
+			reason: "the soak starts when the operator sees the cluster verified again",
+			change: []change{lost(15*time.Minute, time.Minute, c1), on(c1, verified("v2"), available, availableChanged(time.Hour))},
+			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"}, says: "soaking until 12:10 UTC",
+		},
+		"a clock that is behind, in the soak": {
+			reason: "the soak is neither shorter nor longer",
+			change: []change{inSoak("v2", 15*time.Minute, 9*time.Minute, c1), on(c1, verified("v2"), availableChanged(time.Hour))},
+			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"}, says: "soaking until 12:01 UTC",
+		},
+		"a loss and a return that the operator did not see": {
+			reason: "the soak starts anew",
+			change: []change{inSoak("v2", 15*time.Minute, 10*time.Minute, c1), on(c1, verified("v2"), availableChanged(5*time.Minute))},
+			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1"}, says: "soaking until 12:10 UTC",
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+func available(c *rollout.Cluster) { c.Reachable = true }
+
+// TestReturnAfterTheTargetWasReplaced: a parked cluster that returns has content that was
+// replaced since. It holds a slot with it, and gets the target within the limit only.
+func TestReturnAfterTheTargetWasReplaced(t *testing.T) {
+	stuck, old := runs("v2", rollout.HealthProgressing), runs("v0", rollout.HealthProgressing)
+	for name, tc := range map[string]momentCase{
+		"within the limit": {
+			reason: "it is retargeted in its slot, before any other cluster is admitted",
+			change: []change{canaryDone, parked("v0", c5), on(c5, old)},
+			want:   map[string]string{c5: "Admitted v2", c3: "Waiting v1", c4: "Waiting v1"},
+		},
+		"above the limit": {
+			reason: "it keeps its content and its slot while the canary at the target is in flight",
+			change: []change{parked("v0", c2), on(c2, old), admitted("v2", time.Minute, c1), on(c1, stuck)},
+			want:   map[string]string{c1: "Updating v2", c2: "Updating v0", c3: "Waiting v1"}, says: "canary 0/2, 2 in flight",
+		},
+		"above the limit, while the canary at the target soaks": {
+			reason: "a soak holds the slot",
+			change: []change{parked("v0", c2), on(c2, old), inSoak("v2", 9*time.Minute, 5*time.Minute, c1), on(c1, verified("v2"))},
+			want:   map[string]string{c1: "Soaking v2", c2: "Updating v0"},
+		},
+		"the canary at the target is done": {
+			reason: "the number in flight is within the limit again",
+			change: []change{finished(c1), admitted("v0", time.Minute, c2), on(c2, old)},
+			want:   map[string]string{c1: "Done v2", c2: "Admitted v2"},
+		},
+		"two return at once": {
+			reason: "as many as the limit get the target; the other holds a slot with what it has",
+			change: []change{canaryDone, parked("v0", c3, c4), on(c3, old), on(c4, old)},
+			want:   map[string]string{c3: "Admitted v2", c4: "Updating v0", c5: "Waiting v1"},
+		},
+		"before its stage may start": {
+			reason: "it is in flight with what it has until its stage starts",
+			change: []change{parked("v0", c3), on(c3, old)},
+			want:   map[string]string{c3: "Updating v0", c1: "Admitted v2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestEmptyStage: a stage whose placement selects no cluster of the install set proves
+// nothing.
+func TestEmptyStage(t *testing.T) {
+	all := []string{c1, c2, c3, c4, c5, c6}
+	empty := withoutCanary(all...)
+	pass := func(in *rollout.Input) { in.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass }
+	const held = "held: Placement default/canary of stage canary selects no cluster of the install set; select one, or set whenEmpty: Pass"
+	for name, tc := range map[string]momentCase{
+		"it is held by default": {
+			reason: "the next stage does not start; the text names the placement and the way out",
+			change: []change{empty},
+			want:   map[string]string{c1: "Waiting v1", c6: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending, says: held,
+		},
+		"its clusters are outside the install set": {
+			reason: "they do not make it less empty",
+			change: []change{empty, func(in *rollout.Input) {
+				in.Clusters = append(in.Clusters, rollout.Cluster{Name: "other", Reachable: true})
+				in.Placements[0] = placement("canary", "other")
+			}},
+			want: map[string]string{c1: "Waiting v1", "other": "Ignored"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending, says: held,
+		},
+		"it passes if the user says so": {
+			reason: "whenEmpty: Pass",
+			change: []change{empty, pass},
+			want:   map[string]string{c1: "Admitted v2", c2: "Admitted v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it passes on a first install": {
+			reason: "no cluster runs anything that could break",
+			change: append(forAll(all, func(name string) change { return on(name, nothing) }), empty, func(in *rollout.Input) { in.Stable = "" }),
+			want:   map[string]string{c1: "Admitted v2", c2: "Admitted v2", c3: "Waiting"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it passes on a revert": {
+			reason: "the content is proven",
+			change: []change{empty, revert},
+			want:   map[string]string{c1: "Admitted v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it does not hold what succeeded": {
+			reason: "the rollout has ended, and a returning cluster catches up",
+			change: []change{finished(c1, c2, c3, c4, c5), ended, empty},
+			want:   map[string]string{c6: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success,
+		},
+		"it has a member that is offline": {
+			reason: "it is not empty, and waits for the cluster",
+			change: []change{empty, func(in *rollout.Input) { in.Placements[0] = placement("canary", c1) }, pass, on(c1, offline)},
+			want:   map[string]string{c1: "Parked v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+		},
+		"a share without a cluster is held": {
+			reason: "no cluster was moved, so that the commit is pending",
+			change: []change{share},
+			want:   map[string]string{c1: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending,
+			says: "held: Placement default/canary selects no cluster of the install set",
+		},
+		"a share without a cluster on a first install": {
+			reason: "a first install ignores the placement",
+			change: append(forAll(all, func(name string) change { return on(name, nothing) }), share, func(in *rollout.Input) { in.Stable = "" }),
+			want:   map[string]string{c1: "Admitted v2", c6: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"a share without a cluster on a revert to the stable revision": {
+			reason: "every cluster is moved",
+			change: []change{
+				share, revert, admitted("v0", time.Minute, c1), inStage("share"), on(c1, runs("v0", rollout.HealthFailed)),
+				func(in *rollout.Input) { in.Stable = "v2" },
+			},
+			want: map[string]string{c1: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// share moves a quarter of the clusters of Placement canary, which selects none.
+func share(in *rollout.Input) {
+	in.Spec.Stages = nil
+	in.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("canary")})
+	in.Placements = []rollout.Placement{placement("canary"), in.Placements[1]}
+}
+
+// TestLateClusters: a cluster fails if it does not get there in time, or if its agent
+// cannot apply the works for ten minutes.
+func TestLateClusters(t *testing.T) {
+	stuck := runs("v2", rollout.HealthProgressing)
+	none := func(in *rollout.Input) { in.Spec.Stages[1].ProgressDeadline = "None" }
+	refused := func(since, seen time.Duration) change {
+		return func(in *rollout.Input) {
+			recorded(rollout.Updating, "v2", since, since, c3)(in)
+			on(c3, unapplied("v2"), seenFor(seen))(in)
+		}
+	}
+	fails := map[string]string{c3: "Failed v2", c4: "Waiting v1"}
+	waits := map[string]string{c3: "Updating v2", c4: "Waiting v1"}
+	const text = "1 failed (cluster-03: not applied: Deployment imm: field is immutable)"
+	for name, tc := range map[string]momentCase{
+		"a stage without a deadline, before an hour": {
+			reason: "the default is an hour",
+			change: []change{canaryDone, admitted("v2", time.Hour-time.Second, c3), on(c3, stuck)},
+			want:   waits, phase: v1alpha1.PhaseProgressing,
+		},
+		"a stage without a deadline, after an hour": {
+			reason: "the default is an hour",
+			change: []change{canaryDone, admitted("v2", time.Hour, c3), on(c3, stuck)},
+			want:   map[string]string{c3: "TimedOut v2", c4: "Waiting v1"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"a stage whose deadline is None": {
+			reason: "the user's word wins over the default",
+			change: []change{canaryDone, none, admitted("v2", 100*time.Hour, c3), on(c3, stuck)},
+			want:   waits, phase: v1alpha1.PhaseProgressing,
+		},
+		"an apply error that lasts ten minutes": {
+			reason: "it was seen a minute ago as well",
+			change: []change{canaryDone, refused(10*time.Minute, time.Minute)},
+			want:   fails, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure, says: text,
+		},
+		"an apply error that lasts nine minutes": {
+			reason: "it is named, and is no failure yet",
+			change: []change{canaryDone, refused(9*time.Minute, 5*time.Minute)},
+			want:   waits, phase: v1alpha1.PhaseProgressing, says: "1 not applied (cluster-03: Deployment imm: field is immutable)",
+		},
+		"an apply error that was seen once": {
+			reason: "the next look may find the works applied",
+			change: []change{canaryDone, refused(time.Hour-time.Second, 59*time.Second)},
+			want:   waits, phase: v1alpha1.PhaseProgressing,
+		},
+		"an apply error, and the deadline is None": {
+			reason: "an apply error needs no deadline",
+			change: []change{canaryDone, none, refused(10*time.Minute, time.Minute)},
+			want:   fails, phase: v1alpha1.PhaseFailed, says: text,
+		},
+		"an apply error of a cluster that is offline": {
+			reason: "its report is old",
+			change: []change{canaryDone, refused(10*time.Minute, time.Minute), on(c3, offline)},
+			want:   map[string]string{c3: "Lost v2", c4: "Waiting v1"}, silent: "not applied",
+		},
+		"an apply error under strategy All": {
+			reason: "it is a failure in every strategy",
+			change: []change{finished(c1, c2, c4, c5, c6), refused(10*time.Minute, time.Minute), strategyAll},
+			want:   map[string]string{c3: "Failed v2"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure, says: text,
+		},
+		"an apply error in the soak": {
+			reason: "the cluster was verified: the error may not be about its works any more",
+			change: []change{
+				func(in *rollout.Input) { in.Spec.Stages[1].MinSuccessTime = metav1.Duration{Duration: time.Hour} },
+				canaryDone, inSoak("v2", 30*time.Minute, 20*time.Minute, c3), on(c3, unapplied("v2"), seenFor(15*time.Minute)),
+			},
+			want: map[string]string{c3: "Soaking v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
 	}
 }

@@ -46,25 +46,26 @@ type moment struct {
 func (m moment) ours() ([]string, rollout.Plan, error) {
 	in := rollout.Input{
 		Now: rollouttest.Epoch(), AddOn: "hello", Stable: "v1", ParkAfter: 10 * time.Minute,
-		Previous: rollout.Previous{Target: "v2"}, Placements: []rollout.Placement{grouped("all", m.groups...)},
+		Placements: []rollout.Placement{grouped("all", m.groups...)},
 	}
 	in.Spec.Target = &v1alpha1.Target{Digest: "v2"}
 	in.Spec.Install = installedBy("all")
 	in.Spec.Install.Placements[0].RolloutStrategy = m.strategy
+	var records []rollout.Record
 	for name, s := range m.clusters {
 		c := rollout.Cluster{
 			Name: name, Installed: rollout.Ours, Reachable: true, Running: "v2", UpToDate: true,
 			Health: rollout.Health{State: rollout.HealthProgressing},
 		}
-		age := time.Minute
+		age, state := time.Minute, rollout.Updating
 		switch s {
 		case moving:
 		case todo:
 			c.Running, c.UpToDate, c.UpToDateStable, age = "v1", false, true, 0
 		case done:
-			c.Health.State, age = rollout.HealthVerified, 0
+			c.Health.State, state, age = rollout.HealthVerified, rollout.Done, time.Hour
 		case soaking:
-			c.Health.State = rollout.HealthVerified
+			c.Health.State, state = rollout.HealthVerified, rollout.Soaking
 		case failed:
 			c.Health.State = rollout.HealthFailed
 		case timedOut:
@@ -72,13 +73,11 @@ func (m moment) ours() ([]string, rollout.Plan, error) {
 		}
 		in.Clusters = append(in.Clusters, c)
 		if age > 0 {
-			w := v1alpha1.Wave{Revision: "v2", AdmittedAt: metav1.NewTime(in.Now.Add(-age)), Clusters: []string{name}}
-			if s == soaking {
-				w.Verified = []v1alpha1.VerifiedAt{{At: w.AdmittedAt, Positions: "0"}}
-			}
-			in.Ledger.Waves = append(in.Ledger.Waves, w)
+			r := rollout.Record{Cluster: name, Revision: "v2", State: state, Admitted: in.Now.Add(-age), Since: in.Now.Add(-age)}
+			records = append(records, r)
 		}
 	}
+	keepRecords(&in, records)
 	plan, err := rollout.New(in)
 	var moved []string
 	for _, a := range plan.Actions {
@@ -205,7 +204,7 @@ func TestOCMDifferences(t *testing.T) {
 			[]string{"b", "c"},
 		},
 		"R6 U8 gaps in the indexes of groups": {
-			"nobody is lost",
+			"no cluster is lost",
 			moment{[]rollout.Group{group(0, "", "a"), group(2, "", "b", "c")}, clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}, map[string]standing{"a": todo, "b": todo, "c": todo}},
 			[]string{"a"},
 			[]string{"a", "b", "c"},
@@ -252,7 +251,7 @@ func TestOCMDifferences(t *testing.T) {
 // TestOCMDifferencesRefused: what OCM takes and we refuse, or the other way round.
 func TestOCMDifferencesRefused(t *testing.T) {
 	groups, states := []rollout.Group{group(0, "", "a", "b", "c")}, map[string]standing{"a": todo, "b": todo, "c": todo}
-	everybody := []string{"a", "b", "c"}
+	all := []string{"a", "b", "c"}
 	limit := func(v intstr.IntOrString) clusterv1alpha1.RolloutStrategy {
 		return progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: v})
 	}
@@ -271,14 +270,14 @@ func TestOCMDifferencesRefused(t *testing.T) {
 		"R5 U8 mandatory group misspelt": {
 			"a canary is never skipped",
 			progressive(clusterv1alpha1.RolloutProgressive{MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "canarry"})}),
-			everybody, nil, rollout.ErrUnknownDecisionGroup,
+			all, nil, rollout.ErrUnknownDecisionGroup,
 		},
-		"U7 maxConcurrency 0%": {"0 never means everybody", limit(percent("0%")), everybody, nil, rollout.ErrInvalidStrategy},
-		"U7 maxConcurrency -1": {"nor does a negative number", limit(number(-1)), everybody, nil, rollout.ErrInvalidStrategy},
+		"U7 maxConcurrency 0%": {"0 never means every cluster", limit(percent("0%")), all, nil, rollout.ErrInvalidStrategy},
+		"U7 maxConcurrency -1": {"nor does a negative number", limit(number(-1)), all, nil, rollout.ErrInvalidStrategy},
 		"U7 the string 2":      {"OCM's schema admits it, and its library then fails", limit(percent("2")), nil, []string{"a", "b"}, nil},
-		"U7 beyond the total":  {"more slots than clusters is everybody, for both", limit(number(9)), everybody, everybody, nil},
+		"U7 beyond the total":  {"more slots than clusters means every cluster, in both", limit(number(9)), all, all, nil},
 		"R7 U9 deadline 5mX":   {"the mis-anchored pattern lets it through to fail at run time", deadline("5mX"), nil, nil, rollout.ErrInvalidStrategy},
-		"R7 U9 deadline 0s":    {"an instant timeout is nobody's wish", deadline("0s"), []string{"a"}, nil, rollout.ErrInvalidStrategy},
+		"R7 U9 deadline 0s":    {"an instant timeout is a mistake", deadline("0s"), []string{"a"}, nil, rollout.ErrInvalidStrategy},
 		"U9 deadline 1h30m":    {"a good duration is good", deadline("1h30m"), []string{"a"}, []string{"a"}, nil},
 		"U9 deadline 1.5h":     {"any positive Go duration", deadline("1.5h"), nil, []string{"a"}, nil},
 	} {
@@ -335,7 +334,7 @@ func TestOCMDifferencesOverTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(log, "waiting     cluster-02: waits for a free slot in all: 1 of 1 in flight") {
-			t.Errorf("nobody says what cluster-02 waits for:\n%s", log)
+			t.Errorf("no text says what cluster-02 waits for:\n%s", log)
 		}
 	})
 	t.Run("R9 groups with a limit are stages", func(t *testing.T) {
@@ -383,7 +382,7 @@ func TestOCMAgreement(t *testing.T) {
 	})
 }
 
-// calmOutside tells whether nobody outside the group is in flight.
+// calmOutside tells whether no cluster outside the group is in flight.
 func (m moment) calmOutside(g rollout.Group) bool {
 	for name, s := range m.clusters {
 		if (s == moving || s == soaking) && !slices.Contains(g.Clusters, name) {

@@ -10,9 +10,10 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// TestRow42Progressions counts by placement: a cluster that two select is the later
-// one's, failures are told apart by kind, and what is left alone keeps nobody waiting.
-func TestRow42Progressions(t *testing.T) {
+// TestProgressions counts clusters by placement. A cluster that two placements select counts
+// for the later one. Failures are counted by kind. Clusters outside of the install set do
+// not count.
+func TestProgressions(t *testing.T) {
 	names := rollouttest.Names(6)
 	f := rollouttest.NewFleet("v1", names...)
 	f.Policy.Spec.Install = installedBy("first", "second", "nowhere")
@@ -42,6 +43,6 @@ func TestRow42Progressions(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if done := (rollout.Progression{Configured: 2, Done: 2}); !done.Completed() || got.Progressions[2].Completed() || got.Progressions[1].Completed() {
-		t.Error("completed is a placement that has clusters, all of them done")
+		t.Error("a placement is completed if it has clusters and all of them are done")
 	}
 }

@@ -29,9 +29,9 @@ func byLabels() *rollouttest.Fleet {
 	return f
 }
 
-// TestRow93ClusterLabelSelector is who gets the add-on by labels, and who loses it.
-func TestRow93ClusterLabelSelector(t *testing.T) {
-	nobody := map[string]string(nil)
+// TestClusterLabelSelector: labels install the add-on, and remove it.
+func TestClusterLabelSelector(t *testing.T) {
+	none := map[string]string(nil)
 	for name, tc := range map[string]struct {
 		reason  string
 		change  func(*rollouttest.Fleet)
@@ -41,36 +41,36 @@ func TestRow93ClusterLabelSelector(t *testing.T) {
 		why     map[string]string
 	}{
 		"labels select": {
-			reason: "who has the labels gets the add-on", change: func(*rollouttest.Fleet) {},
+			reason: "clusters with the labels get the add-on", change: func(*rollouttest.Fleet) {},
 			install: []string{"cluster-04"},
 		},
 		"an empty selector": {
-			reason: "it selects everybody, as everywhere in Kubernetes",
+			reason: "it selects every cluster, as everywhere in Kubernetes",
 			change: func(f *rollouttest.Fleet) {
 				f.Policy.Spec.ClusterLabelSelector = &metav1.LabelSelector{}
 			},
 			install: []string{"cluster-04", "cluster-05"},
 		},
 		"a label is removed": {
-			reason:  "the cluster waits out its grace period like one that left a placement",
-			change:  func(f *rollouttest.Fleet) { f.Clusters["cluster-02"].Labels = nobody },
+			reason:  "the cluster waits out its grace period like a cluster that left a placement",
+			change:  func(f *rollouttest.Fleet) { f.Clusters["cluster-02"].Labels = none },
 			install: []string{"cluster-04"},
-			why:     map[string]string{"cluster-02": "nothing selects it any more: grace period until 12:05 UTC"},
+			why:     map[string]string{"cluster-02": "it left the install set: grace period until 12:05 UTC"},
 		},
 		"a label is removed for good": {
 			reason: "it loses the add-on after the grace period",
-			change: func(f *rollouttest.Fleet) { f.Clusters["cluster-02"].Labels = nobody },
+			change: func(f *rollouttest.Fleet) { f.Clusters["cluster-02"].Labels = none },
 			after:  5 * time.Minute, install: []string{"cluster-04"}, removed: []string{"cluster-02"},
 		},
 		"hand-made without the labels": {
 			reason: "it stays, whatever its labels", after: time.Hour,
 			change: func(f *rollouttest.Fleet) {
-				f.Clusters["cluster-02"].Labels, f.Clusters["cluster-02"].Installed = nobody, rollout.HandMade
+				f.Clusters["cluster-02"].Labels, f.Clusters["cluster-02"].Installed = none, rollout.HandMade
 			},
 			install: []string{"cluster-04"},
 		},
 		"the selector is removed": {
-			reason: "Manual removes nobody and installs nobody", after: time.Hour,
+			reason: "Manual neither installs nor removes", after: time.Hour,
 			change: func(f *rollouttest.Fleet) { f.Policy.Spec.ClusterLabelSelector = nil },
 		},
 		"installation disabled": {
@@ -83,7 +83,7 @@ func TestRow93ClusterLabelSelector(t *testing.T) {
 		"terminating": {
 			reason: "it is left alone", after: time.Hour,
 			change: func(f *rollouttest.Fleet) {
-				f.Clusters["cluster-02"].Labels, f.Clusters["cluster-02"].Gone, f.Clusters["cluster-04"].Gone = nobody, true, true
+				f.Clusters["cluster-02"].Labels, f.Clusters["cluster-02"].Gone, f.Clusters["cluster-04"].Gone = none, true, true
 			},
 			why: map[string]string{"cluster-04": "its ManagedCluster is terminating or absent"},
 		},
@@ -120,9 +120,9 @@ func acted(plan rollout.Plan, kind rollout.ActionKind) []string {
 	return names
 }
 
-// TestSwitchingInstallStrategy switches who says who gets the add-on, in both
-// directions between each two. Switching the type keeps what is there; who is no longer
-// selected by the same type leaves, and whom the new type has selected leaves it as well.
+// TestSwitchingInstallStrategy switches the type of the install strategy, in both directions
+// between each two. A switch keeps what is installed. A cluster leaves if the type that
+// selected it selects it no more.
 func TestSwitchingInstallStrategy(t *testing.T) {
 	const left = "cluster-03"
 	manual := func(f *rollouttest.Fleet) {
@@ -190,7 +190,7 @@ func TestSwitchingInstallStrategy(t *testing.T) {
 	}
 }
 
-// minutes plans and carries out, once a minute, and returns who was removed. Nobody is to
+// minutes plans and carries out, once a minute, and returns the removed clusters. None is to
 // be written to or installed.
 func minutes(t *testing.T, f *rollouttest.Fleet, n int) []string {
 	t.Helper()
@@ -211,8 +211,8 @@ func minutes(t *testing.T, f *rollouttest.Fleet, n int) []string {
 	return removed
 }
 
-// TestLabelSelectorRefused: labels that cannot select are an error, and so are labels
-// beside placements.
+// TestLabelSelectorRefused: a malformed selector is an error, and so is a selector beside
+// placements.
 func TestLabelSelectorRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec v1alpha1.AddOnRolloutSpec
@@ -225,7 +225,7 @@ func TestLabelSelectorRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := rollout.Validate(tc.spec)
 			if len(found) != 1 || !strings.HasPrefix(found[0].Error(), tc.want) || found[0].Reason != rollout.InvalidLabelSelector {
-				t.Errorf("%v, want one that begins with %q", found, tc.want)
+				t.Errorf("%v, want a single problem that begins with %q", found, tc.want)
 			}
 		})
 	}

@@ -6,24 +6,22 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// TestFirstClustersMakeTheStableRevision: a rollout that found no cluster ended well,
-// and proved nothing. The first clusters that come prove it.
+// TestFirstClustersMakeTheStableRevision: a rollout without a cluster ends Succeeded and
+// proves nothing. The first clusters that join prove its content.
 func TestFirstClustersMakeTheStableRevision(t *testing.T) {
 	f := rollouttest.NewFleet("")
 	f.Policy.Spec.Install = installedBy("all")
 	f.Policy.Placements = []rollout.Placement{placement("all")}
-	inv := rollouttest.NewInvariants()
+	h := rollouttest.NewHistory()
 	f.SetTarget("v1")
 	step := func() rollout.Plan {
 		t.Helper()
-		plan, err := f.Step(inv)
+		plan, err := f.Step(h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,27 +42,25 @@ func TestFirstClustersMakeTheStableRevision(t *testing.T) {
 	}
 }
 
-// TestSuspendedAllMovesNobodyNew (S18): a reservation of everybody covers those that
-// were there. Whoever comes, or comes back, while it is suspended was never written to.
-func TestSuspendedAllMovesNobodyNew(t *testing.T) {
+// TestSuspendedAll_AdmitsNoFurtherCluster: while strategy All is suspended, admitted clusters
+// continue. A cluster that joins or returns is not admitted.
+func TestSuspendedAll_AdmitsNoFurtherCluster(t *testing.T) {
 	for name, do := range map[string]func(*rollout.Cluster){
-		"came":      func(c *rollout.Cluster) { c.Installed, c.JoinedAt = rollout.HandMade, now() },
-		"came back": func(c *rollout.Cluster) { c.ReachableSince = now() },
+		"joined":   func(c *rollout.Cluster) { c.Installed = rollout.HandMade },
+		"returned": availableChanged(0),
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := rolling(4)
-			in.Spec.Stages, in.Suspended = nil, true
-			in.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyAll}
-			in.Ledger.Waves = []v1alpha1.Wave{{
-				Revision: "v2", Stage: "all", All: true, AdmittedAt: metav1.NewTime(now().Add(-time.Minute)),
-			}}
+			admitted("v2", time.Minute, "cluster-02", "cluster-03", "cluster-04")(&in)
+			strategyAll(&in)
+			in.Suspended = true
 			on("cluster-01", do)(&in)
 			plan := planned(t, in)
 			if c, _ := plan.Why("cluster-01"); c.State != rollout.Waiting {
 				t.Errorf("cluster-01 is %s: %s", c.State, c.Reason)
 			}
 			if c, _ := plan.Why("cluster-02"); c.State != rollout.Admitted {
-				t.Errorf("cluster-02, which was reserved, is %s: %s", c.State, c.Reason)
+				t.Errorf("cluster-02, which was admitted, is %s: %s", c.State, c.Reason)
 			}
 			for _, a := range plan.Actions {
 				if a.Cluster == "cluster-01" {
@@ -75,8 +71,8 @@ func TestSuspendedAllMovesNobodyNew(t *testing.T) {
 	}
 }
 
-// TestStepsHaveOneNameEach: a step is found again, and its commit status told apart, by
-// its name, whatever placements and groups are called.
+// TestStepsHaveOneNameEach: a step and its commit status are found by name. Placements and
+// groups of one name must not share it.
 func TestStepsHaveOneNameEach(t *testing.T) {
 	sameNames := func(in *rollout.Input) {
 		in.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressivePerGroup}
@@ -113,12 +109,12 @@ func TestStepsHaveOneNameEach(t *testing.T) {
 	}
 }
 
-// TestApprovalIsUsedThoughItsUseWasForgotten: with the status the ledger is lost, and who
-// had left by an approval that still stands. It lets nobody else go.
-func TestApprovalIsUsedThoughItsUseWasForgotten(t *testing.T) {
+// TestApproval_CountsAsUsedAfterTheStatusWasLost: an approval that is still set may have
+// been used before the status was lost. It removes no further cluster.
+func TestApproval_CountsAsUsedAfterTheStatusWasLost(t *testing.T) {
 	in := rolling(4)
 	in.Spec.Target.Commit, in.ApprovedRemoval = "main@sha1:abc", "abc"
-	in.Previous, in.Ledger = rollout.Previous{}, v1alpha1.Ledger{}
+	in.Rebuild = true
 	for i := range in.Clusters {
 		in.Clusters[i].Installed = rollout.Ours
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -66,7 +65,7 @@ func TestStrategies(t *testing.T) {
 			[]string{"all"},
 		},
 		"Progressive without any limit": {
-			"and without one, everybody",
+			"and without it, every cluster",
 			func(in *rollout.Input) {
 				in.Spec.Strategy = strategyOf(progressive(clusterv1alpha1.RolloutProgressive{}))
 			},
@@ -163,7 +162,7 @@ func TestStrategies(t *testing.T) {
 			[]string{"one", "two"},
 		},
 		"per placement, the later one unsettled": {
-			"it may be the one that has a cluster, so that those before it hold",
+			"it may select a cluster of the placements before it, so that they are held",
 			func(in *rollout.Input) {
 				in.Spec.Install = installedBy("one", "two", "three")
 				in.Placements = []rollout.Placement{placement("one", names[:3]...), placement("two", names[3:6]...), placement("three", names[6:]...)}
@@ -240,18 +239,26 @@ func rollingWith(ru v1alpha1.RollingUpdateWithPlacement) *v1alpha1.RolloutStrate
 	return &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyRollingUpdateWithPlacement, RollingUpdateWithPlacement: &ru}
 }
 
-// TestAllReservesWithoutNames: strategy All reserves its step as a whole.
-func TestAllReservesWithoutNames(t *testing.T) {
+// TestAll_EachClusterHasARecord: strategy All reserves a slot for each cluster.
+func TestAll_EachClusterHasARecord(t *testing.T) {
 	f := paced(3, clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All})
 	f.SetTarget("v2")
-	plan := planned(t, f.Input())
-	want := v1alpha1.Ledger{Waves: []v1alpha1.Wave{{Revision: "v2", Stage: "all", AdmittedAt: metav1.NewTime(f.Now), All: true}}}
-	if diff := cmp.Diff(want, plan.Ledger); diff != "" {
+	got, err := rollout.Records(planned(t, f.Input()).Ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []rollout.Record
+	for _, name := range rollouttest.Names(3) {
+		want = append(want, rollout.Record{
+			Cluster: name, Revision: "v2", Stage: "all", State: rollout.Admitted, Admitted: f.Now, Since: f.Now,
+		})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestAtRest: with everybody at the stable revision there is nothing to write, to do
+// TestAtRest: if every cluster runs the stable revision, there is nothing to write, to do
 // or to wait for.
 func TestAtRest(t *testing.T) {
 	f := staged("v1", 6)
@@ -264,9 +271,9 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-// TestNobodyToRollOutTo: without a cluster there is no success to be earned, because
-// nobody verified the content.
-func TestNobodyToRollOutTo(t *testing.T) {
+// TestNoClusterToRollOutTo: without a cluster the content does not become stable, because
+// no cluster verified it.
+func TestNoClusterToRollOutTo(t *testing.T) {
 	f := staged("", 2)
 	clear(f.Clusters)
 	f.SetTarget("v1")
@@ -283,7 +290,11 @@ func TestTimesAreRoundedUp(t *testing.T) {
 	f.SetTarget("v2")
 	f.Now = f.Now.Add(300 * time.Millisecond)
 	plan := planned(t, f.Input())
-	if got := plan.Ledger.Waves[0].AdmittedAt.Time; got.Before(f.Now) || got.Nanosecond() != 0 {
-		t.Errorf("admitted at %s, noted as %s", f.Now, got)
+	records, err := rollout.Records(plan.Ledger)
+	if err != nil || len(records) == 0 {
+		t.Fatalf("%v, %+v", err, records)
+	}
+	if got := records[0].Admitted; got.Before(f.Now) || got.Nanosecond() != 0 {
+		t.Errorf("admitted at %s, stored as %s", f.Now, got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// TestSummarise is what a commit is told in the moments that matter.
+// TestSummarise: the commit statuses of a plan.
 func TestSummarise(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change []change
@@ -20,7 +20,7 @@ func TestSummarise(t *testing.T) {
 	}{
 		"soaking": {
 			[]change{
-				on("cluster-01", verified("v2")), admitted("v2", 15*time.Minute, "cluster-02"), soakingSince(6 * time.Minute),
+				finished("cluster-01"), inSoak("v2", 15*time.Minute, 6*time.Minute, "cluster-02"),
 				on("cluster-02", verified("v2")),
 			},
 			[]rollout.Summary{
@@ -32,8 +32,8 @@ func TestSummarise(t *testing.T) {
 		"failed": {
 			[]change{admitted("v2", time.Minute, "cluster-01"), on("cluster-01", runs("v2", rollout.HealthFailed))},
 			[]rollout.Summary{
-				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: as told), 5 untouched"},
-				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: as told)"},
+				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: 1 of 2 ready), 5 untouched"},
+				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: 1 of 2 ready)"},
 				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
 			},
 		},
@@ -43,15 +43,14 @@ func TestSummarise(t *testing.T) {
 				func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) },
 			},
 			[]rollout.Summary{
-				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: as told), 5 untouched"},
-				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: as told)"},
+				{State: rollout.Failure, Description: "halted in canary: 1 failed (cluster-01: Deployment/agent: 1 of 2 ready), 5 untouched"},
+				{Context: "canary", State: rollout.Failure, Description: "0/2, 1 failed (cluster-01: Deployment/agent: 1 of 2 ready)"},
 				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
 			},
 		},
-		"on the way back, with a canary that is not available": {
+		"a revert, with a canary that is not available": {
 			[]change{
-				func(in *rollout.Input) { in.TargetVerifiedBefore = true },
-				on("cluster-01", lostFor(time.Minute)), on("cluster-02", lostFor(time.Minute)),
+				revert, on("cluster-01", offline), on("cluster-02", offline),
 			},
 			[]rollout.Summary{
 				{State: rollout.Pending, Description: "everyone 0/4, 1 in flight"},
@@ -61,7 +60,7 @@ func TestSummarise(t *testing.T) {
 		},
 		"nothing to change in the canary": {
 			[]change{
-				on("cluster-01", func(c *rollout.Cluster) { c.UpToDate = true }), on("cluster-02", func(c *rollout.Cluster) { c.UpToDate = true }),
+				on("cluster-01", upToDate), on("cluster-02", upToDate),
 			},
 			[]rollout.Summary{
 				{State: rollout.Pending, Description: "everyone 0/4, 1 in flight", Percent: 33},
@@ -71,7 +70,7 @@ func TestSummarise(t *testing.T) {
 		},
 		"a cluster waits to be removed": {
 			[]change{
-				canaryDone, on("cluster-03", verified("v2")), on("cluster-04", verified("v2")), on("cluster-05", verified("v2")),
+				canaryDone, finished("cluster-03", "cluster-04", "cluster-05"),
 				func(in *rollout.Input) {
 					in.Spec.Install = installedBy("few")
 					in.Placements = append(in.Placements, placement("few", rollouttest.Names(5)...))
@@ -81,19 +80,19 @@ func TestSummarise(t *testing.T) {
 				{State: rollout.Success, Description: "5/5 updated", Percent: 100},
 				{Context: "canary", State: rollout.Success, Description: "2/2", Percent: 100},
 				{Context: "everyone", State: rollout.Success, Description: "3/3", Percent: 100},
-				{Context: rollout.RemovalContext, State: rollout.Pending, Description: "1 cluster to leave: grace period until 12:05 UTC"},
+				{Context: rollout.RemovalContext, State: rollout.Pending, Description: "1 cluster to remove: grace period until 12:05 UTC"},
 			},
 		},
 		"success with a failure within the budget": {
 			[]change{
-				canaryDone, on("cluster-03", verified("v2")), on("cluster-04", verified("v2")), on("cluster-05", verified("v2")),
+				canaryDone, finished("cluster-03", "cluster-04", "cluster-05"),
 				func(in *rollout.Input) { in.Spec.Stages[1].MaxFailures = new(number(1)) },
 				admitted("v2", time.Hour, "cluster-06"), on("cluster-06", runs("v2", rollout.HealthFailed)),
 			},
 			[]rollout.Summary{
-				{State: rollout.Success, Description: "5/6 updated, within the budget: 1 failed (cluster-06: Deployment/agent: as told)", Percent: 83},
+				{State: rollout.Success, Description: "5/6 updated, within the budget: 1 failed (cluster-06: Deployment/agent: 1 of 2 ready)", Percent: 83},
 				{Context: "canary", State: rollout.Success, Description: "2/2", Percent: 100},
-				{Context: "everyone", State: rollout.Success, Description: "3/4, 1 failed (cluster-06: Deployment/agent: as told)", Percent: 75},
+				{Context: "everyone", State: rollout.Success, Description: "3/4, 1 failed (cluster-06: Deployment/agent: 1 of 2 ready)", Percent: 75},
 			},
 		},
 	} {
@@ -106,7 +105,7 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// TestSummariseHeld: a share that is moved is what the user asked for, and green.
+// TestSummariseHeld: once the share is moved, the commit status is success.
 func TestSummariseHeld(t *testing.T) {
 	f := paced(40, clusterv1alpha1.RolloutStrategy{})
 	f.Policy.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("all"), MaxConcurrentlyUpdating: new(percent("30%"))})
@@ -124,7 +123,7 @@ func TestSummariseHeld(t *testing.T) {
 	}
 }
 
-// TestSummariseOneStep: a strategy's only step says no more than the add-on.
+// TestSummariseOneStep: the only step of a strategy has no commit status of its own.
 func TestSummariseOneStep(t *testing.T) {
 	f := paced(3, clusterv1alpha1.RolloutStrategy{})
 	f.Policy.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyAll}
@@ -135,6 +134,6 @@ func TestSummariseOneStep(t *testing.T) {
 	f.Policy.Spec.Strategy = nil
 	f.Policy.Spec.Stages = []v1alpha1.Stage{{Name: "all", Placement: ref("all")}}
 	if got := rollout.Summarise(planned(t, f.Input())); len(got) != 2 || got[1].Context != "all" {
-		t.Errorf("a stage is told of, whatever its name: %+v", got)
+		t.Errorf("a stage has a commit status, whatever its name: %+v", got)
 	}
 }

@@ -64,11 +64,11 @@ func TestValidate(t *testing.T) {
 			[]string{"stages[1].maxConcurrency" + invalid},
 		},
 		"row 8, 0% in a strategy": {
-			"it would mean everybody in OCM", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("0%")}),
+			"it would mean every cluster in OCM", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("0%")}),
 			[]string{"strategy.progressive.maxConcurrency" + invalid},
 		},
 		"row 8, -1 in a strategy": {
-			"everybody in OCM, too", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt(-1)}),
+			"it would mean every cluster in OCM, too", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt(-1)}),
 			[]string{"strategy.progressive.maxConcurrency" + invalid},
 		},
 		"row 14, -1": {
