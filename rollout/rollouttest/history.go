@@ -67,6 +67,7 @@ func tell(r rollout.Record) *story {
 		l.member = false
 	case rollout.Admitted:
 		l.has = false
+	default: // Updating: the works are written
 	}
 	s.looks = []look{l}
 	return s

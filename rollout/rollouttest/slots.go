@@ -37,14 +37,14 @@ func (j *judgement) tally(i int) tally {
 			if a.State == rollout.Lost {
 				t.lost++
 			}
-		case target && isFailure(a) && !(stale && a.State != rollout.TimedOut && c.Reachable && c.Blocked == ""):
+		case target && isFailure(a) && (!stale || a.State == rollout.TimedOut || !c.Reachable || c.Blocked != ""):
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
 			}
 		case target && a.State == rollout.Done && !stale:
 			t.done++
-		case target && a.State == rollout.Parked && !(stale && c.Reachable):
+		case target && a.State == rollout.Parked && (!stale || !c.Reachable):
 			t.parked++
 		case !target && c.UpToDate:
 			t.unchanged++

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -36,7 +37,7 @@ var phases = []string{
 type mutant struct{ name, why, file, old, new string }
 
 func main() {
-	survived, err := run(os.Args[1:])
+	survived, err := run(context.Background(), os.Args[1:])
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -46,7 +47,7 @@ func main() {
 	}
 }
 
-func run(only []string) (survived int, err error) {
+func run(ctx context.Context, only []string) (survived int, err error) {
 	mutants, err := parse(list)
 	if err != nil {
 		return 0, err
@@ -55,9 +56,9 @@ func run(only []string) (survived int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	start := time.Now()
-	switch failed, err := test(dir); {
+	switch failed, err := test(ctx, dir); {
 	case err != nil:
 		return 0, err
 	case failed != "":
@@ -70,7 +71,7 @@ func run(only []string) (survived int, err error) {
 			continue
 		}
 		begin := time.Now()
-		by, err := m.killedBy(dir)
+		by, err := m.killedBy(ctx, dir)
 		took := time.Since(begin).Round(time.Second)
 		switch {
 		case err != nil:
@@ -88,7 +89,7 @@ func run(only []string) (survived int, err error) {
 }
 
 // killedBy plants the mutant and returns the first test that fails; "" if none does.
-func (m mutant) killedBy(dir string) (string, error) {
+func (m mutant) killedBy(ctx context.Context, dir string) (string, error) {
 	text, err := os.ReadFile(m.file)
 	if err != nil {
 		return "", err
@@ -112,21 +113,21 @@ func (m mutant) killedBy(dir string) (string, error) {
 	if err := os.WriteFile(at, overlay, 0o600); err != nil {
 		return "", err
 	}
-	return test(dir, "-overlay="+at)
+	return test(ctx, dir, "-overlay="+at)
 }
 
 var firstFailure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 // test builds the tests of package rollout and runs them until the first failure. It
 // returns the name of the test that fails; "" if none does. The error is that of a build.
-func test(dir string, flags ...string) (failed string, err error) {
+func test(ctx context.Context, dir string, flags ...string) (failed string, err error) {
 	binary := filepath.Join(dir, "rollout.test")
 	build := append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary}, append(flags, "./rollout")...)
-	if output, err := exec.Command("go", build...).CombinedOutput(); err != nil { //nolint:gosec // the arguments are ours
+	if output, err := exec.CommandContext(ctx, "go", build...).CombinedOutput(); err != nil { //nolint:gosec // the arguments are ours
 		return "", fmt.Errorf("build: %w\n%.2000s", err, output)
 	}
 	for _, phase := range phases {
-		run := exec.Command(binary, "-test.short", "-test.failfast", "-test.timeout=5m", "-test.run="+phase, //nolint:gosec // as above
+		run := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout=5m", "-test.run="+phase, //nolint:gosec // as above
 			"-rapid.seed=1", "-rapid.checks=100", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 		run.Dir = "rollout"
 		output, err := run.CombinedOutput()
@@ -144,7 +145,7 @@ func test(dir string, flags ...string) (failed string, err error) {
 func parse(text string) ([]mutant, error) {
 	var found []mutant
 	_, text, _ = strings.Cut(text, "\n== ")
-	for _, block := range strings.Split(text, "\n== ") {
+	for block := range strings.SplitSeq(text, "\n== ") {
 		head, rest, replaces := strings.Cut(block, "\n-- replace\n")
 		old, replacement, by := strings.Cut(rest, "\n-- by\n")
 		lines := strings.Split(head, "\n")
