@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/addonflow/addonflow/api/secret"
 )
 
 // bodyLimit bounds what is read of an answer.
@@ -132,7 +134,7 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 
 // redact takes the token out of a text that somebody else wrote.
 func (c *restClient) redact(s string) string {
-	return strings.ReplaceAll(s, string(c.token), redacted)
+	return secret.NewRedaction(c.token).Text(s)
 }
 
 // post adds the status at the URL. Both forges take the same body and answer 201 with

@@ -4,6 +4,3 @@ import "github.com/addonflow/addonflow/api/secret"
 
 // Secret is a credential, which shows in nothing that is printed.
 type Secret = secret.Text
-
-// redacted stands for what may hold one.
-const redacted = secret.Redacted

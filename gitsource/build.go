@@ -65,6 +65,9 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 	objects := b.directory(ctx, dir)
 	b.duplicates(objects)
 	b.capture(ctx, objects)
+	for i := range b.problems {
+		b.problems[i].Message = t.redaction.Text(b.problems[i].Message)
+	}
 	// Two kustomizations that share a base find the same mistakes in it.
 	return objects, slices.Compact(b.problems.Sorted())
 }

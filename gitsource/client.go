@@ -1,11 +1,15 @@
 package gitsource
 
 import (
+	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -24,9 +28,13 @@ type client struct {
 	http      *http.Client
 	transport *http.Transport
 	packBytes int64
+	// large is the claim to a place for a large answer.
+	large *claim
 
 	mu    sync.Mutex
 	cause error // why we ended an exchange ourselves
+	// answer is the body that was read last.
+	answer *bounded
 }
 
 func newClient(c Credentials, packBytes int64) (*client, error) {
@@ -70,11 +78,78 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodPost {
 		limit, what = c.packBytes+packOverhead, "pack"
 	}
-	res.Body = &bounded{ReadCloser: res.Body, left: limit, exceeded: func() error {
+	start := bufio.NewReader(res.Body)
+	if err := c.checkAnswer(res, start); err != nil {
+		_ = res.Body.Close()
+		return nil, err
+	}
+	body := &bounded{Reader: start, Closer: res.Body, left: limit, claim: c.large, exceeded: func() error {
 		return c.stop(fmt.Errorf("%w: the server's %s is larger than %d bytes", ErrLimitExceeded, what, limit))
 	}}
+	c.mu.Lock()
+	c.answer = body
+	c.mu.Unlock()
+	res.Body = body
 	return res, nil
 }
+
+// sha256Length is how much of a list is looked at before it is read.
+const sha256Length = 103
+
+// sha256Line is the first reference of a repository whose hashes have 64 digits.
+var sha256Line = regexp.MustCompile(`^(?:001e# service=git-upload-pack\n0000)?[0-9a-f]{4}[0-9a-f]{64} `)
+
+// checkAnswer tells what go-git would take for a damaged answer of a Git server: a web
+// page, such as a login, and a repository with hashes of another length.
+func (c *client) checkAnswer(res *http.Response, start *bufio.Reader) error {
+	first, _ := start.Peek(1) // an error comes again when the answer is read
+	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if media == "text/html" || string(first) == "<" {
+		return c.stop(fmt.Errorf("%w: the server answered with a web page at %s, as for a login; "+
+			"set url to what git clone takes, and secretRef if the repository needs credentials",
+			ErrNotGit, printable(res.Request.URL.Path)))
+	}
+	if res.Request.Method == http.MethodPost {
+		return nil
+	}
+	if line, _ := start.Peek(sha256Length); sha256Line.Match(line) {
+		return c.stop(fmt.Errorf("%w: the repository uses SHA-256, only SHA-1 is read", ErrObjectFormat))
+	}
+	return nil
+}
+
+// errorPacket begins an answer that is an error in words, behind its length.
+const errorPacket = "ERR "
+
+// answered returns how much was read of the last answer, and how it ended.
+func (c *client) answered() (read int64, ended ending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch a := c.answer; {
+	case a == nil:
+		return 0, whole
+	case strings.HasSuffix(string(a.head), errorPacket):
+		return a.read, refusal
+	case a.broken || a.read > 0 && string(a.tail) != "0000":
+		return a.read, early
+	case a.read == 0:
+		return 0, refusal
+	default:
+		return a.read, whole
+	}
+}
+
+// ending is how an answer ended.
+type ending int
+
+const (
+	// whole: an answer with a pack ends in a flush.
+	whole ending = iota
+	// refusal: an error in words, or nothing at all.
+	refusal
+	// early: neither.
+	early
+)
 
 // checkRedirect lets a server change the path and the scheme to https, not the host.
 func (c *client) checkRedirect(r *http.Request, via []*http.Request) error {
@@ -109,9 +184,15 @@ type truncated struct {
 
 // bounded fails with exceeded once more than left bytes were read.
 type bounded struct {
-	io.ReadCloser
-	left     int64
-	exceeded func() error
+	io.Reader
+	io.Closer
+	left, read int64
+	claim      *claim
+	exceeded   func() error
+	// head is the first packet's length and four bytes of it, tail the last four bytes;
+	// broken says that an error ended the answer.
+	head, tail []byte
+	broken     bool
 }
 
 // Read is part of io.Reader.
@@ -119,10 +200,18 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, b.exceeded()
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
+	n, err := b.claim.read(b.read, func() (int, error) { return b.Reader.Read(p[:min(int64(len(p)), b.left+1)]) })
 	b.left -= int64(n)
+	b.read += int64(n)
+	b.head = append(b.head, p[:min(n, 2*flushLength-len(b.head))]...)
+	b.tail = append(b.tail, p[max(0, n-flushLength):n]...)
+	b.tail = b.tail[max(0, len(b.tail)-flushLength):]
+	b.broken = b.broken || err != nil && !errors.Is(err, io.EOF)
 	if b.left < 0 {
 		return n, b.exceeded()
 	}
 	return n, err
 }
+
+// flushLength is how long a packet of Git's protocol is that ends a list.
+const flushLength = 4

@@ -2,12 +2,15 @@ package gitsource
 
 import (
 	"crypto/x509"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
 	"unicode"
 
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/addonflow/addonflow/api/secret"
 )
 
 // Keys of a Secret that Flux's GitRepository knows for http and https.
@@ -80,6 +83,22 @@ func (c Credentials) validate() error {
 	}
 	_, err := c.authorities()
 	return err
+}
+
+// tokenLength is from which length on a user name is taken for a token. A shorter one is
+// no secret, and too common a word to be taken out of every text.
+const tokenLength = 16
+
+// redaction takes the credentials out of what the server writes.
+func (c Credentials) redaction() secret.Redaction {
+	parts := []Secret{c.Password, c.BearerToken}
+	if c.Username != "" {
+		parts = append(parts, c.Username+":"+c.Password, Secret(base64.StdEncoding.EncodeToString([]byte(c.Username))))
+	}
+	if len(c.Username) >= tokenLength {
+		parts = append(parts, c.Username)
+	}
+	return secret.NewRedaction(parts...)
 }
 
 // authorities returns the system's pool with CAFile added, nil for the system's alone.

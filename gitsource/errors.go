@@ -16,6 +16,10 @@ var (
 	ErrAuthentication = errors.New("authentication failed")
 	// ErrRepositoryNotFound: the server knows no such repository, or hides it.
 	ErrRepositoryNotFound = errors.New("repository not found")
+	// ErrNotGit: a server answered, but not as a Git server does.
+	ErrNotGit = errors.New("no Git repository")
+	// ErrObjectFormat: the repository's objects are of a format that is not supported.
+	ErrObjectFormat = errors.New("unsupported object format")
 	// ErrRedirected: the server sent us to another host, where credentials do not go.
 	ErrRedirected = errors.New("redirected to another host")
 	// ErrLimitExceeded: the repository is larger than a documented limit.

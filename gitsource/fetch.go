@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
@@ -32,8 +31,13 @@ const attempts = 3
 // HEAD) is deepened in bounded steps until the commit is found.
 //
 // The error is one of Resolve's, or ErrCorrupt for a pack that is not whole.
-// Nothing is returned with an error.
+// Nothing is returned with an error. A tree that is not needed any more is to be closed.
 func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error) {
+	tree, err := r.fetch(ctx, revision)
+	return tree, r.redaction.Error(err)
+}
+
+func (r *Repository) fetch(ctx context.Context, revision Revision) (*Tree, error) {
 	s, err := r.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func (s *session) fetchRef(ref string) (*Tree, error) {
 		// The tag that was resolved, even if a higher one appeared since.
 		reference = v1alpha1.GitReference{Tag: ref}
 	}
-	found, err := selectRef(refs, reference)
+	found, err := s.selectRef(refs, reference)
 	if err != nil {
 		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
 	}
@@ -126,6 +130,7 @@ var errRefused = errors.New("the server refused the commit")
 
 // pack fetches one object and what it needs, depth commits back.
 func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
+	s.claim.rest()
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	request.Wants = []plumbing.Hash{want}
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
@@ -146,21 +151,40 @@ func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
 	defer func() { _ = response.Close() }()
 	content, err := readPack(response, request.Capabilities)
 	if err != nil {
-		return nil, s.explain("fetch", fmt.Errorf("%w: %w", ErrCorrupt, err))
+		return nil, s.explain("fetch", s.cutOff(fmt.Errorf("%w: %w", ErrCorrupt, err)))
+	}
+	if err := s.claim.turn(s.ctx); err != nil {
+		return nil, s.explain("fetch", err)
 	}
 	p, err := openPack(content, s.repository.limits.InflatedBytes)
+	if errors.Is(err, ErrCorrupt) {
+		err = s.cutOff(err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
 	}
 	return p, nil
 }
 
+// cutOff returns that the answer ended early if it did, whatever else that led to.
+func (s *session) cutOff(err error) error {
+	if read, ended := s.client.answered(); ended == early {
+		return fmt.Errorf("%w: the server's answer was cut off after %d bytes", ErrCorrupt, read)
+	}
+	return err
+}
+
 // refused tells "not that commit" from every other failure. Git servers put it
-// into the answer's text, or end the answer before the pack; a status code is
-// about something else.
+// into the answer's text, or answer nothing; a status code is about something else, and
+// an answer that ends before the pack was cut off.
 func (s *session) refused(err error) error {
-	if s.client.stopped() == nil && s.ctx.Err() == nil && fromGit(err) {
+	_, ended := s.client.answered()
+	switch {
+	case s.client.stopped() != nil || s.ctx.Err() != nil || !fromGit(err):
+	case ended == refusal:
 		err = fmt.Errorf("%w: %w", errRefused, err)
+	default:
+		err = s.cutOff(fmt.Errorf("%w: %w", ErrCorrupt, err))
 	}
 	return s.explain("fetch", err)
 }
@@ -184,17 +208,17 @@ func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 	if err := p.complete(commit.TreeHash); err != nil {
 		return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.url, commit.Hash, err)
 	}
-	return newTree(commit, p, Revision{Ref: ref, Commit: commit.Hash.String()}, s.repository.limits), nil
-}
-
-func newTree(c *object.Commit, p *pack, r Revision, l Limits) *Tree {
-	return &Tree{
-		revision: r,
-		subject:  subjectOf(c.Message),
-		author:   printable(c.Author.Name),
-		files:    &gitFiles{pack: p, root: c.TreeHash, trees: map[plumbing.Hash][]entry{}},
-		limits:   l,
+	tree := &Tree{
+		revision:  Revision{Ref: ref, Commit: commit.Hash.String()},
+		subject:   subjectOf(s.repository.redaction.Text(commit.Message)),
+		author:    printable(s.repository.redaction.Text(commit.Author.Name)),
+		files:     &gitFiles{pack: p, root: commit.TreeHash, trees: map[plumbing.Hash][]entry{}},
+		limits:    s.repository.limits,
+		redaction: s.repository.redaction,
+		claim:     s.claim,
 	}
+	s.claim = nil
+	return tree, nil
 }
 
 // unwrapUnexpected looks into go-git's wrappers, which have no Unwrap.

@@ -2,15 +2,16 @@ package gitsource
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
-	"github.com/go-git/go-billy/v5/memfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/hash"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -21,48 +22,68 @@ const (
 	packObjects = 500_000
 	// tagDepth is how many tags may point to each other before a commit comes.
 	tagDepth = 8
+	// commitBytes is how large a commit or a tag may be, which is read whole.
+	commitBytes = 1 << 20
+	// treeBytes is how large a directory's list of entries may be: about 100,000 entries.
+	treeBytes = 4 << 20
+	// deltaBytes is how large an object may be that is stored as a delta, or that deltas
+	// change: base, instructions and result are in memory at once.
+	deltaBytes = 32 << 20
+	// basesKept is how many bytes of bases are kept from one read to the next.
+	basesKept = 8 << 20
+	// unpackWork is how many bytes are unpacked for one commit in all, one object again
+	// for each that it is the base of.
+	unpackWork = 8 << 30
 )
+
+// packed is where an object lies in the pack, and what it is.
+type packed struct {
+	hash   plumbing.Hash
+	offset int64
+	// size of the object itself; of a delta, of its result.
+	size int64
+	// kind of the object; of a delta AnyObject until its base is known, then the base's.
+	kind plumbing.ObjectType
+	// base is the index of the object that a delta changes; noBase of any other object.
+	base int32
+}
+
+// noBase: the object is stored whole.
+const noBase = -1
 
 // pack is a pack in memory. Objects are unpacked one by one, when they are read:
 // what lies in the repository besides add-ons costs its compressed size only.
 type pack struct {
-	mu    sync.Mutex // packfile.Packfile seeks
-	file  *packfile.Packfile
-	index *idxfile.MemoryIndex
+	mu      sync.Mutex // the scanner seeks
+	scanner *packfile.Scanner
+	// objects are in the order of their offsets.
+	objects []packed
+	byHash  map[plumbing.Hash]int32
+	bases   *cache.BufferLRU
+	// work is how many bytes have been unpacked.
+	work int64
 }
 
-// openPack verifies the pack's checksum and what it claims to unpack to, and indexes it.
+// openPack verifies the pack's checksum and indexes it. Objects are hashed as they are
+// inflated and not kept, so an object costs no memory before its kind and size are known
+// to be within the limits.
 func openPack(content []byte, inflated int64) (*pack, error) {
 	if err := verifyChecksum(content); err != nil {
 		return nil, err
 	}
-	if err := weigh(content, inflated); err != nil {
+	p := &pack{
+		scanner: packfile.NewScanner(bytes.NewReader(content)),
+		byHash:  map[plumbing.Hash]int32{},
+		bases:   cache.NewBufferLRU(basesKept),
+	}
+	deltas, err := p.scan(inflated)
+	if err != nil {
 		return nil, err
 	}
-	fs := memfs.New()
-	file, err := fs.Create("pack")
-	if err == nil {
-		_, err = file.Write(content)
+	if err := p.resolve(deltas); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot keep the pack: %w", err)
-	}
-	writer := new(idxfile.Writer)
-	parser, err := packfile.NewParser(packfile.NewScanner(bytes.NewReader(content)), writer)
-	if err == nil {
-		_, err = parser.Parse()
-	}
-	if err != nil {
-		return nil, corrupt(err)
-	}
-	index, err := writer.Index()
-	if err != nil {
-		return nil, corrupt(err)
-	}
-	return &pack{index: index, file: packfile.NewPackfile(index, nil, file, 0)}, nil
+	return p, nil
 }
 
 func corrupt(err error) error { return fmt.Errorf("%w: %w", ErrCorrupt, err) }
@@ -81,52 +102,265 @@ func verifyChecksum(content []byte) error {
 	return nil
 }
 
-// weigh adds up what the objects claim to unpack to, deltas by the size of their
+// deltas are the deltas of a pack by the object that they change: by its index where the
+// pack names an offset, by its hash where it names that.
+type deltas struct {
+	ofIndex map[int32][]int32
+	ofHash  map[plumbing.Hash][]int32
+}
+
+// of returns the deltas of an object.
+func (d deltas) of(index int32, hash plumbing.Hash) []int32 {
+	if named := d.ofHash[hash]; len(named) > 0 {
+		return append(slices.Clone(d.ofIndex[index]), named...)
+	}
+	return d.ofIndex[index]
+}
+
+// scan reads the pack once from its beginning to its end. Everything that is stored whole
+// is hashed; what the objects claim to unpack to is added up, deltas by the size of their
 // result, before anything is allocated for them.
-func weigh(content []byte, limit int64) error {
-	scanner := packfile.NewScanner(bytes.NewReader(content))
-	_, count, err := scanner.Header()
+func (p *pack) scan(limit int64) (deltas, error) {
+	_, count, err := p.scanner.Header()
 	if err != nil {
-		return corrupt(err)
+		return deltas{}, corrupt(err)
 	}
 	if count > packObjects {
-		return fmt.Errorf("%w: %d objects in the pack, at most %d are read", ErrLimitExceeded, count, packObjects)
+		return deltas{}, fmt.Errorf("%w: %d objects in the pack, at most %d are read", ErrLimitExceeded, count, packObjects)
 	}
+	found := deltas{ofIndex: map[int32][]int32{}, ofHash: map[plumbing.Hash][]int32{}}
 	var total int64
 	for range count {
-		size, err := nextSize(scanner, limit)
+		size, err := p.scanObject(limit, found)
+		if err != nil {
+			return deltas{}, err
+		}
+		if total += size; total > limit {
+			return deltas{}, fmt.Errorf("%w: the pack unpacks to more than %d bytes", ErrLimitExceeded, limit)
+		}
+	}
+	return found, nil
+}
+
+// scanObject reads the next object and returns what unpacking it takes.
+func (p *pack) scanObject(limit int64, found deltas) (int64, error) {
+	header, err := p.scanner.NextObjectHeader()
+	if err != nil {
+		return 0, corrupt(err)
+	}
+	if err := checkSize(header.Type, header.Length, limit); err != nil {
+		return 0, err
+	}
+	index := int32(len(p.objects)) //nolint:gosec // at most packObjects
+	if !header.Type.IsDelta() {
+		hasher := plumbing.NewHasher(header.Type, header.Length)
+		if err := p.next(hasher, header.Length); err != nil {
+			return 0, err
+		}
+		p.add(packed{hash: hasher.Sum(), offset: header.Offset, size: header.Length, kind: header.Type, base: noBase})
+		return header.Length, nil
+	}
+	var start prefix
+	if err := p.next(&start, header.Length); err != nil {
+		return 0, err
+	}
+	_, rest := varint(start)
+	result, _ := varint(rest)
+	if err := checkSize(header.Type, result, limit); err != nil {
+		return 0, err
+	}
+	if header.Type == plumbing.REFDeltaObject {
+		found.ofHash[header.Reference] = append(found.ofHash[header.Reference], index)
+	} else {
+		base, ok := slices.BinarySearchFunc(p.objects, header.OffsetReference, func(o packed, at int64) int { return cmp.Compare(o.offset, at) })
+		if !ok {
+			return 0, corrupt(errors.New("a delta of no object"))
+		}
+		found.ofIndex[int32(base)] = append(found.ofIndex[int32(base)], index) //nolint:gosec // at most packObjects
+	}
+	p.objects = append(p.objects, packed{offset: header.Offset, size: result, kind: plumbing.AnyObject})
+	// The instructions are held besides the result.
+	return header.Length + result, nil
+}
+
+// next inflates the object whose header was read.
+func (p *pack) next(w io.Writer, size int64) error {
+	n, _, err := p.scanner.NextObject(w)
+	p.work += n
+	switch {
+	case err != nil:
+		return corrupt(err)
+	case n != size:
+		return corrupt(fmt.Errorf("an object of %d bytes says that it has %d", n, size))
+	}
+	return nil
+}
+
+// add indexes an object.
+func (p *pack) add(o packed) {
+	p.byHash[o.hash] = int32(len(p.objects)) //nolint:gosec // at most packObjects
+	p.objects = append(p.objects, o)
+}
+
+// checkSize refuses an object that is larger than its kind may be.
+func checkSize(kind plumbing.ObjectType, size, limit int64) error {
+	what := "an object"
+	switch kind {
+	case plumbing.CommitObject, plumbing.TagObject:
+		limit, what = min(limit, commitBytes), "a "+kind.String()
+	case plumbing.TreeObject:
+		limit, what = min(limit, treeBytes), "a directory's list of entries"
+	case plumbing.OFSDeltaObject, plumbing.REFDeltaObject:
+		limit = min(limit, deltaBytes)
+	case plumbing.BlobObject, plumbing.AnyObject:
+	case plumbing.InvalidObject:
+		return corrupt(errors.New("an object of no kind"))
+	default:
+		return corrupt(errors.New("an object of no kind"))
+	}
+	if size >= 0 && size <= limit {
+		return nil
+	}
+	return fmt.Errorf("%w: %s of %d bytes, at most %d are read", ErrLimitExceeded, what, size, limit)
+}
+
+// unfinished is an object and those of its deltas that are still to be applied.
+type unfinished struct {
+	index   int32
+	content []byte
+	deltas  []int32
+}
+
+// resolve applies every delta once, to learn its hash and kind. An object is kept only
+// while one of its deltas is still to be applied.
+func (p *pack) resolve(all deltas) error {
+	for index := range int32(len(p.objects)) { //nolint:gosec // at most packObjects
+		o := p.objects[index]
+		if o.base != noBase || o.kind == plumbing.AnyObject {
+			continue
+		}
+		if changes := all.of(index, o.hash); len(changes) > 0 {
+			if err := p.resolveFrom(index, changes, all); err != nil {
+				return err
+			}
+		}
+	}
+	if slices.ContainsFunc(p.objects, func(o packed) bool { return o.kind == plumbing.AnyObject }) {
+		return corrupt(errors.New("a delta of an object that is not in the pack"))
+	}
+	return nil
+}
+
+// resolveFrom applies the deltas that lead to one object.
+func (p *pack) resolveFrom(root int32, changes []int32, all deltas) error {
+	if err := checkSize(plumbing.OFSDeltaObject, p.objects[root].size, deltaBytes); err != nil {
+		return err
+	}
+	content, err := p.inflate(root)
+	if err != nil {
+		return err
+	}
+	stack, held := []unfinished{{root, content, changes}}, int64(len(content))
+	for len(stack) > 0 {
+		base := &stack[len(stack)-1]
+		from, next := *base, base.deltas[0]
+		if base.deltas = base.deltas[1:]; len(base.deltas) == 0 {
+			stack = stack[:len(stack)-1]
+			held -= int64(len(from.content))
+		}
+		if p.objects[next].kind != plumbing.AnyObject {
+			continue // named by two objects of one content
+		}
+		result, err := p.settle(next, from)
 		if err != nil {
 			return err
 		}
-		if total += size; total > limit {
-			return fmt.Errorf("%w: the pack unpacks to more than %d bytes", ErrLimitExceeded, limit)
+		if changes := all.of(next, p.objects[next].hash); len(changes) > 0 {
+			if held += int64(len(result)); held > 2*deltaBytes {
+				return fmt.Errorf("%w: deltas of deltas take more than %d bytes", ErrLimitExceeded, 2*deltaBytes)
+			}
+			stack = append(stack, unfinished{next, result, changes})
 		}
 	}
 	return nil
 }
 
-func nextSize(scanner *packfile.Scanner, limit int64) (int64, error) {
-	header, err := scanner.NextObjectHeader()
+// settle applies a delta to its base and indexes the result.
+func (p *pack) settle(index int32, base unfinished) ([]byte, error) {
+	o := &p.objects[index]
+	kind := p.objects[base.index].kind
+	if err := checkSize(kind, o.size, deltaBytes); err != nil {
+		return nil, err
+	}
+	result, err := p.patch(index, base.content)
 	if err != nil {
-		return 0, corrupt(err)
+		return nil, err
 	}
-	if header.Length < 0 || header.Length > limit {
-		return 0, fmt.Errorf("%w: an object of %d bytes, at most %d are read", ErrLimitExceeded, header.Length, limit)
+	o.kind, o.base, o.hash = kind, base.index, plumbing.ComputeHash(kind, result)
+	p.byHash[o.hash] = index
+	return result, nil
+}
+
+// patch applies the delta at an index to the content of its base.
+func (p *pack) patch(index int32, base []byte) ([]byte, error) {
+	instructions, err := p.inflate(index)
+	if err != nil {
+		return nil, err
 	}
-	var start prefix
-	if _, _, err := scanner.NextObject(&start); err != nil {
-		return 0, corrupt(err)
+	result, err := packfile.PatchDelta(base, instructions)
+	if err != nil {
+		return nil, corrupt(err)
 	}
-	if !header.Type.IsDelta() {
-		return header.Length, nil
+	if p.work += int64(len(result)); p.work > unpackWork {
+		return nil, fmt.Errorf("%w: reading the commit unpacks more than %d bytes", ErrLimitExceeded, int64(unpackWork))
 	}
-	_, rest := varint(start)
-	result, _ := varint(rest)
-	if result < 0 || result > limit {
-		return 0, fmt.Errorf("%w: an object of %d bytes, at most %d are read", ErrLimitExceeded, result, limit)
+	return result, nil
+}
+
+// inflate returns what is stored at an index: an object, or the instructions of a delta.
+func (p *pack) inflate(index int32) ([]byte, error) {
+	header, err := p.scanner.SeekObjectHeader(p.objects[index].offset)
+	if err != nil {
+		return nil, corrupt(err)
 	}
-	// The instructions are held besides the result.
-	return header.Length + result, nil
+	if p.work > unpackWork {
+		return nil, fmt.Errorf("%w: reading the commit unpacks more than %d bytes", ErrLimitExceeded, int64(unpackWork))
+	}
+	content := bytes.NewBuffer(make([]byte, 0, header.Length+bytes.MinRead))
+	if err := p.next(content, header.Length); err != nil {
+		return nil, err
+	}
+	return content.Bytes(), nil
+}
+
+// content unpacks the object at an index.
+func (p *pack) content(index int32) ([]byte, error) {
+	var chain []int32
+	var content []byte
+	for at := index; content == nil; at = p.objects[at].base {
+		if known, ok := p.bases.Get(p.objects[at].offset); ok {
+			content = known
+			break
+		}
+		if p.objects[at].base == noBase {
+			whole, err := p.inflate(at)
+			if err != nil {
+				return nil, err
+			}
+			content = whole
+			break
+		}
+		chain = append(chain, at)
+	}
+	for _, at := range slices.Backward(chain) {
+		p.bases.Put(p.objects[p.objects[at].base].offset, content)
+		patched, err := p.patch(at, content)
+		if err != nil {
+			return nil, err
+		}
+		content = patched
+	}
+	return content, nil
 }
 
 // prefix keeps the first bytes written to it: enough for the two sizes a delta starts with.
@@ -155,35 +389,35 @@ func varint(b []byte) (int64, []byte) {
 }
 
 func (p *pack) has(h plumbing.Hash) bool {
-	found, err := p.index.Contains(h)
-	return err == nil && found
+	_, ok := p.byHash[h]
+	return ok
 }
 
 // size returns how large an object is without unpacking it.
 func (p *pack) size(h plumbing.Hash) (int64, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	offset, err := p.index.FindOffset(h)
-	if err != nil {
+	index, ok := p.byHash[h]
+	if !ok {
 		return 0, corrupt(fmt.Errorf("object %s is missing", h))
 	}
-	size, err := p.file.GetSizeByOffset(offset)
-	if err != nil {
-		return 0, corrupt(err)
-	}
-	return size, nil
+	return p.objects[index].size, nil
 }
 
 // object unpacks one object.
 func (p *pack) object(h plumbing.Hash) (plumbing.EncodedObject, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	o, err := p.file.Get(h)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
+	index, ok := p.byHash[h]
+	if !ok {
 		return nil, corrupt(fmt.Errorf("object %s is missing", h))
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	content, err := p.content(index)
 	if err != nil {
-		return nil, corrupt(err)
+		return nil, err
+	}
+	o := &plumbing.MemoryObject{}
+	o.SetType(p.objects[index].kind)
+	if _, err := o.Write(content); err != nil {
+		return nil, fmt.Errorf("cannot keep object %s: %w", h, err)
 	}
 	return o, nil
 }
@@ -232,7 +466,7 @@ func (p *pack) tree(h plumbing.Hash) (*object.Tree, error) {
 // name, so that a later read cannot fail for want of an object. Directories that
 // share a tree are one walk: otherwise a few kilobytes could name 2^64 files.
 func (p *pack) complete(root plumbing.Hash) error {
-	seen := map[plumbing.Hash]bool{root: true}
+	seen := make([]bool, len(p.objects))
 	for queue := []plumbing.Hash{root}; len(queue) > 0; queue = queue[1:] {
 		t, err := p.tree(queue[0])
 		if err != nil {
@@ -240,14 +474,17 @@ func (p *pack) complete(root plumbing.Hash) error {
 		}
 		for _, e := range t.Entries {
 			kind := kindOf(e.Mode)
-			switch {
-			case seen[e.Hash] || kind == submodule:
-			case kind == directory:
-				queue = append(queue, e.Hash)
-			case !p.has(e.Hash):
-				return corrupt(fmt.Errorf("object %s (%s) is missing", e.Hash, printable(e.Name)))
+			if kind == submodule {
+				continue
 			}
-			seen[e.Hash] = true
+			index, ok := p.byHash[e.Hash]
+			switch {
+			case !ok:
+				return corrupt(fmt.Errorf("object %s (%s) is missing", e.Hash, printable(e.Name)))
+			case kind == directory && !seen[index]:
+				queue = append(queue, e.Hash)
+				seen[index] = true
+			}
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	Timeout time.Duration
 	// Limits of what is read; zero fields take their defaults.
 	Limits Limits
+	// Room is shared by the repositories of a process; nil: the only one.
+	Room *Room
 }
 
 // Repository reads one remote repository. It is safe for concurrent use and keeps
@@ -40,6 +43,8 @@ type Repository struct {
 	credentials Credentials
 	timeout     time.Duration
 	limits      Limits
+	room        *Room
+	redaction   secret.Redaction
 }
 
 // Open checks the options; it does not connect. The error is ErrInvalidURL,
@@ -66,14 +71,25 @@ func Open(o Options) (*Repository, error) {
 		credentials: o.Credentials,
 		timeout:     timeout,
 		limits:      o.Limits.withDefaults(),
+		room:        o.Room,
+		redaction:   o.Credentials.redaction(),
 	}, nil
 }
 
+// Host returns the name of the server.
+func (r *Repository) Host() string { return r.endpoint.Host }
+
 // Resolve returns the revision the reference names now: one ls-remote, and none at
 // all for a reference that is a commit. The error is ErrRefNotFound,
-// ErrAuthentication, ErrRepositoryNotFound, ErrRedirected, ErrLimitExceeded, or
-// one of the connection; the last may be retried.
+// ErrAuthentication, ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected,
+// ErrLimitExceeded, or one of the connection; the last may be retried. No error, and
+// nothing of a Tree, has the repository's credentials in it, whatever the server repeats.
 func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
+	revision, err := r.resolve(ctx)
+	return revision, r.redaction.Error(err)
+}
+
+func (r *Repository) resolve(ctx context.Context) (Revision, error) {
 	if r.reference.Commit != "" {
 		return Revision{Commit: r.reference.Commit}, nil
 	}
@@ -86,7 +102,7 @@ func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 	if err != nil {
 		return Revision{}, err
 	}
-	found, err := selectRef(refs, r.reference)
+	found, err := s.selectRef(refs, r.reference)
 	if err != nil {
 		return Revision{}, fmt.Errorf("cannot resolve %s: %w", r.url, err)
 	}
@@ -99,6 +115,7 @@ type session struct {
 	client     *client
 	git        transport.UploadPackSession
 	advertised *packp.AdvRefs
+	claim      *claim
 	ctx        context.Context //nolint:containedctx // lives exactly as long as the call that made it
 	cancel     context.CancelFunc
 }
@@ -115,10 +132,16 @@ func (r *Repository) connect(ctx context.Context) (*session, error) {
 	}
 	s := &session{repository: r, client: c, git: git}
 	s.ctx, s.cancel = context.WithTimeout(ctx, r.timeout)
+	s.claim = r.room.claim(s.ctx, func(err error) {
+		_ = c.stop(err)
+		s.cancel()
+	})
+	c.large = s.claim
 	return s, nil
 }
 
 func (s *session) close() {
+	s.claim.release()
 	s.cancel()
 	_ = s.git.Close()
 	s.client.transport.CloseIdleConnections()
@@ -141,8 +164,19 @@ func (s *session) references() (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-// explain turns an error of the transport into one of ours. Answers of the server
-// are left out of it: a proxy's error page may repeat the request's headers.
+// selectRef is selectRef for a name that the server chose as well: a tag of a range. One
+// with the credentials in it could be shown nowhere.
+func (s *session) selectRef(refs *packp.AdvRefs, r v1alpha1.GitReference) (target, error) {
+	found, err := selectRef(refs, r)
+	if err == nil && s.repository.redaction.Text(found.name) != found.name {
+		return target{}, fmt.Errorf("%w: its name holds the repository's credentials", ErrRefNotFound)
+	}
+	return found, err
+}
+
+// explain turns an error of the transport into one of ours. Error pages of the server
+// are left out of it, and of its other texts the credentials are: a server may repeat the
+// request's headers.
 func (s *session) explain(verb string, err error) error {
 	fail := func(cause error) error { return fmt.Errorf("cannot %s %s: %w", verb, s.repository.url, cause) }
 	var status *githttp.Err
@@ -162,7 +196,8 @@ func (s *session) explain(verb string, err error) error {
 	case errors.As(unwrapUnexpected(err), &status):
 		return fail(fmt.Errorf("the server answered %d", status.StatusCode()))
 	}
-	return fail(shown{err})
+	// Before the text is cut: half a password is one, too.
+	return fail(shown{s.repository.redaction.Error(err)})
 }
 
 // shown is an error whose text came from outside: one line, of bounded length.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/addonflow/addonflow/api/secret"
 )
 
 // kind is what a directory entry is.
@@ -83,7 +85,13 @@ type Tree struct {
 	base string
 	// alone says that it is a local directory in no Git work tree.
 	alone bool
+	// redaction of the repository's credentials, and claim to its room.
+	redaction secret.Redaction
+	claim     *claim
 }
+
+// Close says that nothing of the tree is read any more.
+func (t *Tree) Close() { t.claim.release() }
 
 // Revision returns which commit this is; zero for a local directory.
 func (t *Tree) Revision() Revision { return t.revision }

@@ -69,6 +69,8 @@ func uses() []use {
 		{resource{clusterGroup, "placementdecisions"}, "observed by addonrollout", watched},
 		{resource{clusterGroup, "placements"}, "observed by addonrollout", read},
 		{resource{clusterGroup, "placements"}, "applied and pruned by addonsource", applied},
+		{resource{clusterGroup, "managedclustersetbindings"}, "applied and pruned by addonsource", applied},
+		{resource{clusterGroup, "managedclustersets/bind"}, "asked by OCM's webhook of whoever binds a set", []string{"create"}},
 		{resource{"", "namespaces"}, "applied by addonsource, never deleted", []string{"get", "create", "patch"}},
 		{resource{"", "secrets"}, "credentials of a source, token of its forge, signing CAs, by name", []string{"get"}},
 		{resource{certificatesGroup, "certificatesigningrequests"}, "observed by registration", watched},

@@ -62,11 +62,20 @@ func (f *findings) declared(field string, object map[string]any, zero zeroRule) 
 			f.declaredSoak(path, value)
 		case "progressDeadline":
 			f.declaredDeadline(path, value)
+		case "type":
+			f.declaredType(path, value)
 		case "all", "progressive", "progressivePerGroup", "rollingUpdateWithPlacement":
 			if block, ok := value.(map[string]any); ok {
 				f.declared(path, block, zero)
 			}
 		}
+	}
+}
+
+// declaredType refuses an empty text, which only a type without a value may have.
+func (f *findings) declaredType(field string, value any) {
+	if value == "" {
+		f.add(field, `"": must be a strategy`, "one of All, Progressive and ProgressivePerGroup, or leave it out for All")
 	}
 }
 

@@ -95,6 +95,25 @@ func parseDeadline(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// ocmDeadline is the pattern of OCM's schemas for a progressDeadline.
+var ocmDeadline = regexp.MustCompile(`^(([0-9])+[h|m|s])|None$`)
+
+// DeadlineForOCM returns a progressDeadline that Validate has passed as OCM's schemas
+// take it: 1.5h is 1h30m0s.
+func DeadlineForOCM(text string) string {
+	d := deadlineOf(text)
+	if d == 0 || ocmDeadline.MatchString(text) {
+		return text
+	}
+	if whole := d.String(); ocmDeadline.MatchString(whole) {
+		return whole
+	}
+	if ms := d.Milliseconds(); ms > 0 {
+		return strconv.FormatInt(ms, 10) + "ms"
+	}
+	return "1ms"
+}
+
 // deadlineOf is parseDeadline for values that Validate has passed.
 func deadlineOf(text string) time.Duration {
 	d, err := parseDeadline(text)

@@ -37,6 +37,21 @@ func TestQuantityOf(t *testing.T) {
 	}
 }
 
+func TestDeadlineForOCM(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "None": "None", "10m": "10m", "1h30m": "1h30m",
+		"1.5h": "1h30m0s", ".5h": "30m0s", "1.5s": "1500ms", "300us": "1ms", "5000000us": "5s",
+	} {
+		got := DeadlineForOCM(in)
+		if got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+		if in != "" && !ocmDeadline.MatchString(got) {
+			t.Errorf("OCM's schema refuses %q, which %q becomes", got, in)
+		}
+	}
+}
+
 func TestQuantityRefused(t *testing.T) {
 	for _, v := range []intstr.IntOrString{
 		intstr.FromInt(-1), intstr.FromString("-5%"), intstr.FromString("101%"), intstr.FromString("5.5%"), intstr.FromString("ten"),

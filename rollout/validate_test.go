@@ -192,6 +192,7 @@ func TestValidateDeclared(t *testing.T) {
 		"row 13, 300us":    {"the schema has no unit below ms", `{"progressive":{"minSuccessTime":"300us"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
 		"row 13, .5h":      {"", `{"placement":{"name":"a"},"minSuccessTime":".5h"}`, []string{"s.minSuccessTime InvalidDuration"}},
 		"row 13, 1.5h":     {"", `{"placement":{"name":"a"},"minSuccessTime":"1.5h500ms"}`, nil},
+		"empty type":       {"the schema refuses it", `{"type":""}`, []string{"s.type InvalidRolloutStrategy"}},
 		"good":             {"", `{"type":"Progressive","progressive":{"minSuccessTime":"0","maxConcurrency":"10","maxFailures":0,"progressDeadline":"1h30m"}}`, nil},
 		"all at once":      {"every error, in order", `{"progressive":{"minSuccessTime":"x","maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy", "s.progressive.minSuccessTime InvalidDuration"}},
 	} {

@@ -3,14 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/addonflow/addonflow/api/problem"
 )
 
 // newLintCommand is `lint`.
 func newLintCommand(c *cli) *cobra.Command {
-	var crds string
+	var crds, ignore string
 	var versions []string
 	cmd := &cobra.Command{
 		Use:   "lint PATH",
@@ -26,15 +30,29 @@ hub alone can refuse, such as a name that another source owns, is not seen here.
   addonflow lint . || exit 1`,
 		Args:              takes,
 		ValidArgsFunction: directories,
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.lint(cmd.Context(), args[0], crds, versions) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.lint(cmd.Context(), args[0], crds, ignore, versions)
+		},
 	}
 	bindCRDs(cmd.Flags(), &crds)
+	bindIgnore(cmd.Flags(), &ignore)
 	cmd.Flags().StringSliceVar(&versions, "kube-version", nil, "Kubernetes version to check packages with, as your clusters have it; may be repeated. Without it one that the chart admits.")
 	return offline(cmd)
 }
 
+// bindIgnore binds --ignore.
+func bindIgnore(flags *pflag.FlagSet, ignore *string) {
+	flags.StringVar(ignore, "ignore", "", "Files to leave out, as spec.ignore of the source does: .gitignore syntax from the root of the repository.")
+}
+
+// What lint prints at most: a tree of 10,000 files can have as many problems.
+const (
+	mostProblems     = 100
+	mostProblemBytes = 64 << 10
+)
+
 // lint prints what is wrong with a directory.
-func (c *cli) lint(ctx context.Context, dir, crds string, versions []string) error {
+func (c *cli) lint(ctx context.Context, dir, crds, ignore string, versions []string) error {
 	if err := checkKubeVersions(versions...); err != nil {
 		return err
 	}
@@ -42,12 +60,12 @@ func (c *cli) lint(ctx context.Context, dir, crds string, versions []string) err
 	if err != nil {
 		return err
 	}
-	result, err := compileDir(ctx, dir, hub, versions...)
+	result, err := compileDir(ctx, dir, ignore, hub, versions...)
 	if err != nil {
 		return err
 	}
-	for _, p := range result.problems {
-		if _, err := fmt.Fprintln(c.Out, p); err != nil {
+	if len(result.problems) > 0 {
+		if _, err := fmt.Fprint(c.Out, shownProblems(result.problems)); err != nil {
 			return err
 		}
 	}
@@ -57,6 +75,20 @@ func (c *cli) lint(ctx context.Context, dir, crds string, versions []string) err
 	}
 	c.hint("✔ %s: %s, %s", dir, counted(result.objects, "object"), counted(len(result.commit.AddOns), "add-on"))
 	return nil
+}
+
+// shownProblems are the lines of the first problems, and how many there are besides.
+func shownProblems(problems problem.List) string {
+	var b strings.Builder
+	for i, p := range problems {
+		line := strings.ToValidUTF8(p.String()[:min(len(p.String()), mostProblemBytes/2)], "") + "\n"
+		if i == mostProblems || b.Len()+len(line) > mostProblemBytes {
+			fmt.Fprintf(&b, "... and %s\n", counted(len(problems)-i, "more problem"))
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // checkKubeVersions refuses what is no version of Kubernetes.

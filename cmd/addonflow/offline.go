@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -21,8 +22,9 @@ type compiled struct {
 
 // compileDir reads a directory and compiles it as the operator compiles a commit,
 // without a hub: what is referenced and not in it is missing, not wrong. hub is what is
-// known of a hub all the same; packages are checked with the Kubernetes versions given.
-func compileDir(ctx context.Context, dir string, hub load.Lookup, versions ...string) (compiled, error) {
+// known of a hub all the same; packages are checked with the Kubernetes versions given, and
+// ignore is what spec.ignore of the source is.
+func compileDir(ctx context.Context, dir, ignore string, hub load.Lookup, versions ...string) (compiled, error) {
 	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
 		return compiled{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", dir)}
 	}
@@ -31,18 +33,24 @@ func compileDir(ctx context.Context, dir string, hub load.Lookup, versions ...st
 		return compiled{}, &exitError{code: exitNotFound, err: err}
 	}
 	var suspects problem.List
-	objects, unread := tree.Build(ctx, gitsource.BuildOptions{Suspect: func(p problem.Problem) { suspects = append(suspects, p) }})
+	objects, unread := tree.Build(ctx, gitsource.BuildOptions{
+		Ignore: ignore, Suspect: func(p problem.Problem) { suspects = append(suspects, p) },
+	})
 	if len(objects)+len(unread) == 0 {
 		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
 	}
 	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: versions})
-	commit.Suspects = append(suspects, commit.Suspects...)
+	commit.Suspects = slices.Concat(suspects, commit.Suspects, addonsource.HubSuspects(objects, commit))
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }
 
 // warn names what may not be meant, and what only a hub can know.
 func (c *cli) warn(commit load.Commit) {
-	for _, s := range commit.Suspects {
+	for i, s := range commit.Suspects {
+		if i == mostProblems {
+			c.hint("... and %s", counted(len(commit.Suspects)-i, "more warning"))
+			break
+		}
 		c.hint("warning: %s", s)
 	}
 	for _, m := range commit.Missing {

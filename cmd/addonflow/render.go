@@ -38,6 +38,7 @@ type renderOptions struct {
 	labels     map[string]string
 	claims     map[string]string
 	crds       string
+	ignore     string
 	output     string
 }
 
@@ -73,6 +74,7 @@ add-on's default configuration.`,
 	cmd.Flags().StringToStringVar(&o.claims, "cluster-claim", nil, "Claim of the cluster, name=value, for {{CLUSTER_CLAIM_name}}; may be repeated.")
 	cmd.Flags().StringVar(&o.version, "kube-version", "v1.33.0", "Kubernetes version of the cluster, for a package.")
 	bindCRDs(cmd.Flags(), &o.crds)
+	bindIgnore(cmd.Flags(), &o.ignore)
 	cmd.Flags().StringVarP(&o.output, "output", "o", outputObjects, "What to print: "+outputObjects+" or "+outputWorks+".")
 	return offline(cmd)
 }
@@ -95,7 +97,7 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	result, err := compileDir(ctx, dir, hub)
+	result, err := compileDir(ctx, dir, o.ignore, hub)
 	if err != nil {
 		return err
 	}

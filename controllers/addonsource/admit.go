@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -39,14 +40,14 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 	if err := p.permit(ctx, a); err != nil {
 		return err
 	}
-	problems := p.oversized(todo)
+	problems := asWritten(a.objects, objectKey{}, p.oversized(todo))
 	created := createdNamespaces(todo)
 	for _, c := range todo.changes() {
 		found, err := p.tryCreate(ctx, c.desired, created)
 		if err != nil {
 			return err
 		}
-		problems = append(problems, positioned(a.objects, keyOf(c.desired), found)...)
+		problems = append(problems, asWritten(a.objects, keyOf(c.desired), found)...)
 	}
 	if len(problems) > 0 {
 		return refuse(v1alpha1.ValidationFailedReason, problems)
@@ -148,6 +149,30 @@ func refusals(err error, desired *unstructured.Unstructured, tried string) probl
 			one.Field = ""
 		}
 		problems = append(problems, one)
+	}
+	return problems
+}
+
+// asWritten returns problems of an object that is applied as problems of what the commit
+// declares: of an AddOnRollout that is no file, or of its part that its add-on declares,
+// they are problems of the ClusterManagementAddOn.
+func asWritten(objects []gitsource.Object, key objectKey, problems problem.List) problem.List {
+	problems = positioned(objects, key, problems)
+	for i, one := range problems {
+		rest, installs := strings.CutPrefix(one.Field, "spec.install.")
+		if key.isRollout() && (installs || one.Path == "") {
+			if one.Kind = addOnKind; installs {
+				one.Field = "spec.installStrategy." + rest
+			} else {
+				one.Field = ""
+			}
+			one.Path, one.Line = "", 0
+		}
+		if one.Path == "" && one.Kind == addOnKind {
+			declared := objectKey{Group: addonv1alpha1.GroupName, Kind: addOnKind, Name: one.Name}
+			one = positioned(objects, declared, problem.List{one})[0]
+		}
+		problems[i] = one
 	}
 	return problems
 }

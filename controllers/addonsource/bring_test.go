@@ -12,11 +12,14 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonsource"
 )
 
 var _ = Describe("A commit", func() {
@@ -225,6 +228,42 @@ var _ = Describe("A commit", func() {
 		Expect(exists(w.template())).To(BeFalse())
 		Expect(w.revisions()).To(BeEmpty())
 		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("addontemplate.yaml"))
+	})
+
+	It("may use any positive duration as a deadline, in either mode", func() {
+		for _, mode := range []addonsource.Mode{addonsource.Coexist, addonsource.Replace} {
+			w := newWorld()
+			w.mode = mode
+			w.start()
+			sha := w.commit("add hello", addOnFilesWith(map[string]string{
+				"addons/clustermanagementaddon.yaml": strings.Replace(addOnYAML, "maxConcurrency: 25%", "maxConcurrency: 25%\n          progressDeadline: 1.5h", 1),
+				"addons/addonrollout.yaml": "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: ADDON}\n" +
+					"spec: {strategy: {type: Progressive, progressive: {progressDeadline: 2.5m}}}\n",
+			}))
+			w.passes()
+			Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(sha), conditions.GetMessage(w.source(), fluxmeta.ReadyCondition))
+			rollout := w.rollout()
+			w.read(rollout)
+			Expect(rollout.Spec.Install.Placements[0].RolloutStrategy.Progressive.ProgressDeadline).To(Equal("1h30m0s"))
+			Expect(rollout.Spec.Strategy.Progressive.ProgressDeadline).To(Equal("2m30s"))
+		}
+	})
+
+	It("may bind a set of clusters to its namespace, which goes with the commit", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		const binding = "apiVersion: cluster.open-cluster-management.io/v1beta2\nkind: ManagedClusterSetBinding\n" +
+			"metadata: {name: global, namespace: NAMESPACE}\nspec: {clusterSet: global}\n"
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/binding.yaml": binding}))
+		w.passes()
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta2", Kind: "ManagedClusterSetBinding"})
+		live.SetNamespace(w.namespace)
+		live.SetName("global")
+		w.read(live)
+		Expect(live.Object["spec"]).To(Equal(map[string]any{"clusterSet": "global"}))
+		w.remove("no binding", "addons/binding.yaml")
+		w.look()
+		Expect(exists(live)).To(BeFalse())
 	})
 
 	It("tries objects of a Namespace it brings in default", func() {

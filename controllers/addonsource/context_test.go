@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -32,7 +31,7 @@ var _ = Describe("Two sources with one context on one repository", func() {
 		w.create(second)
 		pass := func() {
 			GinkgoHelper()
-			_, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(second)})
+			_, err := w.reconcile(client.ObjectKeyFromObject(second))
 			Expect(err).NotTo(HaveOccurred())
 			w.read(second)
 		}

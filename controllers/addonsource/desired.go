@@ -11,6 +11,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // templatesResource is the configuration kind that makes OCM's template manager
@@ -26,10 +27,32 @@ func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *un
 	}
 	unstructured.RemoveNestedField(u.Object, "status")
 	mark(u, source)
+	if keyOf(u).isAddOn() {
+		deadlinesForOCM(u.Object["spec"])
+	}
 	if mode == Coexist && keyOf(u).isAddOn() {
 		fence(u)
 	}
 	return u
+}
+
+// deadlinesForOCM writes every progressDeadline as OCM's schemas take it, which know less
+// of durations than a commit may use. Strategies of an AddOnRollout have the same ones.
+func deadlinesForOCM(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, entry := range value {
+			if text, isText := entry.(string); isText && key == "progressDeadline" {
+				value[key] = rollout.DeadlineForOCM(text)
+				continue
+			}
+			deadlinesForOCM(entry)
+		}
+	case []any:
+		for _, entry := range value {
+			deadlinesForOCM(entry)
+		}
+	}
 }
 
 // mark puts our label and the source on an object.
@@ -102,6 +125,7 @@ func rolloutObject(namespace, addOn, source string, spec v1alpha1.AddOnRolloutSp
 	if err != nil {
 		return nil, err
 	}
+	deadlinesForOCM(fields)
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind))
 	u.SetNamespace(namespace)

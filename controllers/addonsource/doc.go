@@ -1,7 +1,9 @@
 // Package addonsource brings the head commit of an AddOnSource to the hub, as one
 // unit or not at all, and says on the commit what became of it.
 //
-// One reconcile is one pass:
+// One reconcile is one pass. No pass waits for a Git server: what it needs from there is
+// fetched by an errand, apart from the workers, and the pass begins again when that is
+// back (errands.go).
 //
 //	look      one ls-remote per interval; a known commit ends here
 //	attempt   fetch, build, Compile; what lives only on the hub is read there

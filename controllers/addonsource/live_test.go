@@ -2,7 +2,10 @@ package addonsource_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -114,5 +117,49 @@ var _ = Describe("A running operator", func() {
 			w.read(other)
 			return conditions.GetReason(other, "Ready")
 		}).WithTimeout(patience).Should(Equal(v1alpha1.FetchFailedReason), "spec.timeout bounds the look")
+	})
+
+	It("brings 190 sources to the hub while the servers of 10 others hang", func() {
+		const all, hanging = 200, 10
+		released := make(chan struct{})
+		slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-released:
+			case <-r.Context().Done():
+			}
+		}))
+		DeferCleanup(func() { close(released); slow.Close() })
+
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus, s.Spec.Suspend = nil, true })
+		files := map[string]string{}
+		var sources []*v1alpha1.AddOnSource
+		for i := range all {
+			name := fmt.Sprintf("source-%d", i)
+			files["teams/"+name+"/placement.yaml"] = "apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: Placement\n" +
+				"metadata:\n  name: " + name + "\n  namespace: NAMESPACE\nspec: {}\n"
+			sources = append(sources, w.newSource(name, func(s *v1alpha1.AddOnSource) {
+				s.Spec.CommitStatus, s.Spec.Path = nil, "teams/"+name
+				if i%(all/hanging) == 0 {
+					s.Spec.URL, s.Spec.Timeout = slow.URL+"/hangs.git", &metav1.Duration{Duration: 59 * time.Minute}
+				}
+			}))
+		}
+		sha := w.commit("add placements", files)
+		for _, s := range sources {
+			w.create(s)
+		}
+		w.run()
+		applied := func(sha string) int {
+			list := &v1alpha1.AddOnSourceList{}
+			Expect(admin.List(context.Background(), list, client.InNamespace(w.namespace))).To(Succeed())
+			n := 0
+			for _, s := range list.Items {
+				if strings.HasSuffix(s.Status.LastAppliedRevision, sha) && conditions.IsReady(&s) {
+					n++
+				}
+			}
+			return n
+		}
+		Eventually(applied).WithArguments(sha).WithTimeout(5 * time.Minute).WithPolling(time.Second).Should(Equal(all - hanging))
 	})
 })

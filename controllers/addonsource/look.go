@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/jitter"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,15 +22,22 @@ import (
 const firstWait = time.Second
 
 // look returns the revision that the source's reference names: from one ls-remote
-// per interval, from memory in between. A requested reconcile always looks.
+// per interval, from memory in between. A requested reconcile always looks. A head whose
+// content is on its way is not looked for again.
 func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
-	if p.memory.fresh(p.source.Generation, p.now) && !p.requested {
-		return p.memory.head, nil
-	}
-	if h := p.memory.stillUnread(p.source.Generation, p.now); h != nil && !p.requested {
-		return gitsource.Revision{}, h
+	if !p.unanswered() {
+		if p.memory.knows(p.source.Generation) && (p.now.Before(p.memory.nextLook) || p.errands.awaits(p.key().NamespacedName, p.order(p.memory.head))) {
+			return p.memory.head, nil
+		}
+		if h := p.memory.stillUnread(p.source.Generation, p.now); h != nil {
+			return gitsource.Revision{}, h
+		}
 	}
 	head, err := p.resolve(ctx)
+	if errors.Is(err, errAway) {
+		return gitsource.Revision{}, err
+	}
+	p.memory.answered = p.requestedAt()
 	if err != nil {
 		p.memory.lost(err, p.source.Generation, p.now)
 		return gitsource.Revision{}, err
@@ -38,28 +46,63 @@ func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	return head, nil
 }
 
-// resolve asks the repository what the reference names.
-func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
-	if err := p.open(ctx); err != nil {
-		return gitsource.Revision{}, err
+// requestedAt returns the request of the user that is not handled yet, "" without one.
+func (p *pass) requestedAt() string {
+	if !p.requested {
+		return ""
 	}
-	head, err := p.repository.Resolve(ctx)
-	if err != nil {
-		return gitsource.Revision{}, p.unread(ctx, err)
-	}
-	return head, nil
+	return p.source.Annotations[fluxmeta.ReconcileRequestAnnotation]
 }
 
-// open opens the repository, once in a pass.
-func (p *pass) open(ctx context.Context) error {
-	if p.repository != nil {
-		return nil
+// unanswered tells whether the user asked for a look that has not been made yet.
+func (p *pass) unanswered() bool { return p.requested && p.memory.answered != p.requestedAt() }
+
+// order is what an errand of this pass is for.
+func (p *pass) order(content gitsource.Revision) order {
+	return order{generation: p.source.Generation, requestedAt: p.requestedAt(), content: content}
+}
+
+// resolve asks the repository what the reference names.
+func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
+	b, err := p.ask(ctx, p.order(gitsource.Revision{}), func(ctx context.Context, repository *gitsource.Repository) brought {
+		head, err := repository.Resolve(ctx)
+		return brought{head: head, err: err}
+	})
+	if err != nil {
+		return gitsource.Revision{}, err
 	}
+	if b.err != nil {
+		return gitsource.Revision{}, p.unread(ctx, b.err)
+	}
+	return b.head, nil
+}
+
+// ask returns what an errand brought, or sends it and ends the pass with errAway.
+func (p *pass) ask(ctx context.Context, o order, run func(context.Context, *gitsource.Repository) brought) (brought, error) {
+	source := p.key().NamespacedName
+	if b, ok := p.errands.take(source, o); ok {
+		return b, nil
+	}
+	if !p.errands.awaits(source, o) {
+		repository, err := p.open(ctx)
+		if err != nil {
+			return brought{}, err
+		}
+		p.errands.send(ctx, source, &errand{
+			order: o, host: repository.Host(), doubtful: p.memory.failures > 0,
+			run: func(ctx context.Context) brought { return run(ctx, repository) },
+		})
+	}
+	return brought{}, errAway
+}
+
+// open opens the repository.
+func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 	credentials, err := p.credentials(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Limits: p.Limits}
+	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Limits: p.Limits, Room: p.room}
 	if p.source.Spec.Reference != nil {
 		options.Reference = *p.source.Spec.Reference
 	}
@@ -68,10 +111,9 @@ func (p *pass) open(ctx context.Context) error {
 	}
 	repository, err := gitsource.Open(options)
 	if err != nil {
-		return p.unread(ctx, err)
+		return nil, p.unread(ctx, err)
 	}
-	p.repository = repository
-	return nil
+	return repository, nil
 }
 
 // credentials reads the Secret of the source. A Secret that is missing or malformed
@@ -130,33 +172,41 @@ func (p *pass) backoff() time.Duration {
 // fetch reads the head and builds the objects it declares, as far as they could be
 // read, and what kept others from being read, for compile to judge both at once.
 func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, error) {
-	if err := p.open(ctx); err != nil {
-		return nil, nil, err
-	}
-	tree, err := p.repository.Fetch(ctx, p.head)
-	if errors.Is(err, gitsource.ErrLimitExceeded) {
-		return nil, nil, refuse(v1alpha1.LimitExceededReason, problem.List{{
-			Reason: v1alpha1.LimitExceededReason, Message: err.Error(),
-		}})
-	}
-	if err != nil {
-		return nil, nil, p.unread(ctx, err)
-	}
-	// The branch may have moved since it was resolved; what came is what counts.
-	p.head = tree.Revision()
-	p.memory.head = p.head
 	options := gitsource.BuildOptions{Path: p.source.Spec.Path}
 	if p.source.Spec.Ignore != nil {
 		options.Ignore = *p.source.Spec.Ignore
 	}
-	objects, problems := tree.Build(ctx, options)
-	for _, one := range problems {
+	head := p.head
+	b, err := p.ask(ctx, p.order(head), func(ctx context.Context, repository *gitsource.Repository) brought {
+		tree, err := repository.Fetch(ctx, head)
+		if err != nil {
+			return brought{err: err}
+		}
+		defer tree.Close()
+		objects, unread := tree.Build(ctx, options)
+		return brought{head: tree.Revision(), objects: objects, unread: unread}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if errors.Is(b.err, gitsource.ErrLimitExceeded) {
+		return nil, nil, refuse(v1alpha1.LimitExceededReason, problem.List{{
+			Reason: v1alpha1.LimitExceededReason, Message: b.err.Error(),
+		}})
+	}
+	if b.err != nil {
+		return nil, nil, p.unread(ctx, b.err)
+	}
+	// The branch may have moved since it was resolved; what came is what counts.
+	p.head = b.head
+	p.memory.head = p.head
+	for _, one := range b.unread {
 		// Content that could not be read is nobody's mistake: it is tried again.
 		if one.Reason == gitsource.FetchFailed {
 			return nil, nil, wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
 		}
 	}
-	return objects, problems, nil
+	return b.objects, b.unread, nil
 }
 
 // verdict is the reason of a refused commit: what kept it from being read, if

@@ -21,6 +21,8 @@ type memory struct {
 	head       gitsource.Revision
 	generation int64
 	nextLook   time.Time
+	// answered is the request of the user that the last look answered.
+	answered string
 	// unread is why the repository could not be read under generation, until it is tried
 	// again at nextLook: a pass in between, for a forge's answer, is no success.
 	unread *halt
@@ -36,9 +38,9 @@ type memory struct {
 	forced bool
 }
 
-// fresh tells whether head is still to be taken for the head of the repository.
-func (m *memory) fresh(generation int64, now time.Time) bool {
-	return m.head.Commit != "" && m.unread == nil && m.generation == generation && now.Before(m.nextLook)
+// knows tells whether the last look under the generation found the head.
+func (m *memory) knows(generation int64) bool {
+	return m.head.Commit != "" && m.unread == nil && m.generation == generation
 }
 
 // saw remembers the head, until the next look.
@@ -49,7 +51,7 @@ func (m *memory) saw(head gitsource.Revision, generation int64, nextLook time.Ti
 // lost remembers that a look failed: the head is not known any more. One that waits is not
 // repeated before its time.
 func (m *memory) lost(err error, generation int64, now time.Time) {
-	m.generation, m.nextLook, m.unread = generation, time.Time{}, nil
+	m.head, m.generation, m.nextLook, m.unread = gitsource.Revision{}, generation, time.Time{}, nil
 	var h *halt
 	if errors.As(err, &h) && h.kind == waiting {
 		m.unread, m.nextLook = h, now.Add(h.after)

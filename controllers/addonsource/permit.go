@@ -61,7 +61,7 @@ func (p *pass) permit(ctx context.Context, a *attempt) error {
 
 // permitOne returns what an admin has not allowed of one template or package.
 func (p *pass) permitOne(ctx context.Context, r registrant) (problem.List, error) {
-	problems := p.permitSigners(r)
+	problems := r.deniedSigners(p.Permits.SigningNamespaces)
 	for _, permission := range registration.Permissions(r.blocks) {
 		denied, err := p.permitRole(ctx, permission.Role)
 		if err != nil {
@@ -74,22 +74,22 @@ func (p *pass) permitOne(ctx context.Context, r registrant) (problem.List, error
 	return problems, nil
 }
 
-// permitSigners refuses signing CAs from namespaces that are not allowed.
-func (p *pass) permitSigners(r registrant) problem.List {
+// deniedSigners refuses signing CAs from namespaces other than those allowed.
+func (r registrant) deniedSigners(allowed []string) problem.List {
 	var problems problem.List
 	for i, block := range r.blocks {
 		if block.CustomSigner == nil {
 			continue
 		}
 		namespace := registration.SigningNamespace(block.CustomSigner.SigningCA.Namespace)
-		if slices.Contains(p.Permits.SigningNamespaces, namespace) {
+		if slices.Contains(allowed, namespace) {
 			continue
 		}
 		problems = append(problems, problem.Problem{
 			Reason: reasonSigningCADenied, Kind: r.key.Kind, Name: r.key.Name,
 			Field:   fmt.Sprintf("spec.registration[%d].customSigner.signingCA.namespace", i),
 			Message: fmt.Sprintf("no signing CA is taken from namespace %q", namespace),
-			Hint:    fmt.Sprintf("allowed: %s; an admin allows others by --signing-ca-namespaces", brief.Names(p.Permits.SigningNamespaces)),
+			Hint:    fmt.Sprintf("allowed: %s; an admin allows others by --signing-ca-namespaces", brief.Names(allowed)),
 		})
 	}
 	return problems

@@ -2,6 +2,7 @@ package addonsource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -49,6 +50,9 @@ type Reconciler struct {
 	Config
 	memories *memories
 	writes   *writes
+	errands  *errands
+	// room bounds what all fetches take in memory together.
+	room *gitsource.Room
 	// claims orders the passes of one process that take objects nobody has, so that
 	// the second one sees the mark of the first.
 	claims sync.Mutex
@@ -65,7 +69,7 @@ func New(config Config) *Reconciler {
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
-	return &Reconciler{Config: config, memories: newMemories(), writes: &writes{}}
+	return &Reconciler{Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), room: gitsource.NewRoom()}
 }
 
 // pass is one reconcile of one source.
@@ -78,7 +82,6 @@ type pass struct {
 	// requested and forced are the user's annotations, not yet handled.
 	requested, forced bool
 
-	repository *gitsource.Repository
 	// head is the revision this pass is about; spec the fingerprint it is judged under.
 	head gitsource.Revision
 	spec string
@@ -90,6 +93,9 @@ type pass struct {
 	steady bool
 	// untouched says that the conditions carry the verdict already.
 	untouched bool
+	// away says that the pass ended for want of an answer of the Git server: it says
+	// nothing of the source, and only delivers what was told before.
+	away bool
 	// notes go behind the text of an applied commit.
 	notes []string
 	// leftNow are the add-ons that the head is the first not to declare.
@@ -119,12 +125,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p := r.newPass(source)
 	switch {
 	case deleted:
+		r.errands.stop(req.NamespacedName)
 		return p.uninstall(ctx)
 	case suspended(source):
+		r.errands.stop(req.NamespacedName)
 		return p.report(ctx, nil)
-	default:
-		return p.report(ctx, p.follow(ctx))
 	}
+	err := p.follow(ctx)
+	if errors.Is(err, errAway) {
+		p.away, p.untouched, err = true, true, nil
+	}
+	return p.report(ctx, err)
 }
 
 // hold puts our finalizer on a source before anything of it reaches the hub.
@@ -177,6 +188,7 @@ func (p *pass) key() forge.Key {
 
 // forget drops what is remembered of a source that is gone.
 func (r *Reconciler) forget(req ctrl.Request) {
+	r.errands.stop(req.NamespacedName)
 	r.memories.forget(req.NamespacedName)
 	r.Desk.Forget(forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: req.NamespacedName})
 }

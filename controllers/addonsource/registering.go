@@ -55,6 +55,29 @@ func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.Li
 	return problems
 }
 
+// HubSuspects says what a commit that compiles asks of its hub for its agents, and a hub
+// as it is installed refuses: roles that an admin has to allow, and signing CAs from
+// namespaces other than OCM's own.
+func HubSuspects(objects []gitsource.Object, commit load.Commit) problem.List {
+	var problems problem.List
+	for _, addOn := range commit.AddOns {
+		registrants, err := registrantsOf(addOn)
+		if err != nil {
+			continue // a problem of the commit
+		}
+		for _, r := range registrants {
+			found := r.deniedSigners([]string{registration.DefaultSigningNamespace})
+			for _, permission := range registration.Permissions(r.blocks) {
+				if (registration.RolePolicy{}).CheckName(permission.Role) == nil {
+					found = append(found, r.deniedRole(permission, fmt.Errorf("the hub must have %s: %w", permission.Role.Key(), registration.ErrRoleNotAllowed)))
+				}
+			}
+			problems = append(problems, positioned(objects, r.key, found)...)
+		}
+	}
+	return problems.Sorted()
+}
+
 // forbiddenRoles refuses roles by their names alone.
 func (r registrant) forbiddenRoles() problem.List {
 	var problems problem.List

@@ -31,9 +31,11 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 	}
 	p.remember(h)
 	p.mark(h)
-	p.markHandled()
 	ledger := p.Desk.Open(p.key(), p.source.Status.CommitReports)
-	p.tell(ledger, h)
+	if !p.away {
+		p.markHandled()
+		p.tell(ledger, h)
+	}
 	ledger.Address(ctx, p.source)
 	p.source.Status.CommitReports = ledger.Stored()
 	ledger.Mark(p.source)

@@ -22,8 +22,8 @@ import (
 
 // Options say how a controller works its queue.
 type Options struct {
-	// Concurrent is how many sources are reconciled at once: a slow repository holds
-	// one worker, for spec.timeout at most. 4 if not positive.
+	// Concurrent is how many sources are reconciled at once; no reconcile waits for a
+	// Git server. 4 if not positive.
 	Concurrent int
 	// RateLimiter backs off after errors of the hub; nil: controller-runtime's.
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
@@ -46,6 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.AddOnRollout{}, toSource, builder.WithPredicates(r.movedByOthers(rolloutKindOf))).
 		WatchesMetadata(&addonv1alpha1.ClusterManagementAddOn{}, toSource, builder.WithPredicates(r.movedByOthers(addOnKindOf))).
 		WatchesMetadata(metadataOf(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind)), toSource, builder.WithPredicates(deleted())).
+		WatchesRawSource(r.errands.ends()).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnSourceKind)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrent, RateLimiter: o.RateLimiter}).
 		Complete(r)

@@ -132,7 +132,7 @@ func (w *world) pass() ctrl.Result {
 func (w *world) passOf(name string) (ctrl.Result, error) {
 	GinkgoHelper()
 	key := client.ObjectKey{Namespace: w.namespace, Name: name}
-	result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+	result, err := w.reconcile(key)
 	source := &v1alpha1.AddOnSource{}
 	if admin.Get(context.Background(), key, source) == nil && len(source.Status.Conditions) > 0 {
 		checker := check.NewChecker(admin, &check.Conditions{
@@ -143,6 +143,16 @@ func (w *world) passOf(name string) (ctrl.Result, error) {
 		Expect(warned).NotTo(HaveOccurred())
 	}
 	return result, err
+}
+
+// reconcile runs one reconcile, and those that its errands to the Git server lead to.
+func (w *world) reconcile(key client.ObjectKey) (ctrl.Result, error) {
+	for {
+		result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		if err != nil || !w.reconciler.Await(key) {
+			return result, err
+		}
+	}
 }
 
 // passes runs passes until one does not ask for another soon, as a queue would.

@@ -117,7 +117,8 @@ func badKinds(t *testing.T) []badInput {
 	return []badInput{
 		unsupported("kind", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, namespace: y}\n", "apps/v1 Deployment", "ClusterManagementAddOn, AddOnTemplate"),
 		unsupported("alpha_placement", "apiVersion: cluster.open-cluster-management.io/v1alpha1\nkind: Placement\nmetadata: {name: x, namespace: y}\n", "did you mean cluster.open-cluster-management.io/v1beta1?"),
-		unsupported("future_version", "apiVersion: addon.open-cluster-management.io/v1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "v1alpha1 or v1beta1"),
+		unsupported("future_version", "apiVersion: addon.open-cluster-management.io/v1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "no OCM serves this version; write addon.open-cluster-management.io/v1alpha1"),
+		unsupported("template_in_beta", "apiVersion: addon.open-cluster-management.io/v1beta1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "no OCM serves this version; write addon.open-cluster-management.io/v1alpha1"),
 		unsupported("package_of_a_later_version", "apiVersion: addonflow.io/v2\nkind: AddOnPackage\nmetadata: {name: x}\n", "AddOnPackage"),
 		unsupported("hub_config_of_a_later_version", "apiVersion: addon.open-cluster-management.io/v1beta1\nkind: AddOnHubConfig\nmetadata: {name: x}\n", "AddOnHubConfig"),
 		unsupported("template_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonTemplate\nmetadata: {name: x}\n", "did you mean AddOnTemplate?"),
@@ -133,7 +134,7 @@ func badKinds(t *testing.T) []badInput {
 		{"row_03_addon_manager", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addon-manager}\nspec"), nil},
 		{"row_03_taken_over", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addonflow}\nspec"), nil},
 		unsupported("config_map_nobody_lists", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: y}\n", "v1 ConfigMap", "list configmaps in supportedConfigs"),
-		unsupported("misspelt_group", "apiVersion: addons.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "did you mean addon.open-cluster-management.io/v1alpha1 or v1beta1?"),
+		unsupported("misspelt_group", "apiVersion: addons.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "did you mean addon.open-cluster-management.io/v1alpha1?"),
 		unsupported("secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\n", "it would be copied into every AddOnRevision; keep it on the managed clusters"),
 		mistake(t, "row_03_secret_as_configuration", addOnFile, "  installStrategy:", "  - resource: secrets\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "Secret"),
 		mistake(t, "row_03_beta_add_on_with_alpha_fields", addOnFile, "management.io/v1alpha1\nkind: Cl", "management.io/v1beta1\nkind: Cl", flaw.ReasonUnknownField, "spec.supportedConfigs", "known fields: addOnMeta, defaultConfigs, installStrategy"),

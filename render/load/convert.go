@@ -11,7 +11,7 @@ import (
 
 // toStorage converts a completed object to the version the hub stores.
 //
-// AddOnDeploymentConfig and AddOnTemplate only change their version. What differs
+// AddOnDeploymentConfig only changes its version. What differs
 // in ClusterManagementAddOn is one list, and it is moved here as it stands: the
 // api module's conversion goes through Go types, which refuse a pace that cannot
 // be decoded before it can be explained, and write 1h0m0s for 1h. A test holds
@@ -19,7 +19,7 @@ import (
 //
 // It shares with object what it does not change, and changes nothing.
 func toStorage(object map[string]any, r role, k kindSchema) map[string]any {
-	if r != roleAddOn && r != roleTemplate && r != roleConfig || object[apiVersionKey] == addonGroup+"/"+k.storage {
+	if r != roleAddOn && r != roleConfig || object[apiVersionKey] == addonGroup+"/"+k.storage {
 		return object
 	}
 	converted := maps.Clone(object)

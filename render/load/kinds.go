@@ -26,6 +26,7 @@ const (
 const (
 	storageVersion = "v1alpha1"
 	betaVersion    = "v1beta1"
+	beta2Version   = "v1beta2"
 
 	addonGroup     = "addon.open-cluster-management.io"
 	placementGroup = "cluster.open-cluster-management.io"
@@ -39,8 +40,10 @@ const (
 	configKind    = "AddOnDeploymentConfig"
 	hubConfigKind = "AddOnHubConfig"
 	placementKind = "Placement"
-	namespaceKind = "Namespace"
-	configMapKind = "ConfigMap"
+	// A Placement selects clusters of the sets that are bound to its namespace.
+	setBindingKind = "ManagedClusterSetBinding"
+	namespaceKind  = "Namespace"
+	configMapKind  = "ConfigMap"
 )
 
 // role is what an object is to a commit.
@@ -49,6 +52,7 @@ type role int
 const (
 	roleUnsupported role = iota
 	roleNamespace
+	roleSetBinding
 	rolePlacement
 	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration
 	// and whose schema, if any, is in a CustomResourceDefinition of the hub.
@@ -63,9 +67,9 @@ const (
 )
 
 // supportedKinds is what the message about an unsupported kind lists.
-const supportedKinds = "supported are ClusterManagementAddOn, AddOnTemplate and AddOnDeploymentConfig " +
-	"(addon.open-cluster-management.io/v1alpha1 or v1beta1), AddOnHubConfig (v1alpha1), AddOnRollout and AddOnPackage (addonflow.io/v1alpha1), " +
-	"Placement (cluster.open-cluster-management.io/v1beta1), Namespace (v1), " +
+const supportedKinds = "supported are ClusterManagementAddOn, AddOnTemplate, AddOnDeploymentConfig and AddOnHubConfig " +
+	"(addon.open-cluster-management.io/v1alpha1; the first and the third v1beta1 as well), AddOnRollout and AddOnPackage (addonflow.io/v1alpha1), " +
+	"Placement and ManagedClusterSetBinding (cluster.open-cluster-management.io/v1beta1 and v1beta2), Namespace (v1), " +
 	"and the kinds a ClusterManagementAddOn of the commit lists in supportedConfigs, except Secret"
 
 // roleOf classifies a kind; listed are the configuration resources that the
@@ -96,13 +100,15 @@ func knownRole(kind schema.GroupVersionKind) (r role, known bool) {
 	case schema.GroupKind{Group: addonGroup, Kind: addOnKind}:
 		return when(alpha || beta, roleAddOn), true
 	case schema.GroupKind{Group: addonGroup, Kind: templateKind}:
-		return when(alpha || beta, roleTemplate), true
+		return when(alpha, roleTemplate), true
 	case schema.GroupKind{Group: addonGroup, Kind: configKind}:
 		return when(alpha || beta, roleConfig), true
 	case schema.GroupKind{Group: addonGroup, Kind: hubConfigKind}:
 		return when(alpha, roleHubConfig), true
 	case schema.GroupKind{Group: placementGroup, Kind: placementKind}:
 		return when(beta, rolePlacement), true
+	case schema.GroupKind{Group: placementGroup, Kind: setBindingKind}:
+		return when(kind.Version == beta2Version, roleSetBinding), true
 	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnRolloutKind}:
 		return when(alpha, roleRollout), true
 	case schema.GroupKind{Group: rolloutGroup, Kind: v1alpha1.AddOnPackageKind}:
@@ -125,7 +131,7 @@ func knownKinds(group string) []string {
 	case addonGroup:
 		return []string{addOnKind, templateKind, configKind, hubConfigKind}
 	case placementGroup:
-		return []string{placementKind}
+		return []string{placementKind, setBindingKind}
 	case rolloutGroup:
 		return []string{v1alpha1.AddOnRolloutKind, v1alpha1.AddOnPackageKind}
 	case "":

@@ -71,8 +71,8 @@ type Commit struct {
 	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were
 	// taken as declared: what the hub fills in and drops is not in their hashes.
 	Undefined []Reference
-	// Suspects are texts that were accepted and are hardly what was meant: a variable
-	// with spaces in its braces. They are no problems.
+	// Suspects were accepted and are hardly what was meant: a variable with spaces in
+	// its braces, braces that are never closed. They are no problems.
 	Suspects problem.List
 
 	// doubts are the objects of the commit, with what their problems leave open.
@@ -118,7 +118,7 @@ type AddOn struct {
 // problems are returned, sorted; what depends on a Missing object is checked when it is
 // there. The order of objects changes nothing.
 //
-// Standard OCM objects are accepted in v1alpha1 and v1beta1. Strict means: an
+// Standard OCM objects are accepted in the versions that OCM serves. Strict means: an
 // unknown field, a value of another type, or metadata that only the API server
 // may set is a problem. Dropped as the API server itself drops them on a write:
 // status, null fields, metadata.creationTimestamp, generation and selfLink, and the

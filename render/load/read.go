@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -76,12 +77,17 @@ func (l *loader) read(objects []Located) {
 	l.listed, l.packaged = listedResources(objects), packagedAddOns(objects)
 	l.configs = map[Reference]*loaded{}
 	seen := map[render.Identity]Located{}
+	var foreign []Located
 	for _, located := range objects {
 		declared := located.GetUnstructured()
 		r := roleOf(declared.GroupVersionKind(), l.listed)
 		if r == roleUnsupported {
 			if !l.options.Incomplete || !listable(declared.GroupVersionKind()) {
-				l.report(located, unsupported(declared))
+				if unsupported(declared).Hint == supportedKinds {
+					foreign = append(foreign, located)
+				} else {
+					l.report(located, unsupported(declared))
+				}
 				l.refused = append(l.refused, declared.GetName())
 			}
 			continue
@@ -94,7 +100,28 @@ func (l *loader) read(objects []Located) {
 		seen[id] = located
 		l.add(located, r)
 	}
+	l.reportForeign(foreign)
 	l.checkLimits()
+}
+
+// reportForeign reports objects of the hub that are nothing to an add-on, all of them in
+// one problem: most directories of add-ons that were not written for AddonFlow hold some.
+func (l *loader) reportForeign(foreign []Located) {
+	if len(foreign) == 0 {
+		return
+	}
+	var names []string
+	for _, located := range foreign {
+		declared := located.GetUnstructured()
+		file, line := located.Position("")
+		names = append(names, fmt.Sprintf("%s/%s (%s:%d)", declared.GetKind(), declared.GetName(), file, line))
+	}
+	f := unsupported(foreign[0].GetUnstructured())
+	if len(names) > 1 {
+		f.Message = fmt.Sprintf("%s; %d objects of the commit are not: %s", f.Message, len(names), brief.Names(names))
+	}
+	f.Hint = "apply them with what sets up your hub, from outside spec.path, or name their files in spec.ignore; " + f.Hint
+	l.report(foreign[0], f)
 }
 
 // identify is what makes two declared objects the same one on the hub, whatever
@@ -242,17 +269,22 @@ func meantKind(kind schema.GroupVersionKind) string {
 		{Group: addonGroup, Version: storageVersion},
 		{Group: rolloutGroup, Version: storageVersion},
 		{Group: placementGroup, Version: betaVersion},
+		{Group: placementGroup, Version: beta2Version},
 		{Version: "v1"},
 	} {
 		if r, _ := knownRole(version.WithKind(kind.Kind)); r != roleUnsupported {
-			if version.Group == addonGroup && kind.Kind != hubConfigKind {
+			if kind.Group == addonGroup && kind.Kind == templateKind {
+				return "no OCM serves this version; write " + version.String()
+			}
+			if version.Group == addonGroup && kind.Kind != hubConfigKind && kind.Kind != templateKind {
 				return "did you mean " + version.String() + " or " + betaVersion + "?"
 			}
 			return "did you mean " + version.String() + "?"
 		}
 	}
 	if kind.Group == "apps" || kind.Group == "batch" || kind.Group == "" && kind.Kind == "Service" {
-		return "what managed clusters run stands in spec.agentSpec.workload.manifests of an AddOnTemplate; " + supportedKinds
+		return "what managed clusters run stands in spec.agentSpec.workload.manifests of an AddOnTemplate; " +
+			"a file for the hub itself belongs outside spec.path, or into spec.ignore; " + supportedKinds
 	}
 	if kind == (schema.GroupVersionKind{Version: "v1", Kind: configMapKind}) {
 		return "list configmaps in supportedConfigs of its ClusterManagementAddOn"

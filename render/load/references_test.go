@@ -67,7 +67,7 @@ func TestLoadFromHub(t *testing.T) {
 			missingConfig: live(t, full[configFile]),
 		},
 		"ServedInBeta": {
-			missingTemplate: document(t, "", beta(full[templateFile])).GetUnstructured(),
+			missingTemplate: live(t, full[templateFile]),
 			missingConfig:   document(t, "", beta(full[configFile])).GetUnstructured(),
 		},
 	}
@@ -216,7 +216,7 @@ func TestLoadTwoRolloutsForOneAddOn(t *testing.T) {
 }
 
 func TestLoadChangesNoInput(t *testing.T) {
-	objects := hello().edited(t, templateFile, "v1alpha1", "v1beta1").objects(t)
+	objects := hello().edited(t, configFile, "v1alpha1", "v1beta1").objects(t)
 	before := map[Located]*unstructured.Unstructured{}
 	for _, o := range objects {
 		before[o] = o.GetUnstructured().DeepCopy()

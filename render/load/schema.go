@@ -63,7 +63,6 @@ func compileEmbedded() (schemaSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot compile the embedded CRDs: %w", err)
 	}
-	set.renameTemplates()
 	return set, nil
 }
 
@@ -105,15 +104,6 @@ func compile(properties *apiextensionsv1.JSONSchemaProps) (kindSchema, error) {
 		return kindSchema{}, err
 	}
 	return kindSchema{structural: structural, validator: validator}, nil
-}
-
-// renameTemplates adds AddOnTemplate v1beta1, which newer hubs serve: the same
-// schema under another version, types renamed in Go only (OCM behaviour, 2).
-func (s schemaSet) renameTemplates() {
-	kind := schema.GroupVersionKind{Group: addonGroup, Version: storageVersion, Kind: templateKind}
-	beta := kind
-	beta.Version = betaVersion
-	s[beta] = s[kind]
 }
 
 // complete does to an object what the API server does when it stores one:

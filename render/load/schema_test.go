@@ -28,11 +28,11 @@ func apiModule(t *testing.T) string {
 }
 
 func TestEmbeddedCRDsAreTheModules(t *testing.T) {
-	dirs := []string{"addon/v1beta1", "addon/v1alpha1", "cluster/v1beta1"} // the first that has the file: it serves most versions
+	dirs := []string{"addon/v1beta1", "addon/v1alpha1", "cluster/v1beta1", "cluster/v1beta2"} // the first that has the file: it serves most versions
 	module := apiModule(t)
 	entries, err := fs.ReadDir(crds, "crds")
-	if err != nil || len(entries) != 4 {
-		t.Fatalf("embedded are %v (%v), want four CRDs", entries, err)
+	if err != nil || len(entries) != 5 {
+		t.Fatalf("embedded are %v (%v), want five CRDs", entries, err)
 	}
 	for _, entry := range entries {
 		embedded, err := fs.ReadFile(crds, path.Join("crds", entry.Name()))
@@ -75,14 +75,14 @@ func TestOwnCRDsAreThoseInstalled(t *testing.T) {
 func TestCompiledKinds(t *testing.T) {
 	want := map[string]bool{ // kind and version: namespaced
 		"ClusterManagementAddOn v1alpha1": false, "ClusterManagementAddOn v1beta1": false,
-		"AddOnTemplate v1alpha1": false, "AddOnTemplate v1beta1": false,
+		"AddOnTemplate v1alpha1":         false,
 		"AddOnDeploymentConfig v1alpha1": true, "AddOnDeploymentConfig v1beta1": true,
-		"Placement v1beta1": true, "AddOnHubConfig v1alpha1": false,
+		"Placement v1beta1": true, "ManagedClusterSetBinding v1beta2": true, "AddOnHubConfig v1alpha1": false,
 	}
 	got := map[string]bool{}
 	for kind, s := range schemasForTest(t) {
 		got[kind.Kind+" "+kind.Version] = s.namespaced
-		if s.storage != "v1alpha1" && kind.Kind != placementKind {
+		if s.storage != "v1alpha1" && kind.Group != placementGroup {
 			t.Errorf("%s is stored as %s", kind, s.storage)
 		}
 	}
@@ -108,7 +108,6 @@ func TestOneCELRule(t *testing.T) {
 	slices.Sort(rules)
 	want := []string{
 		`AddOnTemplate v1alpha1: self.type != 'CEL' || self.condition != ""`,
-		`AddOnTemplate v1beta1: self.type != 'CEL' || self.condition != ""`,
 	}
 	if diff := cmp.Diff(want, rules); diff != "" {
 		t.Errorf("CEL rules (-want +got):\n%s", diff)
@@ -150,7 +149,7 @@ func TestNormalise(t *testing.T) {
 		},
 		"DefaultsOfATemplate": {
 			reason: "every default of the AddOnTemplate schema, and the metadata of manifests as the API server writes it",
-			in: `apiVersion: addon.open-cluster-management.io/v1beta1
+			in: `apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: AddOnTemplate
 metadata: {name: a, namespace: dropped}
 spec:

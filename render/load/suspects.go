@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/variable"
@@ -16,9 +17,12 @@ import (
 // spaces make it text, which is kept.
 var spacedReference = regexp.MustCompile(`\{\{(\s+([A-Za-z_][A-Za-z0-9_]*)\s*|([A-Za-z_][A-Za-z0-9_]*)\s+)\}\}`)
 
+// unclosedReference is a name behind braces that nothing closes before the next ones.
+var unclosedReference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)(?:[^{}]|\{[^{]|\}[^}])*?(?:\{\{|\}?$)`)
+
 // suspects are texts of declared templates that are one space away from a variable that
-// has a value (bad input, row 19). They are kept as they stand, as they may be meant for
-// the agent, and nothing is refused for them.
+// has a value, or braces away from any variable. They are kept as they stand, as they may
+// be meant for the agent, and nothing is refused for them.
 func (l *loader) suspects() problem.List {
 	said := &loader{configs: l.configs}
 	for _, d := range l.addOns {
@@ -39,11 +43,55 @@ func (l *loader) suspects() problem.List {
 							})
 						}
 					}
+					for _, match := range unclosedReference.FindAllStringSubmatch(text, 1) {
+						said.reportFinding(d, render.Finding{
+							Template: t.Name, Field: string(at), Reason: flaw.ReasonUnresolvedVariable,
+							Message: fmt.Sprintf("{{%s is never closed and kept as text", match[1]),
+							Hint:    fmt.Sprintf("write {{%s}} for the value of a variable", match[1]),
+						})
+					}
 				})
 			}
 		}
 	}
+	for _, d := range l.addOns {
+		l.suspectPlacements(d, said)
+	}
 	return said.problems.Sorted()
+}
+
+// suspectPlacements says which placements of a rollout neither the commit declares nor
+// its add-on is installed by: only the hub can have them.
+func (l *loader) suspectPlacements(d *draft, said *loader) {
+	if d.Rollout == nil || l.options.Incomplete {
+		return
+	}
+	known := map[v1alpha1.PlacementReference]bool{{}: true} // an empty one is a problem
+	for _, o := range l.objects {
+		if o.role == rolePlacement {
+			known[v1alpha1.PlacementReference{Namespace: o.GetUnstructured().GetNamespace(), Name: o.GetUnstructured().GetName()}] = true
+		}
+	}
+	for _, p := range d.Install.Placements {
+		known[p.PlacementReference] = true
+	}
+	suspect := func(at flaw.Path, p v1alpha1.PlacementReference) {
+		if known[p] {
+			return
+		}
+		said.report(d.rollout, flaw.Flaw{
+			Field: at, Reason: flaw.ReasonReferenceNotFound,
+			Message: fmt.Sprintf("Placement %s/%s is not in the directory, and no placement that installs the add-on", p.Namespace, p.Name),
+			Hint:    "the hub must have it",
+		})
+	}
+	for i, stage := range d.Rollout.Stages {
+		suspect(flaw.Path("spec.stages").Index(i).Child("placement"), stage.Placement)
+	}
+	if s := d.Rollout.Strategy; s != nil && s.RollingUpdateWithPlacement != nil {
+		share := s.RollingUpdateWithPlacement
+		suspect("spec.strategy.rollingUpdateWithPlacement", v1alpha1.PlacementReference{Namespace: share.Namespace, Name: share.Name})
+	}
 }
 
 // knownVariables are the names that have a value somewhere in the content.

@@ -147,7 +147,7 @@ func TestOneObjectInTwoVersions(t *testing.T) {
 	scaler := func(version string) string {
 		return "      - {apiVersion: autoscaling/" + version + ", kind: HorizontalPodAutoscaler, metadata: {name: a, namespace: hello}, spec: {maxReplicas: 3}}\n"
 	}
-	beta := strings.ReplaceAll(hello()[templateFile], "addon.open-cluster-management.io/v1alpha1", "addon.open-cluster-management.io/v1beta1")
+	beta := strings.ReplaceAll(hello()[configFile], "addon.open-cluster-management.io/v1alpha1", "addon.open-cluster-management.io/v1beta1")
 	for _, in := range []badInput{
 		{
 			"manifests_of_a_template", hello().edited(t, templateFile, settings, scaler("v1")+scaler("v2")+settings),
@@ -155,7 +155,7 @@ func TestOneObjectInTwoVersions(t *testing.T) {
 		},
 		{
 			"objects_of_the_commit", hello().with("hello/z.yaml", beta),
-			[]complaint{{flaw.ReasonDuplicateObject, "hello/z.yaml", []string{"hello/z.yaml:", "is declared in " + templateFile + ":"}}},
+			[]complaint{{flaw.ReasonDuplicateObject, "hello/z.yaml", []string{"hello/z.yaml:", "is declared in " + configFile + ":"}}},
 		},
 	} {
 		t.Run(in.row, func(t *testing.T) { in.check(t) })

@@ -80,6 +80,7 @@ func serves(t *testing.T, h *hub.Hub) {
 		"addon.open-cluster-management.io/v1alpha1":  {"clustermanagementaddons", "managedclusteraddons", "addontemplates", "addondeploymentconfigs"},
 		"cluster.open-cluster-management.io/v1":      {"managedclusters"},
 		"cluster.open-cluster-management.io/v1beta1": {"placements", "placementdecisions"},
+		"cluster.open-cluster-management.io/v1beta2": {"managedclustersetbindings"},
 		"work.open-cluster-management.io/v1":         {"manifestworks"},
 		"example.com/v1":                             {"notes"},
 	} {
@@ -264,8 +265,8 @@ func TestCRDsAreTheModules(t *testing.T) {
 		t.Fatalf("cannot locate the API module: %v", err)
 	}
 	copies, err := filepath.Glob(filepath.Join(root, "test", "hub", "crds", "*.crd.yaml"))
-	if err != nil || len(copies) != 8 {
-		t.Fatalf("%d copies, want the eight of a hub without webhooks: %v", len(copies), err)
+	if err != nil || len(copies) != 9 {
+		t.Fatalf("%d copies, want the nine of a hub without webhooks: %v", len(copies), err)
 	}
 	for _, path := range copies {
 		if err := sameAsUpstream(path, strings.TrimSpace(string(module))); err != nil {
@@ -274,7 +275,7 @@ func TestCRDsAreTheModules(t *testing.T) {
 	}
 }
 
-// sameAsUpstream looks in the four directories a Hub's CRDs are from; the
+// sameAsUpstream looks in the five directories a Hub's CRDs are from; the
 // add-on kinds exist once more, for hubs with conversion webhooks, in
 // addon/v1beta1.
 func sameAsUpstream(path, module string) error {
@@ -282,7 +283,7 @@ func sameAsUpstream(path, module string) error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{"addon/v1alpha1", "cluster/v1", "cluster/v1beta1", "work/v1"} {
+	for _, dir := range []string{"addon/v1alpha1", "cluster/v1", "cluster/v1beta1", "cluster/v1beta2", "work/v1"} {
 		want, err := os.ReadFile(filepath.Join(module, dir, filepath.Base(path)))
 		if err != nil {
 			continue

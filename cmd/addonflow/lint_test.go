@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/addonflow/addonflow/api/problem"
+)
+
+// put writes one more file into a directory.
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lintOf returns what lint prints of a directory, and its exit code.
+func lintOf(t *testing.T, args ...string) (code int, out, hints string) {
+	t.Helper()
+	s := newStage(t)
+	code = s.run(t.Context(), append([]string{"lint"}, args...)...)
+	return code, s.out.String(), s.err.String()
+}
+
+func TestLint_ListsHubSideObjectsOnceAndTogether(t *testing.T) {
+	dir := broken(t, "", "", "")
+	for i := range 3 {
+		put(t, dir, fmt.Sprintf("z-role-%d.yaml", i), fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: role-%d}\n", i))
+	}
+	code, out, _ := lintOf(t, dir)
+	if code != exitFailed || strings.Count(out, "\n") != 1 {
+		t.Fatalf("exit code %d: %q, want one problem", code, out)
+	}
+	for _, want := range []string{
+		"z-role-0.yaml:1: ClusterRole/role-0: rbac.authorization.k8s.io/v1 ClusterRole is not supported",
+		"3 objects of the commit are not: ClusterRole/role-0 (z-role-0.yaml:1), ClusterRole/role-1 (z-role-1.yaml:1)",
+		"apply them with what sets up your hub, from outside spec.path, or name their files in spec.ignore",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in %q", want, out)
+		}
+	}
+	if code, out, _ := lintOf(t, dir, "--ignore", "z-role-*.yaml"); code != 0 {
+		t.Errorf("ignored: exit code %d: %s", code, out)
+	}
+}
+
+func TestLint_IgnoresWhatTheSourceIgnores(t *testing.T) {
+	dir := broken(t, "", "", "")
+	for _, part := range []string{"base", "overlay"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if text, err := os.ReadFile(filepath.Join(dir, e.Name())); err == nil {
+				put(t, dir, filepath.Join("hello", part, e.Name()), string(text))
+			}
+		}
+	}
+	if code, out, _ := lintOf(t, filepath.Join(dir, "hello")); code != exitFailed || !strings.Contains(out, "already") {
+		t.Errorf("two directories with the same objects: exit code %d: %s", code, out)
+	}
+	if code, out, _ := lintOf(t, filepath.Join(dir, "hello"), "--ignore", "overlay/"); code != 0 {
+		t.Errorf("one of them ignored: exit code %d: %s", code, out)
+	}
+}
+
+func TestLint_AcceptsManagedClusterSetBinding(t *testing.T) {
+	dir := broken(t, "", "", "")
+	const binding = "apiVersion: cluster.open-cluster-management.io/v1beta2\nkind: ManagedClusterSetBinding\nmetadata: {name: global, namespace: default}\nspec: {clusterSet: global}\n"
+	put(t, dir, "binding.yaml", binding)
+	if code, out, _ := lintOf(t, dir); code != 0 {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	put(t, dir, "binding.yaml", strings.Replace(binding, "clusterSet:", "clusterset:", 1))
+	if code, out, _ := lintOf(t, dir); code != exitFailed || !strings.Contains(out, "did you mean clusterSet?") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+func TestLint_RefusesAnAddOnTemplateThatNoOCMServes(t *testing.T) {
+	dir := broken(t, "addontemplate.yaml", "addon.open-cluster-management.io/v1alpha1", "addon.open-cluster-management.io/v1beta1")
+	const want = "no OCM serves this version; write addon.open-cluster-management.io/v1alpha1"
+	if code, out, _ := lintOf(t, dir); code != exitFailed || !strings.Contains(out, want) {
+		t.Errorf("exit code %d: %q, want %q", code, out, want)
+	}
+}
+
+func TestLint_RefusesAnEmptyStrategyType(t *testing.T) {
+	dir := broken(t, "clustermanagementaddon.yaml", "      name: all\n", "      name: all\n      rolloutStrategy:\n        type: \"\"\n")
+	const want = `rolloutStrategy.type: "": must be a strategy; one of All, Progressive and ProgressivePerGroup`
+	if code, out, _ := lintOf(t, dir); code != exitFailed || !strings.Contains(out, want) {
+		t.Errorf("exit code %d: %q, want %q", code, out, want)
+	}
+}
+
+func TestLint_WarnsOfWhatIsHardlyMeant(t *testing.T) {
+	for name, c := range map[string]struct{ file, from, to, want string }{
+		"StageWithoutPlacement": {
+			"addonrollout.yaml", "      name: canary\n", "      name: canry\n",
+			"spec.stages[0].placement: Placement default/canry is not in the directory, and no placement that installs the add-on; the hub must have it",
+		},
+		"UnclosedVariable": {"addontemplate.yaml", "--greeting={{GREETING}}", "--greeting={{GREETING", "{{GREETING is never closed and kept as text; write {{GREETING}} for the value of a variable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := broken(t, c.file, c.from, c.to)
+			if _, out, hints := lintOf(t, dir); !strings.Contains(hints, c.want) {
+				t.Errorf("%q is missing in %q %q", c.want, out, hints)
+			}
+		})
+	}
+}
+
+func TestLint_WarnsOfWhatTheHubAsksForItsAgents(t *testing.T) {
+	const registration = "spec:\n  registration:\n" +
+		"  - type: KubeClient\n    kubeClient: {hubPermissions: [{type: CurrentCluster, currentCluster: {clusterRoleName: cm-admin}}]}\n" +
+		"  - type: CustomSigner\n    customSigner: {signerName: example.com/agent, signingCA: {name: ca, namespace: kube-system}}\n"
+	dir := broken(t, "addontemplate.yaml", "spec:\n", registration)
+	code, out, hints := lintOf(t, dir)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	for _, want := range []string{
+		`the hub must have ClusterRole/cm-admin`, `an admin allows it with the label addonflow.io/allow-hub-permission: "true" on it`,
+		`customSigner.signingCA.namespace: no signing CA is taken from namespace "kube-system"; allowed: open-cluster-management-hub; an admin allows others by --signing-ca-namespaces`,
+	} {
+		if !strings.Contains(hints, want) {
+			t.Errorf("%q is missing in %q", want, hints)
+		}
+	}
+}
+
+func TestLint_PrintsAHundredProblemsAnd64KiBAtMost(t *testing.T) {
+	var many, long problem.List
+	for i := range 250 {
+		many = append(many, problem.Problem{Path: "a.yaml", Line: i + 1, Message: "wrong"})
+		long = append(long, problem.Problem{Path: "a.yaml", Line: i + 1, Message: strings.Repeat("x", 10_000)})
+	}
+	out := shownProblems(many)
+	if strings.Count(out, "\n") != mostProblems+1 || !strings.HasSuffix(out, "... and 150 more problems\n") {
+		t.Errorf("got %d lines, the end is %q", strings.Count(out, "\n"), out[len(out)-40:])
+	}
+	if out := shownProblems(long); len(out) > mostProblemBytes+100 || !strings.HasSuffix(out, "... and 244 more problems\n") {
+		t.Errorf("got %d bytes, the end is %q", len(out), out[len(out)-40:])
+	}
+	if out := shownProblems(many[:2]); out != "a.yaml:1: wrong\na.yaml:2: wrong\n" {
+		t.Errorf("got %q", out)
+	}
+}

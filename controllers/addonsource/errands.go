@@ -1,0 +1,224 @@
+package addonsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/gitsource"
+)
+
+// Bounds of the conversations with Git servers that are under way at once. A source
+// whose last conversation failed gets half of the places at most: servers that hang leave
+// the other half to those that answer.
+const (
+	errandsAtOnce  = 128
+	errandsPerHost = 32
+)
+
+// errAway ends a pass that needs an answer of the Git server: an errand fetches it, and
+// its end puts the source into the queue again.
+var errAway = errors.New("waiting for the Git server")
+
+// order says what an errand is for. What was brought for another order is of no use: the
+// source has changed since, or the user has asked for a new look.
+type order struct {
+	generation int64
+	// requestedAt is the request of the user that is answered, "" without one.
+	requestedAt string
+	// content is the revision whose objects are asked for; the zero value: what the
+	// reference names.
+	content gitsource.Revision
+}
+
+// brought is what came of an errand.
+type brought struct {
+	head    gitsource.Revision
+	objects []gitsource.Object
+	unread  problem.List
+	err     error
+}
+
+// errand is one conversation with a Git server on behalf of one source.
+type errand struct {
+	order order
+	host  string
+	// doubtful says that the last conversation of the source failed.
+	doubtful bool
+	run      func(context.Context) brought
+	cancel   context.CancelFunc
+	// done is closed when result can be read.
+	done   chan struct{}
+	result brought
+}
+
+// errands are those of all sources, at most one of each. No reconcile waits for one.
+// Nothing of them is stored: one that a restart ends is sent again.
+type errands struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]*errand
+	// waiting for a place, the oldest first.
+	waiting []waitingErrand
+	running map[lane]int
+	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+type waitingErrand struct {
+	ctx    context.Context //nolint:containedctx // of the errand that waits
+	source types.NamespacedName
+	errand *errand
+}
+
+// lane is what has a bound of its own: all errands, or those to a host; of these all, or
+// the doubtful ones.
+type lane struct {
+	host     string
+	doubtful bool
+}
+
+// lanes are those that an errand takes a place in.
+func (e *errand) lanes() map[lane]int {
+	most := map[lane]int{{}: errandsAtOnce, {host: e.host}: errandsPerHost}
+	if e.doubtful {
+		most[lane{doubtful: true}], most[lane{host: e.host, doubtful: true}] = errandsAtOnce/2, errandsPerHost/2
+	}
+	return most
+}
+
+func newErrands() *errands {
+	return &errands{of: map[types.NamespacedName]*errand{}, running: map[lane]int{}}
+}
+
+// take returns what was brought for an order, once.
+func (e *errands) take(source types.NamespacedName, o order) (brought, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	sent := e.of[source]
+	if sent == nil || sent.order != o || !sent.ended() {
+		return brought{}, false
+	}
+	delete(e.of, source)
+	return sent.result, true
+}
+
+// awaits tells whether an errand for an order is under way, or back.
+func (e *errands) awaits(source types.NamespacedName, o order) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.of[source] != nil && e.of[source].order == o
+}
+
+// send starts an errand in place of any other of the source.
+func (e *errands) send(ctx context.Context, source types.NamespacedName, next *errand) {
+	// It outlives the pass, whose logger it keeps.
+	ctx, next.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	next.done = make(chan struct{})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drop(source)
+	e.of[source] = next
+	e.waiting = append(e.waiting, waitingErrand{ctx, source, next})
+	e.admit()
+}
+
+// stop ends the errand of a source, if there is one.
+func (e *errands) stop(source types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drop(source)
+}
+
+// drop is stop for callers that hold the lock.
+func (e *errands) drop(source types.NamespacedName) {
+	if sent := e.of[source]; sent != nil {
+		sent.cancel()
+		delete(e.of, source)
+		e.waiting = slices.DeleteFunc(e.waiting, func(w waitingErrand) bool { return w.errand == sent })
+	}
+}
+
+// admit starts every errand for which there is a place.
+func (e *errands) admit() {
+	e.waiting = slices.DeleteFunc(e.waiting, func(w waitingErrand) bool {
+		for l, most := range w.errand.lanes() {
+			if e.running[l] >= most {
+				return false
+			}
+		}
+		for l := range w.errand.lanes() {
+			e.running[l]++
+		}
+		go e.work(w)
+		return true
+	})
+}
+
+// work runs an errand to its end and wakes its source.
+func (e *errands) work(w waitingErrand) {
+	result := w.errand.safely(w.ctx)
+	w.errand.cancel()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w.errand.result = result
+	close(w.errand.done)
+	for l := range w.errand.lanes() {
+		if e.running[l]--; e.running[l] == 0 {
+			delete(e.running, l)
+		}
+	}
+	e.admit()
+	if e.of[w.source] == w.errand && e.queue != nil {
+		e.queue.Add(reconcile.Request{NamespacedName: w.source})
+	}
+}
+
+// safely runs the errand. A panic is the failure of one source, as it is in a reconcile.
+func (e *errand) safely(ctx context.Context) (result brought) {
+	defer func() {
+		if r := recover(); r != nil {
+			ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic: %v", r), "Cannot read the repository", "stack", string(debug.Stack()))
+			result = brought{err: errors.New("cannot read the repository: internal error; the log of the operator has it")}
+		}
+	}()
+	return e.run(ctx)
+}
+
+// ended tells whether the errand is back.
+func (e *errand) ended() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ends is the source of reconcile requests for sources whose errand is back.
+func (e *errands) ends() source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.queue = queue
+		context.AfterFunc(ctx, e.stopAll)
+		return nil
+	})
+}
+
+// stopAll ends every errand.
+func (e *errands) stopAll() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for source := range e.of {
+		e.drop(source)
+	}
+}

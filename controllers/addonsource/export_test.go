@@ -1,0 +1,16 @@
+package addonsource
+
+import "k8s.io/apimachinery/pkg/types"
+
+// Await waits for the errand of a source, for tests that drive the passes themselves. It
+// returns false if there is none.
+func (r *Reconciler) Await(source types.NamespacedName) bool {
+	r.errands.mu.Lock()
+	sent := r.errands.of[source]
+	r.errands.mu.Unlock()
+	if sent == nil {
+		return false
+	}
+	<-sent.done
+	return true
+}
