@@ -183,7 +183,7 @@ func (j *judgement) slots() error {
 // and failed clusters are admitted before others.
 func (j *judgement) turn(i int, admitted string) error {
 	b, had := j.before[admitted]
-	other := !had || !isFailure(b)
+	other := (!had || !isFailure(b)) && j.clusters[admitted].Health.State != rollout.HealthFailed
 	for _, name := range j.steps[i].members {
 		a, c := j.after[name], j.clusters[name]
 		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.joins(admitted) {
