@@ -144,19 +144,25 @@ func modelPolicies() []modelPolicy {
 			Type: v1alpha1.StrategyAll, All: &clusterv1alpha1.RolloutAll{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "30m"}},
 		})},
 		{name: "All after another pace", stages: 1, at: always("s0"), set: strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyAll})},
-		{name: "Progressive with a mandatory group", stages: 2, at: func(i int) string { return []string{"group-0", "rest"}[i] },
+		{
+			name: "Progressive with a mandatory group", stages: 2, at: func(i int) string { return []string{"group-0", "rest"}[i] },
 			set: strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{
 				RolloutConfig: tolerant, MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupIndex: 0}), MaxConcurrency: number(1),
-			}})},
-		{name: "ProgressivePerGroup", stages: 3, at: groupName,
-			set: strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{RolloutConfig: config}})},
-		{name: "RollingUpdateWithPlacement", stages: 1, at: always("share"),
+			}}),
+		},
+		{
+			name: "ProgressivePerGroup", stages: 3, at: groupName,
+			set: strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{RolloutConfig: config}}),
+		},
+		{
+			name: "RollingUpdateWithPlacement", stages: 1, at: always("share"),
 			set: strategy(v1alpha1.RolloutStrategy{
 				Type: v1alpha1.StrategyRollingUpdateWithPlacement,
 				RollingUpdateWithPlacement: &v1alpha1.RollingUpdateWithPlacement{
 					PlacementReference: ref("all"), MaxConcurrentlyUpdating: new(percent("50%")),
 				},
-			})},
+			}),
+		},
 		{name: "a pace per placement", stages: 2, at: func(i int) string { return fmt.Sprintf("p%d", i) }, set: func(in *rollout.Input) {
 			in.Spec.Install = installedBy("p0", "p1")
 			in.Spec.Install.Placements[0].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{RolloutConfig: config, MaxConcurrency: number(1)})

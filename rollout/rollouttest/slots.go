@@ -214,7 +214,7 @@ func (j *judgement) order() error {
 				continue
 			}
 			for _, k := range s.before {
-				if !j.complete(k) && !(j.reverting && j.retargeted(name)) {
+				if !j.complete(k) && (!j.reverting || !j.retargeted(name)) {
 					return j.broken(name, "S4: %s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
@@ -365,7 +365,7 @@ func (j *judgement) leavers() error {
 		switch {
 		case j.clusters[x.Cluster].Installed != rollout.Ours:
 			return fmt.Errorf("S8: %s is removed and is not ours", x.Cluster)
-		case declared && !(j.leaving(x.Cluster) && j.trusted()):
+		case declared && (!j.leaving(x.Cluster) || !j.trusted()):
 			return fmt.Errorf("S8: %s is removed although something selects it, or may", x.Cluster)
 		case declared && !waited && !j.approved():
 			return fmt.Errorf("S8: %s is removed before nothing selected it for %s", x.Cluster, j.in.RemovalGrace)

@@ -123,11 +123,11 @@ var firstFailure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 func test(ctx context.Context, dir string, flags ...string) (failed string, err error) {
 	binary := filepath.Join(dir, "rollout.test")
 	build := append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary}, append(flags, "./rollout")...)
-	if output, err := exec.CommandContext(ctx, "go", build...).CombinedOutput(); err != nil { //nolint:gosec // the arguments are ours
+	if output, err := exec.CommandContext(ctx, "go", build...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%.2000s", err, output)
 	}
 	for _, phase := range phases {
-		run := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout=5m", "-test.run="+phase, //nolint:gosec // as above
+		run := exec.CommandContext(ctx, binary, "-test.short", "-test.failfast", "-test.timeout=5m", "-test.run="+phase,
 			"-rapid.seed=1", "-rapid.checks=100", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 		run.Dir = "rollout"
 		output, err := run.CombinedOutput()
