@@ -13,6 +13,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/examples"
 	"github.com/addonflow/addonflow/gitsource"
 )
@@ -241,8 +242,22 @@ func lint(t *testing.T, tree map[string]string) problem.List {
 		t.Fatal(err)
 	}
 	objects, unread := local.Build(t.Context(), gitsource.BuildOptions{})
-	_, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread})
+	charts := renderworker.NewPool(renderworker.Options{})
+	defer charts.Close()
+	_, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread, Charts: charts.For(dir)})
 	return problems
+}
+
+// TestMain makes of the test binary a child that renders charts.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == renderworker.Command {
+		if err := renderworker.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
 }
 
 // TestBadInputs holds the messages in bad-inputs.md to what lint says.

@@ -89,7 +89,7 @@ func TestChartInstallsTheSame(t *testing.T) {
 	for dir, values := range map[string]string{"install": "", "replace": "addonManager: replace"} {
 		t.Run(dir, func(t *testing.T) {
 			want := map[string]map[string]any{}
-			for _, o := range built(t, dir) {
+			for _, o := range append(built(t, "prerequisites"), built(t, dir)...) {
 				if o.kind != "Namespace" {
 					addObject(t, want, string(o.text))
 				}
@@ -165,7 +165,7 @@ priorityClassName: system-cluster-critical
 		"image":             operator.Image == "ghcr.io/addonflow/addonflow@sha256:"+strings.Repeat("0a", 32),
 		"pullSecrets":       len(pod.ImagePullSecrets) == 1 && pod.ImagePullSecrets[0].Name == "registry",
 		"replicas":          *deployment.Spec.Replicas == 3,
-		"extraEnv":          len(operator.Env) == 2 && operator.Env[1].Name == "HTTPS_PROXY",
+		"extraEnv":          len(operator.Env) == 3 && operator.Env[2].Name == "HTTPS_PROXY",
 		"podLabels":         deployment.Spec.Template.Labels["team"] == "fleet" && deployment.Spec.Template.Labels["app"] == "addonflow",
 		"nodeSelector":      pod.NodeSelector["disk"] == "ssd",
 		"tolerations":       len(pod.Tolerations) == 1,

@@ -1,15 +1,16 @@
 // Package manifests is what is installed on a hub: CRDs, RBAC, the deployment,
 // and their kustomization.
 //
-//	crds/      generated from api/ by controller-gen
-//	rbac/      namespace, service account, what the operator may do
-//	operator/  the deployment and a service for its metrics
-//	install/   all of it: kubectl apply -k manifests/install
-//	replace/   the same on a hub without OCM's addon-manager
-//	chart/     the same for Helm; its files/ are copies that make generate takes
+//	crds/           generated from api/ by controller-gen
+//	prerequisites/  CRDs and the namespace, which stay when AddonFlow is uninstalled
+//	rbac/           service account, what the operator may do
+//	operator/       the deployment and a service for its metrics
+//	install/        the operator: kubectl apply -k manifests/install
+//	replace/        the same on a hub without OCM's addon-manager
+//	chart/          the same for Helm; its files/ are copies that make generate takes
 //
 // CRDs and RBAC are embedded, so that tests, the demo and the offline commands use
-// the very files users apply. The tests build manifests/install as kubectl does and hold
+// the very files users apply. The tests build the directories as kubectl does and hold
 // the promises in it: least privilege, the restricted pod security standard, and
 // schemas that agree with the Go types.
 package manifests
@@ -42,8 +43,9 @@ func CRDFiles() ([][]byte, error) {
 	return files, nil
 }
 
-// RBAC holds the operator's namespace, ServiceAccount and rights, under rbac/, and what it
-// may do besides on a hub without OCM's addon-manager, in replace/clusterrole.yaml.
+// RBAC holds the operator's ServiceAccount and rights, under rbac/, its namespace, in
+// prerequisites/namespace.yaml, and what it may do besides on a hub without OCM's
+// addon-manager, in replace/clusterrole.yaml.
 //
-//go:embed rbac/*.yaml replace/clusterrole.yaml
+//go:embed rbac/*.yaml prerequisites/namespace.yaml replace/clusterrole.yaml
 var RBAC embed.FS

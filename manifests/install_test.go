@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,21 +17,22 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/manifests"
 )
 
 const systemNamespace = "addonflow-system"
 
-// object is one object of manifests/install.
+// object is one object of a directory of manifests.
 type object struct {
 	kind, namespace, name string
 	text                  []byte
 }
 
-// install builds manifests/install as kubectl apply -k does.
+// install builds manifests/prerequisites and manifests/install as kubectl apply -k does.
 func install(t *testing.T) []object {
 	t.Helper()
-	return built(t, "install")
+	return append(built(t, "prerequisites"), built(t, "install")...)
 }
 
 // built builds a directory of manifests as kubectl apply -k does.
@@ -100,7 +102,24 @@ func TestInstallHoldsWhatItShould(t *testing.T) {
 		"ServiceAccount addonflow-system/addonflow",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("manifests/install (-want +got):\n%s", diff)
+		t.Errorf("manifests/prerequisites and manifests/install (-want +got):\n%s", diff)
+	}
+}
+
+// TestDeletingTheInstallationKeepsWhatAddOnsLiveOn: the CRDs and the namespace hold the
+// sources and rollouts, and deleting those takes add-ons off the fleet.
+func TestDeletingTheInstallationKeepsWhatAddOnsLiveOn(t *testing.T) {
+	for _, dir := range []string{"install", "replace"} {
+		for _, o := range built(t, dir) {
+			if o.kind == "CustomResourceDefinition" || o.kind == "Namespace" {
+				t.Errorf("kubectl delete -k manifests/%s deletes %s %s", dir, o.kind, o.name)
+			}
+		}
+	}
+	for _, o := range built(t, "prerequisites") {
+		if o.kind != "CustomResourceDefinition" && o.kind != "Namespace" {
+			t.Errorf("%s %s stays when AddonFlow is uninstalled", o.kind, o.name)
+		}
 	}
 }
 
@@ -207,6 +226,34 @@ func TestDeployment(t *testing.T) {
 	env := operator.Env[slices.IndexFunc(operator.Env, func(e corev1.EnvVar) bool { return e.Name == "RUNTIME_NAMESPACE" })]
 	if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil || env.ValueFrom.FieldRef.FieldPath != "metadata.namespace" {
 		t.Error("RUNTIME_NAMESPACE is not the pod's namespace")
+	}
+}
+
+// TestMemoryOfOperatorAndChildren: the operator's GOMEMLIMIT and what its children may take
+// are at most 85 % of what the container has, however they are installed.
+func TestMemoryOfOperatorAndChildren(t *testing.T) {
+	objects, err := charted(t, systemNamespace, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, deployment := range map[string]appsv1.Deployment{
+		"kubectl": theOnly[appsv1.Deployment](t, "Deployment"),
+		"helm":    decode[appsv1.Deployment](t, objects["Deployment "+systemNamespace+"/addonflow"]),
+	} {
+		operator := deployment.Spec.Template.Spec.Containers[0]
+		i := slices.IndexFunc(operator.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+		if i < 0 {
+			t.Errorf("%s: GOMEMLIMIT is not set", how)
+			continue
+		}
+		mebibytes, err := strconv.ParseInt(strings.TrimSuffix(operator.Env[i].Value, "MiB"), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both, limit := mebibytes<<20+renderworker.DefaultLimits().Memory, operator.Resources.Limits.Memory().Value()
+		if both > limit/100*85 {
+			t.Errorf("%s: operator and child may take %d of %d bytes", how, both, limit)
+		}
 	}
 }
 

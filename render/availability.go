@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -144,12 +145,18 @@ var wellKnown = map[string]map[string]string{
 }
 
 // probeTakenOver adds what a work that OCM wrote says about its workloads, by the rules
-// that OCM gave it. It has ours with the next content.
+// that OCM gave it. It has ours with the next content. Like OCM it does not probe a
+// Deployment that declares no replicas: Kubernetes leaves counts of 0 out of its status.
 func (p Prober) probeTakenOver(work *workv1.ManifestWork, all *probe) {
-	for _, id := range identitiesOf(work) {
+	for i := range work.Spec.Workload.Manifests {
+		raw := work.Spec.Workload.Manifests[i].Raw
+		id, ok := identityIn(raw)
+		if !ok {
+			continue
+		}
 		a := ask{id: id.resource(), names: []string{valueReady}}
 		rules := effectOn(a.id, work.Spec.ManifestConfigs).FeedbackRules
-		if wellKnown[a.id.Resource] == nil || !p.probes(a) ||
+		if wellKnown[a.id.Resource] == nil || !p.probes(a) || a.id.Resource == deploymentsResource && wantsNoPod(raw) ||
 			!slices.ContainsFunc(rules, func(r workv1.FeedbackRule) bool { return r.Type == workv1.WellKnownStatusType }) {
 			continue
 		}
@@ -162,6 +169,16 @@ func (p Prober) probeTakenOver(work *workv1.ManifestWork, all *probe) {
 		}
 		all.add(a.probePods(said, ""))
 	}
+}
+
+// wantsNoPod reports whether a manifest declares that it has no replicas.
+func wantsNoPod(raw []byte) bool {
+	var declared struct {
+		Spec struct {
+			Replicas *int64 `json:"replicas"`
+		} `json:"spec"`
+	}
+	return json.Unmarshal(raw, &declared) == nil && declared.Spec.Replicas != nil && *declared.Spec.Replicas == 0
 }
 
 // probe reads one workload's feedback as OCM's health checker does. Feedback about

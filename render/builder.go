@@ -27,8 +27,6 @@ type builder struct {
 	variables  variables
 	facts      facts
 	found      findings
-	// readsKubeVersion: a chart asked for the Kubernetes version of the cluster.
-	readsKubeVersion bool
 	// alone: something was decided by a text that depends on the cluster, so that
 	// the result is good for this cluster only.
 	alone bool
@@ -69,9 +67,6 @@ func newBuilder(addOn string, a *assignment, known facts, name string) (*builder
 	b.merge(known.variables)
 	if b.template.pkg == nil {
 		return b, nil
-	}
-	if b.template.pkg.chart == nil {
-		return nil, b.found.err(addOn)
 	}
 	return b, b.renderPackage()
 }

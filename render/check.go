@@ -30,6 +30,7 @@ const (
 // placements in order, each finding once. Two placements together need no check:
 // of each kind of configuration one of them is taken whole. What the annotation
 // of a ManagedCluster does is not checked here; Render says so for that cluster.
+// If Interruptions changed meanwhile, the list may lack findings.
 func (r *Renderer) Check() []Finding {
 	var found findings
 	assignments := []*assignment{r.defaults}
@@ -50,7 +51,8 @@ func (r *Renderer) Check() []Finding {
 
 // CheckPlacements returns what is wrong with what the clusters of the placements get, or,
 // without any, clusters that only have the defaults. A package is rendered with each of
-// the Kubernetes versions; without any, with one that it admits.
+// the Kubernetes versions; without any, with one that it admits. If Interruptions changed
+// meanwhile, the list may lack findings.
 func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, versions []string) []Finding {
 	assignments := []*assignment{r.defaults}
 	for i := range placements {
@@ -89,11 +91,20 @@ func probeVersions() []string {
 // chart admits where none is given. What is wrong with the first is not said again of the
 // others.
 func (r *Renderer) check(a *assignment, versions []string) []Finding {
-	if a.template == nil || a.template.pkg == nil || a.template.pkg.chart == nil {
+	if !a.packaged() {
 		return r.checkFor(a, "")
 	}
 	if len(versions) == 0 {
-		return r.checkFor(a, a.template.pkg.chart.Admits(probeVersions()))
+		pkg := a.template.pkg
+		version, err := pkg.charts.Admits(pkg.source, probeVersions())
+		switch {
+		case errors.Is(err, ErrInterrupted):
+			r.interrupt(err)
+			return nil
+		case err != nil:
+			return append(slices.Clone(a.template.found.list), pkg.finding(err))
+		}
+		return r.checkFor(a, version)
 	}
 	found := r.checkFor(a, versions[0])
 	first := slices.Clone(found)
@@ -119,22 +130,29 @@ func (r *Renderer) names(resource string) bool {
 // which has a name to look at.
 func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 	known := facts{kubeVersion: version, variables: a.probeVariables()}
-	p, err := r.renderAlone(a, known, namePlaceholder)
-	refused := err != nil && (p == nil || !p.alone)
-	if refused && (p == nil || a.template.pkg != nil) {
-		return findingsOf(err)
+	var shared error
+	if !a.packaged() {
+		p, err := r.renderAlone(a, known, namePlaceholder)
+		if err != nil && p == nil {
+			return findingsOf(err)
+		}
+		if err != nil && !p.alone {
+			shared = err
+		}
 	}
-	b, invalid := newBuilder(r.addOn, a, known, ProbeCluster)
-	if invalid != nil {
-		return findingsOf(invalid)
+	b, err := newBuilder(r.addOn, a, known, ProbeCluster)
+	if err != nil {
+		return r.findings(err)
 	}
-	p = b.build()
-	if refused {
-		b.found.list = findingsOf(err) // the same, but said of all clusters
+	p := b.build()
+	if shared != nil {
+		b.found.list = findingsOf(shared) // the same, but said of all clusters
 	}
 	before := slices.Clone(b.found.list)
-	if b.template.pkg != nil && len(b.found.list) == 0 {
-		b.verify()
+	if a.packaged() && len(b.found.list) == 0 {
+		if err := b.verify(); err != nil {
+			return r.findings(err)
+		}
 	}
 	for i := range b.manifests {
 		b.checkRendered(&b.manifests[i], &p.objects[i], before)
@@ -170,6 +188,15 @@ func (b *builder) checkRendered(m *manifest, o *object, before []Finding) {
 		}
 		b.found.add(finding)
 	}
+}
+
+// findings is findingsOf an error that may be an interruption, which is no finding.
+func (r *Renderer) findings(err error) []Finding {
+	if errors.Is(err, ErrInterrupted) {
+		r.interrupt(err)
+		return nil
+	}
+	return findingsOf(err)
 }
 
 func findingsOf(err error) []Finding {

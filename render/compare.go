@@ -45,24 +45,30 @@ func Compare(desired, existing *workv1.ManifestWork) Difference {
 	if existing == nil || !sameSettings(desired, existing) {
 		return Different
 	}
-	key := workv1.ManifestConfigSpecHashAnnotationKey
-	if existing.Annotations[key] != desired.Annotations[key] {
-		return Different
-	}
 	if existing.Annotations[v1alpha1.DigestAnnotation] != "" {
 		if existing.Annotations[MarksAnnotation] != desired.Annotations[MarksAnnotation] {
 			return compareMarked(desired, existing)
 		}
-		if !holds(existing.Annotations, desired.Annotations) || !holds(existing.Labels, desired.Labels) ||
+		if !holds(existing.Annotations, writtenFor(desired)) || !holds(existing.Labels, desired.Labels) ||
 			!sameManifests(desired, existing, sameObject) || !sameOptions(desired, existing) {
 			return Different
 		}
 		return Same
 	}
-	if !sameManifests(desired, existing, sameMeaning) || !sameEffect(desired, existing) {
+	key := workv1.ManifestConfigSpecHashAnnotationKey
+	if existing.Annotations[key] != desired.Annotations[key] || !sameManifests(desired, existing, sameMeaning) || !sameEffect(desired, existing) {
 		return Different
 	}
 	return MarksMissing
+}
+
+// writtenFor returns the annotations that a work of ours is to have, but for the hashes of
+// its configurations. They name what the work was rendered from when it was written. The
+// digest says whether that makes a difference; if not, they stay until the next write.
+func writtenFor(desired *workv1.ManifestWork) map[string]string {
+	out := maps.Clone(desired.Annotations)
+	delete(out, workv1.ManifestConfigSpecHashAnnotationKey)
+	return out
 }
 
 // holds reports whether have has everything want has.

@@ -32,7 +32,7 @@ func TestCompareWithWhatWeWrote(t *testing.T) {
 		"null timestamp": {"is none", func(w *workv1.ManifestWork) { edit(w, `"metadata":{`, `"metadata":{"creationTimestamp":null,`) }, Same},
 		"label gone":     {"is drift", func(w *workv1.ManifestWork) { delete(w.Labels, v1alpha1.ManagedByLabel) }, Different},
 		"revision":       {"is another", func(w *workv1.ManifestWork) { w.Annotations[v1alpha1.RevisionAnnotation] = "x" }, Different},
-		"hash":           {"is another", func(w *workv1.ManifestWork) { w.Annotations[specHashKey] = "x" }, Different},
+		"hash":           {"of a configuration says what it was written from", func(w *workv1.ManifestWork) { w.Annotations[specHashKey] = "x" }, Same},
 		"owner gone":     {"is drift", func(w *workv1.ManifestWork) { w.OwnerReferences = nil }, Different},
 		"object edited":  {"is drift", func(w *workv1.ManifestWork) { edit(w, `"replicas":1`, `"replicas":2`) }, Different},
 		"object gone":    {"is drift", func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = w.Spec.Workload.Manifests[1:] }, Different},

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
@@ -59,7 +60,7 @@ func contentOf(tb testing.TB, template, agent string) Content {
 
 func newRenderer(tb testing.TB, c Content) *Renderer {
 	tb.Helper()
-	r, err := NewRenderer(c)
+	r, err := NewRenderer(c, chart.InProcess{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -97,7 +97,7 @@ type Inputs struct {
 	// resource, then as declared.
 	Configs []ConfigHash
 	// Key is equal for two clusters, or for one cluster under two revisions,
-	// exactly when everything that rendering reads is equal but the cluster's name.
+	// exactly when everything that rendering may read is equal but the cluster's name.
 	Key string
 }
 
@@ -123,6 +123,9 @@ type assignment struct {
 	found  findings
 }
 
+// packaged tells whether a package is rendered.
+func (a *assignment) packaged() bool { return a.template != nil && a.template.pkg != nil }
+
 // Inputs returns what decides what the cluster gets.
 func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
 	a := r.assignmentFor(c)
@@ -131,9 +134,6 @@ func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
 		inputs.Template = a.template.name
 	}
 	known := c.facts(a)
-	if known.kubeVersion != "" && !r.sharedFor(a, known).readsKubeVersion {
-		known.kubeVersion = ""
-	}
 	if known != (facts{}) || c.Hosting != "" {
 		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode, c.Hosting, known.variables}) //nolint:errchkjson // strings only
 		sum := sha256.Sum256(text)

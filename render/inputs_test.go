@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/rendertest"
 	"github.com/addonflow/addonflow/render/variable"
@@ -202,7 +203,7 @@ func TestErrors(t *testing.T) {
 	if _, err := good.Render(Cluster{Name: "c"}); err != nil {
 		t.Errorf("another cluster suffers: %v", err)
 	}
-	if _, err := NewRenderer(Content{}); err == nil {
+	if _, err := NewRenderer(Content{}, chart.InProcess{}); err == nil {
 		t.Error("content without a name is accepted")
 	}
 }

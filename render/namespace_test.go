@@ -62,3 +62,22 @@ func TestRow74RegistrationNamespace(t *testing.T) {
 		})
 	}
 }
+
+// Where the agent's credentials are kept is rolled out, not written to every cluster at
+// once, also where no object says it.
+func TestNamespaceOfCredentialsIsContent(t *testing.T) {
+	for name, manifest := range map[string]string{
+		"shown by an object": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}",
+		"shown by none":      "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			digest := func(namespace string) string {
+				template := "{registration: [{type: KubeClient, kubeClient: {}}], agentSpec: {workload: {manifests: [" + manifest + "]}}}"
+				return renderedFor(t, contentOf(t, template, "{agentInstallNamespace: "+namespace+"}"), Cluster{Name: "cluster1"}).Digest
+			}
+			if digest("one") == digest("two") {
+				t.Error("another namespace is the same content")
+			}
+		})
+	}
+}

@@ -79,16 +79,21 @@ func (p *Package) files() []chart.File {
 // spec.manifests.path.
 func (p *Package) FolderField() string { return "spec." + p.Engine + ".path" }
 
-// parsedPackage is a Package, read once for every cluster.
+// parsedPackage is a Package with the engine that renders its files.
 type parsedPackage struct {
 	*Package
-	chart *chart.Chart
+	source *chart.Source
+	charts chart.Engine
 }
 
-// parsePackage reads a package into what takes the place of a template.
-func parsePackage(addOn string, p *Package) *parsedTemplate {
+// parsePackage makes of a package what takes the place of a template.
+func parsePackage(addOn string, p *Package, charts chart.Engine) *parsedTemplate {
+	kind := chart.HelmChart
+	if p.Engine == EngineManifests {
+		kind = chart.ManifestsFolder
+	}
 	t := &parsedTemplate{
-		pkg: &parsedPackage{Package: p}, newer: p.Newer, configs: p.ManifestConfigs, configsAt: "spec.manifestConfigs",
+		pkg: &parsedPackage{Package: p, source: chart.NewSource(kind, p.files()), charts: charts}, newer: p.Newer, configs: p.ManifestConfigs, configsAt: "spec.manifestConfigs",
 		registration: p.Registration, registers: len(p.Registration) > 0,
 		fromConfigs: p.FromConfigs, ofCluster: map[string]bool{},
 	}
@@ -107,13 +112,6 @@ func parsePackage(addOn string, p *Package) *parsedTemplate {
 	}
 	sum := sha256.Sum256(text)
 	t.sum = hex.EncodeToString(sum[:])
-	load := chart.Load
-	if p.Engine == EngineManifests {
-		load = chart.LoadManifests
-	}
-	if t.pkg.chart, err = load(p.files()); err != nil {
-		t.found.add(p.finding(err))
-	}
 	if _, err := registrationVolumes(addOn, p.Registration); err != nil {
 		add("spec.registration", flaw.ReasonInvalidRegistration, err.Error(), "")
 	}

@@ -18,8 +18,8 @@ func (b *builder) renderPackage() error {
 	if err != nil {
 		return b.packageError(err)
 	}
-	out, err := b.template.pkg.chart.Render(in)
-	b.readsKubeVersion, b.alone = out.ReadsKubeVersion, b.alone || out.Alone
+	b.alone = true
+	out, err := b.template.pkg.charts.Render(b.template.pkg.source, in)
 	if err != nil {
 		return b.packageError(err)
 	}
@@ -35,20 +35,16 @@ func (b *builder) packageInput() (chart.Input, error) {
 	if err != nil {
 		return chart.Input{}, err
 	}
-	in := chart.Input{
+	return chart.Input{
 		Release: b.addOn, Namespace: b.installNamespace(), Values: values, BuiltIns: b.builtIns(b.facts.mode),
 		KubeVersion: b.facts.kubeVersion,
-	}
-	if b.name == namePlaceholder {
-		in.Mark = namePlaceholder
-	}
-	return in, nil
+	}, nil
 }
 
-// packageError keeps what is wrong with the package; what is wrong with one cluster's
-// annotation is its own error.
+// packageError keeps what is wrong with the package. An invalid annotation of the cluster
+// and an interruption are errors of their own.
 func (b *builder) packageError(err error) error {
-	if errors.Is(err, ErrInvalidValues) {
+	if errors.Is(err, ErrInvalidValues) || errors.Is(err, ErrInterrupted) {
 		return err
 	}
 	b.found.add(b.template.pkg.finding(err))
@@ -68,36 +64,20 @@ func (b *builder) take(rendered chart.Manifest) {
 	m.kind, m.workload = workloadKind(id.groupKind().Group, id.Kind)
 	if m.workload {
 		if p := podOf(m.fields, m.kind, m.at, invalid); p != nil && len(b.found.list) == 0 {
-			b.noticeImages(p)
 			p.redirect(b.mirrors)
 		}
 	}
 	b.manifests = append(b.manifests, m)
 }
 
-// noticeImages sees images that depend on the cluster's name, where a mirror is
-// chosen by them.
-func (b *builder) noticeImages(p *pod) {
-	for _, c := range p.containers {
-		image, _ := c.fields["image"].(string)
-		b.alone = b.alone || len(b.mirrors) > 0 && varies(image)
-	}
-}
-
-// verify renders the package for one cluster as Helm does, and again in another
-// order.
-func (b *builder) verify() {
+// verify renders the package for one cluster, and again in another order.
+func (b *builder) verify() error {
 	in, err := b.packageInput()
 	if err == nil {
-		err = b.template.pkg.chart.Verify(in)
+		err = b.template.pkg.charts.Verify(b.template.pkg.source, in)
 	}
-	if err != nil {
-		b.found.add(b.template.pkg.finding(err))
+	if err == nil {
+		return nil
 	}
-}
-
-// sharesWith reports whether a rendering for all clusters is right for one of this
-// name: YAML may read a name like 123 as something else than text.
-func (p *rendering) sharesWith(cluster string) bool {
-	return !p.packaged || p.digest != "" || chart.PlainText(cluster)
+	return b.packageError(err)
 }

@@ -1,13 +1,16 @@
 package render
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
+
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // charted is an add-on of a chart with one template, and values that it may read.
@@ -20,44 +23,44 @@ func charted(text string) Content {
 	return Content{AddOn: "hello", Package: &Package{Name: "hello", Engine: EngineHelm, Files: files}}
 }
 
-// TestPackageSharesRenderings counts on the renderings being one and the same.
-func TestPackageSharesRenderings(t *testing.T) {
+// TestPackageDigestIsOfWhatTheClusterGets: equal digests mean equal objects, whatever the
+// cluster is called.
+func TestPackageDigestIsOfWhatTheClusterGets(t *testing.T) {
 	const named = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: hello}\ndata: {cluster: a-{{ .Values.clusterName }}, level: \"{{ .Values.logLevel }}\"}\n"
 	edited := func(from, to string) string { return strings.Replace(named, from, to, 1) }
 	byVersion := edited("{{ .Values.logLevel }}", "{{ .Capabilities.KubeVersion.Minor }}")
 	cases := map[string]struct {
-		chart  string
-		a, b   Cluster
-		shared bool
-		equal  bool
+		chart string
+		a, b  Cluster
+		equal bool
 	}{
-		"EqualInputs":        {named, Cluster{Name: "a1"}, Cluster{Name: "b1"}, true, false},
-		"OtherVersionUnread": {named, Cluster{Name: "a1", KubeVersion: "v1.32.0"}, Cluster{Name: "b1", KubeVersion: "v1.33.0"}, true, false},
+		"EqualInputs":        {named, Cluster{Name: "a1"}, Cluster{Name: "b1"}, false},
+		"OtherVersionUnread": {named, Cluster{Name: "a1", KubeVersion: "v1.32.0"}, Cluster{Name: "b1", KubeVersion: "v1.33.0"}, false},
 		"OtherVersionRead": {
 			byVersion,
 			Cluster{Name: "a1", KubeVersion: "v1.32.0"},
 			Cluster{Name: "b1", KubeVersion: "v1.33.0"},
-			false, false,
+			false,
 		},
 		"SameVersionRead": {
 			byVersion,
 			Cluster{Name: "a1", KubeVersion: "v1.33.0"},
 			Cluster{Name: "b1", KubeVersion: "v1.33.0"},
-			true, false,
+			false,
 		},
-		"OtherValues": {named, Cluster{Name: "a1", Values: `{"logLevel":9}`}, Cluster{Name: "b1"}, false, false},
+		"OtherValues": {named, Cluster{Name: "a1", Values: `{"logLevel":9}`}, Cluster{Name: "b1"}, false},
 		"DecidedByName": {
 			edited("a-{{ .Values.clusterName }}", "{{ sha256sum .Values.clusterName }}"),
 			Cluster{Name: "a1"},
 			Cluster{Name: "b1"},
-			false, false,
+			false,
 		},
-		"NameOfDigits": {named, Cluster{Name: "a1"}, Cluster{Name: "123"}, false, false},
+		"NameOfDigits": {named, Cluster{Name: "a1"}, Cluster{Name: "123"}, false},
 		"NoNameInIt": {
 			edited("a-{{ .Values.clusterName }}", "all"),
 			Cluster{Name: "a1"},
 			Cluster{Name: "123"},
-			true, true,
+			true,
 		},
 	}
 	for name, c := range cases {
@@ -74,49 +77,11 @@ func TestPackageSharesRenderings(t *testing.T) {
 				return rendered
 			}
 			a, b := render(c.a), render(c.b)
-			if got := a.shared == b.shared; got != c.shared {
-				t.Errorf("shared is %v, want %v", got, c.shared)
-			}
 			if got := a.Digest == b.Digest; got != c.equal {
 				t.Errorf("the digests are equal: %v, want %v", got, c.equal)
 			}
 		})
 	}
-}
-
-// TestProperty_PackageSharedIsAlone: whatever a cluster is called, what it gets of a
-// shared rendering is what it would get of one of its own.
-func TestProperty_PackageSharedIsAlone(t *testing.T) {
-	r := newRenderer(t, charted(`apiVersion: v1
-kind: ConfigMap
-metadata: {name: "{{ .Values.clusterName }}-settings", labels: {cluster: {{ .Values.clusterName }}-k}}
-data:
-  plain: x{{ .Values.clusterName }}
-  quoted: {{ quote .Values.clusterName }}
-  after: "{{ .Values.clusterName }}n"
-  url: {{ printf "https://%s.example.com" .Values.clusterName }}
-  nested: |
-    {{- toYaml (dict "cluster" .Values.clusterName "list" (list .Values.clusterName)) | nindent 4 }}
-`))
-	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.OneOf(
-			rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?`),
-			rapid.SampledFrom([]string{"y", "n", "on", "off", "o", "no", "null", "true", "tru", "1e3", "0x1f", "2020-01-01", "123", "e", "es"}),
-		).Draw(t, "name")
-		c := Cluster{Name: name, KubeVersion: "v1.33.0"}
-		shared, err := r.Render(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := r.assignmentFor(c)
-		alone, err := r.renderAlone(a, c.facts(a), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := alone.rendered(c, []byte(name)).Digest; shared.Digest != want {
-			t.Fatalf("shared gives %s, alone gives %s", shared.Digest, want)
-		}
-	})
 }
 
 // TestBuiltInValuesAreThoseGiven: what loading refuses, since it would be replaced on every
@@ -128,5 +93,80 @@ func TestBuiltInValuesAreThoseGiven(t *testing.T) {
 		if diff := cmp.Diff(slices.Sorted(slices.Values(BuiltInValues(registers))), given); diff != "" {
 			t.Errorf("built-in values (-refused +given):\n%s", diff)
 		}
+	}
+}
+
+// flaky is an engine that is interrupted as often as left says.
+type flaky struct {
+	chart.InProcess
+	left int
+}
+
+func (f *flaky) interrupted() error {
+	if f.left--; f.left >= 0 {
+		return fmt.Errorf("%w: killed", chart.ErrInterrupted)
+	}
+	return nil
+}
+
+func (f *flaky) Admits(s *chart.Source, versions []string) (string, error) {
+	if err := f.interrupted(); err != nil {
+		return "", err
+	}
+	return f.InProcess.Admits(s, versions)
+}
+
+func (f *flaky) Verify(s *chart.Source, in chart.Input) error {
+	if err := f.interrupted(); err != nil {
+		return err
+	}
+	return f.InProcess.Verify(s, in)
+}
+
+func (f *flaky) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+	if err := f.interrupted(); err != nil {
+		return chart.Output{}, err
+	}
+	return f.InProcess.Render(s, in)
+}
+
+// TestInterruptedPackageIsNotBlamed: an interruption is no finding and is not remembered.
+func TestInterruptedPackageIsNotBlamed(t *testing.T) {
+	content := charted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: hello}\n")
+	engine := &flaky{}
+	r, err := NewRenderer(content, engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Cluster{Name: "c1", KubeVersion: "v1.33.0"}
+	for name, ask := range map[string]func() error{
+		"Render":  func() error { _, err := r.Render(c); return err },
+		"Digest":  func() error { _, err := r.Digest(c); return err },
+		"Refuses": func() error { return r.Refuses(c) },
+		"Hosts":   func() error { _, err := r.Hosts(c); return err },
+	} {
+		clear(r.outlines)
+		before, _ := r.Interruptions()
+		engine.left = 1
+		if err := ask(); !errors.Is(err, ErrInterrupted) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n, last := r.Interruptions(); n != before+1 || !errors.Is(last, ErrInterrupted) {
+			t.Errorf("%s: %d interruptions, %v", name, n-before, last)
+		}
+		if err := ask(); err != nil {
+			t.Errorf("%s, the next time: %v", name, err)
+		}
+	}
+	before, _ := r.Interruptions()
+	engine.left = 1
+	if found := r.Check(); len(found) > 0 {
+		t.Errorf("findings: %v", found)
+	}
+	if n, _ := r.Interruptions(); n == before {
+		t.Error("Check tells no interruption")
+	}
+	if found := r.Check(); len(found) > 0 {
+		t.Errorf("findings: %v", found)
 	}
 }

@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"pgregory.net/rapid"
+
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // drawText is a string with variables in it.
@@ -100,14 +103,14 @@ func everything(t *rapid.T, r Rendered) string {
 func TestSharedRenderingEqualsRenderingAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content := drawContent(t)
-		shared, err := NewRenderer(content)
+		shared, err := NewRenderer(content, chart.InProcess{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		byDigest := map[string]string{}
 		for _, name := range rapid.Permutation([]string{"cluster1", "a", "x\"y", "cluster2"}).Draw(t, "clusters") {
 			got, gotErr := shared.Render(Cluster{Name: name})
-			fresh, err := NewRenderer(content)
+			fresh, err := NewRenderer(content, chart.InProcess{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,6 +163,13 @@ func encodedOptions(t *rapid.T, r Rendered) string {
 	told := []any{r.options(), r.deleteOption(), r.shared.executor}
 	if len(r.Registration) > 0 {
 		told = append(told, r.Registration)
+		objects, err := r.Objects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() != "" }) {
+			told = append(told, r.Namespace)
+		}
 	}
 	text, err := json.Marshal(told)
 	if err != nil {
@@ -183,7 +193,7 @@ func TestWorksAreWrittenOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var existing []*workv1.ManifestWork
 		for _, content := range []Content{drawContent(t), drawContent(t)} {
-			r, err := NewRenderer(content)
+			r, err := NewRenderer(content, chart.InProcess{})
 			if err != nil {
 				t.Fatal(err)
 			}

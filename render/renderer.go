@@ -5,14 +5,20 @@ import (
 	"sync"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // ErrNoClusterName says that a Cluster has no name; nothing can be rendered for it.
 var ErrNoClusterName = errors.New("cluster has no name")
 
+// ErrInterrupted says that a package was not rendered, for a reason that lies outside of
+// the content and of the cluster. The caller tries again.
+var ErrInterrupted = chart.ErrInterrupted
+
 // Renderer renders one add-on's content for any number of clusters. What clusters
 // share is rendered once: the second cluster with equal inputs costs no more than
-// writing its name into the result. It is safe for concurrent use.
+// writing its name into the result. A package is rendered for each cluster, because
+// its templates may decide anything by the cluster's name. It is safe for concurrent use.
 //
 // Objects equal OCM's, except where OCM is wrong or stops short:
 //
@@ -50,8 +56,12 @@ type Renderer struct {
 	mu     sync.Mutex
 	own    map[ownKey]*assignment
 	shared map[sharedKey]*sharedRendering
-	// outlines of clusters that share with nobody.
+	// outlines of clusters that share their rendering with no other cluster.
 	outlines map[aloneKey]outline
+	// interruptions counts the renderings that ended with ErrInterrupted; interrupted is
+	// the error of the last one.
+	interruptions int
+	interrupted   error
 }
 
 // sharedKey tells apart what clusters of one name would get.
@@ -65,9 +75,6 @@ type sharedRendering struct {
 	once      sync.Once
 	rendering *rendering
 	err       error
-	// readsKubeVersion: the rendering is for clusters of kubeVersion only.
-	readsKubeVersion bool
-	kubeVersion      string
 }
 
 // aloneKey names one cluster's rendering.
@@ -80,20 +87,24 @@ type aloneKey struct {
 type outline struct {
 	digest string
 	hosts  bool
+	err    error
 }
 
 // maxOutlines bounds how many clusters' outlines are remembered.
-const maxOutlines = 20_000
+const maxOutlines = 100_000
 
 // maxShared bounds what is kept for annotations and configurations of clusters.
 const maxShared = 1024
 
-// NewRenderer reads content. It fails only for content that names no add-on;
-// what is wrong with templates and configurations is said by Check, and by Render
-// for the clusters it concerns.
-func NewRenderer(c Content) (*Renderer, error) {
+// NewRenderer reads content; charts renders its package. It fails only for content that
+// names no add-on, or has a package while charts is nil. Check says what is wrong with
+// templates and configurations, and so does Render for the clusters it concerns.
+func NewRenderer(c Content, charts chart.Engine) (*Renderer, error) {
 	if c.AddOn == "" {
 		return nil, errors.New("cannot render content: it names no add-on")
+	}
+	if c.Package != nil && charts == nil {
+		return nil, errors.New("cannot render content: it has a package, and there is no engine for charts")
 	}
 	r := &Renderer{
 		addOn: c.AddOn, content: c,
@@ -105,7 +116,7 @@ func NewRenderer(c Content) (*Renderer, error) {
 		outlines:   map[aloneKey]outline{},
 	}
 	if c.Package != nil {
-		r.pkg = parsePackage(c.AddOn, c.Package)
+		r.pkg = parsePackage(c.AddOn, c.Package, charts)
 	}
 	r.defaults = r.assign("", nil, nil)
 	for _, p := range c.Placements {
@@ -129,8 +140,8 @@ func (r *Renderer) agentConfig(c Config) *agentConfig {
 }
 
 // Render returns what the cluster gets. The error is an *InvalidError for content
-// that cannot be rendered for it, or ErrInvalidImageRegistries or ErrInvalidValues for
-// an annotation.
+// that cannot be rendered for it, ErrInvalidImageRegistries or ErrInvalidValues for
+// an annotation, or ErrInterrupted.
 func (r *Renderer) Render(c Cluster) (Rendered, error) {
 	rendered, _, err := r.render(c)
 	return rendered, err
@@ -143,16 +154,19 @@ func (r *Renderer) render(c Cluster) (rendered Rendered, shares bool, err error)
 	}
 	a := r.assignmentFor(c)
 	known := c.facts(a)
-	shared := r.sharedFor(a, known)
-	if shared.err != nil && !shared.alone() {
-		return Rendered{}, false, shared.err
-	}
 	name, err := jsonText(c.Name)
 	if err != nil {
 		return Rendered{}, false, err
 	}
-	p := shared.rendering
-	shares = !p.alone && !p.collides(c.Name) && p.sharesWith(c.Name)
+	var p *rendering
+	if !a.packaged() {
+		shared := r.sharedFor(a, known)
+		if shared.err != nil && !shared.alone() {
+			return Rendered{}, false, shared.err
+		}
+		p = shared.rendering
+		shares = !p.alone && !p.collides(c.Name)
+	}
 	if !shares {
 		if p, err = r.renderAlone(a, known, c.Name); err != nil {
 			return Rendered{}, false, err
@@ -161,8 +175,8 @@ func (r *Renderer) render(c Cluster) (rendered Rendered, shares bool, err error)
 	return p.rendered(c, name), shares, nil
 }
 
-// Digest returns the digest of what Render returns. Of a cluster that shares its
-// rendering with nobody it is remembered, so that asking again renders nothing.
+// Digest returns the digest of what Render returns. The digest of a cluster that shares
+// its rendering with no other cluster is remembered, so that asking again renders nothing.
 func (r *Renderer) Digest(c Cluster) (string, error) {
 	o, err := r.outline(c)
 	return o.digest, err
@@ -181,11 +195,11 @@ func (r *Renderer) outline(c Cluster) (outline, error) {
 	o, known := r.outlines[key]
 	r.mu.Unlock()
 	if known {
-		return o, nil
+		return o, o.err
 	}
 	rendered, shares, err := r.render(c)
-	o = outline{digest: rendered.Digest, hosts: rendered.Hosts()}
-	if err != nil || shares {
+	o = outline{digest: rendered.Digest, hosts: rendered.Hosts(), err: err}
+	if shares || errors.Is(err, ErrInterrupted) || err != nil && !a.packaged() {
 		return o, err
 	}
 	r.mu.Lock()
@@ -194,32 +208,43 @@ func (r *Renderer) outline(c Cluster) (outline, error) {
 		clear(r.outlines)
 	}
 	r.outlines[key] = o
-	return o, nil
+	return o, err
 }
 
-// Refuses returns why nothing can be rendered for the cluster, as far as what clusters
-// share tells: something of its own is missing or wrong. It costs a lookup.
+// Interruptions returns how many renderings ended with ErrInterrupted so far, and the
+// error of the last one. If the count changed between two calls, the answers of Digest,
+// Hosts and Refuses in between may have been about nothing but an interruption.
+func (r *Renderer) Interruptions() (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.interruptions, r.interrupted
+}
+
+func (r *Renderer) interrupt(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.interruptions++
+	r.interrupted = err
+}
+
+// Refuses returns why nothing can be rendered for the cluster: something of its own is
+// missing or wrong. It costs a lookup; for a package, that of Digest.
 func (r *Renderer) Refuses(c Cluster) error {
 	a := r.assignmentFor(c)
+	if a.packaged() {
+		_, err := r.outline(c)
+		return err
+	}
 	if s := r.sharedFor(a, c.facts(a)); s.err != nil && !s.alone() {
 		return s.err
 	}
 	return nil
 }
 
-// sharedFor returns what all clusters of an assignment share. Clusters of different
-// Kubernetes versions share it too, unless a chart asks for the version: what never
-// reads it is the same for all.
+// sharedFor returns what all clusters of an assignment share.
 func (r *Renderer) sharedFor(a *assignment, known facts) *sharedRendering {
-	version := known.kubeVersion
-	known.kubeVersion = ""
 	s := r.sharedEntry(sharedKey{a, known})
-	known.kubeVersion = version
-	s.render(r, a, known)
-	if s.readsKubeVersion && s.kubeVersion != version {
-		s = r.sharedEntry(sharedKey{a, known})
-		s.render(r, a, known)
-	}
+	s.once.Do(func() { s.rendering, s.err = r.renderAlone(a, known, namePlaceholder) })
 	return s
 }
 
@@ -233,15 +258,6 @@ func (r *Renderer) sharedEntry(key sharedKey) *sharedRendering {
 		r.shared[key] = s
 	}
 	return s
-}
-
-// render renders for all clusters, once.
-func (s *sharedRendering) render(r *Renderer, a *assignment, known facts) {
-	s.once.Do(func() {
-		s.kubeVersion = known.kubeVersion
-		s.rendering, s.err = r.renderAlone(a, known, namePlaceholder)
-		s.readsKubeVersion = s.rendering != nil && s.rendering.readsKubeVersion
-	})
 }
 
 // alone reports whether each cluster is to be rendered by itself. An error may then
@@ -261,6 +277,9 @@ func (r *Renderer) bound() {
 // says what it depends on.
 func (r *Renderer) renderAlone(a *assignment, known facts, name string) (*rendering, error) {
 	b, err := newBuilder(r.addOn, a, known, name)
+	if errors.Is(err, ErrInterrupted) {
+		r.interrupt(err)
+	}
 	if err != nil {
 		return nil, err
 	}

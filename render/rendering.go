@@ -39,10 +39,6 @@ type rendering struct {
 	registration []addonv1alpha1.RegistrationSpec
 	namespace    string
 
-	// packaged: rendered from an AddOnPackage.
-	packaged bool
-	// readsKubeVersion: good for clusters of one Kubernetes version only.
-	readsKubeVersion bool
 	// alone: good for the cluster it was rendered for only.
 	alone bool
 	// varying are the objects whose identity depends on the cluster.
@@ -112,6 +108,10 @@ func (p *rendering) seal() error {
 		// Who the agent is on the hub and what it may do there is rolled out like
 		// what it runs: cluster by cluster.
 		told = append(told, p.registration)
+		if p.packaged || !slices.ContainsFunc(p.objects, func(o object) bool { return o.id.Namespace != "" }) {
+			// So is where its credentials are kept. The namespaced objects of a template show it.
+			told = append(told, p.namespace)
+		}
 	}
 	if len(p.others) > 0 {
 		// Whoever reads them, rendering does not know it: a change is a change.
@@ -280,9 +280,9 @@ func (b *builder) finish() *rendering {
 	p.deleteOption = b.deleteOption(moved, p.objects)
 	p.namespace = registrationNamespace(b.agent.namespace, p.objects)
 	if b.template.pkg != nil {
-		p.packaged, p.namespace = true, b.installNamespace()
+		p.namespace = b.installNamespace()
 	}
-	p.alone, p.readsKubeVersion = b.alone, b.readsKubeVersion
+	p.alone = b.alone
 	if err := p.seal(); err != nil {
 		b.found.add(Finding{Template: b.template.name, Field: "spec.agentSpec", Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
 	}

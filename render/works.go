@@ -217,14 +217,21 @@ func WorkName(addOn string, index int) string {
 }
 
 // deployIndex returns the index of a deploy work of the add-on. The label tells
-// add-ons apart whose names end alike.
+// add-ons apart whose names end alike, and where it was taken away the owner.
 func deployIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
 	suffix, ok := strings.CutPrefix(work.Name, "addon-"+addOn+"-deploy-")
-	if !ok || work.Labels[addonv1alpha1.AddonLabelKey] != addOn {
+	if !ok || work.Labels[addonv1alpha1.AddonLabelKey] != addOn && !ownedBy(work, addOn) {
 		return 0, false
 	}
 	index, err := strconv.Atoi(suffix)
 	return index, err == nil && index >= 0 && WorkName(addOn, index) == work.Name
+}
+
+// ownedBy reports whether the ManagedClusterAddOn of the add-on owns a work.
+func ownedBy(work *workv1.ManifestWork, addOn string) bool {
+	return slices.ContainsFunc(work.OwnerReferences, func(r metav1.OwnerReference) bool {
+		return r.Kind == "ManagedClusterAddOn" && r.Name == addOn && strings.HasPrefix(r.APIVersion, addonv1alpha1.GroupName+"/")
+	})
 }
 
 func freeIndex(taken map[int]bool) int {

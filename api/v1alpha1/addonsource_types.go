@@ -138,8 +138,9 @@ type AddOnSourceStatus struct {
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 
-	// LastAppliedFields fingerprints the fields that are AddonFlow's own in what it
-	// applied, so that one that was removed or changed is noticed after a restart, too.
+	// LastAppliedFields fingerprints what the hub stored of what was applied: content, and
+	// which fields are AddonFlow's. A field that another writer changed or removed is
+	// noticed after a restart, too.
 	// +optional
 	LastAppliedFields string `json:"lastAppliedFields,omitempty"`
 

@@ -34,6 +34,9 @@ const (
 	// PlacementUndecidedReason: OCM has not decided about a placement, or its decisions are
 	// still being written; that passes by itself.
 	PlacementUndecidedReason = "PlacementUndecided"
+	// RenderInterruptedReason: a package could not be rendered for a reason outside of its
+	// content, such as a deadline; retried.
+	RenderInterruptedReason = "RenderInterrupted"
 	// ApplyFailedReason: a hub object could not be written; retried.
 	ApplyFailedReason = "ApplyFailed"
 	// OwnershipConflictReason: another source or a foreign writer owns the object.
@@ -46,6 +49,10 @@ const (
 	// DeletionGuardReason: a removal waits for its grace period, budget or approval; or a
 	// rollout that was deleted is kept while a cluster has its add-on.
 	DeletionGuardReason = "DeletionGuard"
+	// AddOnDeletedReason: a ClusterManagementAddOn that Git declares was deleted on the hub.
+	AddOnDeletedReason = "AddOnDeleted"
+	// FenceRestoredReason: OCM's addon-manager wrote to add-ons while their fence was down.
+	FenceRestoredReason = "FenceRestored"
 	// SuspendedReason: suspended by spec or annotation.
 	SuspendedReason = "Suspended"
 	// RevisionMissingReason: an AddOnRevision that clusters run has no body; those clusters are held.

@@ -42,12 +42,16 @@ const (
 	// AddOnLabel names the add-on an AddOnRevision or AddOnRollout belongs to.
 	AddOnLabel = "addonflow.io/add-on"
 
-	// Finalizer holds an AddOnSource until what it declared is dealt with, and an
-	// AddOnRollout while any cluster runs its add-on.
+	// Finalizer holds an AddOnSource until what it declared is dealt with, an AddOnRollout
+	// while any cluster runs its add-on, and a ClusterManagementAddOn while a source has it.
 	Finalizer = "addonflow.io/finalizer"
 
 	// FieldManager owns the fields AddonFlow applies server-side.
 	FieldManager = "addonflow"
+
+	// FencedAtAnnotation on a ClusterManagementAddOn is when AddonFlow last fenced it off from
+	// OCM's addon-manager, which had acted on it before, as RFC 3339.
+	FencedAtAnnotation = "addonflow.io/fenced-at"
 
 	// LifecycleAnnotation is OCM's fence on a ClusterManagementAddOn; any value
 	// other than "addon-manager" keeps OCM's install and configuration

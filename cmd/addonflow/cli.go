@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/controllers/addonrollout"
+	"github.com/addonflow/addonflow/controllers/renderworker"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -47,6 +49,8 @@ type cli struct {
 	flags *genericclioptions.ConfigFlags
 	// name is what the program is called by, for what a person is to type next.
 	name string
+	// charts renders packages.
+	charts chart.Engines
 	// Below, what tests replace.
 	connect  func() (client.WithWatch, error)
 	explain  func(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error)
@@ -70,13 +74,17 @@ func (o output) Write(text []byte) (int, error) {
 // newCLI returns the commands' surroundings for a real hub and the real terminal, of a
 // program that is called by name.
 func newCLI(name string) *cli {
+	charts := renderworker.NewPool(renderworker.Options{}) // its children end with this process
 	c := &cli{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: output{os.Stdout}, ErrOut: os.Stderr},
 		flags:     genericclioptions.NewConfigFlags(true),
 		name:      name,
-		explain:   addonrollout.Explain,
-		now:       time.Now,
-		terminal:  func() terminal { return terminalOf(os.Stdout, os.Getenv) },
+		charts:    charts,
+		explain: func(ctx context.Context, hub client.Client, key types.NamespacedName) (rollout.Plan, error) {
+			return addonrollout.Explain(ctx, hub, key, charts)
+		},
+		now:      time.Now,
+		terminal: func() terminal { return terminalOf(os.Stdout, os.Getenv) },
 	}
 	c.connect = c.dial
 	return c
@@ -88,6 +96,7 @@ func (c *cli) commands() []*cobra.Command {
 		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newHistoryCommand(c),
 		newRenderCommand(c), newLintCommand(c),
 		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newReleaseCommand(c),
+		newUninstallCommand(c),
 		newDemoCommand(c), newVersionCommand(c),
 	}
 }

@@ -14,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -49,8 +51,12 @@ func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Obj
 		WithStatusSubresource(&v1alpha1.AddOnSource{}, &v1alpha1.AddOnRollout{}).
 		WithIndex(&v1alpha1.AddOnSource{}, "metadata.name", name).
 		WithIndex(&v1alpha1.AddOnRollout{}, "metadata.name", name).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, "metadata.name", name).
 		WithInterceptorFuncs(between).Build()
+	charts := renderworker.NewPool(renderworker.Options{})
+	t.Cleanup(charts.Close)
 	s.cli = &cli{
+		charts:    charts,
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &s.out, ErrOut: &s.err},
 		flags:     genericclioptions.NewConfigFlags(true),
 		name:      programName,

@@ -60,7 +60,7 @@ func (c *cli) lint(ctx context.Context, dir, crds, ignore string, versions []str
 	if err != nil {
 		return err
 	}
-	result, err := compileDir(ctx, dir, ignore, hub, versions...)
+	result, err := c.compileDir(ctx, dir, ignore, hub, versions...)
 	if err != nil {
 		return err
 	}

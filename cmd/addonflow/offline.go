@@ -24,7 +24,7 @@ type compiled struct {
 // without a hub: what is referenced and not in it is missing, not wrong. hub is what is
 // known of a hub all the same; packages are checked with the Kubernetes versions given, and
 // ignore is what spec.ignore of the source is.
-func compileDir(ctx context.Context, dir, ignore string, hub load.Lookup, versions ...string) (compiled, error) {
+func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Lookup, versions ...string) (compiled, error) {
 	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
 		return compiled{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", dir)}
 	}
@@ -39,7 +39,10 @@ func compileDir(ctx context.Context, dir, ignore string, hub load.Lookup, versio
 	if len(objects)+len(unread) == 0 {
 		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
 	}
-	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: versions})
+	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: versions, Charts: c.charts.For(dir)})
+	if len(problems) == 0 && commit.Interrupted != nil {
+		return compiled{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot check the packages of %s: %w; try again", dir, commit.Interrupted)}
+	}
 	commit.Suspects = slices.Concat(suspects, commit.Suspects, addonsource.HubSuspects(objects, commit))
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }

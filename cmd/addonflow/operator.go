@@ -36,6 +36,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -137,8 +138,13 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if err := mgr.Add(desk); err != nil {
 		return fmt.Errorf("cannot set up commit statuses: %w", err)
 	}
+	charts := renderworker.NewPool(renderworker.Options{})
+	if err := mgr.Add(charts); err != nil {
+		return fmt.Errorf("cannot set up charts: %w", err)
+	}
 	parts := shared{
-		mgr: mgr, recorder: recorder, desk: desk, book: agents.NewBook(), mode: mode,
+		charts: charts,
+		mgr:    mgr, recorder: recorder, desk: desk, book: agents.NewBook(), mode: mode,
 		metrics: runtimecontroller.NewMetrics(mgr, gotk, v1alpha1.Finalizer),
 	}
 	if err := o.setupRollouts(ctx, parts); err != nil {
@@ -155,6 +161,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 
 // shared is what both controllers are made with.
 type shared struct {
+	charts   *renderworker.Pool
 	mgr      ctrl.Manager
 	recorder *eventSender
 	desk     *forge.Desk
@@ -172,6 +179,7 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		Metrics:           s.metrics,
 		Desk:              s.desk,
 		Agents:            s.book,
+		Charts:            s.charts,
 		Clock:             clock.RealClock{},
 		ParkAfter:         o.parkAfter,
 		RemovalGrace:      o.removalGrace,
@@ -223,6 +231,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Metrics:      s.metrics,
 		Desk:         s.desk,
 		AddonManager: s.mode,
+		Charts:       s.charts,
 		Permits:      addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
 	return r.SetupWithManager(s.mgr, addonsource.Options{

@@ -97,7 +97,7 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	result, err := compileDir(ctx, dir, o.ignore, hub)
+	result, err := o.compileDir(ctx, dir, o.ignore, hub)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (o *renderOptions) render(addOn load.AddOn, placements []v1alpha1.Placement
 	if err != nil {
 		return err
 	}
-	renderer, err := render.NewRenderer(addOn.Content)
+	renderer, err := render.NewRenderer(addOn.Content, o.charts.For(addOn.Name))
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(newControllerCommand())
+	cmd.AddCommand(newControllerCommand(), newRenderWorkerCommand())
 	cmd.AddCommand(newCLI(name).commands()...)
 	if name == pluginName {
 		cmd.AddCommand(newPluginCompletionCommand(cmd.OutOrStdout))

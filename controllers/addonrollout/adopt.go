@@ -26,7 +26,7 @@ func (d *round) adopt(ctx context.Context, m *member, p *rollout.ClusterPlan, ad
 	case renderer == nil:
 		return nil
 	}
-	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(m, p, addOn, d.o.policy, d.Agents.Outcome(d.agentOf(m)))
+	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(d.o, m, p, addOn, d.Agents.Outcome(d.agentOf(m)))
 	if d.synced.is(key, m.name, mark) {
 		return nil
 	}

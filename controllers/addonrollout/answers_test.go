@@ -125,14 +125,15 @@ func TestFailureThatCannotBeToldIsTriedAgainInAWhile(t *testing.T) {
 	}
 }
 
-// A work that lost OCM's label is shown by no watch. That is said, and tried again in a
-// while; with the label back all is well.
-func TestWorkWithoutItsLabelIsSaid(t *testing.T) {
+// A work that lost OCM's label is shown by no watch. Without its owner nothing tells that it
+// is the add-on's: that is said, and tried again in a while; with the label back all is well.
+func TestWorkWithoutLabelAndOwnerIsSaid(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()
 	work := s.works()["c1"]
 	delete(work.Labels, addOnNameLabel)
+	work.OwnerReferences = nil
 	s.update(work)
 	s.turns(3)
 	if after := s.turn().RequeueAfter; after < retryAfter {

@@ -28,6 +28,10 @@ const (
 	clusterFor = 30 * time.Second
 )
 
+// configuredAtOnce is how many clusters are told at once of configurations that change
+// nothing of what they run.
+const configuredAtOnce = 8
+
 // applied says how a round of writes went.
 type applied struct {
 	// skipped says that there was no round, because nothing may be written.
@@ -55,6 +59,9 @@ type round struct {
 	now  metav1.Time
 	stop time.Time
 
+	// liveOwner reads the ClusterManagementAddOn from the API server, once in a round.
+	liveOwner func() (*addonv1alpha1.ClusterManagementAddOn, error)
+
 	mu     sync.Mutex
 	result applied
 }
@@ -66,6 +73,9 @@ func (r *Reconciler) apply(ctx context.Context, o *observation, plan rollout.Pla
 		Reconciler: r, o: o, plan: plan, now: metav1.NewTime(now), stop: r.Clock.Now().Add(applyFor),
 		result: applied{troubles: map[string]trouble{}},
 	}
+	d.liveOwner = sync.OnceValues(func() (*addonv1alpha1.ClusterManagementAddOn, error) {
+		return readOwner(ctx, r.Live, o.rollout.Name)
+	})
 	kinds := map[string]map[rollout.ActionKind]bool{}
 	for _, a := range plan.Actions {
 		if kinds[a.Cluster] == nil {
@@ -185,8 +195,11 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 	case addOn.DeletionTimestamp != nil:
 		return d.depart(ctx, m)
 	}
-	addOn, err := d.syncAnnotations(ctx, m, addOn, p.SelectedBy)
+	addOn, err := d.reclaim(ctx, addOn)
 	if err != nil {
+		return err
+	}
+	if addOn, err = d.syncAnnotations(ctx, m, addOn, p.SelectedBy); err != nil {
 		return err
 	}
 	return d.bring(ctx, m, p, addOn)
@@ -219,7 +232,7 @@ func movable(p *rollout.ClusterPlan) bool {
 // install creates the ManagedClusterAddOn, as OCM's addon-manager would, with the
 // cluster's add-on annotations (OCM behaviour, row 21) and our marks.
 func (d *round) install(ctx context.Context, m *member, by rollout.Selection) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	if d.o.owner == nil {
+	if d.o.owner == nil || d.o.owner.DeletionTimestamp != nil {
 		return nil, errOwnerMissing
 	}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
@@ -256,11 +269,11 @@ func (d *round) remove(ctx context.Context, m *member) error {
 
 // sync writes the add-on's status and then its works, each only where it differs.
 func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	renderer, err := d.o.repairs(ctx, m, p.Revision)
+	renderer, err := d.o.rendererOf(ctx, m, p)
 	if err != nil {
 		return err // said also of a cluster that needs nothing now: it cannot be repaired
 	}
-	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(m, p, addOn, d.o.policy, d.Agents.Outcome(d.agentOf(m)))
+	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(d.o, m, p, addOn, d.Agents.Outcome(d.agentOf(m)))
 	if d.synced.is(key, m.name, mark) {
 		return nil
 	}
@@ -291,6 +304,13 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	mv := d.moveOf(m, p, addOn, rendered)
 	mv.Supported = renderer.Supported()
 	mv.Access = registered
+	if !admitted(p) && !mv.Desires(addOn.Status.ConfigReferences) {
+		// No admission paces this write: every cluster that has the configuration gets it now.
+		if err := d.seat(ctx); err != nil {
+			return err
+		}
+		defer d.leaveSeat()
+	}
 	addOn, wrote, err := d.writeMove(ctx, m, p, addOn, mv)
 	if err != nil {
 		return err
@@ -303,6 +323,19 @@ func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, add
 	}
 	return nil
 }
+
+// seat waits for one of the seats of clusters that are told of configurations.
+func (r *Reconciler) seat(ctx context.Context) error {
+	select {
+	case r.seats <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leaveSeat gives the seat to another cluster.
+func (r *Reconciler) leaveSeat() { <-r.seats }
 
 // admitted reports whether the ledger holds the cluster at the plan's revision.
 func admitted(p *rollout.ClusterPlan) bool {

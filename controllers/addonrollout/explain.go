@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -33,7 +34,7 @@ const (
 // The error is that of reading, one of rollout.New's, or says that the rollout has
 // no target yet. With a *MissingError the plan is good: it says where every cluster
 // stands, and of those that an AddOnRevision is missing for, that they are held.
-func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollout.Plan, error) {
+func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (rollout.Plan, error) {
 	var ro v1alpha1.AddOnRollout
 	if err := c.Get(ctx, key, &ro); err != nil {
 		return rollout.Plan{}, fmt.Errorf("cannot read rollout %s: %w", key.Name, err)
@@ -42,7 +43,7 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey) (rollou
 		return rollout.Plan{}, fmt.Errorf("rollout %s has no target yet: its source has not declared the add-on", key.Name)
 	}
 	r := New(Options{
-		Client: c, Live: c, Clock: clock.RealClock{},
+		Client: c, Live: c, Charts: charts, Clock: clock.RealClock{},
 		ParkAfter:    published(ro.Status.ParkAfter, DefaultParkAfter),
 		RemovalGrace: published(ro.Status.RemovalGracePeriod, DefaultRemovalGrace),
 		HookTimeout:  DefaultHookTimeout,

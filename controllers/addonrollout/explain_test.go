@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -35,7 +36,7 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 				gone = s.revision(second)
 			}
 			s.delete(gone)
-			plan, err := Explain(t.Context(), s.hub, s.key)
+			plan, err := Explain(t.Context(), s.hub, s.key, chart.InProcess{})
 			missing, ok := errors.AsType[*MissingError](err)
 			if !ok || missing.Target != c.target || !slices.Equal(missing.Details, []string{"revision is missing: " + gone.Name}) {
 				t.Fatalf("%s: got %+v, error %v", c.reason, missing, err)

@@ -5,10 +5,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
+	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/render"
 )
@@ -112,24 +116,54 @@ func (f *foreignWriters) keep(addOn string, members []*member) {
 
 // contested returns an error naming the first cluster where somebody else writes what is
 // ours. target is nil while its body is missing. OCM's configuration controller keeps
-// lastObservedGeneration up to date, which no filter stops; that alone is adopted.
-func (r *Reconciler) contested(o *observation, target *render.Renderer) error {
+// lastObservedGeneration up to date, which no filter stops; that alone is adopted. What a
+// writer left that was fenced off since is taken for ours, and so repaired.
+func (r *Reconciler) contested(o *observation, target *render.Renderer, now time.Time) error {
+	var repaired []string
+	writer := ""
 	for _, m := range o.members {
 		if m.addOn == nil || m.addOn.DeletionTimestamp != nil {
 			continue
 		}
-		for _, t := range r.foreign.of(m.addOn) {
-			if t.Field == addonstatus.References && (m.hindered != nil || r.expectedReferences(m, target)) {
+		for _, t := range slices.Clone(r.foreign.of(m.addOn)) {
+			switch {
+			case t.Field == addonstatus.References && (m.hindered != nil || r.expectedReferences(m, target)):
 				if m.hindered == nil { // of a cluster that is hindered nothing is known to expect
 					r.foreign.accept(m.addOn, addonstatus.References)
 				}
-				continue
+			case o.fencedOff(t, now):
+				r.foreign.accept(m.addOn, t.Kind())
+				repaired, writer = append(repaired, m.name), t.Manager
+			default:
+				return fmt.Errorf("%w: %s of ManagedClusterAddOn %s/%s was written by %q; stop it, then run: addonflow reconcile rollout %s",
+					errOwnership, t.Field, m.name, m.addOn.Name, t.Manager, m.addOn.Name)
 			}
-			return fmt.Errorf("%w: %s of ManagedClusterAddOn %s/%s was written by %q; stop it, then run: addonflow reconcile rollout %s",
-				errOwnership, t.Field, m.name, m.addOn.Name, t.Manager, m.addOn.Name)
 		}
 	}
+	if repaired = slices.Compact(repaired); len(repaired) > 0 {
+		r.Recorder.Eventf(o.rollout, corev1.EventTypeWarning, v1alpha1.FenceRestoredReason,
+			"%q wrote to the add-on of %s while ClusterManagementAddOn %s was not fenced off; it is fenced off again, and what it wrote is repaired",
+			writer, brief.Names(repaired), o.rollout.Name)
+	}
 	return nil
+}
+
+// fenceSettles is how long a writer that was fenced off may still act on what it read before.
+const fenceSettles = 30 * time.Second
+
+// fencedOff reports whether a takeover was written before the ClusterManagementAddOn was
+// fenced off again, by a writer that has come to rest since. One that writes on later is in
+// conflict with us.
+func (o *observation) fencedOff(t addonstatus.Takeover, now time.Time) bool {
+	if o.owner == nil || o.owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue || listsTemplates(o.owner) {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, o.owner.Annotations[v1alpha1.FencedAtAnnotation])
+	if err != nil || t.At.IsZero() {
+		return false
+	}
+	settled := at.Add(fenceSettles)
+	return t.At.Before(settled) && !now.Before(settled)
 }
 
 // acceptForeign takes for ours what others wrote, because the user says that they were

@@ -26,7 +26,7 @@ func answered(namespace, name string, applied metav1.ConditionStatus) *workv1.Ma
 // cluster.
 func TestHostingManifestApplied(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
-	renderer, err := render.NewRenderer(hostedAt(t, "v1"))
+	renderer, err := render.NewRenderer(hostedAt(t, "v1"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

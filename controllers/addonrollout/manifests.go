@@ -30,10 +30,11 @@ type worksError struct {
 func (e *worksError) Error() string { return e.err.Error() }
 func (e *worksError) Unwrap() error { return e.err }
 
-// worksFailed wraps the error of a step; nil stays nil.
+// worksFailed wraps the error of a step; nil stays nil. A rendering that was interrupted
+// failed for no reason of the cluster, and is tried again.
 func worksFailed(words string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, render.ErrInterrupted) {
+		return err
 	}
 	return &worksError{words: words, err: err}
 }

@@ -209,6 +209,34 @@ func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
 	}
 }
 
+// OCM asks for the well-known status of a Deployment that wants no pod, and its agent
+// returns nothing: Kubernetes leaves counts of 0 out of a Deployment's status.
+func TestTakenOverDeploymentWithoutReplicasWritesNoWork(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	content := contentAt("v1")
+	manifest := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any)["manifests"].([]any)[0]
+	manifest.(map[string]any)["spec"].(map[string]any)["replicas"] = int64(0)
+	digest := s.targetOf(content, "v1")
+	s.settle()
+	s.asOCMLeftIt()
+	s.neverSucceeded()
+	s.ocmReports("c1", 0, 0)
+	w := s.works()["c1"]
+	w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = nil
+	if err := s.hub.Status().Update(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	before := s.versions()
+	s.restart()
+	s.turns(3)
+	if after := s.versions(); after["c1"] != before["c1"] {
+		t.Error("the work was written, with equal content")
+	}
+	if got := s.rollout().Status; got.Phase != v1alpha1.PhaseSucceeded || got.Stable == nil || got.Stable.Digest != digest {
+		t.Errorf("nothing is to be moved: %s, %s", got.Phase, got.Message)
+	}
+}
+
 // Rows 11, 41 and 77: of a cluster that is taken over with equal content its add-on's status
 // is kept, with one write, and no work is written.
 func TestTakenOverClusterHasAStatus(t *testing.T) {

@@ -65,9 +65,9 @@ func (s *synced) forget(rollout client.ObjectKey) {
 
 // markOf names everything the writes of one cluster depend on: an object's version
 // stands for its content.
-func markOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, policy string, permissions agents.Outcome) string {
-	parts := make([]string, 0, 10+len(m.works)+2*len(m.selectedBy))
-	parts = append(parts, p.Revision, string(p.State), p.Reason, policy, string(addOn.UID), addOn.ResourceVersion, string(permissions.State), permissions.Message)
+func markOf(o *observation, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, permissions agents.Outcome) string {
+	parts := make([]string, 0, 11+len(m.works)+2*len(m.selectedBy))
+	parts = append(parts, o.rollout.Spec.Target.Digest, p.Revision, string(p.State), p.Reason, o.policy, string(addOn.UID), addOn.ResourceVersion, string(permissions.State), permissions.Message)
 	for _, w := range m.works {
 		parts = append(parts, w.ResourceVersion)
 	}

@@ -45,6 +45,25 @@ func (o *observation) repairs(ctx context.Context, m *member, digest string) (*r
 	return target.renderer, nil
 }
 
+// rendererOf returns the renderer of what a member is to have. A member that the target does
+// not move, because it renders what the works hold, has the target's configurations all the
+// same. A member that the ledger admitted has those of the revision it was admitted to.
+func (o *observation) rendererOf(ctx context.Context, m *member, p *rollout.ClusterPlan) (*render.Renderer, error) {
+	renderer, err := o.repairs(ctx, m, p.Revision)
+	target := o.rollout.Spec.Target.Digest
+	if err != nil || admitted(p) || p.Revision == target {
+		return renderer, err
+	}
+	c, err := o.content(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	if c.renderer != nil && upToDate(m, c.renderer) {
+		return c.renderer, nil
+	}
+	return renderer, nil
+}
+
 // missingRevision is errRevisionMissing of one AddOnRevision.
 type missingRevision struct {
 	name string

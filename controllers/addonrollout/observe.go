@@ -244,9 +244,9 @@ func (r *Reconciler) liveAddOn(ctx context.Context, key client.ObjectKey) (*addo
 	return &list.Items[0], nil
 }
 
-// joinWorks enters the works of the add-on on the clusters known so far. A work on a
-// hosting cluster belongs to the cluster that OCM's label names. Works of another
-// shape are not ours to compare.
+// joinWorks enters the works of the add-on on the clusters known so far, with those that
+// lost OCM's label and were met when they were to be created. A work on a hosting cluster
+// belongs to the cluster that OCM's label names. Works of another shape are not compared.
 func (r *Reconciler) joinWorks(ctx context.Context, o *observation, byName map[string]*member) error {
 	addOn := o.rollout.Name
 	var list workv1.ManifestWorkList
@@ -269,7 +269,7 @@ func (r *Reconciler) joinWorks(ctx context.Context, o *observation, byName map[s
 		shown[client.ObjectKeyFromObject(&list.Items[i])] = true
 		join(r.works.newest(&list.Items[i]))
 	}
-	unseen, err := r.works.confirmed(shown, func(w *workv1.ManifestWork) bool { return addOnOfWork(w) == addOn },
+	unseen, err := r.works.confirmed(shown, func(w *workv1.ManifestWork) bool { return deploys(w, addOn) },
 		func(key client.ObjectKey) (*workv1.ManifestWork, error) { return r.liveWork(ctx, key) })
 	for _, w := range unseen {
 		o.unseen = true

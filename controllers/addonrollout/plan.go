@@ -79,6 +79,9 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		c.Health.NotAppliedSince = unapplied[m.name]
 		in.Clusters = append(in.Clusters, c)
 	}
+	if err := o.revisions.interrupted(); err != nil {
+		return rollout.Input{}, err
+	}
 	return in, nil
 }
 
@@ -185,7 +188,7 @@ func installation(addOn *addonv1alpha1.ManagedClusterAddOn) rollout.Installation
 		return rollout.NotInstalled
 	case addOn.DeletionTimestamp != nil:
 		return rollout.Deleting
-	case addOn.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue:
+	case v1alpha1.Installed(addOn):
 		return rollout.Ours
 	}
 	return rollout.HandMade

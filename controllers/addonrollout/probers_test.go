@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // judgeBy makes a health policy the rollout's.
@@ -47,7 +48,7 @@ func TestInvalidHealthHoldsTheRollout(t *testing.T) {
 	if got := len(s.works()); got != 0 {
 		t.Errorf("%d works were written", got)
 	}
-	if _, err := Explain(t.Context(), s.hub, s.key); err == nil || !strings.Contains(err.Error(), "column 14") {
+	if _, err := Explain(t.Context(), s.hub, s.key, chart.InProcess{}); err == nil || !strings.Contains(err.Error(), "column 14") {
 		t.Errorf("the user's tool says %v", err)
 	}
 	s.judgeBy(expression("feedback['addonflow.ready'] >= 1"))

@@ -23,6 +23,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
 	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
@@ -41,6 +42,8 @@ type Options struct {
 	Desk *forge.Desk
 	// Agents is told what each cluster's agent asks for; a new book if nil.
 	Agents *agents.Book
+	// Charts renders packages.
+	Charts chart.Engines
 	// Clock of the ledger.
 	Clock clock.PassiveClock
 	// Elapsed is the time on a clock that is never set; nil: Clock's monotonic reading.
@@ -79,6 +82,8 @@ type Reconciler struct {
 	applyErrors *applyErrors
 	unwritten   *unwritten
 	clocks      *clocks
+	// seats of clusters that are told of configurations, over all rollouts.
+	seats chan struct{}
 	// wake queues a rollout.
 	wake func(client.ObjectKey)
 }
@@ -96,7 +101,7 @@ func New(o Options) *Reconciler {
 	}
 	return &Reconciler{
 		Options:     o,
-		renderers:   newRenderers(o.Live),
+		renderers:   newRenderers(o.Live, o.Charts),
 		addOns:      newOverlay[*addonv1alpha1.ManagedClusterAddOn](o.Clock),
 		works:       newOverlay[*workv1.ManifestWork](o.Clock),
 		synced:      newSynced(),
@@ -113,6 +118,7 @@ func New(o Options) *Reconciler {
 		unwritten:   newUnwritten(),
 		clocks:      newClocks(o.Elapsed),
 		applyErrors: newApplyErrors(),
+		seats:       make(chan struct{}, configuredAtOnce),
 		wake:        func(client.ObjectKey) {},
 	}
 }
@@ -270,7 +276,7 @@ func (r *Reconciler) mayWrite(ctx context.Context, o *observation) error {
 	if err != nil {
 		return err
 	}
-	return r.contested(o, target.renderer)
+	return r.contested(o, target.renderer, r.Clock.Now())
 }
 
 // requested reports whether the user asked for a reconcile that was not done yet.
@@ -343,7 +349,7 @@ func sameWords(a, b *metav1.Condition) bool {
 // forget drops what is remembered of a rollout that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.addOns.forgetThose(func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == key.Name })
-	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return addOnOfWork(w) == key.Name })
+	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return deploys(w, key.Name) })
 	r.synced.forget(key)
 	r.alike.forget(key)
 	r.apart.forget(key)

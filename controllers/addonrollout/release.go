@@ -82,7 +82,8 @@ func (r *Reconciler) claimed(ctx context.Context, ro *v1alpha1.AddOnRollout) (bo
 	return owner.Annotations[v1alpha1.SourceAnnotation] == ro.Annotations[v1alpha1.SourceAnnotation], nil
 }
 
-// letGoOfAddOns takes off ManagedClusterAddOns what is ours on them, one write each.
+// letGoOfAddOns takes off ManagedClusterAddOns what is ours on them, one write each. From
+// then on nothing on them tells that AddonFlow created them.
 func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.ManagedClusterAddOn) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Workers)
@@ -93,7 +94,11 @@ func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.M
 			delete(after.Labels, v1alpha1.ManagedByLabel)
 			delete(after.Annotations, v1alpha1.SelectedByAnnotation)
 			after.Finalizers = render.WithoutFinalizers(after.Finalizers, nil)
-			if maps.Equal(after.Labels, before.Labels) && maps.Equal(after.Annotations, before.Annotations) && len(after.Finalizers) == len(before.Finalizers) {
+			created := v1alpha1.Created(before)
+			if created {
+				after.ManagedFields = v1alpha1.Disowned(before.ManagedFields)
+			}
+			if !created && maps.Equal(after.Labels, before.Labels) && maps.Equal(after.Annotations, before.Annotations) && len(after.Finalizers) == len(before.Finalizers) {
 				return nil
 			}
 			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

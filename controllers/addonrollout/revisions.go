@@ -15,6 +15,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // errRevisionMissing says that an AddOnRevision a cluster needs has no body. The
@@ -26,7 +27,8 @@ const renderersKept = 64
 
 // renderers turns digests into renderers, each decoded once.
 type renderers struct {
-	live client.Reader
+	live   client.Reader
+	charts chart.Engines
 
 	mu   sync.Mutex
 	kept map[client.ObjectKey]*render.Renderer
@@ -36,8 +38,8 @@ type renderers struct {
 
 // newRenderers returns a store that reads bodies uncached: they may be a
 // mebibyte each, and a watch would hold all of them.
-func newRenderers(live client.Reader) *renderers {
-	return &renderers{live: live, kept: map[client.ObjectKey]*render.Renderer{}}
+func newRenderers(live client.Reader, charts chart.Engines) *renderers {
+	return &renderers{live: live, charts: charts, kept: map[client.ObjectKey]*render.Renderer{}}
 }
 
 // get returns the renderer of one add-on's revision. The error is
@@ -57,7 +59,7 @@ func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*
 	if rev.Spec.Digest != digest {
 		return nil, &missingRevision{name: key.Name, why: "holds " + rev.Spec.Digest}
 	}
-	r, err := decodeRenderer(rev.Spec.Body)
+	r, err := decodeRenderer(rev.Spec.Body, chart.EngineFor(s.charts, namespace+"/"+addOn))
 	if err != nil {
 		// It will not get better by itself, and must hold nobody but those that run it.
 		return nil, &missingRevision{name: key.Name, why: "cannot be used: " + err.Error()}
@@ -76,11 +78,33 @@ type turnRevisions struct {
 
 	mu    sync.Mutex
 	asked map[string]func() (*render.Renderer, error)
+	// used are the renderers of this turn, with their interruptions before it.
+	used map[*render.Renderer]int
 }
 
 // forTurn begins a turn.
 func (s *renderers) forTurn(namespace, addOn string) *turnRevisions {
-	return &turnRevisions{renderers: s, namespace: namespace, addOn: addOn, asked: map[string]func() (*render.Renderer, error){}}
+	return &turnRevisions{renderers: s, namespace: namespace, addOn: addOn, asked: map[string]func() (*render.Renderer, error){}, used: map[*render.Renderer]int{}}
+}
+
+// interrupted returns why a package could not be rendered since the turn began. What the
+// turn observed is then not true of any cluster, and must not be planned with.
+func (t *turnRevisions) interrupted() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r, before := range t.used {
+		if n, err := r.Interruptions(); n > before {
+			return fmt.Errorf("cannot render the package now: %w", err)
+		}
+	}
+	return nil
+}
+
+// use notes the interruptions that a renderer had before it is used.
+func (t *turnRevisions) use(r *render.Renderer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used[r], _ = r.Interruptions()
 }
 
 // get returns the renderer of a digest, as renderers.get does.
@@ -101,19 +125,23 @@ func (t *turnRevisions) ask(ctx context.Context, digest string) func() (*render.
 				// What was deleted is missing for this process as for the next one.
 				t.drop(client.ObjectKey{Namespace: t.namespace, Name: name})
 			}
-			return t.renderers.get(ctx, t.namespace, t.addOn, digest)
+			r, err := t.renderers.get(ctx, t.namespace, t.addOn, digest)
+			if err == nil {
+				t.use(r)
+			}
+			return r, err
 		})
 	}
 	return t.asked[digest]
 }
 
 // decodeRenderer builds a renderer from a revision's body.
-func decodeRenderer(body []byte) (*render.Renderer, error) {
+func decodeRenderer(body []byte, charts chart.Engine) (*render.Renderer, error) {
 	content, err := render.Decode(body)
 	if err != nil {
 		return nil, err
 	}
-	return render.NewRenderer(content)
+	return render.NewRenderer(content, charts)
 }
 
 // cached returns a renderer that was decoded before, whichever namespace it is of, or nil.

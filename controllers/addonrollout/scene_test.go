@@ -30,6 +30,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -103,6 +104,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 // restart puts an operator that remembers nothing in the place of the one before.
 func (s *scene) restart() {
 	s.reconciler = New(Options{
+		Charts: chart.InProcess{},
 		Client: s.hub, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil),
 		Elapsed: s.elapsed, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
 	})
@@ -233,7 +235,7 @@ func (s *scene) settleOnce() {
 // plan is what the planner would decide now.
 func (s *scene) plan() rollout.Plan {
 	s.t.Helper()
-	plan, err := Explain(s.t.Context(), s.hub, s.key)
+	plan, err := Explain(s.t.Context(), s.hub, s.key, chart.InProcess{})
 	if _, missing := errors.AsType[*MissingError](err); err != nil && !missing {
 		s.t.Fatal(err)
 	}

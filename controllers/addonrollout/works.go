@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -138,17 +139,29 @@ func (d *round) updateWork(ctx context.Context, rendered, existing *workv1.Manif
 	return nil
 }
 
-// errHidden says that a work stands where no watch of works of add-ons shows it.
-var errHidden = errors.New("one of that name is there which the label " + addOnNameLabel + " does not give to the add-on; delete it, or give it the label back")
+// errHidden says that a work stands where no watch of works of add-ons shows it, and that
+// nothing tells that it is the add-on's.
+var errHidden = errors.New("one of that name is there which neither the label " + addOnNameLabel + " nor its owner gives to the add-on; delete it, or give it the label back")
 
 // alreadyThere says why a work could not be created: cause while the watch has yet to show
-// the one that is there, errHidden where it never will.
+// the one that is there, errHidden where it never will. A work that lost the label, and whose
+// owner is the add-on's ManagedClusterAddOn, is entered as it is: the next look sees it, and
+// the label is repaired like any other drift.
 func (d *round) alreadyThere(ctx context.Context, rendered *workv1.ManifestWork, cause error) error {
 	found, err := d.liveWork(ctx, client.ObjectKeyFromObject(rendered))
 	if err == nil && found != nil && addOnOfWork(found) != d.o.rollout.Name {
-		return fmt.Errorf("cannot create work %s: %w", rendered.Name, errHidden)
+		if !slices.ContainsFunc(rendered.OwnerReferences, func(r metav1.OwnerReference) bool { return hasOwner(found, r.UID) }) {
+			return fmt.Errorf("cannot create work %s: %w", rendered.Name, errHidden)
+		}
+		d.works.create(found)
 	}
 	return fmt.Errorf("cannot create work %s: %w", rendered.Name, errors.Join(cause, err))
+}
+
+// deploys reports whether a work is one of the add-on: by OCM's label, or by its name and
+// its owner.
+func deploys(w *workv1.ManifestWork, addOn string) bool {
+	return addOnOfWork(w) == addOn || render.IsDeployWork(w, addOn)
 }
 
 // fleeting reports whether a write failed for what the next look shows. A namespace that

@@ -31,10 +31,12 @@ const reasonNotAdmitted problem.Reason = "NotAdmitted"
 // it: a dry-run create under a generated name, so that it is judged whole, by its
 // schema and by every admission policy. What it refuses is a problem of the commit;
 // nothing of the commit is applied then. A commit that is on the hub already is not
-// judged again, unless what it refers to there gave it other content.
+// judged again, unless what it refers to there gave it other content; but what the API
+// server refused to repair is a problem of it as well, and is tried again.
 func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 	applied := p.source.Status.LastAttemptedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
-	if (a.admitted || applied && !p.requested) && !p.grown(todo) {
+	a.refusedByHub = slices.ContainsFunc(todo.changes(), func(c change) bool { return len(c.refused) > 0 })
+	if (a.admitted || applied && !p.requested) && !p.grown(todo) && !a.refusedByHub {
 		return nil
 	}
 	if err := p.permit(ctx, a); err != nil {
@@ -46,6 +48,9 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		found, err := p.tryCreate(ctx, c.desired, created)
 		if err != nil {
 			return err
+		}
+		if len(found) == 0 {
+			found = c.refused
 		}
 		problems = append(problems, asWritten(a.objects, keyOf(c.desired), found)...)
 	}

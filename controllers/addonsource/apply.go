@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/ssa"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,26 +58,23 @@ func (p *pass) writeAll(ctx context.Context, changes []change) error {
 	return nil
 }
 
-// write applies one object server-side and remembers what the API server made of it. One
-// that was read is not made anew: an AddOnRollout that was released meanwhile would come
-// back without the release, as a removal that nobody can end.
+// write applies one object and remembers what the API server made of it.
 func (p *pass) write(ctx context.Context, c change) error {
-	desired := c.desired
-	u := desired.DeepCopy()
-	if c.live != nil {
-		u.SetUID(c.live.GetUID())
+	key := keyOf(c.desired)
+	hub := &answering{Client: p.Client}
+	entry, err := p.resources(hub).Apply(ctx, c.applied(), ssa.DefaultApplyOptions())
+	switch {
+	case apierrors.IsConflict(err):
+		return goneMeanwhile(&c)
+	case err != nil:
+		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", key, err))
+	case entry.Action == ssa.UnchangedAction:
+		p.writes.compared(key, c.desired, c.live)
+		return p.guard(ctx, c.live)
 	}
-	err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u),
-		client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
-	if apierrors.IsConflict(err) { // ownership is forced, so that it is about the object
-		return wait(fluxmeta.ProgressingReason, firstWait, "%s was deleted meanwhile", keyOf(desired))
-	}
-	if err != nil {
-		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", keyOf(desired), err))
-	}
-	p.applied[keyOf(desired)] = u
-	p.writes.record(keyOf(desired), written{resourceVersion: u.GetResourceVersion(), digest: digestOf(desired)})
-	ctrl.LoggerFrom(ctx).V(1).Info("Applied the object", "object", keyOf(desired).String())
+	p.applied[key] = hub.answer
+	p.writes.record(key, c.desired, hub.answer)
+	ctrl.LoggerFrom(ctx).V(1).Info("Applied the object", "object", key.String())
 	return nil
 }
 
@@ -140,8 +138,12 @@ func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) erro
 	if live.GetDeletionTimestamp() != nil {
 		return nil
 	}
+	live, err := p.unguard(ctx, live)
+	if err != nil {
+		return err
+	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	err := p.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err = p.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete %s: %w", keyOf(live), err))
 	}

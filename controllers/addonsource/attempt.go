@@ -15,6 +15,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
 )
 
@@ -31,11 +32,16 @@ type attempt struct {
 	commit load.Commit
 	// admitted says that the API server let every object pass.
 	admitted bool
+	// refusedByHub says that the API server refused to change an object that exists.
+	refusedByHub bool
 }
 
-// dependent tells whether what the commit compiles to depends on objects that live only
-// on the hub: then somebody may mend there what it was refused for.
+// dependent tells whether the verdict on the commit depends on the hub: on objects that
+// live only there, or on a webhook. Then what it was refused for may be fixed there.
 func (a *attempt) dependent() bool {
+	if a.refusedByHub {
+		return true
+	}
 	for reference := range a.hub {
 		if !reference.Definition() {
 			return true
@@ -90,10 +96,14 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 	for range lookups {
 		commit, problems := Compile(a.objects, hub, CompileOptions{
 			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: a.unread, AsksDefinitions: true,
+			Charts: chart.EngineFor(p.Charts, p.key().String()),
 		})
 		a.hub = hub
 		if len(problems) > 0 {
 			return refuse(verdict(a.unread), problems)
+		}
+		if commit.Interrupted != nil {
+			return retry(v1alpha1.RenderInterruptedReason, fmt.Errorf("cannot check the packages of the commit now: %w", commit.Interrupted))
 		}
 		a.commit = commit
 		found := 0

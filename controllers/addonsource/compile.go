@@ -12,6 +12,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/rollout"
@@ -34,6 +35,8 @@ type CompileOptions struct {
 	// KubeVersions are the Kubernetes versions that packages are checked with; empty: one
 	// that the chart admits.
 	KubeVersions []string
+	// Charts renders the packages of the commit. It may be nil if there are none.
+	Charts chart.Engine
 }
 
 // Compile turns the objects a commit declares into what is applied to the hub. hub
@@ -54,7 +57,7 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 	}
 	commit, problems := load.Load(located, hub, load.Options{
 		AllowedAddOns: o.AddOns, Namespace: o.Namespace, Incomplete: len(o.Unread) > 0, AsksDefinitions: o.AsksDefinitions,
-		KubeVersions: o.KubeVersions,
+		KubeVersions: o.KubeVersions, Charts: o.Charts,
 	})
 	problems = withNew(declaredPaces(objects), problems)
 	var refused problem.List

@@ -2,11 +2,13 @@ package addonsource
 
 import (
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -19,7 +21,7 @@ import (
 const templatesResource = "addontemplates"
 
 // liveForm returns a declared object as it is applied: marked with its source, and a
-// ClusterManagementAddOn in the form that mode asks for.
+// ClusterManagementAddOn with our finalizer, in the form that mode asks for.
 func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *unstructured.Unstructured {
 	u := declared.DeepCopy()
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
@@ -29,9 +31,10 @@ func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *un
 	mark(u, source)
 	if keyOf(u).isAddOn() {
 		deadlinesForOCM(u.Object["spec"])
-	}
-	if mode == Coexist && keyOf(u).isAddOn() {
-		fence(u)
+		controllerutil.AddFinalizer(u, v1alpha1.Finalizer)
+		if mode == Coexist {
+			fence(u)
+		}
 	}
 	return u
 }
@@ -86,6 +89,23 @@ func fence(u *unstructured.Unstructured) {
 		spec["supportedConfigs"] = supported
 	} else {
 		delete(spec, "supportedConfigs")
+	}
+}
+
+// markFenced says on a ClusterManagementAddOn since when it is fenced off, if it was there
+// without the fence before: what OCM's addon-manager wrote until then is repaired, and what it
+// writes later is a conflict.
+func markFenced(desired, live *unstructured.Unstructured, source string, now time.Time) {
+	at := ""
+	switch {
+	case live == nil:
+	case claimed(live, source):
+		at = live.GetAnnotations()[v1alpha1.FencedAtAnnotation]
+	default:
+		at = now.UTC().Format(time.RFC3339)
+	}
+	if at != "" {
+		desired.SetAnnotations(with(desired.GetAnnotations(), v1alpha1.FencedAtAnnotation, at))
 	}
 }
 

@@ -8,7 +8,9 @@
 //	look      one ls-remote per interval; a known commit ends here
 //	attempt   fetch, build, Compile; what lives only on the hub is read there
 //	observe   rollouts, stored objects, owners, ManagedClusterAddOns: reads only
-//	plan      pure: conflicts, take-overs, what differs, what left Git
+//	plan      pure: conflicts, take-overs, what may differ, what left Git
+//	spare     ClusterManagementAddOns that were deleted by hand go without their agents
+//	diff      server-side dry-run applies of what may differ
 //	admit     server-side dry-run creates of what differs
 //	apply     take-over, Namespaces, AddOnRevisions, objects, add-ons, rollouts
 //	prune     what left the commit, where spec.prune approves it

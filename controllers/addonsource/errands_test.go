@@ -27,8 +27,8 @@ func hanging(host string, doubtful bool, started chan<- struct{}) *errand {
 	}}
 }
 
-// answering is an errand that is back at once.
-func answering(host string) *errand {
+// answeringServer is an errand that is back at once.
+func answeringServer(host string) *errand {
 	return &errand{host: host, run: func(context.Context) brought { return brought{head: gitsource.Revision{Commit: host}} }}
 }
 
@@ -38,7 +38,7 @@ func TestErrands_HangingServersLeavePlacesToOthers(t *testing.T) {
 	for i := range 10 * errandsPerHost {
 		e.send(t.Context(), sourceNo(i), hanging("hangs.example", false, nil))
 	}
-	good := answering("answers.example")
+	good := answeringServer("answers.example")
 	e.send(t.Context(), sourceNo(-1), good)
 	<-good.done
 	if b, ok := e.take(sourceNo(-1), order{}); !ok || b.head.Commit != "answers.example" {
@@ -65,7 +65,7 @@ func TestErrands_SourcesThatFailedLeaveHalfOfTheirHost(t *testing.T) {
 	}
 	e.mu.Unlock()
 	for i := range 3 * errandsPerHost {
-		good := answering("git.example")
+		good := answeringServer("git.example")
 		e.send(t.Context(), sourceNo(1000+i), good)
 		<-good.done
 	}
@@ -81,7 +81,7 @@ func TestErrands_AnotherOrderEndsTheErrandUnderWay(t *testing.T) {
 	first := hanging("git.example", false, started)
 	e.send(t.Context(), sourceNo(0), first)
 	<-started
-	second := answering("git.example")
+	second := answeringServer("git.example")
 	second.order = order{generation: 2}
 	e.send(t.Context(), sourceNo(0), second)
 	<-first.done

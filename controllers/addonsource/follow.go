@@ -74,6 +74,12 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if len(todo.conflicts) > 0 {
 		return stall(v1alpha1.OwnershipConflictReason, "%s", conflictText(todo.conflicts))
 	}
+	if err := p.spare(ctx, seen); err != nil {
+		return err
+	}
+	if err := p.diff(ctx, &todo); err != nil {
+		return err
+	}
 	if err := p.admit(ctx, a, todo); err != nil {
 		return err
 	}
@@ -110,7 +116,7 @@ func (p *pass) conclude(todo plan, seen *observation) {
 	status.LastAttemptedRevision, status.LastAttemptedSpec = p.head.String(), p.spec
 	status.LastAppliedRevision = p.head.String()
 	status.AddOns, status.Inventory = todo.addOns, todo.inventory
-	status.LastAppliedFields = p.ownFields(seen)
+	status.LastAppliedFields = p.storedFields(seen)
 	p.memory.failures, p.memory.forced = 0, false
 	p.notes = append(p.notes, todo.notes()...)
 	for _, l := range todo.leaving {

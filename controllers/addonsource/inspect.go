@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,9 +13,9 @@ import (
 
 // inspect compares the facts in the status with the hub, for a commit that is
 // applied and not in memory. It reports true when nothing is missing: every add-on
-// has its revision and a rollout with its target, every object of the inventory
-// exists, is ours, was written by nobody else and has every field that we gave it, and
-// nothing is on its way out.
+// has its revision and a rollout with its target, every object of the inventory exists,
+// is ours and is stored as it was when the commit was applied, and nothing is on its way
+// out.
 func (p *pass) inspect(ctx context.Context) (bool, error) {
 	seen := newObservation()
 	if err := p.seeRollouts(ctx, seen); err != nil {
@@ -29,7 +28,7 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !exists || !targets(seen.rollouts[addOn.Name], addOn, p.name()) || changed(seen.live[rolloutKey(p.source.Namespace, addOn.Name)]) {
+		if !exists || !targets(seen.rollouts[addOn.Name], addOn, p.name()) {
 			return false, nil
 		}
 	}
@@ -37,7 +36,7 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, reference := range p.source.Status.Inventory {
-		if live := seen.live[keyOfReference(reference)]; !ours(live, p.name()) || changed(live) {
+		if live := seen.live[keyOfReference(reference)]; !ours(live, p.name()) || !guarded(live) || isGoing(live) {
 			return false, nil
 		}
 	}
@@ -47,12 +46,11 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	return p.ownFields(seen) == p.source.Status.LastAppliedFields, nil
+	return p.storedFields(seen) == p.source.Status.LastAppliedFields, nil
 }
 
-// ownFields fingerprints which fields are ours, by the API server's record, of every
-// object in the status. Whoever removes one, or gives it another value, takes it from us.
-func (p *pass) ownFields(seen *observation) string {
+// storedFields fingerprints what the hub stores of every object in the status (decision 41).
+func (p *pass) storedFields(seen *observation) string {
 	keys := make([]objectKey, 0, len(p.source.Status.Inventory)+len(p.source.Status.AddOns))
 	for _, reference := range p.source.Status.Inventory {
 		keys = append(keys, keyOfReference(reference))
@@ -66,10 +64,7 @@ func (p *pass) ownFields(seen *observation) string {
 		if !written {
 			live = seen.live[key]
 		}
-		fmt.Fprintf(sum, "%s\n", key)
-		for _, entry := range ownEntries(live) {
-			fmt.Fprintf(sum, "%s\n", entry.FieldsV1.GetRawBytes())
-		}
+		fmt.Fprintf(sum, "%s\n%s\n", key, storedDigest(live))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
@@ -80,22 +75,7 @@ func targets(r *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, source strin
 		r.Spec.Target != nil && r.Spec.Target.Digest == addOn.Digest
 }
 
-// changed tells whether somebody else owns more of an object than its metadata: then what
-// the commit declares may be there no more, which only the commit can tell. It is fetched
-// once for that, and is in memory then.
-func changed(live *unstructured.Unstructured) bool {
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == v1alpha1.FieldManager || entry.Subresource != "" || entry.FieldsV1 == nil {
-			continue
-		}
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			return true
-		}
-		delete(fields, "f:metadata")
-		if len(fields) > 0 {
-			return true
-		}
-	}
-	return false
+// isGoing reports whether a ClusterManagementAddOn was deleted and waits for its finalizers.
+func isGoing(live *unstructured.Unstructured) bool {
+	return keyOf(live).isAddOn() && live.GetDeletionTimestamp() != nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/addonflow/addonflow/gitsource"
@@ -143,22 +144,34 @@ func (m *memories) forget(source types.NamespacedName) {
 	delete(m.used, source)
 }
 
-// written is an object as our last write left it.
+// written is what this process knows of an object from its last write or comparison.
 type written struct {
+	// resourceVersion of our last write.
 	resourceVersion string
-	// digest of what was applied.
-	digest string
+	// desired is the digest of what was applied or compared last, stored of what the hub
+	// had then.
+	desired, stored string
 }
 
 // writes remembers our last write to each object: an event that it caused needs no
-// pass, and what the API server made of it needs no second apply.
+// pass, and what the API server made of it needs no second dry run.
 type writes struct {
 	mu   sync.Mutex
 	last map[objectKey]written
 }
 
-// record remembers a write.
-func (w *writes) record(key objectKey, entry written) {
+// record remembers a write and the API server's answer.
+func (w *writes) record(key objectKey, desired, answer *unstructured.Unstructured) {
+	w.put(key, written{resourceVersion: answer.GetResourceVersion(), desired: digestOf(desired), stored: storedDigest(answer)})
+}
+
+// compared remembers that applying desired to live would change nothing.
+func (w *writes) compared(key objectKey, desired, live *unstructured.Unstructured) {
+	w.put(key, written{resourceVersion: w.of(key).resourceVersion, desired: digestOf(desired), stored: storedDigest(live)})
+}
+
+// put remembers an entry.
+func (w *writes) put(key objectKey, entry written) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last == nil {
@@ -167,7 +180,7 @@ func (w *writes) record(key objectKey, entry written) {
 	w.last[key] = entry
 }
 
-// of returns our last write to an object, the zero value if there is none.
+// of returns what is known of an object, the zero value if nothing is.
 func (w *writes) of(key objectKey) written {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -90,19 +90,18 @@ func names(addOns []load.AddOn) map[string]bool {
 
 // seeRollouts reads the AddOnRollouts of the source's namespace.
 func (p *pass) seeRollouts(ctx context.Context, seen *observation) error {
-	list := &v1alpha1.AddOnRolloutList{}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind + "List"))
 	if err := p.Live.List(ctx, list, client.InNamespace(p.source.Namespace)); err != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list rollouts: %w", err))
 	}
 	for i := range list.Items {
-		r := &list.Items[i]
-		r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind))
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
-		if err != nil {
-			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read rollout %s: %w", r.Name, err))
+		live := &list.Items[i]
+		r := &v1alpha1.AddOnRollout{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, r); err != nil {
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read rollout %s: %w", live.GetName(), err))
 		}
-		seen.rollouts[r.Name] = r
-		seen.live[rolloutKey(r.Namespace, r.Name)] = &unstructured.Unstructured{Object: fields}
+		seen.rollouts[r.Name], seen.live[rolloutKey(r.Namespace, r.Name)] = r, live
 	}
 	return nil
 }
@@ -223,7 +222,7 @@ func (p *pass) seeInstalled(ctx context.Context, seen *observation, addOn string
 // add counts one object.
 func (i *installation) add(mca addonv1alpha1.ManagedClusterAddOn) {
 	i.total++
-	if mca.Labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {
+	if !v1alpha1.Installed(&mca) {
 		i.handMade = append(i.handMade, mca.Namespace)
 	}
 	if _, changed := withoutTemplateHash(&mca); changed {

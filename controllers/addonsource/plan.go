@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
@@ -29,13 +31,17 @@ type planInput struct {
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
 	seen      *observation
-	// written returns our last write to an object.
+	// now is when the ClusterManagementAddOns that this pass fences off are.
+	now time.Time
+	// written returns what is known of our last write to an object.
 	written func(objectKey) written
 }
 
-// change is an object whose stored form differs from what is applied.
+// change is an object that is applied, unless the hub has it so already.
 type change struct {
 	desired, live *unstructured.Unstructured
+	// refused is why the API server refused the dry run.
+	refused problem.List
 }
 
 // plan is what is to be done to bring one commit to the hub. With conflicts nothing
@@ -78,6 +84,7 @@ func (p *pass) planInput(a *attempt, seen *observation) planInput {
 		addOns:    p.source.Status.AddOns,
 		inventory: p.source.Status.Inventory,
 		seen:      seen,
+		now:       p.now,
 		written:   p.writes.of,
 	}
 }
@@ -90,6 +97,9 @@ func newPlan(in planInput) (plan, error) {
 	for _, object := range in.commit.Objects {
 		desired := liveForm(object, in.source, in.mode)
 		key := keyOf(desired)
+		if in.mode == Coexist && key.isAddOn() {
+			markFenced(desired, in.seen.live[key], in.source, in.now)
+		}
 		declared[key] = true
 		todo.inventory = append(todo.inventory, referenceTo(desired))
 		todo.add(in, key, desired)
@@ -129,7 +139,7 @@ func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructur
 		return
 	}
 	live := in.seen.live[key]
-	if !in.forced && settled(live, desired, in.written(key)) {
+	if !in.forced && guarded(live) && settled(live, desired, in.written(key)) {
 		return
 	}
 	list := &t.objects

@@ -20,11 +20,13 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // Config is what a Reconciler works with.
 type Config struct {
-	// Client writes. Its reads are not used: see Live.
+	// Client writes, and compares what is applied with what is there. It must read
+	// unstructured objects from the API server; other reads are done with Live.
 	Client client.Client
 	// Live reads from the API server, not from a cache: a pass decides by what it
 	// reads, runs at most once an interval at rest, and must see its own writes.
@@ -39,6 +41,8 @@ type Config struct {
 	AddonManager Mode
 	// Permits is what the agents of add-ons may have on the hub.
 	Permits Permits
+	// Charts renders packages.
+	Charts chart.Engines
 	// Limits of what is read of a repository; zero fields take their defaults.
 	Limits gitsource.Limits
 	// Clock tells the time; nil: the system's.

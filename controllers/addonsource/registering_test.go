@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/load"
 )
@@ -63,7 +64,7 @@ func TestCompileRegistration(t *testing.T) {
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				objects, unread := built(t, files)
-				_, problems := Compile(objects, load.Lookup{}, CompileOptions{Unread: unread})
+				_, problems := Compile(objects, load.Lookup{}, CompileOptions{Unread: unread, Charts: chart.InProcess{}})
 				if c.want == "" {
 					if len(problems) > 0 {
 						t.Errorf("%s: %v", c.reason, problems)

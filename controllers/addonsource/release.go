@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -73,10 +74,12 @@ func unmarked(live *unstructured.Unstructured) *unstructured.Unstructured {
 	u := live.DeepCopy()
 	labels, annotations := u.GetLabels(), unclaimed(u.GetAnnotations())
 	delete(labels, v1alpha1.ManagedByLabel)
+	delete(annotations, v1alpha1.FencedAtAnnotation)
 	if annotations[v1alpha1.LifecycleAnnotation] == v1alpha1.LifecycleValue {
 		delete(annotations, v1alpha1.LifecycleAnnotation)
 	}
 	u.SetLabels(labels)
 	u.SetAnnotations(annotations)
+	controllerutil.RemoveFinalizer(u, v1alpha1.Finalizer)
 	return u
 }

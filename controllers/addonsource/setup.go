@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -109,6 +110,8 @@ func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicat
 func moved(before, after client.Object) bool {
 	switch {
 	case before.GetGeneration() != after.GetGeneration(),
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero(),
+		controllerutil.ContainsFinalizer(before, v1alpha1.Finalizer) && !controllerutil.ContainsFinalizer(after, v1alpha1.Finalizer),
 		before.GetAnnotations()[v1alpha1.SourceAnnotation] != after.GetAnnotations()[v1alpha1.SourceAnnotation],
 		before.GetAnnotations()[v1alpha1.LifecycleAnnotation] != after.GetAnnotations()[v1alpha1.LifecycleAnnotation],
 		before.GetAnnotations()[v1alpha1.ApproveRemovalAnnotation] != after.GetAnnotations()[v1alpha1.ApproveRemovalAnnotation],

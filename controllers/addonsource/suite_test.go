@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,17 +36,29 @@ func TestAddOnSource(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
-	crds, err := manifests.CRDFiles()
-	Expect(err).NotTo(HaveOccurred())
-	theHub, err = hub.Start(context.Background(), hub.Options{CRDYAML: crds, Output: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(theHub.Stop()).To(Succeed()) })
+	scheme = hub.NewScheme()
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	useHub()
+	var err error
 	theGit, err = gitserver.Start(gitserver.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(theGit.Close()).To(Succeed()) })
-
-	scheme = hub.NewScheme()
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	admin, err = client.New(theHub.Config(), client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
 })
+
+// useHub starts a control plane and uses it until the end of the spec, or of the suite.
+func useHub() {
+	GinkgoHelper()
+	crds, err := manifests.CRDFiles()
+	Expect(err).NotTo(HaveOccurred())
+	started, err := hub.Start(context.Background(), hub.Options{CRDYAML: crds, Output: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	writer, err := client.New(started.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	before, wrote := theHub, admin
+	theHub, admin = started, writer
+	DeferCleanup(func() {
+		theHub, admin = before, wrote
+		Expect(started.Stop()).To(Succeed())
+	})
+}

@@ -1,7 +1,9 @@
 package addonsource
 
 import (
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,4 +155,41 @@ func TestLiveForm(t *testing.T) {
 	if diff := cmp.Diff(before, declared); diff != "" {
 		t.Errorf("the input was changed:\n%s", diff)
 	}
+}
+
+// TestMarkFenced says since when OCM's addon-manager is fenced off, and keeps that time until
+// the fence was down again.
+func TestMarkFenced(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	since := parse(t, claimedAddOn)
+	since.SetAnnotations(with(since.GetAnnotations(), v1alpha1.FencedAtAnnotation, "2025-12-31T00:00:00Z"))
+	down := since.DeepCopy()
+	down.SetAnnotations(without(since.GetAnnotations(), v1alpha1.LifecycleAnnotation))
+	cases := map[string]struct {
+		reason string
+		live   *unstructured.Unstructured
+		want   string
+	}{
+		"Absent":  {"nobody could act on it", nil, ""},
+		"Foreign": {"OCM ran it", parse(t, foreignAddOn), "2026-01-02T03:04:05Z"},
+		"Claimed": {"the fence was never down", parse(t, claimedAddOn), ""},
+		"Since":   {"the time stays", since, "2025-12-31T00:00:00Z"},
+		"Down":    {"the fence is put up again", down, "2026-01-02T03:04:05Z"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			desired := liveForm(parse(t, foreignAddOn), "team/fleet", Coexist)
+			markFenced(desired, c.live, "team/fleet", now)
+			if got := desired.GetAnnotations()[v1alpha1.FencedAtAnnotation]; got != c.want {
+				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+// without returns a copy of a map without an entry.
+func without(m map[string]string, key string) map[string]string {
+	out := maps.Clone(m)
+	delete(out, key)
+	return out
 }

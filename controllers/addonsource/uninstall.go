@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -68,8 +71,19 @@ func (p *pass) withdraw(ctx context.Context) error {
 	if err := p.seeLeaving(ctx, seen, nil); err != nil {
 		return err
 	}
+	if err := p.spare(ctx, seen); err != nil {
+		return err
+	}
+	uninstalling, err := p.uninstalling(ctx)
+	if err != nil {
+		return err
+	}
 	in := p.planInput(&attempt{}, seen)
 	in.commitSHA = p.lastCommit()
+	if uninstalling != "" {
+		in.approved = notApproved
+		p.notes = append(p.notes, uninstalling+" is being deleted, which approves no removal")
+	}
 	todo, err := newPlan(in)
 	if err != nil {
 		return err
@@ -84,12 +98,36 @@ func (p *pass) withdraw(ctx context.Context) error {
 		return err
 	}
 	if slices.ContainsFunc(todo.leaving, func(l leaving) bool { return l.installed() || !l.left() }) {
-		return wait(v1alpha1.DeletionGuardReason, p.source.Spec.Interval.Duration, "%s", strings.Join(todo.notes(), "; "))
+		return wait(v1alpha1.DeletionGuardReason, p.source.Spec.Interval.Duration, "%s", strings.Join(append(p.notes, todo.notes()...), "; "))
 	}
 	if err := p.prune(ctx, todo); err != nil {
 		return err
 	}
 	return p.deleteRollouts(ctx, todo.leaving)
+}
+
+// uninstalling names what takes the source away with everything else in it: its Namespace, or
+// a CustomResourceDefinition of AddonFlow's. That it is deleted says that AddonFlow is to
+// go, not that the add-ons are. It returns "" if the source alone was deleted.
+func (p *pass) uninstalling(ctx context.Context) (string, error) {
+	definition := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+	for _, of := range []struct {
+		kind schema.GroupVersionKind
+		name string
+	}{
+		{corev1.SchemeGroupVersion.WithKind("Namespace"), p.source.Namespace},
+		{definition, "addonsources." + v1alpha1.GroupVersion.Group},
+		{definition, "addonrollouts." + v1alpha1.GroupVersion.Group},
+	} {
+		object := metadataOf(of.kind)
+		if err := p.Live.Get(ctx, client.ObjectKey{Name: of.name}, object); err != nil {
+			return "", retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read %s %s: %w", of.kind.Kind, of.name, err))
+		}
+		if object.DeletionTimestamp != nil {
+			return of.kind.Kind + "/" + of.name, nil
+		}
+	}
+	return "", nil
 }
 
 // lastCommit returns the sha of the last commit the source saw. Approvals name it.

@@ -24,6 +24,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/render/chart"
 	testforge "github.com/addonflow/addonflow/test/forge"
 	"github.com/addonflow/addonflow/test/gitserver"
 )
@@ -52,8 +53,14 @@ var worlds int
 // newWorld makes a world with a source that reports to its forge.
 func newWorld(change ...func(*v1alpha1.AddOnSource)) *world {
 	GinkgoHelper()
+	return newWorldIn(fmt.Sprintf("team-%d", worlds+1), change...)
+}
+
+// newWorldIn makes a world in a Namespace of that name.
+func newWorldIn(namespace string, change ...func(*v1alpha1.AddOnSource)) *world {
+	GinkgoHelper()
 	worlds++
-	w := &world{namespace: fmt.Sprintf("team-%d", worlds), addOn: fmt.Sprintf("hello-%d", worlds), clock: clocktesting.NewFakeClock(time.Now()), stop: func() {}}
+	w := &world{namespace: namespace, addOn: fmt.Sprintf("hello-%d", worlds), clock: clocktesting.NewFakeClock(time.Now()), stop: func() {}}
 	DeferCleanup(func() { w.stop() })
 	var err error
 	w.repo, err = theGit.Create(w.namespace)
@@ -64,7 +71,9 @@ func newWorld(change ...func(*v1alpha1.AddOnSource)) *world {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(w.forge.Close()).To(Succeed()) })
 
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	if namespace != metav1.NamespaceDefault {
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+	}
 	w.create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forge"},
 		Data:       map[string][]byte{"token": []byte("correct-horse")},
@@ -108,7 +117,7 @@ func (w *world) start() {
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
 	w.reconciler = addonsource.New(addonsource.Config{
-		Client: c, Live: c, Events: w.events, Desk: w.desk, Clock: w.clock.Now, AddonManager: w.mode,
+		Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: chart.InProcess{}, Clock: w.clock.Now, AddonManager: w.mode,
 	})
 }
 
@@ -304,10 +313,11 @@ func (w *world) removed() {
 	Expect(admin.Status().Update(context.Background(), r)).To(Succeed())
 }
 
-// counter notes the write requests of an operator.
+// counter notes the write requests of an operator, and apart from them the dry runs.
 type counter struct {
-	mu     sync.Mutex
-	writes []string
+	mu      sync.Mutex
+	writes  []string
+	dryRuns []string
 	// before a write request is sent; nil: nothing.
 	before func(*http.Request)
 }
@@ -315,8 +325,12 @@ type counter struct {
 func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		c.mu.Lock()
-		if r.Method != http.MethodGet {
-			c.writes = append(c.writes, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
+		switch request := r.Method + " " + r.URL.Path + "?" + r.URL.RawQuery; {
+		case r.Method == http.MethodGet:
+		case r.URL.Query().Has("dryRun"):
+			c.dryRuns = append(c.dryRuns, request)
+		default:
+			c.writes = append(c.writes, request)
 		}
 		before := c.before
 		c.mu.Unlock()
@@ -331,7 +345,14 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 func (c *counter) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writes = nil
+	c.writes, c.dryRuns = nil, nil
+}
+
+// tried returns the dry runs since the last reset.
+func (c *counter) tried() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.dryRuns...)
 }
 
 // written returns the write requests since the last reset.

@@ -13,11 +13,13 @@ import (
 const (
 	cheapExpansion = 16 << 20
 	maxStars       = 24
+	// maxExpansion bounds what the aliases of a text stand for.
+	maxExpansion = 64 << 20
 )
 
 // expansion is how many bytes the aliases of a YAML text stand for, once for each. The
 // parser bounds how many parts they make, and not how long a text among them is: a
-// megabyte can stand for gigabytes. It is an error above maxBytes.
+// megabyte can stand for gigabytes. It is an error above maxExpansion.
 func expansion(text []byte) (int64, error) {
 	if stars := min(bytes.Count(text, []byte("*")), maxStars); len(text)<<stars <= cheapExpansion || !bytes.Contains(text, []byte("&")) {
 		return 0, nil
@@ -28,8 +30,8 @@ func expansion(text []byte) (int64, error) {
 	}
 	e := aliases{anchored: map[*goyaml.Node]int64{}}
 	e.size(&root)
-	if e.total > maxBytes {
-		return 0, &refusal{fmt.Sprintf("has aliases that stand for more than %d MiB of text", maxBytes>>20), "write them out, or leave them out"}
+	if e.total > maxExpansion {
+		return 0, &refusal{fmt.Sprintf("has aliases that stand for more than %d MiB of text", maxExpansion>>20), "write them out, or leave them out"}
 	}
 	return e.total, nil
 }
@@ -50,12 +52,12 @@ func (e *aliases) size(n *goyaml.Node) int64 {
 			size = e.size(n.Alias)
 			e.anchored[n.Alias], e.total = size, before
 		}
-		e.total = min(e.total+size, maxBytes+1)
+		e.total = min(e.total+size, maxExpansion+1)
 		return size
 	}
 	size := int64(len(n.Value)) + 1
 	for _, child := range n.Content {
-		size = min(size+e.size(child), maxBytes+1)
+		size = min(size+e.size(child), maxExpansion+1)
 	}
 	return size
 }

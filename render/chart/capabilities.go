@@ -8,8 +8,8 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
-// capabilities is .Capabilities. That KubeVersion is a method and no field tells
-// whether it was read.
+// capabilities is .Capabilities. KubeVersion is a method and no field, so that only a
+// chart that reads it fails while the version is not known.
 type capabilities struct {
 	// APIVersions are the API versions that Helm knows without asking a cluster.
 	APIVersions common.VersionSet
@@ -18,7 +18,6 @@ type capabilities struct {
 	HelmVersion any
 
 	version string
-	read    bool
 }
 
 func newCapabilities(version string) *capabilities {
@@ -37,7 +36,6 @@ func builtCapabilities() *common.Capabilities {
 
 // KubeVersion is what the managed cluster reports. It is an error while it has not.
 func (c *capabilities) KubeVersion() (*common.KubeVersion, error) {
-	c.read = true
 	if c.version == "" {
 		return nil, &refusal{"the managed cluster has not reported its Kubernetes version", "it does once its agent is connected"}
 	}

@@ -29,12 +29,33 @@ type File struct {
 // chartFile declares a chart.
 const chartFile = "Chart.yaml"
 
+// quotedMark is how Go quotes the characters that stand for a cluster's name and digest
+// in what is rendered for several clusters.
+const quotedMark = `\ufdd0`
+
 // Chart is a folder that can be rendered. It is not changed by rendering and safe
 // for concurrent use.
 type Chart struct {
 	files []File
 	// helm is the chart as Helm read it; nil for a folder of manifests.
 	helm *helmchart.Chart
+	// enter is told the file that is rendered or read next; nil: not told.
+	enter func(file string)
+}
+
+// Watched returns the chart with a function that Render and Verify call with each file
+// before they render it, or read what was rendered from it.
+func (c *Chart) Watched(enter func(file string)) *Chart {
+	watched := *c
+	watched.enter = enter
+	return &watched
+}
+
+// at tells which file is next.
+func (c *Chart) at(file string) {
+	if c.enter != nil {
+		c.enter(file)
+	}
 }
 
 // Load reads a Helm chart. The error is an *Error.
@@ -58,35 +79,7 @@ func Load(files []File) (*Chart, error) {
 	if strings.EqualFold(helm.Metadata.Type, "library") {
 		return nil, &Error{File: chartFile, Message: "a library chart renders nothing by itself", Hint: "name a chart that uses it"}
 	}
-	if n, size := instances(helm); n > maxInstances || size > maxBytes {
-		return nil, &Error{File: chartFile, Message: fmt.Sprintf("its dependencies stand for more than %d charts, or %d MiB", maxInstances, maxBytes>>20), Hint: "look for a dependency under many aliases"}
-	}
 	return c, c.vendored(helm)
-}
-
-// maxInstances bounds how many charts a chart is, with its dependencies.
-const maxInstances = 1000
-
-// instances counts a chart and its dependencies, once for each alias, and their bytes.
-func instances(c *helmchart.Chart) (n, size int64) {
-	n = 1
-	for _, f := range c.Raw {
-		if !strings.HasPrefix(f.Name, "charts/") {
-			size += int64(len(f.Data))
-		}
-	}
-	for _, d := range c.Dependencies() {
-		aliases := int64(0)
-		for _, wanted := range c.Metadata.Dependencies {
-			if wanted != nil && wanted.Name == d.Name() {
-				aliases++
-			}
-		}
-		each, bytes := instances(d)
-		n = min(n+max(aliases, 1)*each, maxInstances+1)
-		size = min(size+max(aliases, 1)*bytes, maxBytes+1)
-	}
-	return n, size
 }
 
 // LoadManifests reads a folder of Go-template manifests. Of it every .yaml, .yml and
@@ -116,8 +109,8 @@ func readByHelm(name string) bool {
 	return slices.Contains([]string{chartFile, "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}, path.Base(name))
 }
 
-// judge refuses what rendering cannot tell from its own marks, and what stands for more
-// than it can hold.
+// judge refuses the characters that stand for a cluster's name and digest in what is
+// rendered, and aliases that stand for more than is read.
 func (c *Chart) judge() error {
 	for _, f := range c.files {
 		if readByHelm(f.Path) {

@@ -53,9 +53,9 @@ var (
 	relaid     = regexp.MustCompile(`(?m)^(?:[a-z]+ error at \()?([^\s:()]+:\d+(?::\d+)?)(?:\): |\n\s+)`)
 )
 
-// written finds what stands in a template beside the chart's own where Go quotes it.
-var written = regexp.MustCompile(`error calling ` + ownPrefix + `[a-z]*: |\s*\| ` + ownPrefix + `[a-z]*(?: \` + depthVariable + `| "[^"]*")?|` +
-	ownPrefix + `[a-z]+ (?:\` + depthVariable + ` |"[^"]*" )?|` + ownPrefix + `[a-z]*(\.\.\.)| at <` + ownPrefix + `[a-z]+>`)
+// written finds what stands in the manifests of a folder beside their own where Go quotes it.
+var written = regexp.MustCompile(`error calling ` + ownPrefix + `[a-z]*: |\s*\| ` + ownPrefix + `[a-z]* "[^"]*"|` +
+	ownPrefix + `[a-z]+ (?:"[^"]*" )?|` + ownPrefix + `[a-z]*(\.\.\.)| at <` + ownPrefix + `[a-z]+>`)
 
 // shownMessage bounds what is said of one failure: a chart may quote whole files.
 const shownMessage = 400

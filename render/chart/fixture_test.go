@@ -26,8 +26,6 @@ func (t tree) with(path, content string) tree {
 	return out
 }
 
-const mark = "\uFDD0"
-
 // minimal is a chart with one template.
 func minimal(template string) tree {
 	return tree{
@@ -43,14 +41,10 @@ func settings(value string) string {
 }
 
 func inputFor(cluster string) Input {
-	in := Input{
+	return Input{
 		Release: "hello", Namespace: "agents", KubeVersion: "v1.33.2+k3s1",
 		BuiltIns: map[string]any{"clusterName": cluster, "addonInstallNamespace": "agents"},
 	}
-	if cluster == mark {
-		in.Mark = mark
-	}
-	return in
 }
 
 func loaded(t *testing.T, from tree) *Chart {

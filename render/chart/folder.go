@@ -29,7 +29,7 @@ func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities
 	if err != nil {
 		return nil, err
 	}
-	x.given, x.strict = maps.Clone(values), true
+	x.given = maps.Clone(values)
 	for name, value := range in.BuiltIns {
 		x.given[strings.ToUpper(name[:1])+name[1:]] = value
 	}
@@ -42,14 +42,15 @@ func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities
 		call := fmt.Sprintf("{{template %q (%s %q .)}}", name, folderFunction, f.Path)
 		switch {
 		case isPartial(f.Path):
-			call = fmt.Sprintf("{{if %s}}{{template %q .}}{{end}}", calledFunction, name)
+			call = fmt.Sprintf("{{if %s .}}{{template %q .}}{{end}}", calledFunction, name)
 		case !isManifest(f.Path):
 			continue
 		}
-		folder.Templates = append(folder.Templates, &common.File{Name: name, Data: f.Content})
+		folder.Templates = append(folder.Templates, &common.File{Name: name, Data: []byte(needing(string(f.Content)))})
 		renderers = append(renderers, &common.File{Name: f.Path, Data: []byte(call)})
 	}
-	texts, err := x.run(folder, common.Values{}, renderers...)
+	folder.Templates = append(folder.Templates, renderers...)
+	texts, err := x.run(folder, common.Values{})
 	if err != nil {
 		return nil, c.templateError(err)
 	}
@@ -57,13 +58,21 @@ func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities
 	return texts, nil
 }
 
-// called tells whether a template calls, and not Helm's engine.
-func (x *execution) called() bool { return x.budget.depth > 1 }
+// called tells by its data whether a template of a folder is called by another one, and
+// not by Helm's engine.
+func called(data any) bool {
+	top, isTop := data.(common.Values)
+	_, ofEngine := top["Subcharts"]
+	return !isTop || !ofEngine
+}
 
-// folder is what a file is given: by a template that calls it, or the folder's values.
-func (x *execution) folder(name string, v any) any {
-	if x.called() {
-		return v
+// folder is the data of a file: that of the template that calls it, or the folder's values.
+func (x *execution) folder(name string, data any) any {
+	if called(data) {
+		return data
+	}
+	if x.enter != nil {
+		x.enter(name)
 	}
 	x.given["Template"] = map[string]any{"Name": name, "BasePath": path.Dir(name)}
 	return x.given

@@ -125,7 +125,7 @@ func (c helmCase) ours(t *testing.T) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts, crds, err := loaded.texts(&execution{}, in, newCapabilities(in.KubeVersion))
+	texts, crds, err := loaded.texts(&execution{}, in)
 	if err != nil {
 		return nil, err
 	}

@@ -268,7 +268,7 @@ func sameExpression(t *testing.T, expression string) {
 		with("a.txt", "A")
 	in := inputFor("cluster1")
 	c := loaded(t, from)
-	ours, _, err := c.texts(&execution{}, in, newCapabilities(in.KubeVersion))
+	ours, _, err := c.texts(&execution{}, in)
 	theirs, helmErr := helmTexts(t, c, in)
 	const file = "hello/templates/it.yaml"
 	switch {

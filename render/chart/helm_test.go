@@ -16,7 +16,7 @@ func verified(t *testing.T, from tree, in Input) {
 	if err := c.Verify(in); err != nil {
 		t.Error(err)
 	}
-	ours, _, err := c.texts(&execution{}, in, newCapabilities(in.KubeVersion))
+	ours, _, err := c.texts(&execution{}, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,6 +55,7 @@ func (c *Chart) manifests(texts map[string]string, crds []Document, in Input) ([
 		if total += len(d.Text); total > maxDocuments {
 			return nil, &Error{File: d.File, Message: fmt.Sprintf("with what is rendered before it, renders more than %d MiB of manifests", maxDocuments>>20)}
 		}
+		c.at(d.File)
 		read, err := d.manifests()
 		if err != nil {
 			return nil, err
@@ -157,55 +158,3 @@ func (d Document) object(fields map[string]any) ([]Manifest, error) {
 
 // orphanAnnotation is OCM's word for what helm.sh/resource-policy: keep means.
 const orphanAnnotation = "addon.open-cluster-management.io/deletion-orphan"
-
-// safe are characters with which no text is a number, boolean, null or date of YAML,
-// whatever else stands in it.
-const safe = "ghjkmpqvwGHJKMPQVW/@,;=()[]{}<>%$#!?*&|'\"\\"
-
-// words are the texts of letters that YAML reads as something else.
-func words() []string {
-	return []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
-}
-
-// ambiguous reports whether a text with the mark may be no text once the mark is a
-// name that PlainText accepts: y<mark> is a boolean when the cluster is called es. A
-// text that is the mark alone is none.
-func ambiguous(value any, mark string) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, item := range value {
-			if strings.Contains(key, mark) || ambiguous(item, mark) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(value, func(item any) bool { return ambiguous(item, mark) })
-	case string:
-		return ambiguousText(value, mark)
-	}
-	return false
-}
-
-func ambiguousText(text, mark string) bool {
-	before, after, found := strings.Cut(text, mark)
-	rest := strings.ToLower(strings.ReplaceAll(after, mark, ""))
-	switch {
-	case !found || strings.ContainsAny(before+rest, safe):
-		return false
-	case before == "":
-		return rest != "" && slices.ContainsFunc(words(), func(word string) bool { return strings.HasSuffix(word, rest) })
-	case isLetter(before[0]):
-		return slices.ContainsFunc(words(), func(word string) bool { return strings.HasPrefix(word, strings.ToLower(before)) })
-	default:
-		return true
-	}
-}
-
-func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-
-// PlainText reports whether the name of a cluster is a text wherever YAML reads it.
-// 123, 1e3, 2020-01-01 and on may be something else; a rendering for such a cluster
-// is not shared.
-func PlainText(name string) bool {
-	return name != "" && isLetter(name[0]) && !slices.Contains(words(), name)
-}

@@ -2,8 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
@@ -22,43 +20,31 @@ type Input struct {
 	BuiltIns map[string]any
 	// KubeVersion is what the managed cluster reports; "" until it does.
 	KubeVersion string
-	// Mark stands for the name of the cluster among the BuiltIns where the result
-	// is for every cluster; "" where it is for one.
-	Mark string
 }
 
-// Output is what a folder renders to.
+// Output is what a source renders to.
 type Output struct {
 	// Manifests are CRDs first, then the objects by file, in their order there.
 	Manifests []Manifest
-	// ReadsKubeVersion: clusters of other versions may get something else.
-	ReadsKubeVersion bool
-	// Alone: the name of the cluster decided something. With a Mark the result is
-	// good for nobody then.
-	Alone bool
 }
 
-// Render renders the folder. The error is an *Error. When Output.Alone is true with
-// an error, the error may come from the Mark and not be true of any cluster.
+// Render renders the folder. The error is an *Error.
 func (c *Chart) Render(in Input) (Output, error) {
-	x := &execution{mark: in.Mark}
-	capabilities := newCapabilities(in.KubeVersion)
-	texts, crds, err := c.texts(x, in, capabilities)
-	out := Output{ReadsKubeVersion: capabilities.read, Alone: x.alone}
+	texts, crds, err := c.texts(&execution{}, in)
 	if err != nil {
-		return out, asError(err)
+		return Output{}, asError(err)
 	}
-	if out.Manifests, err = c.manifests(texts, crds, in); err != nil {
-		return out, asError(err)
+	manifests, err := c.manifests(texts, crds, in)
+	if err != nil {
+		return Output{}, asError(err)
 	}
-	out.Alone = out.Alone || in.Mark != "" && slices.ContainsFunc(out.Manifests, func(m Manifest) bool {
-		return ambiguous(m.Fields, in.Mark)
-	})
-	return out, nil
+	return Output{Manifests: manifests}, nil
 }
 
 // texts renders the templates.
-func (c *Chart) texts(x *execution, in Input, capabilities *capabilities) (texts map[string]string, crds []Document, err error) {
+func (c *Chart) texts(x *execution, in Input) (texts map[string]string, crds []Document, err error) {
+	capabilities := newCapabilities(in.KubeVersion)
+	x.enter = func(template string) { c.at(c.fileOf(template)) }
 	if c.helm == nil {
 		texts, err = c.manifestTexts(x, in, capabilities)
 		return texts, nil, err
@@ -72,6 +58,7 @@ func (c *Chart) texts(x *execution, in Input, capabilities *capabilities) (texts
 			return nil, nil, err
 		}
 	}
+	announced(helm, map[*helmchart.Chart]bool{})
 	texts, err = x.run(helm, common.Values{"Release": release(in), "Capabilities": capabilities, "Values": values})
 	if err != nil {
 		return nil, nil, c.templateError(err)
@@ -101,45 +88,10 @@ func (c *Chart) prepare(in Input) (*helmchart.Chart, common.Values, error) {
 	if err != nil {
 		return nil, nil, &Error{File: "values.yaml", Message: err.Error()}
 	}
-	if err := checkSchemas(helm, "", named(all, in.Mark), in.BuiltIns); err != nil {
+	if err := checkSchemas(helm, "", all, in.BuiltIns); err != nil {
 		return nil, nil, err
 	}
 	return helm, all, nil
-}
-
-// anyName stands for the name of any cluster where a schema looks at it.
-const anyName = "cluster1"
-
-// named returns values with a name for the mark.
-func named(values map[string]any, mark string) map[string]any {
-	if mark == "" {
-		return values
-	}
-	out, _ := rename(values, mark).(map[string]any)
-	return out
-}
-
-func rename(value any, mark string) any {
-	switch value := value.(type) {
-	case common.Values:
-		return rename(map[string]any(value), mark)
-	case map[string]any:
-		out := make(map[string]any, len(value))
-		for key, item := range value {
-			out[key] = rename(item, mark)
-		}
-		return out
-	case []any:
-		out := make([]any, len(value))
-		for i, item := range value {
-			out[i] = rename(item, mark)
-		}
-		return out
-	case string:
-		return strings.ReplaceAll(value, mark, anyName)
-	default:
-		return value
-	}
 }
 
 // agree removes from a chart's own values those that are an object where the new

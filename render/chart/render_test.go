@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,70 +69,6 @@ func TestRenderIsHelms(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			verified(t, from, inputFor("cluster1"))
-		})
-	}
-}
-
-// TestNameIsCarriedOrDecides tells a rendering that only shows the name of the
-// cluster from one that the name decides. What is shared must be, with the name put
-// in, what each cluster would get alone.
-func TestNameIsCarriedOrDecides(t *testing.T) {
-	const name = `.Values.clusterName`
-	cases := map[string]struct {
-		value string
-		alone bool
-	}{
-		"Plain":           {`{{ ` + name + ` }}`, false},
-		"Quoted":          {`{{ ` + name + ` | quote }}`, false},
-		"Printf":          {`{{ printf "%s.example.com" ` + name + ` }}`, false},
-		"PrintfQuoted":    {`{{ printf "https://%s" ` + name + ` | quote }}`, false},
-		"Default":         {`{{ default "x" ` + name + ` }}`, false},
-		"Yaml":            {`{{ toYaml (dict "name" ` + name + `) | quote }}`, false},
-		"Json":            {`{{ toJson (dict "name" ` + name + `) | squote }}`, false},
-		"Truncated":       {`{{ printf "hello-%s" ` + name + ` | trunc 80 | trimSuffix "-" }}`, false},
-		"Include":         {`{{ include "hello.cluster" . }}`, false},
-		"Tpl":             {`{{ tpl "{{ .Values.clusterName }}-k" . }}`, false},
-		"Condition":       {`{{ if ` + name + ` }}here{{ end }}`, false},
-		"KeyOfYaml":       {`{{ get (dict "name" ` + name + `) "name" }}`, false},
-		"NotAsked":        {`hi`, false},
-		"CutShort":        {`{{ trunc 20 ` + name + ` }}k`, true},
-		"Equal":           {`{{ if eq ` + name + ` "cluster1" }}one{{ end }}`, true},
-		"EqualPiped":      {`"{{ ` + name + ` | eq "cluster1" }}"`, true},
-		"EqualInBrackets": {`"{{ and true (eq "cluster1" (print ` + name + `)) }}"`, true},
-		"Looked up":       {`"{{ index (dict "cluster1" "one") ` + name + ` }}"`, true},
-		"Key":             {`{{ get (dict "cluster1" "one") ` + name + ` | quote }}`, true},
-		"Key of a dict":   {`{{ toJson (dict ` + name + ` 1) | squote }}`, true},
-		"Hash":            {`"{{ sha256sum ` + name + ` }}"`, true},
-		"Base64":          {`"{{ b64enc ` + name + ` }}"`, true},
-		"Replace":         {`{{ replace "1" "2" ` + name + ` }}`, true},
-		"Length":          {`"{{ len ` + name + ` }}"`, true},
-		"Contains":        {`"{{ contains "1" ` + name + ` }}"`, true},
-		"Upper":           {`{{ upper ` + name + ` }}`, true},
-		"Padded":          {`{{ printf "%20s" ` + name + ` | quote }}`, true},
-		"Number":          {`1{{ ` + name + ` }}`, true},
-		"TplLiteral":      {`{{ tpl (printf "{{ if eq %q \"cluster1\" }}a{{ end }}" ` + name + `) . | quote }}`, true},
-		"Escaped":         {`{{ urlquery ` + name + ` | quote }}`, true},
-		"Sorted":          {`{{ list ` + name + ` "b" | sortAlpha | join "," }}`, true},
-	}
-	for title, c := range cases {
-		t.Run(title, func(t *testing.T) {
-			from := minimal(settings(c.value)).with("templates/_lib.tpl", `{{ define "hello.cluster" }}k-{{ .Values.clusterName }}{{ end }}`)
-			out, err := loaded(t, from).Render(inputFor(mark))
-			if err != nil && !out.Alone {
-				t.Fatal(err)
-			}
-			if out.Alone != c.alone {
-				t.Fatalf("alone is %v, want %v", out.Alone, c.alone)
-			}
-			if c.alone {
-				return
-			}
-			shared, _ := it(t, from, inputFor(mark)).(string)
-			for _, cluster := range []string{"cluster1", "a", "prod-eu-west-1", strings.Repeat("n", longestName)} {
-				if got, want := strings.ReplaceAll(shared, mark, cluster), it(t, from, inputFor(cluster)); got != want {
-					t.Errorf("shared gives %q, alone gives %q", got, want)
-				}
-			}
 		})
 	}
 }

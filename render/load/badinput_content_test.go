@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -207,7 +208,7 @@ func badLimits(t *testing.T) []badInput {
 		addOns[name+".yaml"] = "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ClusterManagementAddOn\nmetadata: {name: hello" + name + "}\n" +
 			"spec: {supportedConfigs: [{group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: hello}}]}\n"
 	}
-	_, problems := Load(addOns.objects(t), nil, Options{})
+	_, problems := Load(addOns.objects(t), nil, Options{Charts: chart.InProcess{}})
 	if len(problems) != 1 || problems[0].Reason != flaw.ReasonLimitExceeded || !strings.Contains(problems[0].Message, "201 ClusterManagementAddOns, at most 200") {
 		t.Errorf("row_43 add-ons: %v", problems)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -55,7 +56,7 @@ func TestBadInput(t *testing.T) {
 
 func (b badInput) check(t *testing.T) {
 	t.Helper()
-	commit, problems := Load(b.commit.objects(t), nil, Options{Namespace: "flow", AllowedAddOns: []string{"hello", "other"}})
+	commit, problems := Load(b.commit.objects(t), nil, Options{Charts: chart.InProcess{}, Namespace: "flow", AllowedAddOns: []string{"hello", "other"}})
 	if len(commit.Missing) > 0 && len(b.want) > 0 {
 		t.Errorf("missing %v; a bad input must not look like one that may appear", commit.Missing)
 	}

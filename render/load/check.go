@@ -27,7 +27,7 @@ func (l *loader) checkAddOns() {
 			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonLimitExceeded, Message: err.Error(), Hint: "split the add-on"})
 			continue
 		}
-		renderer, err := render.NewRenderer(d.Content)
+		renderer, err := render.NewRenderer(d.Content, l.options.Charts)
 		if err != nil {
 			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
 			continue
@@ -38,6 +38,9 @@ func (l *loader) checkAddOns() {
 		}
 		if len(found) == 0 && !d.open.namespace {
 			l.checkConflicts(claims, d, renderer)
+		}
+		if _, err := renderer.Interruptions(); err != nil {
+			l.interrupted = err
 		}
 	}
 }

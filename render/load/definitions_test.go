@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
@@ -117,7 +118,7 @@ func TestAnyKindIsCheckedByItsDefinition(t *testing.T) {
 		"bound":   {"{size: 10}", "region.yaml:4: Region/home: spec.size: should be less than or equal to 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := Load(withRegion(t, c.spec).objects(t), definedBy(t, rendertest.RegionsDefinition), Options{})
+			_, problems := Load(withRegion(t, c.spec).objects(t), definedBy(t, rendertest.RegionsDefinition), Options{Charts: chart.InProcess{}})
 			if len(problems) != 1 || problems[0].String() != c.want {
 				t.Errorf("got %v, want %s", problems, c.want)
 			}

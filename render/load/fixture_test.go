@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // schemasForTest are the embedded CRDs.
@@ -20,7 +21,7 @@ func schemasForTest(t interface{ Fatal(args ...any) }) schemaSet {
 // newRenderer is a renderer of what was loaded.
 func newRenderer(tb testing.TB, c render.Content) *render.Renderer {
 	tb.Helper()
-	r, err := render.NewRenderer(c)
+	r, err := render.NewRenderer(c, chart.InProcess{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -54,6 +55,8 @@ type Options struct {
 	// KubeVersions are the Kubernetes versions that packages are checked with; empty: one
 	// that the chart admits.
 	KubeVersions []string
+	// Charts renders the packages of the commit. It may be nil if there are none.
+	Charts chart.Engine
 }
 
 // Commit is what the objects of one commit ask for.
@@ -74,6 +77,11 @@ type Commit struct {
 	// Suspects were accepted and are hardly what was meant: a variable with spaces in
 	// its braces, braces that are never closed. They are no problems.
 	Suspects problem.List
+
+	// Interrupted is why a package could not be checked now; it wraps
+	// render.ErrInterrupted. Without a problem, the caller loads the commit again later:
+	// nothing is known of it yet.
+	Interrupted error
 
 	// doubts are the objects of the commit, with what their problems leave open.
 	doubts []*loaded
@@ -138,7 +146,9 @@ func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
 	l.read(objects)
 	l.buildAddOns()
 	l.checkAddOns()
-	return l.commit(), slices.Compact(l.problems.Sorted())
+	commit := l.commit()
+	commit.Interrupted = l.interrupted
+	return commit, slices.Compact(l.problems.Sorted())
 }
 
 // byReference is the lookup without the kinds, which do not identify anything.

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // file is one YAML document of a commit. Its Position is deliberately simple: the
@@ -186,7 +188,7 @@ metadata: {name: hello}
 // load loads a tree that must have no problems.
 func load(tb testing.TB, f tree, hub Lookup) Commit {
 	tb.Helper()
-	commit, problems := Load(f.objects(tb), hub, Options{Namespace: "flow"})
+	commit, problems := Load(f.objects(tb), hub, Options{Charts: chart.InProcess{}, Namespace: "flow"})
 	if len(problems) > 0 {
 		tb.Fatalf("unexpected problems:\n%v", problems)
 	}

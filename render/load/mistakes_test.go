@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -96,7 +97,7 @@ func TestOneMistakeIsToldOnce(t *testing.T) {
 				continue // whoever reads the file misses the name, and says that it is incomplete
 			}
 			for how, change := range spoils() {
-				_, problems := Load(spoilt(t, path, map[flaw.Path]spoil{field: change}), nil, Options{Namespace: "flow"})
+				_, problems := Load(spoilt(t, path, map[flaw.Path]spoil{field: change}), nil, Options{Charts: chart.InProcess{}, Namespace: "flow"})
 				if len(problems) > 1 {
 					t.Errorf("%s of %s, %s, is told more than once:\n%v", field, path, how, problems)
 				}
@@ -118,7 +119,7 @@ func TestTwoMistakesInOneObjectAreBothTold(t *testing.T) {
 		}
 	}
 	problemsOf := func(path string, spoils map[flaw.Path]spoil) problem.List {
-		_, problems := Load(spoilt(t, path, spoils), nil, Options{Namespace: "flow"})
+		_, problems := Load(spoilt(t, path, spoils), nil, Options{Charts: chart.InProcess{}, Namespace: "flow"})
 		return problems
 	}
 	change := spoils()["type"]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/rendertest"
 )
@@ -132,7 +133,7 @@ func (f tree) packageObjects(tb testing.TB) []Located {
 
 func loadPackaged(tb testing.TB, commit tree) AddOn {
 	tb.Helper()
-	loaded, problems := Load(commit.packageObjects(tb), nil, Options{})
+	loaded, problems := Load(commit.packageObjects(tb), nil, Options{Charts: chart.InProcess{}})
 	if len(problems) > 0 {
 		tb.Fatal(problems)
 	}
@@ -210,7 +211,7 @@ data: {image: {{ .Values.agent.image | default "none" | quote }}, extra: {{ .Val
 	}
 }
 
-// TestPackageInputsKey is equal exactly when what is rendered is, but for the name.
+// TestPackageInputsKey is equal exactly when what a chart may read is, but for the name.
 func TestPackageInputsKey(t *testing.T) {
 	key := func(commit tree, c render.Cluster) string {
 		inputs, err := newRenderer(t, loadPackaged(t, commit).Content).Inputs(c)
@@ -220,13 +221,12 @@ func TestPackageInputsKey(t *testing.T) {
 		return inputs.Key
 	}
 	plain := packagedHello()
-	reads := plain.edited(t, "hello/chart/templates/settings.yaml", "quote .Values.greeting", "quote .Capabilities.KubeVersion.Minor")
 	base := render.Cluster{Name: "a1", KubeVersion: "v1.32.0"}
-	if key(plain, base) != key(plain, render.Cluster{Name: "b1", KubeVersion: "v1.33.0"}) {
-		t.Error("a version that nothing reads changes the key")
+	if key(plain, base) != key(plain, render.Cluster{Name: "b1", KubeVersion: "v1.32.0"}) {
+		t.Error("the name changes the key")
 	}
-	if key(reads, base) == key(reads, render.Cluster{Name: "a1", KubeVersion: "v1.33.0"}) {
-		t.Error("a version that the chart reads does not change the key")
+	if key(plain, base) == key(plain, render.Cluster{Name: "a1", KubeVersion: "v1.33.0"}) {
+		t.Error("a version that the chart may read does not change the key")
 	}
 	if key(plain, base) == key(plain, render.Cluster{Name: "a1", Values: "{}"}) {
 		t.Error("values of the annotation do not change the key")
@@ -294,7 +294,7 @@ func TestPackageOfManifests(t *testing.T) {
 // TestPackageObjectsWithoutAKindAreNamed: OCM's framework skips a document that names none.
 func TestPackageObjectsWithoutAKindAreNamed(t *testing.T) {
 	commit := packagedHello().with("hello/chart/templates/zzz.yaml", "a: b\n")
-	_, problems := Load(commit.packageObjects(t), nil, Options{})
+	_, problems := Load(commit.packageObjects(t), nil, Options{Charts: chart.InProcess{}})
 	const want = "hello/chart/templates/zzz.yaml:1: AddOnPackage/hello: spec.helm.path: object.kind: must be set"
 	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", problems, want)
@@ -315,22 +315,16 @@ func TestPackageAnnotationIsTheClustersOwn(t *testing.T) {
 	}
 }
 
-// BenchmarkPackageRender is a cluster of a fleet that shares one rendering, and one
-// whose name decides something.
+// BenchmarkPackageRender is one cluster of a fleet, without the child process.
 func BenchmarkPackageRender(b *testing.B) {
-	alone := packagedHello().edited(b, "hello/chart/templates/deployment.yaml", "--cluster={{ .Values.clusterName }}", "--hash={{ sha256sum .Values.clusterName }}")
-	for name, commit := range map[string]tree{"shared": packagedHello(), "alone": alone} {
-		b.Run(name, func(b *testing.B) {
-			r := newRenderer(b, loadPackaged(b, commit).Content)
-			i := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				i++
-				if _, err := r.Render(render.Cluster{Name: "cluster-" + strconv.Itoa(i), KubeVersion: "v1.33.0"}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	r := newRenderer(b, loadPackaged(b, packagedHello()).Content)
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		if _, err := r.Render(render.Cluster{Name: "cluster-" + strconv.Itoa(i), KubeVersion: "v1.33.0"}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
@@ -73,7 +74,7 @@ func TestPackageFindingsHaveAPlace(t *testing.T) {
 		t.Errorf("got %v, want %s", found, want)
 	}
 	refused := packagedHello().edited(t, "hello/chart/templates/settings.yaml", "\ndata:", "\ndata: # {{ fail \"too bad\" }}\n ")
-	if _, problems := Load(refused.packageObjects(t), nil, Options{}); len(problems) != 1 || problems[0].String() != want {
+	if _, problems := Load(refused.packageObjects(t), nil, Options{Charts: chart.InProcess{}}); len(problems) != 1 || problems[0].String() != want {
 		t.Errorf("got %v, want %s", problems, want)
 	}
 }
@@ -98,7 +99,7 @@ func TestPackageKubeVersions(t *testing.T) {
 		"named, refused": {newer, []string{"v1.33.0"}, "needs Kubernetes >=1.34.0, and the cluster has v1.33.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := Load(c.commit.packageObjects(t), nil, Options{KubeVersions: c.versions})
+			_, problems := Load(c.commit.packageObjects(t), nil, Options{KubeVersions: c.versions, Charts: chart.InProcess{}})
 			switch {
 			case c.want == "" && len(problems) > 0:
 				t.Errorf("got %v", problems)

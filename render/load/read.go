@@ -46,6 +46,8 @@ type loader struct {
 
 	addOns   []*draft
 	problems problem.List
+	// interrupted is why a package could not be checked.
+	interrupted error
 }
 
 // loaded is one object of the commit, or of the hub.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -89,7 +90,7 @@ func TestLoadBadFromHub(t *testing.T) {
 	if err := unstructured.SetNestedSlice(bad.Object, variables, "spec", "customizedVariables"); err != nil {
 		t.Fatal(err)
 	}
-	_, problems := Load(full.with(configFile, "").objects(t), Lookup{missingConfig: bad}, Options{})
+	_, problems := Load(full.with(configFile, "").objects(t), Lookup{missingConfig: bad}, Options{Charts: chart.InProcess{}})
 	want := complaint{flaw.ReasonReservedVariable, addOnFile, []string{
 		"spec.installStrategy.placements[0].configs[0]", `AddOnDeploymentConfig "agent" on the hub: spec.customizedVariables[0].name`,
 	}}
@@ -98,7 +99,7 @@ func TestLoadBadFromHub(t *testing.T) {
 	}
 	unresolved := live(t, full[configFile])
 	unstructured.RemoveNestedField(unresolved.Object, "spec", "customizedVariables")
-	_, problems = Load(full.with(templateFile, "").objects(t), Lookup{missingTemplate: live(t, strings.ReplaceAll(full[templateFile], "GREETING", "GRETING"))}, Options{})
+	_, problems = Load(full.with(templateFile, "").objects(t), Lookup{missingTemplate: live(t, strings.ReplaceAll(full[templateFile], "GREETING", "GRETING"))}, Options{Charts: chart.InProcess{}})
 	want = complaint{flaw.ReasonUnresolvedVariable, addOnFile, []string{`addontemplates "hello" on the hub: spec.agentSpec.workload.manifests[1].data.greeting`, "GRETING"}}
 	if len(problems) != 2 || !want.matches(problems[0]) && !want.matches(problems[1]) {
 		t.Errorf("problems:\n%v", problems)
@@ -112,7 +113,7 @@ func TestLoadReportsEverything(t *testing.T) {
 		edited(t, addOnFile, "minSuccessTime: 1h30m", "minSuccessTime: 5").
 		edited(t, lookFile, "spec: {}", "spec: {}\nstaus: {}").
 		with("x.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: y}\n")
-	_, problems := Load(commit.objects(t), nil, Options{})
+	_, problems := Load(commit.objects(t), nil, Options{Charts: chart.InProcess{}})
 	var paths []string
 	for _, p := range problems {
 		paths = append(paths, p.Path)
@@ -133,7 +134,7 @@ func TestLoadBetaAddOn(t *testing.T) {
 		t.Error("the version of a ClusterManagementAddOn changes the digest")
 	}
 	t.Run("positions", func(t *testing.T) {
-		_, problems := Load(beta.edited(t, addOnFile, "    name: hello\n", "    name: hello\n    namespace: hello\n").objects(t), nil, Options{})
+		_, problems := Load(beta.edited(t, addOnFile, "    name: hello\n", "    name: hello\n    namespace: hello\n").objects(t), nil, Options{Charts: chart.InProcess{}})
 		want := complaint{flaw.ReasonInvalidReference, addOnFile, []string{"spec.defaultConfigs[0].namespace", "cluster-scoped"}}
 		if len(problems) != 1 || !want.matches(problems[0]) {
 			t.Errorf("problems:\n%v", problems)
@@ -190,7 +191,7 @@ func TestLoadTypedVariables(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"REPLICAS": "integer"}, template.Typed); diff != "" {
 		t.Errorf("typed variables (-want +got):\n%s", diff)
 	}
-	_, problems := Load(typed.edited(t, templateFile, "REPLICAS=integer", "REPLICAS=int").objects(t), nil, Options{})
+	_, problems := Load(typed.edited(t, templateFile, "REPLICAS=integer", "REPLICAS=int").objects(t), nil, Options{Charts: chart.InProcess{}})
 	want := complaint{flaw.ReasonInvalidTemplate, templateFile, []string{"metadata.annotations[addonflow.io/typed-variables]"}}
 	if len(problems) != 1 || !want.matches(problems[0]) {
 		t.Errorf("problems:\n%v", problems)
@@ -208,7 +209,7 @@ func TestLoadManualKeepsThePace(t *testing.T) {
 
 func TestLoadTwoRolloutsForOneAddOn(t *testing.T) {
 	_, problems := Load(hello().edited(t, rolloutFile, "{name: hello}", "{name: hello, namespace: a}").
-		with("z.yaml", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello, namespace: b}\n").objects(t), nil, Options{})
+		with("z.yaml", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello, namespace: b}\n").objects(t), nil, Options{Charts: chart.InProcess{}})
 	want := complaint{flaw.ReasonDuplicateObject, "z.yaml", []string{"is declared in " + rolloutFile}}
 	if len(problems) != 1 || !want.matches(problems[0]) {
 		t.Errorf("problems:\n%v", problems)
@@ -221,7 +222,7 @@ func TestLoadChangesNoInput(t *testing.T) {
 	for _, o := range objects {
 		before[o] = o.GetUnstructured().DeepCopy()
 	}
-	if _, problems := Load(objects, nil, Options{}); len(problems) > 0 {
+	if _, problems := Load(objects, nil, Options{Charts: chart.InProcess{}}); len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	for o, was := range before {
@@ -249,7 +250,7 @@ func BenchmarkLoad(b *testing.B) {
 	objects := commit.objects(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, problems := Load(objects, nil, Options{}); len(problems) > 0 {
+		if _, problems := Load(objects, nil, Options{Charts: chart.InProcess{}}); len(problems) > 0 {
 			b.Fatal(problems)
 		}
 	}
@@ -280,8 +281,8 @@ func FuzzLoad(f *testing.F) {
 				objects = append(objects, other)
 			}
 		}
-		commit, problems := Load(objects, nil, Options{})
-		again, sameProblems := Load(objects, nil, Options{})
+		commit, problems := Load(objects, nil, Options{Charts: chart.InProcess{}})
+		again, sameProblems := Load(objects, nil, Options{Charts: chart.InProcess{}})
 		if diff := cmp.Diff(problems, sameProblems); diff != "" {
 			t.Fatalf("the second answer differs:\n%s", diff)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -104,7 +105,7 @@ func TestPackagesAreHeldToTheirTypes(t *testing.T) {
 		"wrong type":    {"image:", "ports: 80\n        image:", "ports: must be an array, not integer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := Load(commit.edited(t, file, c.from, c.to).packageObjects(t), nil, Options{})
+			_, problems := Load(commit.edited(t, file, c.from, c.to).packageObjects(t), nil, Options{Charts: chart.InProcess{}})
 			if len(problems) != 1 || path.Base(problems[0].Path) != path.Base(file) || !strings.Contains(problems[0].String(), c.want) {
 				t.Errorf("got %v, want one in %s with %q", problems, file, c.want)
 			}
@@ -116,7 +117,7 @@ func TestPackagesAreHeldToTheirTypes(t *testing.T) {
 func TestPackagesNameWhatIsNewer(t *testing.T) {
 	commit := packagedHello().edited(t, "hello/chart/templates/deployment.yaml", "image:", "frob: 1\n        image:").
 		edited(t, packageFile, "metadata: {name: hello", "metadata: {annotations: {addonflow.io/newer-names: frob}, name: hello")
-	if _, problems := Load(commit.packageObjects(t), nil, Options{}); len(problems) > 0 {
+	if _, problems := Load(commit.packageObjects(t), nil, Options{Charts: chart.InProcess{}}); len(problems) > 0 {
 		t.Error(problems)
 	}
 }
@@ -129,7 +130,7 @@ func TestMetadataThatSetsNothing(t *testing.T) {
 	packaged["hello/chart/templates/more.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: " + metadata + "\n"
 	declared := hello().edited(t, templateFile, "{name: hello-settings, namespace: hello}", strings.Replace(metadata, "name: a", "name: a, namespace: hello", 1))
 	for name, objects := range map[string][]Located{"package": packaged.packageObjects(t), "template": declared.objects(t)} {
-		loaded, problems := Load(objects, nil, Options{})
+		loaded, problems := Load(objects, nil, Options{Charts: chart.InProcess{}})
 		if len(problems) > 0 || len(loaded.AddOns) != 1 {
 			t.Errorf("%s: %v", name, problems)
 			continue

@@ -3,6 +3,8 @@ package load
 import (
 	"strings"
 	"testing"
+
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // TestPackageValuesDoNotOverrideBuiltInOnes: a value that is replaced on every cluster is
@@ -18,7 +20,7 @@ func TestPackageValuesDoNotOverrideBuiltInOnes(t *testing.T) {
 		"without its like": {"values: {logLevel: 4}", "values: {cluster: x}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := Load(packagedHello().edited(t, packageFile, c.from, c.to).packageObjects(t), nil, Options{})
+			_, problems := Load(packagedHello().edited(t, packageFile, c.from, c.to).packageObjects(t), nil, Options{Charts: chart.InProcess{}})
 			in := badInput{want: nil}
 			for _, part := range c.want {
 				in.want = append(in.want, complaint{problems[0].Reason, packageFile, []string{part}})
@@ -34,7 +36,7 @@ func TestPackageValuesDoNotOverrideBuiltInOnes(t *testing.T) {
 // a template.
 func TestCustomisedVariableNamedAsABuiltInValue(t *testing.T) {
 	for from, want := range map[string]string{"greeting": "", "clusterName": `spec.customizedVariables[1].name: value "clusterName" is built in; choose another name`} {
-		_, problems := Load(packagedHello().edited(t, configFile, "name: greeting", "name: "+from).packageObjects(t), nil, Options{})
+		_, problems := Load(packagedHello().edited(t, configFile, "name: greeting", "name: "+from).packageObjects(t), nil, Options{Charts: chart.InProcess{}})
 		switch {
 		case want == "" && len(problems) > 0:
 			t.Errorf("%s: %v", from, problems)
@@ -47,7 +49,7 @@ func TestCustomisedVariableNamedAsABuiltInValue(t *testing.T) {
 // TestAllOfAPackageIsTold: what is wrong with a package hides no error of its chart, and
 // causes none.
 func TestAllOfAPackageIsTold(t *testing.T) {
-	const broken, chart = "image: {{ .Values.agent.image }}", "hello/chart/templates/deployment.yaml"
+	const broken, deployment = "image: {{ .Values.agent.image }}", "hello/chart/templates/deployment.yaml"
 	for name, c := range map[string]struct {
 		from, to string
 		want     int
@@ -59,8 +61,8 @@ func TestAllOfAPackageIsTold(t *testing.T) {
 		"misspelt value files":          {"valueFiles:", "valueFile:", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			commit := packagedHello().edited(t, packageFile, c.from, c.to).edited(t, chart, broken, "image: {{ shout .Values.agent.image }}")
-			_, problems := Load(commit.packageObjects(t), nil, Options{})
+			commit := packagedHello().edited(t, packageFile, c.from, c.to).edited(t, deployment, broken, "image: {{ shout .Values.agent.image }}")
+			_, problems := Load(commit.packageObjects(t), nil, Options{Charts: chart.InProcess{}})
 			if len(problems) != c.want {
 				t.Errorf("%d problems, want %d:\n%v", len(problems), c.want, problems)
 			}

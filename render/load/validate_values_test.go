@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -123,7 +124,7 @@ func TestValuesThatSomeAPIServerTakes(t *testing.T) {
 		"a kind that nobody here knows":   manifest("{apiVersion: example.com/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {replicas: -1}}"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, problems := Load(commit.objects(t), nil, Options{}); len(problems) > 0 {
+			if _, problems := Load(commit.objects(t), nil, Options{Charts: chart.InProcess{}}); len(problems) > 0 {
 				t.Errorf("refused: %v", problems)
 			}
 		})
@@ -134,7 +135,7 @@ func TestValuesThatSomeAPIServerTakes(t *testing.T) {
 func TestPackagesAreHeldToTheirValues(t *testing.T) {
 	const file = "hello/chart/templates/deployment.yaml"
 	commit := packagedHello().edited(t, file, "image:", "imagePullPolicy: always\n        image:")
-	_, problems := Load(commit.packageObjects(t), nil, Options{})
+	_, problems := Load(commit.packageObjects(t), nil, Options{Charts: chart.InProcess{}})
 	if len(problems) != 1 || path.Base(problems[0].Path) != path.Base(file) || !strings.Contains(problems[0].String(), "did you mean Always?") {
 		t.Errorf("got %v, want one in %s about imagePullPolicy", problems, file)
 	}

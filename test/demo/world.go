@@ -46,6 +46,8 @@ const (
 type WorldOptions struct {
 	// Binary is the operator: the path of addonflow.
 	Binary string
+	// Release of OCM whose definitions the hub has.
+	Release hub.Release
 	// Clusters are the names of the managed clusters. Canaries are those that the
 	// placement default/canary selects; default/all selects everyone.
 	Clusters, Canaries []string
@@ -144,7 +146,7 @@ func (w *World) startHub(ctx context.Context, o WorldOptions) error {
 	if err != nil {
 		return err
 	}
-	options := hub.Options{CRDYAML: crds, Namespaces: []string{rights.Namespace}, Output: o.Output}
+	options := hub.Options{Release: o.Release, CRDYAML: crds, Namespaces: []string{rights.Namespace}, Output: o.Output}
 	if o.ShippedRights {
 		w.AuditLog = filepath.Join(w.Dir, "audit.log")
 		options.AuditPolicy, options.AuditLog = rights.Policy, w.AuditLog

@@ -14,6 +14,7 @@ import (
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
 	"github.com/addonflow/addonflow/test/forge"
+	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/rights"
 )
 
@@ -43,7 +44,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	notified = startReceiver()
 	DeferCleanup(notified.server.Close)
 	options = demo.WorldOptions{
-		Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
+		Release: hub.OCM13, // the demo and test/ocm tell the same story on a hub of OCM 1.2
+		Binary:  binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
 		Fleet: fleet.Options{
 			Latency: 50 * time.Millisecond, DeadlineAfter: time.Second,
 			FlapEvery: 2 * time.Second, // longer than a turn of a rollout, so that no turn misses it

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,18 +25,31 @@ import (
 // crdFiles are copies of the API module's, which ships them as plain files
 // that no Go program can embed; a test compares them.
 //
-//go:embed crds/*.crd.yaml
+//go:embed crds/*.crd.yaml crds/v1beta1/*.crd.yaml
 var crdFiles embed.FS
 
-// OCMCRDs returns the definitions every Hub has, freshly decoded: the caller
-// may change them.
-func OCMCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+// Release is the release of OCM whose definitions a hub has.
+type Release int
+
+const (
+	// OCM12: of the add-on kinds v1alpha1 alone, without webhooks.
+	OCM12 Release = iota
+	// OCM13: v1beta1 as well, through a conversion webhook; v1alpha1 is stored.
+	OCM13
+)
+
+// OCMCRDs returns the definitions of a release, freshly decoded: the caller may change
+// them. Those of OCM13 need a conversion webhook, which Start runs.
+func OCMCRDs(release Release) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	names, err := fs.Glob(crdFiles, "crds/*.crd.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list OCM's CRDs: %w", err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range names {
+		if beta := "crds/v1beta1/" + path.Base(name); release == OCM13 && exists(beta) {
+			name = beta
+		}
 		content, err := crdFiles.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read OCM's CRDs: %w", err)
@@ -47,6 +61,11 @@ func OCMCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crds = append(crds, decoded...)
 	}
 	return crds, nil
+}
+
+func exists(name string) bool {
+	_, err := fs.Stat(crdFiles, name)
+	return err == nil
 }
 
 // NewScheme returns a scheme with client-go's kinds, CRDs and those of OCM's
@@ -69,7 +88,7 @@ func NewScheme() *runtime.Scheme {
 // definitions are OCM's and the caller's, copied, because installing them
 // writes into them.
 func definitions(opts Options) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	crds, err := OCMCRDs()
+	crds, err := OCMCRDs(opts.Release)
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,13 @@
 // placements and nothing answers works; package fleet does both. Nothing
 // collects garbage either, so Start runs a Collector, which deletes objects
 // whose owners are gone and finishes deleted namespaces. There is no
-// ServiceAccount controller and no certificate signing, and OCM's conversion
-// and validation webhooks do not run: of the add-on kinds only v1alpha1 is
-// served, the variant OCM publishes for hubs without webhooks.
+// ServiceAccount controller and no certificate signing, and OCM's validation
+// webhooks do not run.
+//
+// A hub has the definitions of one release of OCM. With OCM12 it serves only v1alpha1 of
+// the add-on kinds, the variant that OCM publishes for hubs without webhooks. With OCM13
+// it serves v1beta1 as well: Start runs a conversion webhook made of the conversion
+// functions of OCM's API module.
 //
 // etcd runs without fsync and the API server with high in-flight limits.
 // Priority and fairness stays on: clients that look for it and do not find it

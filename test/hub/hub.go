@@ -34,6 +34,8 @@ const (
 // Options say what a hub has besides OCM's CRDs. The zero value is a hub in a
 // temporary directory.
 type Options struct {
+	// Release of OCM whose definitions the hub has.
+	Release Release
 	// DataDir keeps etcd's data; a later Start with the same directory finds
 	// the same objects. Empty: a temporary directory that Stop removes.
 	DataDir string
@@ -63,6 +65,7 @@ type Hub struct {
 	scripts    string // directory of the guards' scripts
 	guards     []*guard
 	plane      *envtest.ControlPlane
+	converter  *converter // nil where every kind has one version
 	config     *rest.Config
 	kubeconfig []byte
 	stopped    chan struct{}
@@ -195,6 +198,12 @@ func (h *Hub) furnish(ctx context.Context, crds []*apiextensionsv1.CustomResourc
 	if err := waitForNamespace(ctx, admin, metav1.NamespaceDefault); err != nil {
 		return err
 	}
+	if opts.Release == OCM13 {
+		if h.converter, err = startConverter(); err != nil { //nolint:contextcheck // it outlives the start, which ctx bounds
+			return err
+		}
+		h.converter.join(crds)
+	}
 	install := envtest.CRDInstallOptions{CRDs: crds, MaxTime: startTimeout, PollInterval: pollInterval}
 	if _, err := envtest.InstallCRDs(admin, install); err != nil {
 		return fmt.Errorf("cannot install CRDs: %w", err)
@@ -245,7 +254,7 @@ func (h *Hub) User(name string, groups ...string) (*rest.Config, []byte, error) 
 	return user.Config(), kubeconfig, nil
 }
 
-// Stop ends the collector and both servers. A temporary data directory goes
+// Stop ends the collector, both servers and the conversion webhook. A temporary data directory goes
 // with them, one named in Options stays.
 func (h *Hub) Stop() error {
 	h.cancel()
@@ -253,6 +262,9 @@ func (h *Hub) Stop() error {
 	var err error
 	if h.plane != nil {
 		err = h.plane.Stop()
+	}
+	if h.converter != nil {
+		err = errors.Join(err, h.converter.close())
 	}
 	for _, g := range h.guards {
 		err = errors.Join(err, g.dismiss())

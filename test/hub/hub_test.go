@@ -264,26 +264,33 @@ func TestCRDsAreTheModules(t *testing.T) {
 	if err != nil {
 		t.Fatalf("cannot locate the API module: %v", err)
 	}
-	copies, err := filepath.Glob(filepath.Join(root, "test", "hub", "crds", "*.crd.yaml"))
-	if err != nil || len(copies) != 9 {
-		t.Fatalf("%d copies, want the nine of a hub without webhooks: %v", len(copies), err)
-	}
-	for _, path := range copies {
-		if err := sameAsUpstream(path, strings.TrimSpace(string(module))); err != nil {
-			t.Error(err)
+	for _, release := range []struct {
+		copies string
+		count  int
+		from   []string
+	}{
+		{"crds", 9, []string{"addon/v1alpha1", "cluster/v1", "cluster/v1beta1", "cluster/v1beta2", "work/v1"}},
+		{"crds/v1beta1", 3, []string{"addon/v1beta1"}},
+	} {
+		copies, err := filepath.Glob(filepath.Join(root, "test", "hub", release.copies, "*.crd.yaml"))
+		if err != nil || len(copies) != release.count {
+			t.Fatalf("%d copies in %s, want %d: %v", len(copies), release.copies, release.count, err)
+		}
+		for _, path := range copies {
+			if err := sameAsUpstream(path, strings.TrimSpace(string(module)), release.from); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
 
-// sameAsUpstream looks in the five directories a Hub's CRDs are from; the
-// add-on kinds exist once more, for hubs with conversion webhooks, in
-// addon/v1beta1.
-func sameAsUpstream(path, module string) error {
+// sameAsUpstream looks in the directories of the module that a hub's CRDs are from.
+func sameAsUpstream(path, module string, from []string) error {
 	got, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{"addon/v1alpha1", "cluster/v1", "cluster/v1beta1", "cluster/v1beta2", "work/v1"} {
+	for _, dir := range from {
 		want, err := os.ReadFile(filepath.Join(module, dir, filepath.Base(path)))
 		if err != nil {
 			continue

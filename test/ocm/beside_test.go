@@ -19,6 +19,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/hub"
 )
 
 // quietWindow is how long nobody may write once things have settled.
@@ -26,7 +27,7 @@ const quietWindow = 2 * time.Minute
 
 var _ = Describe("OCM's addon-manager and AddonFlow on one hub", func() {
 	It("each run their own add-ons and write nothing at rest", func(ctx SpecContext) {
-		w, options := startWorld(ctx)
+		w, options := startWorld(ctx, hub.OCM12)
 		apply(ctx, w.Client, greeter("theirs", "v1")...)
 		startOCM("addon-manager", w.Kubeconfig)
 		Expect(w.StartOperator(options)).To(Succeed())
@@ -46,7 +47,7 @@ var _ = Describe("OCM's addon-manager and AddonFlow on one hub", func() {
 	}, SpecTimeout(10*time.Minute))
 
 	It("hand an add-on over and back: no work is rewritten, and nobody moves ahead of its turn", func(ctx SpecContext) {
-		w, options := startWorld(ctx)
+		w, options := startWorld(ctx, hub.OCM12)
 		apply(ctx, w.Client, greeter("moved", "v1")...)
 		startOCM("addon-manager", w.Kubeconfig)
 		awaitAvailable(ctx, w.Client, corpusFile{name: "moved"}, "OCM")

@@ -16,6 +16,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/sample"
 )
 
@@ -25,10 +26,11 @@ const differencesFile = "testdata/differences.txt"
 func memberNames() []string { return []string{"cluster-001", "cluster-002"} }
 
 // startWorld starts a hub with two simulated clusters, and stops it with the spec.
-func startWorld(ctx SpecContext, flags ...string) (*demo.World, demo.WorldOptions) {
+func startWorld(ctx SpecContext, release hub.Release, flags ...string) (*demo.World, demo.WorldOptions) {
 	GinkgoHelper()
 	options := demo.WorldOptions{
-		Binary: addonflow, Clusters: memberNames(), Canaries: memberNames()[:1], Output: GinkgoWriter,
+		Release: release,
+		Binary:  addonflow, Clusters: memberNames(), Canaries: memberNames()[:1], Output: GinkgoWriter,
 		Fleet:         fleet.Options{DeadlineAfter: time.Second, Namespaces: []string{"addon-here", "somewhere-else", "elsewhere"}},
 		OperatorFlags: append([]string{"--concurrent=8"}, flags...),
 	}
@@ -43,16 +45,9 @@ var _ = Describe("The same add-ons", func() {
 		files := corpus()
 		Expect(len(files)).To(BeNumerically(">=", 30))
 
-		mine, options := startWorld(ctx, "--addon-manager=replace")
-		furnish(ctx, mine, files)
-		_, err := mine.Repo.Commit("the corpus", tree(files))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(mine.Client.Create(ctx, corpusSource(mine))).To(Succeed())
-		Expect(mine.StartOperator(options)).To(Succeed())
-
-		awaitReady(ctx, mine)
-
-		theirs, _ := startWorld(ctx)
+		mine := startCorpus(ctx, hub.OCM12, files)
+		newer := startCorpus(ctx, hub.OCM13, files)
+		theirs, _ := startWorld(ctx, hub.OCM12)
 		furnish(ctx, theirs, files)
 		for _, f := range files {
 			inGit, _ := f.declared()
@@ -66,17 +61,33 @@ var _ = Describe("The same add-ons", func() {
 				awaitAvailable(ctx, theirs.Client, f, "OCM")
 			}
 			awaitAvailable(ctx, mine.Client, f, "AddonFlow")
+			awaitAvailable(ctx, newer.Client, f, "AddonFlow on a hub of OCM 1.3")
 		}
-		for _, w := range []*demo.World{theirs, mine} {
+		for _, w := range []*demo.World{theirs, mine, newer} {
 			askForCertificates(ctx, w)
 			startDeparture(ctx, w)
 		}
 		compare(ctx, files, theirs.Client, mine.Client)
-		for _, w := range []*demo.World{theirs, mine} {
+		By("comparing with a hub of OCM 1.3")
+		compare(ctx, files, theirs.Client, newer.Client)
+		for _, w := range []*demo.World{theirs, mine, newer} {
 			endDeparture(ctx, w)
 		}
-	}, SpecTimeout(10*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 })
+
+// startCorpus has AddonFlow run the corpus on a hub of its own.
+func startCorpus(ctx SpecContext, release hub.Release, files []corpusFile) *demo.World {
+	GinkgoHelper()
+	w, options := startWorld(ctx, release, "--addon-manager=replace")
+	furnish(ctx, w, files)
+	_, err := w.Repo.Commit("the corpus", tree(files))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(w.Client.Create(ctx, corpusSource(w))).To(Succeed())
+	Expect(w.StartOperator(options)).To(Succeed())
+	awaitReady(ctx, w)
+	return w
+}
 
 // furnish writes what the hub's admins write, and what clusters say of themselves.
 func furnish(ctx SpecContext, w *demo.World, files []corpusFile) {

@@ -8,6 +8,7 @@
 //	              AddonFlow; objects are compared
 //	beside        both on one hub, each with add-ons of its own: no writes at rest
 //	take-over     an add-on that OCM deployed is moved to AddonFlow and back
+//	newer         AddonFlow on hubs with the definitions of OCM 1.3
 //	klusterlet    the main job with OCM's placement controller and work agent,
 //	              and a second API server as the managed cluster
 //

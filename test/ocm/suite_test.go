@@ -31,13 +31,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 })
 
-// startOCM runs one of OCM's programs until the spec ends.
-func startOCM(program, kubeconfig string, flags ...string) {
+// startOCM runs one of OCM's programs until the spec ends, or stops it before.
+func startOCM(program, kubeconfig string, flags ...string) *gexec.Session {
 	GinkgoHelper()
 	args := append([]string{program, "--kubeconfig=" + kubeconfig}, flags...)
 	session, err := gexec.Start(exec.Command(ocm, args...), GinkgoWriter, GinkgoWriter) //nolint:noctx // ended by the cleanup below
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { stop(session) })
+	return session
 }
 
 // stop ends a program as its supervisor would.

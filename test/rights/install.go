@@ -95,12 +95,13 @@ func GrantReplace(ctx context.Context, admin client.Client) error {
 	return Grant(ctx, admin, role.Name, role.Rules...)
 }
 
-// shipped reads the objects of manifests/rbac.
+// shipped reads the objects of manifests/rbac, and the namespace.
 func shipped() ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(manifests.RBAC, "rbac/*.yaml")
 	if err != nil {
 		return nil, err
 	}
+	names = append(names, "prerequisites/namespace.yaml")
 	var objects []*unstructured.Unstructured
 	for _, name := range names {
 		text, err := manifests.RBAC.ReadFile(name)

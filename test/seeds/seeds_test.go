@@ -25,6 +25,7 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
 )
 
@@ -77,7 +78,7 @@ func walk(t *testing.T, dir string) {
 	}
 	hub := hubOf(t, dir)
 	objects, unread := tree.Build(t.Context(), gitsource.BuildOptions{})
-	commit, problems := addonsource.Compile(objects, hub.lookup, addonsource.CompileOptions{Unread: unread})
+	commit, problems := addonsource.Compile(objects, hub.lookup, addonsource.CompileOptions{Unread: unread, Charts: chart.InProcess{}})
 	said := &strings.Builder{}
 	for _, p := range problems {
 		said.WriteString(strings.TrimPrefix(p.String(), "test/seeds/"+filepath.ToSlash(filepath.Join(dir, "commit"))+"/") + "\n")
@@ -173,7 +174,7 @@ func tell(t *testing.T, out *strings.Builder, addOn load.AddOn, hub hubState, me
 	if len(members) == 0 {
 		return
 	}
-	renderer, err := render.NewRenderer(addOn.Content)
+	renderer, err := render.NewRenderer(addOn.Content, chart.InProcess{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // located is an add-on of ConfigMaps, one for each location, for a cluster that is hosted
@@ -26,7 +27,7 @@ metadata: {name: m%d, namespace: ns, annotations: {addon.open-cluster-management
 	}
 	r, err := render.NewRenderer(render.Content{AddOn: "hello", Package: &render.Package{
 		Name: "hello", Engine: render.EngineManifests, Files: []render.PackageFile{{Path: "maps.yaml", Text: text.String()}},
-	}})
+	}}, chart.InProcess{})
 	if err != nil {
 		t.Fatal(err)
 	}

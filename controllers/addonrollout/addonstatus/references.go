@@ -3,7 +3,6 @@ package addonstatus
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/render"
@@ -77,11 +76,16 @@ func NeverApplied(refs []addonv1alpha1.ConfigReference) bool {
 	return !slices.ContainsFunc(refs, func(r addonv1alpha1.ConfigReference) bool { return r.LastAppliedConfig != nil })
 }
 
-// AppliedAlready reports whether the references of an add-on say that this very move is
-// done.
+// AppliedAlready reports whether the references of an add-on say that all it was configured
+// with is applied. If its works hold what the move renders, the move is done then, whatever
+// the move's configurations are called.
 func (m Move) AppliedAlready(refs []addonv1alpha1.ConfigReference) bool {
-	m.State = Done
-	return equality.Semantic.DeepEqual(refs, references(refs, m))
+	if len(refs) == 0 {
+		return len(references(nil, m)) == 0
+	}
+	return !slices.ContainsFunc(refs, func(r addonv1alpha1.ConfigReference) bool {
+		return r.DesiredConfig == nil || r.LastAppliedConfig == nil || *r.DesiredConfig != *r.LastAppliedConfig
+	})
 }
 
 // Desires reports whether references are, on their desired side, those of the move.

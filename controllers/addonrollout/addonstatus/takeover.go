@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,8 @@ type Takeover struct {
 	Manager string
 	// Field is configReferences, or the type of a condition and which part of it.
 	Field string
+	// At is when that manager last wrote to the status.
+	At time.Time
 }
 
 // Kind is what of the status the field belongs to: configReferences or a condition.
@@ -80,7 +83,7 @@ func OwnWords(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) bool {
 // configReferences are ours already and its conditions are OCM's still.
 func Takeovers(entries []metav1.ManagedFieldsEntry) []Takeover {
 	var own *metav1.ManagedFieldsEntry
-	others := map[string]map[string]bool{}
+	others, at := map[string]map[string]bool{}, map[string]time.Time{}
 	for i := range entries {
 		e := &entries[i]
 		switch {
@@ -89,6 +92,9 @@ func Takeovers(entries []metav1.ManagedFieldsEntry) []Takeover {
 			own = e
 		case mentionsGuarded(e.FieldsV1.GetRawBytes()):
 			others[e.Manager] = guarded(e.FieldsV1.GetRawBytes())
+			if e.Time != nil {
+				at[e.Manager] = e.Time.Time
+			}
 		}
 	}
 	if own == nil || len(others) == 0 {
@@ -98,7 +104,7 @@ func Takeovers(entries []metav1.ManagedFieldsEntry) []Takeover {
 	var found []Takeover
 	for manager, fields := range others {
 		for field := range fields {
-			t := Takeover{Manager: manager, Field: field}
+			t := Takeover{Manager: manager, Field: field, At: at[manager]}
 			wasOurs := field == References || field != t.Kind() && ours[t.Kind()]
 			if wasOurs && !ours[field] {
 				found = append(found, t)

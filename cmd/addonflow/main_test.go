@@ -1,0 +1,22 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/addonflow/addonflow/controllers/renderworker"
+)
+
+// TestMain makes of the test binary a child that renders charts, as the argument makes of
+// the program.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == renderworker.Command {
+		if err := newRootCommand().Execute(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}

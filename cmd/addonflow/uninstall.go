@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonsource"
+)
+
+// newUninstallCommand is `uninstall`.
+func newUninstallCommand(c *cli) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:   "uninstall",
+		Short: "Take AddonFlow's finalizers off, where no operator runs any more",
+		Long: `Take AddonFlow's finalizers off, where no operator runs any more.
+
+The finalizer ` + v1alpha1.Finalizer + ` holds AddOnSources, AddOnRollouts and
+ClusterManagementAddOns until an operator has dealt with their deletion. After the
+operator was deleted, this command takes it off all of them, so that they, and the CRDs,
+can be deleted. No add-on is removed from a cluster: what runs goes on running, and
+nobody rolls it out any more. To hand add-ons back while the operator runs, use release.
+
+While an operator holds its Lease the command changes nothing.`,
+		Example: `  kubectl delete -k manifests/install
+  addonflow uninstall`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.uninstall(cmd.Context()) },
+	})
+}
+
+// uninstall takes the finalizers off.
+func (c *cli) uninstall(ctx context.Context) error {
+	hub, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := c.noOperator(ctx, hub); err != nil {
+		return err
+	}
+	cmas := schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: addonv1alpha1.GroupVersion.Version, Kind: "ClusterManagementAddOn"}
+	for _, kind := range []schema.GroupVersionKind{
+		cmas, v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind), v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnSourceKind),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := hub.List(ctx, list); err != nil {
+			return fmt.Errorf("cannot list %ss: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			object.SetGroupVersionKind(kind)
+			if err := c.freed(ctx, hub, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// freed takes the finalizer off one object. A ClusterManagementAddOn that is being deleted
+// goes with it, and would take every agent along that refers to it.
+func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.PartialObjectMetadata) error {
+	after := object.DeepCopy()
+	if !controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer) {
+		return nil
+	}
+	name := strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
+	if object.Kind == "ClusterManagementAddOn" && object.DeletionTimestamp != nil {
+		if _, err := addonsource.Disown(ctx, hub, hub, object); err != nil {
+			return fmt.Errorf("cannot free %s %s: %w", object.Kind, name, err)
+		}
+	}
+	err := hub.Patch(ctx, after, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot take the finalizer off %s %s: %w", object.Kind, name, err)
+	}
+	_, err = fmt.Fprintf(c.Out, "%s %s: finalizer removed\n", object.Kind, name)
+	return err
+}
+
+// noOperator returns an error while an operator holds its Lease.
+func (c *cli) noOperator(ctx context.Context, hub client.Client) error {
+	var leases coordinationv1.LeaseList
+	if err := hub.List(ctx, &leases); err != nil {
+		return fmt.Errorf("cannot list Leases: %w", err)
+	}
+	for i := range leases.Items {
+		l := &leases.Items[i]
+		if !strings.HasPrefix(l.Name, leaseName("")) || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		held := l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
+		if held && c.now().Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second)) {
+			return &exitError{code: exitFailed, err: fmt.Errorf(
+				"cannot uninstall: operator %s holds Lease %s/%s; delete its Deployment first, for example with kubectl delete -k manifests/install",
+				*l.Spec.HolderIdentity, l.Namespace, l.Name)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// TestUninstall_FreesWhatNoOperatorDealsWithAnyMore takes finalizers off, and lets no agent go
+// with a ClusterManagementAddOn that is being deleted.
+func TestUninstall_FreesWhatNoOperatorDealsWithAnyMore(t *testing.T) {
+	rollout := hello(v1alpha1.PhaseSucceeded)
+	rollout.Finalizers = []string{v1alpha1.Finalizer}
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet", Finalizers: []string{v1alpha1.Finalizer, "example.com/theirs"}}}
+	cma := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello", UID: "cma", Finalizers: []string{v1alpha1.Finalizer}}}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "c1", Name: "hello",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "addon.open-cluster-management.io/v1alpha1", Kind: "ClusterManagementAddOn", Name: "hello", UID: "cma"}},
+	}}
+	s := newStage(t, rollout, source, cma, addOn)
+	if err := s.hub.Delete(t.Context(), cma); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.run(t.Context(), "uninstall"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.err.String())
+	}
+	want := "ClusterManagementAddOn hello: finalizer removed\nAddOnRollout default/hello: finalizer removed\nAddOnSource default/fleet: finalizer removed\n"
+	if diff := cmp.Diff(want, s.out.String()); diff != "" {
+		t.Error(diff)
+	}
+	get := func(o client.Object) error { return s.hub.Get(t.Context(), client.ObjectKeyFromObject(o), o) }
+	if err := get(cma); !apierrors.IsNotFound(err) {
+		t.Errorf("the ClusterManagementAddOn that was deleted is still there: %v", err)
+	}
+	if err := get(addOn); err != nil || len(addOn.OwnerReferences) > 0 {
+		t.Errorf("owners %v, error %v", addOn.OwnerReferences, err)
+	}
+	if err := get(source); err != nil || !cmp.Equal(source.Finalizers, []string{"example.com/theirs"}) {
+		t.Errorf("finalizers %v, error %v", source.Finalizers, err)
+	}
+}
+
+// TestUninstall_RefusesWhileAnOperatorRuns leaves the finalizers to it.
+func TestUninstall_RefusesWhileAnOperatorRuns(t *testing.T) {
+	rollout := hello(v1alpha1.PhaseSucceeded)
+	rollout.Finalizers = []string{v1alpha1.Finalizer}
+	for name, c := range map[string]struct {
+		renewed time.Duration
+		code    int
+	}{"Runs": {-5 * time.Second, exitFailed}, "Ended": {-time.Minute, 0}} {
+		t.Run(name, func(t *testing.T) {
+			renewed := metav1.NewMicroTime(at().Add(c.renewed))
+			s := newStage(t, rollout.DeepCopy(), &coordinationv1.Lease{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "addonflow-system", Name: leaseName("")},
+				Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("pod-1"), LeaseDurationSeconds: new(int32(35)), RenewTime: &renewed},
+			})
+			if code := s.run(t.Context(), "uninstall"); code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			if refused := strings.Contains(s.err.String(), "pod-1 holds Lease"); refused != (c.code != 0) {
+				t.Errorf("said %q", s.err.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package addonsource_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// firstManifest returns the first manifest of the hub's template.
+func (w *world) firstManifest() *unstructured.Unstructured {
+	GinkgoHelper()
+	template := w.template()
+	w.read(template)
+	manifest := &unstructured.Unstructured{}
+	Expect(json.Unmarshal(template.Spec.AgentSpec.Workload.Manifests[0].Raw, &manifest.Object)).To(Succeed())
+	return manifest
+}
+
+// editManifest changes the first manifest of the hub's template as a user would.
+func (w *world) editManifest(field any, path ...string) {
+	GinkgoHelper()
+	manifest := w.firstManifest()
+	Expect(unstructured.SetNestedField(manifest.Object, field, path...)).To(Succeed())
+	raw, err := json.Marshal(manifest.Object)
+	Expect(err).NotTo(HaveOccurred())
+	template := w.template()
+	w.read(template)
+	template.Spec.AgentSpec.Workload.Manifests[0].Raw = raw
+	Expect(admin.Update(context.Background(), template, client.FieldOwner("somebody"))).To(Succeed())
+}
+
+// progressive is the ClusterManagementAddOn with a mandatory decision group.
+var progressive = strings.Replace(addOnYAML, "maxConcurrency: 25%", "maxConcurrency: 25%\n          mandatoryDecisionGroups:\n          - groupName: canary", 1)
+
+var _ = Describe("Declared fields", func() {
+	It("that a commit removes from an element of an atomic list leave the hub's template", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFilesWith(map[string]string{
+			"addons/addontemplate.yaml": strings.Replace(templateYAML, "              containers:", "              serviceAccountName: agent\n              containers:", 1),
+		}))
+		w.passes()
+		Expect(w.firstManifest().Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("template", HaveKeyWithValue("spec", HaveKey("serviceAccountName")))))
+
+		w.commit("run as the default account", map[string]string{"addons/addontemplate.yaml": templateYAML})
+		w.look()
+		Expect(w.firstManifest().Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("template", HaveKeyWithValue("spec", Not(HaveKey("serviceAccountName"))))))
+	})
+
+	It("that a commit removes from a placement's strategy leave the rollout's", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/clustermanagementaddon.yaml": progressive}))
+		w.passes()
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Install.Placements[0].RolloutStrategy.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups).To(HaveLen(1))
+
+		w.commit("no mandatory group", map[string]string{"addons/clustermanagementaddon.yaml": addOnYAML})
+		w.look()
+		rollout = w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Install.Placements[0].RolloutStrategy.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups).To(BeEmpty())
+	})
+
+	It("are repaired when a hand edit adds to an atomic list, with the commit in memory and after a restart", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		before := w.firstManifest().Object
+		w.editManifest(true, "spec", "paused")
+		theGit.ResetRequests()
+		w.look()
+		Expect(w.firstManifest().Object).To(Equal(before))
+		Expect(theGit.Requests().UploadPack).To(BeZero())
+
+		w.editManifest(true, "spec", "paused")
+		w.start()
+		theGit.ResetRequests()
+		w.look()
+		Expect(w.firstManifest().Object).To(Equal(before))
+		Expect(theGit.Requests().UploadPack).To(Equal(1))
+	})
+
+	It("stay, and so does what others add elsewhere, for one fetch and one dry run", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		cma := w.cma()
+		w.read(cma)
+		cma.Spec.AddOnMeta.Description = "a word of somebody's"
+		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
+		w.requests.reset()
+		w.look()
+		Expect(w.requests.written()).To(HaveEach(ContainSubstring("/addonsources/fleet/status")))
+		Expect(w.requests.tried()).To(ConsistOf(ContainSubstring("/clustermanagementaddons/" + w.addOn)))
+		w.requests.reset()
+		w.look()
+		Expect(w.requests.written()).To(BeEmpty())
+		Expect(w.requests.tried()).To(BeEmpty())
+
+		w.start()
+		theGit.ResetRequests()
+		w.look()
+		Expect(w.requests.written()).To(BeEmpty())
+		Expect(w.requests.tried()).To(BeEmpty())
+		Expect(theGit.Requests().UploadPack).To(BeZero(), "what was compared is known to be")
+		w.read(cma)
+		Expect(cma.Spec.AddOnMeta.Description).To(Equal("a word of somebody's"))
+	})
+
+	It("that the hub's admission refuses to repair are told on the commit, until it admits them", func() {
+		w := newWorld()
+		sha := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.editManifest(true, "spec", "paused")
+		allow := w.forbidTemplateUpdates()
+		w.look()
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.ValidationFailedReason))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(SatisfyAll(
+			ContainSubstring("addons/addontemplate.yaml:"), ContainSubstring("no template changes today")))
+		w.delivered(sha, "failure")
+
+		allow()
+		Eventually(func() any {
+			w.look()
+			return w.firstManifest().Object["spec"]
+		}).WithTimeout(patience).ShouldNot(HaveKey("paused"))
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+	})
+})
+
+// forbidTemplateUpdates has the hub refuse changes of the world's template, until the
+// function it returns is called.
+func (w *world) forbidTemplateUpdates() func() {
+	GinkgoHelper()
+	ctx := context.Background()
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: w.addOn},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				ResourceNames: []string{w.addOn},
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{"addon.open-cluster-management.io"}, APIVersions: []string{"*"}, Resources: []string{"addontemplates"},
+					},
+				},
+			}}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no template changes today"}},
+		},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.addOn},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: w.addOn, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	w.create(policy)
+	w.create(binding)
+	// It takes the API server a moment to act by a policy, and another to stop.
+	template := w.template()
+	w.read(template)
+	template.Spec.AddonName = "changed"
+	Eventually(func() error { return admin.Update(ctx, template.DeepCopy(), client.DryRunAll) }).WithTimeout(patience).Should(HaveOccurred())
+	allow := func() {
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, policy))).To(Succeed())
+	}
+	DeferCleanup(allow)
+	return allow
+}

@@ -1,0 +1,60 @@
+package addonsource_test
+
+import (
+	"context"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+var _ = Describe("Deleting AddonFlow from the hub", func() {
+	installed := func(namespace string) *world {
+		GinkgoHelper()
+		useHub() // it is not one to go on with
+		w := newWorldIn(namespace, func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		rollout := w.rollout() // as the rollout's controller holds it
+		w.read(rollout)
+		rollout.Finalizers = []string{v1alpha1.Finalizer}
+		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
+		return w
+	}
+	held := func(w *world, why string) {
+		GinkgoHelper()
+		Eventually(func() *metav1.Time { return w.source().DeletionTimestamp }).WithTimeout(patience).ShouldNot(BeNil())
+		Eventually(func() string {
+			w.pass()
+			return conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)
+		}).WithTimeout(patience).Should(And(ContainSubstring(why+" is being deleted, which approves no removal"), ContainSubstring("is held (DeletionGuard)")))
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Removal).NotTo(BeNil())
+		Expect(rollout.Spec.Removal.Approved).To(BeFalse())
+		Expect(exists(w.cma())).To(BeTrue())
+		Expect(exists(w.template())).To(BeTrue())
+	}
+
+	It("with its Namespace approves the removal of no add-on that a source in it declares", func() {
+		w := installed("addonflow-system")
+		Expect(admin.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
+		held(w, "Namespace/addonflow-system")
+	})
+
+	It("with its CRDs approves the removal of no add-on that a source in another Namespace declares", func() {
+		w := installed(metav1.NamespaceDefault)
+		for _, name := range []string{"addonsources.addonflow.io", "addonrollouts.addonflow.io", "addonrevisions.addonflow.io"} {
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			Expect(client.IgnoreNotFound(admin.Delete(context.Background(), crd))).To(Succeed())
+		}
+		held(w, "CustomResourceDefinition/addonsources.addonflow.io")
+	})
+})

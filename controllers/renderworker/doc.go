@@ -1,0 +1,18 @@
+// Package renderworker renders charts in a child process, within limits.
+//
+//	Pool (operator, CLI) --frames over pipes--> Serve (child: `addonflow render-worker`)
+//
+// Helm's engine bounds nothing: a line of a template can ask for any memory and any time.
+// The child has limits for both, so that the operator needs none in the engine.
+//
+//   - A child serves one chart of one owner, for any number of clusters, one after the
+//     other. Another chart gets another child.
+//   - Memory and CPU time are limited. On Linux the parent sets RLIMIT_DATA and RLIMIT_CPU
+//     before the child reads its first frame; everywhere the child watches its own memory.
+//     A rendering that reaches one of these two limits is an error of the chart, and names
+//     the template.
+//   - A deadline, a child that does not start and a child that is killed from outside are
+//     chart.ErrInterrupted: nothing is known of the content, and the caller tries again.
+//   - If the node runs out of memory, the kernel kills the child first (oom_score_adj).
+//   - Nothing is written to a file.
+package renderworker

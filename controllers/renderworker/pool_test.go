@@ -1,0 +1,295 @@
+package renderworker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/addonflow/addonflow/render/chart"
+)
+
+// TestMain makes of the test binary a child, as the argument makes of the operator's.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == Command {
+		if err := Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// tightLimits end a rendering sooner than those of the operator.
+func tightLimits() Limits {
+	return Limits{Memory: DefaultLimits().Memory, CPU: time.Second, Deadline: 5 * time.Minute}
+}
+
+func newPool(t testing.TB, o Options) *Pool {
+	t.Helper()
+	p := NewPool(o)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// chartOf is a chart with one template, and more files by path and content.
+func chartOf(template string, more ...string) *chart.Source {
+	files := []chart.File{
+		{Path: "Chart.yaml", Content: []byte("apiVersion: v2\nname: hello\nversion: 1.0.0\n")},
+		{Path: "templates/it.yaml", Content: []byte(template)},
+	}
+	for i := 0; i < len(more); i += 2 {
+		files = append(files, chart.File{Path: more[i], Content: []byte(more[i+1])})
+	}
+	return chart.NewSource(chart.HelmChart, files)
+}
+
+// settings is a ConfigMap with one entry.
+func settings(value string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hello}\ndata:\n  it: " + value + "\n"
+}
+
+func inputFor(cluster string) chart.Input {
+	return chart.Input{
+		Release: "hello", Namespace: "agents", KubeVersion: "v1.33.2",
+		Values:   map[string]any{"replicas": int64(3)},
+		BuiltIns: map[string]any{"clusterName": cluster},
+	}
+}
+
+// entryOf renders a chart of one ConfigMap and returns its entry.
+func entryOf(t testing.TB, e chart.Engine, s *chart.Source, cluster string) any {
+	t.Helper()
+	out, err := e.Render(s, inputFor(cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _ := out.Manifests[0].Fields["data"].(map[string]any)
+	return data["it"]
+}
+
+func (p *Pool) pids() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []int
+	for c := range p.all {
+		out = append(out, c.cmd.Process.Pid)
+	}
+	return out
+}
+
+// TestChild_RendersWhatTheEngineRenders in process.
+func TestChild_RendersWhatTheEngineRenders(t *testing.T) {
+	e := newPool(t, Options{}).For("a")
+	s := chartOf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hello}\nspec: {replicas: {{ .Values.replicas }}, ratio: 1.5, big: 9007199254740993, huge: 1e30}\n")
+	want, err := chart.InProcess{}.Render(s, inputFor("c1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Render(s, inputFor("c1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
+		t.Errorf("got %#v, want %#v", got, want)
+	}
+	if err := e.Verify(s, inputFor("c1")); err != nil {
+		t.Error(err)
+	}
+	if v, err := e.Admits(s, []string{"v1.33.0"}); v != "v1.33.0" || err != nil {
+		t.Error(v, err)
+	}
+	wrong := chartOf(settings(`{{ required "set a" .Values.a }}`))
+	_, err = e.Render(wrong, inputFor("c1"))
+	if failed, ok := errors.AsType[*chart.Error](err); !ok || failed.File != "templates/it.yaml" || failed.Line != 5 || failed.Message != "set a" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestChild_ServesOneChartOfOneOwner and several clusters of it.
+func TestChild_ServesOneChartOfOneOwner(t *testing.T) {
+	p := newPool(t, Options{})
+	s := chartOf(settings("{{ .Values.clusterName }}"))
+	pid := 0
+	for i := range 5 {
+		name := fmt.Sprintf("c%d", i)
+		if got := entryOf(t, p.For("a"), s, name); got != name {
+			t.Errorf("got %v, want %s", got, name)
+		}
+		pids := p.pids()
+		if len(pids) != 1 || pid != 0 && pid != pids[0] {
+			t.Fatalf("children %v, want the one that is there: %d", pids, pid)
+		}
+		pid = pids[0]
+	}
+	entryOf(t, p.For("b"), s, "c1")
+	if pids := p.pids(); len(pids) != 1 || pids[0] == pid {
+		t.Errorf("another owner is served by child %v, and the first one by %d", pids, pid)
+	}
+	pid = p.pids()[0]
+	entryOf(t, p.For("b"), chartOf(settings("other")), "c1")
+	if pids := p.pids(); len(pids) != 1 || pids[0] == pid {
+		t.Errorf("another chart is served by child %v, and the first one by %d", pids, pid)
+	}
+}
+
+// TestPool_ServesAllWhoAskAtOnce with one child.
+func TestPool_ServesAllWhoAskAtOnce(t *testing.T) {
+	p := newPool(t, Options{})
+	var all sync.WaitGroup
+	for owner := range 3 {
+		s := chartOf(settings(fmt.Sprintf("o%d-{{ .Values.clusterName }}", owner)))
+		for range 2 {
+			all.Go(func() {
+				for i := range 20 {
+					out, err := p.For(fmt.Sprint(owner)).Render(s, inputFor(fmt.Sprintf("c%d", i)))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					data, _ := out.Manifests[0].Fields["data"].(map[string]any)
+					if want := fmt.Sprintf("o%d-c%d", owner, i); data["it"] != want {
+						t.Errorf("got %v, want %s", data["it"], want)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// TestInterrupted_SaysNothingOfTheContent: each way that a rendering ends from outside.
+func TestInterrupted_SaysNothingOfTheContent(t *testing.T) {
+	long := chartOf(settings(`{{ range until 2000000000 }}{{ end }}x`))
+	endless := Limits{Memory: 1 << 30, CPU: time.Hour, Deadline: time.Hour}
+	interrupted := func(t *testing.T, err error) {
+		t.Helper()
+		if _, blamed := errors.AsType[*chart.Error](err); blamed || !errors.Is(err, chart.ErrInterrupted) {
+			t.Errorf("got %v, want an interruption", err)
+		}
+	}
+	t.Run("no start", func(t *testing.T) {
+		_, err := newPool(t, Options{Command: []string{"/does/not/exist"}}).For("a").Render(long, inputFor("c1"))
+		interrupted(t, err)
+	})
+	t.Run("no child", func(t *testing.T) {
+		_, err := newPool(t, Options{Command: []string{os.Args[0], "-test.run=^$"}}).For("a").Render(long, inputFor("c1"))
+		interrupted(t, err)
+	})
+	t.Run("deadline", func(t *testing.T) {
+		limits := endless
+		limits.Deadline = time.Second
+		_, err := newPool(t, Options{Limits: limits}).For("a").Render(forever(), inputFor("c1"))
+		interrupted(t, err)
+	})
+	t.Run("closed", func(t *testing.T) {
+		p := newPool(t, Options{Limits: endless})
+		done := make(chan error)
+		go func() {
+			_, err := p.For("a").Render(forever(), inputFor("c1"))
+			done <- err
+		}()
+		awaitBusy(t, p)
+		p.Close()
+		interrupted(t, <-done)
+	})
+	t.Run("killed twice", func(t *testing.T) {
+		p := newPool(t, Options{Limits: endless})
+		done := make(chan error)
+		go func() {
+			_, err := p.For("a").Render(forever(), inputFor("c1"))
+			done <- err
+		}()
+		for range attempts {
+			kill(awaitBusy(t, p))
+		}
+		interrupted(t, <-done)
+	})
+	t.Run("killed while it waits", func(t *testing.T) {
+		p := newPool(t, Options{})
+		s := chartOf(settings("x"))
+		entryOf(t, p.For("a"), s, "c1")
+		kill(p.free[0])
+		if got := entryOf(t, p.For("a"), s, "c1"); got != "x" {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// forever is a chart that renders for as long as it may.
+func forever() *chart.Source {
+	return chartOf(settings(`{{ $l := until 10000 }}{{ range $l }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}{{ end }}`))
+}
+
+// awaitBusy waits until a child works.
+func awaitBusy(t *testing.T, p *Pool) *child {
+	t.Helper()
+	for {
+		p.mu.Lock()
+		for c := range p.all {
+			select {
+			case <-c.gone:
+			default:
+				if p.busy > 0 {
+					p.mu.Unlock()
+					return c
+				}
+			}
+		}
+		p.mu.Unlock()
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// kill ends a child from outside.
+func kill(c *child) {
+	c.kill()
+	<-c.gone
+}
+
+// TestPool_EndsIdleChildren and starts another one when it is asked again.
+func TestPool_EndsIdleChildren(t *testing.T) {
+	p := newPool(t, Options{})
+	s := chartOf(settings("x"))
+	entryOf(t, p.For("a"), s, "c1")
+	p.endIdle()
+	if pids := p.pids(); len(pids) != 0 {
+		t.Errorf("children %v are left", pids)
+	}
+	entryOf(t, p.For("a"), s, "c1")
+}
+
+// helmCreate is what `helm create hello` writes.
+func helmCreate(t testing.TB) *chart.Source {
+	t.Helper()
+	return chart.NewSource(chart.HelmChart, created(t))
+}
+
+// TestThousandClusters renders the chart that helm create writes for 1,000 clusters. It
+// prints how long that takes; the time is for the reader to judge.
+func TestThousandClusters(t *testing.T) {
+	e, s := newPool(t, Options{}).For("a"), helmCreate(t)
+	begin := time.Now()
+	for i := range 1000 {
+		out, err := e.Render(s, inputFor(fmt.Sprintf("cluster-%d", i)))
+		if err != nil || len(out.Manifests) != 3 {
+			t.Fatal(len(out.Manifests), err)
+		}
+	}
+	t.Logf("1,000 clusters of the chart that helm create writes: %s", time.Since(begin).Round(time.Millisecond))
+}
+
+func BenchmarkRender(b *testing.B) {
+	e, s := newPool(b, Options{}).For("a"), helmCreate(b)
+	for b.Loop() {
+		if _, err := e.Render(s, inputFor("cluster-"+strings.Repeat("1", 5))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package renderworker
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// oomScore lets the kernel kill the child before any other process.
+const oomScore = 1000
+
+// prepare sets how a child is started: apart from the signals of a terminal.
+func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// confine limits a child before it works. RLIMIT_DATA counts what Go has mapped to be
+// written, and not the address space that it reserves.
+func confine(pid int, memory uint64) error {
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil); err != nil {
+		return fmt.Errorf("cannot limit its memory: %w", err)
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil {
+		return fmt.Errorf("cannot turn off core dumps: %w", err)
+	}
+	if err := os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte(strconv.Itoa(oomScore)), 0o600); err != nil {
+		return fmt.Errorf("cannot set oom_score_adj: %w", err)
+	}
+	return nil
+}
+
+// allowCPU limits the CPU time of a child, from its start. It is the soft limit, which can
+// be raised for the next rendering: the child ends itself at SIGXCPU.
+func allowCPU(pid int, most uint64) error {
+	var now unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_CPU, nil, &now); err != nil {
+		return fmt.Errorf("cannot read its limit of CPU time: %w", err)
+	}
+	now.Cur = min(most, now.Max)
+	if err := unix.Prlimit(pid, unix.RLIMIT_CPU, &now, nil); err != nil {
+		return fmt.Errorf("cannot limit its CPU time: %w", err)
+	}
+	return nil
+}
+
+// watchCPU calls reached when the process used the CPU time that its parent allows.
+func watchCPU(reached func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGXCPU)
+	go func() {
+		<-signals
+		reached()
+	}()
+}
+
+// usedCPU is the CPU time of this process.
+func usedCPU() time.Duration {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

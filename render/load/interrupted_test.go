@@ -1,0 +1,35 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
+)
+
+// killed is an engine whose child is always killed from outside.
+type killed struct{}
+
+var errKilled = fmt.Errorf("%w: killed", chart.ErrInterrupted)
+
+func (killed) Admits(*chart.Source, []string) (string, error) { return "", errKilled }
+
+func (killed) Verify(*chart.Source, chart.Input) error { return errKilled }
+
+func (killed) Render(*chart.Source, chart.Input) (chart.Output, error) {
+	return chart.Output{}, errKilled
+}
+
+// TestInterruptedPackageIsNoProblem of the commit: it is loaded again.
+func TestInterruptedPackageIsNoProblem(t *testing.T) {
+	commit, problems := Load(packagedHello().packageObjects(t), nil, Options{Charts: killed{}})
+	if len(problems) > 0 || !errors.Is(commit.Interrupted, render.ErrInterrupted) {
+		t.Errorf("got %v and problems %v, want an interruption", commit.Interrupted, problems)
+	}
+	commit, problems = Load(packagedHello().packageObjects(t), nil, Options{Charts: chart.InProcess{}})
+	if len(problems) > 0 || commit.Interrupted != nil {
+		t.Errorf("got %v and problems %v", commit.Interrupted, problems)
+	}
+}

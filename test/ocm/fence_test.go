@@ -1,0 +1,90 @@
+package ocm
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/sample"
+)
+
+// greeting is a configuration that only the placement assigns. The fenced
+// ClusterManagementAddOn does not list it, so that OCM's addon-manager renders its variable
+// empty.
+const greeting = `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnDeploymentConfig
+metadata: {name: greeting, namespace: default}
+spec:
+  customizedVariables: [{name: GREETING, value: hello}]
+`
+
+// commitGreeting pushes an add-on with that configuration.
+func commitGreeting(ctx context.Context, w *demo.World, name string) string {
+	GinkgoHelper()
+	addOn := strings.NewReplacer(
+		"  installStrategy:", "  - {group: addon.open-cluster-management.io, resource: addondeploymentconfigs}\n  installStrategy:",
+		"      name: all\n", "      name: all\n      configs:\n      - {group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: default, name: greeting}\n",
+	).Replace(sample.AddOn(name, "all"))
+	sha, err := w.Repo.Commit("greet", map[string]string{
+		"addons/template.yaml": strings.Replace(sample.Template(name, "v1"), "--cluster={{CLUSTER_NAME}}", "--greeting={{GREETING}}", 1),
+		"addons/addon.yaml":    addOn,
+		"addons/config.yaml":   greeting,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	look(ctx, w)
+	awaitReady(ctx, w)
+	return sha
+}
+
+// greetings are what the works of an add-on have their agents say, by cluster and name.
+func greetings(ctx context.Context, c client.Client, name string) map[string]string {
+	GinkgoHelper()
+	out := map[string]string{}
+	for key, work := range worksOf(ctx, c, name) {
+		for _, manifest := range work.Spec.Workload.Manifests {
+			if _, after, found := strings.Cut(string(manifest.Raw), "--greeting="); found {
+				out[key], _, _ = strings.Cut(after, `"`)
+			}
+		}
+	}
+	return out
+}
+
+var _ = Describe("A fence that is down for an instant", func() {
+	It("is put up again by itself, and the works say what Git declares", func(ctx SpecContext) {
+		w, options := startWorld(ctx, hub.OCM12)
+		startOCM("addon-manager", w.Kubeconfig)
+		Expect(w.StartOperator(options)).To(Succeed())
+		sha := commitGreeting(ctx, w, "fenced")
+		awaitPhase(ctx, w, "fenced", sha, v1alpha1.PhaseSucceeded)
+		Expect(greetings(ctx, w.Client, "fenced")).To(And(Not(BeEmpty()), HaveEach("hello")))
+
+		By("taking the fence down")
+		cma := &addonv1alpha1.ClusterManagementAddOn{}
+		Expect(w.Client.Get(ctx, client.ObjectKey{Name: "fenced"}, cma)).To(Succeed())
+		delete(cma.Annotations, v1alpha1.LifecycleAnnotation)
+		cma.Spec.SupportedConfigs = append(cma.Spec.SupportedConfigs, addonv1alpha1.ConfigMeta{
+			ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addontemplates"},
+			DefaultConfig:       &addonv1alpha1.ConfigReferent{Name: "fenced"},
+		})
+		Expect(w.Client.Update(ctx, cma, client.FieldOwner("somebody"))).To(Succeed())
+
+		Eventually(func(g Gomega) {
+			g.Expect(w.Client.Get(ctx, client.ObjectKey{Name: "fenced"}, cma)).To(Succeed())
+			g.Expect(cma.Annotations).To(And(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue), HaveKey(v1alpha1.FencedAtAnnotation)))
+			g.Expect(greetings(ctx, w.Client, "fenced")).To(HaveEach("hello"))
+		}).Should(Succeed())
+		awaitPhase(ctx, w, "fenced", sha, v1alpha1.PhaseSucceeded)
+		Consistently(func(g Gomega) {
+			g.Expect(greetings(ctx, w.Client, "fenced")).To(HaveEach("hello"))
+		}, "15s", "1s").Should(Succeed())
+	}, SpecTimeout(10*time.Minute))
+})
