@@ -62,6 +62,7 @@ func situations() []situation {
 		{name: "updating, silent and late", state: rollout.Updating, revision: "c", admitted: 40, since: 39, running: "c", upToDate: true, health: unknown},
 		{name: "updating, verified", state: rollout.Updating, revision: "c", admitted: 2, since: 1, running: "c", upToDate: true, health: proven},
 		{name: "updating, fails", state: rollout.Updating, revision: "c", admitted: 2, since: 1, running: "c", upToDate: true, health: broken},
+		{name: "updating, its own inputs changed, which fails", state: rollout.Updating, revision: "c", admitted: 2, since: 1, running: "c", stale: true, health: broken},
 		{name: "updating, away", state: rollout.Updating, revision: "c", admitted: 2, since: 1, running: "c", upToDate: true, away: true},
 		{name: "soaking", core: true, state: rollout.Soaking, revision: "c", admitted: 9, since: 1, running: "c", upToDate: true, health: proven},
 		{name: "soaked", state: rollout.Soaking, revision: "c", admitted: 20, since: 10, running: "c", upToDate: true, health: proven},
@@ -78,6 +79,7 @@ func situations() []situation {
 		{name: "lost, returned", state: rollout.Lost, revision: "c", admitted: 5, since: 2, running: "c", upToDate: true, health: progressing},
 		{name: "parked", core: true, state: rollout.Parked, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, away: true},
 		{name: "parked, returned", state: rollout.Parked, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: progressing},
+		{name: "parked, returned, never written, what it runs fails", state: rollout.Parked, revision: "c", admitted: 60, since: 20, running: "a", health: broken},
 		{name: "parked, returned, never written", state: rollout.Parked, revision: "c", admitted: 60, since: 20, running: "a", health: proven},
 		{name: "left", core: true, state: rollout.Left, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, outside: true},
 		{name: "left, selected again", state: rollout.Left, revision: "c", admitted: 60, since: 20, running: "a", health: proven},
@@ -142,19 +144,25 @@ func modelPolicies() []modelPolicy {
 			Type: v1alpha1.StrategyAll, All: &clusterv1alpha1.RolloutAll{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "30m"}},
 		})},
 		{name: "All after another pace", stages: 1, at: always("s0"), set: strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyAll})},
-		{name: "Progressive with a mandatory group", stages: 2, at: func(i int) string { return []string{"group-0", "rest"}[i] },
+		{
+			name: "Progressive with a mandatory group", stages: 2, at: func(i int) string { return []string{"group-0", "rest"}[i] },
 			set: strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{
 				RolloutConfig: tolerant, MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupIndex: 0}), MaxConcurrency: number(1),
-			}})},
-		{name: "ProgressivePerGroup", stages: 3, at: groupName,
-			set: strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{RolloutConfig: config}})},
-		{name: "RollingUpdateWithPlacement", stages: 1, at: always("share"),
+			}}),
+		},
+		{
+			name: "ProgressivePerGroup", stages: 3, at: groupName,
+			set: strategy(v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{RolloutConfig: config}}),
+		},
+		{
+			name: "RollingUpdateWithPlacement", stages: 1, at: always("share"),
 			set: strategy(v1alpha1.RolloutStrategy{
 				Type: v1alpha1.StrategyRollingUpdateWithPlacement,
 				RollingUpdateWithPlacement: &v1alpha1.RollingUpdateWithPlacement{
 					PlacementReference: ref("all"), MaxConcurrentlyUpdating: new(percent("50%")),
 				},
-			})},
+			}),
+		},
 		{name: "a pace per placement", stages: 2, at: func(i int) string { return fmt.Sprintf("p%d", i) }, set: func(in *rollout.Input) {
 			in.Spec.Install = installedBy("p0", "p1")
 			in.Spec.Install.Placements[0].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{RolloutConfig: config, MaxConcurrency: number(1)})

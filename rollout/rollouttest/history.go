@@ -18,6 +18,8 @@ type look struct {
 	blocked, away   string
 	// paused: the operator may not write its works, although nothing is wrong with them.
 	paused bool
+	// failed: with this look the cluster was recorded as failed, or timed out.
+	failed bool
 
 	// timed: the pace is known. The rest is the pace.
 	timed             bool
@@ -36,7 +38,7 @@ func (l look) verified() bool {
 // refuted tells whether the look ends a time in which the content was verified.
 func (l look) refuted() bool {
 	bad := l.health.State == rollout.HealthProgressing || l.health.State == rollout.HealthFailed
-	return !l.member || !l.up || !l.has || bad
+	return !l.member || !l.up || !l.has || l.failed || bad
 }
 
 // reported tells whether the look saw the agent report a failure of the content.
@@ -65,6 +67,7 @@ func tell(r rollout.Record) *story {
 		l.member = false
 	case rollout.Admitted:
 		l.has = false
+	default: // Updating: the works are written
 	}
 	s.looks = []look{l}
 	return s

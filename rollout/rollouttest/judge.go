@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/addonflow/addonflow/rollout"
@@ -88,6 +89,7 @@ func (h *History) Keep(s Step) {
 			}
 			h.stories[name] = fresh
 		default:
+			old.looks[len(old.looks)-1].failed = isFailure(a)
 			h.stories[name] = old
 		}
 	}
@@ -150,11 +152,12 @@ func (j *judgement) names() []string {
 func (j *judgement) told(name string) string {
 	text := fmt.Sprintf("before %+v, after %+v, cluster %+v", j.before[name], j.after[name], j.clusters[name])
 	if s := j.stories[name]; s != nil {
-		text += ", looks:"
-		for _, l := range s.looks {
-			text += fmt.Sprintf(" [%s member %t up %t has %t %s soak %s deadline %s timed %t]",
+		looks := make([]string, len(s.looks))
+		for i, l := range s.looks {
+			looks[i] = fmt.Sprintf("[%s member %t up %t has %t %s soak %s deadline %s timed %t]",
 				clock(l.at), l.member, l.up, l.has, l.health.State, l.soak, l.deadline, l.timed)
 		}
+		text += ", looks: " + strings.Join(looks, " ")
 	}
 	return text
 }
@@ -235,7 +238,7 @@ func (j *judgement) retargeted(name string) bool {
 	returned = returned || isFailure(b) && j.stories[name].last().verified()
 	_, had := j.before[name]
 	if !had && j.in.Rebuild {
-		return j.admitted(name) && c.Running != "" && c.Running != rollout.Foreign && !(j.in.Stable != "" && c.UpToDateStable)
+		return j.admitted(name) && c.Running != "" && c.Running != rollout.Foreign && (j.in.Stable == "" || !c.UpToDateStable)
 	}
 	return j.admitted(name) && b.Revision != j.target() && (b.InFlight() || returned)
 }

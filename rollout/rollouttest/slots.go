@@ -37,14 +37,14 @@ func (j *judgement) tally(i int) tally {
 			if a.State == rollout.Lost {
 				t.lost++
 			}
-		case target && isFailure(a) && !(stale && a.State != rollout.TimedOut && c.Reachable && c.Blocked == ""):
+		case target && isFailure(a) && (!stale || a.State == rollout.TimedOut || !c.Reachable || c.Blocked != ""):
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
 			}
 		case target && a.State == rollout.Done && !stale:
 			t.done++
-		case target && a.State == rollout.Parked && !(stale && c.Reachable):
+		case target && a.State == rollout.Parked && (!stale || !c.Reachable):
 			t.parked++
 		case !target && c.UpToDate:
 			t.unchanged++
@@ -183,7 +183,7 @@ func (j *judgement) slots() error {
 // and failed clusters are admitted before others.
 func (j *judgement) turn(i int, admitted string) error {
 	b, had := j.before[admitted]
-	other := !had || !isFailure(b)
+	other := (!had || !isFailure(b)) && j.clusters[admitted].Health.State != rollout.HealthFailed
 	for _, name := range j.steps[i].members {
 		a, c := j.after[name], j.clusters[name]
 		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.joins(admitted) {
@@ -214,7 +214,7 @@ func (j *judgement) order() error {
 				continue
 			}
 			for _, k := range s.before {
-				if !j.complete(k) && !(j.reverting && j.retargeted(name)) {
+				if !j.complete(k) && (!j.reverting || !j.retargeted(name)) {
 					return j.broken(name, "S4: %s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
@@ -365,7 +365,7 @@ func (j *judgement) leavers() error {
 		switch {
 		case j.clusters[x.Cluster].Installed != rollout.Ours:
 			return fmt.Errorf("S8: %s is removed and is not ours", x.Cluster)
-		case declared && !(j.leaving(x.Cluster) && j.trusted()):
+		case declared && (!j.leaving(x.Cluster) || !j.trusted()):
 			return fmt.Errorf("S8: %s is removed although something selects it, or may", x.Cluster)
 		case declared && !waited && !j.approved():
 			return fmt.Errorf("S8: %s is removed before nothing selected it for %s", x.Cluster, j.in.RemovalGrace)

@@ -26,8 +26,9 @@ func edges(from rollout.State) []rollout.State {
 		return append(failed, rollout.TimedOut)
 	case rollout.Done:
 		return []rollout.State{rollout.Done}
+	default:
+		return flying
 	}
-	return flying
 }
 
 // unobserved judges a step without its input.
@@ -74,8 +75,9 @@ func may(b, a rollout.Record, s *story) error {
 		return unless(!l.member || was(rollout.Left), "it is Left and in the install set")
 	case rollout.LeftFailed:
 		return unless(!l.member && (was(rollout.Failed, rollout.TimedOut, rollout.LeftFailed) || s.failed()), "it is LeftFailed and had not failed")
+	default:
+		return fmt.Errorf("unknown state %q", a.State)
 	}
-	return fmt.Errorf("unknown state %q", a.State)
 }
 
 // must returns an error if the story demands another state than was written.

@@ -40,7 +40,7 @@ func judge(name string, out io.Writer) (broken int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }() // it was only read
 		in = file
 	}
 	steps, observed := 0, 0

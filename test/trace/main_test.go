@@ -53,7 +53,11 @@ func write(t *testing.T, steps []rollouttest.Step) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
+	defer func() {
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	r := rollouttest.NewRecorder(out)
 	for _, s := range steps {
 		if err := r.Record(s); err != nil {
