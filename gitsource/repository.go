@@ -132,7 +132,7 @@ func (r *Repository) connect(ctx context.Context) (*session, error) {
 	}
 	s := &session{repository: r, client: c, git: git}
 	s.ctx, s.cancel = context.WithTimeout(ctx, r.timeout)
-	s.claim = r.room.claim(s.ctx, func(err error) {
+	s.claim = r.room.claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own, of the caller's
 		_ = c.stop(err)
 		s.cancel()
 	})

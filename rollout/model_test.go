@@ -300,7 +300,6 @@ func (m *model) judged(p modelPolicy, fleet []place) error {
 func TestEveryFleetOfUpToFourClusters(t *testing.T) {
 	m := newModel()
 	var total atomic.Int64
-	start := time.Now()
 	for _, p := range modelPolicies() {
 		fleets := make(chan []place, 1024)
 		var wg sync.WaitGroup
@@ -345,5 +344,5 @@ func TestEveryFleetOfUpToFourClusters(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d fleets planned and judged in %s", total.Load(), time.Since(start).Round(time.Second))
+	t.Logf("%d fleets planned and judged", total.Load())
 }

@@ -217,8 +217,10 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return Updating, ""
 		}
 		return Left, "left before it was verified and soaked; needs a new admission"
+
+	default: // Done: nothing that is observed changes it
+		return r.State, ""
 	}
-	return r.State, ""
 }
 
 // departed is the state of a record whose cluster is not in the install set.
@@ -289,8 +291,9 @@ func (r *Record) wakeAt(o observation, p pace) time.Time {
 		return end
 	case Lost:
 		return r.keepsSlotUntil(p)
+	default:
+		return time.Time{}
 	}
-	return time.Time{}
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -30,9 +30,10 @@ func unavailable(o *observation) { o.available = false }
 func unwritten(o *observation)   { o.written = false }
 func silent(o *observation)      { o.health = Health{} }
 func updating(o *observation)    { o.health = Health{State: HealthProgressing, Reason: "1 of 3 updated"} }
-func failing(o *observation)     { o.health = Health{State: HealthFailed, Reason: "image does not exist"} }
-func blocked(o *observation)     { o.written, o.blocked = false, "no value for GREETING" }
-func paused(o *observation)      { o.written, o.paused = false, "the revision is missing" }
+
+func failing(o *observation) { o.health = Health{State: HealthFailed, Reason: "image does not exist"} }
+func blocked(o *observation) { o.written, o.blocked = false, "no value for GREETING" }
+func paused(o *observation)  { o.written, o.paused = false, "the revision is missing" }
 
 func refused(since time.Duration) func(*observation) {
 	return func(o *observation) {

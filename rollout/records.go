@@ -50,8 +50,9 @@ func recordState(s State) bool {
 	switch s {
 	case Admitted, Updating, Soaking, Done, Failed, TimedOut, Lost, Parked, Left, LeftFailed:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Records lists the records of a ledger by cluster. The error is ErrCorruptLedger: a

@@ -277,6 +277,3 @@ func (p *planner) deadlineOf(u *unit) time.Time {
 	}
 	return u.record.deadline(p.pace(u, u.step))
 }
-
-// absence is why the cluster is away, else the text for one that is not available.
-func (c *Cluster) absence(otherwise string) string { return orElse(c.Away, otherwise) }

@@ -131,15 +131,16 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		}
 	case Waiting:
 		t.waiting++
+	default: // never the state of a member of a step
 	}
 }
 
 func (t *tally) addFlying(u *unit) {
 	t.flying++
-	switch u.state {
-	case Lost:
+	if u.state == Lost {
 		t.lost++
-	case Soaking:
+	}
+	if u.state == Soaking {
 		t.soaking++
 		t.until = later(t.until, u.until)
 	}

@@ -29,14 +29,6 @@ func bounded(text string) string {
 // if it is not that of now.
 func Clock(t, now time.Time) string { return clock.Text(t, now) }
 
-// clusters is "1 cluster" or "3 clusters".
-func clusters(n int) string {
-	if n == 1 {
-		return "1 cluster"
-	}
-	return fmt.Sprintf("%d clusters", n)
-}
-
 // standing is "canary 1/2, soaking until 14:32 UTC".
 func (p *planner) standing(s *step) string {
 	return s.name + " " + p.detail(s) + s.refusedText()

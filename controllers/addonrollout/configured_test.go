@@ -43,7 +43,7 @@ func (c *tally) calls() interceptor.Funcs {
 			c.now++
 			c.most = max(c.most, c.now)
 			c.mu.Unlock()
-			time.Sleep(2 * time.Millisecond) // long enough for others to begin
+			time.Sleep(2 * time.Millisecond) //nolint:forbidigo // long enough for others to begin
 			c.mu.Lock()
 			c.now--
 			c.mu.Unlock()

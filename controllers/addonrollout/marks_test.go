@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -214,8 +215,22 @@ func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
 func TestTakenOverDeploymentWithoutReplicasWritesNoWork(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	content := contentAt("v1")
-	manifest := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any)["manifests"].([]any)[0]
-	manifest.(map[string]any)["spec"].(map[string]any)["replicas"] = int64(0)
+	manifests, _, err := unstructured.NestedSlice(content.Templates[0].Spec, "agentSpec", "workload", "manifests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, ok := manifests[0].(map[string]any)
+	if !ok {
+		t.Fatalf("not an object: %v", manifests[0])
+	}
+	for _, err := range []error{
+		unstructured.SetNestedField(manifest, int64(0), "spec", "replicas"),
+		unstructured.SetNestedSlice(content.Templates[0].Spec, manifests, "agentSpec", "workload", "manifests"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	digest := s.targetOf(content, "v1")
 	s.settle()
 	s.asOCMLeftIt()

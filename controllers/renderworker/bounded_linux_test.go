@@ -152,7 +152,7 @@ func TestBounded(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_DATA, &before); err != nil {
 		t.Fatal(err)
 	}
-	ours := unix.Rlimit{Cur: uint64(containerMemory - limits.Memory), Max: before.Max}
+	ours := unix.Rlimit{Cur: uint64(containerMemory - limits.Memory), Max: before.Max} //nolint:gosec // positive
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &ours); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestLimits_AreThoseThatWereSet(t *testing.T) {
 	entryOf(t, p.For("a"), chartOf(settings("x")), "c1")
 	pid := p.pids()[0]
 	var data unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &data); err != nil || data.Max != uint64(DefaultLimits().Memory) {
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &data); err != nil || data.Max != uint64(DefaultLimits().Memory) { //nolint:gosec // positive
 		t.Errorf("memory: %v, %v", data, err)
 	}
 	score, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/oom_score_adj")

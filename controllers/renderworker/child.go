@@ -69,7 +69,7 @@ func start(command []string, limits Limits, k key, s *chart.Source) (*child, err
 	}
 	c := &child{key: k, limits: limits, in: in, out: out, stderr: &tail{}, gone: make(chan struct{})}
 	// Its life is not that of one request: Close and the deadline of each request end it.
-	c.cmd = exec.CommandContext(context.Background(), command[0], command[1:]...)
+	c.cmd = exec.CommandContext(context.Background(), command[0], command[1:]...) //nolint:gosec // the operator's own binary, or what a test names
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirIn, theirOut, c.stderr
 	c.cmd.Env = []string{
 		fmt.Sprintf("%s=%d", memoryVariable, limits.Memory), fmt.Sprintf("GOMEMLIMIT=%d", limits.Memory/4*3),

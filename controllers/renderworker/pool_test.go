@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,10 +32,10 @@ func tightLimits() Limits {
 	return Limits{Memory: DefaultLimits().Memory, CPU: time.Second, Deadline: 5 * time.Minute}
 }
 
-func newPool(t testing.TB, o Options) *Pool {
-	t.Helper()
+func newPool(tb testing.TB, o Options) *Pool {
+	tb.Helper()
 	p := NewPool(o)
-	t.Cleanup(p.Close)
+	tb.Cleanup(p.Close)
 	return p
 }
 
@@ -44,8 +45,8 @@ func chartOf(template string, more ...string) *chart.Source {
 		{Path: "Chart.yaml", Content: []byte("apiVersion: v2\nname: hello\nversion: 1.0.0\n")},
 		{Path: "templates/it.yaml", Content: []byte(template)},
 	}
-	for i := 0; i < len(more); i += 2 {
-		files = append(files, chart.File{Path: more[i], Content: []byte(more[i+1])})
+	for pair := range slices.Chunk(more, 2) {
+		files = append(files, chart.File{Path: pair[0], Content: []byte(pair[1])})
 	}
 	return chart.NewSource(chart.HelmChart, files)
 }
@@ -64,11 +65,11 @@ func inputFor(cluster string) chart.Input {
 }
 
 // entryOf renders a chart of one ConfigMap and returns its entry.
-func entryOf(t testing.TB, e chart.Engine, s *chart.Source, cluster string) any {
-	t.Helper()
+func entryOf(tb testing.TB, e chart.Engine, s *chart.Source, cluster string) any {
+	tb.Helper()
 	out, err := e.Render(s, inputFor(cluster))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	data, _ := out.Manifests[0].Fields["data"].(map[string]any)
 	return data["it"]
@@ -243,7 +244,7 @@ func awaitBusy(t *testing.T, p *Pool) *child {
 			}
 		}
 		p.mu.Unlock()
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a child that is another process tells nothing when it begins
 	}
 }
 

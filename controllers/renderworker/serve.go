@@ -97,7 +97,9 @@ func (w *worker) take(f frame) error {
 			w.wrong = inContent(err)
 			return w.answer(answer{Error: w.wrong})
 		}
-		w.chart = c.Watched(func(file string) { w.write(kindFile, []byte(file)) })
+		w.chart = c.Watched(func(file string) {
+			_ = w.write(kindFile, []byte(file)) // if the parent is gone, the next read says so
+		})
 		return w.answer(answer{})
 	case kindRequest:
 		var r request

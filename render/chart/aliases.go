@@ -17,23 +17,23 @@ const (
 	maxExpansion = 64 << 20
 )
 
-// expansion is how many bytes the aliases of a YAML text stand for, once for each. The
-// parser bounds how many parts they make, and not how long a text among them is: a
-// megabyte can stand for gigabytes. It is an error above maxExpansion.
-func expansion(text []byte) (int64, error) {
+// checkExpansion bounds how many bytes the aliases of a YAML text stand for, once for each,
+// by maxExpansion. The parser bounds how many parts they make, and not how long a text among
+// them is: a megabyte can stand for gigabytes.
+func checkExpansion(text []byte) error {
 	if stars := min(bytes.Count(text, []byte("*")), maxStars); len(text)<<stars <= cheapExpansion || !bytes.Contains(text, []byte("&")) {
-		return 0, nil
+		return nil
 	}
 	var root goyaml.Node
 	if err := goyaml.Unmarshal(text, &root); err != nil {
-		return 0, fmt.Errorf("has aliases, and cannot be read: %w", err)
+		return fmt.Errorf("has aliases, and cannot be read: %w", err)
 	}
 	e := aliases{anchored: map[*goyaml.Node]int64{}}
 	e.size(&root)
 	if e.total > maxExpansion {
-		return 0, &refusal{fmt.Sprintf("has aliases that stand for more than %d MiB of text", maxExpansion>>20), "write them out, or leave them out"}
+		return &refusal{fmt.Sprintf("has aliases that stand for more than %d MiB of text", maxExpansion>>20), "write them out, or leave them out"}
 	}
-	return e.total, nil
+	return nil
 }
 
 // aliases adds up what they stand for.

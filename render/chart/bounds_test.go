@@ -19,7 +19,7 @@ func TestAliasesAreBounded(t *testing.T) {
 	} {
 		c, err := Load(from.files())
 		if err == nil {
-			_, err = c.Render(inputFor("cluster1"))
+			_, err = c.Render(inputOfCluster1())
 		}
 		if err == nil || !strings.Contains(err.Error(), "aliases") {
 			t.Errorf("%s: %v", name, err)
@@ -29,7 +29,7 @@ func TestAliasesAreBounded(t *testing.T) {
 		t.Errorf("value file: %v", err)
 	}
 	if got := it(t, minimal("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: &a hello}\ndata: {it: *a, b: "+long+"}\n"+
-		"# "+strings.Repeat("*", 1000)+"\n"), inputFor("cluster1")); got != "hello" {
+		"# "+strings.Repeat("*", 1000)+"\n"), inputOfCluster1()); got != "hello" {
 		t.Errorf("an alias renders %v", got)
 	}
 }
@@ -41,7 +41,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 		"{{ $s := repeat 1000000 \"x\" }}{{ range until 34 }}\n---\n#{{ $s }}{{ end }}": "renders more than 32 MiB of manifests",
 	} {
 		from := minimal(settings("x") + "---\n" + template)
-		if _, err := loaded(t, from).Render(inputFor("cluster1")); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := loaded(t, from).Render(inputOfCluster1()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", template, err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestBoundsAreWide(t *testing.T) {
 		`"{{ range until 1000 }}{{ $_ := regexReplaceAll "[^a-z0-9-]+" "Some_Name.of-what" "-" }}{{ end }}x"`: "x",
 		`"{{ regexMatch "(b*)*c" (repeat 1000000 "b") }}"`:                                                    "false",
 	} {
-		if got := it(t, minimal(settings(value)), inputFor("cluster1")); got != want {
+		if got := it(t, minimal(settings(value)), inputOfCluster1()); got != want {
 			t.Errorf("%s: got %v, want %v", value, got, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestErrorsAreTheChartsOwn(t *testing.T) {
 		`{{ lt .Values "a" }}`, `{{ .Values.greeting.x.y | eq 1 }}`, `{{ index .Values.clusterName "a" }}`,
 		`{{ len 3 }}`, `{{ template "none" . }}`, `{{ template "none" }}`, `{{ include "none" $ }}`, `{{ .Values.greeting | tpl "{{ .x }}" }}`, `{{ .Values.none.YAML }}`, `{{ .Capabilities.APIVersions.Has }}`, `{{ "a" | lt 1 }}`,
 	} {
-		if _, err := loaded(t, minimal(settings(value))).Render(inputFor("cluster1")); err == nil || strings.Contains(err.Error(), ownPrefix) {
+		if _, err := loaded(t, minimal(settings(value))).Render(inputOfCluster1()); err == nil || strings.Contains(err.Error(), ownPrefix) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestSchemaErrorsAreInOrder(t *testing.T) {
 	const want = `the values do not meet the chart's schema: - at '': additional properties 'a', 'b', 'c', 'd', 'e' not allowed ` +
 		`- at '/w': got string, want number - at '/x': got string, want number - at '/z': got string, want number`
 	for range 20 {
-		_, err := loaded(t, from).Render(inputFor("cluster1"))
+		_, err := loaded(t, from).Render(inputOfCluster1())
 		if failed, ok := errors.AsType[*Error](err); !ok || !strings.HasPrefix(failed.Message, want) {
 			t.Fatalf("got  %v\nwant %s", err, want)
 		}
@@ -94,10 +94,10 @@ func TestSchemaErrorsAreInOrder(t *testing.T) {
 func TestHelmVersionIsFixed(t *testing.T) {
 	const value = `"{{ with .Capabilities.HelmVersion }}{{ .Version }}[{{ .GoVersion }}{{ .KubeClientVersion }}{{ .GitCommit }}{{ .GitTreeState }}]{{ end }}"`
 	from := minimal(settings(value))
-	if got := it(t, from, inputFor("cluster1")); got != "v4.2[]" {
+	if got := it(t, from, inputOfCluster1()); got != "v4.2[]" {
 		t.Errorf("got %v", got)
 	}
-	verified(t, from, inputFor("cluster1"))
+	verified(t, from, inputOfCluster1())
 }
 
 // TestClosed refuses what reaches out of the chart, or differs from one time to the
@@ -118,18 +118,18 @@ func TestClosed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := loaded(t, minimal(settings(c.value))).Render(inputFor("cluster1"))
+			_, err := loaded(t, minimal(settings(c.value))).Render(inputOfCluster1())
 			failed, ok := errors.AsType[*Error](err)
 			if !ok || failed.Message != name+" is not available in a package" || failed.Hint != c.hint || failed.Line != 5 {
 				t.Errorf("got %v", err)
 			}
-			if got := it(t, minimal(settings(`hi{{ if .Values.missing }}`+c.value+`{{ end }}`)), inputFor("cluster1")); got != "hi" {
+			if got := it(t, minimal(settings(`hi{{ if .Values.missing }}`+c.value+`{{ end }}`)), inputOfCluster1()); got != "hi" {
 				t.Errorf("what is not called renders %v", got)
 			}
 		})
 	}
 	for _, name := range []string{"env", "expandenv"} {
-		if _, err := loaded(t, minimal(settings(`{{ `+name+` "HOME" }}`))).Render(inputFor("cluster1")); err == nil {
+		if _, err := loaded(t, minimal(settings(`{{ `+name+` "HOME" }}`))).Render(inputOfCluster1()); err == nil {
 			t.Errorf("%s is a function", name)
 		}
 	}
@@ -143,7 +143,7 @@ func TestUnordered_FilesOfOneName(t *testing.T) {
 		`{{ (.Files.Glob "more/*").AsConfig | quote }}`:      true,
 	} {
 		from := minimal(settings(value)).with("big.txt", "a").with("more/big.txt", "b").with("few/big.txt", "c")
-		if err := loaded(t, from).Verify(inputFor("cluster1")); (err == nil) != fine {
+		if err := loaded(t, from).Verify(inputOfCluster1()); (err == nil) != fine {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestUnordered(t *testing.T) {
 		`"{{ len (keys ` + dict + `) }}"`:                       true,
 		`"{{ range $k, $v := ` + dict + ` }}{{ $k }}{{ end }}"`: true,
 	} {
-		err := loaded(t, minimal(settings(value))).Verify(inputFor("cluster1"))
+		err := loaded(t, minimal(settings(value))).Verify(inputOfCluster1())
 		if (err == nil) != fine {
 			t.Errorf("%s: %v", value, err)
 		}

@@ -114,7 +114,7 @@ func readByHelm(name string) bool {
 func (c *Chart) judge() error {
 	for _, f := range c.files {
 		if readByHelm(f.Path) {
-			if _, err := expansion(f.Content); err != nil {
+			if err := checkExpansion(f.Content); err != nil {
 				return &Error{File: f.Path, Message: err.Error()}
 			}
 		}
@@ -189,7 +189,7 @@ var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // ReadValues reads a file of values. The error is an *Error without a file.
 func ReadValues(content []byte) (map[string]any, error) {
-	if _, err := expansion(content); err != nil {
+	if err := checkExpansion(content); err != nil {
 		return nil, &Error{Message: err.Error()}
 	}
 	values := map[string]any{}

@@ -75,7 +75,7 @@ func TestSubCharts(t *testing.T) {
 			delete(packed, path)
 		}
 	}
-	off := inputFor("cluster1")
+	off := inputOfCluster1()
 	off.Values = map[string]any{"sub": map[string]any{"enabled": false}}
 	both := []string{"ConfigMap agents/up-x-edge", "ConfigMap agents/hello"}
 	cases := map[string]struct {
@@ -83,10 +83,10 @@ func TestSubCharts(t *testing.T) {
 		in   Input
 		want []string
 	}{
-		"Folder":   {parent(), inputFor("cluster1"), both},
-		"Archive":  {packed.with("charts/sub-0.1.0.tgz", tgz), inputFor("cluster1"), both},
+		"Folder":   {parent(), inputOfCluster1(), both},
+		"Archive":  {packed.with("charts/sub-0.1.0.tgz", tgz), inputOfCluster1(), both},
 		"Disabled": {parent(), off, []string{"ConfigMap agents/hello"}},
-		"Library":  {library, inputFor("cluster1"), both},
+		"Library":  {library, inputOfCluster1(), both},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestSubCharts(t *testing.T) {
 func TestValuesPrecedence(t *testing.T) {
 	from := minimal(settings(`"{{ .Values.a }} {{ .Values.t.x }} {{ .Values.t.y }} {{ .Values.gone }} {{ .Values.clusterName }}"`)).
 		with("values.yaml", "a: chart\nt: {x: chart, y: chart}\ngone: chart\nclusterName: chart\n")
-	in := inputFor("cluster1")
+	in := inputOfCluster1()
 	in.Values = map[string]any{"a": "given", "t": map[string]any{"y": "given"}, "gone": nil, "clusterName": "given"}
 	if got := it(t, from, in); got != "given chart given  cluster1" {
 		t.Errorf("got %q", got)
@@ -149,7 +149,7 @@ items:
 		"CustomResourceDefinition /Local", "CustomResourceDefinition /Wide",
 		"Deployment agents/a", "Service own/b", "ClusterRole /c", "Local agents/d", "Wide /e", "Unknown /f",
 	}
-	if diff := cmp.Diff(want, objects(t, from, inputFor("cluster1"))); diff != "" {
+	if diff := cmp.Diff(want, objects(t, from, inputOfCluster1())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -170,7 +170,7 @@ spec:
           description: {type: string, description: long}
           list: {type: array, description: long, items: {type: string, description: long}}
 `)
-	out, err := loaded(t, from).Render(inputFor("cluster1"))
+	out, err := loaded(t, from).Render(inputOfCluster1())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestNotInstalled(t *testing.T) {
 		with("templates/tests/test.yaml", "{{ fail \"not for an installation\" }}").
 		with("templates/check.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: check, annotations: {helm.sh/hook: test}}\n").
 		with("templates/keep.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}\n")
-	out, err := loaded(t, from).Render(inputFor("cluster1"))
+	out, err := loaded(t, from).Render(inputOfCluster1())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestNotInstalled(t *testing.T) {
 	if _, orphaned := annotations[orphanAnnotation]; !orphaned {
 		t.Errorf("a resource that Helm keeps is deleted with the add-on: %v", annotations)
 	}
-	verified(t, from, inputFor("cluster1"))
+	verified(t, from, inputOfCluster1())
 }
 
 // TestRefused says what is wrong with a chart, and where.
@@ -246,7 +246,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			chart, err := Load(c.from.files())
 			if err == nil {
-				_, err = chart.Render(inputFor("cluster1"))
+				_, err = chart.Render(inputOfCluster1())
 			}
 			failed, ok := errors.AsType[*Error](err)
 			if !ok || failed.File != c.place || !strings.Contains(failed.Error(), c.says) {
@@ -255,7 +255,7 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	t.Run("VersionNotReported", func(t *testing.T) {
-		in := inputFor("cluster1")
+		in := inputOfCluster1()
 		in.KubeVersion = ""
 		_, err := loaded(t, minimal(settings("{{ .Capabilities.KubeVersion.Minor }}"))).Render(in)
 		if err == nil || !strings.Contains(err.Error(), "has not reported") {
@@ -271,7 +271,7 @@ func TestRefused(t *testing.T) {
 func TestSchemaMayRecur(t *testing.T) {
 	from := minimal(settings("x")).with("values.yaml", "tree: {name: a, parts: [{name: b, parts: [{name: c}]}]}\n").
 		with("values.schema.json", `{"properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"required": ["name"], "properties": {"parts": {"items": {"$ref": "#/$defs/node"}}}}}}`)
-	if _, err := loaded(t, from).Render(inputFor("cluster1")); err != nil {
+	if _, err := loaded(t, from).Render(inputOfCluster1()); err != nil {
 		t.Error(err)
 	}
 }

@@ -23,7 +23,7 @@ func TestClosedSchemasNeedNotKnowBuiltInValues(t *testing.T) {
 			if name == "below" {
 				from = from.with("values.yaml", "nested: {clusterName: x}\n")
 			}
-			_, err := loaded(t, from).Render(inputFor("cluster1"))
+			_, err := loaded(t, from).Render(inputOfCluster1())
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("%s: %v", c.reason, err)
@@ -46,13 +46,13 @@ func TestTypesHaveHelmsNames(t *testing.T) {
 		`"{{ printf "100%%pure" }}"`: "100%pure",
 	} {
 		from := minimal(settings(value))
-		if got := it(t, from, inputFor("cluster1")); got != want {
+		if got := it(t, from, inputOfCluster1()); got != want {
 			t.Errorf("%s: got %v, want %v", value, got, want)
 		}
-		verified(t, from, inputFor("cluster1"))
+		verified(t, from, inputOfCluster1())
 	}
 	for _, value := range []string{`{{ printf "%p" .Values }}`, `{{ printf "%-8p" .Values }}`, `{{ printf "%s %[2]p" "a" .Values }}`} {
-		_, err := loaded(t, minimal(settings(value))).Render(inputFor("cluster1"))
+		_, err := loaded(t, minimal(settings(value))).Render(inputOfCluster1())
 		if err == nil || !strings.Contains(err.Error(), "writes an address in memory") {
 			t.Errorf("%s: %v", value, err)
 		}

@@ -40,10 +40,10 @@ func settings(value string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hello}\ndata:\n  it: " + value + "\n"
 }
 
-func inputFor(cluster string) Input {
+func inputOfCluster1() Input {
 	return Input{
 		Release: "hello", Namespace: "agents", KubeVersion: "v1.33.2+k3s1",
-		BuiltIns: map[string]any{"clusterName": cluster, "addonInstallNamespace": "agents"},
+		BuiltIns: map[string]any{"clusterName": "cluster1", "addonInstallNamespace": "agents"},
 	}
 }
 

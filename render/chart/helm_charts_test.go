@@ -98,7 +98,7 @@ func TestChartsAreHelms(t *testing.T) {
 // input is what a chart is rendered for. Its values are read as an AddOnPackage's are.
 func (c helmCase) input(t *testing.T) Input {
 	t.Helper()
-	in := inputFor("cluster1")
+	in := inputOfCluster1()
 	for _, text := range c.given {
 		converted, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
@@ -148,7 +148,7 @@ func (c helmCase) ours(t *testing.T) (map[string]any, error) {
 
 // helm is the same by Helm's library alone, as `helm template` puts it together.
 func (c helmCase) helm() (map[string]any, error) {
-	in := inputFor("cluster1")
+	in := inputOfCluster1()
 	values := map[string]any{}
 	for _, text := range append(slices.Clone(c.given), builtInText(in)) {
 		next, err := common.ReadValues([]byte(text))

@@ -238,7 +238,7 @@ func TestEveryFunctionIsHelms(t *testing.T) {
 	for _, name := range names {
 		if _, isRefused := no[name]; isRefused {
 			t.Run(name, func(t *testing.T) {
-				_, err := loaded(t, minimal(settings("{{ "+name+" }}"))).Render(inputFor("cluster1"))
+				_, err := loaded(t, minimal(settings("{{ "+name+" }}"))).Render(inputOfCluster1())
 				if err == nil || !strings.Contains(err.Error(), name+" is not available in a package") {
 					t.Errorf("got %v", err)
 				}
@@ -266,7 +266,7 @@ func sameExpression(t *testing.T, expression string) {
 		with("values.yaml", "n: 3\nf: 1.25\nbig: 9007199254740993\nmillion: 1000000\nword: w\nl: [a, 1, true]\nt: {a: 1, deep: {er: x}}\ntemplated: {k: \"{{ .Values.word }}\"}\n").
 		with("templates/_t.tpl", `{{ define "t.name" }}{{ .Chart.Name }}-{{ .Release.Name }}{{ end }}{{ define "t.dict" }}{{ .a }}{{ .root.Values.n }}{{ end }}`).
 		with("a.txt", "A")
-	in := inputFor("cluster1")
+	in := inputOfCluster1()
 	c := loaded(t, from)
 	ours, _, err := c.texts(&execution{}, in)
 	theirs, helmErr := helmTexts(t, c, in)

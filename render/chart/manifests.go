@@ -85,7 +85,7 @@ func (d Document) manifests() ([]Manifest, error) {
 		}
 		// As Helm ends a document: the newline is part of a block scalar that is last in it.
 		text = strings.TrimRight(text, " \t\r\n") + "\n"
-		if _, err := expansion([]byte(text)); err != nil {
+		if err := checkExpansion([]byte(text)); err != nil {
 			return nil, &Error{File: d.File, Message: "what it renders " + err.Error()}
 		}
 		converted, err := yaml.YAMLToJSON([]byte(text))

@@ -65,10 +65,10 @@ func TestRenderIsHelms(t *testing.T) {
 				with("values.yaml", "greeting: hi\nreplicas: 1\ntable: {a: 1}\n").
 				with("templates/_lib.tpl", `{{ define "hello.name" }}name-{{ .a }}{{ end }}{{ define "hello.root" }}{{ .Chart.Name }}-{{ .Values.greeting }}{{ end }}`).
 				with("files/a.txt", "A").with("files/b.txt", "B\nC\n")
-			if diff := cmp.Diff(c.want, it(t, from, inputFor("cluster1"))); diff != "" {
+			if diff := cmp.Diff(c.want, it(t, from, inputOfCluster1())); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			verified(t, from, inputFor("cluster1"))
+			verified(t, from, inputOfCluster1())
 		})
 	}
 }

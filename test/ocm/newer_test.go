@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,7 +100,7 @@ func declaredInBeta(name, tag string) []*unstructured.Unstructured {
 	declared, err := runtime.DefaultUnstructuredConverter.ToUnstructured(beta)
 	Expect(err).NotTo(HaveOccurred())
 	objects[1] = &unstructured.Unstructured{Object: declared}
-	objects[1].SetGroupVersionKind(addonv1beta1.SchemeGroupVersion.WithKind("ClusterManagementAddOn"))
+	objects[1].SetGroupVersionKind(schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ClusterManagementAddOn"))
 	unstructured.RemoveNestedField(objects[1].Object, "status")
 	unstructured.RemoveNestedField(objects[1].Object, "metadata", "creationTimestamp")
 	return objects
@@ -109,7 +110,7 @@ func declaredInBeta(name, tag string) []*unstructured.Unstructured {
 func inBeta[T any](ctx context.Context, w *demo.World, key client.ObjectKey, kind string) *T {
 	GinkgoHelper()
 	live, typed := &unstructured.Unstructured{}, new(T)
-	live.SetGroupVersionKind(addonv1beta1.SchemeGroupVersion.WithKind(kind))
+	live.SetGroupVersionKind(schema.GroupVersion(addonv1beta1.GroupVersion).WithKind(kind))
 	Expect(w.Client.Get(ctx, key, live)).To(Succeed())
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, typed)).To(Succeed())
 	return typed
@@ -123,7 +124,7 @@ func asOCM13LeavesIt(ctx context.Context, w *demo.World, name string) {
 		addOn := inBeta[addonv1beta1.ManagedClusterAddOn](ctx, w, client.ObjectKey{Namespace: cluster, Name: name}, "ManagedClusterAddOn")
 		Expect(addOn.OwnerReferences).NotTo(BeEmpty())
 		for i := range addOn.OwnerReferences {
-			addOn.OwnerReferences[i].APIVersion = addonv1beta1.SchemeGroupVersion.String()
+			addOn.OwnerReferences[i].APIVersion = schema.GroupVersion(addonv1beta1.GroupVersion).String()
 		}
 		Expect(addOn.Status.Registrations).To(HaveLen(1))
 		groups := addOn.Status.Registrations[0].KubeClient.Subject.Groups
@@ -134,7 +135,7 @@ func asOCM13LeavesIt(ctx context.Context, w *demo.World, name string) {
 	for _, work := range worksOf(ctx, w.Client, name) {
 		Expect(work.OwnerReferences).NotTo(BeEmpty())
 		for i := range work.OwnerReferences {
-			work.OwnerReferences[i].APIVersion = addonv1beta1.SchemeGroupVersion.String()
+			work.OwnerReferences[i].APIVersion = schema.GroupVersion(addonv1beta1.GroupVersion).String()
 		}
 		Expect(w.Client.Update(ctx, work, client.FieldOwner("addon-manager"))).To(Succeed())
 	}
@@ -146,7 +147,7 @@ func writeInBeta(ctx context.Context, c client.Client, addOn *addonv1beta1.Manag
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(addOn)
 	Expect(err).NotTo(HaveOccurred())
 	object := &unstructured.Unstructured{Object: fields}
-	object.SetGroupVersionKind(addonv1beta1.SchemeGroupVersion.WithKind("ManagedClusterAddOn"))
+	object.SetGroupVersionKind(schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"))
 	status := object.DeepCopy()
 	Expect(c.Update(ctx, object, client.FieldOwner("addon-manager"))).To(Succeed())
 	status.SetResourceVersion(object.GetResourceVersion())
