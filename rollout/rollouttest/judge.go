@@ -254,6 +254,8 @@ func (j *judgement) record(name string) error {
 		return j.dropped(b)
 	case j.step.Input == nil:
 		return unobserved(b, had, a)
+	case had && a == b && !a.InFlight() && a.Revision != j.target() && j.in.Ended && j.finished():
+		return errors.New("L11: a record of other content stays after success")
 	case j.admitted(name):
 		return j.admission(name, a)
 	case !had:
