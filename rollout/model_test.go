@@ -91,6 +91,8 @@ func situations() []situation {
 		{name: "lost at older content", state: rollout.Lost, revision: "b", admitted: 5, since: 2, running: "b", away: true},
 		{name: "parked at older content, returned", state: rollout.Parked, revision: "b", admitted: 60, since: 20, running: "b", health: progressing},
 		{name: "failed at older content", state: rollout.Failed, revision: "b", admitted: 60, since: 20, running: "b", health: broken},
+		{name: "failed at older content that is the same here", state: rollout.Failed, revision: "b", admitted: 60, since: 20, running: "b", upToDate: true, health: unknown},
+		{name: "soaking at older content that is the same here", state: rollout.Soaking, revision: "b", admitted: 20, since: 5, running: "b", upToDate: true, health: proven},
 		{name: "done at older content", state: rollout.Done, revision: "b", admitted: 60, since: 20, running: "b", health: proven},
 	}
 }

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"errors"
+	"math/rand"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,18 +11,28 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// TestMoments_AreJudged plans for random moments, also such as no history leads to. The
-// second planner takes the word of their records for what happened before.
-func TestMoments_AreJudged(t *testing.T) {
+// TestMoments_PlanIsAFunctionOfItsInput plans for random moments, also such as no history
+// leads to: the order of the input does not matter, the input stays as it was, and the ledger
+// can be read.
+func TestMoments_PlanIsAFunctionOfItsInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 20 { // moments are cheap
 			in := drawInput(t)
+			before := rollouttest.Snapshot(in)
 			plan, refused := rollout.New(in)
 			if refused != nil && !errors.Is(refused, rollout.ErrUnknownDecisionGroup) {
 				t.Fatalf("cannot plan: %v", refused)
 			}
-			if err := rollouttest.NewHistory().Check(rollouttest.StepOf(in, plan, refused)); err != nil {
-				t.Fatalf("%v\nfor %s\nactions %+v", err, rollouttest.Snapshot(in), plan.Actions)
+			if rollouttest.Snapshot(in) != before {
+				t.Fatalf("the planner changed its input: %s", before)
+			}
+			order := rand.New(rand.NewSource(1)) //nolint:gosec // it shuffles test inputs, repeatably
+			again, _ := rollout.New(rollouttest.Shuffled(in, order))
+			if a, b := rollouttest.Snapshot(plan), rollouttest.Snapshot(again); a != b {
+				t.Fatalf("another order of the input gives another plan:\n%s\n%s", a, b)
+			}
+			if _, err := rollout.Records(plan.Ledger); err != nil {
+				t.Fatalf("%v\nfor %s", err, before)
 			}
 		}
 	})

@@ -67,7 +67,7 @@ func may(b, a rollout.Record, s *story) error {
 		silent := run && l.timed && l.deadline > 0 && !l.at.Before(since.Add(l.soak+l.deadline))
 		return unless(was(rollout.TimedOut) || l.up && !l.verified() && (silent || !run && s.late()) || !l.timed, "it is TimedOut before its deadline")
 	case rollout.Lost:
-		return unless(l.member && !l.up && !was(rollout.Parked, rollout.Left), "it is Lost and available")
+		return unless(l.member && !l.up && !was(rollout.Parked) && (l.has || !was(rollout.Left)), "it is Lost and available")
 	case rollout.Parked:
 		parked := was(rollout.Parked) || away && !l.at.Before(end) || !l.timed
 		return unless(parked && l.member, "S1: it is Parked before its slot ends")
