@@ -102,7 +102,7 @@ mutants: ## Plant known mistakes in planner and ledger; a test must fail for eac
 race: export CGO_ENABLED := 1
 race: ## Run the pure packages and commitstatus under the race detector (needs gcc)
 	$(SAY) 'race: render, rollout, registration, commitstatus (compiles them instrumented: a few minutes)'
-	@go test -race -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
+	@go test -race -short -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
 
 .PHONY: demo
 demo: build hub ## Show the whole story on the embedded hub (DEMO_CLUSTERS, DEMO_SPEED)

@@ -37,7 +37,10 @@ func (r *Reconciler) decided(ro *v1alpha1.AddOnRollout, next *v1alpha1.AddOnRoll
 		d.clusters = journal.Clusters(before, after)
 		d.steps = journal.Steps(d.clusters, before, after, sizes(next.Stages))
 	}
-	about := journal.Rollout(ro.Status, *next)
+	var about []journal.Decision
+	if next.Target != nil { // else nothing was planned yet: an event says why
+		about = journal.Rollout(ro.Status, *next)
+	}
 	if step != 0 {
 		about = append(about, journal.Decision{Kind: journal.ClockStepped, Reason: "by " + step.Round(time.Millisecond).String() + "; the times of what is under way moved with it"})
 	}

@@ -1,4 +1,3 @@
-// Package clock rounds the times of a plan and writes them for people.
 package clock
 
 import "time"
