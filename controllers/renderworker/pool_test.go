@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
-	"slices"
 	"testing"
 	"time"
 
@@ -267,9 +267,9 @@ func TestPool_EndsIdleChildren(t *testing.T) {
 }
 
 // helmCreate is what `helm create hello` writes.
-func helmCreate(t testing.TB) *chart.Source {
-	t.Helper()
-	return chart.NewSource(chart.HelmChart, created(t))
+func helmCreate(tb testing.TB) *chart.Source {
+	tb.Helper()
+	return chart.NewSource(chart.HelmChart, created(tb))
 }
 
 // TestThousandClusters renders the chart that helm create writes for 1,000 clusters. It
