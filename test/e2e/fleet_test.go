@@ -99,13 +99,16 @@ var _ = Describe("A fleet that changes", func() {
 			Expect(world.Fleet.Leave(ctx, demo.Namespace, placement, all[0])).To(Succeed(), "as OCM does with its taint")
 		}
 		Eventually(s.installed).Should(Equal(all[1:]), "its grace period is over")
-		Eventually(func() string { return s.rollout().Status.Message }).Should(HavePrefix("halted in canary: 1 left before anybody was verified and soaked (" + all[0] + ")"))
+		Eventually(func() string { return s.rollout().Status.Message }).Should(HavePrefix("halted in canary: 1 left before any was verified and soaked (" + all[0] + ")"))
 		Expect(s.rollout().Status.Phase).To(Equal(v1alpha1.PhaseFailed))
 		Consistently(func() map[string]string { return s.running(all[1:]...) }, "3s").Should(allAt("v1", all[1:]...))
 		Eventually(s.told).WithArguments(sha).Should(HavePrefix("failure: halted in canary: 1 left"))
 		Eventually(s.told).WithArguments(sha, "canary").Should(HavePrefix("failure: "))
 
-		s.awaitPhase(s.commit("v3", policy), v1alpha1.PhaseSucceeded)
+		sha = s.commit("v3", policy)
+		Eventually(s.told).WithArguments(sha, "canary").Should(ContainSubstring("selects no cluster of the install set"), "no cluster would prove it")
+		Expect(world.Fleet.Join(ctx, demo.Namespace, "taken-canary", all[1])).To(Succeed())
+		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all[1:]...)).To(allAt("v3", all[1:]...))
 	})
 
