@@ -27,6 +27,8 @@ func (b *bench) print(w io.Writer) {
 			r.name, r.took.Seconds(), floor.Seconds(), r.took.Seconds()/floor.Seconds(),
 			all/n, conflicts, float64(r.cpu.Microseconds())/1000/n, r.rss>>20)
 	}
+	v := b.addOn.volume()
+	fmt.Fprintf(w, "\nAddOnRollouts: %d writes, %.1f MB in all, the largest %d KiB\n", v.writes, float64(v.total)/1e6, v.largest>>10)
 	all, _ := b.rest.requests.total()
 	fmt.Fprintf(w, "\nat rest, %s: %.0f requests, %s CPU\n", b.rest.took, all, b.rest.cpu)
 	for _, line := range b.rest.requests.lines(1) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -29,6 +30,14 @@ type watcher struct {
 	last   time.Time
 	done   chan struct{}
 	failed error
+	// written are the versions of AddOnRollouts that were stored.
+	written volume
+}
+
+// volume is what was written to AddOnRollouts.
+type volume struct {
+	writes         int
+	total, largest int64 // bytes of JSON
 }
 
 // watchAddOns watches until ctx ends; it returns when it has seen what there is.
@@ -48,6 +57,21 @@ func watchAddOns(ctx context.Context, config *rest.Config, c client.Client) (*wa
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch add-ons: %w", err)
+	}
+	rollouts, err := informers.GetInformer(ctx, &v1alpha1.AddOnRollout{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch rollouts: %w", err)
+	}
+	_, err = rollouts.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: w.weigh,
+		UpdateFunc: func(before, now any) {
+			if version(before) != version(now) {
+				w.weigh(now)
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch rollouts: %w", err)
 	}
 	go func() { _ = informers.Start(ctx) }() // ends with ctx
 	if !informers.WaitForCacheSync(ctx) {
@@ -109,6 +133,34 @@ func (w *watcher) see(obj any) {
 		w.last = time.Now()
 		close(w.done)
 	}
+}
+
+// version of an object that an informer shows; "": it is none.
+func version(obj any) string {
+	if o, ok := obj.(client.Object); ok {
+		return o.GetResourceVersion()
+	}
+	return ""
+}
+
+// weigh adds one stored version of an AddOnRollout.
+func (w *watcher) weigh(obj any) {
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return // an object of the API can be encoded
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written.writes++
+	w.written.total += int64(len(text))
+	w.written.largest = max(w.written.largest, int64(len(text)))
+}
+
+// volume is what was written to AddOnRollouts so far.
+func (w *watcher) volume() volume {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.written
 }
 
 // succeeded reports whether a reason of Progressing ends a move well.
