@@ -11,25 +11,36 @@ import (
 
 // admit fills the free slots of every track. A step starts when the one before it is
 // complete for the target; failures are counted over all clusters before any slot is
-// given, and clusters in flight, at whatever revision, before any is free.
+// given, and clusters in flight, at whatever revision, before any is free. The failures of
+// one step end the admissions of the whole track, those of the steps before it included.
 func (p *planner) admit() {
 	if why := p.stopped(); why != "" {
 		p.explainAll(why)
 		return
 	}
 	for _, t := range p.tracks {
-		blocked, halted := "", false
+		halt := t.halt()
+		blocked := halt
 		for i, s := range t.steps {
-			halted = halted || t.halted(i) != ""
-			if s.reverting && blocked != "" && !halted && s.hold == "" {
+			if s.reverting && blocked != "" && halt == "" && s.hold == "" {
 				p.retarget(s) // what they are in flight to is what is taken back
 			}
-			p.admitStep(t, i, blocked)
+			p.admitStep(s, blocked)
 			if blocked == "" && !t.complete(i) {
-				blocked = cmp.Or(t.halted(i), s.blocks())
+				blocked = s.blocks()
 			}
 		}
 	}
+}
+
+// halt says why no step of the track admits a further cluster: the failures of one of them.
+func (t *track) halt() string {
+	for i := range t.steps {
+		if why := t.halted(i); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // blocks says what the steps after an incomplete one wait for.
@@ -66,13 +77,12 @@ func (p *planner) explainAll(why string) {
 	}
 }
 
-// admitStep fills the free slots of step i, in this order: clusters in flight at other
+// admitStep fills the free slots of a step, in this order: clusters in flight at other
 // content are retargeted in the slots they have; then clusters that failed with what came
 // before; the others by name; and joiners, which start at the stable revision and need
 // nothing but a slot.
-func (p *planner) admitStep(t *track, i int, blocked string) {
-	s := t.steps[i]
-	why := cmp.Or(blocked, t.halted(i), s.hold)
+func (p *planner) admitStep(s *step, blocked string) {
+	why := cmp.Or(blocked, s.hold)
 	free := s.limit - int(s.tally.flying)
 	if why == "" {
 		p.retarget(s)
@@ -99,7 +109,7 @@ func (p *planner) explain(s *step, why string, free int) {
 	}
 }
 
-// halted says why step i admits no further cluster, if its failures are the reason.
+// halted says why the failures of step i end the admissions of its track; "": they do not.
 func (t *track) halted(i int) string {
 	s := t.steps[i]
 	switch {
@@ -139,7 +149,7 @@ func (p *planner) retarget(s *step) {
 		flying = flying[:min(s.limit, len(flying))]
 	}
 	for _, u := range flying {
-		if u.record.Revision != p.target && !u.leaving && u.c.Reachable && !p.arriving(u) {
+		if u.record.Revision != p.target && !u.leaving && !u.bound && u.c.Reachable && !p.arriving(u) {
 			p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
 			p.retargeted++
 		}

@@ -27,8 +27,10 @@ type unit struct {
 	// named by a stage or strategy.
 	named bool
 
-	// step that selects the cluster; if none does, the step of its record.
-	step *step
+	// step that selects the cluster; if none does, the step of its record. It is bound to
+	// that one: it holds its slot there, and is given nothing more.
+	step  *step
+	bound bool
 	// record of the cluster; nil: none. before is the record that a new admission of this
 	// plan replaced, admission its position, from 1; 0: it has none.
 	record, before *Record

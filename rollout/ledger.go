@@ -56,7 +56,7 @@ func (p *planner) limit() int {
 // records to store, in order of cluster. When the rollout has succeeded, records of other
 // revisions are dropped; after that, those of clusters that do not exist.
 func (p *planner) records() []*Record {
-	succeeded := p.spec.Removal == nil && p.target != "" && p.complete()
+	succeeded := p.spec.Removal == nil && p.target != "" && p.complete() && p.completePhase(p.counts()) == v1alpha1.PhaseSucceeded
 	var records []*Record
 	for u := range p.recorded() {
 		r := u.record

@@ -827,3 +827,165 @@ func TestLateClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
 	}
 }
+
+// rotated replaces the canaries: the placement selects other clusters than those that were
+// admitted as canaries.
+func rotated(names ...string) change {
+	return func(in *rollout.Input) {
+		in.Placements = []rollout.Placement{placement("canary", names...), in.Placements[1]}
+	}
+}
+
+// TestFailuresHaltTheWholeTrack: once the failures of one stage are beyond its budget, no
+// stage admits a cluster, whichever stage selects the failed ones by then.
+func TestFailuresHaltTheWholeTrack(t *testing.T) {
+	failing := runs("v2", rollout.HealthFailed)
+	for name, tc := range map[string]momentCase{
+		"a failed canary that another stage selects now": {
+			reason: "its failure is one of the last stage; the new canary is not tried",
+			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, failing), rotated(c3)},
+			want:   map[string]string{c1: "Failed v2", c3: "Waiting v1", c2: "Waiting v1"},
+			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"a failed cluster whose works were deleted": {
+			reason: "it is still a failure; its works are written again",
+			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, lostWorks)},
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"},
+			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"a failed cluster whose own inputs changed": {
+			reason: "it is a failure until it is verified",
+			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthUnknown), edited)},
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"},
+			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"a failed cluster that left and came back": {
+			reason: "it is still a failure",
+			change: []change{recorded(rollout.LeftFailed, "v2", time.Hour, time.Hour, c1), on(c1, lostWorks)},
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"},
+			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"a failed cluster of a stage that is gone, although another of its clusters is done": {
+			reason: "its failure counts in the first stage",
+			change: []change{
+				finished(c2), recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), inStage("early"), on(c1, failing),
+				rotated(c3), staging("some", c4, c5, c6),
+			},
+			want:  map[string]string{c1: "Failed v2", c3: "Waiting v1", c4: "Waiting v1"},
+			phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// staging makes the last stage select the clusters only.
+func staging(name string, clusters ...string) change {
+	return func(in *rollout.Input) {
+		in.Spec.Stages[1].Placement = ref(name)
+		in.Placements = append(in.Placements, placement(name, clusters...))
+	}
+}
+
+// lostWorks makes it a cluster whose works were deleted.
+func lostWorks(c *rollout.Cluster) {
+	c.Running, c.UpToDate, c.UpToDateStable, c.Health = "", false, false, rollout.Health{}
+}
+
+// TestProofIsOfWhatTheClusterGetsNow: a canary proves the content with the inputs that it
+// was verified with.
+func TestProofIsOfWhatTheClusterGetsNow(t *testing.T) {
+	for name, tc := range map[string]momentCase{
+		"the inputs of a canary that is offline changed": {
+			reason: "the other canary proves the content",
+			change: []change{canaryDone, on(c1, edited, offline)},
+			want:   map[string]string{c1: "Parked v2", c2: "Done v2", c3: "Admitted v2"},
+		},
+		"the inputs of every canary changed, and they are offline": {
+			reason: "no canary has proved what they are to get",
+			change: []change{canaryDone, on(c1, edited, offline), on(c2, edited, offline)},
+			want:   map[string]string{c1: "Parked v2", c2: "Parked v2", c3: "Waiting v1"},
+		},
+		"the same after the success": {
+			reason: "the clusters after them wait, too",
+			change: []change{finished(c1, c2, c3, c4, c5, c6), ended, on(c1, edited, offline), on(c2, edited, offline), on(c3, edited)},
+			want:   map[string]string{c1: "Parked v2", c2: "Parked v2", c3: "Waiting v2"},
+		},
+		"a revert does not wait for them": {
+			reason: "the content is the way back",
+			change: []change{canaryDone, revert, on(c1, edited, offline), on(c2, edited, offline)},
+			want:   map[string]string{c1: "Parked v2", c2: "Parked v2", c3: "Admitted v2"},
+		},
+		"the only canary that is done leaves": {
+			reason: "its stage is not empty: the canary proved the content",
+			change: []change{finished(c1), rotated(c1), func(in *rollout.Input) { in.Placements[1] = placement("all", c2, c3, c4, c5, c6) }, on(c1, selectedBefore)},
+			want:   map[string]string{c1: "Removing v2", c2: "Admitted v2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// selectedBefore makes it a cluster that an install placement selected.
+func selectedBefore(c *rollout.Cluster) { c.SelectedBy = rollout.ByPlacements }
+
+// TestSlotsOfUnselectedClusters: a cluster in flight keeps its slot when no stage selects
+// it any more, at whatever content.
+func TestSlotsOfUnselectedClusters(t *testing.T) {
+	stuck, old := runs("v2", rollout.HealthProgressing), runs("v0", rollout.HealthProgressing)
+	for name, tc := range map[string]momentCase{
+		"at the target": {
+			reason: "it holds the only slot of the canary",
+			change: []change{admitted("v2", time.Minute, c1), on(c1, stuck), rotated(c2), staging("some", c3, c4)},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1"},
+		},
+		"at content that was replaced": {
+			reason: "it holds the slot, and is given nothing more",
+			change: []change{admitted("v0", time.Minute, c1), on(c1, old), rotated(c2), staging("some", c3, c4)},
+			want:   map[string]string{c1: "Updating v0", c2: "Waiting v1"},
+		},
+		"at content that was replaced, in a stage that is gone": {
+			reason: "it holds a slot of the first stage",
+			change: []change{admitted("v0", time.Minute, c1), inStage("early"), on(c1, old), rotated(c2), staging("some", c3, c4)},
+			want:   map[string]string{c1: "Updating v0", c2: "Waiting v1"},
+		},
+		"a member of the share whose works were deleted": {
+			reason: "it keeps its place in the share while it is installed at the stable revision",
+			change: []change{
+				share, func(in *rollout.Input) { in.Placements[0] = placement("canary", c1, c2, c3, c4) },
+				admitted("v1", 0, c3), inStage("share"), on(c3, lostWorks),
+			},
+			want: map[string]string{c3: "Admitted v1", c1: "Waiting v1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestRemovalThatIsWithdrawn: while the add-on is to be removed, no soak ends and no deadline
+// passes.
+func TestRemovalThatIsWithdrawn(t *testing.T) {
+	remove := func(in *rollout.Input) { in.Spec.Removal = &v1alpha1.Removal{Commit: "abc"} }
+	f := staged("v1", 6)
+	f.SetTarget("v2")
+	in := f.Input()
+	for _, c := range []change{
+		inSoak("v2", 5*time.Minute, time.Minute, c1), on(c1, verified("v2")),
+		admitted("v2", time.Minute, c2), remove,
+	} {
+		c(&in)
+	}
+	start := in.Now
+	for minute := range 60 {
+		in.Now = start.Add(time.Duration(minute) * time.Minute)
+		plan := planned(t, in)
+		in.Ledger = plan.Ledger
+	}
+	in.Spec.Removal, in.Now = nil, in.Now.Add(time.Second)
+	plan := planned(t, in)
+	for cluster, want := range map[string]rollout.State{c1: rollout.Done, c2: rollout.Admitted, c3: rollout.Waiting} {
+		if got, _ := plan.Why(cluster); got.State != want {
+			t.Errorf("%s is %s (%s), want %s", cluster, got.State, got.Reason, want)
+		}
+	}
+}

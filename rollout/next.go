@@ -41,6 +41,10 @@ type pace struct {
 	takenBack bool
 }
 
+// pauseGrain is how often the deadline of a cluster starts anew while its works may not be
+// written.
+const pauseGrain = time.Minute
+
 // applyErrorSeen is how long an apply error must have been seen before it counts.
 const applyErrorSeen = time.Minute
 
@@ -115,7 +119,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case !o.available:
 			return Lost, ""
 		case o.paused != "":
-			if late {
+			if !now.Before(r.Admitted.Add(pauseGrain)) {
 				r.Admitted = clock.RoundUp(now, time.Second)
 			}
 			return Admitted, "admitted: " + bounded(o.paused)
@@ -163,6 +167,8 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		switch {
 		case verified && (p.soak == 0 || !now.Before(end)):
 			return Done, ""
+		case verified && p.soak >= untilRestored:
+			return Soaking, "soaking; " + removalDeclared
 		case verified:
 			return Soaking, "soaking until " + clock.Text(end, now)
 		case p.deadline > 0 && !now.Before(end.Add(p.deadline)):
@@ -270,6 +276,9 @@ func (r *Record) keepsSlotUntil(p pace) time.Time {
 func (r *Record) wakeAt(o observation, p pace) time.Time {
 	switch r.State {
 	case Admitted:
+		if o.paused != "" {
+			return r.Admitted.Add(pauseGrain)
+		}
 		return r.deadline(p)
 	case Updating:
 		wake := r.deadline(p)

@@ -87,10 +87,13 @@ func (p *planner) clusterPlans() []ClusterPlan {
 }
 
 // writes tells whether the works of a cluster follow its record: while it is in flight, and
-// while the target is late.
+// while it counts as a failure of the target.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
-	return r.InFlight() || r != nil && r.State == TimedOut && r.Revision == p.target
+	if r.InFlight() {
+		return true
+	}
+	return r.failed() && r.State != LeftFailed && r.Revision == p.target && !p.due(u)
 }
 
 // keeps is the revision that the cluster's works are repaired to. One whose works at the

@@ -42,14 +42,15 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	return &track{steps: []*step{share, rest.own()}}
 }
 
-// fillShare chooses size clusters: first those at the target or admitted to it, then
-// those that can be moved now, then those that cannot, each in order of name. A
+// fillShare chooses size clusters: first those at the target or admitted to it, and those
+// that hold a slot of the share, then those that can be moved now, then those that cannot, each in order of name. A
 // cluster for which the target changes nothing takes no part.
 func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 	ranks := make([][]*unit, 3)
 	for _, u := range chosen {
 		switch {
-		case u.c.Running == p.target || u.record != nil && u.record.Revision == p.target:
+		case u.c.Running == p.target, u.record != nil && u.record.Revision == p.target,
+			u.record.InFlight() && u.record.Stage == heldShare:
 			ranks[0] = append(ranks[0], u)
 		case u.c.UpToDate:
 		case u.c.Reachable && u.c.Running != "":

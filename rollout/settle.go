@@ -84,6 +84,14 @@ func (p *planner) adopt() {
 	}
 }
 
+// removalDeclared is why the works of an admitted cluster are not written while the add-on is
+// to be removed.
+const removalDeclared = "the add-on is to be removed"
+
+// untilRestored is the soak while the add-on is to be removed: no step says how long it is.
+// If the removal is withdrawn, the step says so again.
+const untilRestored = 100 * 365 * 24 * time.Hour
+
 // settle moves every record on to what was observed, and says where each cluster stands.
 func (p *planner) settle() {
 	p.unstagedReason = "in no stage; it keeps what it runs"
@@ -98,7 +106,7 @@ func (p *planner) settle() {
 			u.record = &moved
 		}
 		u.reason = why
-		if u.record.State == Soaking {
+		if u.record.State == Soaking && pc.soak < untilRestored {
 			u.until = u.record.Since.Add(pc.soak)
 		}
 		p.look(u.record.wakeAt(o, pc))
@@ -132,24 +140,35 @@ func (p *planner) carryOver() {
 }
 
 // stepOf is the step in which a record counts: the one that selects the cluster now;
-// otherwise, for a record of the target, the one that it was admitted in.
+// otherwise, for a record of the target or in flight, the one that it was admitted in, and
+// if that is gone, the first of its track. What is done counts in no other step than its own.
 func (p *planner) stepOf(u *unit) *step {
-	if u.step != nil || u.record.Revision != p.target {
+	r := u.record
+	switch {
+	case u.step != nil:
 		return u.step
+	case r.Revision != p.target && !r.InFlight():
+		return nil
 	}
-	return p.stepNamed(u.record.Stage)
+	if s := p.stepNamed(r.Stage); s != nil || r.State == Done {
+		return s
+	}
+	if t := p.trackOf(r.Stage); t != nil {
+		return t.steps[0]
+	}
+	return nil
 }
 
 // place makes a cluster that no step selects a member of the step of its record while it
-// can still be decided there, and a former member otherwise.
+// can still be decided there. Later it is a former member, if its record is the target's.
 func (p *planner) place(u *unit, home *step) {
 	switch {
 	case home == nil || u.step != nil && u.member:
 	case u.member && u.record.State != Done && !p.due(u):
-		u.step = home
+		u.step, u.bound = home, true
 		at, _ := slices.BinarySearchFunc(home.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
 		home.members = slices.Insert(home.members, at, u)
-	default:
+	case u.record.Revision == p.target:
 		home.former = append(home.former, u)
 	}
 }
@@ -162,6 +181,8 @@ func (p *planner) observation(u *unit) observation {
 		blocked: u.c.Blocked, awaits: u.c.Awaits, away: u.c.Away,
 	}
 	switch {
+	case p.spec.Removal != nil:
+		o.paused = removalDeclared
 	case p.in.Contested != "":
 		o.paused = p.in.Contested
 	case p.missing != "" && u.record.Revision == p.target:
@@ -185,13 +206,18 @@ func (p *planner) pace(u *unit, s *step) pace {
 	if r == p.stable && r != p.target || r == p.target && p.revert {
 		pc.soak = 0
 	}
+	if p.spec.Removal != nil {
+		pc.soak = untilRestored
+	}
 	pc.takenBack = p.revert && r != p.target
 	return pc
 }
 
 // due tells whether a cluster waits for an admission in spite of its record: the record is
-// of other content and holds no slot; or the works are not, or not any more, what it asks
-// for, so that writing them is a move.
+// of other content and holds no slot; or its works are not what the record asks for, so
+// that writing them is a move. A failure stays one while its works are gone or changed:
+// only a cluster that could not be given the content, and still runs other content, is
+// admitted again.
 func (p *planner) due(u *unit) bool {
 	r := u.record
 	switch {
@@ -201,12 +227,17 @@ func (p *planner) due(u *unit) bool {
 		return false
 	case r.Revision != p.target:
 		return true
-	case r.State == Left:
-		return !u.c.UpToDate
-	case !u.c.Reachable || u.c.UpToDate:
+	case u.c.UpToDate:
 		return false
+	case r.State == Failed:
+		return u.c.Reachable && u.c.Blocked == "" && u.c.runsOther(p.target)
 	}
-	return r.State == Done || r.State == Parked || r.State == Failed && u.c.Blocked == ""
+	return r.State == Done || r.State == Left || r.State == Parked && u.c.Reachable
+}
+
+// runsOther tells whether the cluster's works name other content than the revision.
+func (c *Cluster) runsOther(revision string) bool {
+	return c.Running != revision && c.Running != "" && c.Running != Mixed
 }
 
 // stateOf is the state of a member, and why it is in it.

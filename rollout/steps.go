@@ -67,6 +67,7 @@ type tally struct {
 	failed    int32 // failures of the target, former members included
 	elsewhere int32 // of those, the ones admitted in another stage
 	parked    int32 // not available: parked, or not admitted for that
+	outdated  int32 // of those, the ones that were done before their own inputs changed
 	waiting   int32 // to be admitted yet
 	left      int32 // former members that left before they were done
 	leaving   int32
@@ -82,7 +83,10 @@ type tally struct {
 const shownFailures = 10
 
 // empty tells whether the step has neither a member nor a record of the target.
-func (s *step) empty() bool { return s.tally.total == 0 && s.tally.flying == 0 && len(s.former) == 0 }
+func (s *step) empty() bool {
+	c := s.tally
+	return c.total == 0 && c.flying+c.done+c.failed+c.left == 0
+}
 
 // count tallies the clusters of every step by the states they are in now.
 func (p *planner) count() {
@@ -126,6 +130,9 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		t.addFailure(u, s)
 	case Parked:
 		t.parked++
+		if u.record != nil && u.record.State == Done && u.record.Revision == p.target {
+			t.outdated++
+		}
 		if u.c.Away != "" {
 			t.away = append(t.away, u)
 		}
@@ -216,8 +223,8 @@ func (s *step) missing() int {
 
 // complete tells whether the step after step i may start. Every member is done, failed
 // within the budget, or parked, and at least one is done; or the target changes nothing
-// for any of them. Proven content needs no cluster that is done, and a revert waits for no
-// cluster that is lost.
+// for any of them. Proven content needs no cluster that is done, unless the inputs of one
+// that was changed since and it is not available; a revert waits for no cluster that is lost.
 func (t *track) complete(i int) bool {
 	s := t.steps[i]
 	c := s.tally
@@ -231,7 +238,8 @@ func (t *track) complete(i int) bool {
 	case s.empty():
 		return s.emptyHold == ""
 	}
-	return s.proven || c.done > 0 || c.parked+c.failed == 0 && (c.left == 0 || s.all)
+	proven := s.proven && (c.outdated == 0 || s.reverting)
+	return proven || c.done > 0 || c.parked+c.failed == 0 && (c.left == 0 || s.all)
 }
 
 // Phases of a stage.

@@ -38,7 +38,7 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		Spec:            ro.Spec,
 		Suspended:       suspended(ro),
 		TargetProven:    o.succeeded.has(ro.Spec.Target.Revision),
-		Reverting:       previous.Reverting,
+		Reverting:       previous.Reverting && !o.succeeded.since(ro.Spec.Target.Revision, previous.TargetSince),
 		Ended:           ended(ro),
 		Rebuild:         ro.Status.Target == nil,
 		ApplyErrorAfter: applyErrorAfter,
@@ -73,16 +73,36 @@ func (r *Reconciler) input(ctx context.Context, o *observation, previous *v1alph
 		return rollout.Input{}, err
 	}
 	in.Clusters = make([]rollout.Cluster, 0, len(o.members))
-	unapplied := r.applyErrors.look(client.ObjectKeyFromObject(ro), o.members, now)
 	for _, m := range o.members {
-		c := r.plannedCluster(ro, m, target, stable)
-		c.Health.NotAppliedSince = unapplied[m.name]
-		in.Clusters = append(in.Clusters, c)
+		in.Clusters = append(in.Clusters, r.plannedCluster(ro, m, target, stable))
 	}
+	r.date(client.ObjectKeyFromObject(ro), in.Clusters, now)
 	if err := o.revisions.interrupted(); err != nil {
 		return rollout.Input{}, err
 	}
 	return in, nil
+}
+
+// date notes since when the operator has seen each apply error. A change of availability that
+// the managed cluster dates in the future happened, at the latest, when it was first seen.
+func (r *Reconciler) date(key client.ObjectKey, clusters []rollout.Cluster, now time.Time) {
+	errors, ahead := map[string]string{}, map[string]string{}
+	for _, c := range clusters {
+		if c.Health.NotApplied != "" {
+			errors[c.Name] = "not applied"
+		}
+		if c.AvailableChanged.After(now) {
+			ahead[c.Name] = c.AvailableChanged.String()
+		}
+	}
+	refused, changed := r.applyErrors.look(key, errors, now), r.stampsAhead.look(key, ahead, now)
+	for i := range clusters {
+		c := &clusters[i]
+		c.Health.NotAppliedSince = refused[c.Name]
+		if at, ok := changed[c.Name]; ok {
+			c.AvailableChanged = at
+		}
+	}
 }
 
 // applyErrorAfter is how long an apply error may last before it counts as a failure.

@@ -79,7 +79,10 @@ type Reconciler struct {
 	rounds    *rounds
 	releases  *releases
 	// applyErrors: without it an apply error would never become a failure.
-	applyErrors *applyErrors
+	applyErrors *sightings
+	// stampsAhead: without it a soak would start anew at every look while the clock of the
+	// managed cluster is ahead.
+	stampsAhead *sightings
 	unwritten   *unwritten
 	clocks      *clocks
 	// seats of clusters that are told of configurations, over all rollouts.
@@ -117,7 +120,8 @@ func New(o Options) *Reconciler {
 		releases:    newReleases(),
 		unwritten:   newUnwritten(),
 		clocks:      newClocks(o.Elapsed),
-		applyErrors: newApplyErrors(),
+		applyErrors: newSightings(),
+		stampsAhead: newSightings(),
 		seats:       make(chan struct{}, configuredAtOnce),
 		wake:        func(client.ObjectKey) {},
 	}
@@ -229,6 +233,10 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	next := advance(ro.Status, *ro.Spec.Target, o.succeeded, stamp)
 	t.look = r.clocks.look(now)
 	next.Ledger, t.step = r.clocks.corrected(client.ObjectKeyFromObject(ro), next.Ledger, t.look)
+	if t.step != 0 {
+		r.applyErrors.forget(client.ObjectKeyFromObject(ro))
+		r.stampsAhead.forget(client.ObjectKeyFromObject(ro))
+	}
 	t.err = r.mayWrite(ctx, o)
 	t.barred = t.err != nil
 	planned := false
@@ -368,6 +376,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.rounds.forget(key)
 	r.releases.forget(key)
 	r.applyErrors.forget(key)
+	r.stampsAhead.forget(key)
 	r.unwritten.take(key)
 	r.clocks.forget(key)
 	r.foreign.keep(key.Name, nil)

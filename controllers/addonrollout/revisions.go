@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -196,6 +197,14 @@ type succeeded []success
 // has reports whether a rollout of the revision of that name ended Succeeded here.
 func (s succeeded) has(revision string) bool {
 	return slices.ContainsFunc(s, func(x success) bool { return x.name == revision })
+}
+
+// since reports whether a rollout of the revision ended Succeeded after the time.
+func (s succeeded) since(revision string, t *metav1.Time) bool {
+	return t != nil && slices.ContainsFunc(s, func(x success) bool {
+		at, err := time.Parse(time.RFC3339, x.at)
+		return err == nil && x.name == revision && at.After(t.Time)
+	})
 }
 
 // newest returns the revision that succeeded last; zero when none did.

@@ -185,13 +185,13 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	l := look{
 		at: j.in.Now, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
 		changed: c.AvailableChanged, blocked: c.Blocked, away: c.Away,
-		paused: j.in.Contested != "" || j.in.TargetMissing != "" && revision == j.target(),
+		paused: j.in.Contested != "" || j.in.Spec.Removal != nil || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
 		takenBack: j.reverting && revision != j.target(),
 	}
 	at := j.stepOf(name)
-	if at < 0 && revision == j.target() {
-		at = j.stepNamed(r.Stage)
+	if at < 0 && (revision == j.target() || r.InFlight()) {
+		at = j.stageOf(r)
 	}
 	if at >= 0 && j.in.LedgerLimit == 0 {
 		s := j.steps[at]

@@ -250,8 +250,8 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	p.add(&track, rest)
 }
 
-// shared fills the share: clusters that have the target or were admitted to it, however
-// many; then clusters that can be admitted now; then the others. Clusters that the target
+// shared fills the share: clusters that have the target, were admitted to it, or hold a slot
+// of the share, however many; then clusters that can be admitted now; then the others. Clusters that the target
 // does not change are not asked.
 func (p *policy) shared(chosen []string, size int) []string {
 	var found []string
@@ -260,7 +260,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 			c := p.clusters[name]
 			kind := 2
 			switch {
-			case c.Running == p.target() || p.holds(name):
+			case c.Running == p.target() || p.holds(name) || p.records[name].Stage == "share" && p.records[name].State.InFlight():
 				kind = 0
 			case c.UpToDate:
 				kind = -1

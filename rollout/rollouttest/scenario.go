@@ -99,11 +99,16 @@ func samePlan(in rollout.Input, plan rollout.Plan) error {
 
 // idle: planning again right after a plan was carried out does nothing more (S10). A plan
 // that removes frees a slot at once; a cluster whose works cannot be written fails with the
-// next plan; and with a success another content becomes the stable one.
+// next plan, and one that is retargeted to what it runs is verified with it; and with a
+// success another content becomes the stable one.
 func (f *Fleet) idle(plan rollout.Plan) error {
 	again, refused := rollout.New(f.Input())
 	blocked := slices.ContainsFunc(f.Input().Clusters, func(c rollout.Cluster) bool { return c.Blocked != "" })
-	if refused != nil || removes(plan) || plan.Succeeded || blocked {
+	arrived := slices.ContainsFunc(plan.Clusters, func(c rollout.ClusterPlan) bool {
+		moves := slices.ContainsFunc(plan.Actions, func(a rollout.Action) bool { return a.Cluster == c.Name })
+		return c.State == rollout.Admitted && !moves && f.Clusters[c.Name].Running == c.Revision
+	})
+	if refused != nil || removes(plan) || plan.Succeeded || blocked || arrived {
 		return nil //nolint:nilerr // a refused plan does nothing
 	}
 	todo := slices.DeleteFunc(again.Actions, func(a rollout.Action) bool {

@@ -13,6 +13,8 @@ type tally struct {
 	done, unchanged, flying, lost, failed, parked, waiting, left int
 	// elsewhere are failures that another stage recorded.
 	elsewhere, members int
+	// outdated were done before their own inputs changed, and are not available.
+	outdated int
 }
 
 // tally counts members by their own record, and clusters that left by the stage of theirs.
@@ -37,13 +39,16 @@ func (j *judgement) tally(i int) tally {
 			if a.State == rollout.Lost {
 				t.lost++
 			}
-		case target && isFailure(a) && (!stale || a.State == rollout.TimedOut || !c.Reachable || c.Blocked != ""):
+		case target && isFailure(a) && !j.readmitted(a):
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
 			}
 		case target && a.State == rollout.Done && !stale:
 			t.done++
+		case target && a.State == rollout.Done && !c.Reachable:
+			t.parked++
+			t.outdated++
 		case target && a.State == rollout.Parked && (!stale || !c.Reachable):
 			t.parked++
 		case !target && c.UpToDate:
@@ -55,7 +60,7 @@ func (j *judgement) tally(i int) tally {
 		}
 	}
 	for name, a := range j.after {
-		if a.Revision != j.target() || a.Stage != s.name || j.stepOf(name) >= 0 {
+		if j.stepOf(name) >= 0 || j.stageOf(a) != i || a.Revision != j.target() && !a.InFlight() {
 			continue
 		}
 		undecided := j.member(name) && (j.has(j.clusters[name], a.Revision) || a.InFlight())
@@ -64,6 +69,9 @@ func (j *judgement) tally(i int) tally {
 			t.done++
 		case isFailure(a):
 			t.failed++
+			if a.Stage != s.name {
+				t.elsewhere++
+			}
 		case undecided && a.InFlight():
 			t.flying++
 		case undecided && a.State == rollout.Parked:
@@ -73,6 +81,29 @@ func (j *judgement) tally(i int) tally {
 		}
 	}
 	return t
+}
+
+// readmitted tells whether a failed cluster may be admitted again: it never ran the content,
+// because it could not be written, and now it can be.
+func (j *judgement) readmitted(r rollout.Record) bool {
+	c := j.clusters[r.Cluster]
+	other := c.Running != "" && c.Running != rollout.Mixed && c.Running != r.Revision && !c.UpToDate
+	return r.State == rollout.Failed && other && c.Reachable && c.Blocked == ""
+}
+
+// stageOf is the position of the step that a record of a cluster in no step belongs to: that
+// of its stage; if it is gone, the first of the track. -1: none.
+func (j *judgement) stageOf(r rollout.Record) int {
+	if i := j.stepNamed(r.Stage); i >= 0 || r.State == rollout.Done {
+		return i
+	}
+	for i, s := range j.steps {
+		prefix, _, nested := strings.Cut(s.name, "/")
+		if len(s.before) == 0 && (j.tracks() == 1 || nested && strings.HasPrefix(r.Stage, prefix+"/")) {
+			return i
+		}
+	}
+	return -1
 }
 
 func isFailure(r rollout.Record) bool {
@@ -99,6 +130,31 @@ func (j *judgement) failures(i int) int {
 	return n
 }
 
+// spent tells whether the failures of a step end the admissions of its track.
+func (j *judgement) spent(i int) bool {
+	if s := j.steps[i]; !s.all {
+		return j.failures(i) > s.maxFailures
+	}
+	return j.tallies[i].elsewhere > 0
+}
+
+// track lists the steps that come before, with and after a step.
+func (j *judgement) track(i int) []int {
+	found := append(slices.Clone(j.steps[i].before), i)
+	for k, s := range j.steps {
+		if slices.Contains(s.before, i) {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+// givenUp tells whether no cluster of a step can prove the content any more.
+func (j *judgement) givenUp(i int) bool {
+	t := j.tallies[i]
+	return j.spent(i) || t.done == 0 && (t.left > 0 || t.failed > 0 && t.flying+t.waiting == 0)
+}
+
 // complete tells whether the step after this one may start: every cluster is decided, the
 // budget holds, and at least one cluster proved the content, where there is any to prove.
 func (j *judgement) complete(i int) bool {
@@ -112,7 +168,7 @@ func (j *judgement) complete(i int) bool {
 		return false
 	case t.members+t.left+t.failed+t.done+t.flying == 0:
 		return !s.holdEmpty || j.in.Stable == "" || j.in.TargetProven
-	case j.in.TargetProven:
+	case j.in.TargetProven && (t.outdated == 0 || j.reverting):
 		return t.failed == 0 || t.done+t.unchanged > 0
 	}
 	return t.done > 0 || t.parked+t.failed == 0 && (t.left == 0 || s.all)
@@ -148,6 +204,11 @@ func (j *judgement) goneStage(records map[string]rollout.Record) string {
 func (j *judgement) slots() error {
 	for i, s := range j.steps {
 		flying, atTarget, admitted, moved := 0, 0, "", ""
+		for name, a := range j.after {
+			if a.InFlight() && j.stepOf(name) < 0 && j.stageOf(a) == i {
+				flying++ // no step selects it; it keeps its slot
+			}
+		}
 		for _, name := range s.members {
 			a := j.after[name]
 			if a.InFlight() {
@@ -221,8 +282,11 @@ func (j *judgement) order() error {
 			if gone := j.goneStage(j.after); gone != "" && j.tracks() == 1 {
 				return j.broken(name, "S4: %s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
 			}
-			if n := j.failures(i); n > s.maxFailures && !s.all || s.all && j.tallies[i].elsewhere > 0 {
-				return j.broken(name, "S5: %s got the target in %s with %d failed of %d allowed", name, s.name, n, s.maxFailures)
+			for _, k := range j.track(i) {
+				if j.spent(k) {
+					return j.broken(name, "S5: %s got the target in %s with %d failed in %s, %d allowed",
+						name, s.name, j.failures(k), j.steps[k].name, j.steps[k].maxFailures)
+				}
 			}
 			if s.held {
 				return j.broken(name, "S18: %s got the target in %s, which is held", name, s.name)
@@ -239,8 +303,7 @@ func (j *judgement) refilled() error {
 	}
 	for i, s := range j.steps {
 		t := j.tallies[i]
-		gaveUp := t.done == 0 && t.left > 0
-		if s.held || gaveUp || t.flying >= s.limit || j.failures(i) > s.maxFailures && !s.all || t.elsewhere > 0 ||
+		if s.held || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.givenUp) ||
 			slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) }) {
 			continue
 		}
