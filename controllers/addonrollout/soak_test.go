@@ -74,6 +74,9 @@ func TestSoaksAfterARevertEnded(t *testing.T) {
 		t.Fatalf("the revert ended %s", ro.Status.Phase)
 	}
 	s.soaking(10*time.Minute, "30m")
+	ro := s.rollout()
+	ro.Generation++ // as the API server does
+	s.update(ro)
 	w := s.works()["c2"]
 	s.delete(w)
 	s.turns(3)
