@@ -186,9 +186,11 @@ func (p *planner) candidates(s *step) []*unit {
 	return append(failed, others...)
 }
 
-// joins tells whether a waiting cluster starts at the stable revision: it runs nothing.
+// joins tells whether a waiting cluster starts at the stable revision: it runs nothing, and
+// that revision did not fail there.
 func (p *planner) joins(u *unit) bool {
-	return u.c.Running == "" && p.stable != "" && !u.record.failed()
+	failed := u.record.failed() && u.record.Revision == p.stable
+	return u.c.Running == "" && p.stable != "" && !failed
 }
 
 // joiners run nothing and wait for their first content.

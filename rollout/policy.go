@@ -71,27 +71,23 @@ func (p *planner) stepNamed(name string) *step {
 }
 
 // restoreSteps puts steps that the policy has no more before all others, while clusters
-// that no step selects were admitted in them and none of their clusters is done: a
-// decision group disappears with its last cluster, and a pace can be dropped. Otherwise the
-// step after it would start with content that no cluster verified.
+// that no step selects were admitted in them and are not done: a decision group disappears
+// with its last cluster, and a pace can be dropped. Otherwise the step after it would start
+// with content that no cluster verified.
 func (p *planner) restoreSteps() {
 	if p.in.TargetProven {
 		return
 	}
-	open, done := map[string]bool{}, map[string]bool{}
+	open := map[string]bool{}
 	for u := range p.recorded() {
-		switch r := u.record; {
-		case r.Revision != p.target || r.Stage == "" || p.stepNamed(r.Stage) != nil:
-		case r.State == Done:
-			done[r.Stage] = true
-		case u.step == nil:
+		if r := u.record; u.step == nil && r.Revision == p.target && r.Stage != "" && r.State != Done && p.stepNamed(r.Stage) == nil {
 			open[r.Stage] = true
 		}
 	}
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(open))) {
-		if t := p.trackOf(name); t != nil && !done[name] {
+		if t := p.trackOf(name); t != nil {
 			first := t.steps[0]
-			t.steps = slices.Insert(t.steps, 0, &step{name: name, soak: first.soak, deadline: first.deadline, declared: first.declared})
+			t.steps = slices.Insert(t.steps, 0, &step{name: name, restored: true, soak: first.soak, deadline: first.deadline, declared: first.declared})
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestHistories_L1_L5_ConvergeAfterFaults(t *testing.T) {
 		// A placement of a share or stage that selects no cluster is the user's to change.
 		done = done || plan.Phase == v1alpha1.PhaseHeld && strings.HasSuffix(plan.Message, "selects no cluster of the install set")
 		if plan.Phase != atEnd(w.fleet) && !done {
-			t.Fatalf("%s: %s\nafter %v", plan.Phase, plan.Message, w.history)
+			t.Fatalf("%s: %s: %+v\nafter %v", plan.Phase, plan.Message, plan.Clusters, w.history)
 		}
 		records, err := rollout.Records(w.fleet.Ledger)
 		if err != nil {

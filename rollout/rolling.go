@@ -53,7 +53,7 @@ func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 			u.record.InFlight() && u.record.Stage == heldShare:
 			ranks[0] = append(ranks[0], u)
 		case u.c.UpToDate:
-		case u.c.Reachable && u.c.Running != "":
+		case u.c.Reachable && u.c.Running != "" && !u.record.InFlight():
 			ranks[1] = append(ranks[1], u)
 		default:
 			ranks[2] = append(ranks[2], u)

@@ -46,6 +46,9 @@ type step struct {
 	hold string
 	// byStrategy: hold is the strategy's own doing, and an end the user asked for.
 	byStrategy bool
+	// restored: the policy has the step no more. What its clusters proved counts, whichever
+	// step selects them now.
+	restored bool
 	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
 	// emptyHold holds the step while it has neither a member nor a record of the target;
@@ -106,6 +109,13 @@ func (p *planner) count() {
 			}
 		}
 		s.tally = t
+	}
+	for u := range p.recorded() {
+		if r := u.record; u.step != nil && r.State == Done && r.Revision == p.target && r.Stage != u.step.name {
+			if s := p.stepNamed(r.Stage); s != nil && s.restored {
+				s.tally.done++
+			}
+		}
 	}
 }
 

@@ -264,7 +264,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 				kind = 0
 			case c.UpToDate:
 				kind = -1
-			case c.Reachable && c.Running != "":
+			case c.Reachable && c.Running != "" && !p.records[name].State.InFlight():
 				kind = 1
 			}
 			if kind == pass && (pass == 0 || len(found) < size) {
