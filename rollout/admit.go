@@ -187,9 +187,9 @@ func (p *planner) candidates(s *step) []*unit {
 }
 
 // joins tells whether a waiting cluster starts at the stable revision: it runs nothing, and
-// that revision did not fail there.
+// was not found unable to have that revision.
 func (p *planner) joins(u *unit) bool {
-	failed := u.record.failed() && u.record.Revision == p.stable
+	failed := u.record.failed() && u.record.Revision == p.stable && u.c.Blocked != ""
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
