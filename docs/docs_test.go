@@ -234,9 +234,9 @@ func TestEveryCompatibilityRowNamesItsTest(t *testing.T) {
 	}
 }
 
-// TestEverySeedExampleHasARow: an example that no row tells of is one that nobody judged.
-func TestEverySeedExampleHasARow(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(root, "test/seeds/testdata/*/*/case.yaml"))
+// TestEveryExampleOfAProposalHasARow: an example that no row tells of is one that nobody judged.
+func TestEveryExampleOfAProposalHasARow(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root, "test/proposals/testdata/*/*/case.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
@@ -245,7 +245,7 @@ func TestEverySeedExampleHasARow(t *testing.T) {
 		dir := filepath.Dir(found)
 		name := filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir)
 		if !regexp.MustCompile(`[( ]` + regexp.QuoteMeta(name) + `[,)]`).MatchString(content) {
-			t.Errorf("no row of docs/compatibility.md names TestSeeds (%s)", name)
+			t.Errorf("no row of docs/compatibility.md names TestProposals (%s)", name)
 		}
 	}
 }
@@ -278,8 +278,8 @@ func TestEveryRowOfOCMsBehaviourHasATest(t *testing.T) {
 // hasCase reports whether a test has a case of that name, or one that begins with it. The
 // scenarios' are their transcripts, the seeds' their directories.
 func hasCase(source, test, name string) bool {
-	if test == "TestSeeds" {
-		_, err := os.Stat(filepath.Join(root, "test/seeds/testdata", name, "case.yaml"))
+	if test == "TestProposals" {
+		_, err := os.Stat(filepath.Join(root, "test/proposals/testdata", name, "case.yaml"))
 		return err == nil
 	}
 	if test == "TestScenarios" {

@@ -105,7 +105,7 @@ func AddOnOf(csr *certificatesv1.CertificateSigningRequest) (addOn, cluster stri
 // Check says whether a request may be approved: nil, or why not. It may when it was
 // asked by the klusterlet of the cluster (which asks for first certificates and for
 // renewals alike), for an add-on that is installed there and asks for this signer, in
-// exactly the name computed here (reliability T12).
+// exactly the name computed here.
 func Check(csr *certificatesv1.CertificateSigningRequest, facts Facts) *Refusal {
 	if r := checkRequester(csr); r != nil {
 		return r

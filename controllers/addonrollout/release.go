@@ -19,7 +19,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// release lets go of the clusters of an add-on that the user wants back (decision 36):
+// release lets go of the clusters of an add-on that the user wants back:
 // no work is written and nothing is deleted. Our label and the finalizers of hooks and
 // hosted mode come off the ManagedClusterAddOns and the label off the agents' bindings,
 // so that whatever comes of the rollout takes none of them away; last our finalizer, by

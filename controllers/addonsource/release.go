@@ -43,7 +43,7 @@ func (k objectKey) isLetGo(released map[string]bool) bool {
 	return len(released) > 0 && !k.isNamespace()
 }
 
-// letGo lets go of add-ons whose clusters were let go of (decision 36): what the source
+// letGo lets go of add-ons whose clusters were let go of: what the source
 // applied for them stays, without the marks that make it the source's, and without the
 // fence; then their rollouts and revisions are deleted, on which nobody depends any more.
 // It halts until they are gone, so that the next pass reads what is left.

@@ -1,4 +1,4 @@
-package seeds_test
+package proposals_test
 
 import (
 	"encoding/json"
@@ -48,9 +48,9 @@ type exampleMember struct {
 	KubeVersion string   `json:"kubeVersion,omitempty"`
 }
 
-// TestSeeds commits every example, and compares what is refused, or what each cluster
+// TestProposals commits every example, and compares what is refused, or what each cluster
 // gets, with what is written beside it.
-func TestSeeds(t *testing.T) {
+func TestProposals(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*/*/case.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -81,7 +81,7 @@ func walk(t *testing.T, dir string) {
 	commit, problems := addonsource.Compile(objects, hub.lookup, addonsource.CompileOptions{Unread: unread, Charts: chart.InProcess{}})
 	said := &strings.Builder{}
 	for _, p := range problems {
-		said.WriteString(strings.TrimPrefix(p.String(), "test/seeds/"+filepath.ToSlash(filepath.Join(dir, "commit"))+"/") + "\n")
+		said.WriteString(strings.TrimPrefix(p.String(), "test/proposals/"+filepath.ToSlash(filepath.Join(dir, "commit"))+"/") + "\n")
 	}
 	golden(t, filepath.Join(dir, "problems.txt"), said.String())
 	want := &strings.Builder{}

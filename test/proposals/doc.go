@@ -1,4 +1,4 @@
-// Package seeds holds AddonFlow to the examples of the texts that OCM's add-ons come
+// Package proposals holds AddonFlow to the examples of the texts that OCM's add-ons come
 // from: the proposals for add-on configuration, install strategy, lifecycle and
 // templates, and the guide for developers of add-ons.
 //
@@ -14,4 +14,4 @@
 //
 // An example whose fields never made it into OCM's API stands twice: as it was written
 // (as-written), with the hints that lint has for it, and in the fields that there are.
-package seeds
+package proposals
