@@ -154,7 +154,7 @@ func checkRequester(csr *certificatesv1.CertificateSigningRequest) *Refusal {
 	switch {
 	case !ok && csr.Annotations[operatorv1.CSRUsernameAnnotation] != "":
 		return refused(ReasonThroughGRPC,
-			"was asked through OCM's gRPC server by %q; who is behind it stands in an annotation, which is not trusted; approve it by hand", csr.Spec.Username)
+			"was requested through OCM's gRPC server by %q; only an annotation names the requester, and it is not trusted; approve it by hand", csr.Spec.Username)
 	case !ok:
 		return refused(ReasonWrongRequester, "was asked by %q, which is not the agent of a managed cluster", csr.Spec.Username)
 	case cluster != labelled:

@@ -103,7 +103,7 @@ func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.M
 			}
 			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 			if err := r.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("cannot let go of the add-on on cluster %s: %w", before.Namespace, err)
+				return fmt.Errorf("cannot release the add-on on cluster %s: %w", before.Namespace, err)
 			}
 			return nil
 		})
@@ -125,7 +125,7 @@ func (r *Reconciler) letGoOfBindings(ctx context.Context, addOn string) (int, er
 		delete(after.Labels, v1alpha1.ManagedByLabel)
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("cannot let go of role binding %s/%s: %w", before.Namespace, before.Name, err)
+			return 0, fmt.Errorf("cannot release role binding %s/%s: %w", before.Namespace, before.Name, err)
 		}
 	}
 	return len(list.Items), nil

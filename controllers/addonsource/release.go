@@ -61,7 +61,7 @@ func (p *pass) letGo(ctx context.Context, todo plan) error {
 		patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
 		err := p.Client.Patch(ctx, unmarked(live), patch, client.FieldOwner(v1alpha1.FieldManager))
 		if client.IgnoreNotFound(err) != nil {
-			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot let go of %s: %w", keyOf(live), err))
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot release %s: %w", keyOf(live), err))
 		}
 		p.writes.drop(keyOf(live))
 		ctrl.LoggerFrom(ctx).Info("Let go of the object", "object", keyOf(live).String())
