@@ -221,7 +221,7 @@ func TestEveryCompatibilityRowNamesItsTest(t *testing.T) {
 	rows := 0
 	for line := range strings.Lines(text(t, "docs/compatibility.md")) {
 		cells := strings.Split(strings.ReplaceAll(strings.TrimSpace(line), `\|`, "/"), "|")
-		if len(cells) < 5 || strings.Trim(cells[1], "- ") == "" || strings.TrimSpace(cells[len(cells)-2]) == "test" {
+		if len(cells) < 4 || strings.Trim(cells[1], "- ") == "" || strings.TrimSpace(cells[len(cells)-2]) == "test" {
 			continue
 		}
 		rows++
@@ -234,9 +234,9 @@ func TestEveryCompatibilityRowNamesItsTest(t *testing.T) {
 	}
 }
 
-// TestEverySeedExampleHasARow: an example that no row tells of is one that nobody judged.
-func TestEverySeedExampleHasARow(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(root, "test/seeds/testdata/*/*/case.yaml"))
+// TestEveryExampleOfAProposalHasARow: an example that no row tells of is one that nobody judged.
+func TestEveryExampleOfAProposalHasARow(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root, "test/proposals/testdata/*/*/case.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
@@ -245,32 +245,7 @@ func TestEverySeedExampleHasARow(t *testing.T) {
 		dir := filepath.Dir(found)
 		name := filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir)
 		if !regexp.MustCompile(`[( ]` + regexp.QuoteMeta(name) + `[,)]`).MatchString(content) {
-			t.Errorf("no row of docs/compatibility.md names TestSeeds (%s)", name)
-		}
-	}
-}
-
-// TestEveryRowOfOCMsBehaviourHasATest: the inventory has rows 1 to 95, of which two mean
-// nothing.
-func TestEveryRowOfOCMsBehaviourHasATest(t *testing.T) {
-	_, index, found := strings.Cut(text(t, "docs/compatibility.md"), "\n## Row by row\n")
-	if !found {
-		t.Fatal("docs/compatibility.md has no section Row by row")
-	}
-	seen := map[string]int{"60": 1, "61": 1}
-	for line := range strings.Lines(index) {
-		if strings.HasPrefix(line, "## ") {
-			break
-		}
-		if cells := strings.Split(line, "|"); len(cells) > 2 {
-			for number := range strings.SplitSeq(cells[1], ",") {
-				seen[strings.TrimSpace(number)]++
-			}
-		}
-	}
-	for row := 1; row <= 95; row++ {
-		if n := seen[strconv.Itoa(row)]; n != 1 {
-			t.Errorf("row %d is told of %d times", row, n)
+			t.Errorf("no row of docs/compatibility.md names TestProposals (%s)", name)
 		}
 	}
 }
@@ -278,8 +253,8 @@ func TestEveryRowOfOCMsBehaviourHasATest(t *testing.T) {
 // hasCase reports whether a test has a case of that name, or one that begins with it. The
 // scenarios' are their transcripts, the seeds' their directories.
 func hasCase(source, test, name string) bool {
-	if test == "TestSeeds" {
-		_, err := os.Stat(filepath.Join(root, "test/seeds/testdata", name, "case.yaml"))
+	if test == "TestProposals" {
+		_, err := os.Stat(filepath.Join(root, "test/proposals/testdata", name, "case.yaml"))
 		return err == nil
 	}
 	if test == "TestScenarios" {
@@ -342,20 +317,30 @@ func sameObject[T any](t *testing.T, block, example string, but func(*T)) {
 	}
 }
 
-// TestArchitectureIsTwoPages: whoever is new reads it to the end. A page is 60 lines; what
-// is longer is a decision, or belongs into the guide.
-func TestArchitectureIsTwoPages(t *testing.T) {
-	if lines := strings.Count(text(t, "docs/architecture.md"), "\n"); lines > 120 {
-		t.Errorf("docs/architecture.md has %d lines, more than two pages", lines)
+// TestDocumentsAreShort: what is read from the first line to the last, or looked up, stays
+// short enough for it.
+func TestDocumentsAreShort(t *testing.T) {
+	most := map[string]int{"docs/architecture.md": 120, "docs/design.md": 400}
+	for name, content := range documents(t) {
+		if decisionName.MatchString(name) {
+			most[name] = 60
+		}
+		if lines := strings.Count(content, "\n"); most[name] > 0 && lines > most[name] {
+			t.Errorf("%s has %d lines, at most %d", name, lines, most[name])
+		}
+	}
+	if terms := strings.Count(text(t, "docs/concepts.md"), "\n| **"); terms == 0 || terms > 40 {
+		t.Errorf("docs/concepts.md has %d terms, at most 40", terms)
 	}
 }
 
 var decisionName = regexp.MustCompile(`^docs/decisions/(\d{4})-[a-z0-9-]+\.md$`)
 
 func TestDecisionsHaveAShape(t *testing.T) {
+	index := text(t, "docs/decisions/README.md")
 	numbers := map[string]string{}
 	for name, content := range documents(t) {
-		if !strings.HasPrefix(name, "docs/decisions/") {
+		if !strings.HasPrefix(name, "docs/decisions/") || name == "docs/decisions/README.md" {
 			continue
 		}
 		match := decisionName.FindStringSubmatch(name)
@@ -367,6 +352,9 @@ func TestDecisionsHaveAShape(t *testing.T) {
 			t.Errorf("%s and %s have one number", name, other)
 		}
 		numbers[match[1]] = name
+		if !strings.Contains(index, "("+path.Base(name)+")") {
+			t.Errorf("%s is not in the index", name)
+		}
 		for _, part := range []string{"\nStatus: ", "\n## Context\n", "\n## Decision\n", "\n## Consequences\n"} {
 			if !strings.Contains(content, part) {
 				t.Errorf("%s has no %q", name, strings.TrimSpace(part))
@@ -377,5 +365,8 @@ func TestDecisionsHaveAShape(t *testing.T) {
 		if number := strconv.Itoa(10001 + i)[1:]; numbers[number] == "" {
 			t.Errorf("decision %s is missing", number)
 		}
+	}
+	if len(numbers) > 25 {
+		t.Errorf("there are %d decisions, at most 25: merge some, or delete those that no longer hold", len(numbers))
 	}
 }

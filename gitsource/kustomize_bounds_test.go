@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// TestBaseGraphs bounds what bases that name each other cost (T5).
+// TestBaseGraphs bounds what bases that name each other cost.
 func TestBaseGraphs(t *testing.T) {
 	deep, wide := tree{"kustomization.yaml": "resources: [d0]\n"}, tree{"kustomization.yaml": "resources: [w0]\n"}
 	for i := range 40 {

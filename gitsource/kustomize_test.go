@@ -122,7 +122,7 @@ func TestKustomizeWouldFetch(t *testing.T) {
 	}
 }
 
-// TestNothingRemote holds rows 54 and U13: for every field that could carry a URL,
+// TestNothingRemote: for every field that could carry a URL,
 // in every spelling, there is a named error and nobody is asked.
 func TestNothingRemote(t *testing.T) {
 	i := watch(t)
@@ -257,47 +257,47 @@ func TestKustomizeProblems(t *testing.T) {
 		more          []string
 		want          []string
 	}{
-		"row 53: unknown field":     {"resources: [a.yaml]\nresource: [b.yaml]", nil, []string{`RenderFailed kustomization.yaml:2: invalid Kustomization: unknown field "resource"`}},
-		"row 53: wrong case":        {"Resources: [a.yaml]", nil, []string{`RenderFailed kustomization.yaml:1: invalid Kustomization: unknown field "Resources"`}},
-		"row 53: further down":      {"resources: [a.yaml]\npatches:\n- path: p.yaml\n  paths: [x]", []string{"p.yaml", "[]"}, []string{`RenderFailed kustomization.yaml:4: invalid Kustomization: unknown field "patches[0].paths"`}},
-		"row 53: bases":             {"bases: [b]", nil, []string{"RenderFailed kustomization.yaml:1: bases: 'bases' is deprecated; use 'resources' instead"}},
-		"row 53: vars":              {"resources: [a.yaml]\nvars: [{name: X, objref: {kind: ConfigMap, name: a, apiVersion: v1}}]", nil, []string{"RenderFailed kustomization.yaml:2: vars: 'vars' is deprecated; use 'replacements' instead"}},
-		"row 53: wrong type":        {"resources: [a.yaml]\nimages: [{name: x, newTag: 1.10}]", nil, []string{"RenderFailed kustomization.yaml:2: images.newTag: invalid Kustomization: must be a string, found a number; quote it"}},
-		"row 53: kustomize's words": {"resources: [a.yaml]\npatches: [{path: p.yaml}]", []string{"p.yaml", configMap("none", "v")}, []string{`RenderFailed kustomization.yaml:2: patches[0]: no resource matches strategic merge patch "ConfigMap.v1.[noGrp]/none.[noNs]"`}},
-		"row 54: exec function": {
+		"unknown field":     {"resources: [a.yaml]\nresource: [b.yaml]", nil, []string{`RenderFailed kustomization.yaml:2: invalid Kustomization: unknown field "resource"`}},
+		"wrong case":        {"Resources: [a.yaml]", nil, []string{`RenderFailed kustomization.yaml:1: invalid Kustomization: unknown field "Resources"`}},
+		"further down":      {"resources: [a.yaml]\npatches:\n- path: p.yaml\n  paths: [x]", []string{"p.yaml", "[]"}, []string{`RenderFailed kustomization.yaml:4: invalid Kustomization: unknown field "patches[0].paths"`}},
+		"bases":             {"bases: [b]", nil, []string{"RenderFailed kustomization.yaml:1: bases: 'bases' is deprecated; use 'resources' instead"}},
+		"vars":              {"resources: [a.yaml]\nvars: [{name: X, objref: {kind: ConfigMap, name: a, apiVersion: v1}}]", nil, []string{"RenderFailed kustomization.yaml:2: vars: 'vars' is deprecated; use 'replacements' instead"}},
+		"wrong type":        {"resources: [a.yaml]\nimages: [{name: x, newTag: 1.10}]", nil, []string{"RenderFailed kustomization.yaml:2: images.newTag: invalid Kustomization: must be a string, found a number; quote it"}},
+		"kustomize's words": {"resources: [a.yaml]\npatches: [{path: p.yaml}]", []string{"p.yaml", configMap("none", "v")}, []string{`RenderFailed kustomization.yaml:2: patches[0]: no resource matches strategic merge patch "ConfigMap.v1.[noGrp]/none.[noNs]"`}},
+		"exec function": {
 			"resources: [a.yaml]\ntransformers: [t.yaml]",
 			[]string{"t.yaml", "apiVersion: example.com/v1\nkind: T\nmetadata:\n  name: t\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: ./x.sh}\n"},
 			[]string{"PluginDenied t.yaml:1: T: would run a program or a container, which is not allowed" + useFields},
 		},
-		"row 54: container function": {
+		"container function": {
 			"resources: [a.yaml]\nvalidators:\n- |-\n  apiVersion: example.com/v1\n  kind: T\n  metadata:\n    name: t\n    annotations:\n      config.kubernetes.io/function: |\n        container: {image: example.com/x}\n",
 			nil,
 			[]string{"PluginDenied kustomization.yaml:3: T: validators[0]: would run a program or a container, which is not allowed" + useFields},
 		},
-		"row 54: legacy plugin": {
+		"legacy plugin": {
 			"resources: [a.yaml]\ngenerators: [g.yaml]",
 			[]string{"g.yaml", "apiVersion: someteam.example.com/v1\nkind: ChartInflator\nmetadata: {name: x}\n"},
 			[]string{"PluginDenied g.yaml:1: ChartInflator: is a plugin, which is not allowed" + useFields},
 		},
-		"row 54: builtin with files": {
+		"builtin with files": {
 			"resources: [a.yaml]\ntransformers: [t.yaml]",
 			[]string{"t.yaml", "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: x}\npath: a.yaml\n"},
 			[]string{"PluginDenied t.yaml:1: PatchTransformer: " + onlyThese},
 		},
-		"row 54: helmCharts":       {"helmCharts: [{name: x}]", nil, []string{"PluginDenied kustomization.yaml:1: helmCharts: runs helm, which is not allowed; commit the rendered chart"}},
-		"row 55: cycle":            {"resources: [sub]", []string{"sub/kustomization.yaml", "resources: [../sub2]\n", "sub2/kustomization.yaml", "resources: [../sub]\n"}, []string{"PathDenied sub2/kustomization.yaml:1: resources[0]: the bases go round in a circle: sub -> sub2 -> sub"}},
-		"row 55: itself":           {"resources: [.]", nil, []string{"PathDenied kustomization.yaml:1: resources[0]: the bases go round in a circle: . -> ."}},
-		"row 55: outside":          {"resources:\n- a.yaml\n- ../x.yaml", nil, []string{"PathDenied kustomization.yaml:3: resources[1]: the path ../x.yaml leaves the repository"}},
-		"row 55: absolute":         {"configMapGenerator: [{name: g, files: [x=/etc/passwd]}]", nil, []string{"PathDenied kustomization.yaml:1: configMapGenerator[0].files[0]: the path /etc/passwd is absolute"}},
-		"row 55: link":             {"resources: [l.yaml]", []string{"l.yaml", "-> a.yaml"}, []string{"PathDenied kustomization.yaml:1: resources[0]: l.yaml is a symbolic link"}},
-		"row 55: linked directory": {"resources: [l/a.yaml]", []string{"l", "-> sub", "sub/a.yaml", configMap("b", "v")}, []string{"PathDenied kustomization.yaml:1: resources[0]: l is a symbolic link"}},
-		"row 55: .git":             {"configMapGenerator: [{name: g, files: [.git/HEAD]}]", nil, []string{"PathDenied kustomization.yaml:1: configMapGenerator[0].files[0]: the path .git/HEAD leads into .git"}},
-		"row 56: two":              {"resources: [a.yaml]", []string{"kustomization.yml", "resources: [a.yaml]\n"}, []string{"RenderFailed kustomization.yml: there is also kustomization.yaml; keep one of them"}},
-		"row 56: none":             {"resources: [sub]", []string{"sub/a.yaml", configMap("b", "v")}, []string{"RenderFailed kustomization.yaml:1: resources[0]: the directory sub has no kustomization.yaml"}},
-		"row 56: empty":            {"# nothing", nil, []string{"RenderFailed kustomization.yaml: the kustomization is empty"}},
-		"row 56: an empty object":  {"{}", nil, []string{"RenderFailed kustomization.yaml: the kustomization is empty"}},
-		"row 56: two documents":    {"resources: [a.yaml]\n---\nresources: [a.yaml]", nil, []string{"RenderFailed kustomization.yaml: a kustomization has one document, this has 2"}},
-		"row 56: a list":           {"- a.yaml", nil, []string{"RenderFailed kustomization.yaml:1: expected an object, found a list"}},
+		"helmCharts":               {"helmCharts: [{name: x}]", nil, []string{"PluginDenied kustomization.yaml:1: helmCharts: runs helm, which is not allowed; commit the rendered chart"}},
+		"cycle":                    {"resources: [sub]", []string{"sub/kustomization.yaml", "resources: [../sub2]\n", "sub2/kustomization.yaml", "resources: [../sub]\n"}, []string{"PathDenied sub2/kustomization.yaml:1: resources[0]: the bases go round in a circle: sub -> sub2 -> sub"}},
+		"itself":                   {"resources: [.]", nil, []string{"PathDenied kustomization.yaml:1: resources[0]: the bases go round in a circle: . -> ."}},
+		"outside":                  {"resources:\n- a.yaml\n- ../x.yaml", nil, []string{"PathDenied kustomization.yaml:3: resources[1]: the path ../x.yaml leaves the repository"}},
+		"absolute":                 {"configMapGenerator: [{name: g, files: [x=/etc/passwd]}]", nil, []string{"PathDenied kustomization.yaml:1: configMapGenerator[0].files[0]: the path /etc/passwd is absolute"}},
+		"link":                     {"resources: [l.yaml]", []string{"l.yaml", "-> a.yaml"}, []string{"PathDenied kustomization.yaml:1: resources[0]: l.yaml is a symbolic link"}},
+		"linked directory":         {"resources: [l/a.yaml]", []string{"l", "-> sub", "sub/a.yaml", configMap("b", "v")}, []string{"PathDenied kustomization.yaml:1: resources[0]: l is a symbolic link"}},
+		".git":                     {"configMapGenerator: [{name: g, files: [.git/HEAD]}]", nil, []string{"PathDenied kustomization.yaml:1: configMapGenerator[0].files[0]: the path .git/HEAD leads into .git"}},
+		"two":                      {"resources: [a.yaml]", []string{"kustomization.yml", "resources: [a.yaml]\n"}, []string{"RenderFailed kustomization.yml: there is also kustomization.yaml; keep one of them"}},
+		"none":                     {"resources: [sub]", []string{"sub/a.yaml", configMap("b", "v")}, []string{"RenderFailed kustomization.yaml:1: resources[0]: the directory sub has no kustomization.yaml"}},
+		"empty":                    {"# nothing", nil, []string{"RenderFailed kustomization.yaml: the kustomization is empty"}},
+		"an empty object":          {"{}", nil, []string{"RenderFailed kustomization.yaml: the kustomization is empty"}},
+		"two documents":            {"resources: [a.yaml]\n---\nresources: [a.yaml]", nil, []string{"RenderFailed kustomization.yaml: a kustomization has one document, this has 2"}},
+		"a list":                   {"- a.yaml", nil, []string{"RenderFailed kustomization.yaml:1: expected an object, found a list"}},
 		"missing file":             {"resources:\n- a.yaml\n- b.yaml", nil, []string{"RenderFailed kustomization.yaml:3: resources[1]: b.yaml does not exist"}},
 		"missing file, other case": {"resources: [A.yaml]", nil, []string{"RenderFailed kustomization.yaml:1: resources[0]: A.yaml does not exist; did you mean a.yaml"}},
 		"a directory for a file":   {"resources: [a.yaml]\npatches: [{path: sub}]", []string{"sub/x", ""}, []string{"RenderFailed kustomization.yaml:2: patches[0].path: sub is a directory; a file is wanted here"}},
@@ -308,7 +308,7 @@ func TestKustomizeProblems(t *testing.T) {
 			"resources: [a.yaml]\npatches:\n- patch: |-\n    a: 1\n    a: 2\n", nil,
 			[]string{`InvalidYAML kustomization.yaml:5: patches[0].patch: key "a" already set in line 1`},
 		},
-		"row 21: braces":   {"resources: [a.yaml]\nnamePrefix: {{X}}", nil, []string{`InvalidYAML kustomization.yaml:2: a key must be a string, not a mapping or list; quote it: "{{X}}"`}},
+		"braces":           {"resources: [a.yaml]\nnamePrefix: {{X}}", nil, []string{`InvalidYAML kustomization.yaml:2: a key must be a string, not a mapping or list; quote it: "{{X}}"`}},
 		"no name":          {"resources: [b.yaml]", []string{"b.yaml", "apiVersion: v1\nkind: ConfigMap\n"}, []string{"InvalidManifest b.yaml:1: ConfigMap: metadata.name: is missing"}},
 		"LFS for a value":  {"configMapGenerator: [{name: g, files: [big.bin]}]", []string{"big.bin", lfsPointer + "v1\n"}, []string{"LFSPointer big.bin:1: the file is in Git LFS, the commit holds only a pointer to it; commit the file itself"}},
 		"a large resource": {"resources: [b.yaml]", []string{"b.yaml", strings.Repeat("#", 1<<20+1)}, []string{"LimitExceeded b.yaml: the file has 1048577 bytes, at most 1048576 are read"}},

@@ -134,7 +134,7 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
-// TestRequests holds Cost-3: a look at a repository is one ls-remote, and none when
+// TestRequests: a look at a repository is one ls-remote, and none when
 // the reference is a commit.
 func TestRequests(t *testing.T) {
 	s := serve(t, gitserver.Options{})

@@ -60,7 +60,7 @@ func lines(bindings []rbacv1.RoleBinding) []string {
 	return out
 }
 
-func TestRow82Bindings(t *testing.T) {
+func TestBindings(t *testing.T) {
 	refuse := func(role Role) error {
 		if role.Name == "bad" {
 			return errors.New("refused")
@@ -113,9 +113,9 @@ func withSubject(bindings []rbacv1.RoleBinding, group string) []rbacv1.RoleBindi
 	return bindings
 }
 
-// TestRow82Owner: what stands in the cluster's namespace goes with the add-on there;
+// TestBindingOwners: what stands in the cluster's namespace goes with the add-on there;
 // what is shared has no owner that could take it along.
-func TestRow82Owner(t *testing.T) {
+func TestBindingOwners(t *testing.T) {
 	for _, b := range Bindings("hello", []Agent{agentOn("c1", current("a"), single("Role", "a"))}, nil, anything) {
 		owned := len(b.OwnerReferences) == 1 && b.OwnerReferences[0].UID == "uid-c1"
 		if owned != (b.Namespace == "c1") {

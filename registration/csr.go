@@ -105,7 +105,7 @@ func AddOnOf(csr *certificatesv1.CertificateSigningRequest) (addOn, cluster stri
 // Check says whether a request may be approved: nil, or why not. It may when it was
 // asked by the klusterlet of the cluster (which asks for first certificates and for
 // renewals alike), for an add-on that is installed there and asks for this signer, in
-// exactly the name computed here (reliability T12).
+// exactly the name computed here.
 func Check(csr *certificatesv1.CertificateSigningRequest, facts Facts) *Refusal {
 	if r := checkRequester(csr); r != nil {
 		return r
@@ -154,7 +154,7 @@ func checkRequester(csr *certificatesv1.CertificateSigningRequest) *Refusal {
 	switch {
 	case !ok && csr.Annotations[operatorv1.CSRUsernameAnnotation] != "":
 		return refused(ReasonThroughGRPC,
-			"was asked through OCM's gRPC server by %q; who is behind it stands in an annotation, which is not trusted; approve it by hand", csr.Spec.Username)
+			"was requested through OCM's gRPC server by %q; only an annotation names the requester, and it is not trusted; approve it by hand", csr.Spec.Username)
 	case !ok:
 		return refused(ReasonWrongRequester, "was asked by %q, which is not the agent of a managed cluster", csr.Spec.Username)
 	case cluster != labelled:

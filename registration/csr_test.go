@@ -235,7 +235,7 @@ func tampered(text []byte) []byte {
 	})
 }
 
-func TestT12Requests(t *testing.T) {
+func TestRequestsNameExactlyTheComputedAgent(t *testing.T) {
 	total := 0
 	for group, cases := range map[string]map[string]hostile{"Requester": requesters(), "Name": names(), "Form": forms()} {
 		for name, tc := range cases {
@@ -258,9 +258,9 @@ func TestT12Requests(t *testing.T) {
 	}
 }
 
-// TestT12ByHand: what an admin approved is signed whoever asked, but never as
+// TestRequestsApprovedByHandAreForTheAgentOnly: what an admin approved is signed whoever asked, but never as
 // somebody else.
-func TestT12ByHand(t *testing.T) {
+func TestRequestsApprovedByHandAreForTheAgentOnly(t *testing.T) {
 	a := goodAsk().custom()
 	a.csr.Spec.Username = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
 	if refusal := CheckContent(a.seal(t), a.facts); refusal != nil {

@@ -4,5 +4,5 @@
 // It is pure: templates in; OCM's registration configurations, verdicts on requests and
 // roles, certificates and bindings out. It reads and writes no object: keys and randomness
 // to sign with are the caller's. Subjects are computed here, from the names of cluster and
-// add-on, and never taken from what an agent wrote (OCM behaviour, row 80).
+// add-on, and never taken from what an agent wrote.
 package registration

@@ -21,7 +21,7 @@ type Found struct {
 // CustomSigner one without a subject, get OCM's default subject. Of what the status
 // holds already two things are kept, because a klusterlet drops an agent's
 // credentials when its registration changes: the user of a token-based agent, where
-// it is the very one the hub computes (OCM behaviour, row 85), and the group
+// it is the very one the hub computes, and the group
 // system:authenticated, which OCM before 1.3 lists and which grants nothing. Every
 // other difference is overwritten: an agent may write its own status.
 //

@@ -8,7 +8,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-func TestRow80Registrations(t *testing.T) {
+func TestRegistrationsAreComputed(t *testing.T) {
 	kube := addonv1alpha1.RegistrationSpec{Type: addonv1alpha1.RegistrationTypeKubeClient}
 	signer := func(s *addonv1alpha1.Subject) addonv1alpha1.RegistrationSpec {
 		return addonv1alpha1.RegistrationSpec{
@@ -70,9 +70,9 @@ func TestRow80Registrations(t *testing.T) {
 	}
 }
 
-// TestRow80BothShapes: what is written in v1alpha1 says the same in v1beta1, which a
+// TestRegistrationsInBothAPIVersions: what is written in v1alpha1 says the same in v1beta1, which a
 // hub with OCM's conversion serves.
-func TestRow80BothShapes(t *testing.T) {
+func TestRegistrationsInBothAPIVersions(t *testing.T) {
 	specs := []addonv1alpha1.RegistrationSpec{
 		{Type: addonv1alpha1.RegistrationTypeKubeClient},
 		{Type: addonv1alpha1.RegistrationTypeCustomSigner, CustomSigner: &addonv1alpha1.CustomSignerRegistrationConfig{

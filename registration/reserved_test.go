@@ -9,9 +9,9 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// TestT12ReservedSubjects: no agent is called what Kubernetes or OCM calls its own,
+// TestReservedSubjectsAreRefused: no agent is called what Kubernetes or OCM calls its own,
 // though its template says so: neither found good in a commit, nor approved, nor signed.
-func TestT12ReservedSubjects(t *testing.T) {
+func TestReservedSubjectsAreRefused(t *testing.T) {
 	const user, group = "[0].customSigner.subject.user", "[0].customSigner.subject.groups[0]"
 	named := func(user string, groups ...string) addonv1alpha1.Subject {
 		return addonv1alpha1.Subject{User: user, Groups: groups}

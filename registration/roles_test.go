@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestT13Roles(t *testing.T) {
+func TestRolesThatAnAgentMayHave(t *testing.T) {
 	allowed := map[string]string{AllowLabel: "true"}
 	some := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}}
 	rule := func(verbs, groups, resources string) []rbacv1.PolicyRule {

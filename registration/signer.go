@@ -27,7 +27,7 @@ const SignedFor = 24 * time.Hour
 // behind.
 const backdated = 5 * time.Minute
 
-// Keys of the seed's form of a signing CA; OCM itself takes those of type
+// Keys of the form of a signing CA in OCM's templates proposal; OCM itself takes those of type
 // kubernetes.io/tls, which come first here.
 const (
 	seedCertificateKey = "ca.crt"

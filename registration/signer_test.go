@@ -54,8 +54,8 @@ func pkcs8(t *testing.T, key crypto.Signer) []byte {
 	return keyPEM(t, "PRIVATE KEY", key, func() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(key) })
 }
 
-// TestRow84Keys: every common form of a CA's key signs, and what is signed verifies.
-func TestRow84Keys(t *testing.T) {
+// TestKeysOfASigningCA: every common form of a CA's key signs, and what is signed verifies.
+func TestKeysOfASigningCA(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func authorityUntil(t *testing.T, until time.Time) *Authority {
 	return authority
 }
 
-func TestRow84Certificate(t *testing.T) {
+func TestCertificateIsForTheClientOnly(t *testing.T) {
 	c := signed(t, authorityUntil(t, signingTime.AddDate(1, 0, 0)), goodAsk().custom().seal(t))
 	if c.Subject.CommonName != "user-test" || !cmp.Equal(c.Subject.Organization, []string{"group-test"}) || !cmp.Equal(c.Subject.OrganizationalUnit, []string{"organization-test"}) {
 		t.Errorf("subject %v", c.Subject)
@@ -141,7 +141,7 @@ func TestRow84Certificate(t *testing.T) {
 	}
 }
 
-func TestRow84Expiry(t *testing.T) {
+func TestCertificateExpiry(t *testing.T) {
 	seconds := func(n int32) *int32 { return &n }
 	cases := map[string]struct {
 		reason string

@@ -43,7 +43,7 @@ func DefaultSubject(addOn, cluster string) addonv1alpha1.Subject {
 }
 
 // ServiceAccountName is the account of a token-based agent, in the namespace of its
-// cluster (OCM behaviour, row 85).
+// cluster.
 func ServiceAccountName(addOn string) string { return addOn + "-agent" }
 
 // tokenUser is what the API server calls that account.

@@ -13,7 +13,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Labels that OCM puts on the objects behind a token (OCM behaviour, row 85).
+// Labels that OCM puts on the objects behind a token.
 const (
 	// InfrastructureLabel with the value InfrastructureValue is on all of them, and on nothing else.
 	InfrastructureLabel = "addon.open-cluster-management.io/token-infrastructure"

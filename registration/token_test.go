@@ -77,8 +77,8 @@ func ocms[T metav1.Object](t *testing.T, text string, into T) T {
 	return into
 }
 
-// TestRow85TokenObjectsAreOCMs: what OCM 1.2 makes, our label and an owner besides.
-func TestRow85TokenObjectsAreOCMs(t *testing.T) {
+// TestTokenObjectsAreOCMs: what OCM 1.2 makes, our label and an owner besides.
+func TestTokenObjectsAreOCMs(t *testing.T) {
 	want := TokenObjects{
 		Account: ocms(t, ocmTokenAccount, &corev1.ServiceAccount{}),
 		Role:    ocms(t, ocmTokenRole, &rbacv1.Role{}),
@@ -89,9 +89,9 @@ func TestRow85TokenObjectsAreOCMs(t *testing.T) {
 	}
 }
 
-// TestRow85UsesToken: the template decides whether an agent comes to the hub, its
+// TestUsesToken: the template decides whether an agent comes to the hub, its
 // klusterlet only how.
-func TestRow85UsesToken(t *testing.T) {
+func TestUsesToken(t *testing.T) {
 	kube := []addonv1alpha1.RegistrationSpec{{Type: addonv1alpha1.RegistrationTypeKubeClient}}
 	signer := []addonv1alpha1.RegistrationSpec{{Type: addonv1alpha1.RegistrationTypeCustomSigner}}
 	for name, c := range map[string]struct {
@@ -112,8 +112,8 @@ func TestRow85UsesToken(t *testing.T) {
 	}
 }
 
-// TestRow85TokenConditions: OCM's words, of which the klusterlet parses the first.
-func TestRow85TokenConditions(t *testing.T) {
+// TestTokenConditionsInOCMsWords: OCM's words, of which the klusterlet parses the first.
+func TestTokenConditionsInOCMsWords(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello-agent", UID: "4711"}}
 	want := metav1.Condition{
 		Type: "TokenInfrastructureReady", Status: "True", Reason: "TokenInfrastructureReady",
@@ -131,8 +131,8 @@ func TestRow85TokenConditions(t *testing.T) {
 	}
 }
 
-// TestRow85TokenObjectsAreRepaired: what others add is theirs, what they change is ours.
-func TestRow85TokenObjectsAreRepaired(t *testing.T) {
+// TestTokenObjectsAreRepaired: what others add is theirs, what they change is ours.
+func TestTokenObjectsAreRepaired(t *testing.T) {
 	want := NewTokenObjects("hello", Agent{Cluster: "c1", UID: "uid"})
 	account, role, binding := want.Account.DeepCopy(), want.Role.DeepCopy(), want.Binding.DeepCopy()
 	account.Annotations, account.Labels["team"] = map[string]string{"a": "b"}, "x"

@@ -35,8 +35,8 @@ func (p Prober) NotApplied() Availability {
 	}
 }
 
-// Available says what OCM's prober of the same type would, in its words (OCM
-// behaviour, row 78): a Deployment is available with one ready replica or when it
+// Available says what OCM's prober of the same type would, in its words:
+// a Deployment is available with one ready replica or when it
 // wants none, a DaemonSet with all of them. It says less than Observe, which asks
 // whether the content of the works is what runs.
 //

@@ -169,7 +169,7 @@ func (b *builder) atAnnotation(m *manifest, key string, f Finding) Finding {
 	return f
 }
 
-// decorate applies the configuration to a pod template, in OCM's order (row 64).
+// decorate applies the configuration to a pod template, in OCM's order.
 func (b *builder) decorate(m *manifest) {
 	if !m.workload {
 		return

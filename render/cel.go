@@ -89,7 +89,7 @@ func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 	}
 	cost, err := env.EstimateCost(compiled, sizes{})
 	if err != nil {
-		return nil, &refusal{"its cost cannot be told: " + err.Error(), ""}
+		return nil, &refusal{"its cost cannot be estimated: " + err.Error(), ""}
 	}
 	if cost.Max > maxCost {
 		return nil, &refusal{fmt.Sprintf("may cost %d, at most %d is allowed", cost.Max, maxCost), "nest fewer loops"}

@@ -142,7 +142,7 @@ func appWork(t *testing.T, strategy string) *workv1.ManifestWork {
 // appLive is what lies over both objects of appWork.
 const appLive = "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, "
 
-func TestRow77CEL(t *testing.T) {
+func TestCELDecidesHealth(t *testing.T) {
 	ready := v1alpha1.HealthCheckExpr{
 		InProgress: "feedback.phase == 'Starting'", Failed: "feedback.phase == 'Broken'",
 		Current: "feedback.phase == 'Running' && conditions.Applied.status == 'True'", Degraded: "feedback.ready < 2",
@@ -236,7 +236,7 @@ func TestRow77CEL(t *testing.T) {
 	}
 }
 
-func TestRow77CELThatJudgesNothingIsNotHealth(t *testing.T) {
+func TestCELThatJudgesNothingIsNotHealth(t *testing.T) {
 	p := celProber(t, v1alpha1.HealthCheckExpr{Name: "other", Current: "feedback.phase == 'Running'"})
 	work := report(t, appWork(t, "Update"), appLive+"phase: Running}}")
 	o := p.Observe(Report{AddOn: "hello", Works: []*workv1.ManifestWork{work}})

@@ -18,7 +18,7 @@ type Contention struct {
 }
 
 // Contends returns the first object that the cluster is to get and that a work of another
-// add-on deploys there too, with other content (reliability, row 42): two works that are
+// add-on deploys there too, with other content: two works that are
 // both applied overwrite each other for ever. False when there is none. work is one in the
 // cluster's own namespace.
 //

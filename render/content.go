@@ -16,7 +16,7 @@ import (
 // Invariant: Templates and Configs are sorted by reference, normalised to the
 // hub's storage version with the CRD's structural schema, and stripped of
 // metadata but name and namespace. Placements are in declared order, because of
-// two that select a cluster the later has it (OCM behaviour, row 4).
+// two that select a cluster the later has it.
 type Content struct {
 	// AddOn is the name of the add-on.
 	AddOn string `json:"addOn"`

@@ -36,7 +36,7 @@ func yamlList(t *testing.T, text string) any {
 	return rendertest.Fields(t, "list: "+text)["list"]
 }
 
-func TestRow67Environment(t *testing.T) {
+func TestEnvironment(t *testing.T) {
 	const agent = "{agentInstallNamespace: ns, customizedVariables: [{name: LEVEL, value: '4'}], proxyConfig: {httpProxy: 'http://p', httpsProxy: 'https://p', noProxy: 'a,b', caBundle: Y2E=}}"
 	const injected = `{name: HUB_KUBECONFIG, value: /managed/hub-kubeconfig/kubeconfig},
 		{name: CLUSTER_NAME, value: cluster1}, {name: INSTALL_NAMESPACE, value: ns},
@@ -66,7 +66,7 @@ func TestRow67Environment(t *testing.T) {
 	}
 }
 
-func TestRow67EmptyValueIsOmittedAsInTheTypedForm(t *testing.T) {
+func TestEmptyValueIsOmittedAsInTheTypedForm(t *testing.T) {
 	template := podTemplate("apps/v1", "Deployment", onePod) + "registration: []"
 	agent := "{agentInstallNamespace: '', customizedVariables: [{name: HUB_KUBECONFIG, value: ''}]}"
 	env := rendertest.At(podSpec(objectsFor(t, template, agent)[0].Object), "containers", 0, "env")
@@ -75,7 +75,7 @@ func TestRow67EmptyValueIsOmittedAsInTheTypedForm(t *testing.T) {
 	}
 }
 
-func TestRow68Volumes(t *testing.T) {
+func TestVolumes(t *testing.T) {
 	const registration = `registration:
 - {type: KubeClient}
 - {type: CustomSigner, customSigner: {signerName: example.com/signer-test, signingCA: {name: ca}}}
@@ -113,7 +113,7 @@ func TestRow68Volumes(t *testing.T) {
 	}
 }
 
-func TestRow68TwoRegistrationsOfOneTypeMountOnce(t *testing.T) {
+func TestTwoRegistrationsOfOneTypeMountOnce(t *testing.T) {
 	template := podTemplate("apps/v1", "Deployment", onePod) + "registration: [{type: KubeClient}, {type: KubeClient}]"
 	volumes, _ := rendertest.At(podSpec(objectsFor(t, template, "")[0].Object), "volumes").([]any)
 	if len(volumes) != 1 {
@@ -121,7 +121,7 @@ func TestRow68TwoRegistrationsOfOneTypeMountOnce(t *testing.T) {
 	}
 }
 
-func TestRow69Proxy(t *testing.T) {
+func TestProxyReachesEveryContainer(t *testing.T) {
 	bundle := base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\n"))
 	objects := objectsFor(t, podTemplate("apps/v1", "Deployment", onePod), "{agentInstallNamespace: '', proxyConfig: {caBundle: "+bundle+"}}")
 	spec := podSpec(objects[0].Object)
@@ -145,7 +145,7 @@ func TestRow69Proxy(t *testing.T) {
 	}
 }
 
-func TestRow69BundleNamespaces(t *testing.T) {
+func TestProxyBundleReachesEveryNamespaceWithAPod(t *testing.T) {
 	two := `agentSpec: {workload: {manifests: [
 	  {apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns2}},
 	  {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: b, namespace: ns1}},
@@ -174,7 +174,7 @@ func TestRow69BundleNamespaces(t *testing.T) {
 	}
 }
 
-func TestRow70NodePlacement(t *testing.T) {
+func TestNodePlacement(t *testing.T) {
 	const pod = "{nodeSelector: {own: x}, tolerations: [{key: own}], containers: [{name: c}]}"
 	cases := map[string]struct{ reason, placement, selector, tolerations string }{
 		"both":               {"replaced", "{nodeSelector: {a: b}, tolerations: [{key: k, operator: Exists}]}", "{a: b}", "[{key: k, operator: Exists}]"},
@@ -198,7 +198,7 @@ func TestRow70NodePlacement(t *testing.T) {
 	}
 }
 
-func TestRow71Images(t *testing.T) {
+func TestImageRegistries(t *testing.T) {
 	const annotation = `{"registries":[{"source":"quay.io/o","mirror":"cluster.local/m"}]}`
 	cases := map[string]struct{ reason, registries, annotation, image, want string }{
 		"nothing":             {"stays", "null", "", "quay.io/o/c:1", "quay.io/o/c:1"},
@@ -231,7 +231,7 @@ func TestRow71Images(t *testing.T) {
 	}
 }
 
-func TestRow72ResourceRequirements(t *testing.T) {
+func TestResourceRequirements(t *testing.T) {
 	requirement := func(id, cpu string) string {
 		return "{containerID: '" + id + "', resources: {requests: {cpu: '" + cpu + "'}}}"
 	}
@@ -267,12 +267,12 @@ func TestConfigsThatCannotBeUsed(t *testing.T) {
 		want          problem.Reason
 		field         string
 	}{
-		"row_51_pattern":     {"does not compile", "resourceRequirements: [{containerID: 'deployments:(:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
-		"row_51_long":        {"is too long", "resourceRequirements: [{containerID: 'deployments:" + strings.Repeat("a", 300) + ":c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
-		"row_51_two_parts":   {"is no container", "resourceRequirements: [{containerID: 'deployments:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
-		"row_52_bundle":      {"is no base64", "proxyConfig: {caBundle: '%'}", flaw.ReasonInvalidConfig, "spec"},
-		"row_52_bundle_text": {"is no text", "proxyConfig: {caBundle: /w==}", flaw.ReasonInvalidConfig, "spec.proxyConfig.caBundle"},
-		"placeholder":        {"cannot be told from ours", `nodePlacement: {nodeSelector: {a: "\uFDD0"}}`, flaw.ReasonInvalidConfig, "spec.nodePlacement.nodeSelector.a"},
+		"pattern":     {"does not compile", "resourceRequirements: [{containerID: 'deployments:(:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
+		"long":        {"is too long", "resourceRequirements: [{containerID: 'deployments:" + strings.Repeat("a", 300) + ":c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
+		"two_parts":   {"is no container", "resourceRequirements: [{containerID: 'deployments:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
+		"bundle":      {"is no base64", "proxyConfig: {caBundle: '%'}", flaw.ReasonInvalidConfig, "spec"},
+		"bundle_text": {"is no text", "proxyConfig: {caBundle: /w==}", flaw.ReasonInvalidConfig, "spec.proxyConfig.caBundle"},
+		"placeholder": {"cannot be told from ours", `nodePlacement: {nodeSelector: {a: "\uFDD0"}}`, flaw.ReasonInvalidConfig, "spec.nodePlacement.nodeSelector.a"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

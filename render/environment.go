@@ -1,6 +1,6 @@
 package render
 
-// inject appends environment variables to every container (OCM behaviour, row 67).
+// inject appends environment variables to every container.
 func (p *pod) inject(env []envVariable) {
 	for _, c := range p.containers {
 		for _, v := range env {

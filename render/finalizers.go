@@ -7,7 +7,7 @@ import (
 )
 
 // Finalizers returns OCM's finalizers that the cluster's ManagedClusterAddOn is to
-// carry while its works are there (OCM behaviour, row 56), nil for none: one for hooks
+// carry while its works are there, nil for none: one for hooks
 // on the managed cluster, one for hooks on the hosting cluster, and one for whatever
 // lies on a hosting cluster, which no owner reference takes away.
 func (r Rendered) Finalizers() []string {

@@ -91,7 +91,7 @@ func placement(name string) v1alpha1.PlacementReference {
 	return v1alpha1.PlacementReference{Namespace: "default", Name: name}
 }
 
-// helloTemplate is the seed's example: a Deployment that registers, a
+// helloTemplate is the example of OCM's templates proposal: a Deployment that registers, a
 // ServiceAccount and a binding.
 const helloTemplate = `
 addonName: hello

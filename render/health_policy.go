@@ -86,7 +86,7 @@ func (c *check) unaskedFlaws(at flaw.Path, templates []Template) []flaw.Flaw {
 				continue
 			}
 			f := flaw.Flaw{
-				Field: at.Child(x.name), Reason: flaw.ReasonInvalidHealth, Message: fmt.Sprintf("nobody asks for feedback %q", flaw.Shown(name)),
+				Field: at.Child(x.name), Reason: flaw.ReasonInvalidHealth, Message: fmt.Sprintf("no feedback rule asks for %q", flaw.Shown(name)),
 				Hint: "ask for it in feedbackRules of the template's manifestConfigs",
 			}
 			if match := flaw.Closest(name, slices.Collect(maps.Keys(asked))); match != "" {

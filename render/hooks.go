@@ -24,7 +24,7 @@ const (
 )
 
 // PreDeleteWorkName returns the name of the work that runs the pre-delete hooks on
-// the managed cluster (OCM behaviour, row 49).
+// the managed cluster.
 func PreDeleteWorkName(addOn string) string {
 	return fmt.Sprintf("addon-%s-pre-delete", addOn)
 }
@@ -45,8 +45,7 @@ func IsPreDeleteWork(work *workv1.ManifestWork, addOn string) bool {
 }
 
 // isPreDeleteHook reports whether OCM holds the object back until the add-on is
-// removed: a Job or Pod with the annotation, or one of the two labels it used to be
-// (OCM behaviour, row 57).
+// removed: a Job or Pod with the annotation, or one of the two labels it used to be.
 func isPreDeleteHook(obj map[string]any) bool {
 	if !slices.Contains([]any{jobKind, podKind}, obj["kind"]) {
 		return false

@@ -38,7 +38,7 @@ func hookWorksFor(t *testing.T, c Content, cluster Cluster) []*workv1.ManifestWo
 	return works
 }
 
-func TestRow57HooksAreLeftOutOfTheDeployWorks(t *testing.T) {
+func TestHooksAreLeftOutOfTheDeployWorks(t *testing.T) {
 	content := contentOf(t, hookedTemplate, "")
 	deploy, _ := worksFor(t, content)
 	if got := raws(deploy[0]); len(got) != 1 || !strings.Contains(got[0], `"settings"`) {
@@ -79,7 +79,7 @@ func TestRow57HooksAreLeftOutOfTheDeployWorks(t *testing.T) {
 	}
 }
 
-func TestRow49HookWorkNames(t *testing.T) {
+func TestHookWorkNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		work   metav1.ObjectMeta
@@ -130,7 +130,7 @@ func reported(t *testing.T, condition string, values map[string]map[string]strin
 	return work
 }
 
-func TestRow57HooksComplete(t *testing.T) {
+func TestHooksComplete(t *testing.T) {
 	const here = "Applied=True Available=True"
 	pod := func(phase string) map[string]string {
 		return map[string]string{"addonflow.digest": "DIGEST", "PodPhase": phase}
@@ -180,7 +180,7 @@ func TestRow57HooksComplete(t *testing.T) {
 	}
 }
 
-func TestRow57HooksTooLarge(t *testing.T) {
+func TestHooksTooLarge(t *testing.T) {
 	half := strings.Repeat("x", WorkLimit*2/3)
 	hook := func(name string) string {
 		return "{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: ns, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}, spec: {containers: [{name: c, args: [" + half + "]}]}}"
@@ -195,7 +195,7 @@ func TestRow57HooksTooLarge(t *testing.T) {
 	}
 }
 
-func TestRow56Finalizers(t *testing.T) {
+func TestFinalizers(t *testing.T) {
 	const (
 		hooks, hostingHooks, hosting = "addon.open-cluster-management.io/addon-pre-delete", "addon.open-cluster-management.io/hosting-addon-pre-delete", "addon.open-cluster-management.io/hosting-manifests-cleanup"
 		deprecated, foreign          = "cluster.open-cluster-management.io/addon-pre-delete", "example.com/x"

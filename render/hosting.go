@@ -19,7 +19,7 @@ type bins struct {
 	hooks, hostingHooks []int
 }
 
-// binned sorts the objects for one of the two install modes (OCM behaviour, row 58).
+// binned sorts the objects for one of the two install modes.
 // In the default mode all of them go to the managed cluster, whatever location they
 // declare; in the hosted one those without a location do.
 func binned(objects []object, hosted bool) bins {
@@ -83,7 +83,7 @@ func hostedLocations() []string {
 }
 
 // HostingWorkName returns the name of the deploy work of an index on the hosting
-// cluster, for the ManagedClusterAddOn of a namespace (OCM behaviour, row 49).
+// cluster, for the ManagedClusterAddOn of a namespace.
 func HostingWorkName(addOn, namespace string, index int) string {
 	return fmt.Sprintf("addon-%s-deploy-hosting-%s-%d", addOn, namespace, index)
 }

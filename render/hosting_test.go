@@ -50,7 +50,7 @@ func hostedWorks(t *testing.T, host string, existing ...*workv1.ManifestWork) (d
 	return desired, gone
 }
 
-func TestRow58HostedManifestLocation(t *testing.T) {
+func TestHostedManifestLocation(t *testing.T) {
 	atHome, _ := hostedWorks(t, "")
 	if diff := cmp.Diff(map[string][]string{
 		"cluster1/addon-hello-deploy-0": {"agent-cluster1", "both", "labelled", "nowhere", "plain"},
@@ -73,7 +73,7 @@ func TestRow58HostedManifestLocation(t *testing.T) {
 	}
 }
 
-func TestRow49HostingWorks(t *testing.T) {
+func TestHostingWorks(t *testing.T) {
 	works, _ := hostedWorks(t, "host")
 	hosting := works[1]
 	want := map[string]string{addonNameLabel: "hello", "open-cluster-management.io/addon-namespace": "cluster1", "addonflow.io/managed-by": "addonflow"}
@@ -96,7 +96,7 @@ func TestRow49HostingWorks(t *testing.T) {
 	}
 }
 
-func TestRow58VerifiedOnBothClusters(t *testing.T) {
+func TestVerifiedOnBothClusters(t *testing.T) {
 	works, _ := hostedWorks(t, "host")
 	for _, w := range works {
 		w.Generation = 1
@@ -113,7 +113,7 @@ func TestRow58VerifiedOnBothClusters(t *testing.T) {
 	}
 }
 
-func TestRow58MoveOfTheHostingCluster(t *testing.T) {
+func TestMoveOfTheHostingCluster(t *testing.T) {
 	before, _ := hostedWorks(t, "host")
 	after, gone := hostedWorks(t, "other", before...)
 	if diff := cmp.Diff([]string{"host/addon-hello-deploy-hosting-cluster1-0"}, keysOf(gone)); diff != "" {
@@ -137,7 +137,7 @@ func TestRow58MoveOfTheHostingCluster(t *testing.T) {
 	}
 }
 
-func TestRow58NothingToDeploy(t *testing.T) {
+func TestHostedContentThatDeploysNothing(t *testing.T) {
 	template := manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, annotations: {addon.open-cluster-management.io/hosted-manifest-location: none}}}")
 	_, _, err := renderedFor(t, contentOf(t, template, ""), Cluster{Name: "cluster1", Hosting: "host"}).Works(owner, nil)
 	if err == nil || !strings.Contains(err.Error(), "no manifest is deployed in hosted mode") {
@@ -145,7 +145,7 @@ func TestRow58NothingToDeploy(t *testing.T) {
 	}
 }
 
-func TestRow58HostedOnItself(t *testing.T) {
+func TestHostedOnItself(t *testing.T) {
 	works, _ := hostedWorks(t, "cluster1")
 	if diff := cmp.Diff([]string{"cluster1/addon-hello-deploy-0", "cluster1/addon-hello-deploy-hosting-cluster1-0"}, keysOf(works)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -164,7 +164,7 @@ func keysOf(works []*workv1.ManifestWork) []string {
 	return out
 }
 
-func TestRow58ObjectsOfAHostedCluster(t *testing.T) {
+func TestObjectsOfAHostedCluster(t *testing.T) {
 	for host, want := range map[string]int{"": 7, "host": 6} {
 		objects, err := renderedFor(t, contentOf(t, hostedTemplate, ""), Cluster{Name: "cluster1", Hosting: host}).Objects()
 		if err != nil {

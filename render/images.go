@@ -33,7 +33,7 @@ func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error
 	return value.Registries, nil
 }
 
-// redirect replaces the registry of every image (OCM behaviour, row 71).
+// redirect replaces the registry of every image.
 func (p *pod) redirect(mirrors []addonv1alpha1.ImageMirror) {
 	for _, c := range p.containers {
 		if image, ok := c.fields["image"].(string); ok && image != "" {

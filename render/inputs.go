@@ -31,12 +31,11 @@ type Cluster struct {
 	Name string
 	// Placements are all install placements that select the cluster, in the
 	// order of the ClusterManagementAddOn. The last one has it; if that one
-	// assigns no configuration, the cluster gets the defaults (OCM behaviour,
-	// rows 2-5).
+	// assigns no configuration, the cluster gets the defaults.
 	Placements []v1alpha1.PlacementReference
 	// Configs are the configurations that the ManagedClusterAddOn names itself
 	// (spec.configs), in its order, as the hub stores them, with their hashes. They
-	// go before those of the placement, wholesale for each kind (row 2).
+	// go before those of the placement, wholesale for each kind.
 	Configs []Config
 	// ImageRegistries is the value of the ManagedCluster's annotation
 	// open-cluster-management.io/image-registries.
@@ -53,7 +52,7 @@ type Cluster struct {
 	KubeVersion string
 	// Hosting is the value of the ManagedClusterAddOn's annotation
 	// addon.open-cluster-management.io/hosting-cluster-name: the cluster that part of
-	// the manifests are deployed on (row 58). "": all are deployed on the managed one.
+	// the manifests are deployed on. "": all are deployed on the managed one.
 	Hosting string
 }
 
@@ -198,8 +197,8 @@ type groupResource struct {
 }
 
 // assign merges what a placement assigns over the defaults, and a cluster's own
-// configurations over that, wholesale for each kind of configuration (row 2), and
-// reads the first template and the first AddOnDeploymentConfig of the result (row 3).
+// configurations over that, wholesale for each kind of configuration, and
+// reads the first template and the first AddOnDeploymentConfig of the result.
 func (r *Renderer) assign(placement string, over []ConfigReference, own []Config) *assignment {
 	a := &assignment{placement: placement, over: over, own: own}
 	named := make([]ConfigReference, 0, len(own))
@@ -234,7 +233,7 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 }
 
 // merge makes one of the AddOnDeploymentConfigs of an assignment, where the add-on asks
-// for it; else the first of them counts, as in OCM (row 3).
+// for it; else the first of them counts, as in OCM.
 func (r *Renderer) merge(a *assignment, references []ConfigReference) {
 	if !r.content.MergeConfigs || len(references) < 2 {
 		return
@@ -369,18 +368,18 @@ func (a *assignment) words(message string) string {
 }
 
 // Supports reports whether the add-on lists a kind of configuration, so that
-// ManagedClusterAddOns may name objects of it (OCM behaviour, row 12).
+// ManagedClusterAddOns may name objects of it.
 func (r *Renderer) Supports(group, resource string) bool {
 	return slices.Contains(r.content.Supported, addonv1alpha1.ConfigGroupResource{Group: group, Resource: resource})
 }
 
 // Supported are the kinds of configuration that the add-on lists, sorted, as
-// MCA.status.supportedConfigs has them (OCM behaviour, row 13). The caller must not
+// MCA.status.supportedConfigs has them. The caller must not
 // change them.
 func (r *Renderer) Supported() []addonv1alpha1.ConfigGroupResource { return r.content.Supported }
 
 // UnsupportedMessage is what OCM says of a configuration that an add-on does not
-// list (OCM behaviour, row 12).
+// list.
 func UnsupportedMessage(group, resource string) string {
 	return fmt.Sprintf("Configuration with gvr %s/%s is not supported for this addon", group, resource)
 }

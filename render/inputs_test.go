@@ -43,11 +43,11 @@ func TestAssignment(t *testing.T) {
 		text       string
 		configs    []string
 	}{
-		"row_5_outside":               {"every placement: defaults", nil, "v1 a", []string{"a", "v1", "thing"}},
-		"row_2_placement":             {"over defaults, of its kind only", []v1alpha1.PlacementReference{placement("canary")}, "v2 a", []string{"a", "v2", "thing"}},
-		"row_3_several":               {"the first is read, all are listed once", []v1alpha1.PlacementReference{placement("two")}, "v1 b", []string{"b", "a", "v1", "thing"}},
-		"row_4_later_wins":            {"wholesale", []v1alpha1.PlacementReference{placement("canary"), placement("two")}, "v1 b", []string{"b", "a", "v1", "thing"}},
-		"row_4_later_without_configs": {"wins, too, and leaves the defaults", []v1alpha1.PlacementReference{placement("canary"), placement("everyone")}, "v1 a", []string{"a", "v1", "thing"}},
+		"outside":               {"every placement: defaults", nil, "v1 a", []string{"a", "v1", "thing"}},
+		"placement":             {"over defaults, of its kind only", []v1alpha1.PlacementReference{placement("canary")}, "v2 a", []string{"a", "v2", "thing"}},
+		"several":               {"the first is read, all are listed once", []v1alpha1.PlacementReference{placement("two")}, "v1 b", []string{"b", "a", "v1", "thing"}},
+		"later_wins":            {"wholesale", []v1alpha1.PlacementReference{placement("canary"), placement("two")}, "v1 b", []string{"b", "a", "v1", "thing"}},
+		"later_without_configs": {"wins, too, and leaves the defaults", []v1alpha1.PlacementReference{placement("canary"), placement("everyone")}, "v1 a", []string{"a", "v1", "thing"}},
 	}
 	r := newRenderer(t, assignments(t))
 	for name, c := range cases {
@@ -91,7 +91,7 @@ func expectAssigned(t *testing.T, r *Renderer, cluster Cluster, reason, text str
 	return inputs
 }
 
-func TestRow2OwnConfigurationsGoFirst(t *testing.T) {
+func TestOwnConfigurationsGoFirst(t *testing.T) {
 	r := newRenderer(t, assignments(t))
 	own := agentOf(t, "own", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: own}]}")
 	shadow := agentOf(t, "a", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: changed}]}")
@@ -178,12 +178,12 @@ func TestErrors(t *testing.T) {
 	noTemplate := contentOf(t, echo("x", ""), "")
 	noTemplate.Defaults = nil
 	if _, err := newRenderer(t, noTemplate).Render(Cluster{Name: "c"}); !errors.As(err, &invalid) || invalid.Findings[0].Reason != flaw.ReasonReferenceNotFound {
-		t.Errorf("row 75: no template: got %v", err)
+		t.Errorf("no template: got %v", err)
 	}
 	noHash := contentOf(t, echo("x", ""), "")
 	noHash.Templates[0].SpecHash = ""
 	if _, err := newRenderer(t, noHash).Render(Cluster{Name: "c"}); !errors.As(err, &invalid) {
-		t.Errorf("row 17: empty hash: got %v", err)
+		t.Errorf("empty hash: got %v", err)
 	}
 	missing := contentOf(t, echo("x", ""), "")
 	missing.Defaults = append(missing.Defaults, agentReference("gone"))

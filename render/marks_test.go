@@ -18,7 +18,7 @@ func olderOperator(w *workv1.ManifestWork) {
 	w.Spec.ManifestConfigs[0].FeedbackRules[0].JsonPaths = append([]workv1.JsonPath{}, paths[:len(paths)-1]...)
 }
 
-// Decision 0016: an upgrade of the operator must not rewrite every fleet at once.
+// An upgrade of the operator must not rewrite every fleet at once.
 func TestMarksOfAnotherVersionAreNoDrift(t *testing.T) {
 	content := contentOf(t, helloTemplate, helloAgent)
 	edit := func(w *workv1.ManifestWork, from, to string) {

@@ -7,7 +7,7 @@ import (
 // defaultInstallNamespace is where OCM installs agents that say nothing else.
 const defaultInstallNamespace = "open-cluster-management-agent-addon"
 
-// relocate moves an object to the install namespace (OCM behaviour, row 73): its
+// relocate moves an object to the install namespace: its
 // own namespace where it names one, the subjects of a binding, and the Namespace
 // itself. A binding without subjects is one, OCM's error notwithstanding.
 func relocate(obj map[string]any, namespace string) {
@@ -30,8 +30,8 @@ func relocate(obj map[string]any, namespace string) {
 	}
 }
 
-// registrationNamespace is where the registration agent keeps credentials (OCM
-// behaviour, row 74): the configuration's namespace, else that of the first
+// registrationNamespace is where the registration agent keeps credentials:
+// the configuration's namespace, else that of the first
 // Deployment, else of the first DaemonSet before it; and, where OCM would not
 // look, of the first other workload.
 func registrationNamespace(configured string, objects []object) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-func TestRow73InstallNamespace(t *testing.T) {
+func TestInstallNamespace(t *testing.T) {
 	template := `agentSpec: {workload: {manifests: [
 	  {apiVersion: v1, kind: Namespace, metadata: {name: old}},
 	  {apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: old}},
@@ -34,7 +34,7 @@ func TestRow73InstallNamespace(t *testing.T) {
 	}
 }
 
-func TestRow74RegistrationNamespace(t *testing.T) {
+func TestRegistrationNamespace(t *testing.T) {
 	workload := func(kind, namespace string) string {
 		apiVersion := "apps/v1"
 		if kind == "Job" {

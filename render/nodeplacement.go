@@ -4,7 +4,7 @@ import "k8s.io/apimachinery/pkg/runtime"
 
 // place replaces node selector and tolerations by those of the configuration,
 // each when it is given. OCM replaces tolerations only together with a node
-// selector, and removes them when only the selector is given (row 70).
+// selector, and removes them when only the selector is given.
 func (p *pod) place(nodeSelector, tolerations given) {
 	replace(p.spec, "nodeSelector", nodeSelector)
 	replace(p.spec, "tolerations", tolerations)

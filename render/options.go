@@ -52,7 +52,7 @@ func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.Resource
 }
 
 // deleteOption is the template's, with a rule for every object that is annotated
-// to be orphaned (OCM behaviour, row 51).
+// to be orphaned.
 func (b *builder) deleteOption(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, objects []object) *workv1.DeleteOption {
 	at := field.NewPath("spec", "agentSpec", "deleteOption", "selectivelyOrphans", "orphaningRules")
 	var rules []workv1.OrphaningRule
@@ -142,8 +142,8 @@ func matchesWildcard(pattern, text string) bool {
 	return strings.HasSuffix(rest, parts[last])
 }
 
-// orphaned reports whether an object stays on the managed cluster when its work goes
-// (OCM behaviour, row 51). OCM reads an annotation of that name, whatever its value; a
+// orphaned reports whether an object stays on the managed cluster when its work goes.
+// OCM reads an annotation of that name, whatever its value; a
 // label of that name can mean nothing else.
 func orphaned(metadata map[string]any) bool {
 	labels, _ := metadata[labelsKey].(map[string]any)

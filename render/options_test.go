@@ -11,8 +11,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Row 51: OCM reads the annotation, whatever its value.
-func TestRow51OrphanedObjects(t *testing.T) {
+// OCM reads the annotation, whatever its value.
+func TestOrphanedObjects(t *testing.T) {
 	const key = "addon.open-cluster-management.io/deletion-orphan"
 	cases := map[string]struct {
 		reason, metadata string
@@ -71,9 +71,9 @@ agentSpec:
 	}
 }
 
-// Rows 51 and 52: OCM takes manifestConfigs of the add-on's default template for
+// OCM takes manifestConfigs of the add-on's default template for
 // every cluster, and drops deleteOption and executor.
-func TestRow52EachClusterHasTheOptionsOfItsOwnTemplate(t *testing.T) {
+func TestEachClusterHasTheOptionsOfItsOwnTemplate(t *testing.T) {
 	r := newRenderer(t, twoTemplates(t))
 	for name, c := range map[string]struct {
 		placements      []v1alpha1.PlacementReference
@@ -114,9 +114,9 @@ func TestRow52EachClusterHasTheOptionsOfItsOwnTemplate(t *testing.T) {
 	}
 }
 
-// Row 52: an update strategy that keeps annotations back keeps the digest back. The
+// An update strategy that keeps annotations back keeps the digest back. The
 // workload then counts with its health only, like one that is only created.
-func TestRow52IgnoredAnnotationsCarryNoDigest(t *testing.T) {
+func TestIgnoredAnnotationsCarryNoDigest(t *testing.T) {
 	cases := map[string]struct {
 		reason, ignored string
 		echoes          bool
@@ -148,9 +148,9 @@ func TestRow52IgnoredAnnotationsCarryNoDigest(t *testing.T) {
 	}
 }
 
-// Row 50: what changes or comes leaves the other objects in their works, at their
+// What changes or comes leaves the other objects in their works, at their
 // places, whatever the template's order.
-func TestRow50ObjectsStayInTheirWorks(t *testing.T) {
+func TestObjectsStayInTheirWorks(t *testing.T) {
 	const third = workRoom / 3
 	first, _ := worksFor(t, contentOf(t, configMaps(third, "a", "b", "c", "d"), ""))
 	if len(first) != 2 {

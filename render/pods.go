@@ -37,8 +37,8 @@ const (
 	cronJobsResource     = "cronjobs"
 )
 
-// workloadKinds are the kinds that run pods. OCM knows the first two (OCM
-// behaviour, row 63); versions do not matter, as for OCM.
+// workloadKinds are the kinds that run pods. OCM knows the first two;
+// versions do not matter, as for OCM.
 func workloadKinds() []workloadType {
 	return []workloadType{
 		{group: appsGroup, name: deploymentKind, resource: deploymentsResource, template: []string{specKey, templateKey}, ocm: true},

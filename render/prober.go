@@ -10,8 +10,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Prober decides what of an add-on's works is health (OCM behaviour, rows 77 and
-// 78). The zero Prober is WorkloadAvailability. It is safe for concurrent use.
+// Prober decides what of an add-on's works is health.
+// The zero Prober is WorkloadAvailability. It is safe for concurrent use.
 //
 // Whatever the prober, a cluster is verified only when every part is applied and
 // available as it is now and every object that carries the digest echoed it.

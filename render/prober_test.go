@@ -33,8 +33,8 @@ const (
 	statefulWaiting   = "{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, currentRevision: r, updateRevision: s}}"
 )
 
-// Row 77: which prober asks what. Whoever is asked, the digest must be echoed.
-func TestRow77Probers(t *testing.T) {
+// Which prober asks what. Whoever is asked, the digest must be echoed.
+func TestProbersAskForTheirPartAndTheDigest(t *testing.T) {
 	const yes, no, failed = "verified", "waiting", "failed"
 	all := []v1alpha1.ProberType{
 		v1alpha1.ProberWorkloadAvailability, v1alpha1.ProberDeploymentAvailability, v1alpha1.ProberLease,
@@ -85,7 +85,7 @@ func leaseUpdated() *metav1.Condition {
 }
 
 // None of the probers is weaker than a work that is applied and available as it is.
-func TestRow77NoProberIsWeakerThanTheWork(t *testing.T) {
+func TestNoProberIsWeakerThanTheWork(t *testing.T) {
 	for _, kind := range []v1alpha1.ProberType{v1alpha1.ProberWork, v1alpha1.ProberNone, v1alpha1.ProberLease, v1alpha1.ProberDeploymentAvailability} {
 		for name, change := range map[string]func(*workv1.ManifestWork){
 			"not applied":     func(w *workv1.ManifestWork) { w.Status.Conditions[0].Status = metav1.ConditionFalse },
@@ -103,7 +103,7 @@ func TestRow77NoProberIsWeakerThanTheWork(t *testing.T) {
 	}
 }
 
-func TestRow77Lease(t *testing.T) {
+func TestLeaseProberAsksTheWorkloadsToo(t *testing.T) {
 	condition := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
 		return &metav1.Condition{Type: "Available", Status: status, Reason: reason, Message: message}
 	}
@@ -130,8 +130,8 @@ func TestRow77Lease(t *testing.T) {
 	}
 }
 
-// Row 78: Available in OCM's words, letter for letter.
-func TestRow78Available(t *testing.T) {
+// Available in OCM's words, letter for letter.
+func TestAvailableAsOCMWordsIt(t *testing.T) {
 	available := Availability{Status: metav1.ConditionTrue, Reason: "ProbeAvailable", Message: "hello add-on is available."}
 	degraded := func(words string) Availability {
 		a := available

@@ -98,7 +98,7 @@ func everything(t *rapid.T, r Rendered) string {
 	return string(text)
 }
 
-// S11: whatever is shared, in whatever order clusters come, a cluster gets exactly
+// Whatever is shared, in whatever order clusters come, a cluster gets exactly
 // what it would get if it were the only one.
 func TestSharedRenderingEqualsRenderingAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

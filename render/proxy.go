@@ -4,7 +4,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Where a proxy's CA bundle is found in a container (OCM behaviour, row 69).
+// Where a proxy's CA bundle is found in a container.
 const (
 	caBundlePath     = "/managed/proxy-ca"
 	caBundleFile     = "ca-bundle.crt"

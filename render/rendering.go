@@ -250,7 +250,7 @@ func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {
 }
 
 // specHashAnnotation is the value of open-cluster-management.io/config-spec-hash
-// in OCM's exact JSON (OCM behaviour, row 48), "" without configurations.
+// in OCM's exact JSON, "" without configurations.
 func specHashAnnotation(configs []ConfigHash) string {
 	if len(configs) == 0 {
 		return ""

@@ -23,7 +23,7 @@ type requirement struct {
 }
 
 // parseRequirements compiles "<resource>:<name>:<container>", each part a pattern
-// or * for anything (OCM behaviour, row 72). OCM skips a pattern that does not
+// or * for anything. OCM skips a pattern that does not
 // compile; here it is an error. Each part stands for itself: OCM reads a|b as an
 // alternative of the whole text, which nobody can mean.
 func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements, add func(field string, reason problem.Reason, message, hint string)) []requirement {

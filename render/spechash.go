@@ -15,7 +15,7 @@ var ErrNothingToHash = errors.New("object has no field besides apiVersion, kind,
 
 // SpecHash returns OCM's hash of a configuration object: the lower-case hex
 // SHA-256 of the JSON of every top-level field but apiVersion, kind, metadata and
-// status (OCM behaviour, row 14). It equals the specHash OCM writes only for the
+// status. It equals the specHash OCM writes only for the
 // object as the API server stores it: Load's objects are, objects read from the
 // hub are, a file's are not.
 //

@@ -21,7 +21,7 @@ type sized struct {
 
 // split places objects into works and returns their indexes per work: first the
 // works there are, in their order, then new ones. present says what each existing
-// work holds. It places as OCM does (OCM behaviour, row 50):
+// work holds. It places as OCM does:
 //
 //   - an object stays in the work it is in, at its place: moving it would let the
 //     managed cluster delete it and create it again;

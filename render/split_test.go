@@ -38,7 +38,7 @@ func splitNames(objects map[string]int, present ...[]string) [][]string {
 	return out
 }
 
-func TestRow50Split(t *testing.T) {
+func TestSplit(t *testing.T) {
 	const half = workRoom / 2
 	cases := map[string]struct {
 		reason  string

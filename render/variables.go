@@ -15,7 +15,7 @@ import (
 // AddOnDeploymentConfig.
 const maxVariableValue = 1024
 
-// hubKubeconfigPath is what OCM's renderer has in HUB_KUBECONFIG (OCM behaviour, row 65).
+// hubKubeconfigPath is what OCM's renderer has in HUB_KUBECONFIG.
 const hubKubeconfigPath = "/managed/hub-kubeconfig/kubeconfig"
 
 // envVariable is a name with its value.
@@ -27,12 +27,12 @@ type envVariable struct {
 type variables struct {
 	values map[string]string
 	// env is OCM's order: defaults sorted, then built-ins sorted. Customised
-	// variables are for the template only (row 67).
+	// variables are for the template only.
 	env []envVariable
 }
 
 // newVariables merges, later wins: defaults (only with a registration block,
-// whatever its type), customised variables, built-ins (row 65).
+// whatever its type), customised variables, built-ins.
 func newVariables(t *parsedTemplate, d *agentConfig, cluster string) variables {
 	v := variables{values: map[string]string{}}
 	if t.registers {

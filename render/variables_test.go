@@ -33,21 +33,21 @@ func TestVariables(t *testing.T) {
 		reason, text, registration, agent string
 		want                              string
 	}{
-		"row_65_default":              {"HUB_KUBECONFIG is there with a registration", "{{HUB_KUBECONFIG}}", registration, "", "/managed/hub-kubeconfig/kubeconfig"},
-		"row_65_default_empty_list":   {"a registration block is enough, as for OCM", "{{HUB_KUBECONFIG}}", "registration: []\n", "", "/managed/hub-kubeconfig/kubeconfig"},
-		"row_65_customised_over":      {"a customised variable replaces a default", "{{HUB_KUBECONFIG}}", registration, "{agentInstallNamespace: '', customizedVariables: [{name: HUB_KUBECONFIG, value: /x}]}", "/x"},
-		"row_65_cluster_name":         {"built in", "{{CLUSTER_NAME}}", "", "", "cluster1"},
-		"row_65_install_namespace":    {"built in once the configuration names it", "{{INSTALL_NAMESPACE}}", "", "{agentInstallNamespace: ns}", "ns"},
-		"row_65_own_namespace":        {"a variable like any other as long as it does not", "{{INSTALL_NAMESPACE}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: INSTALL_NAMESPACE, value: mine}]}", "mine"},
-		"row_66_spaces_are_text":      {"a Prometheus template survives", "{{ $labels.job }} {{ A }}", "", "", "{{ $labels.job }} {{ A }}"},
-		"row_66_unclosed_is_text":     {"no crash", "{{CLUSTER_NAME}} {{A", "", "", "cluster1 {{A"},
-		"row_66_no_identifier":        {"kept", "{{1A}} {{a.b}} {{}} {{-}}", "", "", "{{1A}} {{a.b}} {{}} {{-}}"},
-		"row_66_braces_around":        {"the innermost pair counts", "{{{CLUSTER_NAME}}} {{ {{CLUSTER_NAME}}", "", "", "{cluster1} {{ cluster1"},
-		"row_26_single_pass":          {"what a value brings in stays text", "{{A}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: '{{B}}'}, {name: B, value: '{{A}}'}]}", "{{B}}"},
-		"row_25_quotes_and_newlines":  {"a value is data", "x{{A}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: \"a\\\",\\\"evil\\\":\\\"1\\n#: \"}]}", "xa\",\"evil\":\"1\n#: "},
-		"row_65_empty_value":          {"an empty value is a value", "[{{A}}]", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: ''}]}", "[]"},
-		"row_66_several_in_one":       {"all are replaced", "{{A}}{{A}}-{{CLUSTER_NAME}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: x}]}", "xx-cluster1"},
-		"row_66_adjacent_close_brace": {"the third brace is text", "{{A}}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: x}]}", "x}"},
+		"default":              {"HUB_KUBECONFIG is there with a registration", "{{HUB_KUBECONFIG}}", registration, "", "/managed/hub-kubeconfig/kubeconfig"},
+		"default_empty_list":   {"a registration block is enough, as for OCM", "{{HUB_KUBECONFIG}}", "registration: []\n", "", "/managed/hub-kubeconfig/kubeconfig"},
+		"customised_over":      {"a customised variable replaces a default", "{{HUB_KUBECONFIG}}", registration, "{agentInstallNamespace: '', customizedVariables: [{name: HUB_KUBECONFIG, value: /x}]}", "/x"},
+		"cluster_name":         {"built in", "{{CLUSTER_NAME}}", "", "", "cluster1"},
+		"install_namespace":    {"built in once the configuration names it", "{{INSTALL_NAMESPACE}}", "", "{agentInstallNamespace: ns}", "ns"},
+		"own_namespace":        {"a variable like any other as long as it does not", "{{INSTALL_NAMESPACE}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: INSTALL_NAMESPACE, value: mine}]}", "mine"},
+		"spaces_are_text":      {"a Prometheus template survives", "{{ $labels.job }} {{ A }}", "", "", "{{ $labels.job }} {{ A }}"},
+		"unclosed_is_text":     {"no crash", "{{CLUSTER_NAME}} {{A", "", "", "cluster1 {{A"},
+		"no_identifier":        {"kept", "{{1A}} {{a.b}} {{}} {{-}}", "", "", "{{1A}} {{a.b}} {{}} {{-}}"},
+		"braces_around":        {"the innermost pair counts", "{{{CLUSTER_NAME}}} {{ {{CLUSTER_NAME}}", "", "", "{cluster1} {{ cluster1"},
+		"single_pass":          {"what a value brings in stays text", "{{A}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: '{{B}}'}, {name: B, value: '{{A}}'}]}", "{{B}}"},
+		"quotes_and_newlines":  {"a value is data", "x{{A}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: \"a\\\",\\\"evil\\\":\\\"1\\n#: \"}]}", "xa\",\"evil\":\"1\n#: "},
+		"empty_value":          {"an empty value is a value", "[{{A}}]", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: ''}]}", "[]"},
+		"several_in_one":       {"all are replaced", "{{A}}{{A}}-{{CLUSTER_NAME}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: x}]}", "xx-cluster1"},
+		"adjacent_close_brace": {"the third brace is text", "{{A}}}", "", "{agentInstallNamespace: '', customizedVariables: [{name: A, value: x}]}", "x}"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-func TestRow18UnresolvedVariablesAreNamedWithTheirField(t *testing.T) {
+func TestUnresolvedVariablesAreNamedWithTheirField(t *testing.T) {
 	template := `
 agentSpec:
   workload:
@@ -144,14 +144,14 @@ func TestVariablesThatCannotBeUsed(t *testing.T) {
 		want          problem.Reason
 		field         string
 	}{
-		"row_22_name":       {"no C identifier", "customizedVariables: [{name: a-b, value: x}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].name"},
-		"row_22_long_name":  {"256 characters", "customizedVariables: [{name: " + strings.Repeat("a", 256) + ", value: x}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].name"},
-		"row_22_long_value": {"1025 characters", "customizedVariables: [{name: A, value: " + strings.Repeat("a", 1025) + "}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
-		"row_23_duplicate":  {"two values", "customizedVariables: [{name: A, value: x}, {name: A, value: z}]", flaw.ReasonDuplicateVariable, "spec.customizedVariables[1].name"},
-		"row_23_reserved":   {"always computed", "customizedVariables: [{name: CLUSTER_NAME, value: x}]", flaw.ReasonReservedVariable, "spec.customizedVariables[0].name"},
-		"row_23_namespace":  {"computed with an install namespace", "{agentInstallNamespace: ns, customizedVariables: [{name: INSTALL_NAMESPACE, value: x}]}", flaw.ReasonReservedVariable, "spec.customizedVariables[0].name"},
-		"row_25_nul":        {"refused", `customizedVariables: [{name: A, value: "\0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
-		"placeholder":       {"cannot be told from ours", `customizedVariables: [{name: A, value: "\uFDD0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"name":        {"no C identifier", "customizedVariables: [{name: a-b, value: x}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].name"},
+		"long_name":   {"256 characters", "customizedVariables: [{name: " + strings.Repeat("a", 256) + ", value: x}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].name"},
+		"long_value":  {"1025 characters", "customizedVariables: [{name: A, value: " + strings.Repeat("a", 1025) + "}]", flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"duplicate":   {"two values", "customizedVariables: [{name: A, value: x}, {name: A, value: z}]", flaw.ReasonDuplicateVariable, "spec.customizedVariables[1].name"},
+		"reserved":    {"always computed", "customizedVariables: [{name: CLUSTER_NAME, value: x}]", flaw.ReasonReservedVariable, "spec.customizedVariables[0].name"},
+		"namespace":   {"computed with an install namespace", "{agentInstallNamespace: ns, customizedVariables: [{name: INSTALL_NAMESPACE, value: x}]}", flaw.ReasonReservedVariable, "spec.customizedVariables[0].name"},
+		"nul":         {"refused", `customizedVariables: [{name: A, value: "\0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"placeholder": {"cannot be told from ours", `customizedVariables: [{name: A, value: "\uFDD0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

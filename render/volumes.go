@@ -15,7 +15,7 @@ type volume struct {
 }
 
 // registrationVolumes are the credentials that the registration agent keeps for
-// the add-on on the managed cluster (OCM behaviour, row 68).
+// the add-on on the managed cluster.
 func registrationVolumes(addOn string, registrations []addonv1alpha1.RegistrationSpec) ([]volume, error) {
 	var volumes []volume
 	for i, r := range registrations {

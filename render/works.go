@@ -210,8 +210,7 @@ func (s side) deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts [
 	return parts, taken
 }
 
-// WorkName returns the name of the add-on's deploy work of an index (OCM
-// behaviour, row 49).
+// WorkName returns the name of the add-on's deploy work of an index.
 func WorkName(addOn string, index int) string {
 	return fmt.Sprintf("addon-%s-deploy-%d", addOn, index)
 }

@@ -45,7 +45,7 @@ func configMaps(size int, names ...string) string {
 	return b.String()
 }
 
-func TestRow48And49Works(t *testing.T) {
+func TestWorksHaveOCMsNamesLabelsAndOwner(t *testing.T) {
 	content := contentOf(t, helloTemplate, helloAgent)
 	desired, remove := worksFor(t, content)
 	if len(desired) != 1 || len(remove) != 0 {
@@ -86,7 +86,7 @@ func TestRow48And49Works(t *testing.T) {
 	}
 }
 
-func TestRow48SpecHashWithoutGroup(t *testing.T) {
+func TestSpecHashWithoutGroup(t *testing.T) {
 	got := specHashAnnotation([]ConfigHash{{ConfigReference: ConfigReference{Resource: "configmaps", Namespace: "a", Name: "b<"}, SpecHash: "h"}})
 	if want := `{"configmaps/a/b\u003c":"h"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -145,7 +145,7 @@ func workNames(works []*workv1.ManifestWork) []string {
 	return out
 }
 
-func TestRow59WorksComeAndGo(t *testing.T) {
+func TestWorksComeAndGo(t *testing.T) {
 	const half = workRoom/2 + 1000
 	three := contentOf(t, configMaps(half, "a", "b", "c"), "")
 	first, _ := worksFor(t, three)
@@ -198,7 +198,7 @@ func TestWorksOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestRow51DeleteOption(t *testing.T) {
+func TestDeleteOption(t *testing.T) {
 	manifests := "workload: {manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: 'a-{{CLUSTER_NAME}}', namespace: old, annotations: {addon.open-cluster-management.io/deletion-orphan: ''}}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: old}}]}"
 	rule := func(group, resource, name string) workv1.OrphaningRule {
 		return workv1.OrphaningRule{Group: group, Resource: resource, Namespace: "new", Name: name}
@@ -227,7 +227,7 @@ func TestRow51DeleteOption(t *testing.T) {
 	}
 }
 
-func TestRow52ManifestConfigsOfTheClustersTemplate(t *testing.T) {
+func TestManifestConfigsOfTheClustersTemplate(t *testing.T) {
 	template := `agentSpec:
   executor: {subject: {type: ServiceAccount, serviceAccount: {namespace: a, name: b}}}
   workload: {manifests: [
@@ -257,7 +257,7 @@ func TestRow52ManifestConfigsOfTheClustersTemplate(t *testing.T) {
 	}
 }
 
-func TestRow40ManifestTooLarge(t *testing.T) {
+func TestManifestTooLarge(t *testing.T) {
 	content := contentOf(t, configMaps(10, "small")+strings.Split(configMaps(WorkLimit, "large"), "manifests:\n")[1], "")
 	_, _, err := renderedFor(t, content, Cluster{Name: "cluster1"}).Works(owner, nil)
 	var invalid *InvalidError

@@ -37,9 +37,9 @@ func finish(t *rapid.T, f *rollouttest.Fleet, events ...event) string {
 	return log
 }
 
-// TestProperty_L1_OneWriteEach: a healthy fleet converges with exactly one write per
+// TestProperty_OneWriteEach: a healthy fleet converges with exactly one write per
 // cluster and content.
-func TestProperty_L1_OneWriteEach(t *testing.T) {
+func TestProperty_OneWriteEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := healthy(t)
 		log := finish(t, f)
@@ -65,9 +65,9 @@ func atEnd(f *rollouttest.Fleet) v1alpha1.Phase {
 	return v1alpha1.PhaseSucceeded
 }
 
-// TestProperty_L5_RevertMovesWhatDiffers: a revert moves back the clusters that got the
+// TestProperty_RevertMovesWhatDiffers: a revert moves back the clusters that got the
 // bad content and touches no other, in the time their agents take and no soak.
-func TestProperty_L5_RevertMovesWhatDiffers(t *testing.T) {
+func TestProperty_RevertMovesWhatDiffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := healthy(t)
 		finish(t, f)
@@ -101,9 +101,9 @@ func TestProperty_L5_RevertMovesWhatDiffers(t *testing.T) {
 	})
 }
 
-// TestProperty_S2_HarmIsBounded: content that fails everywhere reaches no more clusters
+// TestProperty_HarmIsBounded: content that fails everywhere reaches no more clusters
 // than the first stage has slots and failures to spend, however the names sort.
-func TestProperty_S2_HarmIsBounded(t *testing.T) {
+func TestProperty_HarmIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 12).Draw(t, "clusters")
 		slots, budget := rapid.IntRange(1, 4).Draw(t, "slots"), rapid.IntRange(0, 3).Draw(t, "budget")
@@ -132,9 +132,9 @@ func TestProperty_S2_HarmIsBounded(t *testing.T) {
 	})
 }
 
-// TestProperty_L2_ToleratedFailuresStallNoCluster: failures and timeouts within the budget
+// TestProperty_ToleratedFailuresStallNoCluster: failures and timeouts within the budget
 // keep no other cluster from the target.
-func TestProperty_L2_ToleratedFailuresStallNoCluster(t *testing.T) {
+func TestProperty_ToleratedFailuresStallNoCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 10).Draw(t, "clusters")
 		f := staged("v1", n)
@@ -162,9 +162,9 @@ func TestProperty_L2_ToleratedFailuresStallNoCluster(t *testing.T) {
 	})
 }
 
-// TestProperty_L4_SilentIsTimedOutAndRecovers: a cluster that never reports is timed
+// TestProperty_SilentIsTimedOutAndRecovers: a cluster that never reports is timed
 // out at its deadline, not before, counts as a failure, and recovers when it reports.
-func TestProperty_L4_SilentIsTimedOutAndRecovers(t *testing.T) {
+func TestProperty_SilentIsTimedOutAndRecovers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		deadline := time.Duration(rapid.IntRange(2, 60).Draw(t, "deadline")) * time.Minute
 		f := staged("v1", 3)
@@ -232,10 +232,10 @@ func drawHealth(t *rapid.T) rollout.HealthState {
 	}).Draw(t, "health")
 }
 
-// TestProperty_S6_NewContentResetsClocks: whatever was verified or late, the clocks of a
+// TestProperty_NewContentResetsClocks: whatever was verified or late, the clocks of a
 // cluster start anew when it is admitted to other content. If the target changes nothing
 // for the cluster, its clocks go on.
-func TestProperty_S6_NewContentResetsClocks(t *testing.T) {
+func TestProperty_NewContentResetsClocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawMoment(t)
 		plan, err := rollout.New(in)
@@ -262,9 +262,9 @@ func TestProperty_S6_NewContentResetsClocks(t *testing.T) {
 	})
 }
 
-// TestProperty_S15_FeedbackOfOtherContent: the feedback of other content never changes what
+// TestProperty_FeedbackOfOtherContentCountsForNothing: the feedback of other content never changes what
 // becomes of a cluster in flight.
-func TestProperty_S15_FeedbackOfOtherContent(t *testing.T) {
+func TestProperty_FeedbackOfOtherContentCountsForNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawMoment(t)
 		other := in
@@ -294,10 +294,10 @@ func TestProperty_S15_FeedbackOfOtherContent(t *testing.T) {
 	})
 }
 
-// TestProperty_S3_S8_S9_Removals: a placement that shrinks, grows, flaps and vanishes
+// TestProperty_RemovalsStayWithinGraceAndBudget: a placement that shrinks, grows, flaps and vanishes
 // takes away no more than the budget in any grace period, and what is left in the end
 // is what it selects.
-func TestProperty_S3_S8_S9_Removals(t *testing.T) {
+func TestProperty_RemovalsStayWithinGraceAndBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(10, 60).Draw(t, "clusters")
 		f := staged("v1", n)

@@ -124,7 +124,7 @@ func drawStrategy(t *rapid.T, groups []rollout.Group) clusterv1alpha1.RolloutStr
 }
 
 // drawPolicy fills spec and placements with every form a pace can have: stages, one
-// strategy, the seed's share, or a pace per placement.
+// strategy, a share of a placement, or a pace per placement.
 func drawPolicy(t *rapid.T, in *rollout.Input, names []string) {
 	refs := []v1alpha1.PlacementReference{ref("first"), ref("second")}
 	if seldom(t, 8, "two of one name") {

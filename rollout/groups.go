@@ -237,7 +237,7 @@ func unknownGroup(w clusterv1alpha1.MandatoryDecisionGroup, groups []group) erro
 	return fmt.Errorf("%w: no decision group has index %d; %s", ErrUnknownDecisionGroup, w.GroupIndex, have)
 }
 
-// percentOrNumber is the default share of RollingUpdateWithPlacement (seed lifecycle).
+// percentOrNumber is the default share of RollingUpdateWithPlacement.
 func percentOrNumber(v *intstr.IntOrString, otherwise quantity) quantity {
 	if v == nil {
 		return otherwise

@@ -124,7 +124,7 @@ const (
 	Deleting Installation = "Deleting"
 )
 
-// Selection is what selects the clusters that get an add-on: the seed's types.
+// Selection is what selects the clusters that get an add-on: by placements, by labels or by hand.
 type Selection string
 
 const (

@@ -130,7 +130,7 @@ func (m moment) theirs(tb testing.TB) ([]string, error) {
 }
 
 // TestOCMDifferences lists every deliberate difference from OCM's rollout library,
-// each shown on both. R and U are the rows of OCM behaviour and of its known traps.
+// each shown on both.
 func TestOCMDifferences(t *testing.T) {
 	conc := func(n int) clusterv1alpha1.RolloutProgressive {
 		return clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(n)}
@@ -146,25 +146,25 @@ func TestOCMDifferences(t *testing.T) {
 		in           moment
 		theirs, ours []string
 	}{
-		"R1 U6 in flight first": {
+		"in flight first": {
 			"a slot is free only when the clusters in flight, wherever their names stand, are below the limit",
 			moment{one("c1", "c2"), progressive(conc(1)), map[string]standing{"c1": todo, "c2": moving}},
 			[]string{"c1"},
 			nil,
 		},
-		"U6 two in flight of two": {
+		"two in flight of two": {
 			"the same with two slots: OCM would have four in flight",
 			moment{one("c1", "c2", "c4", "c5"), progressive(conc(2)), map[string]standing{"c1": todo, "c2": todo, "c4": moving, "c5": moving}},
 			[]string{"c1", "c2"},
 			nil,
 		},
-		"R2 U6 failures counted over all": {
+		"failures counted over all": {
 			"a failure counts whatever the name: OCM stops counting once its batch is full",
 			moment{one("a", "b", "z"), progressive(conc(1)), map[string]standing{"a": todo, "b": todo, "z": failed}},
 			[]string{"a"},
 			nil,
 		},
-		"R3 U8 a tolerated failure outside the mandatory groups": {
+		"a tolerated failure outside the mandatory groups": {
 			"it does not stall the rollout for ever",
 			moment{
 				[]rollout.Group{group(0, "canary", "a"), group(1, "", "b", "c")},
@@ -174,7 +174,7 @@ func TestOCMDifferences(t *testing.T) {
 			nil,
 			[]string{"c"},
 		},
-		"U8 free slots beside a mandatory group": {
+		"free slots beside a mandatory group": {
 			"they are refilled; in OCM anybody in flight outside the mandatory groups stops everything",
 			moment{
 				[]rollout.Group{group(0, "canary", "a"), group(1, "", "b", "c")},
@@ -184,7 +184,7 @@ func TestOCMDifferences(t *testing.T) {
 			nil,
 			[]string{"c"},
 		},
-		"U8 a later group of which some are in flight": {
+		"a later group of which some are in flight": {
 			"the others of it join them; in OCM the first group, long done, is where it stops looking",
 			moment{
 				[]rollout.Group{group(0, "", "a"), group(1, "", "b", "c")},
@@ -194,7 +194,7 @@ func TestOCMDifferences(t *testing.T) {
 			nil,
 			[]string{"c"},
 		},
-		"R4 U7 a budget above the number of clusters": {
+		"a budget above the number of clusters": {
 			"maxFailures 5 of 3 lets all fail; in OCM it lets none",
 			moment{
 				one("a", "b", "c"), budget(clusterv1alpha1.RolloutProgressive{RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "30m"}}, number(5)),
@@ -203,7 +203,7 @@ func TestOCMDifferences(t *testing.T) {
 			nil,
 			[]string{"b", "c"},
 		},
-		"R6 U8 gaps in the indexes of groups": {
+		"gaps in the indexes of groups": {
 			"no cluster is lost",
 			moment{[]rollout.Group{group(0, "", "a"), group(2, "", "b", "c")}, clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}, map[string]standing{"a": todo, "b": todo, "c": todo}},
 			[]string{"a"},
@@ -267,19 +267,19 @@ func TestOCMDifferencesRefused(t *testing.T) {
 		ours     []string // nil: we refuse it
 		want     error
 	}{
-		"R5 U8 mandatory group misspelt": {
+		"mandatory group misspelt": {
 			"a canary is never skipped",
 			progressive(clusterv1alpha1.RolloutProgressive{MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "canarry"})}),
 			all, nil, rollout.ErrUnknownDecisionGroup,
 		},
-		"U7 maxConcurrency 0%": {"0 never means every cluster", limit(percent("0%")), all, nil, rollout.ErrInvalidStrategy},
-		"U7 maxConcurrency -1": {"nor does a negative number", limit(number(-1)), all, nil, rollout.ErrInvalidStrategy},
-		"U7 the string 2":      {"OCM's schema admits it, and its library then fails", limit(percent("2")), nil, []string{"a", "b"}, nil},
-		"U7 beyond the total":  {"more slots than clusters means every cluster, in both", limit(number(9)), all, all, nil},
-		"R7 U9 deadline 5mX":   {"the mis-anchored pattern lets it through to fail at run time", deadline("5mX"), nil, nil, rollout.ErrInvalidStrategy},
-		"R7 U9 deadline 0s":    {"an instant timeout is a mistake", deadline("0s"), []string{"a"}, nil, rollout.ErrInvalidStrategy},
-		"U9 deadline 1h30m":    {"a good duration is good", deadline("1h30m"), []string{"a"}, []string{"a"}, nil},
-		"U9 deadline 1.5h":     {"any positive Go duration", deadline("1.5h"), nil, []string{"a"}, nil},
+		"maxConcurrency 0%": {"0 never means every cluster", limit(percent("0%")), all, nil, rollout.ErrInvalidStrategy},
+		"maxConcurrency -1": {"nor does a negative number", limit(number(-1)), all, nil, rollout.ErrInvalidStrategy},
+		"the string 2":      {"OCM's schema admits it, and its library then fails", limit(percent("2")), nil, []string{"a", "b"}, nil},
+		"beyond the total":  {"more slots than clusters means every cluster, in both", limit(number(9)), all, all, nil},
+		"deadline 5mX":      {"the mis-anchored pattern lets it through to fail at run time", deadline("5mX"), nil, nil, rollout.ErrInvalidStrategy},
+		"deadline 0s":       {"an instant timeout is a mistake", deadline("0s"), []string{"a"}, nil, rollout.ErrInvalidStrategy},
+		"deadline 1h30m":    {"a good duration is good", deadline("1h30m"), []string{"a"}, []string{"a"}, nil},
+		"deadline 1.5h":     {"any positive Go duration", deadline("1.5h"), nil, []string{"a"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := moment{groups, tc.strategy, states}
@@ -300,7 +300,7 @@ func TestOCMDifferencesRefused(t *testing.T) {
 
 // TestOCMDifferencesOverTime: what one decision cannot show.
 func TestOCMDifferencesOverTime(t *testing.T) {
-	t.Run("R7 a soak without a transition time ends", func(t *testing.T) {
+	t.Run("a soak without a transition time ends", func(t *testing.T) {
 		// OCM reads a missing time as "now" at every call; ours is in the ledger.
 		f := paced(2, progressive(clusterv1alpha1.RolloutProgressive{
 			MaxConcurrency: number(1), RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: 5 * time.Minute}},
@@ -312,7 +312,7 @@ func TestOCMDifferencesOverTime(t *testing.T) {
 			t.Errorf("it did not end: %+v", f.Ledger)
 		}
 	})
-	t.Run("U10 new content does not inherit the old deadline", func(t *testing.T) {
+	t.Run("new content does not inherit the old deadline", func(t *testing.T) {
 		f := staged("v1", 2)
 		take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", "cluster-01")(f)
 		log, err := rollouttest.Scenario{Fleet: f, Until: 50 * time.Minute, Events: []event{
@@ -326,7 +326,7 @@ func TestOCMDifferencesOverTime(t *testing.T) {
 			t.Errorf("v3 was taken for late a minute after it came:\n%s", log)
 		}
 	})
-	t.Run("R8 a batch that is blocked says by whom", func(t *testing.T) {
+	t.Run("a batch that is blocked says by whom", func(t *testing.T) {
 		f := paced(2, progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1)}))
 		take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", "cluster-01")(f)
 		log, err := rollouttest.Scenario{Fleet: f, Until: time.Hour, Events: []event{at(0, "commit", commit("v2"))}}.Run(0)
@@ -337,7 +337,7 @@ func TestOCMDifferencesOverTime(t *testing.T) {
 			t.Errorf("no text says what cluster-02 waits for:\n%s", log)
 		}
 	})
-	t.Run("R9 groups with a limit are stages", func(t *testing.T) {
+	t.Run("groups with a limit are stages", func(t *testing.T) {
 		f := staged("v1", 6)
 		if _, err := (rollouttest.Scenario{Fleet: f, Until: day, Events: []event{at(0, "commit", commit("v2"))}}).Run(0); err != nil {
 			t.Fatal(err) // the invariants hold each stage to its own maxConcurrency

@@ -2,8 +2,7 @@ package rollout
 
 import "github.com/addonflow/addonflow/api/v1alpha1"
 
-// Progression is where one install placement stands, in OCM's terms (OCM behaviour,
-// rows 4, 41 and 42).
+// Progression is where one install placement stands, in OCM's terms.
 type Progression struct {
 	Placement v1alpha1.PlacementReference
 	// Selected counts the clusters that the placement selects; Configured those of the

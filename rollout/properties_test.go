@@ -10,19 +10,19 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// TestHistories_S1_S3_S4_S5_S6_S8_S9_S10_S11_S15_S18_S22_L3_L4_L11 lets random histories
+// TestHistories_KeepEveryPromise lets random histories
 // happen. Every plan is judged by the history before it; the error names the property that
 // it breaks.
-func TestHistories_S1_S3_S4_S5_S6_S8_S9_S10_S11_S15_S18_S22_L3_L4_L11(t *testing.T) {
+func TestHistories_KeepEveryPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		newWorld(t).run(rapid.IntRange(5, 40).Draw(t, "length"))
 	})
 }
 
-// TestHistories_L1_L5_ConvergeAfterFaults: whatever happened, a commit that every cluster
+// TestHistories_ConvergeAfterFaults: whatever happened, a commit that every cluster
 // takes reaches every cluster once the faults end. Then no record holds a slot, and none
 // names other content.
-func TestHistories_L1_L5_ConvergeAfterFaults(t *testing.T) {
+func TestHistories_ConvergeAfterFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.run(rapid.IntRange(0, 25).Draw(t, "length"))
@@ -58,9 +58,9 @@ func TestHistories_L1_L5_ConvergeAfterFaults(t *testing.T) {
 	})
 }
 
-// TestHistories_L2_RestIsExplained: when the faults end, and the content stays as bad as it
+// TestHistories_RestIsExplained: when the faults end, and the content stays as bad as it
 // was, every cluster that can finish does, and no cluster is in flight for ever.
-func TestHistories_L2_RestIsExplained(t *testing.T) {
+func TestHistories_RestIsExplained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.run(rapid.IntRange(0, 25).Draw(t, "length"))

@@ -11,7 +11,7 @@ import (
 // rollingShare is the share that moves when RollingUpdateWithPlacement names none.
 const rollingShare = 25
 
-// rollingUpdate is the seed's RollingUpdateWithPlacement: a share of the clusters both
+// rollingUpdate is RollingUpdateWithPlacement: a share of the clusters both
 // selected by the placement and installed is moved, and the rest is held.
 //
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy

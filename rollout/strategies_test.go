@@ -40,7 +40,7 @@ func TestStrategies(t *testing.T) {
 			[]string{"all"},
 		},
 		"UpdateAll": {
-			"the seed's name of All",
+			"another name of All",
 			func(in *rollout.Input) {
 				in.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyUpdateAll}
 			},

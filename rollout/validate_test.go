@@ -56,49 +56,49 @@ func TestValidate(t *testing.T) {
 		in     v1alpha1.AddOnRolloutSpec
 		want   []string
 	}{
-		"empty":               {"no policy is All", v1alpha1.AddOnRolloutSpec{}, nil},
-		"good stage":          {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency, s.ProgressDeadline = text("10%"), "1h30m" }), nil},
-		"row 8, 0 in a stage": {"it holds the stage", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(0)) }), nil},
-		"row 8, -1 in a stage": {
+		"empty":                       {"no policy is All", v1alpha1.AddOnRolloutSpec{}, nil},
+		"good stage":                  {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency, s.ProgressDeadline = text("10%"), "1h30m" }), nil},
+		"maxConcurrency 0 in a stage": {"it holds the stage", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(0)) }), nil},
+		"maxConcurrency -1 in a stage": {
 			"never", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(-1)) }),
 			[]string{"stages[1].maxConcurrency" + invalid},
 		},
-		"row 8, 0% in a strategy": {
+		"maxConcurrency 0% in a strategy": {
 			"it would mean every cluster in OCM", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("0%")}),
 			[]string{"strategy.progressive.maxConcurrency" + invalid},
 		},
-		"row 8, -1 in a strategy": {
+		"maxConcurrency -1 in a strategy": {
 			"it would mean every cluster in OCM, too", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt(-1)}),
 			[]string{"strategy.progressive.maxConcurrency" + invalid},
 		},
-		"row 14, -1": {
+		"group index -1": {
 			"no placement has such a group", progressive(clusterv1alpha1.RolloutProgressive{MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{
 				MandatoryDecisionGroups: []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary"}, {GroupIndex: -1}},
 			}}),
 			[]string{"strategy.progressive.mandatoryDecisionGroups[1].groupIndex" + invalid},
 		},
-		"row 9, 101%":   {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = text("101%") }), []string{"stages[1].maxConcurrency" + invalid}},
-		"row 9, 5.5%":   {"", stage(func(s *v1alpha1.Stage) { s.MaxFailures = text("5.5%") }), []string{"stages[1].maxFailures" + invalid}},
-		"row 9, ten":    {"", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("ten")}), []string{"strategy.progressive.maxConcurrency" + invalid}},
-		"row 10":        {"the string is the number", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("10")}), nil},
-		"row 11":        {"a budget beyond the fleet lets all fail", stage(func(s *v1alpha1.Stage) { s.MaxFailures = new(intstr.FromInt(1000)) }), nil},
-		"row 12, 5mX":   {"", deadline("5mX"), []string{"strategy.progressive.progressDeadline" + invalid}},
-		"row 12, 5|":    {"", deadline("5|"), []string{"strategy.progressive.progressDeadline" + invalid}},
-		"row 12, xNone": {"", deadline("xNone"), []string{"strategy.progressive.progressDeadline" + invalid}},
-		"row 12, 5d":    {"", deadline("5d"), []string{"strategy.progressive.progressDeadline" + invalid}},
-		"row 12, -5m":   {"", deadline("-5m"), []string{"strategy.progressive.progressDeadline" + invalid}},
-		"row 12, None":  {"", deadline("None"), nil},
-		"row 12, 0s":    {"", deadline("0s"), []string{"strategy.progressive.progressDeadline" + invalid}},
-		"row 12 good":   {"", deadline("1h30m"), nil},
-		"row 13": {
+		"quantity 101%":           {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = text("101%") }), []string{"stages[1].maxConcurrency" + invalid}},
+		"quantity 5.5%":           {"", stage(func(s *v1alpha1.Stage) { s.MaxFailures = text("5.5%") }), []string{"stages[1].maxFailures" + invalid}},
+		"quantity ten":            {"", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("ten")}), []string{"strategy.progressive.maxConcurrency" + invalid}},
+		"quantity as text":        {"the string is the number", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("10")}), nil},
+		"budget beyond the fleet": {"a budget beyond the fleet lets all fail", stage(func(s *v1alpha1.Stage) { s.MaxFailures = new(intstr.FromInt(1000)) }), nil},
+		"progressDeadline 5mX":    {"", deadline("5mX"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"progressDeadline 5|":     {"", deadline("5|"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"progressDeadline xNone":  {"", deadline("xNone"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"progressDeadline 5d":     {"", deadline("5d"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"progressDeadline -5m":    {"", deadline("-5m"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"progressDeadline None":   {"", deadline("None"), nil},
+		"progressDeadline 0s":     {"", deadline("0s"), []string{"strategy.progressive.progressDeadline" + invalid}},
+		"progressDeadline good":   {"", deadline("1h30m"), nil},
+		"minSuccessTime": {
 			"", stage(func(s *v1alpha1.Stage) { s.MinSuccessTime = metav1.Duration{Duration: -5 * time.Minute} }),
 			[]string{"stages[1].minSuccessTime InvalidDuration"},
 		},
-		"row 15, no type": {"", strategy(v1alpha1.RolloutStrategy{Progressive: &clusterv1alpha1.RolloutProgressive{}}), []string{"strategy.progressive" + invalid}},
-		"row 15, two strategies": {"", strategy(v1alpha1.RolloutStrategy{
+		"no type": {"", strategy(v1alpha1.RolloutStrategy{Progressive: &clusterv1alpha1.RolloutProgressive{}}), []string{"strategy.progressive" + invalid}},
+		"two strategies": {"", strategy(v1alpha1.RolloutStrategy{
 			Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{}, All: &clusterv1alpha1.RolloutAll{},
 		}), []string{"strategy.all" + invalid}},
-		"types of an AddOnRollout in a ClusterManagementAddOn (row 15)": {
+		"types of an AddOnRollout in a ClusterManagementAddOn": {
 			"the API server refuses them there",
 			v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
 				{PlacementReference: all, RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: "UpdateAll"}},
@@ -110,8 +110,8 @@ func TestValidate(t *testing.T) {
 				"installStrategy.placements[2].rolloutStrategy.type" + invalid,
 			},
 		},
-		"row 15, unknown type": {"", strategy(v1alpha1.RolloutStrategy{Type: "Slowly"}), []string{"strategy.type" + invalid}},
-		"row 16": {"", v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
+		"unknown type": {"", strategy(v1alpha1.RolloutStrategy{Type: "Slowly"}), []string{"strategy.type" + invalid}},
+		"one placement twice": {"", v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
 			{PlacementReference: all}, {PlacementReference: all},
 		}}}, []string{"installStrategy.placements[1] DuplicatePlacement"}},
 		"a placement's pace": {"", v1alpha1.AddOnRolloutSpec{Install: &v1alpha1.Install{Type: "Placements", Placements: []v1alpha1.InstallPlacement{
@@ -174,27 +174,27 @@ func TestValidateDeclared(t *testing.T) {
 		reason, in string
 		want       []string
 	}{
-		"row 8, 0":         {"typed, it looks like a field left out", `{"progressive":{"maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 8, 0%":        {"", `{"progressive":{"maxConcurrency":"0%"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 8, text 0":    {"", `{"progressive":{"maxConcurrency":"0"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"0 in a stage":     {"it holds", `{"placement":{"name":"a"},"maxConcurrency":0}`, nil},
-		"row 9, 1.5":       {"", `{"progressive":{"maxFailures":1.5}}`, []string{"s.progressive.maxFailures InvalidRolloutStrategy"}},
-		"row 9, 1e10":      {"", `{"progressive":{"maxConcurrency":1e10}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 9, true":      {"", `{"progressive":{"maxConcurrency":true}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 12":           {"", `{"all":{"progressDeadline":"5d"}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
-		"row 12, 5":        {"", `{"all":{"progressDeadline":5}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
-		"row 13, 5":        {"", `{"progressive":{"minSuccessTime":5}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
-		"row 13, 5d":       {"", `{"progressive":{"minSuccessTime":"5d"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
-		"row 13, -5m":      {"", `{"progressive":{"minSuccessTime":"-5m"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
-		"null is absent":   {"as in the API server", `{"progressive":{"maxConcurrency":null,"maxFailures":null,"minSuccessTime":null,"progressDeadline":null},"all":null}`, nil},
-		"empty deadline":   {"the schema refuses it", `{"progressive":{"progressDeadline":""}}`, []string{"s.progressive.progressDeadline InvalidRolloutStrategy"}},
-		"row 9, an object": {"", `{"progressive":{"maxConcurrency":{"a":1}}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
-		"row 13, 300us":    {"the schema has no unit below ms", `{"progressive":{"minSuccessTime":"300us"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
-		"row 13, .5h":      {"", `{"placement":{"name":"a"},"minSuccessTime":".5h"}`, []string{"s.minSuccessTime InvalidDuration"}},
-		"row 13, 1.5h":     {"", `{"placement":{"name":"a"},"minSuccessTime":"1.5h500ms"}`, nil},
-		"empty type":       {"the schema refuses it", `{"type":""}`, []string{"s.type InvalidRolloutStrategy"}},
-		"good":             {"", `{"type":"Progressive","progressive":{"minSuccessTime":"0","maxConcurrency":"10","maxFailures":0,"progressDeadline":"1h30m"}}`, nil},
-		"all at once":      {"every error, in order", `{"progressive":{"minSuccessTime":"x","maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy", "s.progressive.minSuccessTime InvalidDuration"}},
+		"maxConcurrency 0":      {"typed, it looks like a field left out", `{"progressive":{"maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"maxConcurrency 0%":     {"", `{"progressive":{"maxConcurrency":"0%"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"maxConcurrency text 0": {"", `{"progressive":{"maxConcurrency":"0"}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"0 in a stage":          {"it holds", `{"placement":{"name":"a"},"maxConcurrency":0}`, nil},
+		"quantity 1.5":          {"", `{"progressive":{"maxFailures":1.5}}`, []string{"s.progressive.maxFailures InvalidRolloutStrategy"}},
+		"quantity 1e10":         {"", `{"progressive":{"maxConcurrency":1e10}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"quantity true":         {"", `{"progressive":{"maxConcurrency":true}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"progressDeadline":      {"", `{"all":{"progressDeadline":"5d"}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
+		"progressDeadline 5":    {"", `{"all":{"progressDeadline":5}}`, []string{"s.all.progressDeadline InvalidRolloutStrategy"}},
+		"minSuccessTime 5":      {"", `{"progressive":{"minSuccessTime":5}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"minSuccessTime 5d":     {"", `{"progressive":{"minSuccessTime":"5d"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"minSuccessTime -5m":    {"", `{"progressive":{"minSuccessTime":"-5m"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"null is absent":        {"as in the API server", `{"progressive":{"maxConcurrency":null,"maxFailures":null,"minSuccessTime":null,"progressDeadline":null},"all":null}`, nil},
+		"empty deadline":        {"the schema refuses it", `{"progressive":{"progressDeadline":""}}`, []string{"s.progressive.progressDeadline InvalidRolloutStrategy"}},
+		"quantity an object":    {"", `{"progressive":{"maxConcurrency":{"a":1}}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy"}},
+		"minSuccessTime 300us":  {"the schema has no unit below ms", `{"progressive":{"minSuccessTime":"300us"}}`, []string{"s.progressive.minSuccessTime InvalidDuration"}},
+		"minSuccessTime .5h":    {"", `{"placement":{"name":"a"},"minSuccessTime":".5h"}`, []string{"s.minSuccessTime InvalidDuration"}},
+		"minSuccessTime 1.5h":   {"", `{"placement":{"name":"a"},"minSuccessTime":"1.5h500ms"}`, nil},
+		"empty type":            {"the schema refuses it", `{"type":""}`, []string{"s.type InvalidRolloutStrategy"}},
+		"good":                  {"", `{"type":"Progressive","progressive":{"minSuccessTime":"0","maxConcurrency":"10","maxFailures":0,"progressDeadline":"1h30m"}}`, nil},
+		"all at once":           {"every error, in order", `{"progressive":{"minSuccessTime":"x","maxConcurrency":0}}`, []string{"s.progressive.maxConcurrency InvalidRolloutStrategy", "s.progressive.minSuccessTime InvalidDuration"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var object map[string]any

@@ -13,16 +13,16 @@ const AddOnRolloutKind = "AddOnRollout"
 type StrategyType string
 
 const (
-	// StrategyAll moves every cluster at once; UpdateAll is the seed's name for it.
+	// StrategyAll moves every cluster at once; OCM's lifecycle proposal calls it UpdateAll.
 	StrategyAll StrategyType = "All"
-	// StrategyUpdateAll is the seed's name of StrategyAll.
+	// StrategyUpdateAll is StrategyAll by the name of OCM's lifecycle proposal.
 	StrategyUpdateAll StrategyType = "UpdateAll"
 	// StrategyProgressive moves clusters a few at a time.
 	StrategyProgressive StrategyType = "Progressive"
 	// StrategyProgressivePerGroup moves one decision group after another.
 	StrategyProgressivePerGroup StrategyType = "ProgressivePerGroup"
 	// StrategyRollingUpdateWithPlacement moves a share of one placement's
-	// clusters and holds the rest (seed lifecycle).
+	// clusters and holds the rest, as in OCM's lifecycle proposal.
 	StrategyRollingUpdateWithPlacement StrategyType = "RollingUpdateWithPlacement"
 )
 
@@ -45,7 +45,7 @@ type AddOnRolloutSpec struct {
 	Stages []Stage `json:"stages,omitempty"`
 
 	// ClusterLabelSelector installs the add-on on every cluster whose ManagedCluster has
-	// these labels (seed install-strategy). The ClusterManagementAddOn's installStrategy
+	// these labels. The ClusterManagementAddOn's installStrategy
 	// must be Manual beside it. An empty selector selects every cluster.
 	// +optional
 	ClusterLabelSelector *metav1.LabelSelector `json:"clusterLabelSelector,omitempty"`
@@ -77,7 +77,7 @@ type AddOnRolloutSpec struct {
 	Removal *Removal `json:"removal,omitempty"`
 }
 
-// RolloutStrategy is one pace for the whole add-on, in OCM's fields and the seed's.
+// RolloutStrategy is one pace for the whole add-on, in OCM's fields and those of its lifecycle proposal.
 // OCM's minSuccessTime has no pattern, and one stored value that is no duration
 // would break the watch on every AddOnRollout; hence the rules.
 // +kubebuilder:validation:XValidation:rule="!has(self.progressive) || !has(self.progressive.minSuccessTime) || self.progressive.minSuccessTime.matches('^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$')",message="progressive.minSuccessTime must be a duration such as 10m"
@@ -103,7 +103,7 @@ type RolloutStrategy struct {
 	RollingUpdateWithPlacement *RollingUpdateWithPlacement `json:"rollingUpdateWithPlacement,omitempty"`
 }
 
-// RollingUpdateWithPlacement moves a share of a placement's clusters (seed lifecycle).
+// RollingUpdateWithPlacement moves a share of a placement's clusters.
 type RollingUpdateWithPlacement struct {
 	PlacementReference `json:",inline"`
 	// MaxConcurrentlyUpdating is the number or percent, rounded up, of the

@@ -95,7 +95,7 @@ const (
 	DeliveredReason = "Delivered"
 )
 
-// Reasons of a ManagedClusterAddOn's Progressing condition (seed lifecycle).
+// Reasons of a ManagedClusterAddOn's Progressing condition, from OCM's lifecycle proposal.
 const (
 	Installing      = "Installing"
 	InstallSucceed  = "InstallSucceed"

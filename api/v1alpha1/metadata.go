@@ -55,7 +55,7 @@ const (
 
 	// LifecycleAnnotation is OCM's fence on a ClusterManagementAddOn; any value
 	// other than "addon-manager" keeps OCM's install and configuration
-	// controllers away (OCM behaviour 3.1).
+	// controllers away.
 	LifecycleAnnotation = "addon.open-cluster-management.io/lifecycle"
 	// LifecycleValue is the value AddonFlow sets for LifecycleAnnotation.
 	LifecycleValue = "addonflow"

@@ -22,8 +22,8 @@ exec kubectl addonflow __complete "$@"
 func newPluginCompletionCommand(out func() io.Writer) *cobra.Command {
 	return offline(&cobra.Command{
 		Use:   "completion",
-		Short: "Print the script through which kubectl completes this plugin",
-		Long: `Print the script through which kubectl completes this plugin.
+		Short: "Print the script for kubectl's completion of this plugin",
+		Long: `Print the script for kubectl's completion of this plugin.
 
 It belongs on the PATH, executable, as kubectl_complete-addonflow; kubectl's own
 completion must be set up in the shell.`,

@@ -14,13 +14,13 @@ import (
 func newReleaseCommand(c *cli) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "release ROLLOUT",
-		Short: "Hand an add-on back: let go of it, and remove it from no cluster",
-		Long: `Hand an add-on back: let go of it, and remove it from no cluster.
+		Short: "Hand an add-on over: release it, and remove it from no cluster",
+		Long: `Hand an add-on over: release it, and remove it from no cluster.
 
 The annotation ` + v1alpha1.ReleaseAnnotation + ` suspends the rollout. Once the add-on has left
-Git, or its source is deleted, the operator lets go of it instead of removing it: it
+Git, or its source is deleted, the operator releases it instead of removing it: it
 writes no work and deletes nothing, takes its marks and finalizers off what it applied,
-and deletes the AddOnRollout. Until then "resume" takes it back.`,
+and deletes the AddOnRollout. Until then "resume" cancels the release.`,
 		Example: `  # Before the add-on is taken out of Git
   addonflow release hello
   # The same with kubectl
@@ -53,15 +53,15 @@ func (c *cli) release(ctx context.Context, name string) error {
 // hintRelease says what comes next.
 func (c *cli) hintRelease(key types.NamespacedName, r *v1alpha1.AddOnRollout) {
 	if n := r.Status.Counts; n.Updated < n.Total {
-		c.hint("warning: %d of %d clusters run the newest content; whoever runs the add-on next decides when the others follow", n.Updated, n.Total)
+		c.hint("warning: %d of %d clusters run the newest content; the next manager of the add-on decides when the others follow", n.Updated, n.Total)
 	}
 	switch {
 	case r.Releasing():
-		c.hint("Next: nothing; the add-on has left Git, and is let go of now")
+		c.hint("Next: nothing; the add-on has left Git and is being released")
 	case r.Spec.Target == nil:
 		c.hint("Next: %s resume rollout %s -n %s; no source has declared this add-on yet", c.name, key.Name, key.Namespace)
 	default:
-		c.hint("Next: take the add-on out of Git, or delete source %s if it is the last one. Taken back until then by: %s resume rollout %s -n %s",
+		c.hint("Next: take the add-on out of Git, or delete source %s if it is the last one. To cancel until then: %s resume rollout %s -n %s",
 			r.Spec.Target.Source, c.name, key.Name, key.Namespace)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRow58RenderForAHostingCluster: which work goes where, hooks included.
-func TestRow58RenderForAHostingCluster(t *testing.T) {
+// TestRenderForAHostingCluster: which work goes where, hooks included.
+func TestRenderForAHostingCluster(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../examples/hello")); err != nil {
 		t.Fatal(err)

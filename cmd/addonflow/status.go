@@ -28,14 +28,14 @@ func newStatusCommand(c *cli) *cobra.Command {
 	o := &statusOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:   "status ROLLOUT",
-		Short: "Say how a rollout stands; the exit code tells a script the outcome",
-		Long: `Say how a rollout stands; the exit code tells a script the outcome.
+		Short: "Print the state of a rollout; the exit code tells a script the outcome",
+		Long: `Print the state of a rollout; the exit code tells a script the outcome.
 
 With --watch, one line per change until the rollout has an outcome: succeeded,
-failed, or waiting for somebody.
+failed, or waiting for a user.
 
-The exit code is 1, too, while the source refuses its newest commit or cannot bring any:
-what stands then is of an older one. After a push, ask the source to look first, as in
+The exit code is also 1 while the source refuses its newest commit or cannot read one:
+the state is then that of an older commit. After a push, ask the source to look first, as in
 the example.`,
 		Example: `  # In a pipeline, after a push
   addonflow reconcile source fleet --wait && addonflow status hello --watch --timeout 30m

@@ -41,10 +41,10 @@ func TestRelease(t *testing.T) {
 		rollout *v1alpha1.AddOnRollout
 		err     string
 	}{
-		"Declared": {hello(v1alpha1.PhaseProgressing), "warning: 1 of 2 clusters run the newest content; whoever runs the add-on next decides when the others follow\n" +
-			"Next: take the add-on out of Git, or delete source fleet if it is the last one. Taken back until then by: addonflow resume rollout hello -n default\n"},
-		"Left": {left, "warning: 1 of 2 clusters run the newest content; whoever runs the add-on next decides when the others follow\n" +
-			"Next: nothing; the add-on has left Git, and is let go of now\n"},
+		"Declared": {hello(v1alpha1.PhaseProgressing), "warning: 1 of 2 clusters run the newest content; the next manager of the add-on decides when the others follow\n" +
+			"Next: take the add-on out of Git, or delete source fleet if it is the last one. To cancel until then: addonflow resume rollout hello -n default\n"},
+		"Left": {left, "warning: 1 of 2 clusters run the newest content; the next manager of the add-on decides when the others follow\n" +
+			"Next: nothing; the add-on has left Git and is being released\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, c.rollout)

@@ -174,7 +174,7 @@ func (c *cli) suspend(ctx context.Context, t target, name string) error {
 
 // newResumeCommand is `resume`.
 func newResumeCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "resume", Short: "Let a suspended source or rollout go on"}
+	cmd := &cobra.Command{Use: "resume", Short: "Resume a suspended source or rollout"}
 	return c.eachTarget(cmd, func(t target) *cobra.Command {
 		return &cobra.Command{
 			Short: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away",

@@ -31,20 +31,20 @@ func newTreeCommand(c *cli) *cobra.Command {
 	o := &treeOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:   "tree ROLLOUT",
-		Short: "Draw a rollout: its commit, its stages with progress, and who fails and why",
-		Long: `Draw a rollout: its commit, its stages with progress, and who fails and why.
+		Short: "Draw a rollout: its commit, its stages with progress, and which clusters fail and why",
+		Long: `Draw a rollout: its commit, its stages with progress, and which clusters fail and why.
 
 With --watch the tree is redrawn in place at every change, at most five times a
 second; where the output is no terminal, every change is one line.`,
 		Example: `  # Where the rollout stands
   addonflow tree hello
-  # Look on while it moves
+  # Watch it
   addonflow tree hello -n fleet-system -w`,
 		Args:              takes,
 		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on with every change until interrupted.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print every change until interrupted.")
 	return c.command(cmd)
 }
 

@@ -22,14 +22,14 @@ import (
 func newUninstallCommand(c *cli) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "uninstall",
-		Short: "Take AddonFlow's finalizers off, where no operator runs any more",
-		Long: `Take AddonFlow's finalizers off, where no operator runs any more.
+		Short: "Remove AddonFlow's finalizers after the operator was uninstalled",
+		Long: `Remove AddonFlow's finalizers after the operator was uninstalled.
 
 The finalizer ` + v1alpha1.Finalizer + ` holds AddOnSources, AddOnRollouts and
 ClusterManagementAddOns until an operator has dealt with their deletion. After the
 operator was deleted, this command takes it off all of them, so that they, and the CRDs,
-can be deleted. No add-on is removed from a cluster: what runs goes on running, and
-nobody rolls it out any more. To hand add-ons back while the operator runs, use release.
+can be deleted. No add-on is removed from a cluster: add-ons keep running, and are no
+longer rolled out. To hand add-ons over while the operator runs, use release.
 
 While an operator holds its Lease the command changes nothing.`,
 		Example: `  kubectl delete -k manifests/install

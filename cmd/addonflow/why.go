@@ -36,13 +36,13 @@ func (c *cli) planned(ctx context.Context, hub client.Client, r *v1alpha1.AddOnR
 func (c *cli) hintMissing(r *v1alpha1.AddOnRollout, missing *addonrollout.MissingError) {
 	key := client.ObjectKeyFromObject(r)
 	if !missing.Target {
-		c.hint("warning: %s: %s; the clusters that run it are not repaired. They leave it in their turn, with the next content",
+		c.hint("warning: %s: %s; the clusters that run it are not repaired. They are moved in their turn, with the next content",
 			rolloutKey(key), missing)
 		return
 	}
-	c.hint("warning: %s: %s, the content to reach; nobody is admitted to it, and who runs it keeps it without repair",
+	c.hint("warning: %s: %s, the target; no cluster is admitted to it, and clusters that run it are not repaired",
 		rolloutKey(key), missing)
-	c.hint("Next: %s reconcile source %s -n %s, which writes it again where Git's newest commit has that content; else restore it, or push a commit with content that is to run",
+	c.hint("Next: %s reconcile source %s -n %s, which writes it again if Git's newest commit has that content; otherwise restore it, or push a commit with new content",
 		c.name, r.Spec.Target.Source, key.Namespace)
 }
 

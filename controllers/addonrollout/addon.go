@@ -110,8 +110,8 @@ func (d *round) hinder(ctx context.Context, addOn *addonv1alpha1.ManagedClusterA
 }
 
 // waits reports whether the cluster's add-on says Configured=False: the target changes
-// something there, and it is not its turn (OCM behaviour, row 29). Beside OCM's
-// addon-manager waiting clusters are not written at all (Cost-1).
+// something there, and it is not its turn. Beside OCM's
+// addon-manager waiting clusters are not written at all.
 func (r *Reconciler) waits(p *rollout.ClusterPlan) bool {
 	return r.replacing() && (p.State == rollout.Waiting || p.State == rollout.Parked)
 }

@@ -15,7 +15,7 @@ import (
 // adopt sees to a cluster whose works OCM wrote, and that runs what the fleet runs: it
 // says what OCM's addon-manager says no more, what the cluster is configured with and how
 // it is, and lets its agent ask for what it asked for. No work is written: our marks come
-// with the next content (DESIGN section 6).
+// with the next content.
 func (d *round) adopt(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	renderer, err := d.adopted(ctx, m)
 	switch {

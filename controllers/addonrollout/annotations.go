@@ -42,8 +42,8 @@ func clusterAnnotations(c *clusterv1.ManagedCluster) map[string]string {
 
 // syncAnnotations keeps what a ManagedClusterAddOn of ours has of its cluster's
 // annotations in step with the cluster, and says what selects it. What anybody else
-// wrote stays, also where the cluster says otherwise or nothing (OCM removes it,
-// behaviour C14). It returns the add-on as it is then.
+// wrote stays, also where the cluster says otherwise or nothing; OCM would remove it. It
+// returns the add-on as it is then.
 func (d *round) syncAnnotations(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn, by rollout.Selection) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if installation(addOn) != rollout.Ours || m.cluster == nil || m.cluster.DeletionTimestamp != nil {
 		return addOn, nil

@@ -28,7 +28,7 @@ func annotated(pairs ...string) map[string]string {
 	return out
 }
 
-// TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved is row 25, mended (C14).
+// OCM removes every annotation of the prefix that the cluster does not have.
 func TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved(t *testing.T) {
 	ours, users := wrote(v1alpha1.FieldManager, "key"), wrote("kubectl", "key")
 	cases := map[string]struct {

@@ -230,7 +230,7 @@ func movable(p *rollout.ClusterPlan) bool {
 }
 
 // install creates the ManagedClusterAddOn, as OCM's addon-manager would, with the
-// cluster's add-on annotations (OCM behaviour, row 21) and our marks.
+// cluster's add-on annotations and our marks.
 func (d *round) install(ctx context.Context, m *member, by rollout.Selection) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if d.o.owner == nil || d.o.owner.DeletionTimestamp != nil {
 		return nil, errOwnerMissing
@@ -253,7 +253,7 @@ func (d *round) install(ctx context.Context, m *member, by rollout.Selection) (*
 var errOwnerMissing = errors.New("cannot install: the ClusterManagementAddOn does not exist")
 
 // remove deletes our ManagedClusterAddOn; its works go with it by owner reference.
-// A hand-made one is never deleted (Safe-4), whatever the plan says.
+// A hand-made one is never deleted, whatever the plan says.
 func (d *round) remove(ctx context.Context, m *member) error {
 	if installation(m.addOn) != rollout.Ours {
 		return nil

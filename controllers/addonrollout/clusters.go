@@ -36,7 +36,7 @@ func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
 }
 
 // installDisabled reports whether a ManagedCluster asks for no add-on to be installed
-// by itself (OCM behaviour, row 26).
+// by itself.
 func installDisabled(c *clusterv1.ManagedCluster) bool {
 	return strings.EqualFold(c.Annotations[addonv1alpha1.DisableAddonAutomaticInstallationAnnotationKey], "true")
 }

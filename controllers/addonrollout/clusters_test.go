@@ -89,9 +89,9 @@ func TestLeavingClusterKeepsWhatItHad(t *testing.T) {
 	}
 }
 
-// TestRow93LabelsMakeMembers: a ManagedCluster that the labels select is a member, in
+// TestLabelsMakeMembers: a ManagedCluster that the labels select is a member, in
 // no placement; a selector that cannot be read selects nobody.
-func TestRow93LabelsMakeMembers(t *testing.T) {
+func TestLabelsMakeMembers(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	for _, name := range []string{"c1", "c2"} {
 		var cluster clusterv1.ManagedCluster

@@ -229,7 +229,7 @@ func (m *member) take(reference render.ConfigReference, read readConfig) {
 }
 
 // unsupported says which kind a member's ManagedClusterAddOn names that the add-on
-// does not list, in OCM's words (OCM behaviour, row 12).
+// does not list, in OCM's words.
 func unsupported(m *member, target *render.Renderer) *hindrance {
 	if m.addOn == nil || target == nil {
 		return nil

@@ -174,7 +174,7 @@ func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
 }
 
 func TestUnsupportedKindsAreSaidInOCMsWords(t *testing.T) {
-	// Row 12: the message is OCM's, to the letter.
+	// The message is OCM's, to the letter.
 	kind := schema.GroupResource{Group: "example.com", Resource: "things"}
 	const want = "Configuration with gvr example.com/things is not supported for this addon"
 	if got := render.UnsupportedMessage(kind.Group, kind.Resource); got != want {

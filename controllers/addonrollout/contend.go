@@ -19,7 +19,7 @@ import (
 // written; two sources, or a commit that renames an add-on, show it on the hub only. Works
 // that nobody of ours wrote are left out: a take-over has both for a moment.
 //
-// An object belongs to the add-on whose work had it first (decision 46). That one goes on,
+// An object belongs to the add-on whose work had it first. That one goes on,
 // and the rollout of the other is woken, to say so. The other is refused the target where
 // it has yet to get it; where it runs it already it is overruled.
 func (r *Reconciler) contend(ctx context.Context, o *observation, target content) error {

@@ -38,10 +38,10 @@ func workOf(t *testing.T, addOn, cluster string, labels map[string]string) *work
 	}
 }
 
-// TestRow42AcrossSources: an object that another add-on of ours deploys on a cluster is
+// TestObjectOfAnotherSourcesAddOnFailsTheNewcomer: an object that another add-on of ours deploys on a cluster is
 // not written a second time. The first cluster that would get it fails at its turn, with
 // both owners named, and goes on once the other one is gone.
-func TestRow42AcrossSources(t *testing.T) {
+func TestObjectOfAnotherSourcesAddOnFailsTheNewcomer(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
 	other := workOf(t, "twin", "c1", map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue})

@@ -30,7 +30,7 @@ func (o *observation) conflict() error {
 
 // fenceDown returns an error when somebody lists addontemplates on the ClusterManagementAddOn
 // that we fenced off: OCM's template manager starts for that, and may take any cluster that
-// is moved (OCM behaviour 3.1). What we list ourselves, in replace mode, is no conflict, and
+// is moved. What we list ourselves, in replace mode, is no conflict, and
 // an add-on that is to go gets nothing new.
 func (o *observation) fenceDown() error {
 	if o.owner == nil || o.rollout.Spec.Removal != nil || !listsTemplates(o.owner) ||

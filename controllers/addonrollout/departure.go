@@ -198,8 +198,7 @@ func plannedDeparture(m *member, addOn string, timeout time.Duration) rollout.De
 }
 
 // depart brings the deletion of a ManagedClusterAddOn one step further: hooks first,
-// and only when all of them completed the works, and then our finalizers (OCM
-// behaviour, rows 56 and 57).
+// and only when all of them completed the works, and then our finalizers.
 func (d *round) depart(ctx context.Context, m *member) error {
 	if !m.departs() {
 		return nil // its works go with it by owner reference

@@ -69,7 +69,7 @@ const (
 	hostingFinalizer     = addonv1alpha1.AddonHostingManifestFinalizer
 )
 
-func TestRow57Departure(t *testing.T) {
+func TestDepartureRunsHooksFirst(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		member func() *member
@@ -169,7 +169,7 @@ func TestRow57Departure(t *testing.T) {
 	}
 }
 
-func TestRow57HookTimeoutReports(t *testing.T) {
+func TestHookTimeoutIsReported(t *testing.T) {
 	m := leaver(hookFinalizer)
 	m.hooks = []*workv1.ManifestWork{hookWork("c1", "addon-hello-pre-delete", "Running")}
 	const timeout = 10 * time.Minute
@@ -201,7 +201,7 @@ func TestRow57HookTimeoutReports(t *testing.T) {
 	}
 }
 
-func TestRow58HostingClusterValidity(t *testing.T) {
+func TestHostingClusterValidity(t *testing.T) {
 	h := availableCluster("h")
 	annotated := func(value string) *member {
 		return &member{name: "c1", addOn: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
@@ -240,7 +240,7 @@ func TestRow58HostingClusterValidity(t *testing.T) {
 	}
 }
 
-func TestRow58HookRunsWhereTheAddOnIsHosted(t *testing.T) {
+func TestHookRunsWhereTheAddOnIsHosted(t *testing.T) {
 	m := leaver(hostingHookFinalizer, hostingFinalizer)
 	m.hosting = addonstatus.Hosting{Hosted: true, Name: "typo"}
 	if got := m.hostedBy("hello"); got != "typo" {

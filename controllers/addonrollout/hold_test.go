@@ -22,7 +22,7 @@ func (s *scene) oneByOne() {
 }
 
 // A cluster that waits is not moved because a mark of its works is gone: that would
-// be out of turn, and past every limit (Safe-1).
+// be out of turn, and past every limit.
 func TestWorksWithoutMarksWaitForTheirTurn(t *testing.T) {
 	for _, mark := range []string{v1alpha1.DigestAnnotation, v1alpha1.RevisionAnnotation} {
 		t.Run(mark, func(t *testing.T) {

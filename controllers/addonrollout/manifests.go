@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// What failed on the way to a cluster's works, in OCM's words (OCM behaviour, row 55).
+// What failed on the way to a cluster's works, in OCM's words.
 const (
 	failedToRender = "failed to get manifest from agent interface"
 	failedToBuild  = "failed to build manifestwork"

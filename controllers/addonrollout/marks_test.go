@@ -32,7 +32,6 @@ func (s *scene) versions() map[string]string {
 	return out
 }
 
-// Decision 0016.
 func TestOperatorUpgradeRewritesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
@@ -184,7 +183,7 @@ func TestTakenOverContentThatDoesNotRunProvesNothing(t *testing.T) {
 	}
 }
 
-// DESIGN section 6: equal content writes no work, and the marks come with the next.
+// Equal content writes no work, and the marks come with the next.
 func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	digest := s.target("v1")
@@ -252,7 +251,7 @@ func TestTakenOverDeploymentWithoutReplicasWritesNoWork(t *testing.T) {
 	}
 }
 
-// Rows 11, 41 and 77: of a cluster that is taken over with equal content its add-on's status
+// Of a cluster that is taken over with equal content its add-on's status
 // is kept, with one write, and no work is written.
 func TestTakenOverClusterHasAStatus(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")

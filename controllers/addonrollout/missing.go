@@ -156,13 +156,13 @@ func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Pl
 // heldText counts those that run what is missing and names the first of them.
 func heldText(held []rollout.ClusterPlan) string {
 	if len(held) == 0 {
-		return "no cluster runs it, and nobody is admitted"
+		return "no cluster runs it, and no cluster is admitted"
 	}
 	var names []string
 	for _, c := range held[:min(brief.Shown, len(held))] {
 		names = append(names, c.Name)
 	}
-	return fmt.Sprintf("held at what they run, without repair: %s (%s), and nobody is admitted", counted(len(held)), brief.NamesOf(len(held), names))
+	return fmt.Sprintf("held at what they run, without repair: %s (%s), and no cluster is admitted", counted(len(held)), brief.NamesOf(len(held), names))
 }
 
 // counted is "1 cluster" or "3 clusters".

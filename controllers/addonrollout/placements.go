@@ -121,7 +121,7 @@ func settlement(p *clusterv1beta1.Placement, decisions []clusterv1beta1.Placemen
 
 // settled reports whether the decisions are all there. OCM's placement controller
 // writes them one by one, a hundred clusters each, and the status last, so a view
-// in between misses clusters that are still selected (reliability, rule 5). They are of
+// in between misses clusters that are still selected. They are of
 // a placement that was judged.
 func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
 	names := map[string]struct{}{}

@@ -18,7 +18,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// imageRegistriesAnnotation on a ManagedCluster redirects images (OCM behaviour, row 71).
+// imageRegistriesAnnotation on a ManagedCluster redirects images.
 const imageRegistriesAnnotation = clusterv1.ClusterImageRegistriesAnnotationKey
 
 // valuesAnnotation on a ManagedClusterAddOn holds values for its package, as JSON.
@@ -274,7 +274,7 @@ func upToDate(m *member, r *render.Renderer) bool {
 }
 
 // takenOver reports whether works that OCM wrote hold what the revision renders for the
-// member: then nothing changes there, and no work is written (DESIGN section 6). An answer
+// member: then nothing changes there, and no work is written. An answer
 // that is yes is remembered for as long as the works are the same. renderer may be nil.
 func (r *Reconciler) takenOver(ro *v1alpha1.AddOnRollout, m *member, renderer *render.Renderer) bool {
 	if renderer == nil || m.addOn == nil || slices.ContainsFunc(m.works, func(w *workv1.ManifestWork) bool { return w.DeletionTimestamp != nil }) {

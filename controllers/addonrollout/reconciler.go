@@ -274,8 +274,8 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 	return t, nil
 }
 
-// mayWrite returns an error where another owner is at work; AddonFlow never fights
-// (Safe-9). A user who asks for a reconcile says that the other one was stopped.
+// mayWrite returns an error where another owner is at work; AddonFlow never fights.
+// A user who asks for a reconcile says that the other one was stopped.
 func (r *Reconciler) mayWrite(ctx context.Context, o *observation) error {
 	if err := o.conflict(); err != nil {
 		return err
@@ -302,7 +302,7 @@ func requested(ro *v1alpha1.AddOnRollout) bool {
 
 // reserve writes the status, and the ledger in it, before any work is written. The
 // write carries the version that was read, so of two operators one loses and drops
-// its plan (Safe-1). A success is noted on the revision first: were it lost, a
+// its plan. A success is noted on the revision first: were it lost, a
 // revert to it would soak again.
 func (r *Reconciler) reserve(ctx context.Context, o *observation, t turn) error {
 	ro := o.rollout

@@ -19,7 +19,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// release lets go of the clusters of an add-on that the user wants back (decision 36):
+// release lets go of the clusters of an add-on that the user wants back:
 // no work is written and nothing is deleted. Our label and the finalizers of hooks and
 // hosted mode come off the ManagedClusterAddOns and the label off the agents' bindings,
 // so that whatever comes of the rollout takes none of them away; last our finalizer, by
@@ -103,7 +103,7 @@ func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.M
 			}
 			patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 			if err := r.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("cannot let go of the add-on on cluster %s: %w", before.Namespace, err)
+				return fmt.Errorf("cannot release the add-on on cluster %s: %w", before.Namespace, err)
 			}
 			return nil
 		})
@@ -125,7 +125,7 @@ func (r *Reconciler) letGoOfBindings(ctx context.Context, addOn string) (int, er
 		delete(after.Labels, v1alpha1.ManagedByLabel)
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("cannot let go of role binding %s/%s: %w", before.Namespace, before.Name, err)
+			return 0, fmt.Errorf("cannot release role binding %s/%s: %w", before.Namespace, before.Name, err)
 		}
 	}
 	return len(list.Items), nil

@@ -37,9 +37,9 @@ func (s *scene) published() addonv1alpha1.ClusterManagementAddOnStatus {
 	return cma.Status
 }
 
-// TestRow41InstallProgressions follows the published status through a first install
+// TestInstallProgressions follows the published status through a first install
 // and an upgrade, one cluster at a time.
-func TestRow41InstallProgressions(t *testing.T) {
+func TestInstallProgressions(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.replaces()
 	s.oneByOne()
@@ -88,9 +88,9 @@ func TestRow41InstallProgressions(t *testing.T) {
 	}
 }
 
-// TestRow43TimedOutIsCounted: what failed is counted apart, and the condition goes on
+// TestTimedOutIsCounted: what failed is counted apart, and the condition goes on
 // saying that it progresses, as in OCM.
-func TestRow43TimedOutIsCounted(t *testing.T) {
+func TestTimedOutIsCounted(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.replaces()
 	s.oneByOne()
@@ -106,7 +106,7 @@ func TestRow43TimedOutIsCounted(t *testing.T) {
 }
 
 // TestCoexistPublishesNothing: OCM's addon-manager wipes installProgressions of an
-// add-on that is not its own, and two would fight (DESIGN 6).
+// add-on that is not its own, and two would fight.
 func TestCoexistPublishesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
@@ -116,9 +116,9 @@ func TestCoexistPublishesNothing(t *testing.T) {
 	}
 }
 
-// TestRow29WaitingIsNotConfigured: whoever waits says so, with or without works; once
+// TestWaitingClusterIsNotConfigured: whoever waits says so, with or without works; once
 // it has its turn it is configured. Beside OCM's addon-manager nobody is written to.
-func TestRow29WaitingIsNotConfigured(t *testing.T) {
+func TestWaitingClusterIsNotConfigured(t *testing.T) {
 	const (
 		waits = "False ConfigurationsNotConfigured: Configurations updated and not configured yet"
 		has   = "True ConfigurationsConfigured: Configurations configured"
@@ -159,9 +159,9 @@ func TestRow29WaitingIsNotConfigured(t *testing.T) {
 	}
 }
 
-// TestRow55ManifestApplied is what is said of works that could not be written, and of
+// TestManifestApplied is what is said of works that could not be written, and of
 // works that the agent could not apply.
-func TestRow55ManifestApplied(t *testing.T) {
+func TestManifestApplied(t *testing.T) {
 	full := errors.New("quota exceeded")
 	blocked := true
 	calls := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {

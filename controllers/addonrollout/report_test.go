@@ -145,7 +145,7 @@ func TestFailureNamesWhoFails(t *testing.T) {
 	}
 }
 
-// TestContextsFollowTheirSource (row 66): where the context is an older source's, nothing
+// TestContextsFollowTheirSource: where the context is an older source's, nothing
 // of the rollout is told either, and it goes on; with a context of its own it is told what
 // holds then.
 func TestContextsFollowTheirSource(t *testing.T) {

@@ -27,7 +27,7 @@ func (s *scene) recorded(cluster string) bool {
 }
 
 // TestReservedBeforeWritten: when a work is written, its cluster stands in the stored
-// ledger already (Safe-1: a crash in between costs a slot, never exceeds the limit).
+// ledger already (a crash in between costs a slot, never exceeds the limit).
 func TestReservedBeforeWritten(t *testing.T) {
 	var s *scene
 	written := 0

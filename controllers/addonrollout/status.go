@@ -20,7 +20,7 @@ const historyKept = 10
 // advance returns the status to plan with: the stored one, moved to the target of
 // spec where that changed. A new target keeps the ledger, because the clusters in
 // it hold their slots, and starts its own clock; an empty status finds its stable
-// revision again in what succeeded here before (DESIGN: rebuilt, never started over).
+// revision again in what succeeded here before; it is rebuilt, never started over.
 func advance(stored v1alpha1.AddOnRolloutStatus, target v1alpha1.Target, s succeeded, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *stored.DeepCopy()
 	if next.Target != nil && *next.Target == target {
@@ -167,7 +167,7 @@ func atRest(ro *v1alpha1.AddOnRollout) {
 }
 
 // sameStatus reports whether two statuses say the same, so that nothing is written
-// at rest (Cost-3).
+// at rest.
 func sameStatus(a, b v1alpha1.AddOnRolloutStatus) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }

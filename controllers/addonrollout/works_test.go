@@ -22,9 +22,9 @@ func (s *scene) leaving(o client.Object, key client.ObjectKey) {
 	s.delete(o)
 }
 
-// Row 53: a cluster or an add-on that goes, and a cluster that is not there, keeps its
+// A cluster or an add-on that goes, and a cluster that is not there, keeps its
 // works as they are; the others move.
-func TestRow53WorksOfWhoGoesAreLeft(t *testing.T) {
+func TestWorksOfADepartingClusterAreLeftAlone(t *testing.T) {
 	cases := map[string]func(s *scene){
 		"cluster deleting": func(s *scene) { s.leaving(&clusterv1.ManagedCluster{}, client.ObjectKey{Name: "c1"}) },
 		"cluster gone": func(s *scene) {
@@ -57,9 +57,9 @@ func TestRow53WorksOfWhoGoesAreLeft(t *testing.T) {
 	}
 }
 
-// Row 54: a work is written where it differs and only there, on the version that was
+// A work is written where it differs and only there, on the version that was
 // read, and somebody else's labels stay.
-func TestRow54WorksAreWrittenWhereTheyDiffer(t *testing.T) {
+func TestWorksAreWrittenWhereTheyDiffer(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
 	s.settle()
@@ -81,9 +81,9 @@ func TestRow54WorksAreWrittenWhereTheyDiffer(t *testing.T) {
 	}
 }
 
-// Row 49: a work that is deleted by hand, and that its agent lets go of slowly, comes back
+// A work that is deleted by hand, and that its agent lets go of slowly, comes back
 // under its own name.
-func TestRow49WorkComesBackUnderItsName(t *testing.T) {
+func TestWorkComesBackUnderItsName(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()

@@ -204,9 +204,9 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// TestRow28SameContent: how a file is written down is not what it says. A byte order mark,
+// TestFormattingIsNoContent: how a file is written down is not what it says. A byte order mark,
 // line ends of Windows, quotes, comments and the way through kustomize roll nothing.
-func TestRow28SameContent(t *testing.T) {
+func TestFormattingIsNoContent(t *testing.T) {
 	const block = "        data:\n          text: |\n            one\n            two\n"
 	template := compiledTemplate + block
 	digest := func(files map[string]string) string {

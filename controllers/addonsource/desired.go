@@ -76,7 +76,7 @@ func with(m map[string]string, key, value string) map[string]string {
 
 // fence takes out of a ClusterManagementAddOn what OCM's addon-manager acts upon: it
 // installs by placements, and its template manager starts for any add-on that lists
-// addontemplates, whatever the lifecycle annotation says (OCM behaviour 3.1).
+// addontemplates, whatever the lifecycle annotation says.
 func fence(u *unstructured.Unstructured) {
 	u.SetAnnotations(with(u.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
 	spec, ok := u.Object["spec"].(map[string]any)

@@ -49,7 +49,7 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 	return p.storedFields(seen) == p.source.Status.LastAppliedFields, nil
 }
 
-// storedFields fingerprints what the hub stores of every object in the status (decision 41).
+// storedFields fingerprints what the hub stores of every object in the status.
 func (p *pass) storedFields(seen *observation) string {
 	keys := make([]objectKey, 0, len(p.source.Status.Inventory)+len(p.source.Status.AddOns))
 	for _, reference := range p.source.Status.Inventory {

@@ -17,7 +17,7 @@ import (
 )
 
 // overtaken is content that another commit took the place of before its rollout looked at
-// it: nobody else can tell the commit that brought it (Live-3).
+// it: nobody else can tell the commit that brought it.
 type overtaken struct {
 	addOn, commit string
 }

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("Content that is overtaken before its rollout saw it", func() {
-	It("is told so in the context of the add-on, and not where the rollout saw it (Live-3)", func() {
+	It("is told so in the context of the add-on, and not where the rollout saw it", func() {
 		w := newWorld()
 		saying := func(greeting string) map[string]string {
 			return addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(greeting)})

@@ -40,7 +40,7 @@ const (
 )
 
 var _ = Describe("A commit that asks for something on the hub", func() {
-	It("T13Commit: is refused for a role that is never given, and for a CA from elsewhere, with the lines", func() {
+	It("is refused for a role that is never given, and for a CA from elsewhere, with the lines", func() {
 		w := newWorld()
 		sha := w.commit("too much", registering(strings.Replace(currentYAML, "ROLE", "cluster-admin", 1)))
 		w.passes()
@@ -59,7 +59,7 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("addons/addontemplate.yaml:"))
 	})
 
-	It("T13Commit: waits for a role, is refused while nobody allows it, and applied when an admin does", func() {
+	It("waits for a role, is refused while nobody allows it, and applied when an admin does", func() {
 		w := newWorld()
 		name := "reader-" + w.namespace
 		sha := w.commit("reads", registering(strings.Replace(currentYAML, "ROLE", name, 1)))
@@ -92,7 +92,7 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 		w.green(sha)
 	})
 
-	It("T13Commit: is refused when a template that lives on the hub asks for more later, and good again when it does not", func() {
+	It("is refused when a template that lives on the hub asks for more later, and good again when it does not", func() {
 		w := newWorld()
 		files := addOnFiles()
 		delete(files, "addons/addontemplate.yaml")

@@ -43,7 +43,7 @@ func (k objectKey) isLetGo(released map[string]bool) bool {
 	return len(released) > 0 && !k.isNamespace()
 }
 
-// letGo lets go of add-ons whose clusters were let go of (decision 36): what the source
+// letGo lets go of add-ons whose clusters were let go of: what the source
 // applied for them stays, without the marks that make it the source's, and without the
 // fence; then their rollouts and revisions are deleted, on which nobody depends any more.
 // It halts until they are gone, so that the next pass reads what is left.
@@ -61,7 +61,7 @@ func (p *pass) letGo(ctx context.Context, todo plan) error {
 		patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
 		err := p.Client.Patch(ctx, unmarked(live), patch, client.FieldOwner(v1alpha1.FieldManager))
 		if client.IgnoreNotFound(err) != nil {
-			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot let go of %s: %w", keyOf(live), err))
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot release %s: %w", keyOf(live), err))
 		}
 		p.writes.drop(keyOf(live))
 		ctrl.LoggerFrom(ctx).Info("Let go of the object", "object", keyOf(live).String())

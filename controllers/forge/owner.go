@@ -14,7 +14,7 @@ import (
 
 // owner returns the source that the contexts of a source belong to: of all that report
 // under the same contexts to the same repository, the oldest one. Two that write one
-// context would make a commit green that one of them refused (S19). What counts is what
+// context would make a commit green that one of them refused. What counts is what
 // they declare, so that every operator finds the same: one that is suspended has rollouts
 // that go on, one that is being deleted has last verdicts to tell.
 func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.ObjectKey, error) {

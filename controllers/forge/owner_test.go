@@ -31,7 +31,7 @@ func (b *bench) store(sources ...*v1alpha1.AddOnSource) {
 	}
 }
 
-// TestContextBelongsToTheOldestSource (S19, row 66): whoever is older, by what both
+// TestContextBelongsToTheOldestSource: whoever is older, by what both
 // declare, has the context; the other one is told whose it is, and tells nobody.
 func TestContextBelongsToTheOldestSource(t *testing.T) {
 	on := func(change func(*v1alpha1.CommitStatusSpec)) func(*v1alpha1.AddOnSource) {

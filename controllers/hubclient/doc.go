@@ -15,6 +15,4 @@
 // stream that is not of lines, an event with its fields in another order, a Status. What
 // cannot be decoded is an error of the watch, and the informer lists anew: no event is
 // lost.
-//
-// Why not otherwise: docs/decisions/0039-what-the-hub-says-is-read-once.md.
 package hubclient

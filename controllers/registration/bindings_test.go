@@ -31,7 +31,7 @@ func mayBind(roles ...string) {
 var allowed = map[string]string{registration.AllowLabel: "true"}
 
 var _ = Describe("Bindings", func() {
-	It("Row82CurrentCluster: gives an agent an allowed role in its cluster's namespace, and there only", func(ctx context.Context) {
+	It("gives an agent an allowed role in its cluster's namespace, and there only", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)
@@ -46,7 +46,7 @@ var _ = Describe("Bindings", func() {
 		Expect(apierrors.IsForbidden(agent.List(ctx, &list, client.InNamespace(w.cluster("b"))))).To(BeTrue())
 	})
 
-	It("Row82Single: holds the union of clusters, and goes with the last", func(ctx context.Context) {
+	It("holds the union of clusters, and goes with the last", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.addOn}})
 		w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.addOn, Name: w.addOn, Labels: allowed}, Rules: readsConfigMaps()})
@@ -61,7 +61,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.addOn, w.addOn), patience).Should(BeEmpty())
 	})
 
-	It("Row82Repair: repairs what was changed by hand, and believes no status", func(ctx context.Context) {
+	It("repairs what was changed by hand, and believes no status", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)
@@ -99,7 +99,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
 	})
 
-	It("T13Denied: gives no role that no admin allowed, and none that is never given", func(ctx context.Context) {
+	It("gives no role that no admin allowed, and none that is never given", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, nil)
 		mayBind(w.addOn)
@@ -116,7 +116,7 @@ var _ = Describe("Bindings", func() {
 		Expect(w.subjects(w.cluster("a"), w.addOn)()).To(BeEmpty())
 	})
 
-	It("T13Labelled: gives a role when an admin labels it, and takes it away with the label", func(ctx context.Context) {
+	It("gives a role when an admin labels it, and takes it away with the label", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, nil)
 		mayBind(w.addOn)
@@ -135,7 +135,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(BeEmpty())
 	})
 
-	It("T13Escalation: gives no role that the API server does not let it give", func(ctx context.Context) {
+	It("gives no role that the API server does not let it give", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		w.declare("a", kubeClient(current(w.addOn)))
@@ -143,7 +143,7 @@ var _ = Describe("Bindings", func() {
 		Expect(w.subjects(w.cluster("a"), w.addOn)()).To(BeEmpty())
 	})
 
-	It("Row85Token: binds the account of a token-based agent, as computed", func(ctx context.Context) {
+	It("binds the account of a token-based agent, as computed", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)
@@ -157,7 +157,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a") + "ServiceAccount " + w.addOn + "-agent\n"))
 	})
 
-	It("Row82Released: leaves bindings to whoever comes next when the add-on is released", func(ctx context.Context) {
+	It("leaves bindings to whoever comes next when the add-on is released", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)
@@ -185,7 +185,7 @@ var _ = Describe("Bindings", func() {
 		Consistently(w.subjects(w.cluster("a"), w.addOn), "3s").Should(Equal(w.group("a")))
 	})
 
-	It("Row82Leaving: takes its bindings away with the rollout, and OCM's leftovers with its own in place", func(ctx context.Context) {
+	It("takes its bindings away with the rollout, and OCM's leftovers with its own in place", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)

@@ -12,5 +12,5 @@
 // from the revision applied on its cluster, which addonrollout derives when it looks
 // at the cluster for the first time after a start. Until then nothing is approved and
 // nothing is taken away. No status of a ManagedClusterAddOn is believed, because the
-// cluster's agent may write it (reliability T12 to T14).
+// cluster's agent may write it.
 package registration

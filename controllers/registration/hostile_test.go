@@ -125,7 +125,7 @@ func otherOrder(r *request) {
 }
 
 var _ = Describe("Hostile requests", func() {
-	It("T12Live: stay pending on a hub, each with one event that says why", func(ctx context.Context) {
+	It("stay pending on a hub, each with one event that says why", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		klusterlet := w.klusterlet(w.cluster("a"))
@@ -164,7 +164,7 @@ var _ = Describe("Hostile requests", func() {
 		}
 	})
 
-	It("T12LiveRefused: what is no request at all, or for the hub's own admins, does not pass the API server", func(ctx context.Context) {
+	It("what is no request at all, or for the hub's own admins, does not pass the API server", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		klusterlet := w.klusterlet(w.cluster("a"))
@@ -183,7 +183,7 @@ var _ = Describe("Hostile requests", func() {
 		}
 	})
 
-	It("T12LiveDenied: what an admin denied stays denied", func(ctx context.Context) {
+	It("what an admin denied stays denied", func(ctx context.Context) {
 		w := newWorld(ctx)
 		klusterlet := w.klusterlet(w.cluster("a"))
 		csr, err := w.makes(klusterlet, func(*request) {})
@@ -198,7 +198,7 @@ var _ = Describe("Hostile requests", func() {
 		Expect(csr.Status.Conditions).To(ConsistOf(HaveField("Type", certificatesv1.CertificateDenied)))
 	})
 
-	It("T12LiveChanged: what changes between the look and the approval is looked at again", func(ctx context.Context) {
+	It("what changes between the look and the approval is looked at again", func(ctx context.Context) {
 		w := newWorld(ctx)
 		ownBook, said := agents.NewBook(), record.NewFakeRecorder(10)
 		ownBook.Declare(w.key("a"), []addonv1alpha1.RegistrationSpec{kubeClient()})

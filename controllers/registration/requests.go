@@ -19,7 +19,7 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// Approval as OCM words it (OCM behaviour, row 83).
+// Approval as OCM words it.
 const (
 	approvalReason  = "AutoApprovedByHubCSRApprovingController"
 	approvalMessage = "Auto approving addon agent certificate."

@@ -22,7 +22,7 @@ const (
 // certificate of its user. kube-controller-manager, which signs for the hub's own
 // signer, does not run here, so the approval is the evidence there.
 var _ = Describe("Requests", func() {
-	It("Row83Approve: approves what the klusterlet of the cluster asks for, also a second time", func(ctx context.Context) {
+	It("approves what the klusterlet of the cluster asks for, also a second time", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		klusterlet := w.klusterlet(w.cluster("a"))
@@ -31,7 +31,7 @@ var _ = Describe("Requests", func() {
 		}
 	})
 
-	It("Row83Spoof: leaves what another cluster's agent asks for pending, and says so once", func(ctx context.Context) {
+	It("leaves what another cluster's agent asks for pending, and says so once", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		name := w.ask(w.klusterlet(w.cluster("b")), "a", hubSigner)
@@ -48,7 +48,7 @@ var _ = Describe("Requests", func() {
 		Expect(w.approval(name)()).To(BeEmpty())
 	})
 
-	It("Row83Later: approves when the cluster is accepted, and when what is applied asks for it", func(ctx context.Context) {
+	It("approves when the cluster is accepted, and when what is applied asks for it", func(ctx context.Context) {
 		w := newWorld(ctx)
 		cluster := &clusterv1.ManagedCluster{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: w.cluster("a")}, cluster)).To(Succeed())
@@ -67,7 +67,7 @@ var _ = Describe("Requests", func() {
 		Eventually(w.approval(waiting), patience).Should(Equal(ocmReason))
 	})
 
-	It("Row83Others: leaves the agents of OCM's own add-ons to OCM", func(ctx context.Context) {
+	It("leaves the agents of OCM's own add-ons to OCM", func(ctx context.Context) {
 		w := newWorld(ctx)
 		ours := w.addOn
 		w.addOn += "-of-ocm"
@@ -79,7 +79,7 @@ var _ = Describe("Requests", func() {
 		Expect(w.approval(foreign)()).To(BeEmpty())
 	})
 
-	It("Row83GRPC: leaves requests through OCM's gRPC server to an admin", func(ctx context.Context) {
+	It("leaves requests through OCM's gRPC server to an admin", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		name := w.ask(w.user("system:serviceaccount:open-cluster-management-hub:grpc-server-sa"), "a", hubSigner)
@@ -91,7 +91,7 @@ var _ = Describe("Requests", func() {
 		Expect(w.approval(name)()).To(BeEmpty())
 	})
 
-	It("Row84Sign: signs for a custom signer once an admin lets it, with the CA as it is now", func(ctx context.Context) {
+	It("signs for a custom signer once an admin lets it, with the CA as it is now", func(ctx context.Context) {
 		w := newWorld(ctx)
 		signer := "example.com/" + w.addOn
 		first := w.newCA(caNamespace, w.addOn)
@@ -118,7 +118,7 @@ var _ = Describe("Requests", func() {
 		issuedBy(w.newCA(caNamespace, w.addOn))
 	})
 
-	It("Row84Late: signs what was approved once the CA is there", func(ctx context.Context) {
+	It("signs what was approved once the CA is there", func(ctx context.Context) {
 		w := newWorld(ctx)
 		signer := "example.com/" + w.addOn
 		grant("signs-"+w.addOn, rbacv1.PolicyRule{
@@ -131,7 +131,7 @@ var _ = Describe("Requests", func() {
 		Eventually(w.certificate(name), patience).ShouldNot(BeNil())
 	})
 
-	It("Row84Namespace: takes no signing CA from elsewhere", func(ctx context.Context) {
+	It("takes no signing CA from elsewhere", func(ctx context.Context) {
 		w := newWorld(ctx)
 		signer := "example.com/" + w.addOn
 		w.newCA("default", w.addOn)
@@ -144,7 +144,7 @@ var _ = Describe("Requests", func() {
 		Expect(w.certificate(name)()).To(BeNil())
 	})
 
-	It("T14Status: believes no status", func(ctx context.Context) {
+	It("believes no status", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}

@@ -69,7 +69,7 @@ func (w *world) ready(letter string) string {
 }
 
 var _ = Describe("Tokens", func() {
-	It("Row85Infrastructure: gives the klusterlet of a cluster, and no other, tokens of its agent's account", func(ctx context.Context) {
+	It("gives the klusterlet of a cluster, and no other, tokens of its agent's account", func(ctx context.Context) {
 		w := newWorld(ctx)
 		mayMint(w.addOn)
 		for _, letter := range []string{"a", "b"} {
@@ -85,7 +85,7 @@ var _ = Describe("Tokens", func() {
 		Expect(apierrors.IsForbidden(mint("b"))).To(BeTrue())
 	})
 
-	It("Row85Repair: repairs what was changed by hand, and tells the klusterlet of a new account", func(ctx context.Context) {
+	It("repairs what was changed by hand, and tells the klusterlet of a new account", func(ctx context.Context) {
 		w := newWorld(ctx)
 		mayMint(w.addOn)
 		w.declare("a", kubeClient())
@@ -102,7 +102,7 @@ var _ = Describe("Tokens", func() {
 		Expect(role.OwnerReferences).To(HaveLen(1))
 	})
 
-	It("Row85Driver: makes nothing for an agent with a certificate, and removes what one with a token had", func(ctx context.Context) {
+	It("makes nothing for an agent with a certificate, and removes what one with a token had", func(ctx context.Context) {
 		w := newWorld(ctx)
 		mayMint(w.addOn)
 		w.declare("a", kubeClient())
@@ -119,7 +119,7 @@ var _ = Describe("Tokens", func() {
 		}
 	})
 
-	It("Row85Grant: says what an admin has to grant, and gives no token until then", func(ctx context.Context) {
+	It("says what an admin has to grant, and gives no token until then", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		w.chooses("a", registration.DriverToken)

@@ -73,14 +73,14 @@ func (b badInput) check(t *testing.T) {
 func badFields(t *testing.T) []badInput {
 	t.Helper()
 	return []badInput{
-		mistake(t, "row_01_unknown_field", configFile, "customizedVariables", "customisedVariables", flaw.ReasonUnknownField, "spec.customisedVariables: unknown field", "did you mean customizedVariables?", configFile+":6:"),
-		mistake(t, "row_02_wrong_case", configFile, "customizedVariables", "CustomizedVariables", flaw.ReasonUnknownField, "spec.CustomizedVariables", "did you mean customizedVariables?"),
-		mistake(t, "row_02_wrong_case_in_a_list", configFile, "value: hello", "Value: hello", flaw.ReasonUnknownField, "spec.customizedVariables[0].Value", "did you mean value?"),
-		mistake(t, "row_01_unknown_field_of_a_rollout", rolloutFile, "maxConcurrency", "maxConcurency", flaw.ReasonUnknownField, "spec.stages[0].maxConcurency", "did you mean maxConcurrency?"),
-		mistake(t, "row_02_wrong_case_in_a_rollout", rolloutFile, "stages", "Stages", flaw.ReasonUnknownField, "spec.Stages", "did you mean stages?"),
-		mistake(t, "row_01_unknown_field_in_an_add_on", addOnFile, "addOnMeta", "addonMetadata", flaw.ReasonUnknownField, "spec.addonMetadata"),
+		mistake(t, "unknown_field", configFile, "customizedVariables", "customisedVariables", flaw.ReasonUnknownField, "spec.customisedVariables: unknown field", "did you mean customizedVariables?", configFile+":6:"),
+		mistake(t, "wrong_case", configFile, "customizedVariables", "CustomizedVariables", flaw.ReasonUnknownField, "spec.CustomizedVariables", "did you mean customizedVariables?"),
+		mistake(t, "wrong_case_in_a_list", configFile, "value: hello", "Value: hello", flaw.ReasonUnknownField, "spec.customizedVariables[0].Value", "did you mean value?"),
+		mistake(t, "unknown_field_of_a_rollout", rolloutFile, "maxConcurrency", "maxConcurency", flaw.ReasonUnknownField, "spec.stages[0].maxConcurency", "did you mean maxConcurrency?"),
+		mistake(t, "wrong_case_in_a_rollout", rolloutFile, "stages", "Stages", flaw.ReasonUnknownField, "spec.Stages", "did you mean stages?"),
+		mistake(t, "unknown_field_in_an_add_on", addOnFile, "addOnMeta", "addonMetadata", flaw.ReasonUnknownField, "spec.addonMetadata"),
 		{
-			"row_01_unknown_field_hides_nothing",
+			"unknown_field_hides_nothing",
 			hello().edited(t, addOnFile, "addOnMeta", "addonMeta").edited(t, configFile, "GREETING", "GRETING"),
 			[]complaint{
 				{flaw.ReasonUnknownField, addOnFile, []string{"spec.addonMeta", "did you mean addOnMeta?"}},
@@ -89,21 +89,21 @@ func badFields(t *testing.T) []badInput {
 			},
 		},
 		{
-			"row_01_missing_reference_beside_an_unknown_field",
+			"missing_reference_beside_an_unknown_field",
 			hello().edited(t, addOnFile, "addOnMeta", "addonMeta").with(configFile, ""),
 			one(flaw.ReasonUnknownField, addOnFile, "spec.addonMeta"),
 		},
-		mistake(t, "row_01_beta_field_in_alpha", addOnFile, "supportedConfigs", "defaultConfigs", flaw.ReasonUnknownField, "spec.defaultConfigs", "known fields: addOnConfiguration, addOnMeta, installStrategy, supportedConfigs"),
-		mistake(t, "row_01_unknown_field_in_a_namespace", spaceFile, "kind: Namespace", "kind: Namespace\nspecs: {}", flaw.ReasonUnknownField, "specs"),
-		mistake(t, "row_01_hint_names_what_can_be_declared", rolloutFile, "  stages:", "  foo: 1\n  stages:", flaw.ReasonUnknownField, "spec.foo: unknown field; known fields: clusterLabelSelector, health, revisionHistoryLimit, stages, strategy, suspend"),
-		mistake(t, "row_01_misspelt_key_of_AddonFlow", addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addonflow.io/merge-confgs: 'true'}\nspec", flaw.ReasonUnknownField, "metadata.annotations[addonflow.io/merge-confgs]: AddonFlow knows no such key; did you mean addonflow.io/merge-configs?"),
-		mistake(t, "row_01_unknown_label_of_AddonFlow", lookFile, "namespace: hello}", "namespace: hello, labels: {addonflow.io/colour: red}}", flaw.ReasonUnknownField, "metadata.labels[addonflow.io/colour]: AddonFlow knows no such key; remove it"),
-		mistake(t, "row_24_unquoted_boolean", configFile, "value: hello", "value: no", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
-		mistake(t, "row_24_unquoted_number", configFile, "value: hello", "value: 1.10", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
-		mistake(t, "row_24_unquoted_octal", configFile, "value: hello", "value: 010", flaw.ReasonInvalidType, "must be a string; quote it"),
-		mistake(t, "row_24_in_a_rollout", rolloutFile, "name: canary", "name: 1", flaw.ReasonInvalidType, "spec.stages[0].name: must be a string; quote it"),
+		mistake(t, "beta_field_in_alpha", addOnFile, "supportedConfigs", "defaultConfigs", flaw.ReasonUnknownField, "spec.defaultConfigs", "known fields: addOnConfiguration, addOnMeta, installStrategy, supportedConfigs"),
+		mistake(t, "unknown_field_in_a_namespace", spaceFile, "kind: Namespace", "kind: Namespace\nspecs: {}", flaw.ReasonUnknownField, "specs"),
+		mistake(t, "hint_names_what_can_be_declared", rolloutFile, "  stages:", "  foo: 1\n  stages:", flaw.ReasonUnknownField, "spec.foo: unknown field; known fields: clusterLabelSelector, health, revisionHistoryLimit, stages, strategy, suspend"),
+		mistake(t, "misspelt_key_of_AddonFlow", addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addonflow.io/merge-confgs: 'true'}\nspec", flaw.ReasonUnknownField, "metadata.annotations[addonflow.io/merge-confgs]: AddonFlow knows no such key; did you mean addonflow.io/merge-configs?"),
+		mistake(t, "unknown_label_of_AddonFlow", lookFile, "namespace: hello}", "namespace: hello, labels: {addonflow.io/colour: red}}", flaw.ReasonUnknownField, "metadata.labels[addonflow.io/colour]: AddonFlow knows no such key; remove it"),
+		mistake(t, "unquoted_boolean", configFile, "value: hello", "value: no", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
+		mistake(t, "unquoted_number", configFile, "value: hello", "value: 1.10", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
+		mistake(t, "unquoted_octal", configFile, "value: hello", "value: 010", flaw.ReasonInvalidType, "must be a string; quote it"),
+		mistake(t, "in_a_rollout", rolloutFile, "name: canary", "name: 1", flaw.ReasonInvalidType, "spec.stages[0].name: must be a string; quote it"),
 		{
-			"row_24_object_for_a_list", hello().edited(t, rolloutFile, "  stages:\n  - name", "  stages:\n    name"),
+			"object_for_a_list", hello().edited(t, rolloutFile, "  stages:\n  - name", "  stages:\n    name"),
 			[]complaint{{flaw.ReasonInvalidType, rolloutFile, []string{"spec.stages: must be an array, not object"}}},
 		},
 	}
@@ -112,7 +112,7 @@ func badFields(t *testing.T) []badInput {
 func badKinds(t *testing.T) []badInput {
 	t.Helper()
 	unsupported := func(row, text string, parts ...string) badInput {
-		return badInput{"row_03_" + row, hello().with("x.yaml", text), one(flaw.ReasonUnsupportedKind, "x.yaml", parts...)}
+		return badInput{"unsupported_" + row, hello().with("x.yaml", text), one(flaw.ReasonUnsupportedKind, "x.yaml", parts...)}
 	}
 	again := hello()[configFile]
 	return []badInput{
@@ -127,24 +127,24 @@ func badKinds(t *testing.T) []badInput {
 		unsupported("config_in_the_wrong_case", "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddonDeploymentConfig\nmetadata: {name: x, namespace: y}\n", "did you mean AddOnDeploymentConfig?"),
 		unsupported("wrong_case_of_a_version_nobody_serves", "apiVersion: addon.open-cluster-management.io/v99\nkind: AddonTemplate\nmetadata: {name: x}\n", "v99 AddonTemplate"),
 		{
-			"row_03_config_map_in_the_wrong_case",
+			"config_map_in_the_wrong_case",
 			hello().edited(t, addOnFile, "  installStrategy:", "  - resource: configmaps\n  installStrategy:").with("x.yaml", "apiVersion: v1\nkind: Configmap\nmetadata: {name: x, namespace: y}\n"),
 			one(flaw.ReasonUnsupportedKind, "x.yaml", "did you mean ConfigMap?"),
 		},
-		mistake(t, "row_03_manager_of_its_own", addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: self}\nspec", render.ReasonNotSupported, "lifecycle", "manager of its own"),
-		{"row_03_addon_manager", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addon-manager}\nspec"), nil},
-		{"row_03_taken_over", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addonflow}\nspec"), nil},
+		mistake(t, "manager_of_its_own", addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: self}\nspec", render.ReasonNotSupported, "lifecycle", "manager of its own"),
+		{"addon_manager", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addon-manager}\nspec"), nil},
+		{"taken_over", hello().edited(t, addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addon.open-cluster-management.io/lifecycle: addonflow}\nspec"), nil},
 		unsupported("config_map_nobody_lists", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: y}\n", "v1 ConfigMap", "list configmaps in supportedConfigs"),
 		unsupported("misspelt_group", "apiVersion: addons.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "did you mean addon.open-cluster-management.io/v1alpha1?"),
 		unsupported("secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\n", "it would be copied into every AddOnRevision; keep it on the managed clusters"),
-		mistake(t, "row_03_secret_as_configuration", addOnFile, "  installStrategy:", "  - resource: secrets\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "Secret"),
-		mistake(t, "row_03_beta_add_on_with_alpha_fields", addOnFile, "management.io/v1alpha1\nkind: Cl", "management.io/v1beta1\nkind: Cl", flaw.ReasonUnknownField, "spec.supportedConfigs", "known fields: addOnMeta, defaultConfigs, installStrategy"),
+		mistake(t, "secret_as_configuration", addOnFile, "  installStrategy:", "  - resource: secrets\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "Secret"),
+		mistake(t, "beta_add_on_with_alpha_fields", addOnFile, "management.io/v1alpha1\nkind: Cl", "management.io/v1beta1\nkind: Cl", flaw.ReasonUnknownField, "spec.supportedConfigs", "known fields: addOnMeta, defaultConfigs, installStrategy"),
 		{
-			"row_04_duplicate_object", hello().with("z/again.yaml", again),
+			"duplicate_object", hello().with("z/again.yaml", again),
 			one(flaw.ReasonDuplicateObject, "z/again.yaml", "AddOnDeploymentConfig/agent", "is declared in "+configFile),
 		},
 		{
-			"row_04_duplicate_in_another_version", hello().with("z/again.yaml", strings.Replace(again, "v1alpha1", "v1beta1", 1)),
+			"duplicate_in_another_version", hello().with("z/again.yaml", strings.Replace(again, "v1alpha1", "v1beta1", 1)),
 			one(flaw.ReasonDuplicateObject, "z/again.yaml", "is declared in "+configFile),
 		},
 	}
@@ -153,42 +153,42 @@ func badKinds(t *testing.T) []badInput {
 func badReferences(t *testing.T) []badInput {
 	t.Helper()
 	return []badInput{
-		mistake(t, "row_06_rollout_without_add_on", rolloutFile, "name: hello}", "name: helo}", flaw.ReasonReferenceNotFound, `declares no ClusterManagementAddOn "helo"`),
-		mistake(t, "row_06_no_template_for_anyone", addOnFile, "    defaultConfig: {name: hello}\n", "", flaw.ReasonReferenceNotFound, "placement hello/everyone names no AddOnTemplate"),
+		mistake(t, "rollout_without_add_on", rolloutFile, "name: hello}", "name: helo}", flaw.ReasonReferenceNotFound, `declares no ClusterManagementAddOn "helo"`),
+		mistake(t, "no_template_for_anyone", addOnFile, "    defaultConfig: {name: hello}\n", "", flaw.ReasonReferenceNotFound, "placement hello/everyone names no AddOnTemplate"),
 		{
-			"row_06_no_template_in_manual", hello().edited(t, addOnFile, "    defaultConfig: {name: hello}\n", "").edited(t, addOnFile, "type: Placements", "type: Manual"),
+			"no_template_in_manual", hello().edited(t, addOnFile, "    defaultConfig: {name: hello}\n", "").edited(t, addOnFile, "type: Placements", "type: Manual"),
 			one(flaw.ReasonReferenceNotFound, addOnFile, "no AddOnTemplate is named"),
 		},
-		mistake(t, "row_06_not_a_template_add_on", addOnFile, "resource: addontemplates\n    defaultConfig: {name: hello}", "resource: others", flaw.ReasonConfigurationUnsupported, "lists no addontemplates"),
-		mistake(t, "row_06_unlisted_configuration", addOnFile, "  - group: addon.open-cluster-management.io\n    resource: addondeploymentconfigs\n", "", flaw.ReasonConfigurationUnsupported, "addondeploymentconfigs.addon.open-cluster-management.io is not supported for this add-on", "spec.installStrategy.placements[0].configs[0]"),
+		mistake(t, "not_a_template_add_on", addOnFile, "resource: addontemplates\n    defaultConfig: {name: hello}", "resource: others", flaw.ReasonConfigurationUnsupported, "lists no addontemplates"),
+		mistake(t, "unlisted_configuration", addOnFile, "  - group: addon.open-cluster-management.io\n    resource: addondeploymentconfigs\n", "", flaw.ReasonConfigurationUnsupported, "addondeploymentconfigs.addon.open-cluster-management.io is not supported for this add-on", "spec.installStrategy.placements[0].configs[0]"),
 		{
-			"row_06_template_of_another_add_on", hello().edited(t, templateFile, "addonName: hello", "addonName: other"),
+			"template_of_another_add_on", hello().edited(t, templateFile, "addonName: hello", "addonName: other"),
 			one(flaw.ReasonInvalidReference, addOnFile, `AddOnTemplate "hello" belongs to add-on "other"`),
 		},
-		mistake(t, "row_06_two_templates_for_one_placement", addOnFile, "      rolloutStrategy:", "      - {group: addon.open-cluster-management.io, resource: addontemplates, name: hello}\n      - {group: addon.open-cluster-management.io, resource: addontemplates, name: other}\n      rolloutStrategy:", flaw.ReasonInvalidReference, "spec.installStrategy.placements[0].configs[2]", `the placement has addontemplates.addon.open-cluster-management.io "hello" already`),
-		mistake(t, "row_06_template_reference_with_namespace", addOnFile, "{name: hello}", "{name: hello, namespace: hello}", flaw.ReasonInvalidReference, "spec.supportedConfigs[0].defaultConfig.namespace", "cluster-scoped"),
-		mistake(t, "row_06_config_reference_without_namespace", addOnFile, "namespace: hello, name: agent", "name: agent", flaw.ReasonInvalidReference, "spec.installStrategy.placements[0].configs[0].namespace", "is required"),
-		mistake(t, "row_06_config_map_reference_without_namespace", addOnFile, "  installStrategy:", "  - {resource: configmaps, defaultConfig: {name: x}}\n  installStrategy:", flaw.ReasonInvalidReference, "spec.supportedConfigs[2].defaultConfig.namespace", "is required"),
-		mistake(t, "row_06_sentinel_of_the_conversion", addOnFile, "{name: hello}", "{name: __reserved_no_default__}", flaw.ReasonInvalidReference, "spec.supportedConfigs[0].defaultConfig.name", "reserved by OCM"),
+		mistake(t, "two_templates_for_one_placement", addOnFile, "      rolloutStrategy:", "      - {group: addon.open-cluster-management.io, resource: addontemplates, name: hello}\n      - {group: addon.open-cluster-management.io, resource: addontemplates, name: other}\n      rolloutStrategy:", flaw.ReasonInvalidReference, "spec.installStrategy.placements[0].configs[2]", `the placement has addontemplates.addon.open-cluster-management.io "hello" already`),
+		mistake(t, "template_reference_with_namespace", addOnFile, "{name: hello}", "{name: hello, namespace: hello}", flaw.ReasonInvalidReference, "spec.supportedConfigs[0].defaultConfig.namespace", "cluster-scoped"),
+		mistake(t, "config_reference_without_namespace", addOnFile, "namespace: hello, name: agent", "name: agent", flaw.ReasonInvalidReference, "spec.installStrategy.placements[0].configs[0].namespace", "is required"),
+		mistake(t, "config_map_reference_without_namespace", addOnFile, "  installStrategy:", "  - {resource: configmaps, defaultConfig: {name: x}}\n  installStrategy:", flaw.ReasonInvalidReference, "spec.supportedConfigs[2].defaultConfig.namespace", "is required"),
+		mistake(t, "sentinel_of_the_conversion", addOnFile, "{name: hello}", "{name: __reserved_no_default__}", flaw.ReasonInvalidReference, "spec.supportedConfigs[0].defaultConfig.name", "reserved by OCM"),
 		{
-			"row_06_long_name_of_an_add_on", renamed(t, strings.Repeat("a", 64)),
+			"long_name_of_an_add_on", renamed(t, strings.Repeat("a", 64)),
 			[]complaint{
 				{flaw.ReasonInvalidManifest, addOnFile, []string{"metadata.name: has 64 characters"}},
 				{flaw.ReasonAddOnNotAllowed, addOnFile, nil},
 				{flaw.ReasonAddOnNotAllowed, templateFile, nil},
 			},
 		},
-		mistake(t, "row_07_rollout_in_another_namespace", rolloutFile, "{name: hello}", "{name: hello, namespace: theirs}", flaw.ReasonCrossNamespaceReference, "metadata.namespace", "lives in the namespace of its AddOnSource, flow"),
+		mistake(t, "rollout_in_another_namespace", rolloutFile, "{name: hello}", "{name: hello, namespace: theirs}", flaw.ReasonCrossNamespaceReference, "metadata.namespace", "lives in the namespace of its AddOnSource, flow"),
 		{
-			"row_07_add_on_of_another_source", renamed(t, "theirs"),
+			"add_on_of_another_source", renamed(t, "theirs"),
 			[]complaint{
 				{flaw.ReasonAddOnNotAllowed, addOnFile, []string{`may not declare add-on "theirs"`, "hello, other"}},
 				{flaw.ReasonAddOnNotAllowed, templateFile, []string{"spec.addonName"}},
 			},
 		},
-		mistake(t, "row_16_same_placement_twice", addOnFile, "    placements:\n", "    placements:\n    - {namespace: hello, name: everyone}\n", flaw.ReasonDuplicatePlacement, "spec.installStrategy.placements[1]", "is there twice"),
+		mistake(t, "same_placement_twice", addOnFile, "    placements:\n", "    placements:\n    - {namespace: hello, name: everyone}\n", flaw.ReasonDuplicatePlacement, "spec.installStrategy.placements[1]", "is there twice"),
 		{
-			"row_16_two_placements_may_overlap",
+			"two_placements_may_overlap",
 			hello().edited(t, addOnFile, "    placements:\n", "    placements:\n    - namespace: hello\n      name: some\n"+
 				"      configs: [{group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: hello, name: agent}]\n"),
 			nil,
@@ -215,17 +215,17 @@ func badStrategies(t *testing.T) []badInput {
 		"progressDeadline: 5mX", "progressDeadline: 5|", "progressDeadline: xNone", "progressDeadline: 5d",
 		"progressDeadline: -5m", "progressDeadline: 0s", "progressDeadline: 1h30m", "minSuccessTime: -5m",
 	} {
-		name := fmt.Sprintf("row_08_to_13_left_to_the_planner_%02d", i)
+		name := fmt.Sprintf("pace_left_to_the_planner_%02d", i)
 		rows = append(rows, badInput{name, paced(t, left), nil})
 	}
 	for name, pace := range map[string]string{
-		"row_09_fraction":      "maxConcurrency: 1.5",
-		"row_09_huge":          "maxConcurrency: 1e10",
-		"row_09_boolean":       "maxFailures: true",
-		"row_12_no_string":     "progressDeadline: 10",
-		"row_13_number":        "minSuccessTime: 5",
-		"row_13_days":          "minSuccessTime: 5d",
-		"row_13_missing_units": `minSuccessTime: "5"`,
+		"quantity_fraction":  "maxConcurrency: 1.5",
+		"quantity_huge":      "maxConcurrency: 1e10",
+		"quantity_boolean":   "maxFailures: true",
+		"deadline_no_string": "progressDeadline: 10",
+		"soak_number":        "minSuccessTime: 5",
+		"soak_days":          "minSuccessTime: 5d",
+		"soak_missing_units": `minSuccessTime: "5"`,
 	} {
 		reason, field := flaw.ReasonInvalidRolloutStrategy, strings.SplitN(pace, ":", 2)[0]
 		if field == minSuccessTimeField {
@@ -234,13 +234,13 @@ func badStrategies(t *testing.T) []badInput {
 		rows = append(rows, badInput{name, paced(t, pace), one(reason, addOnFile, "spec.installStrategy.placements[0].rolloutStrategy.progressive."+field)})
 	}
 	return append(rows,
-		badInput{"row_13_in_a_stage", hello().edited(t, rolloutFile, "10m", "5d"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 5d cannot be read")},
-		badInput{"row_09_in_a_stage", hello().edited(t, rolloutFile, "maxConcurrency: 1", "maxConcurrency: 1.5"), one(flaw.ReasonInvalidRolloutStrategy, rolloutFile, "spec.stages[0].maxConcurrency: 1.5 cannot be read")},
-		badInput{"row_13_longer_than_a_duration", hello().edited(t, rolloutFile, "10m", "9999999h"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 9999999h cannot be read")},
-		badInput{"row_15_two_strategies", paced(t, "maxConcurrency: 1").edited(t, addOnFile, "        progressive:", "        all: {}\n        progressive:"), nil},
-		badInput{"row_15_unknown_type", hello().edited(t, addOnFile, "type: Progressive", "type: Sideways"), nil},
-		badInput{"row_15_type_of_another_type", hello().edited(t, addOnFile, "type: Progressive", "type: 7"), one(flaw.ReasonInvalidType, addOnFile, "rolloutStrategy.type: must be a string; quote it")},
-		badInput{"row_14_unknown_group_is_known_on_the_hub_only", paced(t, "mandatoryDecisionGroups: [{groupName: canarry}]"), nil},
+		badInput{"soak_in_a_stage", hello().edited(t, rolloutFile, "10m", "5d"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 5d cannot be read")},
+		badInput{"quantity_in_a_stage", hello().edited(t, rolloutFile, "maxConcurrency: 1", "maxConcurrency: 1.5"), one(flaw.ReasonInvalidRolloutStrategy, rolloutFile, "spec.stages[0].maxConcurrency: 1.5 cannot be read")},
+		badInput{"soak_longer_than_a_duration", hello().edited(t, rolloutFile, "10m", "9999999h"), one(flaw.ReasonInvalidDuration, rolloutFile, "spec.stages[0].minSuccessTime: 9999999h cannot be read")},
+		badInput{"strategy_two_strategies", paced(t, "maxConcurrency: 1").edited(t, addOnFile, "        progressive:", "        all: {}\n        progressive:"), nil},
+		badInput{"strategy_unknown_type", hello().edited(t, addOnFile, "type: Progressive", "type: Sideways"), nil},
+		badInput{"strategy_type_of_another_type", hello().edited(t, addOnFile, "type: Progressive", "type: 7"), one(flaw.ReasonInvalidType, addOnFile, "rolloutStrategy.type: must be a string; quote it")},
+		badInput{"unknown_group_is_known_on_the_hub_only", paced(t, "mandatoryDecisionGroups: [{groupName: canarry}]"), nil},
 		badInput{"target_in_git", hello().edited(t, rolloutFile, "  stages:", "  target: {source: a, revision: b, digest: c, commit: d}\n  stages:"), one(flaw.ReasonInvalidManifest, rolloutFile, "spec.target: is written by AddonFlow")},
 	)
 }

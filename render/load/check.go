@@ -125,7 +125,7 @@ type claim struct {
 type claims map[v1alpha1.PlacementReference]map[render.Identity]claim
 
 // checkConflicts finds objects that two add-ons bring to the clusters of one
-// placement (bad input, row 42): their works would overwrite each other for ever.
+// placement: their works would overwrite each other for ever.
 // A Namespace that both describe alike is no conflict. Clusters that two
 // placements of different names share are not known here and not compared.
 func (l *loader) checkConflicts(all claims, d *draft, r *render.Renderer) {

@@ -12,7 +12,7 @@ import (
 
 // doubt is what the flaws of an object leave open. The object is judged on without what
 // is flawed, so that one mistake does not hide another; what is then found wrong where
-// a flaw may be the cause would be the same mistake told twice (decision 34).
+// a flaw may be the cause would be the same mistake told twice.
 type doubt struct {
 	declared map[string]any
 	// flawed are the fields with flaws, meant those that misspelt ones were meant to be.

@@ -32,7 +32,7 @@ const ownKeys = "addonflow.io/"
 // reduceMetadata returns name, namespace, labels and annotations of a declared
 // object and what is wrong with its metadata. What the API server drops or
 // overwrites on a write is dropped; what it would refuse, or what would make the
-// object depend on others, is refused (bad input, row 39).
+// object depend on others, is refused.
 func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw.Flaw) {
 	declared, isObject := object[metadataKey].(map[string]any)
 	if !isObject {

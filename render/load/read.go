@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// What one commit may hold (bad input, row 43).
+// What one commit may hold.
 const (
 	// MaxAddOns is how many ClusterManagementAddOns a commit may declare.
 	MaxAddOns = 200

@@ -23,9 +23,9 @@ func TestHealthReadsWhatIsAsked(t *testing.T) {
 		return badInput{row, commit, one(flaw.ReasonInvalidHealth, rolloutFile, append(parts, "spec.health.healthCheckExprs[0].current")...)}
 	}
 	for _, in := range []badInput{
-		row("nobody_asks", "", "feedback.mood == 'well'", `nobody asks for feedback "mood"; ask for it in feedbackRules`),
-		row("nobody_asks_by_index", "", "feedback['mood'] == 'well'", `nobody asks for feedback "mood"`),
-		row("misspelt", "", "feedback.readyReplicas >= 1", `nobody asks for feedback "readyReplicas"; did you mean ReadyReplicas?`),
+		row("nobody_asks", "", "feedback.mood == 'well'", `no feedback rule asks for "mood"; ask for it in feedbackRules`),
+		row("nobody_asks_by_index", "", "feedback['mood'] == 'well'", `no feedback rule asks for "mood"`),
+		row("misspelt", "", "feedback.readyReplicas >= 1", `no feedback rule asks for "readyReplicas"; did you mean ReadyReplicas?`),
 		row("the_template_asks", asking, "feedback.mood == 'well'"),
 		row("the_agent_knows", "", "feedback.ReadyReplicas >= 1 && feedback['AvailableReplicas'] >= 1"),
 		row("AddonFlow_asks", "", "feedback['addonflow.ready'] >= 1"),

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Names that OCM's renderer defines (OCM behaviour, row 65).
+// Names that OCM's renderer defines.
 const (
 	HubKubeconfig    = "HUB_KUBECONFIG"
 	ClusterName      = "CLUSTER_NAME"

@@ -255,7 +255,7 @@ func (j *judgement) record(name string) error {
 	case j.step.Input == nil:
 		return unobserved(b, had, a)
 	case had && a == b && !a.InFlight() && a.Revision != j.target() && j.in.Ended && j.finished():
-		return errors.New("L11: a record of other content stays after success")
+		return errors.New("a record of other content stays after success")
 	case j.admitted(name):
 		return j.admission(name, a)
 	case !had:
@@ -285,7 +285,7 @@ func (j *judgement) unadopted(name string) error {
 		return nil
 	}
 	if !j.in.TargetProven && j.in.Stable != j.target() && c.Running == j.target() && j.target() != "" {
-		return fmt.Errorf("S1: it runs content that never succeeded, and holds no slot")
+		return fmt.Errorf("it runs content that never succeeded, and holds no slot")
 	}
 	return nil
 }
@@ -294,9 +294,9 @@ func (j *judgement) unadopted(name string) error {
 func (j *judgement) adopted(name string, a rollout.Record) error {
 	switch {
 	case !j.adoptable(a) && !j.rebuilt(a):
-		return errors.New("S1: a record without an admission")
+		return errors.New("a record without an admission")
 	case j.in.LedgerLimit == 0 && !notes(a, second(j.in.Now)):
-		return fmt.Errorf("S6: adopted from %s", a.Admitted)
+		return fmt.Errorf("adopted from %s", a.Admitted)
 	}
 	if a.State == rollout.Admitted && j.in.Rebuild {
 		return nil // it was in flight with other content, and is retargeted with the same plan
@@ -330,27 +330,27 @@ func (j *judgement) finished() bool {
 	return j.in.Spec.Removal == nil
 }
 
-// admission (S3, S18): only an available member of a step that something selects is
+// admission: only an available member of a step that something selects is
 // admitted, with new clocks, while nothing holds the whole rollout.
 func (j *judgement) admission(name string, a rollout.Record) error {
 	c, at := j.clusters[name], j.stepOf(name)
 	switch {
 	case j.stopped():
-		return errors.New("S18: admitted while nothing may be admitted")
+		return errors.New("admitted while nothing may be admitted")
 	case !c.Reachable:
-		return errors.New("S1: admitted while not available")
+		return errors.New("admitted while not available")
 	case !j.member(name) || j.leaving(name) && !distrusted(j.installPlacements()...):
-		return errors.New("S3: admitted outside the install set")
+		return errors.New("admitted outside the install set")
 	case at < 0:
-		return errors.New("S1: admitted in no stage")
+		return errors.New("admitted in no stage")
 	case a.Stage != j.steps[at].name:
 		return fmt.Errorf("admitted in stage %q, which is not its stage", a.Stage)
 	case a.Revision != j.target() && (a.Revision != j.in.Stable || c.Running != ""):
-		return fmt.Errorf("S15: admitted to %s, which is not the target", a.Revision)
+		return fmt.Errorf("admitted to %s, which is not the target", a.Revision)
 	case j.in.LedgerLimit == 0 && (!a.Admitted.Equal(second(j.in.Now)) || !a.Since.Equal(a.Admitted)):
-		return fmt.Errorf("S6: admitted with old clocks: %s, %s", a.Admitted, a.Since)
+		return fmt.Errorf("admitted with old clocks: %s, %s", a.Admitted, a.Since)
 	case j.has(c, a.Revision) && !j.retargeted(name):
-		return errors.New("S1: admitted to what it has")
+		return errors.New("admitted to what it has")
 	}
 	return nil
 }
@@ -362,7 +362,7 @@ func (j *judgement) stopped() bool {
 	return held || j.target() == "" || j.unknownGroup || in.Spec.Removal != nil
 }
 
-// clocks (S6): the time of an admission stays; it starts anew only where a cluster that was
+// clocks: the time of an admission stays; it starts anew only where a cluster that was
 // parked or had left is in flight again, where works that were verified are written anew,
 // or where nothing may be written.
 func (j *judgement) clocks(b, a rollout.Record, s *story) error {
@@ -372,7 +372,7 @@ func (j *judgement) clocks(b, a rollout.Record, s *story) error {
 	returned := b.State == rollout.Parked || b.State == rollout.Left
 	anew := returned || !a.InFlight() || b.State == rollout.Soaking && !s.last().has || b.InFlight() && s.last().paused
 	if !anew || !notes(a, second(j.in.Now)) {
-		return fmt.Errorf("S6: the time of its admission moves from %s to %s", b.Admitted, a.Admitted)
+		return fmt.Errorf("the time of its admission moves from %s to %s", b.Admitted, a.Admitted)
 	}
 	return nil
 }

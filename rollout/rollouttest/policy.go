@@ -215,7 +215,7 @@ func (p *policy) holds(name string) bool {
 	return r.Revision == p.target() || same
 }
 
-// readRolling is the seed's RollingUpdateWithPlacement: a share of the clusters that are
+// readRolling is RollingUpdateWithPlacement: a share of the clusters that are
 // both selected and installed; the rest is held. A first install ignores the placement, and
 // the way back to the stable revision asks for no share.
 func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {

@@ -92,12 +92,12 @@ func (f *Fleet) Step(h *History) (rollout.Plan, error) {
 func samePlan(in rollout.Input, plan rollout.Plan) error {
 	again, _ := rollout.New(Shuffled(in, random(1)))
 	if a, b := Snapshot(plan), Snapshot(again); a != b {
-		return fmt.Errorf("S11: another order of the input gives another plan: %s, %s", a, b)
+		return fmt.Errorf("another order of the input gives another plan: %s, %s", a, b)
 	}
 	return nil
 }
 
-// idle: planning again right after a plan was carried out does nothing more (S10). A plan
+// idle: planning again right after a plan was carried out does nothing more. A plan
 // that removes frees a slot at once; a cluster whose works cannot be written fails with the
 // next plan, and one that is retargeted to what it runs is verified with it; and with a
 // success another content becomes the stable one.
@@ -115,12 +115,12 @@ func (f *Fleet) idle(plan rollout.Plan) error {
 		return a.Kind == rollout.Move && !f.writable(f.Clusters[a.Cluster], a.Revision)
 	})
 	if again.Admitted > 0 || len(todo) > 0 {
-		return fmt.Errorf("S10: planning again acts again: %d admitted, %+v", again.Admitted, todo)
+		return fmt.Errorf("planning again acts again: %d admitted, %+v", again.Admitted, todo)
 	}
 	in := f.Input()
 	in.Ledger = again.Ledger
 	if third, _ := rollout.New(in); third.LedgerChanged {
-		return fmt.Errorf("S10: planning again changes the ledger: %s to %s", Snapshot(again.Ledger), Snapshot(third.Ledger))
+		return fmt.Errorf("planning again changes the ledger: %s to %s", Snapshot(again.Ledger), Snapshot(third.Ledger))
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ func (j *judgement) goneStage(records map[string]rollout.Record) string {
 	return open
 }
 
-// slots (S1): no cluster is admitted beyond the limit of its step. Clusters in flight at any
+// slots: no cluster is admitted beyond the limit of its step. Clusters in flight at any
 // content count; clusters that returned or were adopted may bring the count above it.
 func (j *judgement) slots() error {
 	for i, s := range j.steps {
@@ -227,9 +227,9 @@ func (j *judgement) slots() error {
 		switch {
 		case s.all:
 		case admitted != "" && flying > s.limit:
-			return j.broken(admitted, "S1: %s was admitted in %s with %d in flight of %d", admitted, s.name, flying, s.limit)
+			return j.broken(admitted, "%s was admitted in %s with %d in flight of %d", admitted, s.name, flying, s.limit)
 		case moved != "" && !j.reverting && atTarget > s.limit:
-			return j.broken(moved, "S1: %s was retargeted in %s with %d of %d at the target", moved, s.name, atTarget, s.limit)
+			return j.broken(moved, "%s was retargeted in %s with %d of %d at the target", moved, s.name, atTarget, s.limit)
 		}
 		if admitted != "" {
 			if err := j.turn(i, admitted); err != nil {
@@ -265,7 +265,7 @@ func (j *judgement) joins(name string) bool {
 	return j.clusters[name].Running == "" && j.in.Stable != "" && j.after[name].Revision == j.in.Stable
 }
 
-// order (S4, S5, S22): the target is given only in a step whose predecessors are complete,
+// order: the target is given only in a step whose predecessors are complete,
 // whose budget is not spent, and that nothing holds. A revert waits for no predecessor
 // where a cluster in flight turns back.
 func (j *judgement) order() error {
@@ -276,27 +276,27 @@ func (j *judgement) order() error {
 			}
 			for _, k := range s.before {
 				if !j.complete(k) && (!j.reverting || !j.retargeted(name)) {
-					return j.broken(name, "S4: %s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
+					return j.broken(name, "%s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
 			if gone := j.goneStage(j.after); gone != "" && j.tracks() == 1 {
-				return j.broken(name, "S4: %s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
+				return j.broken(name, "%s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
 			}
 			for _, k := range j.track(i) {
 				if j.spent(k) {
-					return j.broken(name, "S5: %s got the target in %s with %d failed in %s, %d allowed",
+					return j.broken(name, "%s got the target in %s with %d failed in %s, %d allowed",
 						name, s.name, j.failures(k), j.steps[k].name, j.steps[k].maxFailures)
 				}
 			}
 			if s.held {
-				return j.broken(name, "S18: %s got the target in %s, which is held", name, s.name)
+				return j.broken(name, "%s got the target in %s, which is held", name, s.name)
 			}
 		}
 	}
 	return nil
 }
 
-// refilled (L3): no slot stays free while a cluster that may have it waits.
+// refilled: no slot stays free while a cluster that may have it waits.
 func (j *judgement) refilled() error {
 	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 || j.goneStage(j.before) != "" || j.goneStage(j.after) != "" {
 		return nil
@@ -309,7 +309,7 @@ func (j *judgement) refilled() error {
 		}
 		for _, name := range s.members {
 			if j.waits(name) {
-				return j.broken(name, "L3: %s waits in %s with %d in flight of %d", name, s.name, t.flying, s.limit)
+				return j.broken(name, "%s waits in %s with %d in flight of %d", name, s.name, t.flying, s.limit)
 			}
 		}
 	}
@@ -325,7 +325,7 @@ func (j *judgement) waits(name string) bool {
 	return able && !a.InFlight() && !settled && !j.leaving(name) && c.Running != rollout.Foreign
 }
 
-// written (L1): the works of every cluster that was admitted are written, now or after a
+// written: the works of every cluster that was admitted are written, now or after a
 // crash.
 func (j *judgement) written() error {
 	for name, a := range j.after {
@@ -335,13 +335,13 @@ func (j *judgement) written() error {
 			continue
 		}
 		if !slices.ContainsFunc(j.step.Actions, func(x rollout.Action) bool { return x.Cluster == name && x.Kind == rollout.Move }) {
-			return j.broken(name, "L1: %s is admitted and its works are not written", name)
+			return j.broken(name, "%s is admitted and its works are not written", name)
 		}
 	}
 	return nil
 }
 
-// untouched (S3, S11): works are written only in the install set, at what the record names.
+// untouched: works are written only in the install set, at what the record names.
 func (j *judgement) untouched() error {
 	for _, x := range j.step.Actions {
 		a, recorded := j.after[x.Cluster]
@@ -349,15 +349,15 @@ func (j *judgement) untouched() error {
 		switch {
 		case x.Kind == rollout.Remove:
 		case !j.member(x.Cluster):
-			return j.broken(x.Cluster, "S3: %s is outside the install set and gets %s", x.Cluster, x.Kind)
+			return j.broken(x.Cluster, "%s is outside the install set and gets %s", x.Cluster, x.Kind)
 		case x.Kind == rollout.Install && (j.in.Suspended || j.in.Spec.Suspend || j.in.Contested != ""):
-			return fmt.Errorf("S18: %s is installed while suspended", x.Cluster)
+			return fmt.Errorf("%s is installed while suspended", x.Cluster)
 		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
 			return fmt.Errorf("%s is installed already", x.Cluster)
 		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a)):
-			return j.broken(x.Cluster, "S1: %s gets %s and was not admitted", x.Cluster, x.Revision)
+			return j.broken(x.Cluster, "%s gets %s and was not admitted", x.Cluster, x.Revision)
 		case x.Kind == rollout.Move && a.Revision != x.Revision:
-			return j.broken(x.Cluster, "S11: %s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)
+			return j.broken(x.Cluster, "%s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)
 		}
 	}
 	return nil
@@ -409,7 +409,7 @@ func (j *judgement) approved() bool {
 	return word != "" && j.in.Spec.Target != nil && strings.HasSuffix(j.in.Spec.Target.Commit, "@sha1:"+word)
 }
 
-// leavers (S8, S9): only what is ours is removed, no cluster before nothing selected it for
+// leavers: only what is ours is removed, no cluster before nothing selected it for
 // a grace period, and no more than the budget within one. An approval lifts the last two.
 func (j *judgement) leavers() error {
 	recent, fresh := 0, false
@@ -427,18 +427,18 @@ func (j *judgement) leavers() error {
 		declared := j.in.Spec.Removal == nil
 		switch {
 		case j.clusters[x.Cluster].Installed != rollout.Ours:
-			return fmt.Errorf("S8: %s is removed and is not ours", x.Cluster)
+			return fmt.Errorf("%s is removed and is not ours", x.Cluster)
 		case declared && (!j.leaving(x.Cluster) || !j.trusted()):
-			return fmt.Errorf("S8: %s is removed although something selects it, or may", x.Cluster)
+			return fmt.Errorf("%s is removed although something selects it, or may", x.Cluster)
 		case declared && !waited && !j.approved():
-			return fmt.Errorf("S8: %s is removed before nothing selected it for %s", x.Cluster, j.in.RemovalGrace)
+			return fmt.Errorf("%s is removed before nothing selected it for %s", x.Cluster, j.in.RemovalGrace)
 		}
 		at, again := j.h.removed[x.Cluster]
 		fresh = fresh || !again || !j.in.Now.Before(at.Add(j.in.RemovalGrace))
 		recent++
 	}
 	if budget := max(1, max(j.h.installed, j.installedNow())*5/100); fresh && !j.approved() && recent > budget {
-		return fmt.Errorf("S9: %d removed within %s, %d allowed", recent, j.in.RemovalGrace, budget)
+		return fmt.Errorf("%d removed within %s, %d allowed", recent, j.in.RemovalGrace, budget)
 	}
 	return nil
 }

@@ -55,10 +55,10 @@ func may(b, a rollout.Record, s *story) error {
 		return unless(l.member && l.has && l.up, "it is Updating without its works")
 	case rollout.Soaking:
 		return errors.Join(
-			unless(run, "S6: it soaks and was not verified"),
-			unless(!l.timed || a.Since.Equal(since), fmt.Sprintf("S6: it soaks since %s, and is verified since %s", clock(a.Since), clock(since))))
+			unless(run, "it soaks and was not verified"),
+			unless(!l.timed || a.Since.Equal(since), fmt.Sprintf("it soaks since %s, and is verified since %s", clock(a.Since), clock(since))))
 	case rollout.Done:
-		return unless(was(rollout.Done) || s.proved(), "S6, S15: it is Done and was not verified for the whole soak")
+		return unless(was(rollout.Done) || s.proved(), "it is Done and was not verified for the whole soak")
 	case rollout.Failed:
 		refused := s.refusedFor() && (b.State != rollout.Updating || !l.at.Before(b.Since.Add(l.applyErrors)))
 		kept := was(rollout.Failed, rollout.LeftFailed) && l.member
@@ -70,7 +70,7 @@ func may(b, a rollout.Record, s *story) error {
 		return unless(l.member && !l.up && !was(rollout.Parked) && (l.has || !was(rollout.Left)), "it is Lost and available")
 	case rollout.Parked:
 		parked := was(rollout.Parked) || away && !l.at.Before(end) || !l.timed
-		return unless(parked && l.member, "S1: it is Parked before its slot ends")
+		return unless(parked && l.member, "it is Parked before its slot ends")
 	case rollout.Left:
 		return unless(!l.member || was(rollout.Left), "it is Left and in the install set")
 	case rollout.LeftFailed:
@@ -90,29 +90,29 @@ func must(b, a rollout.Record, s *story) error {
 	case b.State == rollout.Done:
 		return nil
 	case !l.member && (failure || s.failed()):
-		return unless(is(rollout.LeftFailed), "S5: a failure is forgotten because its cluster left")
+		return unless(is(rollout.LeftFailed), "a failure is forgotten because its cluster left")
 	case !l.member:
-		return unless(is(rollout.Left), "L11: it left, and is not Left")
+		return unless(is(rollout.Left), "it left, and is not Left")
 	case b.State == rollout.Left:
 		return unless(is(rollout.Left) != l.has, "it has its works again, and holds no slot")
 	case failure && !l.verified():
-		return unless(is(rollout.Failed, rollout.TimedOut), "S5: a failure is forgotten")
+		return unless(is(rollout.Failed, rollout.TimedOut), "a failure is forgotten")
 	case l.reported():
-		return unless(is(rollout.Failed), "S5: a failure is not counted")
+		return unless(is(rollout.Failed), "a failure is not counted")
 	case l.verified() && s.proved() && l.timed:
-		return unless(is(rollout.Done), "L3: its soak is over, and it is not Done")
+		return unless(is(rollout.Done), "its soak is over, and it is not Done")
 	case l.verified():
 		return unless(is(rollout.Soaking, rollout.Done), "it is verified, and does not soak")
 	case !l.up && b.InFlight() && !l.has && l.blocked != "":
 		return nil
 	case !l.up && b.InFlight():
 		free := away && l.timed && !l.at.Before(end)
-		return unless(is(rollout.Lost, rollout.Parked, rollout.Failed) && (!free || !is(rollout.Lost)), "L11: it is not available past its time, and holds its slot")
+		return unless(is(rollout.Lost, rollout.Parked, rollout.Failed) && (!free || !is(rollout.Lost)), "it is not available past its time, and holds its slot")
 	case l.up && b.State == rollout.Parked && l.has:
 		return unless(a.InFlight() || is(rollout.Failed), "it is back, and not in flight")
 	case l.up && b.InFlight() && b.State != rollout.Lost && s.late() && !l.paused && l.timed:
 		_, run := s.verifiedSince()
-		return unless(run || !l.has && b.State == rollout.Soaking || is(rollout.TimedOut, rollout.Failed), "L4: it is past its deadline, and not TimedOut")
+		return unless(run || !l.has && b.State == rollout.Soaking || is(rollout.TimedOut, rollout.Failed), "it is past its deadline, and not TimedOut")
 	}
 	return nil
 }

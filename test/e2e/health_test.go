@@ -25,7 +25,7 @@ const celHealth = `  health:
 `
 
 var _ = Describe("Health", func() {
-	It("row 77: is what CEL expressions in Git say about the present content", func(ctx SpecContext) {
+	It("is what CEL expressions in Git say about the present content", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "cel", all)
 		policy := s.stages("0s", "30m", "4", 0) + celHealth
@@ -54,7 +54,7 @@ var _ = Describe("Health", func() {
 		}
 	})
 
-	It("row 77: with prober Lease waits for the klusterlet's word, and never writes Available", func(ctx SpecContext) {
+	It("with prober Lease waits for the klusterlet's word, and never writes Available", func(ctx SpecContext) {
 		all := clusters(2)
 		s := newScene(ctx, "lease", all)
 		policy := s.stages("0s", "30m", "2", 0) + "  health: {prober: Lease}\n"

@@ -39,7 +39,7 @@ func (s *scene) manual(tag, policy string) map[string]string {
 }
 
 var _ = Describe("Installing", func() {
-	It("Row 93: by the labels of clusters, and removes from one that lost them", func(ctx SpecContext) {
+	It("by the labels of clusters, and removes from one that lost them", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "labelled", all[:1])
 		handMade := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: all[3], Name: "labelled"}}
@@ -71,7 +71,7 @@ var _ = Describe("Installing", func() {
 		Expect(kept.Labels).NotTo(HaveKey(v1alpha1.ManagedByLabel))
 	})
 
-	It("Row 26: nothing where the ManagedCluster disables automatic installation", func(ctx SpecContext) {
+	It("nothing where the ManagedCluster disables automatic installation", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "disabled", all)
 		disable := `{"metadata":{"annotations":{"addon.open-cluster-management.io/disable-automatic-installation":%s}}}`
@@ -87,7 +87,7 @@ var _ = Describe("Installing", func() {
 		Consistently(s.installed, "3s").Should(Equal(all), "what is installed stays")
 	})
 
-	It("Row 22: approves a shrink once, by the annotation with the commit", func(ctx SpecContext) {
+	It("approves a shrink once, by the annotation with the commit", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "approved", all)
 		sha := s.commit("v1", "")

@@ -85,7 +85,7 @@ func (s *scene) reads(cluster string) []string {
 }
 
 var _ = Describe("An agent that registers", func() {
-	It("Row 80: gets its name, its certificate's approval and its role, and loses the role with the content", func(ctx SpecContext) {
+	It("gets its name, its certificate's approval and its role, and loses the role with the content", func(ctx SpecContext) {
 		all := clusters(2)
 		s := newScene(ctx, "registered", all)
 		s.allowReader()

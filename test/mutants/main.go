@@ -30,7 +30,7 @@ var list string
 var phases = []string{
 	"^(TestNext|TestLedger_IsRead|TestLedger_Times|TestLedger_Groups|TestLedger_Full|TestQuantity|TestDeadline|TestScenarios|TestFailuresHalt|TestProofIs|TestSlotsOf)",
 	"^TestEveryFleet",
-	"^TestHistories_S1",
+	"^TestHistories_KeepEveryPromise",
 }
 
 // mutant is one mistake: a text of a file and what replaces it.

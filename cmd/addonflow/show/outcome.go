@@ -198,9 +198,9 @@ func releaseText(r *v1alpha1.AddOnRollout) string {
 	case r.Released():
 		return "released: it goes on running on every cluster that has it"
 	case r.Releasing():
-		return "being released: the operator lets go of the clusters now"
+		return "being released: the operator takes its labels and finalizers off"
 	}
-	return "release requested: nothing moves until the add-on leaves Git, then the operator lets go of it"
+	return "release requested: no cluster is moved; the add-on is released when it leaves Git"
 }
 
 // verdict is why a rollout is stalled, else what its phase means right now.

@@ -160,7 +160,7 @@ NAME            STATUS     CLUSTERS                      PROGRESS
 		}), `
 Rollout   default/hello   ‖ Suspended
 Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
-Message   suspended; release requested: nothing moves until the add-on leaves Git, then the operator lets go of it
+Message   suspended; release requested: no cluster is moved; the add-on is released when it leaves Git
 
 NAME      STATUS      CLUSTERS             PROGRESS
 ‖ hello   Suspended   11/24  6 in flight   █████████░░░░░░░░░░░

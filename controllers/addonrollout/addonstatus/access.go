@@ -22,7 +22,7 @@ func (a Access) speaks(state State) bool {
 	return state != Started || a.Permissions.State == agents.Failed
 }
 
-// conditions is RegistrationApplied in OCM's words (OCM behaviour, row 81); nothing
+// conditions is RegistrationApplied in OCM's words; nothing
 // while permissions are pending, so that a move is not written once more for it. An
 // add-on without registration has none pending, and OCM's words for it are the same.
 func (a Access) conditions() []metav1.Condition {

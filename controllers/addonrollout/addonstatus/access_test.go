@@ -11,9 +11,9 @@ import (
 	agents "github.com/addonflow/addonflow/controllers/registration"
 )
 
-// TestRow81Conditions: OCM's words, and nothing while roles are being bound, so that
+// TestRegistrationAppliedInOCMsWords: OCM's words, and nothing while roles are being bound, so that
 // a move stays two writes.
-func TestRow81Conditions(t *testing.T) {
+func TestRegistrationAppliedInOCMsWords(t *testing.T) {
 	registered := Access{Registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
 	with := func(o agents.Outcome) Access { return Access{Registrations: registered.Registrations, Permissions: o} }
 	const configured = "Registration of the addon agent is configured"

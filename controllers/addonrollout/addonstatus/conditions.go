@@ -11,7 +11,7 @@ import (
 )
 
 // Conditions OCM's tools read on a ManagedClusterAddOn, with OCM's reasons and
-// messages to the letter (OCM behaviour, rows 11, 55, 78, 81).
+// messages to the letter.
 const (
 	configured          = "Configured"
 	progressing         = "Progressing"
@@ -21,8 +21,7 @@ const (
 	reasonNotConfigured = "ConfigurationsNotConfigured"
 )
 
-// configuredCondition says whether the cluster has what it is to have, in OCM's words
-// (OCM behaviour, row 11).
+// configuredCondition says whether the cluster has what it is to have, in OCM's words.
 func configuredCondition(waits bool) metav1.Condition {
 	if waits {
 		return metav1.Condition{
@@ -36,20 +35,17 @@ func configuredCondition(waits bool) metav1.Condition {
 	}
 }
 
-// Waiting is Configured=False: what the cluster is to have is known, and not its yet (OCM
-// behaviour, row 29).
+// Waiting is Configured=False: what the cluster is to have is known, and not its yet.
 func Waiting() metav1.Condition { return configuredCondition(true) }
 
-// Hindered says what is in a cluster's way: OCM's words first, then the object (OCM
-// behaviour, row 11).
+// Hindered says what is in a cluster's way: OCM's words first, then the object.
 func Hindered(message string) []metav1.Condition {
 	c := Waiting()
 	c.Message += ": " + message
 	return []metav1.Condition{c}
 }
 
-// Unsupported is Hindered for a kind of configuration that the add-on does not list (OCM
-// behaviour, row 12).
+// Unsupported is Hindered for a kind of configuration that the add-on does not list.
 func Unsupported(message string) []metav1.Condition {
 	return append(Hindered(message), metav1.Condition{
 		Type: progressing, Status: metav1.ConditionFalse,
@@ -58,7 +54,7 @@ func Unsupported(message string) []metav1.Condition {
 }
 
 // manifestsCondition says whether the works of one of a cluster's agents hold what they are
-// to hold (OCM behaviour, row 55). deploys: there is something for it to apply, which in
+// to hold. deploys: there is something for it to apply, which in
 // hosted mode may be with the other agent alone. refused: it says that it could not.
 func manifestsCondition(deploys, refused bool) metav1.Condition {
 	c := metav1.Condition{
@@ -92,7 +88,7 @@ var progressingReasons = map[string][3]string{
 	"rollback": {v1alpha1.RollingBack, v1alpha1.RollbackSucceed, v1alpha1.RollbackFailed},
 }
 
-// progressingCondition speaks the seed's words (seed lifecycle, "New condition").
+// progressingCondition has the reasons of OCM's add-on lifecycle proposal.
 func progressingCondition(m Move, fresh bool) metav1.Condition {
 	kind, under := "upgrade", "upgrading..."
 	switch {

@@ -38,10 +38,10 @@ metadata: {name: m%d, namespace: ns, annotations: {addon.open-cluster-management
 	return rendered
 }
 
-// TestRow55NothingToApply: OCM says "no manifest need to apply" of an agent without deploy
+// TestNothingToApply: OCM says "no manifest need to apply" of an agent without deploy
 // works. In the default mode there is always one, since content that deploys nothing is
 // refused; in hosted mode all may be with the other agent.
-func TestRow55NothingToApply(t *testing.T) {
+func TestNothingToApply(t *testing.T) {
 	const (
 		applied = "True AddonManifestApplied: manifests of addon are applied successfully"
 		nothing = "True AddonManifestApplied: no manifest need to apply"

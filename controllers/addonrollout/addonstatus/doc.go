@@ -7,7 +7,7 @@
 //	         Takeovers  whose words stand there that were ours
 //	         Published  the ClusterManagementAddOn's status
 //
-// Words, reasons and order are OCM's to the letter, because its tools read them, and the
-// seed's where OCM has none. The package is pure: facts come in, statuses come out; it
+// Words, reasons and order are OCM's to the letter, because its tools read them; the reasons
+// of Progressing are those of OCM's lifecycle proposal. The package is pure: facts come in, statuses come out; it
 // neither reads nor writes the hub. addonrollout gathers a Move and writes what Next says.
 package addonstatus

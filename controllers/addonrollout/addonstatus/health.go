@@ -17,7 +17,7 @@ func (m Move) tellsHealth(cs []metav1.Condition) bool {
 	return m.State != Started || meta.FindStatusCondition(cs, addonv1alpha1.ManagedClusterAddOnConditionAvailable) == nil
 }
 
-// healthConditions are Available in OCM's words (OCM behaviour, row 78) and Degraded.
+// healthConditions are Available in OCM's words and Degraded.
 // OCM names Degraded, "the addon agent is providing degraded service", and writes
 // none; so its reasons are ours. An add-on that is not available has no service of
 // which it could be said.

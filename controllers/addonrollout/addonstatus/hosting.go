@@ -9,7 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// Hosting is where an add-on runs in hosted mode (OCM behaviour, row 58). The zero
+// Hosting is where an add-on runs in hosted mode. The zero
 // value is the default mode.
 type Hosting struct {
 	// Hosted says that the annotation is there, be it empty.

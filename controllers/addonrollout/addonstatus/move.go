@@ -60,7 +60,7 @@ type Move struct {
 
 // Next returns the status the ManagedClusterAddOn is to have and whether it
 // differs from the one it has. Both writes of a move, started and done, come out
-// of it; a third call with the same facts changes nothing (Cost-1).
+// of it; a third call with the same facts changes nothing.
 func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (addonv1alpha1.ManagedClusterAddOnStatus, bool) {
 	next := *current.Status.DeepCopy()
 	fresh := m.Adopted || NeverApplied(current.Status.ConfigReferences)

@@ -80,7 +80,7 @@ func TestNextStatusWords(t *testing.T) {
 	}
 }
 
-func TestRow10SeveralConfigurationsOfOneKindKeepTheirOwnHashes(t *testing.T) {
+func TestSeveralConfigurationsOfOneKindKeepTheirOwnHashes(t *testing.T) {
 	reference := func(name string) render.ConfigHash {
 		return render.ConfigHash{ConfigReference: render.ConfigReference{Group: addonv1alpha1.GroupName, Resource: "addondeploymentconfigs", Namespace: "default", Name: name}, SpecHash: name}
 	}
@@ -136,8 +136,8 @@ func TestNextStatusKeepsForeignConditions(t *testing.T) {
 	}
 }
 
-// Row 78: Available as OCM words it, and Degraded, for which OCM has a name alone.
-func TestRow78AvailableAndDegraded(t *testing.T) {
+// Available as OCM words it, and Degraded, for which OCM has a name alone.
+func TestAvailableAndDegradedAsOCMWordsThem(t *testing.T) {
 	v1 := contentOf("t1")
 	notApplied := render.Availability{Status: metav1.ConditionUnknown, Reason: "WorkNotApplied", Message: "Addon manifestWork is not applied yet"}
 	limping := healthy
@@ -176,7 +176,7 @@ func TestRow78AvailableAndDegraded(t *testing.T) {
 }
 
 // The mode says who writes Available: with Lease the klusterlet does.
-func TestRow77HealthCheckMode(t *testing.T) {
+func TestHealthCheckModeFollowsTheProber(t *testing.T) {
 	for prober, want := range map[v1alpha1.ProberType]addonv1alpha1.HealthCheckMode{
 		"": "Customized", v1alpha1.ProberLease: "Lease", v1alpha1.ProberNone: "Customized", v1alpha1.ProberWork: "Customized",
 	} {

@@ -13,7 +13,7 @@ import (
 )
 
 // Published is the status of a ClusterManagementAddOn as OCM's addon-manager would
-// write it (OCM behaviour, rows 6, 7 and 41): what is configured by default, and where
+// write it: what is configured by default, and where
 // each install placement stands. stable is the renderer of the revision that succeeded
 // last; nil: none did, or its body is gone. Conditions come without a time.
 func Published(progressions []rollout.Progression, target, stable *render.Renderer) addonv1alpha1.ClusterManagementAddOnStatus {

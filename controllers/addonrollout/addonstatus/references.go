@@ -38,7 +38,7 @@ func references(current []addonv1alpha1.ConfigReference, m Move) []addonv1alpha1
 
 // desiredConfig is the hash OCM would show. The template's stays empty beside a
 // running OCM addon-manager: with a hash its template manager would pick the
-// ManagedClusterAddOn up and deploy it at once (OCM behaviour 3.1).
+// ManagedClusterAddOn up and deploy it at once.
 func desiredConfig(want render.ConfigHash, m Move) *addonv1alpha1.ConfigSpecHash {
 	c := &addonv1alpha1.ConfigSpecHash{
 		ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},

@@ -6,9 +6,9 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Row 9: lastObservedGeneration is a bookmark of OCM's. It stays with its reference, makes
+// lastObservedGeneration is a bookmark of OCM's. It stays with its reference, makes
 // no write and means nothing.
-func TestRow9LastObservedGenerationIsLeftToOCM(t *testing.T) {
+func TestLastObservedGenerationIsLeftToOCM(t *testing.T) {
 	v1 := contentOf("t1")
 	done := Move{Rendered: v1, State: Done, Available: healthy}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
@@ -23,8 +23,8 @@ func TestRow9LastObservedGenerationIsLeftToOCM(t *testing.T) {
 	}
 }
 
-// Row 28: OCM's addon-manager stops at a reference without desiredConfig.
-func TestRow28ReferenceWithoutDesiredConfig(t *testing.T) {
+// OCM's addon-manager stops at a reference without desiredConfig.
+func TestReferenceWithoutDesiredConfigIsWrittenAnew(t *testing.T) {
 	v1 := contentOf("t1")
 	done := Move{Rendered: v1, State: Done, Available: healthy}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
