@@ -28,7 +28,7 @@ func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifie
 // resource names replaced, and resources followed to the install namespace. OCM
 // does neither, so that such an entry never matches.
 func (b *builder) options(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier) []workv1.ManifestConfigOption {
-	at := field.NewPath(b.template.configsAt)
+	at := field.NewPath(string(b.template.configsAt))
 	out := slices.Clone(b.template.configs)
 	for i := range out {
 		out[i].ResourceIdentifier = b.follow(out[i].ResourceIdentifier, moved, at.Index(i).Child("resourceIdentifier"))
