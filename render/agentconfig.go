@@ -18,9 +18,9 @@ type agentConfig struct {
 	variables []addonv1alpha1.CustomizedVariable
 	namespace string
 
-	// nodeSelector and tolerations replace the pod's own when they are given,
+	// nodeSelector and tolerations replace the pod's own when they are given (not nil),
 	// each for itself; an empty one removes the pod's.
-	nodeSelector, tolerations given
+	nodeSelector, tolerations any
 
 	// registries are the image mirrors; a list that is given but empty still
 	// outranks the cluster's annotation.
@@ -34,12 +34,6 @@ type agentConfig struct {
 	// say that they are missing.
 	unreadable bool
 	found      findings
-}
-
-// given is an optional JSON value.
-type given struct {
-	value any
-	ok    bool
 }
 
 // parseAgentConfig reads a configuration. What is wrong with it is in found; the
@@ -69,10 +63,8 @@ func readAgentConfig(c Config) (*agentConfig, []flaw.Flaw) {
 	}
 	a.variables, a.namespace, a.proxy = spec.CustomizedVariables, spec.AgentInstallNamespace, spec.ProxyConfig
 	a.registries, a.givesRegistries = spec.Registries, body["registries"] != nil
-	if placement, ok := body["nodePlacement"].(map[string]any); ok {
-		a.nodeSelector = givenValue(placement["nodeSelector"])
-		a.tolerations = givenValue(placement["tolerations"])
-	}
+	placement, _ := body["nodePlacement"].(map[string]any)
+	a.nodeSelector, a.tolerations = placement["nodeSelector"], placement["tolerations"]
 	requirements, flaws := parseRequirements(spec.ResourceRequirements)
 	a.requirements = requirements
 	flaws = slices.Concat(flaws, variableFlaws(spec.CustomizedVariables, spec.AgentInstallNamespace), characterFlaws(specKey, withoutVariables(body)))
@@ -80,10 +72,6 @@ func readAgentConfig(c Config) (*agentConfig, []flaw.Flaw) {
 		flaws = append(flaws, flaw.Flaw{Field: "spec.proxyConfig.caBundle", Reason: flaw.ReasonInvalidConfig, Message: "is no text", Hint: "encode a PEM bundle as base64"})
 	}
 	return a, flaws
-}
-
-func givenValue(value any) given {
-	return given{value: value, ok: value != nil}
 }
 
 func withoutVariables(body map[string]any) map[string]any {

@@ -61,7 +61,7 @@ func TestValuesOfPackagesAreNotShared(t *testing.T) {
 	for _, engine := range []string{EngineHelm, EngineManifests} {
 		selector := map[string]any{"zone": "a"}
 		b := &builder{
-			agent:      &agentConfig{nodeSelector: given{selector, true}, variables: []addonv1alpha1.CustomizedVariable{{Name: "DISK", Value: "ssd"}}},
+			agent:      &agentConfig{nodeSelector: selector, variables: []addonv1alpha1.CustomizedVariable{{Name: "DISK", Value: "ssd"}}},
 			template:   &parsedTemplate{pkg: &parsedPackage{Package: &Package{Engine: engine}}},
 			assignment: &assignment{},
 		}

@@ -101,8 +101,8 @@ func (b *builder) configValues() map[string]any {
 		chart, manifests string
 		value            any
 	}{
-		{"global.nodeSelector", "NodeSelector", runtime.DeepCopyJSONValue(b.agent.nodeSelector.value)}, // a variable may go into it
-		{"tolerations", "Tolerations", b.agent.tolerations.value},
+		{"global.nodeSelector", "NodeSelector", runtime.DeepCopyJSONValue(b.agent.nodeSelector)}, // a variable may go into it
+		{"tolerations", "Tolerations", b.agent.tolerations},
 		{"global.proxyConfig.HTTP_PROXY", "HTTPProxy", b.agent.proxy.HTTPProxy},
 		{"global.proxyConfig.HTTPS_PROXY", "HTTPSProxy", b.agent.proxy.HTTPSProxy},
 		{"global.proxyConfig.NO_PROXY", "NoProxy", b.agent.proxy.NoProxy},
