@@ -1,12 +1,11 @@
 package render
 
 import (
-	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
-	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/strict"
 )
@@ -19,9 +18,9 @@ type agentConfig struct {
 	variables []addonv1alpha1.CustomizedVariable
 	namespace string
 
-	// nodeSelector and tolerations replace the pod's own when they are given,
+	// nodeSelector and tolerations replace the pod's own when they are given (not nil),
 	// each for itself; an empty one removes the pod's.
-	nodeSelector, tolerations given
+	nodeSelector, tolerations any
 
 	// registries are the image mirrors; a list that is given but empty still
 	// outranks the cluster's annotation.
@@ -37,53 +36,42 @@ type agentConfig struct {
 	found      findings
 }
 
-// given is an optional JSON value.
-type given struct {
-	value any
-	ok    bool
-}
-
 // parseAgentConfig reads a configuration. What is wrong with it is in found; the
 // rest is usable, so that rendering can go on and find more.
 func parseAgentConfig(c Config) *agentConfig {
-	a := &agentConfig{origin: c.Namespace + "/" + c.Name}
-	add := func(field string, reason problem.Reason, message, hint string) {
-		a.found.add(Finding{
-			Config: c.Namespace + "/" + c.Name, Field: field,
-			Reason: reason, Message: message, Hint: hint,
-		})
-	}
-	body, ok := c.Body["spec"].(map[string]any)
-	if !ok {
-		if c.Body["spec"] != nil {
-			add("spec", flaw.ReasonInvalidConfig, "is no object", "")
-			a.unreadable = true
-		}
-		return a
-	}
-	var spec addonv1alpha1.AddOnDeploymentConfigSpec
-	if err := strict.Convert(body, &spec); err != nil {
-		add("spec", flaw.ReasonInvalidConfig, err.Error(), "")
-		a.unreadable = true
-		return a
-	}
-	a.variables, a.namespace, a.proxy = spec.CustomizedVariables, spec.AgentInstallNamespace, spec.ProxyConfig
-	a.registries, a.givesRegistries = spec.Registries, body["registries"] != nil
-	if placement, ok := body["nodePlacement"].(map[string]any); ok {
-		a.nodeSelector = givenValue(placement["nodeSelector"])
-		a.tolerations = givenValue(placement["tolerations"])
-	}
-	a.requirements = parseRequirements(spec.ResourceRequirements, add)
-	checkVariables(spec.CustomizedVariables, spec.AgentInstallNamespace, add)
-	checkCharacters("spec", withoutVariables(body), add)
-	if !utf8.Valid(spec.ProxyConfig.CABundle) || ForbiddenCharacter(string(spec.ProxyConfig.CABundle)) != "" {
-		add("spec.proxyConfig.caBundle", flaw.ReasonInvalidConfig, "is no text", "encode a PEM bundle as base64")
-	}
+	a, flaws := readAgentConfig(c)
+	a.found.addAll(Finding{Config: a.origin}, flaws...)
 	return a
 }
 
-func givenValue(value any) given {
-	return given{value: value, ok: value != nil}
+func readAgentConfig(c Config) (*agentConfig, []flaw.Flaw) {
+	a := &agentConfig{origin: c.Namespace + "/" + c.Name}
+	unreadable := func(message string) (*agentConfig, []flaw.Flaw) {
+		a.unreadable = true
+		return a, []flaw.Flaw{{Field: specKey, Reason: flaw.ReasonInvalidConfig, Message: message}}
+	}
+	body, ok := c.Body[specKey].(map[string]any)
+	switch {
+	case c.Body[specKey] == nil:
+		return a, nil
+	case !ok:
+		return unreadable("is no object")
+	}
+	var spec addonv1alpha1.AddOnDeploymentConfigSpec
+	if err := strict.Convert(body, &spec); err != nil {
+		return unreadable(err.Error())
+	}
+	a.variables, a.namespace, a.proxy = spec.CustomizedVariables, spec.AgentInstallNamespace, spec.ProxyConfig
+	a.registries, a.givesRegistries = spec.Registries, body["registries"] != nil
+	placement, _ := body["nodePlacement"].(map[string]any)
+	a.nodeSelector, a.tolerations = placement["nodeSelector"], placement["tolerations"]
+	requirements, flaws := parseRequirements(spec.ResourceRequirements)
+	a.requirements = requirements
+	flaws = slices.Concat(flaws, variableFlaws(spec.CustomizedVariables, spec.AgentInstallNamespace), characterFlaws(specKey, withoutVariables(body)))
+	if !utf8.Valid(spec.ProxyConfig.CABundle) || ForbiddenCharacter(string(spec.ProxyConfig.CABundle)) != "" {
+		flaws = append(flaws, flaw.Flaw{Field: "spec.proxyConfig.caBundle", Reason: flaw.ReasonInvalidConfig, Message: "is no text", Hint: "encode a PEM bundle as base64"})
+	}
+	return a, flaws
 }
 
 func withoutVariables(body map[string]any) map[string]any {
@@ -96,23 +84,28 @@ func withoutVariables(body map[string]any) map[string]any {
 	return rest
 }
 
-// checkCharacters refuses characters no manifest may hold, wherever they stand.
-func checkCharacters(at string, value any, add func(field string, reason problem.Reason, message, hint string)) {
+// characterFlaws are the characters that no manifest may hold, wherever they stand.
+func characterFlaws(at flaw.Path, value any) []flaw.Flaw {
+	refused := func(message string) []flaw.Flaw {
+		return []flaw.Flaw{{Field: at, Reason: flaw.ReasonInvalidConfig, Message: message}}
+	}
+	var flaws []flaw.Flaw
 	switch value := value.(type) {
 	case map[string]any:
 		for key, v := range value {
 			if c := ForbiddenCharacter(key); c != "" {
-				add(at, flaw.ReasonInvalidConfig, "the name of a field contains "+c, "")
+				flaws = append(flaws, refused("the name of a field contains "+c)...)
 			}
-			checkCharacters(at+"."+key, v, add)
+			flaws = append(flaws, characterFlaws(at+"."+flaw.Path(key), v)...)
 		}
 	case []any:
 		for i, v := range value {
-			checkCharacters(fmt.Sprintf("%s[%d]", at, i), v, add)
+			flaws = append(flaws, characterFlaws(at.Index(i), v)...)
 		}
 	case string:
 		if c := ForbiddenCharacter(value); c != "" {
-			add(at, flaw.ReasonInvalidConfig, "contains "+c, "")
+			return refused("contains " + c)
 		}
 	}
+	return flaws
 }

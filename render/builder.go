@@ -2,13 +2,13 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -39,8 +39,8 @@ const manifestsField = "spec.agentSpec.workload.manifests"
 
 // manifest is one manifest on its way to an object.
 type manifest struct {
-	at       *field.Path // in the template; nil for an injected one
-	file     string      // of a package, that it was rendered from
+	at       flaw.Path // in the template; "" for an injected one
+	file     string    // of a package, that it was rendered from
 	fields   map[string]any
 	kind     workloadType
 	workload bool
@@ -104,37 +104,35 @@ func (b *builder) deployable(p *rendering) *rendering {
 // substitute parses every manifest into one with its variables replaced.
 func (b *builder) substitute() {
 	s := &substitution{template: b.template.name, values: b.variables.values, typed: b.template.typed, unassigned: b.assignment.unassigned, found: &b.found}
-	root := field.NewPath("spec", "agentSpec", "workload", "manifests")
 	for i, raw := range b.template.manifests {
-		at := root.Index(i)
+		m := manifest{at: flaw.Path(manifestsField).Index(i)}
 		declared, ok := raw.(map[string]any)
 		if !ok {
-			b.invalid(at, "is no object")
+			b.report(&m, misshapen(m.at, "is no object"))
 			continue
 		}
-		fields, ok := s.value(raw, at).(map[string]any)
-		if !ok || !checkManifest(fields, at, b.invalid) {
+		m.fields, _ = s.value(raw, m.at).(map[string]any)
+		flaws, renderable := shapeFlaws(m.fields, m.at)
+		b.report(&m, flaws...)
+		if !renderable {
 			continue
 		}
-		b.checkName(at, declared, fields)
-		id := IdentityOf(fields)
-		k, workload := workloadKind(id.groupKind().Group, id.Kind)
-		m := manifest{at: at, fields: fields, kind: k, workload: workload, declared: id}
+		b.report(&m, b.nameFlaws(m.at, declared, m.fields)...)
+		m.declared = IdentityOf(m.fields)
+		m.kind, m.workload = workloadKind(m.declared.groupKind().Group, m.declared.Kind)
 		b.mark(&m)
 		b.manifests = append(b.manifests, m)
 	}
 }
 
-// checkName checks a name that variables are part of, which no check of the declared
+// nameFlaws judges a name that variables are part of, which no check of the declared
 // manifest could. The cluster's own name, or what stands for it, can be part of any.
-func (b *builder) checkName(at *field.Path, declared, fields map[string]any) {
+func (b *builder) nameFlaws(at flaw.Path, declared, fields map[string]any) []flaw.Flaw {
 	name := IdentityOf(fields).Name
 	if name == IdentityOf(declared).Name {
-		return
+		return nil
 	}
-	for _, f := range ManifestNameFlaws("", fields, strings.ReplaceAll(name, b.name, "c")) {
-		b.invalid(at.Child(metadataKey, nameKey), f.Message+"; "+f.Hint)
-	}
+	return ManifestNameFlaws(at.Child(metadataKey).Child(nameKey), fields, strings.ReplaceAll(name, b.name, "c"))
 }
 
 // mark reads the marks that say when and where a manifest is delivered.
@@ -165,7 +163,7 @@ func (b *builder) atAnnotation(m *manifest, key string, f Finding) Finding {
 		f.Package, f.File, f.Message = b.template.pkg.Name, m.file, m.declared.String()+": "+f.Message
 		return f
 	}
-	f.Template, f.Field = b.template.name, m.at.Child("metadata", "annotations").Key(key).String()
+	f.Template, f.Field = b.template.name, string(m.at.Child(metadataKey).Child(annotationsKey).Child(key))
 	return f
 }
 
@@ -174,7 +172,8 @@ func (b *builder) decorate(m *manifest) {
 	if !m.workload {
 		return
 	}
-	p := podOf(m.fields, m.kind, m.at, b.invalid)
+	p, flaws := podOf(m.fields, m.kind, m.at)
+	b.report(m, flaws...)
 	if p == nil || len(b.found.list) > 0 {
 		return // it will not be delivered; its lists may not be lists
 	}
@@ -238,18 +237,10 @@ func (b *builder) unique() {
 			continue
 		}
 		if !bytes.Equal(b.encode(&kept[first], kept[first].fields), b.encode(&m, m.fields)) {
-			b.invalidIn(&m)(m.at, fmt.Sprintf("is a second, different %s", id))
+			b.report(&m, misshapen(m.at, fmt.Sprintf("is a second, different %s", id)))
 		}
 	}
 	b.manifests = kept
-}
-
-func (b *builder) invalid(at *field.Path, message string) {
-	name := manifestsField
-	if at != nil {
-		name = at.String()
-	}
-	b.found.add(Finding{Template: b.template.name, Field: name, Reason: flaw.ReasonInvalidManifest, Message: message})
 }
 
 // stamped returns what was found; what has no place yet is about the package.
@@ -265,14 +256,16 @@ func (b *builder) stamped() []Finding {
 	return b.found.list
 }
 
-// invalidIn reports what is wrong with a manifest: in the template, or in the file of
-// a package, where the field is one of what it renders.
-func (b *builder) invalidIn(m *manifest) func(at *field.Path, message string) {
-	if b.template.pkg == nil {
-		return b.invalid
-	}
-	return func(at *field.Path, message string) {
-		b.found.add(Finding{Package: b.template.pkg.Name, File: m.file, Reason: flaw.ReasonInvalidManifest, Message: at.String() + ": " + message})
+// report adds what is wrong with a manifest: in the template, or in the file of a package,
+// where the field is one of what it renders.
+func (b *builder) report(m *manifest, flaws ...flaw.Flaw) {
+	for _, f := range flaws {
+		if b.template.pkg != nil {
+			b.found.add(Finding{Package: b.template.pkg.Name, File: m.file, Reason: f.Reason, Message: string(f.Field) + ": " + f.Message, Hint: f.Hint})
+			continue
+		}
+		f.Field = cmp.Or(f.Field, manifestsField)
+		b.found.addAll(Finding{Template: b.template.name}, f)
 	}
 }
 
@@ -282,7 +275,7 @@ func (b *builder) invalidIn(m *manifest) func(at *field.Path, message string) {
 func (b *builder) encode(m *manifest, fields map[string]any) []byte {
 	text, err := json.Marshal(fields)
 	if err != nil {
-		b.invalid(m.at, fmt.Sprintf("cannot be encoded: %s", err))
+		b.report(m, misshapen(m.at, fmt.Sprintf("cannot be encoded: %s", err)))
 	}
 	return text
 }
@@ -300,9 +293,9 @@ func jsonText(name string) ([]byte, error) {
 // fields are not changed.
 func marked(fields map[string]any) map[string]any {
 	metadata, _ := fields["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
+	annotations, _ := metadata[annotationsKey].(map[string]any)
 	return with(fields, "metadata",
-		with(metadata, "annotations",
+		with(metadata, annotationsKey,
 			with(annotations, v1alpha1.DigestAnnotation, digestPlaceholder)))
 }
 

@@ -1,13 +1,13 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -170,19 +170,16 @@ func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 // checkRendered judges one manifest by what it was rendered to. Nothing is said of one
 // with findings from before: its names may come from what is wrong with it.
 func (b *builder) checkRendered(m *manifest, o *object, before []Finding) {
-	at := m.at
-	if at == nil {
-		at = field.NewPath("spec", "proxyConfig")
-	}
-	if slices.ContainsFunc(before, func(f Finding) bool { return flaw.Path(f.Field).Under(flaw.Path(at.String())) }) {
+	at := cmp.Or(m.at, "spec.proxyConfig")
+	if slices.ContainsFunc(before, func(f Finding) bool { return flaw.Path(f.Field).Under(at) }) {
 		return
 	}
 	if b.checkTypes(m) {
-		checkNames(m.fields, at, b.invalidIn(m))
+		b.report(m, nameFlaws(m.fields, at)...)
 	}
 	if size := largest(o); size > WorkLimit {
 		finding := tooLarge(b.template.name, sized{id: o.id, size: size})
-		finding.Field = at.String()
+		finding.Field = string(at)
 		if b.template.pkg != nil {
 			finding.Package, finding.File, finding.Field = b.template.pkg.Name, m.file, ""
 		}
@@ -218,7 +215,7 @@ func largest(o *object) int {
 // checkTypes holds what is rendered to its types, and reports whether it keeps to them.
 // Manifests of a template were held to them before, but for what variables are part of.
 func (b *builder) checkTypes(m *manifest) bool {
-	if m.at == nil {
+	if m.at == "" {
 		return true // injected
 	}
 	before := len(b.found.list)
@@ -230,7 +227,7 @@ func (b *builder) checkTypes(m *manifest) bool {
 				Message: fmt.Sprintf("%s: %s: %s", m.declared, f.Field, f.Message),
 			})
 		case b.comesFromVariable(m, f):
-			b.found.add(Finding{Template: b.template.name, Field: m.at.String() + "." + string(f.Field), Reason: f.Reason, Message: f.Message, Hint: f.Hint})
+			b.found.add(Finding{Template: b.template.name, Field: string(m.at + "." + f.Field), Reason: f.Reason, Message: f.Message, Hint: f.Hint})
 		}
 	}
 	return len(b.found.list) == before
@@ -239,7 +236,7 @@ func (b *builder) checkTypes(m *manifest) bool {
 // comesFromVariable reports whether a flaw of what a template renders to is that of the
 // value of a variable. The type of one that stands alone was judged by its declaration.
 func (b *builder) comesFromVariable(m *manifest, f flaw.Flaw) bool {
-	declared, _ := b.template.manifests[flaw.Path(m.at.String()).Position()].(map[string]any)
+	declared, _ := b.template.manifests[m.at.Position()].(map[string]any)
 	value := f.Field.In(declared)
 	text, _ := value.(string)
 	_, alone := variable.Whole(text)

@@ -164,10 +164,10 @@ func decoded(raw []byte) map[string]any {
 func unmarked(raw []byte) map[string]any {
 	fields := decoded(raw)
 	metadata, _ := fields[metadataKey].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
+	annotations, _ := metadata[annotationsKey].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool { return ownAnnotation(key) })
 	if annotations != nil && len(annotations) == 0 {
-		delete(metadata, "annotations")
+		delete(metadata, annotationsKey)
 	}
 	return fields
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/variable"
 )
 
@@ -112,6 +113,14 @@ func (f *findings) add(finding Finding) {
 	finding.Message = strings.ReplaceAll(finding.Message, namePlaceholder, "{{"+variable.ClusterName+"}}")
 	if !slices.Contains(f.list, finding) {
 		f.list = append(f.list, finding)
+	}
+}
+
+// addAll adds flaws of the object that about names.
+func (f *findings) addAll(about Finding, flaws ...flaw.Flaw) {
+	for _, found := range flaws {
+		about.Field, about.Reason, about.Message, about.Hint = string(found.Field), found.Reason, found.Message, found.Hint
+		f.add(about)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestExpansionIsBounded(t *testing.T) {
 		list[i] = "{{V}}"
 	}
 	list[0] = strings.Repeat("{{V}}", 100_000)
-	out, _ := json.Marshal(s.value(map[string]any{"list": list}, nil))
+	out, _ := json.Marshal(s.value(map[string]any{"list": list}, ""))
 	if len(out) > 2*maxBrought {
 		t.Errorf("%d bytes", len(out))
 	}
@@ -31,7 +31,7 @@ func TestExpansionIsBounded(t *testing.T) {
 		t.Errorf("found %v", found.list)
 	}
 	within := &substitution{values: s.values, found: &found}
-	if got := within.value("{{V}}{{V}}", nil); got != s.values["V"]+s.values["V"] {
+	if got := within.value("{{V}}{{V}}", ""); got != s.values["V"]+s.values["V"] {
 		t.Errorf("within the limit: %.40v", got)
 	}
 }
@@ -61,7 +61,7 @@ func TestValuesOfPackagesAreNotShared(t *testing.T) {
 	for _, engine := range []string{EngineHelm, EngineManifests} {
 		selector := map[string]any{"zone": "a"}
 		b := &builder{
-			agent:      &agentConfig{nodeSelector: given{selector, true}, variables: []addonv1alpha1.CustomizedVariable{{Name: "DISK", Value: "ssd"}}},
+			agent:      &agentConfig{nodeSelector: selector, variables: []addonv1alpha1.CustomizedVariable{{Name: "DISK", Value: "ssd"}}},
 			template:   &parsedTemplate{pkg: &parsedPackage{Package: &Package{Engine: engine}}},
 			assignment: &assignment{},
 		}

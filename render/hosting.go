@@ -67,7 +67,7 @@ func (r Rendered) bins() *bins {
 func hostedLocation(fields map[string]any) (location string, ok bool) {
 	metadata, _ := fields[metadataKey].(map[string]any)
 	const key = addonv1alpha1.HostedManifestLocationAnnotationKey
-	if location = texts(metadata["annotations"])[key]; location == "" {
+	if location = texts(metadata[annotationsKey])[key]; location == "" {
 		location = texts(metadata[labelsKey])[addonv1alpha1.HostedManifestLocationLabelKey]
 	}
 	return location, location == "" || slices.Contains(hostedLocations(), location)

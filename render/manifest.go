@@ -20,14 +20,15 @@ import (
 
 // The fields of every object.
 const (
-	apiVersionKey = "apiVersion"
-	kindKey       = "kind"
-	metadataKey   = "metadata"
-	labelsKey     = "labels"
-	nameKey       = "name"
-	namespaceKey  = "namespace"
-	specKey       = "spec"
-	statusKey     = "status"
+	apiVersionKey  = "apiVersion"
+	kindKey        = "kind"
+	metadataKey    = "metadata"
+	annotationsKey = "annotations"
+	labelsKey      = "labels"
+	nameKey        = "name"
+	namespaceKey   = "namespace"
+	specKey        = "spec"
+	statusKey      = "status"
 )
 
 // Identity is what makes a manifest one object on the managed cluster; the hub
@@ -110,7 +111,7 @@ func tidy(obj map[string]any) {
 			delete(metadata, name)
 		}
 	}
-	for _, name := range []string{labelsKey, "annotations"} {
+	for _, name := range []string{labelsKey, annotationsKey} {
 		texts, _ := metadata[name].(map[string]any)
 		for key, value := range texts {
 			if value == nil {
@@ -120,65 +121,70 @@ func tidy(obj map[string]any) {
 	}
 }
 
-// checkManifest says what is wrong with one manifest, as the hub's work webhook
-// and the managed cluster would. It reports whether it can be rendered at all.
-func checkManifest(obj map[string]any, at *field.Path, invalid func(at *field.Path, message string)) bool {
+// misshapen is what is wrong with a manifest, as the hub's work webhook or the managed
+// cluster would refuse it.
+func misshapen(at flaw.Path, message string) flaw.Flaw {
+	return flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Message: message}
+}
+
+// shapeFlaws are what is wrong with the shape of one manifest, and whether it can be
+// rendered at all.
+func shapeFlaws(obj map[string]any, at flaw.Path) (flaws []flaw.Flaw, renderable bool) {
 	id := IdentityOf(obj)
-	metadata, ok := obj["metadata"].(map[string]any)
-	for name, value := range map[string]string{"apiVersion": id.APIVersion, "kind": id.Kind} {
-		if value == "" {
-			invalid(at.Child(name), "must be set")
-			ok = false
+	metadata, renderable := obj[metadataKey].(map[string]any)
+	for _, required := range [][2]string{{apiVersionKey, id.APIVersion}, {kindKey, id.Kind}} {
+		if required[1] == "" {
+			flaws, renderable = append(flaws, misshapen(at.Child(required[0]), "must be set")), false
 		}
 	}
 	if id.Name == "" {
-		invalid(at.Child("metadata", "name"), "must be set")
-		return false
+		return append(flaws, misshapen(at.Child(metadataKey).Child(nameKey), "must be set")), false
 	}
+	at = at.Child(metadataKey)
 	for _, name := range served() {
 		if !SetsNothing(metadata[name]) {
-			invalid(at.Child("metadata", name), "is not for a manifest to set")
+			flaws = append(flaws, misshapen(at.Child(name), "is not for a manifest to set"))
 		}
 	}
-	for _, name := range []string{labelsKey, "annotations"} {
+	for _, name := range []string{labelsKey, annotationsKey} {
 		texts, isMap := metadata[name].(map[string]any)
 		if metadata[name] != nil && !isMap {
-			invalid(at.Child("metadata", name), "is no object")
-			ok = false
+			flaws, renderable = append(flaws, misshapen(at.Child(name), "is no object")), false
 		}
 		for key, value := range texts {
 			if _, isString := value.(string); !isString && value != nil {
-				invalid(fieldChild(at.Child("metadata", name), key), fmt.Sprintf("must be a string, not %v", value))
-				ok = false
+				flaws, renderable = append(flaws, misshapen(at.Child(name).Child(key), fmt.Sprintf("must be a string, not %v", value))), false
 			}
 		}
 	}
 	if annotated(metadata, v1alpha1.DigestAnnotation) {
-		invalid(at.Child("metadata", "annotations").Key(v1alpha1.DigestAnnotation), "is reserved")
+		flaws = append(flaws, misshapen(at.Child(annotationsKey).Child(v1alpha1.DigestAnnotation), "is reserved"))
 	}
-	return ok
+	return flaws, renderable
 }
 
-// checkNames says which names, labels and annotations no API server takes. It is
-// for objects rendered for a cluster, not for a shared rendering.
-func checkNames(obj map[string]any, at *field.Path, invalid func(at *field.Path, message string)) {
+// nameFlaws are the names, labels and annotations that no API server takes. They are
+// looked for in objects rendered for a cluster, not in a shared rendering.
+func nameFlaws(obj map[string]any, at flaw.Path) []flaw.Flaw {
 	id := IdentityOf(obj)
-	metadata, _ := obj["metadata"].(map[string]any)
-	at = at.Child("metadata")
+	metadata, _ := obj[metadataKey].(map[string]any)
+	at = at.Child(metadataKey)
+	var flaws []flaw.Flaw
 	for _, message := range content.IsPathSegmentName(id.Name) {
-		invalid(at.Child("name"), fmt.Sprintf("%.80q %s", id.Name, message))
+		flaws = append(flaws, misshapen(at.Child(nameKey), fmt.Sprintf("%.80q %s", id.Name, message)))
 	}
 	if id.Namespace != "" {
 		for _, message := range apivalidation.ValidateNamespaceName(id.Namespace, false) {
-			invalid(at.Child("namespace"), fmt.Sprintf("%.80q: %s", id.Namespace, message))
+			flaws = append(flaws, misshapen(at.Child(namespaceKey), fmt.Sprintf("%.80q: %s", id.Namespace, message)))
 		}
 	}
 	problems := append(
-		metav1validation.ValidateLabels(texts(metadata[labelsKey]), at.Child(labelsKey)),
-		apivalidation.ValidateAnnotations(texts(metadata["annotations"]), at.Child("annotations"))...)
+		metav1validation.ValidateLabels(texts(metadata[labelsKey]), field.NewPath(string(at), labelsKey)),
+		apivalidation.ValidateAnnotations(texts(metadata[annotationsKey]), field.NewPath(string(at), annotationsKey))...)
 	for _, p := range problems {
-		invalid(at, p.Field+": "+p.ErrorBody())
+		flaws = append(flaws, misshapen(at, p.Field+": "+p.ErrorBody()))
 	}
+	return flaws
 }
 
 func texts(value any) map[string]string {
@@ -191,7 +197,7 @@ func texts(value any) map[string]string {
 }
 
 func annotated(metadata map[string]any, key string) bool {
-	annotations, _ := metadata["annotations"].(map[string]any)
+	annotations, _ := metadata[annotationsKey].(map[string]any)
 	_, ok := annotations[key]
 	return ok
 }

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // moved maps resources as the template declares them to where they were
@@ -28,7 +28,7 @@ func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifie
 // resource names replaced, and resources followed to the install namespace. OCM
 // does neither, so that such an entry never matches.
 func (b *builder) options(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier) []workv1.ManifestConfigOption {
-	at := field.NewPath(b.template.configsAt)
+	at := b.template.configsAt
 	out := slices.Clone(b.template.configs)
 	for i := range out {
 		out[i].ResourceIdentifier = b.follow(out[i].ResourceIdentifier, moved, at.Index(i).Child("resourceIdentifier"))
@@ -36,7 +36,7 @@ func (b *builder) options(moved map[workv1.ResourceIdentifier]workv1.ResourceIde
 	return out
 }
 
-func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, at *field.Path) workv1.ResourceIdentifier {
+func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, at flaw.Path) workv1.ResourceIdentifier {
 	s := &substitution{template: b.template.name, values: b.variables.values, unassigned: b.assignment.unassigned, found: &b.found}
 	id.Name = s.text(id.Name, at.Child("name"))
 	id.Namespace = s.text(id.Namespace, at.Child("namespace"))
@@ -54,7 +54,7 @@ func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.Resource
 // deleteOption is the template's, with a rule for every object that is annotated
 // to be orphaned.
 func (b *builder) deleteOption(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, objects []object) *workv1.DeleteOption {
-	at := field.NewPath("spec", "agentSpec", "deleteOption", "selectivelyOrphans", "orphaningRules")
+	const at flaw.Path = "spec.agentSpec.deleteOption.selectivelyOrphans.orphaningRules"
 	var rules []workv1.OrphaningRule
 	option := b.template.deleteOption.DeepCopy()
 	if option != nil && option.SelectivelyOrphan != nil {

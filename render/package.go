@@ -12,7 +12,6 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -102,20 +101,18 @@ func parsePackage(addOn string, p *Package, charts chart.Engine) *parsedTemplate
 			t.ofCluster[v.Name] = true
 		}
 	}
-	add := func(field string, reason problem.Reason, message, hint string) {
-		t.found.add(Finding{Package: p.Name, Field: field, Reason: reason, Message: message, Hint: hint})
-	}
+	about := Finding{Package: p.Name}
 	text, err := json.Marshal(p)
 	if err != nil {
-		add("spec", flaw.ReasonInvalidPackage, err.Error(), "")
+		t.found.addAll(about, flaw.Flaw{Field: specKey, Reason: flaw.ReasonInvalidPackage, Message: err.Error()})
 		return t
 	}
 	sum := sha256.Sum256(text)
 	t.sum = hex.EncodeToString(sum[:])
 	if _, err := registrationVolumes(addOn, p.Registration); err != nil {
-		add("spec.registration", flaw.ReasonInvalidRegistration, err.Error(), "")
+		t.found.addAll(about, flaw.Flaw{Field: "spec.registration", Reason: flaw.ReasonInvalidRegistration, Message: err.Error()})
 	}
-	t.checkConfigs(add)
+	t.found.addAll(about, t.configFlaws()...)
 	return t
 }
 

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/addonflow/addonflow/render/chart"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // renderPackage makes the manifests of a package. Where they run and with which
@@ -54,16 +53,19 @@ func (b *builder) packageError(err error) error {
 // take adds one rendered object.
 func (b *builder) take(rendered chart.Manifest) {
 	id := IdentityOf(rendered.Fields)
-	m := manifest{at: field.NewPath(cmp.Or(strings.TrimSpace(id.String()), "object")), file: rendered.File, fields: rendered.Fields, declared: id}
-	invalid := b.invalidIn(&m)
+	m := manifest{at: flaw.Path(cmp.Or(strings.TrimSpace(id.String()), "object")), file: rendered.File, fields: rendered.Fields, declared: id}
 	tidy(m.fields)
-	if !checkManifest(m.fields, m.at, invalid) {
+	flaws, renderable := shapeFlaws(m.fields, m.at)
+	b.report(&m, flaws...)
+	if !renderable {
 		return
 	}
 	b.mark(&m)
 	m.kind, m.workload = workloadKind(id.groupKind().Group, id.Kind)
 	if m.workload {
-		if p := podOf(m.fields, m.kind, m.at, invalid); p != nil && len(b.found.list) == 0 {
+		p, flaws := podOf(m.fields, m.kind, m.at)
+		b.report(&m, flaws...)
+		if p != nil && len(b.found.list) == 0 {
 			p.redirect(b.mirrors)
 		}
 	}

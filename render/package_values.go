@@ -51,12 +51,7 @@ func (b *builder) installNamespace() string {
 // add-on framework gives them: for a chart what charts for OCM read, for manifests
 // plain names; and the variables, of whichever source.
 func (b *builder) agentValues() map[string]any {
-	values := map[string]any{}
-	if b.template.pkg.Engine == EngineHelm {
-		b.chartConfig(values)
-	} else {
-		b.manifestConfig(values)
-	}
+	values := b.configValues()
 	for i, v := range b.agent.variables {
 		at, typed, err := b.target(v.Name, v.Value)
 		if err != nil {
@@ -98,55 +93,38 @@ func (b *builder) taken() []string {
 	return names
 }
 
-// chartConfig sets global.nodeSelector, tolerations, global.proxyConfig and
-// global.resourceRequirements.
-func (b *builder) chartConfig(values map[string]any) {
-	global := map[string]any{}
-	if b.agent.nodeSelector.ok {
-		global["nodeSelector"] = runtime.DeepCopyJSONValue(b.agent.nodeSelector.value) // a variable may go into it
+// configValues are what the AddOnDeploymentConfig gives besides variables, each under its
+// name for charts or that for manifests.
+func (b *builder) configValues() map[string]any {
+	values := map[string]any{}
+	for _, v := range []struct {
+		chart, manifests string
+		value            any
+	}{
+		{"global.nodeSelector", "NodeSelector", runtime.DeepCopyJSONValue(b.agent.nodeSelector)}, // a variable may go into it
+		{"tolerations", "Tolerations", b.agent.tolerations},
+		{"global.proxyConfig.HTTP_PROXY", "HTTPProxy", b.agent.proxy.HTTPProxy},
+		{"global.proxyConfig.HTTPS_PROXY", "HTTPSProxy", b.agent.proxy.HTTPSProxy},
+		{"global.proxyConfig.NO_PROXY", "NoProxy", b.agent.proxy.NoProxy},
+		{"global.proxyConfig.PROXY_CA_BUNDLE", "ProxyCABundle", string(b.agent.proxy.CABundle)},
+		{"global.resourceRequirements", "ResourceRequirements", b.requirementValues()},
+	} {
+		at := v.manifests
+		if b.template.pkg.Engine == EngineHelm {
+			at = v.chart
+		}
+		if v.value != nil && v.value != "" {
+			setValue(values, strings.Split(at, "."), v.value)
+		}
 	}
-	if b.agent.tolerations.ok {
-		values["tolerations"] = b.agent.tolerations.value
-	}
-	proxy := map[string]any{}
-	setText(proxy, "HTTP_PROXY", b.agent.proxy.HTTPProxy)
-	setText(proxy, "HTTPS_PROXY", b.agent.proxy.HTTPSProxy)
-	setText(proxy, "NO_PROXY", b.agent.proxy.NoProxy)
-	setText(proxy, "PROXY_CA_BUNDLE", string(b.agent.proxy.CABundle))
-	if len(proxy) > 0 {
-		global["proxyConfig"] = proxy
-	}
-	if list := b.requirementValues(); len(list) > 0 {
-		global["resourceRequirements"] = list
-	}
-	if len(global) > 0 {
-		values["global"] = global
-	}
+	return values
 }
 
-func (b *builder) manifestConfig(values map[string]any) {
-	if b.agent.nodeSelector.ok {
-		values["NodeSelector"] = runtime.DeepCopyJSONValue(b.agent.nodeSelector.value)
+// requirementValues are the requirements as a list, nil for none.
+func (b *builder) requirementValues() any {
+	if len(b.agent.requirements) == 0 {
+		return nil
 	}
-	if b.agent.tolerations.ok {
-		values["Tolerations"] = b.agent.tolerations.value
-	}
-	setText(values, "HTTPProxy", b.agent.proxy.HTTPProxy)
-	setText(values, "HTTPSProxy", b.agent.proxy.HTTPSProxy)
-	setText(values, "NoProxy", b.agent.proxy.NoProxy)
-	setText(values, "ProxyCABundle", string(b.agent.proxy.CABundle))
-	if list := b.requirementValues(); len(list) > 0 {
-		values["ResourceRequirements"] = list
-	}
-}
-
-func setText(values map[string]any, name, text string) {
-	if text != "" {
-		values[name] = text
-	}
-}
-
-func (b *builder) requirementValues() []any {
 	list := make([]any, 0, len(b.agent.requirements))
 	for _, r := range b.agent.requirements {
 		list = append(list, map[string]any{

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"github.com/addonflow/addonflow/render/flaw"
 )
 
 // workloadType is what rendering knows of a kind of workload.
@@ -74,59 +74,52 @@ type container struct {
 	keep   bool
 }
 
-// podOf returns the pod template of obj, or nil when it has none. Shapes that no
-// API server takes are findings.
-func podOf(obj map[string]any, k workloadType, at *field.Path, invalid func(at *field.Path, message string)) *pod {
-	var next any = obj
+// podOf returns the pod template of obj, nil where it has none, and the shapes in it that
+// no API server takes.
+func podOf(obj map[string]any, k workloadType, at flaw.Path) (*pod, []flaw.Flaw) {
+	spec := obj
 	for _, name := range append(slices.Clone(k.template), specKey) {
 		at = at.Child(name)
-		fields, ok := next.(map[string]any)
+		next, ok := spec[name].(map[string]any)
+		if !ok && spec[name] != nil {
+			return nil, []flaw.Flaw{misshapen(at, "is no object")}
+		}
 		if !ok {
-			return nil
+			return nil, nil // only metadata, as updateStrategy ReadOnly allows
 		}
-		next = fields[name]
-		if _, ok := next.(map[string]any); !ok && next != nil {
-			invalid(at, "is no object")
-			return nil
-		}
-	}
-	spec, ok := next.(map[string]any)
-	if !ok {
-		return nil // only metadata, as updateStrategy ReadOnly allows
+		spec = next
 	}
 	p := &pod{resource: k.resource, spec: spec}
+	var flaws []flaw.Flaw
 	for _, list := range []string{"initContainers", "containers"} {
-		items, ok := spec[list].([]any)
-		if !ok && spec[list] != nil {
-			invalid(at.Child(list), "is no list")
-		}
+		flaws = append(flaws, listFlaws(spec, at, list)...)
+		items, _ := spec[list].([]any)
 		for i, item := range items {
+			here := at.Child(list).Index(i)
 			fields, ok := item.(map[string]any)
 			if !ok {
-				invalid(at.Child(list).Index(i), "is no object")
+				flaws = append(flaws, misshapen(here, "is no object"))
 				continue
 			}
-			checkContainer(fields, at.Child(list).Index(i), invalid)
+			flaws = append(flaws, listFlaws(fields, here, "env", "volumeMounts")...)
+			if _, ok := fields["image"].(string); !ok && fields["image"] != nil {
+				flaws = append(flaws, misshapen(here.Child("image"), fmt.Sprintf("is no string but %v", fields["image"])))
+			}
 			p.containers = append(p.containers, container{fields: fields, keep: !k.ocm || list == "initContainers"})
 		}
 	}
-	for _, list := range []string{"volumes", "tolerations"} {
-		if _, ok := spec[list].([]any); !ok && spec[list] != nil {
-			invalid(at.Child(list), "is no list")
-		}
-	}
-	return p
+	return p, append(flaws, listFlaws(spec, at, "volumes", "tolerations")...)
 }
 
-func checkContainer(fields map[string]any, at *field.Path, invalid func(at *field.Path, message string)) {
-	for _, list := range []string{"env", "volumeMounts"} {
-		if _, ok := fields[list].([]any); !ok && fields[list] != nil {
-			invalid(at.Child(list), "is no list")
+// listFlaws are the fields that are there and no lists.
+func listFlaws(fields map[string]any, at flaw.Path, names ...string) []flaw.Flaw {
+	var flaws []flaw.Flaw
+	for _, name := range names {
+		if _, ok := fields[name].([]any); !ok && fields[name] != nil {
+			flaws = append(flaws, misshapen(at.Child(name), "is no list"))
 		}
 	}
-	if _, ok := fields["image"].(string); !ok && fields["image"] != nil {
-		invalid(at.Child("image"), fmt.Sprintf("is no string but %v", fields["image"]))
-	}
+	return flaws
 }
 
 // objectsIn returns the objects of a list field, skipping what is none.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
-	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
@@ -26,24 +25,28 @@ type requirement struct {
 // or * for anything. OCM skips a pattern that does not
 // compile; here it is an error. Each part stands for itself: OCM reads a|b as an
 // alternative of the whole text, which nobody can mean.
-func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements, add func(field string, reason problem.Reason, message, hint string)) []requirement {
+func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements) ([]requirement, []flaw.Flaw) {
 	var out []requirement
+	var flaws []flaw.Flaw
 	for i, item := range list {
-		at := fmt.Sprintf("spec.resourceRequirements[%d]", i)
+		at := flaw.Path("spec.resourceRequirements").Index(i)
 		pattern, err := containerPattern(item.ContainerID)
 		if err != nil {
-			add(at+".containerID", flaw.ReasonInvalidConfig, err.Error(), "use <resource>:<name>:<container>, * for any")
+			flaws = append(flaws, flaw.Flaw{
+				Field: at.Child("containerID"), Reason: flaw.ReasonInvalidConfig, Message: err.Error(),
+				Hint: "use <resource>:<name>:<container>, * for any",
+			})
 			continue
 		}
 		// Through the typed form, as OCM does: quantities come out canonical.
 		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&item.Resources)
 		if err != nil {
-			add(at+".resources", flaw.ReasonInvalidConfig, err.Error(), "")
+			flaws = append(flaws, flaw.Flaw{Field: at.Child("resources"), Reason: flaw.ReasonInvalidConfig, Message: err.Error()})
 			continue
 		}
 		out = append(out, requirement{container: pattern, resources: resources})
 	}
-	return out
+	return out, flaws
 }
 
 func containerPattern(id string) (*regexp.Regexp, error) {

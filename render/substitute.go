@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/variable"
 )
@@ -44,12 +42,12 @@ type substitution struct {
 const maxBrought = 32 << 20
 
 // value returns a copy of v with its strings substituted; v is not changed.
-func (s *substitution) value(v any, at *field.Path) any {
+func (s *substitution) value(v any, at flaw.Path) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			below := fieldChild(at, key)
+			below := at.Child(key)
 			s.key(key, below)
 			out[key] = s.value(v[key], below)
 		}
@@ -67,11 +65,11 @@ func (s *substitution) value(v any, at *field.Path) any {
 	}
 }
 
-func (s *substitution) key(key string, at *field.Path) {
+func (s *substitution) key(key string, at flaw.Path) {
 	s.characters(key, at)
 	for name := range variable.References(key) {
 		s.found.add(Finding{
-			Template: s.template, Field: at.String(), Reason: flaw.ReasonInvalidTemplate,
+			Template: s.template, Field: string(at), Reason: flaw.ReasonInvalidTemplate,
 			Message: fmt.Sprintf("variable %q in the name of a field is not substituted", name),
 			Hint:    "use variables in values only",
 		})
@@ -80,7 +78,7 @@ func (s *substitution) key(key string, at *field.Path) {
 
 // scalar substitutes one string. A string that is exactly one variable declared
 // with a type becomes a value of that type.
-func (s *substitution) scalar(text string, at *field.Path) any {
+func (s *substitution) scalar(text string, at flaw.Path) any {
 	s.characters(text, at)
 	if name, ok := variable.Whole(text); ok && s.typed[name] != "" {
 		if value, ok := s.values[name]; ok {
@@ -91,20 +89,20 @@ func (s *substitution) scalar(text string, at *field.Path) any {
 }
 
 // text substitutes one string to a string.
-func (s *substitution) text(text string, at *field.Path) string {
+func (s *substitution) text(text string, at flaw.Path) string {
 	if s.brought > maxBrought {
 		return text // nothing of it will be delivered
 	}
 	out, missing := variable.Expand(text, s.values, len(text)+maxBrought-s.brought)
 	if s.brought += max(0, len(out)-len(text)); s.brought > maxBrought {
 		s.found.add(Finding{
-			Template: s.template, Field: at.String(), Reason: flaw.ReasonLimitExceeded,
+			Template: s.template, Field: string(at), Reason: flaw.ReasonLimitExceeded,
 			Message: fmt.Sprintf("variables make the template more than %d MiB larger", maxBrought>>20),
 		})
 	}
 	if len(missing) > 0 {
 		s.found.add(Finding{
-			Template: s.template, Field: at.String(), Reason: flaw.ReasonUnresolvedVariable,
+			Template: s.template, Field: string(at), Reason: flaw.ReasonUnresolvedVariable,
 			Message: "no value for " + strings.Join(missing, ", "),
 			Hint:    s.hint(missing[0]),
 		})
@@ -120,16 +118,16 @@ func (s *substitution) hint(name string) string {
 	return "set it in customizedVariables of the AddOnDeploymentConfig"
 }
 
-func (s *substitution) characters(text string, at *field.Path) {
+func (s *substitution) characters(text string, at flaw.Path) {
 	if c := ForbiddenCharacter(text); c != "" {
 		s.found.add(Finding{
-			Template: s.template, Field: at.String(), Reason: flaw.ReasonInvalidTemplate,
+			Template: s.template, Field: string(at), Reason: flaw.ReasonInvalidTemplate,
 			Message: "character " + c + " cannot be used",
 		})
 	}
 }
 
-func (s *substitution) convert(name, value string, at *field.Path) any {
+func (s *substitution) convert(name, value string, at flaw.Path) any {
 	switch s.typed[name] {
 	case variable.TypeInteger:
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value {
@@ -145,7 +143,7 @@ func (s *substitution) convert(name, value string, at *field.Path) any {
 		}
 	}
 	s.found.add(Finding{
-		Template: s.template, Field: at.String(), Reason: flaw.ReasonInvalidVariable,
+		Template: s.template, Field: string(at), Reason: flaw.ReasonInvalidVariable,
 		Message: fmt.Sprintf("the value of %q is no %s", name, s.typed[name]),
 		Hint:    "change the value, or its type in the annotation " + variable.TypedAnnotation,
 	})
@@ -178,11 +176,4 @@ func ForbiddenCharacter(text string) string {
 		return "U+FDD0 or U+FDD1 (noncharacters)"
 	}
 	return ""
-}
-
-func fieldChild(at *field.Path, key string) *field.Path {
-	if flaw.PlainKey(key) {
-		return at.Child(key)
-	}
-	return at.Key(key)
 }

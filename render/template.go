@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -40,21 +41,33 @@ type parsedTemplate struct {
 	// its name there, and name is empty.
 	pkg *parsedPackage
 	// configsAt is the field of configs.
-	configsAt string
+	configsAt flaw.Path
 
 	found findings
 }
 
 // parseTemplate reads a template. What is wrong with it is in found.
 func parseTemplate(addOn string, t Template) *parsedTemplate {
-	p := &parsedTemplate{name: t.Name, typed: t.Typed, fromConfigs: t.FromConfigs, newer: t.Newer, configsAt: "spec.agentSpec.manifestConfigs"}
-	add := func(field string, reason problem.Reason, message, hint string) {
-		p.found.add(Finding{Template: t.Name, Field: field, Reason: reason, Message: message, Hint: hint})
+	p, err := readTemplate(t)
+	if err != nil {
+		p.found.addAll(Finding{Template: t.Name}, flaw.Flaw{Field: specKey, Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
+		return p
 	}
+	p.registrations, err = registrationVolumes(addOn, p.registration)
+	if err != nil {
+		p.found.addAll(Finding{Template: t.Name}, flaw.Flaw{Field: "spec.registration", Reason: flaw.ReasonInvalidRegistration, Message: err.Error()})
+	}
+	p.noteVariables(t.Spec["agentSpec"])
+	p.found.addAll(Finding{Template: t.Name}, p.flaws()...)
+	return p
+}
+
+// readTemplate decodes a template.
+func readTemplate(t Template) (*parsedTemplate, error) {
+	p := &parsedTemplate{name: t.Name, typed: t.Typed, fromConfigs: t.FromConfigs, newer: t.Newer, configsAt: "spec.agentSpec.manifestConfigs"}
 	text, err := json.Marshal(t)
 	if err != nil {
-		add("spec", flaw.ReasonInvalidTemplate, err.Error(), "")
-		return p
+		return p, err
 	}
 	sum := sha256.Sum256(text)
 	p.sum = hex.EncodeToString(sum[:])
@@ -74,13 +87,8 @@ func parseTemplate(addOn string, t Template) *parsedTemplate {
 	var typed struct {
 		Spec addonv1alpha1.AddOnTemplateSpec `json:"spec"`
 	}
-	if err := utiljson.Unmarshal(text, &raw); err != nil {
-		add("spec", flaw.ReasonInvalidTemplate, err.Error(), "")
-		return p
-	}
-	if err := json.Unmarshal(text, &typed); err != nil {
-		add("spec", flaw.ReasonInvalidTemplate, err.Error(), "")
-		return p
+	if err := cmp.Or(utiljson.Unmarshal(text, &raw), json.Unmarshal(text, &typed)); err != nil {
+		return p, err
 	}
 	p.manifests = raw.Spec.AgentSpec.Workload.Manifests
 	p.registers = raw.Spec.Registration != nil
@@ -88,12 +96,7 @@ func parseTemplate(addOn string, t Template) *parsedTemplate {
 	p.configs = typed.Spec.AgentSpec.ManifestConfigs
 	p.deleteOption = typed.Spec.AgentSpec.DeleteOption
 	p.executor = typed.Spec.AgentSpec.Executor
-	if p.registrations, err = registrationVolumes(addOn, p.registration); err != nil {
-		add("spec.registration", flaw.ReasonInvalidRegistration, err.Error(), "")
-	}
-	p.noteVariables(t.Spec["agentSpec"])
-	p.check(add)
-	return p
+	return p, nil
 }
 
 // noteVariables collects the variables that an agentSpec names.
@@ -107,10 +110,14 @@ func (p *parsedTemplate) noteVariables(agentSpec any) {
 	}
 }
 
-// check says what is wrong with a template whatever the configuration.
-func (p *parsedTemplate) check(add func(field string, reason problem.Reason, message, hint string)) {
+// flaws are what is wrong with a template whatever the configuration.
+func (p *parsedTemplate) flaws() []flaw.Flaw {
+	var flaws []flaw.Flaw
+	add := func(at flaw.Path, reason problem.Reason, message, hint string) {
+		flaws = append(flaws, flaw.Flaw{Field: at, Reason: reason, Message: message, Hint: hint})
+	}
 	if len(p.manifests) == 0 {
-		add("spec.agentSpec.workload.manifests", flaw.ReasonInvalidManifest, "is empty", "the hub takes no work without manifests")
+		add(manifestsField, flaw.ReasonInvalidManifest, "is empty", "the hub takes no work without manifests")
 	}
 	if p.deleteOption != nil && p.deleteOption.TTLSecondsAfterFinished != nil {
 		add("spec.agentSpec.deleteOption.ttlSecondsAfterFinished", ReasonNotSupported,
@@ -123,22 +130,26 @@ func (p *parsedTemplate) check(add func(field string, reason problem.Reason, mes
 	// The manifests are looked at one by one when variables are replaced.
 	if rest, err := json.Marshal([]any{p.configs, p.deleteOption, p.executor, p.registration}); err == nil {
 		if c := ForbiddenCharacter(string(rest)); c != "" {
-			add("spec", flaw.ReasonInvalidTemplate, "character "+c+" cannot be used", "")
+			add(specKey, flaw.ReasonInvalidTemplate, "character "+c+" cannot be used", "")
 		}
 	}
-	p.checkConfigs(add)
+	return append(flaws, p.configFlaws()...)
 }
 
-// checkConfigs refuses what AddonFlow asks the agent for itself.
-func (p *parsedTemplate) checkConfigs(add func(field string, reason problem.Reason, message, hint string)) {
+// configFlaws are what manifestConfigs ask the agent for that AddonFlow asks for itself.
+func (p *parsedTemplate) configFlaws() []flaw.Flaw {
+	var flaws []flaw.Flaw
 	for i, c := range p.configs {
 		for _, rule := range c.FeedbackRules {
 			for _, path := range rule.JsonPaths {
 				if reservedValue(path.Name) {
-					add(fmt.Sprintf("%s[%d].feedbackRules", p.configsAt, i), flaw.ReasonInvalidTemplate,
-						fmt.Sprintf("name %q is reserved", path.Name), "choose a name that does not begin with "+valuePrefix)
+					flaws = append(flaws, flaw.Flaw{
+						Field: p.configsAt.Index(i).Child("feedbackRules"), Reason: flaw.ReasonInvalidTemplate,
+						Message: fmt.Sprintf("name %q is reserved", path.Name), Hint: "choose a name that does not begin with " + valuePrefix,
+					})
 				}
 			}
 		}
 	}
+	return flaws
 }

@@ -54,27 +54,31 @@ func newVariables(t *parsedTemplate, d *agentConfig, cluster string) variables {
 	return v
 }
 
-// checkVariables refuses what the schema of AddOnDeploymentConfig refuses, and a
-// customised variable that a built-in would silently replace.
-func checkVariables(list []addonv1alpha1.CustomizedVariable, namespace string, add func(field string, reason problem.Reason, message, hint string)) {
+// variableFlaws are what the schema of AddOnDeploymentConfig refuses, and a customised
+// variable that a built-in would silently replace.
+func variableFlaws(list []addonv1alpha1.CustomizedVariable, namespace string) []flaw.Flaw {
+	var flaws []flaw.Flaw
+	add := func(at flaw.Path, reason problem.Reason, hint, message string, about ...any) {
+		flaws = append(flaws, flaw.Flaw{Field: at, Reason: reason, Message: fmt.Sprintf(message, about...), Hint: hint})
+	}
 	var seen []string
 	for i, v := range list {
-		at := fmt.Sprintf("spec.customizedVariables[%d]", i)
+		at := flaw.Path("spec.customizedVariables").Index(i)
 		switch {
 		case !variable.IsName(v.Name) || len(v.Name) > variable.MaxName:
-			add(at+".name", flaw.ReasonInvalidVariable, fmt.Sprintf("%.40q is no name of a variable", v.Name),
-				"use letters, digits and _, no digit first, at most 255")
+			add(at.Child(nameKey), flaw.ReasonInvalidVariable, "use letters, digits and _, no digit first, at most 255", "%.40q is no name of a variable", v.Name)
 		case slices.Contains(seen, v.Name):
-			add(at+".name", flaw.ReasonDuplicateVariable, fmt.Sprintf("variable %q is set twice", v.Name), "")
+			add(at.Child(nameKey), flaw.ReasonDuplicateVariable, "", "variable %q is set twice", v.Name)
 		case v.Name == variable.ClusterName, v.Name == variable.InstallNamespace && namespace != "":
-			add(at+".name", flaw.ReasonReservedVariable, fmt.Sprintf("variable %q is built in", v.Name), "choose another name")
+			add(at.Child(nameKey), flaw.ReasonReservedVariable, "choose another name", "variable %q is built in", v.Name)
 		}
-		if len([]rune(v.Value)) > maxVariableValue {
-			add(at+".value", flaw.ReasonInvalidVariable, fmt.Sprintf("the value of %q has %d characters", v.Name, len([]rune(v.Value))), "use at most 1024")
+		if length := len([]rune(v.Value)); length > maxVariableValue {
+			add(at.Child("value"), flaw.ReasonInvalidVariable, "use at most 1024", "the value of %q has %d characters", v.Name, length)
 		}
 		if c := ForbiddenCharacter(v.Value); c != "" {
-			add(at+".value", flaw.ReasonInvalidVariable, fmt.Sprintf("the value of %q contains %s", v.Name, c), "")
+			add(at.Child("value"), flaw.ReasonInvalidVariable, "", "the value of %q contains %s", v.Name, c)
 		}
 		seen = append(seen, v.Name)
 	}
+	return flaws
 }

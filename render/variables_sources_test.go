@@ -176,7 +176,7 @@ func TestMergedConfigs(t *testing.T) {
 		if got := textOf(t, r, Cluster{}); got != want {
 			t.Errorf("merge %t: got %q, want %q", merge, got, want)
 		}
-		if got := rendertest.At(r.defaults.agent.nodeSelector.value, "zone"); merge && got != "two" {
+		if got := rendertest.At(r.defaults.agent.nodeSelector, "zone"); merge && got != "two" {
 			t.Errorf("node selector has zone %v", got)
 		}
 	}

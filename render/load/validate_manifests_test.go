@@ -76,8 +76,8 @@ func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 		manifest("a_kind_that_only_the_cluster_knows", "{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, namespace: hello}, spec: {replicas: many, anything: 1}}"),
 		manifest("a_version_that_is_not_known", "{apiVersion: batch/v2, kind: Job, metadata: {name: j, namespace: hello}, spec: {backofLimit: 1}}"),
 		row("misspelt_kind", "kind: Deployment", "kind: Deploymnt", refusal(`manifests[0].kind: apps/v1 has no kind "Deploymnt"; did you mean Deployment?`)),
-		{"misspelt_kind_hides_nothing", hello().edited(t, templateFile, "kind: Deployment", "kind: Deploymnt").edited(t, templateFile, "replicas: 1", "replicas: -1"), []complaint{
-			refusal("manifests[0].kind"), refusal("manifests[0].spec.replicas: -1: must not be negative"),
+		{"misspelt_kind_hides_nothing", hello().edited(t, templateFile, "kind: Deployment", "kind: Deploymnt").edited(t, templateFile, "- name: agent", "- name: Agent"), []complaint{
+			refusal("manifests[0].kind"), refusal(`containers[0].name: "Agent" cannot be a name here`),
 		}},
 		row("kind_of_another_group", "apiVersion: apps/v1", "apiVersion: v1", refusal(`v1 has no kind "Deployment"; write apiVersion: apps/v1`)),
 		manifest("misspelt_kind_of_a_role", "{apiVersion: rbac.authorization.k8s.io/v1, kind: Rolle, metadata: {name: c, namespace: hello}}", refusal(`kind: rbac.authorization.k8s.io/v1 has no kind "Rolle"; did you mean Role?`)),
@@ -87,7 +87,7 @@ func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 		newer("later_field", "Later,laterToo", image, image+"\n                laterToo: {a: '{{GREETING}}'}"),
 		newer("later_kind", "Later", "kind: Deployment", "kind: Later"),
 		newer("later_names_excuse_no_other", "Later", image, image+"\n                laterToo: 1", unknown("laterToo: unknown field; if a newer Kubernetes brings it, annotate addonflow.io/newer-names: laterToo")),
-		newer("later_names_do_not_excuse_what_is_known", "replicas", "replicas: 1", "replicas: -1", refusal("replicas: -1: must not be negative")),
+		newer("later_names_do_not_excuse_what_is_known", "name", "- name: agent", "- name: Agent", refusal(`"Agent" cannot be a name here`)),
 		newer("later_names_that_are_none", "spec.later", image, image, refusal(`annotations[addonflow.io/newer-names]: cannot read names: "spec.later" is the name of no field and no kind`)),
 	} {
 		t.Run(in.row, func(t *testing.T) { in.check(t) })

@@ -9,119 +9,94 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// TestValuesThatNoAPIServerTakes: each is refused where it stands, before a cluster does.
-func TestValuesThatNoAPIServerTakes(t *testing.T) {
-	const settings = "      - apiVersion: v1\n        kind: ConfigMap\n"
+// templates are commits of hello whose template says something else.
+type templates struct{ *testing.T }
+
+// with replaces a text of the template.
+func (t templates) with(from, to string) tree {
+	return hello().edited(t.T, templateFile, from, to)
+}
+
+// withPod gives the Deployment's pod another field, withContainer its container.
+func (t templates) withPod(field string) tree {
+	return t.with("              containers:", "              "+field+"\n              containers:")
+}
+
+func (t templates) withContainer(field string) tree {
 	const image = "image: quay.io/hello/agent:v1"
-	const container = "\n                "
-	wrong := func(parts ...string) []complaint {
-		return []complaint{{flaw.ReasonInvalidManifest, templateFile, parts}}
+	return t.with(image, image+"\n                "+field)
+}
+
+// withManifest adds a manifest.
+func (t templates) withManifest(text string) tree {
+	const settings = "      - apiVersion: v1\n        kind: ConfigMap\n"
+	return t.with(settings, "      - "+text+"\n"+settings)
+}
+
+// TestValuesThatStopARollout: each is refused where it stands, before a cluster refuses it.
+func TestValuesThatStopARollout(t *testing.T) {
+	hello := templates{t}
+	service := func(spec string) tree {
+		return hello.withManifest("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: " + spec + "}")
 	}
-	row := func(row, from, to string, want ...string) badInput {
-		return badInput{row, hello().edited(t, templateFile, from, to), wrong(want...)}
-	}
-	manifest := func(row, text string, want ...string) badInput {
-		return badInput{row, hello().edited(t, templateFile, settings, "      - "+text+"\n"+settings), wrong(want...)}
-	}
-	for _, in := range []badInput{
-		row("replicas_below_zero", "replicas: 1", "replicas: -1", "manifests[0].spec.replicas: -1: must not be negative"),
-		row("deadline_before_ready", "replicas: 1", "progressDeadlineSeconds: 5\n          minReadySeconds: 10", "spec.progressDeadlineSeconds: 5: must be greater than minReadySeconds, which is 10"),
-		row("selector_of_others", "matchLabels: {app: hello}", "matchLabels: {app: helo}", "spec.selector: selects app=helo, and the pods have app=hello"),
-		row("selector_of_all", "matchLabels: {app: hello}", "matchLabels: {}", "spec.selector: is empty"),
-		row("label_of_pods", "labels: {app: hello}", "labels: {app: hello, team: a b}", "metadata.labels.team: \"a b\" cannot be the value of a label"),
-		row("key_of_a_label", "labels: {app: hello}", "labels: {app: hello, 'a b': x}", "\"a b\" cannot be the key of a label"),
-		row("strategy_in_another_case", "replicas: 1", "strategy: {type: recreate}", "strategy.type: \"recreate\" is none of Recreate, RollingUpdate; did you mean Recreate?"),
-		row("strategy_of_two_minds", "replicas: 1", "strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}", "strategy.rollingUpdate: type is Recreate"),
-		row("update_of_nobody", "replicas: 1", "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0%}}", "no pod could ever be replaced"),
-		row("surge_in_words", "replicas: 1", "strategy: {rollingUpdate: {maxSurge: one}}", "maxSurge: \"one\" is neither a number nor a percentage"),
-		row("port_zero", image, image+container+"ports: [{containerPort: 0}]", "ports[0].containerPort: 0: must be from 1 to 65535"),
-		row("port_too_large", image, image+container+"ports: [{containerPort: 80800}]", "containerPort: 80800: must be from 1 to 65535"),
-		row("port_of_a_probe_quoted", image, image+container+"livenessProbe: {httpGet: {port: '8080'}}", "httpGet.port: \"8080\" is a text", "write a number without quotes"),
-		row("protocol", image, image+container+"ports: [{containerPort: 80, protocol: tcp}]", "did you mean TCP?"),
-		row("two_ports_of_a_name", image, image+container+"ports: [{name: a, containerPort: 80}, {name: a, containerPort: 81}]", "ports[1].name: \"a\" stands in ports[0] already"),
-		row("pull_policy", image, image+container+"imagePullPolicy: always", "did you mean Always?"),
-		row("name_of_a_container", "- name: agent", "- name: Hello_Agent", "containers[0].name: \"Hello_Agent\" cannot be a name here"),
-		row("container_twice", "              - name: agent", "              - {name: agent, image: b}\n              - name: agent", "containers[1].name: \"agent\" stands in containers[0] already"),
-		row("container_and_init_container", "              containers:", "              initContainers: [{name: agent, image: b}]\n              containers:", "containers[0].name: \"agent\" stands in initContainers[0] already"),
-		row("volume_twice", "              containers:", "              volumes: [{name: a}, {name: a, emptyDir: {}}]\n              containers:", "volumes[1].name: \"a\" stands in volumes[0] already"),
-		row("volume_of_two_sources", "              containers:", "              volumes: [{name: a, emptyDir: {}, hostPath: {path: /}}]\n              containers:", "volumes[0].hostPath: emptyDir stands there already"),
-		row("restart_policy", "              containers:", "              restartPolicy: Never\n              containers:", "restartPolicy: Never is not for pods of this kind; write Always"),
-		row("two_mounts", image, image+container+"volumeMounts: [{name: a, mountPath: /x}, {name: b, mountPath: /x}]", "volumeMounts[1].mountPath: \"/x\" stands in volumeMounts[0] already"),
-		row("probe_of_two_minds", image, image+container+"livenessProbe: {exec: {command: [a]}, tcpSocket: {port: 1}}", "livenessProbe.tcpSocket: exec stands there already"),
-		row("variable_from_two_origins", image, image+container+"env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", "env[0].valueFrom: there is a value already"),
-		row("request_above_limit", image, image+container+"resources: {limits: {memory: 64m}, requests: {memory: 64Mi}}", "requests.memory: 64Mi: is more than the limit, which is 64m"),
-		row("negative_amount", image, image+container+"resources: {limits: {memory: -1}}", "limits.memory: -1: must not be negative"),
-		row("value_of_a_variable", image, image+container+"imagePullPolicy: '{{GREETING}}'", "imagePullPolicy: \"hello\" is none of"),
-		manifest("job_restarts_always", "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: hello}, spec: {template: {spec: {restartPolicy: Always, containers: [{name: a, image: b}]}}}}", "restartPolicy: Always is not for pods of this kind; write OnFailure or Never"),
-		manifest("schedule", "{apiVersion: batch/v1, kind: CronJob, metadata: {name: j, namespace: hello}, spec: {schedule: '5 * * *'}}", "spec.schedule: \"5 * * *\" has 4 fields, a schedule has 5"),
-		manifest("service_port", "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {ports: [{port: 0}]}}", "ports[0].port: 0: must be from 1 to 65535"),
-		manifest("service_ports_without_names", "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {ports: [{port: 1, name: a}, {port: 2}]}}", "ports[1].name: is required"),
-		manifest("key_of_a_config_map", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: hello}, data: {'a/b': x}}", "\"a/b\" cannot be a key"),
-		row("deadline_of_nothing", "replicas: 1", "progressDeadlineSeconds: 0", "spec.progressDeadlineSeconds: 0: must be greater than minReadySeconds, which is 0"),
-		row("more_than_all", "replicas: 1", "strategy: {rollingUpdate: {maxUnavailable: 101%}}", "maxUnavailable: \"101%\": must not be more than 100%"),
-		row("exists_with_a_value", "              containers:", "              tolerations: [{key: a, operator: Exists, value: x}]\n              containers:", "tolerations[0].value: \"x\": operator is Exists; remove it"),
-		row("equal_without_a_key", "              containers:", "              tolerations: [{operator: Equal}]\n              containers:", "tolerations[0].operator: is Equal, and there is no key"),
-		row("eviction_that_is_none", "              containers:", "              tolerations: [{key: a, effect: NoSchedule, tolerationSeconds: 3}]\n              containers:", "tolerationSeconds: effect is NoSchedule, which evicts nobody"),
-		row("no_skew", "              containers:", "              topologySpreadConstraints: [{maxSkew: 0, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]\n              containers:", "maxSkew: 0: must be from 1"),
-		row("weight", "              containers:", "              affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 101, preference: {matchFields: []}}]}}\n              containers:", "weight: 101: must be from 1 to 100"),
-		row("name_server", "              containers:", "              dnsConfig: {nameservers: [1.1.1.1, dns]}\n              containers:", "dnsConfig.nameservers[1]: \"dns\" is no IP address"),
-		row("alias_without_an_address", "              containers:", "              hostAliases: [{ip: x, hostnames: [a]}]\n              containers:", "hostAliases[0].ip: \"x\" is no IP address"),
-		row("system", "              containers:", "              os: {name: mac}\n              containers:", "os.name: \"mac\" is none of linux, windows"),
-		row("host_path", "              containers:", "              volumes: [{name: a, hostPath: {path: /x, type: Dir}}]\n              containers:", "hostPath.type: \"Dir\" is none of"),
-		row("mode_in_decimals", "              containers:", "              volumes: [{name: a, configMap: {name: a, defaultMode: 1000}}]\n              containers:", "configMap.defaultMode: 1000: must be from 0 to 0777, which is 511; modes are octal numbers"),
-		row("path_out_of_its_volume", "              containers:", "              volumes: [{name: a, configMap: {name: a, items: [{key: a, path: ../b}]}}]\n              containers:", "items[0].path: \"../b\": must be a path in the volume"),
-		row("path_of_a_mount", image, image+container+"volumeMounts: [{name: a, mountPath: /x, subPath: /y}]", "subPath: \"/y\": must be a path in the volume"),
-		row("termination_message", image, image+container+"terminationMessagePolicy: file", "did you mean File?"),
-		row("escalation", image, image+container+"securityContext: {privileged: true, allowPrivilegeEscalation: false}", "securityContext.allowPrivilegeEscalation: is false, and privileged is true"),
-		row("alive_twice", image, image+container+"livenessProbe: {successThreshold: 2, httpGet: {port: 80}}", "livenessProbe.successThreshold: 2: must be 1 for a livenessProbe"),
-		manifest("partition", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: j, namespace: hello}, spec: {updateStrategy: {rollingUpdate: {partition: -1}}}}", "partition: -1: must not be negative"),
-		manifest("nothing_updates_on_delete", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: j, namespace: hello}, spec: {updateStrategy: {type: OnDelete, rollingUpdate: {partition: 1}}}}", "updateStrategy.rollingUpdate: type is OnDelete; remove it"),
-		manifest("claims_when_deleted", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: j, namespace: hello}, spec: {persistentVolumeClaimRetentionPolicy: {whenDeleted: x}}}", "whenDeleted: \"x\" is none of Retain, Delete"),
-		manifest("claim_templates", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: j, namespace: hello}, spec: {volumeClaimTemplates: [{spec: {accessModes: [ReadWriteOnly]}}]}}", "accessModes[0]: \"ReadWriteOnly\" is none of"),
-		manifest("name_of_a_cron_job", "{apiVersion: batch/v1, kind: CronJob, metadata: {name: "+strings.Repeat("a", 53)+", namespace: hello}, spec: {schedule: '@daily'}}", "cannot be a name here; at most 52 characters"),
-		manifest("name_of_a_service", "{apiVersion: v1, kind: Service, metadata: {name: a.b, namespace: hello}, spec: {}}", "metadata.name: \"a.b\" cannot be a name here"),
-		manifest("node_port_of_a_cluster_ip", "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {type: ClusterIP, ports: [{port: 1, nodePort: 30000}]}}", "ports[0].nodePort: 30000: type is ClusterIP"),
-		manifest("port_twice", "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {ports: [{port: 1, name: a}, {port: 1, name: b, protocol: TCP}]}}", "ports[1].port: TCP 1 stands in ports[0] already"),
-		manifest("cluster_ip", "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {clusterIP: none}}", "spec.clusterIP: \"none\" is no IP address"),
-		manifest("affinity_of_a_service", "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {sessionAffinity: clientIP}}", "did you mean ClientIP?"),
-		manifest("key_twice", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: hello}, data: {a: x}, binaryData: {a: eA==}}", "binaryData.a: stands in data already"),
+	for name, c := range map[string]struct {
+		commit tree
+		want   string
+	}{
+		"selector of other pods":           {hello.with("matchLabels: {app: hello}", "matchLabels: {app: helo}"), "spec.selector: selects app=helo, and the pods have app=hello; change one of the two"},
+		"selector of all pods":             {hello.with("matchLabels: {app: hello}", "matchLabels: {}"), "spec.selector: is empty"},
+		"value of a label":                 {hello.with("labels: {app: hello}", "labels: {app: hello, team: a b}"), "metadata.labels.team: \"a b\" cannot be the value of a label"},
+		"key of a label":                   {hello.with("labels: {app: hello}", "labels: {app: hello, 'a b': x}"), "\"a b\" cannot be the key of a label"},
+		"name of a container":              {hello.with("- name: agent", "- name: Hello_Agent"), "containers[0].name: \"Hello_Agent\" cannot be a name here"},
+		"name of a port":                   {hello.withContainer("ports: [{name: more-than-fifteen, containerPort: 80}]"), "ports[0].name: \"more-than-fifteen\" cannot be a name here"},
+		"key of a ConfigMap":               {hello.withManifest("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: hello}, data: {'a/b': x}}"), "\"a/b\" cannot be a key"},
+		"image without a tag":              {hello.with("quay.io/hello/agent:v1", "'quay.io/hello/agent:'"), "containers[0].image: \"quay.io/hello/agent:\" cannot be an image; invalid reference format"},
+		"image in capitals":                {hello.with("quay.io/hello/agent:v1", "quay.io/Hello/agent:v1"), "cannot be an image; invalid reference format: repository name (Hello/agent) must be lowercase"},
+		"port 0":                           {hello.withContainer("ports: [{containerPort: 0}]"), "ports[0].containerPort: 0: must be from 1 to 65535"},
+		"port that is too large":           {hello.withContainer("ports: [{containerPort: 80800}]"), "containerPort: 80800: must be from 1 to 65535"},
+		"port of a probe in quotes":        {hello.withContainer("livenessProbe: {httpGet: {port: '8080'}}"), "httpGet.port: \"8080\" is a text, which would be the name of a port; write a number without quotes"},
+		"port of a Service":                {service("{ports: [{port: 0}]}"), "ports[0].port: 0: must be from 1 to 65535"},
+		"ports with one name":              {hello.withContainer("ports: [{name: a, containerPort: 80}, {name: a, containerPort: 81}]"), "ports[1].name: \"a\" stands in ports[0] already"},
+		"containers with one name":         {hello.with("              - name: agent", "              - {name: agent, image: b}\n              - name: agent"), "containers[1].name: \"agent\" stands in containers[0] already"},
+		"volumes with one name":            {hello.withPod("volumes: [{name: a}, {name: a, emptyDir: {}}]"), "volumes[1].name: \"a\" stands in volumes[0] already"},
+		"mounts at one path":               {hello.withContainer("volumeMounts: [{name: a, mountPath: /x}, {name: b, mountPath: /x}]"), "volumeMounts[1].mountPath: \"/x\" stands in volumeMounts[0] already"},
+		"ports of a Service with one name": {service("{ports: [{name: a, port: 1}, {name: a, port: 2}]}"), "ports[1].name: \"a\" stands in ports[0] already"},
+		"volume with two sources":          {hello.withPod("volumes: [{name: a, emptyDir: {}, hostPath: {path: /}}]"), "volumes[0].hostPath: emptyDir stands there already; keep one of the two"},
+		"probe with two handlers":          {hello.withContainer("livenessProbe: {exec: {command: [a]}, tcpSocket: {port: 1}}"), "livenessProbe.tcpSocket: exec stands there already"},
+		"variable with two origins":        {hello.withContainer("env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"), "env[0].valueFrom: value stands there already"},
+		"request above the limit":          {hello.withContainer("resources: {limits: {memory: 64m}, requests: {memory: 64Mi}}"), "requests.memory: 64Mi: is more than the limit, which is 64m"},
+		"pull policy in another case":      {hello.withContainer("imagePullPolicy: always"), "imagePullPolicy: \"always\" is none of Always, IfNotPresent, Never; did you mean Always?"},
+		"strategy in another case":         {hello.with("replicas: 1", "strategy: {type: recreate}"), "strategy.type: \"recreate\" is none of Recreate, RollingUpdate; did you mean Recreate?"},
+		"protocol in another case":         {service("{ports: [{port: 1, protocol: tcp}]}"), "did you mean TCP?"},
+		"value of a variable":              {hello.withContainer("imagePullPolicy: '{{GREETING}}'"), "imagePullPolicy: \"hello\" is none of"},
 	} {
-		t.Run(in.row, func(t *testing.T) { in.check(t) })
+		t.Run(name, func(t *testing.T) {
+			badInput{name, c.commit, []complaint{{flaw.ReasonInvalidManifest, templateFile, []string{c.want}}}}.check(t)
+		})
 	}
 }
 
-// TestValuesThatSomeAPIServerTakes: nothing is refused for a guess.
-func TestValuesThatSomeAPIServerTakes(t *testing.T) {
-	const settings = "      - apiVersion: v1\n        kind: ConfigMap\n"
-	const image = "image: quay.io/hello/agent:v1"
-	const container = "\n                "
-	manifest := func(text string) tree {
-		return hello().edited(t, templateFile, settings, "      - "+text+"\n"+settings)
-	}
-	row := func(from, to string) tree { return hello().edited(t, templateFile, from, to) }
+// TestValuesThatSomeClusterTakes: lint leaves to the canary what it would have to guess, and
+// what breaks a rule that it does not have.
+func TestValuesThatSomeClusterTakes(t *testing.T) {
+	hello := templates{t}
 	for name, commit := range map[string]tree{
-		"nobody for now":                  row("replicas: 1", "replicas: 0"),
-		"variables in names":              row("- name: agent", "- name: 'a-{{GREETING}}'"),
-		"a selector with a variable":      row("matchLabels: {app: hello}", "matchLabels: {app: '{{GREETING}}'}"),
-		"more labels than selected":       row("labels: {app: hello}", "labels: {app: hello, team: a}"),
-		"no host port":                    row(image, image+container+"ports: [{containerPort: 80, hostPort: 0}]"),
-		"one variable twice":              row(image, image+container+"env: [{name: A, value: a}, {name: A, value: b}]"),
-		"a variable with a dot":           row(image, image+container+"env: [{name: a.b-c, value: a}]"),
-		"a volume without a source":       row("              containers:", "              volumes: [{name: a}]\n              containers:"),
-		"a volume mounted twice":          row(image, image+container+"volumeMounts: [{name: a, mountPath: /x}, {name: a, mountPath: /y}]"),
-		"a probe by a port's name":        row(image, image+container+"livenessProbe: {httpGet: {port: http}}"),
-		"a job that leaves much out":      manifest("{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: hello}, spec: {template: {spec: {containers: [{name: a}]}}}}"),
-		"a service that leaves its port":  manifest("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {ports: [{port: 80, targetPort: 0}]}}"),
-		"a schedule in a word":            manifest("{apiVersion: batch/v1, kind: CronJob, metadata: {name: j, namespace: hello}, spec: {schedule: '@every 1h'}}"),
-		"a schedule with a time zone":     manifest("{apiVersion: batch/v1, kind: CronJob, metadata: {name: j, namespace: hello}, spec: {schedule: 'CRON_TZ=UTC 0 0 * * *'}}"),
-		"a service without an address":    manifest("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {clusterIP: None, sessionAffinity: None, ports: [{port: 1, name: a}, {port: 1, name: b, protocol: UDP}]}}"),
-		"node ports where they may be":    manifest("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {type: NodePort, ports: [{port: 1, nodePort: 30000}]}}"),
-		"tolerations of all sorts":        row("              containers:", "              tolerations: [{operator: Exists}, {key: a, effect: NoExecute, tolerationSeconds: 3}, {key: a, value: b}]\n              containers:"),
-		"modes and paths":                 row("              containers:", "              volumes: [{name: a, configMap: {name: a, defaultMode: 420, items: [{key: a, path: b/..c, mode: 256}]}}, {name: b, hostPath: {path: /x, type: ''}}]\n              containers:"),
-		"a surge of more than all":        row("replicas: 1", "strategy: {rollingUpdate: {maxSurge: 200%, maxUnavailable: 100%}}"),
-		"addresses of both families":      row("              containers:", "              dnsConfig: {nameservers: [1.1.1.1, 'fd00::1']}\n              containers:"),
-		"a part of somebody's Deployment": manifest("{apiVersion: apps/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {replicas: 3}}"),
-		"a kind that nobody here knows":   manifest("{apiVersion: example.com/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {replicas: -1}}"),
+		"variables in names":              hello.with("- name: agent", "- name: 'a-{{GREETING}}'"),
+		"a selector with a variable":      hello.with("matchLabels: {app: hello}", "matchLabels: {app: '{{GREETING}}'}"),
+		"more labels than selected":       hello.with("labels: {app: hello}", "labels: {app: hello, team: a}"),
+		"an image with a variable":        hello.with("agent:v1", "agent:{{GREETING}}"),
+		"an image with port and digest":   hello.with("quay.io/hello/agent:v1", "localhost:5000/agent:v1@sha256:"+strings.Repeat("0", 64)),
+		"one variable twice":              hello.withContainer("env: [{name: A, value: a}, {name: A, value: b}]"),
+		"no value beside an origin":       hello.withContainer("env: [{name: A, value: '', valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"),
+		"a volume without a source":       hello.withPod("volumes: [{name: a}]"),
+		"a volume mounted twice":          hello.withContainer("volumeMounts: [{name: a, mountPath: /x}, {name: a, mountPath: /y}]"),
+		"the volume of a registration":    hello.withContainer("volumeMounts: [{name: hub-kubeconfig, mountPath: /x}]"),
+		"a probe by a port's name":        hello.withContainer("livenessProbe: {httpGet: {port: http}}"),
+		"a job that leaves much out":      hello.withManifest("{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: hello}, spec: {template: {spec: {containers: [{name: a}]}}}}"),
+		"a service that leaves its port":  hello.withManifest("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {ports: [{port: 80, targetPort: 0}]}}"),
+		"a part of somebody's Deployment": hello.withManifest("{apiVersion: apps/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {replicas: 3}}"),
+		"a kind that only clusters know":  hello.withManifest("{apiVersion: example.com/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {strategy: {type: recreate}}}"),
+		"what only the canary shows":      hello.with("replicas: 1", "replicas: -1"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, problems := Load(commit.objects(t), nil, Options{Charts: chart.InProcess{}}); len(problems) > 0 {

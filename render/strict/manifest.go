@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/variable"
@@ -30,18 +33,29 @@ type manifestTypes struct {
 // everything in them, once. What it returns is shared and must not be changed.
 var compiledTypes = sync.OnceValues(collectTypes)
 
+// stableVersion is the version of a group that Kubernetes takes nothing from.
+var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
+
 func collectTypes() (manifestTypes, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
-		return manifestTypes{}, fmt.Errorf("cannot collect the kinds of manifests: %w", err)
+	kubernetes := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(kubernetes), apiextensionsv1.AddToScheme(kubernetes)); err != nil {
+		return manifestTypes{}, fmt.Errorf("cannot collect the kinds of Kubernetes: %w", err)
 	}
-	stable, err := collectKinds()
-	if err != nil {
-		return manifestTypes{}, err
+	typed := []schema.GroupVersion{appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, corev1.SchemeGroupVersion}
+	types := manifestTypes{
+		kinds: map[schema.GroupVersionKind]reflect.Type{}, stable: kindsByVersion{},
+		fields: map[reflect.Type]map[string]reflect.Type{}, rules: valueRules(),
 	}
-	types := manifestTypes{kinds: scheme.AllKnownTypes(), stable: stable, fields: map[reflect.Type]map[string]reflect.Type{}, rules: valueRules()}
-	for _, kind := range types.kinds {
-		types.collect(kind)
+	for kind, is := range kubernetes.AllKnownTypes() {
+		apiVersion := kind.GroupVersion().String()
+		if _, isObject := is.FieldByName("ObjectMeta"); !isObject || !stableVersion.MatchString(kind.Version) {
+			continue // lists and options have none
+		}
+		types.stable[apiVersion] = append(types.stable[apiVersion], kind.Kind)
+		if slices.Contains(typed, kind.GroupVersion()) {
+			types.kinds[kind] = is
+			types.collect(is)
+		}
 	}
 	return types, nil
 }

@@ -30,8 +30,8 @@ const (
 	statusKey     = "status"
 )
 
-// templateKey is where a workload describes its pods.
-const templateKey = "template"
+// selectorKey is where a workload or Service says which pods are its own.
+const selectorKey = "selector"
 
 // typeString is what JSON calls a text.
 const typeString = "string"
@@ -55,10 +55,23 @@ type strictness struct {
 	rules map[fieldOf]valueRule
 }
 
+// flaws judges a value by its type, and then by the rule for the type.
 func (s strictness) flaws(at flaw.Path, value any, want reflect.Type) []flaw.Flaw {
 	if value == nil {
 		return nil
 	}
+	return s.ruled(at, value, fieldOf{of: want}, s.typeFlaws(at, value, want))
+}
+
+// ruled are the flaws of a value's type or, without any, those by the rule for it.
+func (s strictness) ruled(at flaw.Path, value any, of fieldOf, flaws []flaw.Flaw) []flaw.Flaw {
+	if rule, ruled := s.rules[of]; ruled && len(flaws) == 0 {
+		return rule(at, value)
+	}
+	return flaws
+}
+
+func (s strictness) typeFlaws(at flaw.Path, value any, want reflect.Type) []flaw.Flaw {
 	if found, special := s.special(at, value, want); special {
 		return found
 	}
@@ -115,13 +128,11 @@ func (s strictness) object(at flaw.Path, value any, want reflect.Type) []flaw.Fl
 	var flaws []flaw.Flaw
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if typed, known := fields[key]; known {
-			flaws = append(flaws, s.field(at.Child(key), object[key], typed, fieldOf{want, key})...)
+			child := at.Child(key)
+			flaws = append(flaws, s.ruled(child, object[key], fieldOf{want, key}, s.flaws(child, object[key], typed))...)
 		} else if s.manifest == nil || !s.manifest.takes(key) {
 			flaws = append(flaws, s.unknown(at, key, declarableFields(want, fields)))
 		}
-	}
-	if rule, ruled := s.rules[fieldOf{of: want}]; ruled && len(flaws) == 0 {
-		return rule(at, object)
 	}
 	return flaws
 }
@@ -134,15 +145,6 @@ func (s strictness) unknown(at flaw.Path, key string, known []string) flaw.Flaw 
 		f.Hint = newerHint(key)
 	}
 	return f
-}
-
-// field judges the value of a field by its type, and then by the rule for the field.
-func (s strictness) field(at flaw.Path, value any, want reflect.Type, of fieldOf) []flaw.Flaw {
-	flaws := s.flaws(at, value, want)
-	if rule, ruled := s.rules[of]; ruled && len(flaws) == 0 {
-		return rule(at, value)
-	}
-	return flaws
 }
 
 // declarableFields are the fields of a struct that a commit may declare, for hints.

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/distribution/reference"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -21,72 +21,74 @@ import (
 // field, or below. Values with a variable in them are judged when it is replaced.
 type valueRule func(at flaw.Path, value any) []flaw.Flaw
 
-// fieldOf is a field of a Go type by its JSON name; "" is the object itself.
+// fieldOf is a field of a Go type by its JSON name; "" is any value of the type itself.
 type fieldOf struct {
 	of   reflect.Type
 	name string
 }
 
-// valueRules are the values that every API server refuses in manifests, as far as they
-// show in one manifest and need no guess. A field that is not there is not judged: an
-// admission webhook of the cluster, or another owner of the object, may give it.
-func valueRules() map[fieldOf]valueRule {
-	rules := map[fieldOf]valueRule{}
-	for _, set := range []map[fieldOf]valueRule{workloadRules(), podRules(), containerRules(), volumeRules(), otherRules()} {
-		maps.Copy(rules, set)
-	}
-	return rules
-}
-
 // valueOf names a field of a type.
 func valueOf[T any](name string) fieldOf { return fieldOf{reflect.TypeFor[T](), name} }
 
-func workloadRules() map[fieldOf]valueRule {
-	const selector = ""
+// valueRules are the ten rules for values that most often stop a rollout: what breaks
+// another rule shows at the canary. A field that is absent is not judged: rendering, an
+// admission webhook of the cluster or another owner of the object may set it.
+func valueRules() map[fieldOf]valueRule {
+	label := entries(written("the key of a label", validation.IsQualifiedName), written("the value of a label", validation.IsValidLabelValue))
+	file := entries(written("a key", validation.IsConfigMapKey), anything)
+	name := written("a name here", validation.IsDNS1123Label)
 	return map[fieldOf]valueRule{
-		valueOf[appsv1.DeploymentSpec](selector):                                       both(selectorRule, readyBeforeDeadline, podsRestart("Always")),
-		valueOf[appsv1.DaemonSetSpec](selector):                                        both(selectorRule, podsRestart("Always")),
-		valueOf[appsv1.StatefulSetSpec](selector):                                      both(selectorRule, podsRestart("Always")),
-		valueOf[appsv1.ReplicaSetSpec](selector):                                       both(selectorRule, podsRestart("Always")),
-		valueOf[batchv1.JobSpec](""):                                                   podsRestart("OnFailure", "Never"),
-		valueOf[appsv1.DeploymentSpec]("replicas"):                                     notNegative,
-		valueOf[appsv1.DeploymentSpec]("minReadySeconds"):                              notNegative,
-		valueOf[appsv1.DeploymentSpec]("revisionHistoryLimit"):                         notNegative,
-		valueOf[appsv1.DeploymentSpec]("progressDeadlineSeconds"):                      notNegative,
-		valueOf[appsv1.DeploymentStrategy]("type"):                                     oneOf("Recreate", "RollingUpdate"),
-		valueOf[appsv1.DeploymentStrategy](""):                                         noRollingUpdateWith("Recreate"),
-		valueOf[appsv1.RollingUpdateDeployment](""):                                    movesSomething,
-		valueOf[appsv1.RollingUpdateDeployment]("maxSurge"):                            numberOrPercent,
-		valueOf[appsv1.RollingUpdateDeployment]("maxUnavailable"):                      both(numberOrPercent, notAboveAll),
-		valueOf[appsv1.DaemonSetSpec]("minReadySeconds"):                               notNegative,
-		valueOf[appsv1.DaemonSetSpec]("revisionHistoryLimit"):                          notNegative,
-		valueOf[appsv1.DaemonSetUpdateStrategy]("type"):                                oneOf("RollingUpdate", "OnDelete"),
-		valueOf[appsv1.RollingUpdateDaemonSet]("maxSurge"):                             both(numberOrPercent, notAboveAll),
-		valueOf[appsv1.RollingUpdateDaemonSet]("maxUnavailable"):                       both(numberOrPercent, notAboveAll),
-		valueOf[appsv1.ReplicaSetSpec]("replicas"):                                     notNegative,
-		valueOf[appsv1.StatefulSetSpec]("replicas"):                                    notNegative,
-		valueOf[appsv1.StatefulSetSpec]("minReadySeconds"):                             notNegative,
-		valueOf[appsv1.StatefulSetSpec]("podManagementPolicy"):                         oneOf("OrderedReady", "Parallel"),
-		valueOf[appsv1.StatefulSetUpdateStrategy](""):                                  noRollingUpdateWith("OnDelete"),
-		valueOf[appsv1.RollingUpdateStatefulSetStrategy]("partition"):                  notNegative,
-		valueOf[appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy]("whenDeleted"): oneOf("Retain", "Delete"),
-		valueOf[appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy]("whenScaled"):  oneOf("Retain", "Delete"),
-		valueOf[appsv1.StatefulSetUpdateStrategy]("type"):                              oneOf("RollingUpdate", "OnDelete"),
-		valueOf[batchv1.JobSpec]("parallelism"):                                        notNegative,
-		valueOf[batchv1.JobSpec]("completions"):                                        notNegative,
-		valueOf[batchv1.JobSpec]("backoffLimit"):                                       notNegative,
-		valueOf[batchv1.JobSpec]("activeDeadlineSeconds"):                              notNegative,
-		valueOf[batchv1.JobSpec]("ttlSecondsAfterFinished"):                            notNegative,
-		valueOf[batchv1.JobSpec]("completionMode"):                                     oneOf("NonIndexed", "Indexed"),
-		valueOf[batchv1.CronJob](""):                                                   cronJobName,
-		valueOf[batchv1.CronJobSpec]("schedule"):                                       schedule,
-		valueOf[batchv1.CronJobSpec]("concurrencyPolicy"):                              oneOf("Allow", "Forbid", "Replace"),
-		valueOf[batchv1.CronJobSpec]("startingDeadlineSeconds"):                        notNegative,
-		valueOf[batchv1.CronJobSpec]("successfulJobsHistoryLimit"):                     notNegative,
-		valueOf[batchv1.CronJobSpec]("failedJobsHistoryLimit"):                         notNegative,
-		valueOf[metav1.ObjectMeta](labelsKey):                                          labelsRule,
-		valueOf[metav1.LabelSelector]("matchLabels"):                                   labelsRule,
-		valueOf[metav1.LabelSelectorRequirement]("operator"):                           oneOf("In", "NotIn", "Exists", "DoesNotExist"),
+		// 1. A workload selects its own pods.
+		valueOf[appsv1.DeploymentSpec](""):  selectsOwnPods,
+		valueOf[appsv1.DaemonSetSpec](""):   selectsOwnPods,
+		valueOf[appsv1.StatefulSetSpec](""): selectsOwnPods,
+		valueOf[appsv1.ReplicaSetSpec](""):  selectsOwnPods,
+		// 2. Labels have the form that Kubernetes wants,
+		valueOf[metav1.ObjectMeta](labelsKey):        label,
+		valueOf[metav1.LabelSelector]("matchLabels"): label,
+		valueOf[corev1.PodSpec]("nodeSelector"):      label,
+		valueOf[corev1.ServiceSpec](selectorKey):     label,
+		// 3. and names in objects,
+		valueOf[corev1.Container](nameKey):     name,
+		valueOf[corev1.Volume](nameKey):        name,
+		valueOf[corev1.ServicePort](nameKey):   name,
+		valueOf[corev1.ContainerPort](nameKey): written("a name here", validation.IsValidPortName),
+		// 4. and keys of files.
+		valueOf[corev1.ConfigMap]("data"):       file,
+		valueOf[corev1.ConfigMap]("binaryData"): file,
+		valueOf[corev1.Secret]("data"):          file,
+		valueOf[corev1.Secret]("stringData"):    file,
+		// 5. A kubelet can read the image.
+		valueOf[corev1.Container]("image"): written("an image", isImage),
+		// 6. A port is a number that a port can have, or the name of one.
+		valueOf[corev1.ContainerPort]("containerPort"): portNumber,
+		valueOf[corev1.ServicePort]("port"):            portNumber,
+		valueOf[corev1.ServicePort]("targetPort"):      portName,
+		valueOf[corev1.HTTPGetAction]("port"):          portName,
+		valueOf[corev1.TCPSocketAction]("port"):        portName,
+		// 7. Entries of a list differ.
+		valueOf[corev1.PodSpec]("containers"):     distinct(nameKey),
+		valueOf[corev1.PodSpec]("initContainers"): distinct(nameKey),
+		valueOf[corev1.PodSpec]("volumes"):        distinct(nameKey),
+		valueOf[corev1.Container]("ports"):        distinct(nameKey),
+		valueOf[corev1.Container]("volumeMounts"): distinct("mountPath"),
+		valueOf[corev1.ServiceSpec]("ports"):      distinct(nameKey),
+		// 8. A probe has one handler, a volume one source, a variable one origin.
+		valueOf[corev1.Probe](""):  oneOf(fieldsOf[corev1.ProbeHandler]()...),
+		valueOf[corev1.Volume](""): oneOf(fieldsOf[corev1.VolumeSource]()...),
+		valueOf[corev1.EnvVar](""): oneOf("value", "valueFrom"),
+		// 9. No container requests more than its limit.
+		valueOf[corev1.ResourceRequirements](""): requestsWithinLimits,
+		// 10. A word of an enumeration is one of its values, by case.
+		valueOf[corev1.PullPolicy](""):                    words(corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),
+		valueOf[corev1.Protocol](""):                      words(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP),
+		valueOf[corev1.RestartPolicy](""):                 words(corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever),
+		valueOf[corev1.URIScheme](""):                     words(corev1.URISchemeHTTP, corev1.URISchemeHTTPS),
+		valueOf[corev1.TaintEffect](""):                   words(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute),
+		valueOf[corev1.ServiceType](""):                   words(corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName),
+		valueOf[appsv1.DeploymentStrategyType](""):        words(appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType),
+		valueOf[appsv1.DaemonSetUpdateStrategyType](""):   words(appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType),
+		valueOf[appsv1.StatefulSetUpdateStrategyType](""): words(appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType),
 	}
 }
 
@@ -95,153 +97,79 @@ func refused(at flaw.Path, hint, message string, about ...any) []flaw.Flaw {
 	return []flaw.Flaw{{Field: at, Reason: flaw.ReasonInvalidManifest, Message: fmt.Sprintf(message, about...), Hint: hint}}
 }
 
-// both applies several rules to one value.
-func both(rules ...valueRule) valueRule {
-	return func(at flaw.Path, value any) []flaw.Flaw {
-		var flaws []flaw.Flaw
-		for _, rule := range rules {
-			flaws = append(flaws, rule(at, value)...)
-		}
-		return flaws
-	}
-}
-
-func notNegative(at flaw.Path, value any) []flaw.Flaw {
-	if number, isNumber := value.(int64); isNumber && number < 0 {
-		return refused(at, "", "%d: must not be negative", number)
-	}
-	return nil
-}
-
-func within(least, most int64) valueRule {
-	return func(at flaw.Path, value any) []flaw.Flaw {
-		if number, isNumber := value.(int64); isNumber && (number < least || number > most) {
-			return refused(at, "", "%d: must be from %d to %d", number, least, most)
-		}
-		return nil
-	}
-}
-
 // fixed returns a text that is not empty and has no variable in it.
 func fixed(value any) (string, bool) {
 	text, isString := value.(string)
 	return text, isString && text != "" && len(variable.References(text)) == 0
 }
 
-func oneOf(values ...string) valueRule {
-	return func(at flaw.Path, value any) []flaw.Flaw {
-		text, judged := fixed(value)
-		if !judged || slices.Contains(values, text) {
-			return nil
-		}
-		hint := ""
-		if match := flaw.Closest(text, values); match != "" {
-			hint = "did you mean " + match + "?"
-		}
-		return refused(at, hint, "%q is none of %s", flaw.Shown(text), strings.Join(values, ", "))
-	}
-}
-
-// nameBy holds a name to the rule of its field, in the API server's words.
-func nameBy(rule func(string) []string) valueRule {
+// written holds a text to a rule, whose words are the hint. what the text cannot be follows
+// from the field.
+func written(what string, rule func(string) []string) valueRule {
 	return func(at flaw.Path, value any) []flaw.Flaw {
 		text, judged := fixed(value)
 		if !judged {
 			return nil
 		}
 		if messages := rule(text); len(messages) > 0 {
-			return refused(at, messages[0], "%q cannot be a name here", flaw.Shown(text))
+			return refused(at, messages[0], "%q cannot be %s", flaw.Shown(text), what)
 		}
 		return nil
 	}
 }
 
-func labelsRule(at flaw.Path, value any) []flaw.Flaw {
-	entries, _ := value.(map[string]any)
-	var flaws []flaw.Flaw
-	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		for _, message := range validation.IsQualifiedName(key) {
-			flaws = append(flaws, refused(at.Child(key), message, "%q cannot be the key of a label", flaw.Shown(key))...)
-		}
-		if text, judged := fixed(entries[key]); judged {
-			for _, message := range validation.IsValidLabelValue(text) {
-				flaws = append(flaws, refused(at.Child(key), message, "%q cannot be the value of a label", flaw.Shown(text))...)
-			}
-		}
-	}
-	return flaws
-}
+func anything(flaw.Path, any) []flaw.Flaw { return nil }
 
-// fileKeys are keys of a ConfigMap or Secret.
-func fileKeys(at flaw.Path, value any) []flaw.Flaw {
-	entries, _ := value.(map[string]any)
-	var flaws []flaw.Flaw
-	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		for _, message := range validation.IsConfigMapKey(key) {
-			flaws = append(flaws, refused(at.Child(key), message, "%q cannot be a key", flaw.Shown(key))...)
-		}
-	}
-	return flaws
-}
-
-// portOrName is a port, or the name of one.
-func portOrName(at flaw.Path, value any) []flaw.Flaw {
-	text, judged := fixed(value)
-	if !judged {
-		return within(1, 65535)(at, value)
-	}
-	if strings.Trim(text, "0123456789") == "" {
-		return refused(at, "write a number without quotes", "%q is a text, which would be the name of a port", flaw.Shown(text))
-	}
-	return nameBy(validation.IsValidPortName)(at, value)
-}
-
-// targetPort of a Service is that of the Service where it is 0.
-func targetPort(at flaw.Path, value any) []flaw.Flaw {
-	if value == int64(0) {
-		return nil
-	}
-	return portOrName(at, value)
-}
-
-// numberOrPercent is a number of pods or a share of them.
-func numberOrPercent(at flaw.Path, value any) []flaw.Flaw {
-	text, judged := fixed(value)
-	if !judged {
-		return notNegative(at, value)
-	}
-	if len(validation.IsValidPercent(text)) > 0 {
-		return refused(at, "such as 1 or 25%", "%q is neither a number nor a percentage", flaw.Shown(text))
-	}
-	return nil
-}
-
-// notAboveAll wants at most 100 %.
-func notAboveAll(at flaw.Path, value any) []flaw.Flaw {
-	text, judged := fixed(value)
-	if percent, err := strconv.Atoi(strings.TrimSuffix(text, "%")); judged && err == nil && percent > 100 {
-		return refused(at, "", "%q: must not be more than 100%%", flaw.Shown(text))
-	}
-	return nil
-}
-
-// each applies a rule to the items of a list.
-func each(rule valueRule) valueRule {
+// entries holds the keys of a map to one rule and its values to another.
+func entries(key, entry valueRule) valueRule {
 	return func(at flaw.Path, value any) []flaw.Flaw {
-		items, _ := value.([]any)
+		object, _ := value.(map[string]any)
 		var flaws []flaw.Flaw
-		for i, item := range items {
-			flaws = append(flaws, rule(at.Index(i), item)...)
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			flaws = append(append(flaws, key(at.Child(name), name)...), entry(at.Child(name), object[name])...)
 		}
 		return flaws
 	}
 }
 
-// schedule wants the five fields of cron, or a word such as @daily.
-func schedule(at flaw.Path, value any) []flaw.Flaw {
-	text, judged := fixed(value)
-	if fields := strings.Fields(text); judged && !strings.HasPrefix(text, "@") && !strings.Contains(text, "TZ=") && len(fields) != 5 {
-		return refused(at, `such as "*/5 * * * *" or "@daily"`, "%q has %d fields, a schedule has 5", flaw.Shown(text), len(fields))
+// isImage holds the image of a container to what the kubelet can pull.
+func isImage(text string) []string {
+	if _, err := reference.ParseNormalizedNamed(text); err != nil {
+		return []string{err.Error()}
 	}
 	return nil
+}
+
+func portNumber(at flaw.Path, value any) []flaw.Flaw {
+	if number, isNumber := value.(int64); isNumber && len(validation.IsValidPortNum(int(number))) > 0 {
+		return refused(at, "", "%d: must be from 1 to 65535", number)
+	}
+	return nil
+}
+
+// portName judges the name of a port where a number could stand as well.
+func portName(at flaw.Path, value any) []flaw.Flaw {
+	if text, judged := fixed(value); judged && strings.Trim(text, "0123456789") == "" {
+		return refused(at, "write a number without quotes", "%q is a text, which would be the name of a port", flaw.Shown(text))
+	}
+	return written("a name here", validation.IsValidPortName)(at, value)
+}
+
+// words wants one of the values of an enumeration.
+func words[T ~string](values ...T) valueRule {
+	known := make([]string, 0, len(values))
+	for _, value := range values {
+		known = append(known, string(value))
+	}
+	return func(at flaw.Path, value any) []flaw.Flaw {
+		text, judged := fixed(value)
+		if !judged || slices.Contains(known, text) {
+			return nil
+		}
+		hint := ""
+		if match := flaw.Closest(text, known); match != "" {
+			hint = "did you mean " + match + "?"
+		}
+		return refused(at, hint, "%q is none of %s", flaw.Shown(text), strings.Join(known, ", "))
+	}
 }
