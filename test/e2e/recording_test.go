@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -44,17 +43,13 @@ func mostInFlight(addOn string) int32 {
 	return most
 }
 
-// expectAllowed judges every ledger that was stored. The traces stay where one has a step
-// that is not allowed: go run ./test/trace FILE replays it.
+// expectAllowed judges every ledger that was stored.
 func expectAllowed(ctx context.Context, seen *recording.Recording, c client.Client, plans string) {
 	GinkgoHelper()
-	dir, err := os.MkdirTemp("", "addonflow-traces-")
-	Expect(err).NotTo(HaveOccurred())
-	report, err := seen.Judge(ctx, c, plans, dir)
+	report, err := seen.Judge(ctx, c, plans)
 	GinkgoWriter.Printf("traces: %+v\n", report)
 	if err != nil {
-		Fail("traces in " + dir + ": " + err.Error()) // Gomega would print every error of a join three times
+		Fail(err.Error()) // Gomega would print every error of a join three times
 	}
 	Expect(report.Planned).NotTo(BeZero())
-	Expect(os.RemoveAll(dir)).To(Succeed())
 }

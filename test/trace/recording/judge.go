@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,16 +33,20 @@ type Report struct {
 	Rollouts, Steps, Planned, Contents int
 }
 
-// Judge writes a trace of each rollout into dir and judges it, and holds every work that got
-// other content against the ledger that was stored before it. The error names each step that
-// is not allowed, and the trace that has it. plans is the operators' trace file.
-func (r *Recording) Judge(ctx context.Context, c client.Client, plans, dir string) (Report, error) {
-	var report Report
+// Judge writes a trace of each rollout and judges it, and holds every work that got other
+// content against the ledger that was stored before it. The error names each step that is not
+// allowed and its trace, which stays; else nothing is left. plans is the operators' trace
+// file; without one, no operator ran.
+func (r *Recording) Judge(ctx context.Context, c client.Client, plans string) (report Report, err error) {
 	until, err := r.catchUp(ctx, c)
 	if err != nil {
 		return report, err
 	}
 	planned, err := readPlans(plans)
+	if err != nil {
+		return report, err
+	}
+	dir, err := os.MkdirTemp("", "addonflow-traces-")
 	if err != nil {
 		return report, err
 	}
@@ -62,7 +67,10 @@ func (r *Recording) Judge(ctx context.Context, c client.Client, plans, dir strin
 			broken = errors.Join(broken, r.reserved(w))
 		}
 	}
-	return report, broken
+	if broken != nil {
+		return report, fmt.Errorf("traces in %s: %w", dir, broken)
+	}
+	return report, os.RemoveAll(dir)
 }
 
 // catchUp waits until every rollout is recorded as it is now, and returns the version of the
@@ -93,12 +101,15 @@ func (r *Recording) catchUp(ctx context.Context, c client.Client) (uint64, error
 // readPlans reads a file of plans, by the version that each was made with. A line that is cut
 // off is of an operator that was killed: nothing of it was stored.
 func readPlans(name string) (map[string][]addonrollout.Planning, error) {
+	plans := map[string][]addonrollout.Planning{}
 	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return plans, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	plans := map[string][]addonrollout.Planning{}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, longestLine)
 	for lines.Scan() {
