@@ -184,4 +184,3 @@ func dump(ctx context.Context, w *demo.World, into string) error {
 	}
 	return exec.Command("git", "-C", w.Repo.Dir(), "bundle", "create", filepath.Join(into, "fleet.bundle"), "main").Run()
 }
-
