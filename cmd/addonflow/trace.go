@@ -15,7 +15,7 @@ func traceTo(name string) (func(addonrollout.Planning) error, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // no trace is asked for
 	}
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the file that the flag names
 	if err != nil {
 		return nil, fmt.Errorf("cannot open --trace-file: %w", err)
 	}

@@ -85,7 +85,7 @@ func (tr *trace) judge() {
 
 // keep writes the trace to a file that outlives the test.
 func (tr *trace) keep() string {
-	file, err := os.CreateTemp("", "addonflow-trace-*.jsonl") //nolint:usetesting // it outlives the test
+	file, err := os.CreateTemp("", "addonflow-trace-*.jsonl")
 	if err != nil {
 		tr.t.Error(err)
 		return "trace"
