@@ -36,6 +36,7 @@ type controllerOptions struct {
 	hubRoles       []string
 	caNamespaces   []string
 	hookTimeout    time.Duration
+	traceFile      string
 	client         client.Options
 	logger         logger.Options
 	leaderElection leaderelection.Options
@@ -86,6 +87,8 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"The namespaces whose Secrets templates may name as a signing CA.")
 	fs.DurationVar(&o.hookTimeout, "pre-delete-timeout", addonrollout.DefaultHookTimeout,
 		"How long the pre-delete hooks of a cluster may take before they are reported; nothing is removed before they complete.")
+	fs.StringVar(&o.traceFile, "trace-file", "", "A file that every plan and what it was made of is appended to, for tests.")
+	_ = fs.MarkHidden("trace-file") // it was declared above
 	o.client.BindFlags(fs)
 	o.logger.BindFlags(fs)
 	o.leaderElection.BindFlags(fs)

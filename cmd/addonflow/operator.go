@@ -169,6 +169,10 @@ type shared struct {
 
 // setupRollouts registers the controller of AddOnRollouts.
 func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
+	trace, err := traceTo(o.traceFile)
+	if err != nil {
+		return err
+	}
 	r := addonrollout.New(addonrollout.Options{
 		Client:            client.WithFieldOwner(s.mgr.GetClient(), v1alpha1.FieldManager),
 		Live:              s.mgr.GetAPIReader(),
@@ -182,6 +186,7 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		RemovalGrace:      o.removalGrace,
 		HookTimeout:       o.hookTimeout,
 		HidesTemplateHash: s.mode == addonsource.Coexist,
+		Trace:             trace,
 	})
 	return r.SetupWithManager(ctx, s.mgr, controller.Options{
 		MaxConcurrentReconciles: o.concurrent,

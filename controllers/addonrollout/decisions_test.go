@@ -3,6 +3,7 @@ package addonrollout
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,6 +142,39 @@ func TestAtRestNothingIsDecided(t *testing.T) {
 	s.turns(3)
 	if after := s.rollout(); after.ResourceVersion != before.ResourceVersion || len(*lines) > 0 {
 		t.Errorf("version %s to %s, logged %+v", before.ResourceVersion, after.ResourceVersion, *lines)
+	}
+}
+
+// TestInfoLinesGrowWithDoublingsAndNotWithClusters: every cluster has its lines at debug, and
+// the steps at info are tens. rollout/journal counts those of 10,000 clusters.
+func TestInfoLinesGrowWithDoublingsAndNotWithClusters(t *testing.T) {
+	const clusters = 64
+	names := make([]string, clusters)
+	for i := range names {
+		names[i] = fmt.Sprintf("c%03d", i)
+	}
+	s := newScene(t, interceptor.Funcs{}, names...)
+	s.oneByOne()
+	ro := s.rollout()
+	limit := intstr.FromInt32(8)
+	ro.Spec.Stages[0].MaxConcurrency = &limit
+	s.update(ro)
+	lines := s.logged()
+	s.target("v1")
+	for turn := 0; turn < 3*clusters && s.rollout().Status.Phase != v1alpha1.PhaseSucceeded; turn++ {
+		s.turn()
+		var some []string // agents report at different times
+		for i := turn % 5; i < clusters; i += 5 {
+			some = append(some, names[i])
+		}
+		s.report(some...)
+	}
+	debug, info := linesAt(*lines, 1), linesAt(*lines, 0)
+	if len(debug) != 3*clusters {
+		t.Errorf("%d lines at debug, want Admitted, Moved and Verified of each of %d clusters", len(debug), clusters)
+	}
+	if len(info) > 40 || info[len(info)-1] != "Succeeded" {
+		t.Errorf("%d lines at info:\n %s", len(info), strings.Join(info, "\n "))
 	}
 }
 

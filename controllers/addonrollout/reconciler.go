@@ -58,6 +58,9 @@ type Options struct {
 	Workers int
 	// Pace is the least time between two reconciles of one rollout; a second if 0.
 	Pace time.Duration
+	// Trace is given every plan before it is stored, for tests; nil: no trace. If it fails,
+	// nothing is stored.
+	Trace func(Planning) error
 }
 
 // Reconciler moves the clusters of AddOnRollouts. See the package documentation.
@@ -246,6 +249,9 @@ func (r *Reconciler) decide(ctx context.Context, o *observation, now time.Time) 
 		if in, t.err = r.input(ctx, o, &next, now); t.err == nil {
 			in.Contested = said(contested)
 			t.plan, t.err = rollout.New(in)
+			if err := r.trace(ro, in, t.plan, t.err); err != nil {
+				return t, err
+			}
 			planned = t.err == nil
 			next = conclude(next, t.plan, stamp)
 			t.verdict = waitsFor(ro, in, t.plan)

@@ -46,6 +46,7 @@ type scene struct {
 	// log of the turns, and the clock that is never set; zero: none.
 	log     logr.Logger
 	elapsed func() time.Duration
+	trace   *trace
 }
 
 // newScene installs hello on clusters by one placement. Nothing is rolled out yet.
@@ -69,6 +70,8 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 		}
 		return c.Create(ctx, obj, opts...)
 	}
+	tr := newTrace(t)
+	calls = tr.storing(calls)
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).WithInterceptorFuncs(calls).
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, indexName, byName).
 		WithIndex(&workv1.ManifestWork{}, indexName, byName).
@@ -78,7 +81,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 	s := &scene{
 		t: t, hub: hub, events: record.NewFakeRecorder(100),
 		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-		key:   client.ObjectKey{Namespace: "team", Name: "hello"},
+		key:   client.ObjectKey{Namespace: "team", Name: "hello"}, trace: tr,
 	}
 	s.restart()
 	s.create(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello", UID: "cma"}})
@@ -107,6 +110,7 @@ func (s *scene) restart() {
 		Charts: chart.InProcess{},
 		Client: s.hub, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil),
 		Elapsed: s.elapsed, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
+		Trace: s.trace.planned,
 	})
 }
 

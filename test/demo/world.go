@@ -48,6 +48,8 @@ type WorldOptions struct {
 	Binary string
 	// Release of OCM whose definitions the hub has.
 	Release hub.Release
+	// CRDs are AddonFlow's, as YAML; nil: those of this tree.
+	CRDs [][]byte
 	// Clusters are the names of the managed clusters. Canaries are those that the
 	// placement default/canary selects; default/all selects everyone.
 	Clusters, Canaries []string
@@ -142,17 +144,20 @@ func (w *World) startDir(context.Context, WorldOptions) error {
 }
 
 func (w *World) startHub(ctx context.Context, o WorldOptions) error {
-	crds, err := manifests.CRDFiles()
-	if err != nil {
-		return err
+	crds := o.CRDs
+	if crds == nil {
+		var err error
+		if crds, err = manifests.CRDFiles(); err != nil {
+			return err
+		}
 	}
 	options := hub.Options{Release: o.Release, CRDYAML: crds, Namespaces: []string{rights.Namespace}, Output: o.Output}
 	if o.ShippedRights {
 		w.AuditLog = filepath.Join(w.Dir, "audit.log")
 		options.AuditPolicy, options.AuditLog = rights.Policy, w.AuditLog
 	}
-	w.Hub, err = hub.Start(ctx, options)
-	if err != nil {
+	var err error
+	if w.Hub, err = hub.Start(ctx, options); err != nil {
 		return err
 	}
 	w.finally(w.Hub.Stop)

@@ -109,7 +109,7 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(HaveLen(3))
 		release(all[1:5]...)
 		Eventually(func() map[string]string { return s.running(all[:5]...) }).Should(allAt("edited", all[:5]...))
-		Expect(seen.mostInFlight("owned")).To(BeNumerically("<=", 2))
+		Expect(mostInFlight("owned")).To(BeNumerically("<=", 2))
 
 		By("rolling out new content: it does not override them")
 		s.deliver("v2", s.tuned("v2", policy))

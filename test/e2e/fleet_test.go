@@ -61,7 +61,7 @@ var _ = Describe("A fleet that changes", func() {
 		stayed := []string{all[0], all[2], all[3]}
 		Expect(s.running(stayed...)).To(allAt("v2", stayed...))
 		Eventually(s.gone(all[1])).Should(Succeed())
-		Expect(seen.mostInFlight("deserter")).To(BeEquivalentTo(1))
+		Expect(mostInFlight("deserter")).To(BeEquivalentTo(1))
 	})
 
 	It("parks a cluster lost in the middle of a wave, and catches up with it on its return", func(ctx SpecContext) {

@@ -31,7 +31,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		ro = s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(ro.Status.Stable.Commit).To(HaveSuffix(sha))
 		Expect(s.running(all...)).To(allAt("v2", all...))
-		Expect(seen.mostInFlight("emptied")).To(BeNumerically("<=", 3), "beside the wave of two, the canary soaks once more")
+		Expect(mostInFlight("emptied")).To(BeNumerically("<=", 3), "beside the wave of two, the canary soaks once more")
 		s.wroteOnce(before)
 	})
 
@@ -68,7 +68,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		ro := s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v3", all...))
 		Expect(ro.Status.History[1].SupersededBy).To(HaveSuffix(sha))
-		Expect(seen.mostInFlight("overtaken")).To(BeNumerically("<=", 3), "who is in flight is retargeted at once, beside the canary")
+		Expect(mostInFlight("overtaken")).To(BeNumerically("<=", 3), "who is in flight is retargeted at once, beside the canary")
 		for _, name := range all[3:] {
 			Expect(s.generations()[name]).To(BeNumerically("<=", before[name]+1), "not admitted to v2, so never sent it")
 		}

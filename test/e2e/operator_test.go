@@ -54,7 +54,7 @@ var _ = Describe("An operator that", Serial, func() {
 		release(all[1:]...)
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
-		Expect(seen.mostInFlight("killed")).To(BeNumerically("<=", 2))
+		Expect(mostInFlight("killed")).To(BeNumerically("<=", 2))
 		s.wroteOnce(before)
 	})
 
@@ -73,7 +73,7 @@ var _ = Describe("An operator that", Serial, func() {
 		sha := s.commit("v2", policy)
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
-		Expect(seen.mostInFlight("twins")).To(BeNumerically("<=", 2))
+		Expect(mostInFlight("twins")).To(BeNumerically("<=", 2))
 		s.wroteOnce(before)
 	})
 

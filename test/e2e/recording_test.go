@@ -2,55 +2,30 @@ package e2e
 
 import (
 	"context"
-	"sync"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/trace/recording"
 )
 
-// recording keeps every status every rollout ever had, because a limit that was
-// broken for a moment was broken.
-type recording struct {
-	mu       sync.Mutex
-	statuses map[string][]v1alpha1.AddOnRolloutStatus
-}
-
-// record watches until ctx ends.
-func record(ctx context.Context, c client.WithWatch) (*recording, error) {
-	events, err := c.Watch(ctx, &v1alpha1.AddOnRolloutList{})
-	if err != nil {
-		return nil, err
+// statuses are all that the rollout of an add-on ever had, because a limit that was broken
+// for a moment was broken.
+func statuses(addOn string) []v1alpha1.AddOnRolloutStatus {
+	var all []v1alpha1.AddOnRolloutStatus
+	for _, version := range seen.Versions(addOn) {
+		all = append(all, version.Status)
 	}
-	r := &recording{statuses: map[string][]v1alpha1.AddOnRolloutStatus{}}
-	go func() {
-		for e := range events.ResultChan() {
-			if ro, ok := e.Object.(*v1alpha1.AddOnRollout); ok {
-				r.note(ro)
-			}
-		}
-	}()
-	return r, nil
-}
-
-func (r *recording) note(ro *v1alpha1.AddOnRollout) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.statuses[ro.Name] = append(r.statuses[ro.Name], ro.Status)
-}
-
-// of returns every status of one rollout so far.
-func (r *recording) of(addOn string) []v1alpha1.AddOnRolloutStatus {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]v1alpha1.AddOnRolloutStatus(nil), r.statuses[addOn]...)
+	return all
 }
 
 // said are all messages of a rollout and of its conditions so far: what holds for an
 // instant only is not to be missed.
-func (r *recording) said(addOn string) []string {
+func said(addOn string) []string {
 	var all []string
-	for _, s := range r.of(addOn) {
+	for _, s := range statuses(addOn) {
 		all = append(all, s.Message)
 		for _, c := range s.Conditions {
 			all = append(all, c.Message)
@@ -60,10 +35,21 @@ func (r *recording) said(addOn string) []string {
 }
 
 // mostInFlight is the highest number of clusters that ever held a slot at once.
-func (r *recording) mostInFlight(addOn string) int32 {
+func mostInFlight(addOn string) int32 {
 	most := int32(0)
-	for _, s := range r.of(addOn) {
+	for _, s := range statuses(addOn) {
 		most = max(most, s.Counts.InFlight)
 	}
 	return most
+}
+
+// expectAllowed judges every ledger that was stored.
+func expectAllowed(ctx context.Context, seen *recording.Recording, c client.Client, plans string) {
+	GinkgoHelper()
+	report, err := seen.Judge(ctx, c, plans)
+	GinkgoWriter.Printf("traces: %+v\n", report)
+	if err != nil {
+		Fail(err.Error()) // Gomega would print every error of a join three times
+	}
+	Expect(report.Planned > 0 || report.Rollouts == 0).To(BeTrue(), "the operator wrote no plans to %s", plans)
 }

@@ -28,7 +28,7 @@ var _ = Describe("Rolling out", func() {
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		s.wroteOnce(before)
-		Expect(seen.mostInFlight("canary")).To(BeNumerically("<=", 2))
+		Expect(mostInFlight("canary")).To(BeNumerically("<=", 2))
 		Eventually(s.told).WithArguments(sha).Should(Equal("success: 5/5 updated"))
 		Eventually(s.told).WithArguments(sha, "canary").Should(HavePrefix("success: "))
 	})
@@ -53,7 +53,7 @@ var _ = Describe("Rolling out", func() {
 		release(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
-		Expect(seen.mostInFlight("groups")).To(BeNumerically("<=", 2))
+		Expect(mostInFlight("groups")).To(BeNumerically("<=", 2))
 	})
 
 	It("counts a silent cluster as failed at the deadline, and goes on within the budget", func(ctx SpecContext) {

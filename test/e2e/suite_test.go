@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/addonflow/addonflow/test/forge"
 	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/rights"
+	"github.com/addonflow/addonflow/test/trace/recording"
 )
 
 // fleetSize is how many clusters the specs share.
@@ -24,7 +26,10 @@ const fleetSize = 8
 var (
 	world   *demo.World
 	options demo.WorldOptions
-	seen    *recording
+	// seen is everything that the hub stored of rollouts and works, and plans the file of all
+	// plans of the operators.
+	seen  *recording.Recording
+	plans string
 	// notified is what stands in for Flux's notification-controller.
 	notified *receiver
 )
@@ -59,12 +64,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(world.Stop()).To(Succeed()) })
 	Expect(world.Client.Create(ctx, world.ForgeSecret())).To(Succeed())
-	Expect(world.StartOperator(options)).To(Succeed())
 
 	watching, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
-	seen, err = record(watching, world.Client)
+	seen, err = recording.Record(watching, world.Client)
 	Expect(err).NotTo(HaveOccurred())
+	plans = filepath.Join(world.Dir, "plans.jsonl")
+	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans)
+	Expect(world.StartOperator(options)).To(Succeed())
 })
 
 var _ = AfterEach(func() {
@@ -77,6 +84,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	if world == nil {
 		return
 	}
+	expectAllowed(ctx, seen, world.Client, plans)
 	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets may hold")
 	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "what the forge was told, over all specs")
 	Expect(reportRights().Refused).To(BeEmpty(), "what manifests/rbac does not grant")

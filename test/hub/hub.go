@@ -1,10 +1,13 @@
 package hub
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -235,6 +238,30 @@ func (h *Hub) WriteKubeconfig(path string) error {
 	}
 	if err := os.WriteFile(path, h.kubeconfig, 0o600); err != nil {
 		return fmt.Errorf("cannot write the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// Put stores a value in etcd as it is, past the API server: a hub that another version of
+// the API, or of an operator, left behind.
+func (h *Hub) Put(ctx context.Context, key string, value []byte) error {
+	body, err := json.Marshal(map[string][]byte{"key": []byte(key), "value": value})
+	if err != nil {
+		return fmt.Errorf("cannot store %s: %w", key, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.plane.Etcd.URL.JoinPath("v3/kv/put").String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("cannot store %s: %w", key, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("cannot store %s: %w", key, err)
+	}
+	if err := response.Body.Close(); err != nil {
+		return fmt.Errorf("cannot store %s: %w", key, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("cannot store %s: etcd answers %s", key, response.Status)
 	}
 	return nil
 }

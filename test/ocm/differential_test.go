@@ -3,6 +3,7 @@ package ocm
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/addonflow/addonflow/test/fleet"
 	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/sample"
+	"github.com/addonflow/addonflow/test/trace/recording"
 )
 
 const differencesFile = "testdata/differences.txt"
@@ -37,6 +39,18 @@ func startWorld(ctx SpecContext, release hub.Release, flags ...string) (*demo.Wo
 	w, err := demo.StartWorld(ctx, options)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(w.Stop()).To(Succeed()) })
+
+	watching, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	seen, err := recording.Record(watching, w.Client)
+	Expect(err).NotTo(HaveOccurred())
+	plans := filepath.Join(w.Dir, "plans.jsonl")
+	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans)
+	DeferCleanup(func(ctx SpecContext) {
+		report, err := seen.Judge(ctx, w.Client, plans)
+		GinkgoWriter.Printf("traces: %+v\n", report)
+		Expect(err).NotTo(HaveOccurred())
+	})
 	return w, options
 }
 

@@ -4,7 +4,8 @@
 //
 //	go run ./test/trace FILE
 //
-// FILE has one step a line, as rollouttest.Step describes it; "-" reads standard input.
+// FILE has one step a line, as rollouttest.Step describes it; "-" reads standard input. Package
+// recording writes the traces of suites that run an operator; a suite that fails names them.
 // Every step that is not allowed is printed with the rules that it breaks. The exit code is
 // 1 if there is one, and 2 if the trace cannot be read.
 package main

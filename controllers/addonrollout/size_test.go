@@ -1,0 +1,62 @@
+package addonrollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// TestObjectWithEverythingAtItsLimitIsStored: a full ledger beside full history and journal
+// and the marks of a forge that was down for weeks, with the longest names and texts. etcd
+// takes 1.5 MiB, managed fields included.
+func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
+	const limit = 3<<19 - 32<<10
+	long, text, digest := strings.Repeat("n", 63), strings.Repeat("t", 200), "v1:sha256:"+strings.Repeat("0", 64)
+	commit := "main@sha1:" + strings.Repeat("0", 40)
+	target := v1alpha1.Target{Source: long, Revision: long, Digest: digest, Commit: commit}
+	now := metav1.Now()
+	var failing []v1alpha1.ClusterReason
+	for range failingKept {
+		failing = append(failing, v1alpha1.ClusterReason{Cluster: long, Reason: text})
+	}
+	var times []v1alpha1.StageTimes
+	for range stagesKept {
+		times = append(times, v1alpha1.StageTimes{Name: long, Phase: rollout.StageComplete, Started: now, Finished: &now})
+	}
+	status := v1alpha1.AddOnRolloutStatus{Message: text, Target: &target, Stable: &target, Failing: failing}
+	for range historyKept {
+		status.History = append(status.History, v1alpha1.HistoryEntry{
+			Target: target, Phase: v1alpha1.PhaseFailed, Started: now, Finished: &now, Reason: text, Failing: failing, Stages: times, SupersededBy: commit,
+		})
+	}
+	for range 31 {
+		status.Stages = append(status.Stages, v1alpha1.StageStatus{Name: long, Phase: rollout.StageProgressing, SoakingUntil: &now, Message: text})
+	}
+	for i := range commitstatus.KeptLimit {
+		status.CommitStatuses = append(status.CommitStatuses, v1alpha1.CommitMark{
+			SHA: fmt.Sprintf("%040d", i), Context: "addonflow/" + long + "/" + long + "/" + long, AcceptedAt: 1_700_000_000, ProgressPosts: 60,
+			Accepted: &v1alpha1.CommitStatement{State: "pending", Description: strings.Repeat("d", commitstatus.DescriptionLimit), Progress: 50, Content: digest},
+			Owed:     &v1alpha1.CommitStatement{State: "error", Description: "superseded by 0123456789ab", Content: digest},
+		})
+	}
+	size := func(what any) int {
+		text, err := json.Marshal(what)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(text)
+	}
+	whole := rollout.DefaultLedgerLimit + v1alpha1.JournalBytes + size(v1alpha1.AddOnRollout{Status: status})
+	t.Logf("%d bytes: ledger %d, journal %d, history %d, marks %d, stages %d", whole, rollout.DefaultLedgerLimit, v1alpha1.JournalBytes,
+		size(status.History), size(status.CommitStatuses), size(status.Stages))
+	if whole > limit {
+		t.Errorf("%d bytes, at most %d", whole, limit)
+	}
+}

@@ -1,0 +1,42 @@
+package addonrollout
+
+import (
+	"fmt"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Planning is one plan and everything it was made of, as a test records it. With the stored
+// versions of the AddOnRollout it is a step of a trace: a plan took effect if the next
+// version has its ledger.
+type Planning struct {
+	// Namespace and Name of the AddOnRollout, and the version that was planned with.
+	Namespace       string `json:"namespace"`
+	Name            string `json:"name"`
+	ResourceVersion string `json:"resourceVersion"`
+	// Input of the planner, the ledger to store, and the actions that it permits.
+	Input   rollout.Input    `json:"input"`
+	Ledger  v1alpha1.Ledger  `json:"ledger"`
+	Actions []rollout.Action `json:"actions,omitempty"`
+	// Refused is the planner's error.
+	Refused string `json:"refused,omitempty"`
+}
+
+// trace hands a plan to Options.Trace, before any of it is stored.
+func (r *Reconciler) trace(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan, refused error) error {
+	if r.Trace == nil {
+		return nil
+	}
+	p := Planning{
+		Namespace: ro.Namespace, Name: ro.Name, ResourceVersion: ro.ResourceVersion,
+		Input: in, Ledger: plan.Ledger, Actions: plan.Actions,
+	}
+	if refused != nil {
+		p.Refused = refused.Error()
+	}
+	if err := r.Trace(p); err != nil {
+		return fmt.Errorf("cannot trace a plan: %w", err)
+	}
+	return nil
+}

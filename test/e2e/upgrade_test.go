@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/manifests"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/trace/recording"
+)
+
+// midCanary has what an operator of an earlier version left on a hub of six clusters.
+// record.go there ran that version and says how. The placement default/canary selects c1, c2
+// and c3, one at a time: c1 is verified and soaked at v2, the new pods of c2 do not start yet,
+// and every other cluster has v1. That version's ledger forgot c1 when it was done.
+const midCanary = "testdata/midcanary/"
+
+var _ = Describe("A hub that an earlier version left in the middle of a canary", func() {
+	It("is gone on with: no cluster is admitted twice, and no unproven content goes further", func(ctx SpecContext) {
+		o := demo.WorldOptions{
+			Binary: options.Binary, Clusters: []string{"c1", "c2", "c3", "c4", "c5", "c6"}, Canaries: []string{"c1", "c2", "c3"},
+			CRDs: [][]byte{unzipped("crds.yaml.gz")}, Output: GinkgoWriter, Fleet: fleet.Options{Latency: 50 * time.Millisecond},
+		}
+		w, err := demo.StartWorld(ctx, o)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(w.Stop()).To(Succeed()) })
+		Expect(w.Client.Create(ctx, w.ForgeSecret())).To(Succeed())
+		fetch := exec.CommandContext(ctx, "git", "-C", w.Repo.Dir(), "fetch", "--quiet", absolute(midCanary+"fleet.bundle"), "main:main")
+		Expect(fetch.Run()).To(Succeed())
+		w.Fleet.Hold("c2")
+		restore(ctx, w)
+		ro := &unstructured.Unstructured{}
+		ro.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind))
+		Expect(w.Client.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: demo.AddOn}, ro)).To(Succeed())
+		waves, _, _ := unstructured.NestedSlice(ro.Object, "status", "ledger", "waves")
+		Expect(waves).To(HaveLen(1), "the ledger as it was")
+
+		By("applying this version's definitions, and starting its operator")
+		installCRDs(ctx, w.Client)
+		seen, err := recording.Record(ctx, w.Client)
+		Expect(err).NotTo(HaveOccurred())
+		plans := filepath.Join(w.Dir, "plans.jsonl")
+		o.OperatorFlags = []string{"--log-level=debug", "--trace-file=" + plans}
+		before := worksOf(ctx, w)
+		Expect(before).To(HaveLen(6))
+		Expect(w.StartOperator(o)).To(Succeed())
+		DeferCleanup(func() {
+			if CurrentSpecReport().Failed() {
+				GinkgoWriter.Println(w.Operator.Tail(30))
+			}
+		})
+
+		target := func() rolloutView { return viewOf(ctx, w) }
+		Eventually(target).Should(HaveField("InFlight", ConsistOf("c2")), "c1 is proven anew, c2 still holds its slot")
+		Consistently(func() []string { return moved(before, worksOf(ctx, w)) }, "6s").Should(BeEmpty(), "nothing goes further, nothing is written again")
+
+		By("letting c2 start its pods")
+		w.Fleet.Release("c2")
+		Eventually(target).Should(HaveField("Phase", v1alpha1.PhaseSucceeded))
+		Expect(moved(before, worksOf(ctx, w))).To(Equal([]string{"c3", "c4", "c5", "c6"}))
+		for cluster, generation := range worksOf(ctx, w) {
+			if cluster != "c1" && cluster != "c2" {
+				Expect(generation).To(Equal(before[cluster]+1), "written once on "+cluster)
+			}
+		}
+		for _, name := range o.Clusters {
+			Expect(w.Fleet.Running(name)["Deployment/"+agentNamespace+"/"+demo.AddOn].ReadyImages).To(Equal([]string{"example.com/hello:v2"}))
+		}
+		expectOneAdmissionEach(seen.Versions(demo.AddOn))
+		expectAllowed(ctx, seen, w.Client, plans)
+	})
+})
+
+// rolloutView is what the hub says of the rollout.
+type rolloutView struct {
+	Phase    v1alpha1.Phase
+	Message  string
+	InFlight []string
+}
+
+func viewOf(ctx context.Context, w *demo.World) rolloutView {
+	var ro v1alpha1.AddOnRollout
+	_ = w.Client.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: demo.AddOn}, &ro) // absent: empty
+	v := rolloutView{Phase: ro.Status.Phase, Message: ro.Status.Message}
+	records, err := rollout.Records(ro.Status.Ledger)
+	if err != nil {
+		v.Message = err.Error()
+	}
+	for _, r := range records {
+		if r.InFlight() {
+			v.InFlight = append(v.InFlight, r.Cluster)
+		}
+	}
+	return v
+}
+
+// expectOneAdmissionEach reads every ledger that was stored: each cluster was given the
+// target once, two at most held a slot, and the stage after the canary got it when every
+// canary was done.
+func expectOneAdmissionEach(versions []*v1alpha1.AddOnRollout) {
+	GinkgoHelper()
+	admitted := map[string]time.Time{}
+	for _, v := range versions {
+		records, err := rollout.Records(v.Status.Ledger)
+		Expect(err).NotTo(HaveOccurred())
+		inFlight, canaries, further := 0, 0, 0
+		for _, r := range records {
+			Expect(r.Revision).To(Equal(v.Spec.Target.Digest))
+			at, before := admitted[r.Cluster]
+			if r.InFlight() {
+				inFlight++
+				Expect(!before || at.Equal(r.Admitted)).To(BeTrue(), "%s was admitted at %s, and at %s", r.Cluster, at, r.Admitted)
+			}
+			if !before {
+				admitted[r.Cluster] = r.Admitted
+			}
+			switch {
+			case r.Stage != "canary":
+				further++
+			case r.State == rollout.Done:
+				canaries++
+			}
+		}
+		Expect(inFlight).To(BeNumerically("<=", 2))
+		Expect(further == 0 || canaries == 3).To(BeTrue(), "%d clusters got v2 with %d canaries done", further, canaries)
+	}
+	Expect(admitted).To(HaveLen(6))
+}
+
+func worksOf(ctx context.Context, w *demo.World) map[string]int64 {
+	GinkgoHelper()
+	var works workv1.ManifestWorkList
+	Expect(w.Client.List(ctx, &works)).To(Succeed())
+	generations := map[string]int64{}
+	for i := range works.Items {
+		generations[works.Items[i].Namespace] = works.Items[i].Generation
+	}
+	return generations
+}
+
+// restore stores the recorded objects as etcd had them, statuses, UIDs and managed fields
+// included. Only the addresses of the Git server and the forge are this world's.
+func restore(ctx context.Context, w *demo.World) {
+	GinkgoHelper()
+	text := strings.NewReplacer(
+		"http://git.example.com", w.Git.URL(),
+		"http://forge.example.com/", strings.TrimSuffix(w.Forge.Address(demo.ForgeRepository), demo.ForgeRepository),
+	).Replace(string(unzipped("hub.yaml.gz")))
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(document), &object.Object)).To(Succeed())
+		kind := object.GroupVersionKind()
+		resource, _ := apimeta.UnsafeGuessKindToResource(kind)
+		value, err := json.Marshal(object.Object)
+		Expect(err).NotTo(HaveOccurred())
+		key := strings.Join([]string{"/registry", kind.Group, resource.Resource, object.GetNamespace(), object.GetName()}, "/")
+		Expect(w.Hub.Put(ctx, strings.ReplaceAll(key, "//", "/"), value)).To(Succeed())
+	}
+	var addOns addonv1alpha1.ManagedClusterAddOnList
+	Expect(w.Client.List(ctx, &addOns)).To(Succeed())
+	Expect(addOns.Items).To(HaveLen(6))
+}
+
+// installCRDs brings AddonFlow's definitions of this tree over those that the hub has.
+func installCRDs(ctx context.Context, c client.Client) {
+	GinkgoHelper()
+	files, err := manifests.CRDFiles()
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range files {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.Unmarshal(file, crd)).To(Succeed())
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(crd), live)).To(Succeed())
+		crd.ResourceVersion = live.ResourceVersion
+		Expect(c.Update(ctx, crd)).To(Succeed())
+	}
+	pruned := func(g Gomega) {
+		ro := &unstructured.Unstructured{}
+		ro.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind))
+		g.Expect(c.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: demo.AddOn}, ro)).To(Succeed())
+		_, found, _ := unstructured.NestedSlice(ro.Object, "status", "ledger", "waves")
+		g.Expect(found).To(BeFalse(), "the API server serves the new definition")
+	}
+	Eventually(pruned).Should(Succeed())
+}
+
+func unzipped(name string) []byte {
+	GinkgoHelper()
+	packed, err := os.ReadFile(midCanary + name)
+	Expect(err).NotTo(HaveOccurred())
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	Expect(err).NotTo(HaveOccurred())
+	text, err := io.ReadAll(reader)
+	Expect(err).NotTo(HaveOccurred())
+	return text
+}
+
+func absolute(name string) string {
+	GinkgoHelper()
+	path, err := filepath.Abs(name)
+	Expect(err).NotTo(HaveOccurred())
+	return path
+}

@@ -1,0 +1,222 @@
+package recording
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// longestLine bounds a line of a file of plans.
+const longestLine = 256 << 20
+
+// Report is what Judge looked at.
+type Report struct {
+	// Rollouts that were recorded, their steps, those of them whose plan is known, and works
+	// that got other content.
+	Rollouts, Steps, Planned, Contents int
+}
+
+// Judge writes a trace of each rollout and judges it, and holds every work that got other
+// content against the ledger that was stored before it. The error names each step that is not
+// allowed and its trace, which stays; else nothing is left. plans is the operators' trace
+// file; without one, no operator ran.
+func (r *Recording) Judge(ctx context.Context, c client.Client, plans string) (report Report, err error) {
+	until, err := r.catchUp(ctx, c)
+	if err != nil {
+		return report, err
+	}
+	planned, err := readPlans(plans)
+	if err != nil {
+		return report, err
+	}
+	dir, err := os.MkdirTemp("", "addonflow-traces-")
+	if err != nil {
+		return report, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	broken := r.ended
+	for _, versions := range r.rollouts {
+		report.Rollouts++
+		err := judge(&report, filepath.Join(dir, fmt.Sprintf("%s-%s.jsonl", versions[0].Name, versions[0].UID)), steps(versions, planned))
+		broken = errors.Join(broken, err)
+	}
+	for _, contents := range r.works {
+		for _, w := range contents {
+			if w.written <= r.from || w.written > until {
+				continue
+			}
+			report.Contents++
+			broken = errors.Join(broken, r.reserved(w))
+		}
+	}
+	if broken != nil {
+		return report, fmt.Errorf("traces in %s: %w", dir, broken)
+	}
+	return report, os.RemoveAll(dir)
+}
+
+// catchUp waits until every rollout is recorded as it is now, and returns the version of the
+// hub up to which the record is complete.
+func (r *Recording) catchUp(ctx context.Context, c client.Client) (uint64, error) {
+	var list v1alpha1.AddOnRolloutList
+	if err := c.List(ctx, &list); err != nil {
+		return 0, fmt.Errorf("cannot list the rollouts: %w", err)
+	}
+	until := versionNumber(list.ResourceVersion)
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i := range list.Items {
+			versions := r.rollouts[list.Items[i].UID]
+			if len(versions) == 0 || version(versions[len(versions)-1]) < version(&list.Items[i]) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("the watch does not catch up: %w", err)
+	}
+	return until, nil
+}
+
+// readPlans reads a file of plans, by the version that each was made with. A line that is cut
+// off is of an operator that was killed: nothing of it was stored.
+func readPlans(name string) (map[string][]addonrollout.Planning, error) {
+	plans := map[string][]addonrollout.Planning{}
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return plans, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, longestLine)
+	for lines.Scan() {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var p addonrollout.Planning
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			if wrong, ok := errors.AsType[*json.SyntaxError](err); ok && wrong.Offset == int64(len(lines.Bytes())) {
+				continue
+			}
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		plans[p.ResourceVersion] = append(plans[p.ResourceVersion], p)
+	}
+	return plans, lines.Err()
+}
+
+// steps are the plans that took effect: those that changed nothing of the ledger that they
+// were made with, and of the others the one whose ledger the next version has. A ledger that
+// no plan accounts for is a step that was not observed.
+func steps(versions []*v1alpha1.AddOnRollout, plans map[string][]addonrollout.Planning) []rollouttest.Step {
+	var all []rollouttest.Step
+	if first := versions[0].Status.Ledger; len(first.Records) > 0 {
+		all = append(all, rollouttest.Step{Ledger: first})
+	}
+	for i, v := range versions {
+		changed := i+1 < len(versions) && !same(v.Status.Ledger, versions[i+1].Status.Ledger)
+		stored := -1
+		of := plans[v.ResourceVersion]
+		for k := range of {
+			switch {
+			case same(of[k].Ledger, v.Status.Ledger):
+				all = append(all, step(of[k]))
+			case changed && same(of[k].Ledger, versions[i+1].Status.Ledger):
+				stored = k
+			}
+		}
+		switch {
+		case stored >= 0:
+			all = append(all, step(of[stored]))
+		case changed:
+			all = append(all, rollouttest.Step{Ledger: versions[i+1].Status.Ledger})
+		}
+	}
+	return all
+}
+
+func step(p addonrollout.Planning) rollouttest.Step {
+	return rollouttest.Step{Input: &p.Input, Ledger: p.Ledger, Actions: p.Actions, Refused: p.Refused}
+}
+
+func same(a, b v1alpha1.Ledger) bool { return equality.Semantic.DeepEqual(a, b) }
+
+// judge writes a trace and judges what was written.
+func judge(report *Report, name string, all []rollouttest.Step) (err error) {
+	out, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	to := rollouttest.NewRecorder(out)
+	for _, s := range all {
+		if err := to.Record(s); err != nil {
+			return err
+		}
+	}
+	if _, err := out.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	var broken error
+	err = rollouttest.CheckTrace(out, func(line int, s rollouttest.Step, verdict error) {
+		report.Steps++
+		if s.Input != nil {
+			report.Planned++
+		}
+		if verdict != nil {
+			broken = errors.Join(broken, fmt.Errorf("%s:%d: not allowed: %w", name, line, verdict))
+		}
+	})
+	return errors.Join(err, broken)
+}
+
+// reserved (S1) expects that the ledger gave the work's cluster this content before the work
+// was written.
+func (r *Recording) reserved(w content) error {
+	var last *v1alpha1.AddOnRollout
+	for _, versions := range r.rollouts {
+		if versions[0].Name != w.addOn {
+			continue
+		}
+		for _, v := range versions {
+			if version(v) < w.written && (last == nil || version(v) > version(last)) {
+				last = v
+			}
+		}
+	}
+	if last == nil {
+		return fmt.Errorf("S1: work %s got revision %s at %d, before there was a rollout", w.name, w.revision, w.written)
+	}
+	records, err := rollout.Records(last.Status.Ledger)
+	if err != nil {
+		return fmt.Errorf("version %s of rollout %s: %w", last.ResourceVersion, last.Name, err)
+	}
+	if !slices.ContainsFunc(records, func(x rollout.Record) bool { return x.Cluster == w.cluster && x.Revision == w.revision }) {
+		return fmt.Errorf("S1: work %s got revision %s at %d, and version %s of the rollout had no record of it",
+			w.name, w.revision, w.written, last.ResourceVersion)
+	}
+	return nil
+}
