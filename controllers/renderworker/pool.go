@@ -88,7 +88,7 @@ func (p *Pool) For(owner string) chart.Engine { return engine{pool: p, owner: ow
 // controller manager.
 func (p *Pool) Start(ctx context.Context) error {
 	<-ctx.Done()
-	p.Close()
+	p.Close() //nolint:contextcheck // that one has ended, and the child is waited for
 	return nil
 }
 
