@@ -179,38 +179,76 @@ func TestRepository_ServersTextsAreRedacted(t *testing.T) {
 	}
 }
 
-// TestRoom_HangingServerKeepsNoPlace: a server that stops in the middle of a large answer
-// gives its place to the next one.
-func TestRoom_HangingServerKeepsNoPlace(t *testing.T) {
+// noise is content that does not compress.
+func noise(size int) string {
+	content, seed := make([]byte, size), uint32(1)
+	for i := range content {
+		seed = seed*1664525 + 1013904223
+		content[i] = byte(seed >> 24)
+	}
+	return string(content)
+}
+
+// TestRoom_SlowServersDelayNoOther: a server that hangs, or sends a byte now and then, in the
+// middle of a large answer gives its place to the next repository, however long its own timeout.
+func TestRoom_SlowServersDelayNoOther(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	h := newHistory(t, s)
-	noise := make([]byte, 2*smallAnswer)
-	seed := uint32(1)
-	for i := range noise {
-		seed = seed*1664525 + 1013904223
-		noise[i] = byte(seed >> 24)
-	}
-	h.write("one", map[string]string{"cm.yaml": configMap("cm", "one"), "noise.bin": string(noise)})
+	h.write("one", map[string]string{"cm.yaml": configMap("cm", "one"), "noise.bin": noise(2 * smallAnswer)})
 	whole := recorded(t, s)
-	hanging := front(t, s, instead(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write(whole[:smallAnswer+smallAnswer/2])
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
+	slow := front(t, s, instead(func(w http.ResponseWriter, r *http.Request) {
+		const first = smallAnswer + smallAnswer/2
+		_, _ = w.Write(whole[:first])
+		for at := first; ; at++ {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(20 * time.Millisecond):
+				_, _ = w.Write(whole[at : at+1])
+			}
+		}
 	}))
-	room := &Room{places: make(chan struct{}, 1), unpacking: make(chan struct{}, 1), silence: 200 * time.Millisecond}
-	inRoom := func(o *Options) { o.Room = room }
-	if _, err := fetchMain(t.Context(), t, hanging+"/addons.git", inRoom); !errors.Is(err, context.DeadlineExceeded) ||
-		!strings.Contains(err.Error(), "the server sent nothing for 200ms in the middle of a large answer") {
-		t.Errorf("got %v, want that the server sent nothing", err)
+	room := newRoom(2, 100*time.Millisecond)
+	within := func(timeout time.Duration) func(*Options) {
+		return func(o *Options) { o.Room, o.Timeout = room, timeout }
 	}
+	const all = 10
+	ended := make(chan error, all)
+	for range all {
+		go func() {
+			_, err := fetchMain(t.Context(), t, slow+"/addons.git", within(time.Hour))
+			ended <- err
+		}()
+	}
+	for len(room.places) < cap(room.places) {
+		time.Sleep(time.Millisecond) //nolint:forbidigo // a channel tells nothing when it is full
+	}
+	tree, err := fetchMain(t.Context(), t, h.URL(), within(30*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree.Close()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the server took more than 100ms for 1 MiB of a large answer, while another large repository waited") {
+		t.Errorf("got %v, want that the server was slow", err)
+	}
+}
+
+// TestRoom_TreesHoldTheirPlaces until they are closed, whatever waits.
+func TestRoom_TreesHoldTheirPlaces(t *testing.T) {
+	s := serve(t, gitserver.Options{})
+	h := newHistory(t, s)
+	h.write("one", map[string]string{"cm.yaml": configMap("cm", "one"), "noise.bin": noise(2 * smallAnswer)})
+	room := newRoom(1, 10*time.Millisecond)
+	inRoom := func(o *Options) { o.Room = room }
 	tree, err := fetchMain(t.Context(), t, h.URL(), inRoom)
 	if err != nil {
 		t.Fatal(err)
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := fetchMain(waiting, t, h.URL(), inRoom); err == nil {
-		t.Error("a second large tree while the only place is taken")
+	if _, err := fetchMain(waiting, t, h.URL(), inRoom); err == nil || !strings.Contains(err.Error(), "other large repositories are being read") {
+		t.Errorf("a second large tree while the only place is taken: %v", err)
 	}
 	tree.Close()
 	again, err := fetchMain(t.Context(), t, h.URL(), inRoom)

@@ -130,7 +130,7 @@ var errRefused = errors.New("the server refused the commit")
 
 // pack fetches one object and what it needs, depth commits back.
 func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
-	s.claim.rest()
+	s.claim.release() // what was fetched before is of no use any more
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	request.Wants = []plumbing.Hash{want}
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {

@@ -141,8 +141,8 @@ func (r *Repository) connect(ctx context.Context) (*session, error) {
 }
 
 func (s *session) close() {
-	s.claim.release()
 	s.cancel()
+	s.claim.release()
 	_ = s.git.Close()
 	s.client.transport.CloseIdleConnections()
 }

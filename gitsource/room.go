@@ -13,22 +13,28 @@ const (
 	smallAnswer = 1 << 20
 	// largeAnswers is how many larger ones are read at once.
 	largeAnswers = 2
-	// silence is how long a server may send nothing while it holds such a place.
-	silence = 10 * time.Second
+	// pace is how long the next MiB of a large answer may take while another repository
+	// waits for its place.
+	pace = time.Second
 )
 
 // Room bounds what the fetches of one process take in memory together. An answer has to
-// have a place in it to grow large, until the tree that was made of it is closed; a server
-// that hangs loses its place after a while, so that it keeps no other repository waiting.
-// Make one with NewRoom; a nil Room has no bounds.
+// have a place in it to grow large, until the tree that was made of it is closed. A server
+// that hangs or is slow loses its place to the next repository that needs one, so that it
+// keeps none waiting. Make one with NewRoom; a nil Room has no bounds.
 type Room struct {
 	places, unpacking chan struct{}
-	silence           time.Duration
+	// wanted is received from by each claim that waits for a place, and sent to by a slow
+	// answer, which then ends.
+	wanted chan struct{}
+	pace   time.Duration
 }
 
 // NewRoom returns a room for the repositories of one process.
-func NewRoom() *Room {
-	return &Room{places: make(chan struct{}, largeAnswers), unpacking: make(chan struct{}, 1), silence: silence}
+func NewRoom() *Room { return newRoom(largeAnswers, pace) }
+
+func newRoom(places int, pace time.Duration) *Room {
+	return &Room{places: make(chan struct{}, places), unpacking: make(chan struct{}, 1), wanted: make(chan struct{}), pace: pace}
 }
 
 // claim is what one fetch has of a room. A nil claim needs none.
@@ -37,9 +43,12 @@ type claim struct {
 	ctx  context.Context //nolint:containedctx // of the session that made it
 	end  func(error)
 
+	// mu: a read that the session did not wait for may still go on.
 	mu     sync.Mutex
 	placed bool
 	turned bool
+	// more is sent to for each MiB, and whole is closed when the answer is there.
+	more, whole chan struct{}
 }
 
 // claim returns a claim that has nothing yet. The context ends a wait for a place, and
@@ -56,37 +65,79 @@ func (c *claim) read(before int64, read func() (int, error)) (int, error) {
 	if c == nil || before < smallAnswer {
 		return read()
 	}
-	if err := c.enter(); err != nil {
+	more, err := c.enter()
+	if err != nil {
 		return 0, err
 	}
-	silent := time.AfterFunc(c.room.silence, func() {
-		c.end(fmt.Errorf("the server sent nothing for %s in the middle of a large answer: %w", c.room.silence, context.DeadlineExceeded))
-	})
-	defer silent.Stop()
-	return read()
+	n, err := read()
+	if (before+int64(n))/smallAnswer > before/smallAnswer {
+		select {
+		case more <- struct{}{}:
+		default: // the one before is not seen yet
+		}
+	}
+	return n, err
 }
 
 // enter takes a place, once.
-func (c *claim) enter() error {
+func (c *claim) enter() (more chan<- struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.placed {
-		return nil
+	for !c.placed {
+		if c.ctx.Err() != nil {
+			err = fmt.Errorf("other large repositories are being read: %w", c.ctx.Err())
+			c.end(err)
+			return nil, err
+		}
+		select {
+		case c.room.places <- struct{}{}:
+			c.placed, c.more, c.whole = true, make(chan struct{}, 1), make(chan struct{})
+			go c.yield(c.more, c.whole)
+		case <-c.room.wanted: // a slow answer ends, and its place becomes free
+		case <-c.ctx.Done():
+		}
 	}
-	select {
-	case c.room.places <- struct{}{}:
-		c.placed = true
-		return nil
-	case <-c.ctx.Done():
-		return c.ctx.Err()
+	return c.more, nil
+}
+
+// yield ends a slow answer as soon as another repository needs its place.
+func (c *claim) yield(more, whole <-chan struct{}) {
+	slow := time.NewTimer(c.room.pace)
+	defer slow.Stop()
+	var wanted chan<- struct{} // nil while the answer is fast enough
+	for {
+		select {
+		case <-more:
+			wanted = nil
+			slow.Reset(c.room.pace)
+		case <-slow.C:
+			wanted = c.room.wanted
+		case wanted <- struct{}{}:
+			c.end(fmt.Errorf("the server took more than %s for 1 MiB of a large answer, while another large repository waited", c.room.pace))
+			return
+		case <-whole:
+			return
+		}
 	}
 }
 
-// turn waits until no other pack is being unpacked.
+// complete ends yield.
+func (c *claim) complete() {
+	if c.whole != nil {
+		close(c.whole)
+	}
+	c.whole = nil
+}
+
+// turn waits until no other pack is being unpacked. The answer is there: its place is no
+// longer the server's to hold.
 func (c *claim) turn(ctx context.Context) error {
-	if c == nil || c.turned {
+	if c == nil {
 		return nil
 	}
+	c.mu.Lock()
+	c.complete()
+	c.mu.Unlock()
 	select {
 	case c.room.unpacking <- struct{}{}:
 		c.turned = true
@@ -96,25 +147,19 @@ func (c *claim) turn(ctx context.Context) error {
 	}
 }
 
-// rest gives the turn back: the server is asked again.
-func (c *claim) rest() {
-	if c == nil || !c.turned {
-		return
-	}
-	<-c.room.unpacking
-	c.turned = false
-}
-
-// release gives everything back, once.
+// release gives everything back. The claim can be used again.
 func (c *claim) release() {
 	if c == nil {
 		return
 	}
-	c.rest()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.complete()
+	if c.turned {
+		<-c.room.unpacking
+	}
 	if c.placed {
 		<-c.room.places
 	}
-	c.placed = false
+	c.turned, c.placed = false, false
 }

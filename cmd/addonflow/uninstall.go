@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -54,7 +56,14 @@ func (c *cli) uninstall(ctx context.Context) error {
 	} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := hub.List(ctx, list); err != nil {
+		err := hub.List(ctx, list)
+		if unserved(err) {
+			if _, err := fmt.Fprintf(c.Out, "%ss: the hub does not serve this kind, nothing to free\n", kind.Kind); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("cannot list %ss: %w", kind.Kind, err)
 		}
 		for i := range list.Items {
@@ -77,17 +86,24 @@ func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.Parti
 	}
 	name := strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
 	if object.Kind == "ClusterManagementAddOn" && object.DeletionTimestamp != nil {
-		if _, err := addonsource.Disown(ctx, hub, hub, object); err != nil {
+		if _, err := addonsource.Disown(ctx, hub, hub, object); err != nil && !unserved(err) {
 			return fmt.Errorf("cannot free %s %s: %w", object.Kind, name, err)
 		}
 	}
+	said := "finalizer removed"
 	err := hub.Patch(ctx, after, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		said, err = "is gone already", nil
+	}
+	if err != nil {
 		return fmt.Errorf("cannot take the finalizer off %s %s: %w", object.Kind, name, err)
 	}
-	_, err = fmt.Fprintf(c.Out, "%s %s: finalizer removed\n", object.Kind, name)
+	_, err = fmt.Fprintf(c.Out, "%s %s: %s\n", object.Kind, name, said)
 	return err
 }
+
+// unserved tells whether the hub does not serve a kind: it has no CRD of it, or none any more.
+func unserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // noOperator returns an error while an operator holds its Lease.
 func (c *cli) noOperator(ctx context.Context, hub client.Client) error {

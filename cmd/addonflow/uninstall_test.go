@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,9 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -46,6 +50,41 @@ func TestUninstall_FreesWhatNoOperatorDealsWithAnyMore(t *testing.T) {
 	}
 	if err := get(source); err != nil || !cmp.Equal(source.Finalizers, []string{"example.com/theirs"}) {
 		t.Errorf("finalizers %v, error %v", source.Finalizers, err)
+	}
+}
+
+// TestUninstall_GoesOnWhereAKindOrAnObjectIsGone: what is left is freed, and what is not there
+// is said.
+func TestUninstall_GoesOnWhereAKindOrAnObjectIsGone(t *testing.T) {
+	source := func(name string) *v1alpha1.AddOnSource {
+		return &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Finalizers: []string{v1alpha1.Finalizer}}}
+	}
+	resource := schema.GroupResource{Group: addonv1alpha1.GroupName, Resource: "clustermanagementaddons"}
+	s := newStageWith(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			switch kind := list.GetObjectKind().GroupVersionKind().Kind; kind {
+			case "ClusterManagementAddOnList": // the CRD was deleted a moment ago
+				return apierrors.NewNotFound(resource, "")
+			case "AddOnRolloutList":
+				return &meta.NoKindMatchError{GroupKind: v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind).GroupKind()}
+			}
+			return c.List(ctx, list, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if o.GetName() == "gone" {
+				return apierrors.NewNotFound(resource, o.GetName())
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}, source("gone"), source("there"))
+	if code := s.run(t.Context(), "uninstall"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.err.String())
+	}
+	want := "ClusterManagementAddOns: the hub does not serve this kind, nothing to free\n" +
+		"AddOnRollouts: the hub does not serve this kind, nothing to free\n" +
+		"AddOnSource default/gone: is gone already\nAddOnSource default/there: finalizer removed\n"
+	if diff := cmp.Diff(want, s.out.String()); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -61,3 +61,24 @@ func TestOwnerOfOurAddOnsIsTheOneThatIsThere(t *testing.T) {
 		t.Errorf("owners %v, want none while the owner is being deleted", got)
 	}
 }
+
+// TestRollout_InstallsAgainAtItsPaceWhatAForegroundDeletionRemoved: the garbage collector
+// deletes the ManagedClusterAddOns of a ClusterManagementAddOn before that one goes.
+func TestRollout_InstallsAgainAtItsPaceWhatAForegroundDeletionRemoved(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	for _, cluster := range s.installed() {
+		s.delete(s.works()[cluster])
+		s.delete(s.addOn(cluster))
+	}
+	for _, want := range []int{1, 2, 3} {
+		s.turns(3)
+		if got := len(s.works()); got != want {
+			t.Fatalf("%d clusters have works, want %d", got, want)
+		}
+		s.report()
+	}
+	s.settle()
+}

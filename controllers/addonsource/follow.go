@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -72,10 +73,7 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 		return err
 	}
 	if len(todo.conflicts) > 0 {
-		return stall(v1alpha1.OwnershipConflictReason, "%s", conflictText(todo.conflicts))
-	}
-	if err := p.spare(ctx, seen); err != nil {
-		return err
+		return contested(a.objects, todo.conflicts)
 	}
 	if err := p.diff(ctx, &todo); err != nil {
 		return err
@@ -104,6 +102,12 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	}
 	if err := p.collect(ctx, todo); err != nil {
 		return err
+	}
+	if len(todo.going) > 0 {
+		// All else is on the hub, and is to be pruned when it leaves Git.
+		p.source.Status.AddOns, p.source.Status.Inventory = todo.addOns, todo.inventory
+		return wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to be gone, which was deleted on the hub and is held by finalizers of other writers",
+			brief.Names(sortedTexts(todo.going)))
 	}
 	p.conclude(todo, seen)
 	p.overtaken = overtaken

@@ -31,7 +31,7 @@ type halt struct {
 	text string
 	// after is when a waiting pass is repeated.
 	after time.Duration
-	// problems of a refused commit.
+	// problems in what the commit declares.
 	problems problem.List
 	// cause of a retried pass, for the log.
 	cause error

@@ -101,7 +101,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(w.cma())).To(BeTrue())
 	})
 
-	It("as an add-on that is released stays, without our marks, whatever is approved", func() {
+	It("as an add-on that is released stays, without our marks and finalizer, whatever is approved", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		w.commit("add hello", addOnFilesWith(map[string]string{"addons/README.md": "add-ons"}))
 		w.passes()
@@ -134,6 +134,7 @@ var _ = Describe("What leaves Git", func() {
 			Expect(o.GetLabels()).NotTo(HaveKey(v1alpha1.ManagedByLabel))
 			Expect(o.GetAnnotations()).NotTo(HaveKey(v1alpha1.SourceAnnotation))
 			Expect(o.GetAnnotations()).NotTo(HaveKey(v1alpha1.LifecycleAnnotation))
+			Expect(o.GetFinalizers()).To(BeEmpty())
 		}
 		Expect(exists(mca)).To(BeTrue())
 		Expect(exists(w.rollout())).To(BeFalse())
@@ -189,8 +190,8 @@ var _ = Describe("What leaves Git", func() {
 		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HaveSuffix("was deleted meanwhile"))
 	})
 
-	It("as a source whose add-on is released lets go of it and goes", func() {
-		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+	It("as a source without prune whose add-on is released lets go of it and goes", func() {
+		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()
 		mca := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
@@ -204,7 +205,9 @@ var _ = Describe("What leaves Git", func() {
 		w.passes()
 		Expect(exists(w.rollout())).To(BeFalse())
 		w.goes()
-		Expect(exists(w.cma())).To(BeTrue())
+		cma := w.cma()
+		w.read(cma)
+		Expect(cma.Finalizers).To(BeEmpty(), "no operator would take it off")
 		Expect(exists(w.template())).To(BeTrue())
 		Expect(exists(mca)).To(BeTrue())
 	})
@@ -267,10 +270,11 @@ var _ = Describe("An add-on", func() {
 		other.passes()
 		source := other.source()
 		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.OwnershipConflictReason))
-		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(ContainSubstring(w.namespace + "/fleet"))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(ContainSubstring(w.named("addons/clustermanagementaddon.yaml:1: ClusterManagementAddOn/ADDON: belongs to source " + w.namespace + "/fleet; " +
+			"declare it in one source only; a source that no longer declares it keeps it until it is pruned or released there")))
 		Expect(exists(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "all"}})).To(BeFalse(),
 			"the commit is the unit")
-		Expect(other.delivered(sha, "error").Description).To(ContainSubstring(v1alpha1.OwnershipConflictReason))
+		Expect(other.delivered(sha, "error").Description).To(HavePrefix(v1alpha1.OwnershipConflictReason + ": belongs to source " + w.namespace + "/fleet"))
 
 		soon := other.pass().RequeueAfter
 		Expect(soon).To(BeNumerically("<=", time.Minute), "nothing else tells it when the other one lets go")

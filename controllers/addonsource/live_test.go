@@ -2,7 +2,9 @@ package addonsource_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -121,19 +123,31 @@ var _ = Describe("A running operator", func() {
 		}).WithTimeout(patience).Should(Equal(v1alpha1.FetchFailedReason), "spec.timeout bounds the look")
 	})
 
-	It("brings 190 sources to the hub while the servers of 10 others hang", func() {
-		const all, hanging = 200, 10
+	It("brings 190 sources with large repositories to the hub while the servers of 10 others send a line a second", func() {
+		const all, hanging, large = 200, 10, 1200 << 10
 		released := make(chan struct{})
-		slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case <-released:
-			case <-r.Context().Done():
+		reference := fmt.Sprintf("003f%040x refs/heads/a\n", 1)
+		slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "001e# service=git-upload-pack\n0000"+strings.Repeat(reference, large/len(reference)))
+			for {
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-released:
+					return
+				case <-r.Context().Done():
+					return
+				case <-time.After(time.Second):
+					_, _ = io.WriteString(w, reference)
+				}
 			}
 		}))
 		DeferCleanup(func() { close(released); slow.Close() })
 
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus, s.Spec.Suspend = nil, true })
-		files := map[string]string{}
+		noise := make([]byte, large)
+		_, err := rand.Read(noise)
+		Expect(err).NotTo(HaveOccurred())
+		files := map[string]string{"noise.bin": string(noise)}
 		var sources []*v1alpha1.AddOnSource
 		for i := range all {
 			name := fmt.Sprintf("source-%d", i)

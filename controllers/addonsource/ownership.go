@@ -2,14 +2,15 @@ package addonsource
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gitsource"
 )
 
 // conflict is an object that somebody else owns. The first owner keeps it.
@@ -21,14 +22,16 @@ type conflict struct {
 	hint string
 }
 
-// conflictText names every conflict.
-func conflictText(conflicts []conflict) string {
-	lines := make([]string, 0, len(conflicts))
+// contested is the halt of a commit that declares what others own. It names file and line.
+func contested(objects []gitsource.Object, conflicts []conflict) *halt {
+	var problems problem.List
 	for _, c := range conflicts {
-		lines = append(lines, fmt.Sprintf("%s belongs to %s; %s", c.object, c.owner, c.hint))
+		one := problem.Problem{Kind: c.object.Kind, Name: c.object.Name, Message: "belongs to " + c.owner, Hint: c.hint}
+		problems = append(problems, asWritten(objects, c.object, problem.List{one})...)
 	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	// Of an add-on, what stands in one file are two objects on the hub.
+	problems = slices.Compact(problems.Sorted())
+	return &halt{kind: stalled, reason: v1alpha1.OwnershipConflictReason, text: problems.Error(), problems: problems}
 }
 
 // conflictWith returns the conflict over one object that the commit declares, false

@@ -56,7 +56,10 @@ type plan struct {
 	// addOnObjects are the ClusterManagementAddOns.
 	addOnObjects []change
 	rollouts     []change
-	leaving      []leaving
+	// going are ClusterManagementAddOns that were deleted on the hub and are still there.
+	// They are applied anew once they are gone.
+	going   []objectKey
+	leaving []leaving
 	// released stay on the hub without our marks.
 	released []*unstructured.Unstructured
 	// pruned are deleted, kept are left although they are not declared any more.
@@ -139,6 +142,10 @@ func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructur
 		return
 	}
 	live := in.seen.live[key]
+	if live != nil && isGoing(live) {
+		t.going = append(t.going, key)
+		return
+	}
 	if !in.forced && guarded(live) && settled(live, desired, in.written(key)) {
 		return
 	}

@@ -125,6 +125,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	p := r.newPass(source)
+	if err := p.spare(ctx); err != nil {
+		return p.report(ctx, err)
+	}
 	switch {
 	case deleted:
 		r.errands.stop(req.NamespacedName)

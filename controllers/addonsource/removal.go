@@ -125,7 +125,7 @@ func (l leaving) approved() bool {
 func (p *pass) finishRemovals(ctx context.Context, todo plan) error {
 	var deleted []string
 	for _, l := range todo.leaving {
-		if !l.installed() || !l.done() {
+		if !l.installed() || !l.done() || isGoing(l.cma) {
 			continue
 		}
 		if err := p.delete(ctx, l.cma); err != nil {

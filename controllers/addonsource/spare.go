@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -56,57 +57,57 @@ func (p *pass) patchMetadata(ctx context.Context, live, after *unstructured.Unst
 // spare keeps agents running when a user deletes a ClusterManagementAddOn. The garbage
 // collector deletes every ManagedClusterAddOn with an owner reference to it, and the add-on
 // with them, as soon as it is gone. The finalizer holds it until every reference is off; then
-// it may go. The next pass applies it anew, and the rollout puts references back.
+// it may go. The commit that declares it applies it anew, and the rollout puts references back.
+// It needs nothing of the repository, whose head may be refused or out of reach.
 //
 // A foreground deletion deletes the ManagedClusterAddOns first and cannot be stopped.
-func (p *pass) spare(ctx context.Context, seen *observation) error {
-	var deleted []objectKey
-	for key, live := range seen.live {
-		if key.isAddOn() && live != nil && live.GetDeletionTimestamp() != nil && ownerOf(live) == p.name() {
-			deleted = append(deleted, key)
-		}
-	}
-	if len(deleted) == 0 {
+func (p *pass) spare(ctx context.Context) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(addOnGVK().GroupVersion().WithKind(addOnKind + "List"))
+	err := p.Live.List(ctx, list)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
-	slices.SortFunc(deleted, objectKey.compare)
-	for _, key := range deleted {
-		if err := p.spareOne(ctx, seen.live[key]); err != nil {
-			return err
+	if err != nil {
+		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list ClusterManagementAddOns: %w", err))
+	}
+	for i := range list.Items {
+		if live := &list.Items[i]; isGoing(live) && guarded(live) && ownerOf(live) == p.name() {
+			if err := p.spareOne(ctx, live); err != nil {
+				return retry(v1alpha1.ApplyFailedReason, err)
+			}
 		}
 	}
-	return wait(fluxmeta.ProgressingReason, firstWait, "waiting for %s to be gone, which was deleted on the hub", deleted[0])
+	return nil
 }
 
 // spareOne takes the references to one ClusterManagementAddOn off, and lets it go.
 func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) error {
-	if !guarded(live) {
-		return nil
-	}
-	owned, err := Disown(ctx, p.Live, p.Client, live)
-	if err != nil {
-		return retry(v1alpha1.ApplyFailedReason, err)
-	}
-	if owned > 0 {
-		// Another writer may put one back meanwhile: the next pass looks again.
-		text := "so that no agent is removed"
-		if slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-			text = "but a foreground deletion cannot be stopped: agents that it removes are installed again at the pace of the rollout"
+	for range disownings {
+		owned, err := Disown(ctx, p.Live, p.Client, live)
+		if err != nil {
+			return err
 		}
-		p.warn("%s was deleted on the hub. Owner references to it were taken off %d ManagedClusterAddOns, %s", keyOf(live), owned, text)
-		return nil
+		if owned == 0 {
+			return p.letOneGo(ctx, live)
+		}
 	}
+	return fmt.Errorf("cannot let %s go: another writer puts owner references to it back", keyOf(live))
+}
+
+// disownings is how often references are taken off before the next pass goes on: another
+// writer may put one back meanwhile.
+const disownings = 3
+
+// letOneGo takes the finalizer off a ClusterManagementAddOn that is being deleted.
+func (p *pass) letOneGo(ctx context.Context, live *unstructured.Unstructured) error {
 	if _, err := p.unguard(ctx, live); err != nil {
 		return err
 	}
-	p.warn("%s was deleted on the hub, and no ManagedClusterAddOn refers to it any more. It is applied again if Git declares it; "+
-		"agents that a foreground deletion removed are installed again at the pace of the rollout", keyOf(live))
+	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason,
+		"%s was deleted on the hub. No ManagedClusterAddOn refers to it any more, so that no agent goes with it. It is applied again if Git declares it; "+
+			"agents that a foreground deletion removed are installed again at the pace of the rollout", keyOf(live))
 	return nil
-}
-
-// warn sends an event about a ClusterManagementAddOn that was deleted.
-func (p *pass) warn(format string, args ...any) {
-	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, format, args...)
 }
 
 // Disown takes the owner references to one ClusterManagementAddOn off every

@@ -2,7 +2,10 @@ package addonsource_test
 
 import (
 	"context"
+	"strings"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,27 +30,44 @@ func (w *world) owned(labels map[string]string) *addonv1alpha1.ManagedClusterAdd
 	return addOn
 }
 
+// contend has another source own an object that the world's source declares from then on.
+func (w *world) contend() {
+	GinkgoHelper()
+	w.create(w.newSource("first", func(s *v1alpha1.AddOnSource) { s.Spec.Path, s.Spec.CommitStatus = "other", nil }))
+	w.commit("a placement", map[string]string{"other/placement.yaml": placementYAML})
+	_, err := w.passOf("first")
+	Expect(err).NotTo(HaveOccurred())
+	w.commit("the same placement", map[string]string{"addons/placement.yaml": placementYAML})
+}
+
 var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
-	for name, labels := range map[string]map[string]string{
-		"AddonFlow's": {v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
-		"a hand-made": nil,
+	ours := map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}
+	for name, c := range map[string]struct {
+		labels map[string]string
+		policy metav1.DeletionPropagation
+	}{
+		"AddonFlow's ManagedClusterAddOn": {ours, metav1.DeletePropagationBackground},
+		"a hand-made ManagedClusterAddOn": {nil, metav1.DeletePropagationBackground},
+		"policy Orphan":                   {ours, metav1.DeletePropagationOrphan},
 	} {
-		It("is applied again and removes no agent: "+name+" ManagedClusterAddOn", func() {
+		It("is applied again and removes no agent: "+name, func() {
 			w := newWorld()
 			w.commit("add hello", addOnFiles())
 			w.passes()
 			before := w.cma()
 			w.read(before)
 			Expect(before.Finalizers).To(ContainElement(v1alpha1.Finalizer))
-			addOn := w.owned(labels)
+			addOn := w.owned(c.labels)
 			w.announced()
 
-			Expect(admin.Delete(context.Background(), w.cma(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			Expect(admin.Delete(context.Background(), w.cma(), client.PropagationPolicy(c.policy))).To(Succeed())
 			theGit.ResetRequests()
-			w.passes()
 			after := w.cma()
-			w.read(after)
-			Expect(after.UID).NotTo(Equal(before.UID))
+			Eventually(func() types.UID {
+				w.look()
+				w.read(after)
+				return after.UID
+			}).WithTimeout(patience).ShouldNot(Equal(before.UID))
 			Expect(after.Finalizers).To(ContainElement(v1alpha1.Finalizer))
 			Expect(w.announced()).To(ContainElement(And(ContainSubstring(v1alpha1.AddOnDeletedReason), ContainSubstring(w.addOn))))
 			spared := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
@@ -64,15 +84,74 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 		w.passes()
 		before := w.cma()
 		w.read(before)
+		addOn := w.owned(ours)
 		w.announced()
 		Expect(admin.Delete(context.Background(), w.cma(), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		Eventually(func() bool { return exists(addOn) }).WithTimeout(patience).Should(BeFalse(), "the collector deletes what refers to it first")
 		Eventually(func() types.UID {
-			w.passes()
+			w.look()
 			after := w.cma()
 			w.read(after)
 			return after.UID
 		}).WithTimeout(patience).ShouldNot(Equal(before.UID))
 		Expect(w.announced()).To(ContainElement(ContainSubstring("foreground")))
+	})
+
+	for name, blocked := range map[string]func(*world){
+		"the head is refused": func(w *world) { w.commit("nonsense", map[string]string{"addons/x.yaml": "kind: Nonsense"}) },
+		"the head waits for the hub": func(w *world) {
+			nowhere := strings.Replace(addOnYAML, "namespace: NAMESPACE\n      name: ADDON", "namespace: NAMESPACE\n      name: nowhere", 1)
+			w.commit("refer to nothing", map[string]string{"addons/clustermanagementaddon.yaml": nowhere})
+		},
+		"the repository cannot be read": func(w *world) {
+			w.change(func(s *v1alpha1.AddOnSource) { s.Spec.URL = "http://127.0.0.1:1/fleet.git" })
+		},
+		"the source is suspended":       func(w *world) { w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Suspend = true }) },
+		"another source owns an object": func(w *world) { w.contend() },
+		"the source is being deleted":   func(w *world) { Expect(admin.Delete(context.Background(), w.source())).To(Succeed()) },
+	} {
+		It("goes and removes no agent while "+name, func() {
+			w := newWorld()
+			w.commit("add hello", addOnFiles())
+			w.passes()
+			addOn := w.owned(ours)
+			blocked(w)
+			w.look()
+			w.announced()
+			Expect(admin.Delete(context.Background(), w.cma())).To(Succeed())
+			w.look()
+			Expect(exists(w.cma())).To(BeFalse())
+			w.read(addOn)
+			Expect(addOn.OwnerReferences).To(BeEmpty())
+			Expect(w.announced()).To(ContainElement(And(ContainSubstring(v1alpha1.AddOnDeletedReason), ContainSubstring(w.addOn))))
+		})
+	}
+
+	It("and is held by a foreign finalizer keeps no other object of a commit from the hub", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		cma := w.cma()
+		w.read(cma)
+		cma.Finalizers = append(cma.Finalizers, "example.com/theirs")
+		Expect(admin.Update(context.Background(), cma)).To(Succeed())
+		Expect(admin.Delete(context.Background(), w.cma())).To(Succeed())
+		sha := w.commit("greet", map[string]string{"addons/addondeploymentconfig.yaml": configSaying("again")})
+		w.look()
+		w.read(cma)
+		Expect(cma.Finalizers).To(ConsistOf("example.com/theirs"))
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(sha))
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HavePrefix("waiting for ClusterManagementAddOn/" + w.addOn + " to be gone"))
+		Expect(w.delivered(sha, "pending").Description).To(ContainSubstring("waiting for ClusterManagementAddOn/" + w.addOn))
+
+		cma.Finalizers = nil
+		Expect(admin.Update(context.Background(), cma)).To(Succeed())
+		w.look()
+		w.read(cma)
+		Expect(cma.DeletionTimestamp).To(BeNil())
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(sha))
 	})
 
 	It("gets a finalizer back that was taken off, after a restart as well", func() {

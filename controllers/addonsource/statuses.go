@@ -80,12 +80,12 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 	switch {
 	case h == nil:
 	case h.kind == refused:
-		want := p.want(p.head.Commit, commitstatus.Failure, refusalText(h))
+		want := p.want(p.head.Commit, commitstatus.Failure, refusalText(h, commitstatus.DescriptionLimit))
 		want.Content = digestOfTexts(refusedUnder(p.spec))
 		book.Tell(want)
 	case judged:
 	case h.kind == stalled:
-		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
+		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+refusalText(h, commitstatus.DescriptionLimit-len(h.reason+": "))))
 	default:
 		book.Tell(p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h)))
 	}
@@ -274,7 +274,7 @@ func commitOf(revision string) string {
 // it is posted once.
 func (p *pass) pendingText(h *halt) string {
 	switch h.reason {
-	case v1alpha1.ReferenceNotFoundReason, v1alpha1.TakingOverReason:
+	case v1alpha1.ReferenceNotFoundReason, v1alpha1.TakingOverReason, v1alpha1.AddOnDeletedReason:
 		return h.text
 	case v1alpha1.FetchFailedReason, v1alpha1.InvalidCredentialsReason, v1alpha1.LimitExceededReason, v1alpha1.RefNotFoundReason:
 		return "cannot be fetched yet"
@@ -293,7 +293,7 @@ func shortRevision(ref, commit string) string {
 }
 
 // refusalText returns the first problem, how many more there are, and where the first stands.
-func refusalText(h *halt) string {
+func refusalText(h *halt, limit int) string {
 	if len(h.problems) == 0 {
 		return h.text
 	}
@@ -306,5 +306,5 @@ func refusalText(h *halt) string {
 	return commitstatus.Refusal{
 		Problem: first.Message, Hint: first.Hint, More: len(h.problems) - 1,
 		Place: strings.TrimSuffix(place, ": "), Object: strings.TrimSuffix(object, ": "),
-	}.Text(commitstatus.DescriptionLimit)
+	}.Text(limit)
 }

@@ -69,9 +69,6 @@ func (p *pass) withdraw(ctx context.Context) error {
 	if err := p.seeLeaving(ctx, seen, nil); err != nil {
 		return err
 	}
-	if err := p.spare(ctx, seen); err != nil {
-		return err
-	}
 	uninstalling, err := p.uninstalling(ctx)
 	if err != nil {
 		return err

@@ -44,8 +44,9 @@ type world struct {
 	stop       func()
 	reconciler *addonsource.Reconciler
 	clock      *clocktesting.FakeClock
-	// mode of the operator; it counts from the next start.
-	mode addonsource.Mode
+	// mode of the operator, and what renders its charts, count from the next start.
+	mode   addonsource.Mode
+	charts chart.Engines
 }
 
 var worlds int
@@ -60,7 +61,7 @@ func newWorld(change ...func(*v1alpha1.AddOnSource)) *world {
 func newWorldIn(namespace string, change ...func(*v1alpha1.AddOnSource)) *world {
 	GinkgoHelper()
 	worlds++
-	w := &world{namespace: namespace, addOn: fmt.Sprintf("hello-%d", worlds), clock: clocktesting.NewFakeClock(time.Now()), stop: func() {}}
+	w := &world{namespace: namespace, addOn: fmt.Sprintf("hello-%d", worlds), clock: clocktesting.NewFakeClock(time.Now()), stop: func() {}, charts: chart.InProcess{}}
 	DeferCleanup(func() { w.stop() })
 	var err error
 	w.repo, err = theGit.Create(w.namespace)
@@ -117,7 +118,7 @@ func (w *world) start() {
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
 	w.reconciler = addonsource.New(addonsource.Config{
-		Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: chart.InProcess{}, Clock: w.clock.Now, AddonManager: w.mode,
+		Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: w.charts, Clock: w.clock.Now, AddonManager: w.mode,
 	})
 }
 

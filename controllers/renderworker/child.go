@@ -28,7 +28,8 @@ type child struct {
 	gone   chan struct{} // closed when it ended and was waited for
 	used   time.Duration // CPU time, by its last answer
 	file   string        // by its word, the file that it renders
-	since  time.Time
+	// since is when it was started.
+	since time.Time
 	// idle is when it answered last.
 	idle time.Time
 	// late: it was ended at its deadline.
@@ -57,8 +58,8 @@ func (b *broken) Error() string {
 	return b.err.Error()
 }
 
-// start starts a child, limits it and loads the chart.
-func start(command []string, limits Limits, k key, s *chart.Source) (*child, error) {
+// start starts a child, limits it and loads the chart. It lives as long as the context.
+func start(ctx context.Context, command []string, limits Limits, k key, s *chart.Source) (*child, error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -67,9 +68,8 @@ func start(command []string, limits Limits, k key, s *chart.Source) (*child, err
 	if err != nil {
 		return nil, errors.Join(err, theirIn.Close(), in.Close())
 	}
-	c := &child{key: k, limits: limits, in: in, out: out, stderr: &tail{}, gone: make(chan struct{})}
-	// Its life is not that of one request: Close and the deadline of each request end it.
-	c.cmd = exec.CommandContext(context.Background(), command[0], command[1:]...) //nolint:gosec // the operator's own binary, or what a test names
+	c := &child{key: k, limits: limits, in: in, out: out, stderr: &tail{}, gone: make(chan struct{}), since: time.Now()}
+	c.cmd = exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the operator's own binary, or what a test names
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirIn, theirOut, c.stderr
 	c.cmd.Env = []string{
 		fmt.Sprintf("%s=%d", memoryVariable, limits.Memory), fmt.Sprintf("GOMEMLIMIT=%d", limits.Memory/4*3),

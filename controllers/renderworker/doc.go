@@ -11,8 +11,10 @@
 //     before the child reads its first frame; everywhere the child watches its own memory.
 //     A rendering that reaches one of these two limits is an error of the chart, and names
 //     the template.
-//   - A deadline, a child that does not start and a child that is killed from outside are
-//     chart.ErrInterrupted: nothing is known of the content, and the caller tries again.
+//   - Renderings wait in one queue, in the order of asking.
+//   - A deadline, of the wait or of the rendering, a child that does not start and a child
+//     that is killed from outside are chart.ErrInterrupted: nothing is known of the content,
+//     and the caller tries again.
 //   - If the node runs out of memory, the kernel kills the child first (oom_score_adj).
 //   - Nothing is written to a file.
 package renderworker

@@ -30,8 +30,6 @@ func DefaultLimits() Limits {
 // Options of a Pool.
 type Options struct {
 	Limits
-	// Children is how many there are at most; 0 means one.
-	Children int
 	// Command starts a child; nil: this binary with the argument Command.
 	Command []string
 }
@@ -42,32 +40,44 @@ const (
 	// linger is how long a child that has just answered is kept for its own chart when
 	// another one waits: the next cluster follows at once.
 	linger = 20 * time.Millisecond
-	// turnFor is how long a chart may keep a child when another one waits.
+	// turnFor is how long a chart may keep the child when another one waits.
 	turnFor = 2 * time.Second
-	// lookEvery is how often a chart that waits looks for a child.
-	lookEvery = 5 * time.Millisecond
 )
 
-// Pool renders charts in child processes. It is safe for concurrent use. Close ends it.
+// Pool renders charts in a child process, one at a time. It is safe for concurrent use.
+// Close ends it.
+//
+// Renderings wait in one queue. A chart has the child to itself for turnFor at most, for
+// the sake of its other clusters, before the rendering that has waited longest is next.
 type Pool struct {
 	options Options
+	// ctx ends the waiting and the child.
+	ctx   context.Context //nolint:containedctx // the life of the pool, not of a request
+	close context.CancelCauseFunc
 
-	mu     sync.Mutex
-	closed bool
-	// free are children that wait for work; busy counts the others.
-	free  []*child
-	all   map[*child]bool
-	busy  int
-	sweep *time.Timer
+	mu sync.Mutex
+	// busy: one rendering has its turn, and the child is its own.
+	busy bool
+	// child is the last one that was started; nil: there is none.
+	child   *child
+	waiting []*waiter
+	idle    *time.Timer
 }
 
-// NewPool returns a Pool without children.
+// waiter is a rendering in the queue. turn is closed when its turn begins.
+type waiter struct {
+	key  key
+	turn chan struct{}
+}
+
+// NewPool returns a Pool without a child.
 func NewPool(o Options) *Pool {
-	o.Children = max(o.Children, 1)
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
-	return &Pool{options: o, all: map[*child]bool{}}
+	p := &Pool{options: o}
+	p.ctx, p.close = context.WithCancelCause(context.Background())
+	return p
 }
 
 // For returns the engine for the charts of one owner, such as a source. Owners share no
@@ -78,103 +88,112 @@ func (p *Pool) For(owner string) chart.Engine { return engine{pool: p, owner: ow
 // controller manager.
 func (p *Pool) Start(ctx context.Context) error {
 	<-ctx.Done()
-	p.Close()
+	p.Close() //nolint:contextcheck // that one has ended, and the child is waited for
 	return nil
 }
 
 // NeedLeaderElection is part of controller-runtime's LeaderElectionRunnable.
 func (*Pool) NeedLeaderElection() bool { return false }
 
-// Close ends all children. What is being rendered is interrupted.
+// Close ends the child. What waits or is being rendered is interrupted.
 func (p *Pool) Close() {
-	p.mu.Lock()
-	p.closed = true
-	if p.sweep != nil {
-		p.sweep.Stop()
-	}
-	var children []*child
-	for c := range p.all {
-		children = append(children, c)
-		c.kill()
-	}
-	free := p.free
-	p.free = nil
-	p.mu.Unlock()
-	for _, c := range free {
-		p.discard(c)
-	}
-	for _, c := range children {
-		<-c.gone
-	}
+	p.close(errClosed)
+	_ = p.await(context.Background(), key{}) // for the end of what is being rendered
+	p.endChild()
 }
 
-// errClosed says that the pool was closed.
-var errClosed = errors.New("the operator is stopping")
+var (
+	// errClosed says that the pool was closed.
+	errClosed = errors.New("the operator is stopping")
+	// errQueue says that a rendering had no turn before its deadline.
+	errQueue = errors.New("too many other charts are being rendered")
+)
 
-// acquire returns a child for a chart. It waits until there may be one more.
+// acquire waits for its turn, and returns a child for a chart. release or lost ends the turn.
 func (p *Pool) acquire(k key, s *chart.Source) (*child, error) {
-	for {
-		c, discarded, mayStart, err := p.next(k)
-		if discarded != nil {
-			p.discard(discarded)
-		}
-		if c != nil || err != nil {
-			return c, err
-		}
-		if mayStart {
-			return p.started(k, s)
-		}
-		time.Sleep(lookEvery) //nolint:forbidigo // another chart has the child; waiting has no event to wait for
-	}
-}
-
-// next returns a free child of the chart; or whether the caller may start one, which it
-// then counts as busy, and a child to discard for that.
-func (p *Pool) next(k key) (c, discarded *child, mayStart bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, nil, false, errClosed
-	}
-	if i := slices.IndexFunc(p.free, func(c *child) bool { return c.key == k }); i >= 0 {
-		c = p.free[i]
-		p.free = slices.Delete(p.free, i, i+1)
-		p.busy++
-		return c, nil, false, nil
-	}
-	if p.busy+len(p.free) < p.options.Children {
-		p.busy++
-		return nil, nil, true, nil
-	}
-	now := time.Now()
-	i := slices.IndexFunc(p.free, func(c *child) bool { return now.Sub(c.idle) > linger || now.Sub(c.since) > turnFor })
-	if i < 0 {
-		return nil, nil, false, nil
-	}
-	discarded = p.free[i]
-	p.free = slices.Delete(p.free, i, i+1)
-	p.busy++
-	return nil, discarded, true, nil
-}
-
-// started starts a child, which the caller counts as busy.
-func (p *Pool) started(k key, s *chart.Source) (*child, error) {
-	c, err := p.startOne(k, s)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil {
-		p.busy--
+	ctx, cancel := context.WithTimeoutCause(p.ctx, p.options.Deadline, errQueue)
+	defer cancel()
+	if err := p.await(ctx, k); err != nil {
 		return nil, err
 	}
-	c.since = time.Now()
-	p.all[c] = true
-	if p.closed {
-		c.kill()
+	c := p.child
+	if c != nil && c.key == k {
+		return c, nil
 	}
+	if c != nil {
+		c.end()
+	}
+	c, err := p.start(k, s)
+	if err != nil {
+		p.leave(nil)
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.child = c
 	return c, nil
 }
 
-func (p *Pool) startOne(k key, s *chart.Source) (*child, error) {
+// await waits in the queue until it is the turn of a rendering.
+func (p *Pool) await(ctx context.Context, k key) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	w := &waiter{key: k, turn: make(chan struct{})}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, w)
+	p.next()
+	p.mu.Unlock()
+	select {
+	case <-w.turn:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.waiting, w)
+	if i < 0 {
+		return nil // its turn began meanwhile
+	}
+	p.waiting = slices.Delete(p.waiting, i, i+1)
+	return context.Cause(ctx)
+}
+
+// next begins the turn of the rendering that has waited longest. While the child is kept
+// for its chart, only a rendering of that one is next. Callers hold the lock.
+func (p *Pool) next() {
+	if p.busy || len(p.waiting) == 0 {
+		return
+	}
+	i := 0
+	if kept := p.child.kept(time.Now()); kept > 0 {
+		i = slices.IndexFunc(p.waiting, func(w *waiter) bool { return w.key == p.child.key })
+		if i < 0 {
+			time.AfterFunc(kept, p.look)
+			return
+		}
+	}
+	p.busy = true
+	close(p.waiting[i].turn)
+	p.waiting = slices.Delete(p.waiting, i, i+1)
+}
+
+// look calls next.
+func (p *Pool) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next()
+}
+
+// kept is how long the child is still kept for its own chart.
+func (c *child) kept(now time.Time) time.Duration {
+	if c == nil {
+		return 0
+	}
+	return min(c.idle.Add(linger).Sub(now), c.since.Add(turnFor).Sub(now))
+}
+
+func (p *Pool) start(k key, s *chart.Source) (*child, error) {
 	command := p.options.Command
 	if command == nil {
 		path, err := os.Executable()
@@ -183,53 +202,54 @@ func (p *Pool) startOne(k key, s *chart.Source) (*child, error) {
 		}
 		command = []string{path, Command}
 	}
-	return start(command, p.options.Limits, k, s)
+	return start(p.ctx, command, p.options.Limits, k, s)
 }
 
-// release takes a child back that can be used again.
-func (p *Pool) release(c *child) {
+// leave ends a turn, and leaves a child for the next one; nil: there is none any more.
+func (p *Pool) leave(c *child) {
 	p.mu.Lock()
-	p.busy--
-	if p.closed {
-		p.mu.Unlock()
-		p.discard(c)
-		return
-	}
 	defer p.mu.Unlock()
+	p.busy, p.child = false, c
+	p.next()
+}
+
+// release ends a turn. The child can be used again.
+func (p *Pool) release(c *child) {
 	c.idle = time.Now()
-	p.free = append(p.free, c)
-	if p.sweep == nil {
-		p.sweep = time.AfterFunc(idleAfter, p.endIdle)
+	p.leave(c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.idle == nil {
+		p.idle = time.AfterFunc(idleAfter, p.endIdle)
 		return
 	}
-	p.sweep.Reset(idleAfter)
+	p.idle.Reset(idleAfter)
 }
 
-// lost forgets a child that was busy and ended.
+// lost ends a turn whose child ended.
 func (p *Pool) lost(c *child) {
-	p.mu.Lock()
-	p.busy--
-	p.mu.Unlock()
-	p.discard(c)
+	c.end()
+	p.leave(nil)
 }
 
-// endIdle ends the children that nothing was asked of for a while.
+// endIdle ends a child of which nothing was asked for a while.
 func (p *Pool) endIdle() {
 	p.mu.Lock()
-	free := p.free
-	p.free = nil
-	p.mu.Unlock()
-	for _, c := range free {
-		p.discard(c)
+	if p.busy || len(p.waiting) > 0 {
+		p.mu.Unlock()
+		return
 	}
+	p.busy = true
+	p.mu.Unlock()
+	p.endChild()
 }
 
-// discard ends a child that is neither free nor busy.
-func (p *Pool) discard(c *child) {
-	c.end()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.all, c)
+// endChild ends the child and the turn.
+func (p *Pool) endChild() {
+	if p.child != nil {
+		p.child.end()
+	}
+	p.leave(nil)
 }
 
 // attempts is how often a rendering is tried whose child does not start, or is killed.
@@ -250,7 +270,7 @@ func (p *Pool) ask(owner string, s *chart.Source, r request) (answer, error) {
 			return answer{}, b.wrong
 		}
 		interrupted = err
-		if errors.Is(err, errClosed) || errors.Is(err, errDeadline) {
+		if errors.Is(err, errClosed) || errors.Is(err, errDeadline) || errors.Is(err, errQueue) {
 			break
 		}
 	}

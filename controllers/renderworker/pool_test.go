@@ -78,11 +78,10 @@ func entryOf(tb testing.TB, e chart.Engine, s *chart.Source, cluster string) any
 func (p *Pool) pids() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []int
-	for c := range p.all {
-		out = append(out, c.cmd.Process.Pid)
+	if p.child == nil {
+		return nil
 	}
-	return out
+	return []int{p.child.cmd.Process.Pid}
 }
 
 // TestChild_RendersWhatTheEngineRenders in process.
@@ -200,6 +199,33 @@ func TestInterrupted_SaysNothingOfTheContent(t *testing.T) {
 		p.Close()
 		interrupted(t, <-done)
 	})
+	t.Run("no turn", func(t *testing.T) {
+		limits := endless
+		limits.Deadline = 200 * time.Millisecond
+		p := newPool(t, Options{Limits: limits})
+		free := turnOf(t, p, "a")
+		_, err := p.For("b").Render(long, inputFor("c1"))
+		interrupted(t, err)
+		if n := len(p.waiting); n > 0 {
+			t.Errorf("%d still wait", n)
+		}
+		free()
+	})
+	t.Run("closed before its turn", func(t *testing.T) {
+		p := newPool(t, Options{Limits: endless})
+		free := turnOf(t, p, "a")
+		done := make(chan error)
+		go func() {
+			_, err := p.For("b").Render(long, inputFor("c1"))
+			done <- err
+		}()
+		awaitWaiting(t, p, 1)
+		closed := make(chan struct{})
+		go func() { p.Close(); close(closed) }()
+		interrupted(t, <-done)
+		free()
+		<-closed
+	})
 	t.Run("killed twice", func(t *testing.T) {
 		p := newPool(t, Options{Limits: endless})
 		done := make(chan error)
@@ -216,7 +242,7 @@ func TestInterrupted_SaysNothingOfTheContent(t *testing.T) {
 		p := newPool(t, Options{})
 		s := chartOf(settings("x"))
 		entryOf(t, p.For("a"), s, "c1")
-		kill(p.free[0])
+		kill(p.child)
 		if got := entryOf(t, p.For("a"), s, "c1"); got != "x" {
 			t.Errorf("got %v", got)
 		}
@@ -233,18 +259,75 @@ func awaitBusy(t *testing.T, p *Pool) *child {
 	t.Helper()
 	for {
 		p.mu.Lock()
-		for c := range p.all {
+		c, busy := p.child, p.busy
+		p.mu.Unlock()
+		if c != nil && busy {
 			select {
 			case <-c.gone:
 			default:
-				if p.busy > 0 {
-					p.mu.Unlock()
-					return c
-				}
+				return c
 			}
 		}
-		p.mu.Unlock()
 		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a child that is another process tells nothing when it begins
+	}
+}
+
+// awaitWaiting waits until so many renderings wait for their turn.
+func awaitWaiting(t *testing.T, p *Pool, n int) {
+	t.Helper()
+	for {
+		p.mu.Lock()
+		waiting := len(p.waiting)
+		p.mu.Unlock()
+		if waiting == n {
+			return
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // a queue tells nothing when it grows
+	}
+}
+
+// turnOf has the child for an owner until free is called.
+func turnOf(t *testing.T, p *Pool, owner string) (free func()) {
+	t.Helper()
+	s := chartOf(settings("x"))
+	c, err := p.acquire(key{owner, s.Sum}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { p.release(c) }
+}
+
+// TestPool_ServesInTheOrderOfAsking, but for what follows within the turn of a chart: one
+// that asks without a pause keeps no other waiting for longer.
+func TestPool_ServesInTheOrderOfAsking(t *testing.T) {
+	for name, c := range map[string]struct {
+		had   time.Duration
+		first string
+	}{
+		"turn over":   {turnFor, "b"},
+		"within turn": {0, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 5 {
+				p := newPool(t, Options{})
+				free := turnOf(t, p, "a")
+				served := make(chan string)
+				for i, owner := range []string{"b", "a"} {
+					go func() {
+						end := turnOf(t, p, owner)
+						served <- owner
+						end()
+					}()
+					awaitWaiting(t, p, i+1)
+				}
+				p.child.since = time.Now().Add(-c.had)
+				free()
+				if first := <-served; first != c.first {
+					t.Errorf("%s is served first, want %s", first, c.first)
+				}
+				<-served
+			}
+		})
 	}
 }
 

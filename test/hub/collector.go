@@ -63,8 +63,8 @@ func namespaces() schema.GroupVersionResource {
 // collector of a kube-controller-manager does. Owners are told apart by UID, a
 // cluster-scoped owner of a namespaced object counts, and dependents go with
 // policy Background. An object that is itself deleted with policy Foreground
-// has its dependents deleted first and its finalizer taken when none is left.
-// Policy Orphan is not implemented.
+// has its dependents deleted first and its finalizer taken when none is left;
+// with policy Orphan they lose their reference to it instead.
 //
 // A deleted Namespace is emptied, of every kind, and finalized.
 //
@@ -209,7 +209,7 @@ func (c *Collector) concerns(r schema.GroupVersionResource, object metav1.Object
 	if r == namespaces() {
 		return object.GetDeletionTimestamp() != nil
 	}
-	return len(object.GetOwnerReferences()) > 0 || deletedForeground(object)
+	return len(object.GetOwnerReferences()) > 0 || awaited(object) != ""
 }
 
 // gone looks again at everything the deleted object owned, and at its owners:
@@ -280,8 +280,8 @@ func (c *Collector) collect(ctx context.Context, it item) error {
 	if it.resource == namespaces() && object.DeletionTimestamp != nil {
 		return c.finisher.finish(ctx, it.name)
 	}
-	if deletedForeground(object) {
-		return c.finishForeground(ctx, it, object)
+	if finalizer := awaited(object); finalizer != "" {
+		return c.finishDependents(ctx, it, object, finalizer)
 	}
 	if object.DeletionTimestamp != nil || len(object.OwnerReferences) == 0 || !slices.Contains(c.resources, it.resource) {
 		return nil
@@ -373,16 +373,22 @@ func (c *Collector) deleteBackground(ctx context.Context, it item, uid types.UID
 	return err
 }
 
-func deletedForeground(object metav1.Object) bool {
-	return object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+// awaited is the collector's finalizer of an object that is being deleted, "" without one.
+func awaited(object metav1.Object) string {
+	for _, finalizer := range []string{metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents} {
+		if object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), finalizer) {
+			return finalizer
+		}
+	}
+	return ""
 }
 
-// errDependents says that an object deleted in the foreground still has some.
+// errDependents says that an object that is being deleted still has some.
 var errDependents = errors.New("dependents are still there")
 
-// finishForeground deletes the dependents and, once none is left, the
-// finalizer. The last dependent's delete event brings the object back here.
-func (c *Collector) finishForeground(ctx context.Context, it item, object *metav1.PartialObjectMetadata) error {
+// finishDependents deletes or orphans the dependents and, once none is left, takes
+// the finalizer.
+func (c *Collector) finishDependents(ctx context.Context, it item, object *metav1.PartialObjectMetadata, finalizer string) error {
 	left := c.dependents(object.UID)
 	for _, dependent := range left {
 		found, err := c.metadata.Resource(dependent.resource).Namespace(dependent.namespace).Get(ctx, dependent.name, metav1.GetOptions{})
@@ -392,24 +398,29 @@ func (c *Collector) finishForeground(ctx context.Context, it item, object *metav
 		if err != nil {
 			return err
 		}
-		if err := c.deleteBackground(ctx, dependent, found.UID); err != nil {
+		if finalizer == metav1.FinalizerOrphanDependents {
+			owners := slices.DeleteFunc(found.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == object.UID })
+			err = c.patch(ctx, dependent, found, "ownerReferences", owners)
+		} else {
+			err = c.deleteBackground(ctx, dependent, found.UID)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if len(left) > 0 {
 		return errDependents
 	}
-	kept := slices.DeleteFunc(slices.Clone(object.Finalizers), func(name string) bool {
-		return name == metav1.FinalizerDeleteDependents
-	})
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"finalizers":      kept,
-		"resourceVersion": object.ResourceVersion,
-	}})
+	kept := slices.DeleteFunc(slices.Clone(object.Finalizers), func(name string) bool { return name == finalizer })
+	return c.patch(ctx, it, object, "finalizers", kept)
+}
+
+// patch writes one list of an object's metadata, bound to the version that was read.
+func (c *Collector) patch(ctx context.Context, it item, read *metav1.PartialObjectMetadata, field string, list any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{field: list, "resourceVersion": read.ResourceVersion}})
 	if err != nil {
 		return err
 	}
-	client := c.metadata.Resource(it.resource).Namespace(it.namespace)
-	_, err = client.Patch(ctx, it.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = c.metadata.Resource(it.resource).Namespace(it.namespace).Patch(ctx, it.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return ignoreNotFound(err)
 }

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,8 +59,8 @@ func greetings(ctx context.Context, c client.Client, name string) map[string]str
 	return out
 }
 
-var _ = Describe("A fence that is down for an instant", func() {
-	It("is put up again by itself, and the works say what Git declares", func(ctx SpecContext) {
+var _ = Describe("A fence that is down", func() {
+	It("while no operator runs is put up again by the next one, which repairs what OCM wrote and says so", func(ctx SpecContext) {
 		w, options := startWorld(ctx, hub.OCM12)
 		startOCM("addon-manager", w.Kubeconfig)
 		Expect(w.StartOperator(options)).To(Succeed())
@@ -67,7 +68,8 @@ var _ = Describe("A fence that is down for an instant", func() {
 		awaitPhase(ctx, w, "fenced", sha, v1alpha1.PhaseSucceeded)
 		Expect(greetings(ctx, w.Client, "fenced")).To(And(Not(BeEmpty()), HaveEach("hello")))
 
-		By("taking the fence down")
+		By("taking the fence down while the operator is stopped: OCM renders the variable empty")
+		Expect(w.Operator.Stop()).To(Succeed())
 		cma := &addonv1alpha1.ClusterManagementAddOn{}
 		Expect(w.Client.Get(ctx, client.ObjectKey{Name: "fenced"}, cma)).To(Succeed())
 		delete(cma.Annotations, v1alpha1.LifecycleAnnotation)
@@ -77,12 +79,21 @@ var _ = Describe("A fence that is down for an instant", func() {
 		})
 		Expect(w.Client.Update(ctx, cma, client.FieldOwner("somebody"))).To(Succeed())
 
+		Eventually(func() map[string]string { return greetings(ctx, w.Client, "fenced") }).Should(ContainElement(""))
+
+		By("starting the operator")
+		Expect(w.StartOperator(options)).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(w.Client.Get(ctx, client.ObjectKey{Name: "fenced"}, cma)).To(Succeed())
 			g.Expect(cma.Annotations).To(And(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue), HaveKey(v1alpha1.FencedAtAnnotation)))
 			g.Expect(greetings(ctx, w.Client, "fenced")).To(HaveEach("hello"))
 		}).Should(Succeed())
 		awaitPhase(ctx, w, "fenced", sha, v1alpha1.PhaseSucceeded)
+		Eventually(func(g Gomega) {
+			events := &corev1.EventList{}
+			g.Expect(w.Client.List(ctx, events)).To(Succeed())
+			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", v1alpha1.FenceRestoredReason), HaveField("InvolvedObject.Name", "fenced"))))
+		}).Should(Succeed())
 		Consistently(func(g Gomega) {
 			g.Expect(greetings(ctx, w.Client, "fenced")).To(HaveEach("hello"))
 		}, "15s", "1s").Should(Succeed())
