@@ -86,8 +86,9 @@ type contextKey struct{ sha, context string }
 
 // memory is what this process knows about a context.
 type memory struct {
-	// certain: the forge shows what the mark has as accepted.
-	certain bool
+	// shows is what the forge is known to show, which can be more than the mark says: the
+	// status may come from a backup. Empty: nothing; nil: it is read before the next post.
+	shows *Statement
 	// mine is the statement whose post this process has begun.
 	mine *Statement
 	// foreign is the statement whose post another process has begun, and since when this
@@ -189,7 +190,7 @@ func (l *line) forgive() bool {
 			found = found || known.tries > 0 || known.conflict != ""
 			known.failure = failure{}
 			if known.conflict != "" {
-				known.conflict, known.certain = "", false
+				known.conflict = ""
 			}
 		}
 	}
@@ -255,7 +256,10 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		id := contextKey{m.SHA, m.Context}
 		k := b.known[id]
 		if k == nil {
-			k = &memory{certain: b.begun && m.Accepted == nil}
+			k = &memory{}
+			if b.begun && m.Accepted == nil {
+				k.shows = &Statement{}
+			}
 		}
 		known[id] = k
 		if m.Posting == nil {
@@ -270,7 +274,7 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		}
 		mine := k.mine != nil && sameWords(*k.mine, *m.Posting)
 		if !mine && (k.foreign == nil || !sameWords(*k.foreign, *m.Posting)) {
-			k.mine, k.foreign, k.since, k.certain = nil, m.Posting, now, false
+			k.mine, k.foreign, k.since, k.shows = nil, m.Posting, now, nil
 		}
 	}
 	b.begun, b.marks, b.handed, b.known = true, slices.Clone(marks), now, known
@@ -483,13 +487,18 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
 	defer cancel()
+	m := next.mark
 	d.mu.Lock()
-	certain := next.known.certain
-	d.mu.Unlock()
-	if !certain && !d.read(ctx, next) {
+	shows := next.known.shows
+	if shows != nil && sameWords(*shows, *m.Posting) {
+		defer d.mu.Unlock()
+		d.succeed(next)
 		return
 	}
-	m := next.mark
+	d.mu.Unlock()
+	if shows == nil && !d.read(ctx, next) {
+		return
+	}
 	err := next.forge.Post(ctx, Status{
 		SHA: m.SHA, Context: m.Context, State: State(m.Posting.State), Description: m.Posting.Description, TargetURL: next.url,
 	})
@@ -523,11 +532,14 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 		k.conflict = cut(clean(string(found.State)+": "+found.Description), DescriptionLimit)
 		return false
 	}
-	k.certain, k.foreign, k.mine = true, nil, m.Posting
+	k.shows, k.foreign, k.mine = &Statement{}, nil, m.Posting
+	if ok {
+		k.shows = new(found.statement())
+	}
 	if ok && m.Accepted == nil {
 		k.result = &Result{
 			SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Found,
-			Found: found.statement(), At: fullSeconds(d.config.Clock()),
+			Found: *k.shows, At: fullSeconds(d.config.Clock()),
 		}
 		return false
 	}
@@ -550,7 +562,7 @@ func (s Status) statement() Statement {
 // succeed records that the forge has what was posted. The lock is held.
 func (d *Deliverer) succeed(next *delivery) {
 	m, k := next.mark, next.known
-	k.certain, k.foreign, k.failure, next.line.failure = true, nil, failure{}, failure{}
+	k.shows, k.foreign, k.failure, next.line.failure = m.Posting, nil, failure{}, failure{}
 	k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Accepted, At: fullSeconds(d.config.Clock())}
 }
 
@@ -560,7 +572,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	m, k := next.mark, next.known
 	trouble := asDeliveryError(err)
 	if trouble.Uncertain {
-		k.certain = false
+		k.shows = nil
 	}
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return // the process ends, which says nothing about the forge
@@ -573,7 +585,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	at.text = cut(clean(trouble.Reason), DescriptionLimit)
 	at.never = trouble.Permanent && trouble.RetryAfter == 0
 	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
-	if k.certain {
+	if k.shows != nil {
 		k.result = absent(m)
 	}
 }

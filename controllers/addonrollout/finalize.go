@@ -75,7 +75,7 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 		return 0, err
 	}
 	before := ro.Status.DeepCopy()
-	book := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitStatuses)
+	book := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), source, ro.Status.CommitStatuses)
 	conclusion := "ended: the rollout was deleted"
 	switch before, after := ro.Status.Target, ro.Spec.Target; {
 	case ro.Releasing():

@@ -93,6 +93,8 @@ type pass struct {
 	applied map[objectKey]*unstructured.Unstructured
 	// judging says that the pass read and compiled the head, whatever was said of it before.
 	judging bool
+	// valid says that nothing is wrong with the head, as far as the hub can tell.
+	valid bool
 	// steady says that the pass found everything as the status has it.
 	steady bool
 	// untouched says that the conditions carry the verdict already.

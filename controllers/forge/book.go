@@ -19,6 +19,8 @@ type Book struct {
 	desk  *Desk
 	key   Key
 	marks []commitstatus.Mark
+	// to is the destination of the marks, "" if it is not known.
+	to string
 	// line is where they go; "" without commitStatus, or with err.
 	line string
 	// began are the posts that begin with the next status write.
@@ -30,14 +32,22 @@ type Book struct {
 	owner string
 }
 
-// Open returns the marks of an object as its status stores them, with everything entered
-// that this process has learnt from the forge since. Of an object without marks, which is new
-// or has lost its status, nothing is known: the forge is read before anything is posted.
-func (d *Desk) Open(key Key, stored []v1alpha1.CommitMark) *Book {
-	if len(stored) == 0 {
-		d.deliverer.Forget(key.String())
+// Open returns the marks of an object as its status stores them, for the place that its source
+// reports to, with everything entered that this process has learnt from the forge since. Of an
+// object without marks of that place, which is new or has lost its status, nothing is known:
+// the forge is read before anything is posted. Without a source the place is not known.
+func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.CommitMark) *Book {
+	b := &Book{desk: d, key: key}
+	if source != nil && source.Spec.CommitStatus != nil {
+		b.to = destination(source)
+		moved := func(m commitstatus.Mark) bool { return m.To != b.to }
+		if len(stored) == 0 || slices.ContainsFunc(stored, moved) {
+			d.deliverer.Forget(key.String())
+		}
+		stored = commitstatus.Readdress(stored, b.to, ContextName(source))
 	}
-	return &Book{desk: d, key: key, marks: commitstatus.Settle(stored, d.deliverer.Results(key.String()))}
+	b.marks = commitstatus.Settle(stored, d.deliverer.Results(key.String()))
+	return b
 }
 
 // Marks returns the marks.
@@ -63,8 +73,13 @@ func (b *Book) EndAll(state commitstatus.State, description string) {
 }
 
 // Retry makes due at once what the forge did not take, of this object and of every other one
-// of the source.
-func (b *Book) Retry(source *v1alpha1.AddOnSource) { b.desk.deliverer.Retry(lineOf(source)) }
+// of the source. It does so once for each request of the user: a request can be open for long,
+// and what the forge refuses meanwhile waits as long as ever. "" is no request.
+func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
+	if b.desk.answers(b.key, request) {
+		b.desk.deliverer.Retry(lineOf(source))
+	}
+}
 
 // LeaveFor is how long an object that is being deleted, and is otherwise done, is kept for
 // commit statuses that its forge has not accepted yet. After that they are given up.
@@ -140,6 +155,11 @@ func (b *Book) begin() {
 func (b *Book) Stored() []v1alpha1.CommitMark {
 	if len(b.marks) == 0 {
 		return nil
+	}
+	if b.to != "" {
+		for i := range b.marks {
+			b.marks[i].To = b.to
+		}
 	}
 	return b.marks
 }

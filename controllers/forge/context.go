@@ -16,6 +16,16 @@ func ContextName(source *v1alpha1.AddOnSource, parts ...string) string {
 	return commitstatus.ContextName(append([]string{prefix}, parts...)...)
 }
 
+// destination is a digest of where the statuses of a source go.
+func destination(source *v1alpha1.AddOnSource) string {
+	spec := source.Spec.CommitStatus
+	repository, err := commitstatus.Repository(spec.Address)
+	if err != nil {
+		repository = spec.Address
+	}
+	return digestOf(spec.Provider, repository, ContextName(source))[:10]
+}
+
 // TargetURL returns the link that the statuses of a source carry, "" for none.
 func TargetURL(source *v1alpha1.AddOnSource) string {
 	if source.Spec.CommitStatus == nil {
