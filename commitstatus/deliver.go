@@ -16,14 +16,14 @@ const (
 	// beginWithin is how long after it was handed over a post may begin. A process that was
 	// stopped for longer may not lead any more.
 	beginWithin = requestTimeout
+	// deliverWithin bounds one delivery: reading the forge and posting.
+	deliverWithin = 2 * requestTimeout
+	// workersAtOnce is how many forges are served at the same time.
+	workersAtOnce = 4
 )
 
 // DelivererConfig sets a Deliverer up.
 type DelivererConfig struct {
-	// Workers is how many forges are served at the same time; 4 if not positive.
-	Workers int
-	// Timeout bounds one delivery: reading the forge and posting. 30 s if not positive.
-	Timeout time.Duration
 	// Clock tells the time; nil: the system's.
 	Clock func() time.Time
 	// Notify is called after something was learnt about a key, from a worker and without
@@ -89,11 +89,9 @@ type memory struct {
 	// shows is what the forge is known to show, which can be more than the mark says: the
 	// status may come from a backup. Empty: nothing; nil: it is read before the next post.
 	shows *Statement
-	// mine is the statement whose post this process has begun.
-	mine *Statement
-	// foreign is the statement whose post another process has begun, and since when this
-	// process knows of it.
-	foreign *Statement
+	// posting is the statement whose post was begun. If another process has begun it, since
+	// is from when this process knows of it.
+	posting *Statement
 	since   time.Time
 	result  *Result
 	// conflict is what the forge shows that is not the operator's.
@@ -103,12 +101,6 @@ type memory struct {
 
 // NewDeliverer returns a Deliverer that posts nothing until Run.
 func NewDeliverer(config DelivererConfig) *Deliverer {
-	if config.Workers <= 0 {
-		config.Workers = 4
-	}
-	if config.Timeout <= 0 {
-		config.Timeout = 2 * requestTimeout
-	}
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
@@ -131,7 +123,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 	})
 	defer release()
 	var workers sync.WaitGroup
-	for range d.config.Workers {
+	for range workersAtOnce {
 		workers.Go(func() { d.work(ctx) })
 	}
 	workers.Wait()
@@ -263,18 +255,17 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		}
 		known[id] = k
 		if m.Posting == nil {
-			k.mine, k.foreign, k.result = nil, nil, nil
+			k.posting, k.result = nil, nil
 			continue
 		}
 		if k.result != nil && (k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
 			k.result = nil // it is posted all the same
 		}
-		if i := index(began, m.SHA, m.Context); i >= 0 {
-			k.mine, k.foreign, k.never = m.Posting, nil, false
-		}
-		mine := k.mine != nil && sameWords(*k.mine, *m.Posting)
-		if !mine && (k.foreign == nil || !sameWords(*k.foreign, *m.Posting)) {
-			k.mine, k.foreign, k.since, k.shows = nil, m.Posting, now, nil
+		switch {
+		case index(began, m.SHA, m.Context) >= 0:
+			k.posting, k.since, k.never = m.Posting, time.Time{}, false
+		case k.posting == nil || !sameWords(*k.posting, *m.Posting):
+			k.posting, k.since, k.shows = m.Posting, now, nil
 		}
 	}
 	b.begun, b.marks, b.handed, b.known = true, slices.Clone(marks), now, known
@@ -458,8 +449,8 @@ func (k *memory) open() bool { return k.result == nil && k.conflict == "" && !k.
 
 // after is when the next try may be.
 func (k *memory) after() time.Time {
-	if k.foreign != nil && k.since.Add(requestTimeout).After(k.until) {
-		return k.since.Add(requestTimeout)
+	if begun := k.since.Add(requestTimeout); !k.since.IsZero() && begun.After(k.until) {
+		return begun
 	}
 	return k.until
 }
@@ -485,7 +476,7 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 
 // deliver makes sure what the forge shows, and posts.
 func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
-	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
 	defer cancel()
 	m := next.mark
 	d.mu.Lock()
@@ -529,10 +520,10 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 		d.succeed(next)
 		return false
 	case ok && m.Accepted != nil && !shows(m.Accepted):
-		k.conflict = cut(clean(string(found.State)+": "+found.Description), DescriptionLimit)
+		k.conflict = oneLine(string(found.State) + ": " + found.Description)
 		return false
 	}
-	k.shows, k.foreign, k.mine = &Statement{}, nil, m.Posting
+	k.shows, k.since = &Statement{}, time.Time{}
 	if ok {
 		k.shows = new(found.statement())
 	}
@@ -556,13 +547,13 @@ func (s Status) statement() Statement {
 	if !s.State.Known() {
 		s.State = Error
 	}
-	return Statement{State: string(s.State), Description: cut(clean(s.Description), DescriptionLimit)}
+	return Statement{State: string(s.State), Description: oneLine(s.Description)}
 }
 
 // succeed records that the forge has what was posted. The lock is held.
 func (d *Deliverer) succeed(next *delivery) {
 	m, k := next.mark, next.known
-	k.shows, k.foreign, k.failure, next.line.failure = m.Posting, nil, failure{}, failure{}
+	k.shows, k.since, k.failure, next.line.failure = m.Posting, time.Time{}, failure{}, failure{}
 	k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Accepted, At: fullSeconds(d.config.Clock())}
 }
 
@@ -582,7 +573,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 		at = &next.line.failure
 	}
 	at.tries++
-	at.text = cut(clean(trouble.Reason), DescriptionLimit)
+	at.text = trouble.Reason
 	at.never = trouble.Permanent && trouble.RetryAfter == 0
 	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
 	if k.shows != nil {

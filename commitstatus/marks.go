@@ -167,7 +167,7 @@ func Overtake(marks []Mark, s Succession) []Mark {
 		case m.Accepted == nil && m.Posting == nil && m.Context != s.Whole:
 			continue
 		default:
-			owe(&m, Statement{State: string(Error), Description: "superseded by " + abbreviate(s.By), Content: last.Content})
+			owe(&m, Statement{State: string(Error), Description: superseded(s.By), Content: last.Content})
 		}
 		out = append(out, m)
 	}
@@ -186,21 +186,22 @@ func (s Succession) follow(m *Mark) {
 	}
 }
 
-// Supersede ends one commit because another one took its place.
-func Supersede(marks []Mark, sha, by string) []Mark {
-	return End(marks, sha, Error, "superseded by "+abbreviate(by))
-}
-
-// End gives every context of a commit that has no verdict this one.
-func End(marks []Mark, sha string, state State, description string) []Mark {
+// End ends every context of a commit, or of all ("") that has no verdict: it is an Error.
+func End(marks []Mark, sha, description string) []Mark {
 	out := slices.Clone(marks)
 	for i := range out {
-		if m := &out[i]; m.SHA == sha && !Judged(*m) {
-			owe(m, Want{State: state, Description: description}.statement())
+		if m := &out[i]; (sha == "" || m.SHA == sha) && !Judged(*m) {
+			owe(m, Want{State: Error, Description: description}.statement())
 		}
 	}
 	return out
 }
+
+// superseded is what a commit says whose place another one took.
+func superseded(by string) string { return "superseded by " + abbreviate(by) }
+
+// Supersede ends one commit because another one took its place.
+func Supersede(marks []Mark, sha, by string) []Mark { return End(marks, sha, superseded(by)) }
 
 // KeptLimit is how many marks are kept about commits that are not live. A forge that is
 // unreachable for weeks would otherwise make the status larger than the hub can store.

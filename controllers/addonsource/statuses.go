@@ -39,7 +39,7 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 		return book, nil
 	case !p.source.DeletionTimestamp.IsZero():
 		// It judges no commit any more, however long its add-ons stay.
-		book.EndAll(commitstatus.Error, "ended: the source was deleted")
+		book.EndAll("ended: the source was deleted")
 		return book, nil
 	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit

@@ -65,12 +65,8 @@ func (b *Book) Overtake(s commitstatus.Succession) {
 // Supersede ends one commit because another one took its place.
 func (b *Book) Supersede(sha, by string) { b.marks = commitstatus.Supersede(b.marks, sha, by) }
 
-// EndAll gives every context that has no verdict this one.
-func (b *Book) EndAll(state commitstatus.State, description string) {
-	for _, m := range b.marks {
-		b.marks = commitstatus.End(b.marks, m.SHA, state, description)
-	}
-}
+// EndAll ends every context that has no verdict.
+func (b *Book) EndAll(description string) { b.marks = commitstatus.End(b.marks, "", description) }
 
 // Retry makes due at once what the forge did not take, of this object and of every other one
 // of the source. It does so once for each request of the user: a request can be open for long,
@@ -138,7 +134,7 @@ func (b *Book) begin() {
 		return
 	}
 	before := b.marks
-	b.marks = commitstatus.Begin(before, b.desk.clock(), func(m commitstatus.Mark) bool {
+	b.marks = commitstatus.Begin(before, time.Now(), func(m commitstatus.Mark) bool {
 		return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
 			return t.SHA == m.SHA && t.Context == m.Context && t.Conflict
 		})
@@ -224,7 +220,7 @@ func (b *Book) Deliver() time.Duration {
 	}
 	after := b.desk.deliverer.Enqueue(b.line, b.key.String(), b.marks, b.began)
 	for _, m := range b.marks {
-		if _, wait := commitstatus.Due(m, b.desk.clock()); wait > 0 && (after == 0 || wait < after) {
+		if _, wait := commitstatus.Due(m, time.Now()); wait > 0 && (after == 0 || wait < after) {
 			after = wait
 		}
 	}

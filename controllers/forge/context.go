@@ -25,11 +25,3 @@ func destination(source *v1alpha1.AddOnSource) string {
 	}
 	return digestOf(spec.Provider, repository, ContextName(source))[:10]
 }
-
-// TargetURL returns the link that the statuses of a source carry, "" for none.
-func TargetURL(source *v1alpha1.AddOnSource) string {
-	if source.Spec.CommitStatus == nil {
-		return ""
-	}
-	return source.Spec.CommitStatus.TargetURL
-}

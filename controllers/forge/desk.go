@@ -44,7 +44,6 @@ type Desk struct {
 	// sources reads AddOnSources from a watch cache.
 	sources   client.Reader
 	http      *http.Client
-	clock     func() time.Time
 	deliverer *commitstatus.Deliverer
 
 	mu       sync.Mutex
@@ -61,22 +60,16 @@ type Desk struct {
 // second, from a watch cache. A nil http client is the default one. Nothing is posted until
 // Start; add the desk to the manager.
 func NewDesk(secrets, sources client.Reader, httpClient *http.Client) *Desk {
-	return newDesk(secrets, sources, httpClient, time.Now)
-}
-
-// newDesk lets tests set the clock.
-func newDesk(secrets, sources client.Reader, httpClient *http.Client, clock func() time.Time) *Desk {
 	d := &Desk{
 		secrets:  secrets,
 		sources:  sources,
 		http:     httpClient,
-		clock:    clock,
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
 		routes:   map[client.ObjectKey]address{},
 		requests: map[Key]string{},
 	}
-	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: clock, Notify: d.notify})
+	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Notify: d.notify})
 	return d
 }
 
