@@ -230,20 +230,24 @@ func Prune(marks []Mark, live ...string) []Mark {
 // Shown tells whether a mark of the commit and context exists.
 func Shown(marks []Mark, sha, context string) bool { return index(marks, sha, context) >= 0 }
 
-// Readdress returns the marks for a destination, of which prefix is the first context. Marks of
-// another destination do not count: the forge is yet to be told what they say. Where the contexts
-// have other names, they are dropped: the callers derive anew what holds now.
-func Readdress(marks []Mark, to, prefix string) []Mark {
-	out := make([]Mark, 0, len(marks))
+// Readdress returns the marks for a destination, of which prefix is the first context, and
+// whether there was one of another destination. Such a mark does not count: the forge is yet to
+// be told what it says. Where the contexts have other names, it is dropped: the callers derive
+// anew what holds now.
+func Readdress(marks []Mark, to, prefix string) (readdressed []Mark, moved bool) {
+	readdressed = make([]Mark, 0, len(marks))
 	for _, m := range marks {
-		switch {
-		case m.To == to:
-			out = append(out, m)
-		case m.Context == prefix || strings.HasPrefix(m.Context, prefix+"/"):
-			out = append(out, Mark{SHA: m.SHA, Context: m.Context, To: to, Owed: Last(m)})
+		if m.To != "" && m.To != to {
+			moved = true
+			if m.Context != prefix && !strings.HasPrefix(m.Context, prefix+"/") {
+				continue
+			}
+			m = Mark{SHA: m.SHA, Context: m.Context, Owed: Last(m)}
 		}
+		m.To = to
+		readdressed = append(readdressed, m)
 	}
-	return out
+	return readdressed, moved
 }
 
 // index returns where the mark of a context stands, or -1.

@@ -99,8 +99,8 @@ type pass struct {
 	steady bool
 	// untouched says that the conditions carry the verdict already.
 	untouched bool
-	// away says that the pass ended for want of an answer of the Git server: it says
-	// nothing of the source, and only delivers what was told before.
+	// away says that the pass ended for want of an answer of the Git server: it says nothing
+	// new of the repository. What a commit says of the fleet does not wait for that answer.
 	away bool
 	// notes go behind the text of an applied commit.
 	notes []string

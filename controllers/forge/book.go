@@ -40,11 +40,10 @@ func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.Com
 	b := &Book{desk: d, key: key}
 	if source != nil && source.Spec.CommitStatus != nil {
 		b.to = destination(source)
-		moved := func(m commitstatus.Mark) bool { return m.To != b.to }
-		if len(stored) == 0 || slices.ContainsFunc(stored, moved) {
+		var moved bool
+		if stored, moved = commitstatus.Readdress(stored, b.to, ContextName(source)); moved || len(stored) == 0 {
 			d.deliverer.Forget(key.String())
 		}
-		stored = commitstatus.Readdress(stored, b.to, ContextName(source))
 	}
 	b.marks = commitstatus.Settle(stored, d.deliverer.Results(key.String()))
 	return b
