@@ -324,6 +324,9 @@ type Trouble struct {
 	Never bool
 }
 
+// About tells whether the trouble is about a mark.
+func (t Trouble) About(m Mark) bool { return t.SHA == m.SHA && t.Context == m.Context }
+
 // Troubles returns why statuses of a key were not accepted, and whether the line as a whole
 // is held, so that nothing new should be begun.
 func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
@@ -463,9 +466,14 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 		if Settled(m) || !k.open() {
 			continue
 		}
-		at := l.until // what is owed is begun then
-		if m.Posting != nil && k.after().After(at) {
-			at = k.after()
+		at := l.until
+		next := k.after()
+		if m.Posting == nil { // what is owed has yet to be begun
+			_, after := Due(m, now)
+			next = now.Add(after)
+		}
+		if next.After(at) {
+			at = next
 		}
 		if left := at.Sub(now); left > 0 && (first == 0 || left < first) {
 			first = left

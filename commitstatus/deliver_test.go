@@ -114,15 +114,7 @@ func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began [
 	if held {
 		return before, nil
 	}
-	marks = commitstatus.Begin(before, k.now, func(m commitstatus.Mark) bool {
-		return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool { return t.SHA == m.SHA && t.Conflict })
-	})
-	for i := range marks {
-		if before[i].Posting == nil && marks[i].Posting != nil {
-			began = append(began, marks[i])
-		}
-	}
-	return marks, began
+	return commitstatus.Begin(before, k.now, troubles)
 }
 
 // reconcile is a whole turn; the deliveries that it causes are waited for.

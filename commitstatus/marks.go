@@ -198,7 +198,7 @@ func End(marks []Mark, sha, description string) []Mark {
 }
 
 // superseded is what a commit says whose place another one took.
-func superseded(by string) string { return "superseded by " + abbreviate(by) }
+func superseded(by string) string { return "superseded by " + by[:min(len(by), shortSHA)] }
 
 // Supersede ends one commit because another one took its place.
 func Supersede(marks []Mark, sha, by string) []Mark { return End(marks, sha, superseded(by)) }

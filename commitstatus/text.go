@@ -174,8 +174,3 @@ func firstRunes(s string, n int) string {
 	}
 	return s
 }
-
-// abbreviate returns the short form of an object name.
-func abbreviate(sha string) string {
-	return sha[:min(len(sha), shortSHA)]
-}

@@ -86,7 +86,7 @@ func (b *Book) Owes() bool {
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	return slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool {
 		return commitstatus.Judged(m) && !commitstatus.Settled(m) && !slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
-			return t.SHA == m.SHA && t.Context == m.Context && (t.Never || t.Conflict)
+			return t.About(m) && (t.Never || t.Conflict)
 		})
 	})
 }
@@ -132,17 +132,7 @@ func (b *Book) begin() {
 	if held {
 		return
 	}
-	before := b.marks
-	b.marks = commitstatus.Begin(before, time.Now(), func(m commitstatus.Mark) bool {
-		return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
-			return t.SHA == m.SHA && t.Context == m.Context && t.Conflict
-		})
-	})
-	for i, m := range b.marks {
-		if before[i].Posting == nil && m.Posting != nil {
-			b.began = append(b.began, m)
-		}
-	}
+	b.marks, b.began = commitstatus.Begin(b.marks, time.Now(), troubles)
 }
 
 // Stored returns the marks as a status keeps them; none are nil, as a status without the
@@ -217,11 +207,5 @@ func (b *Book) Deliver() time.Duration {
 		}
 		return b.retry
 	}
-	after := b.desk.deliverer.Enqueue(b.line, b.key.String(), b.marks, b.began)
-	for _, m := range b.marks {
-		if _, wait := commitstatus.Due(m, time.Now()); wait > 0 && (after == 0 || wait < after) {
-			after = wait
-		}
-	}
-	return after
+	return b.desk.deliverer.Enqueue(b.line, b.key.String(), b.marks, b.began)
 }
