@@ -16,14 +16,14 @@ const (
 	// beginWithin is how long after it was handed over a post may begin. A process that was
 	// stopped for longer may not lead any more.
 	beginWithin = requestTimeout
+	// deliverWithin bounds one delivery: reading the forge and posting.
+	deliverWithin = 2 * requestTimeout
+	// workersAtOnce is how many forges are served at the same time.
+	workersAtOnce = 4
 )
 
 // DelivererConfig sets a Deliverer up.
 type DelivererConfig struct {
-	// Workers is how many forges are served at the same time; 4 if not positive.
-	Workers int
-	// Timeout bounds one delivery: reading the forge and posting. 30 s if not positive.
-	Timeout time.Duration
 	// Clock tells the time; nil: the system's.
 	Clock func() time.Time
 	// Notify is called after something was learnt about a key, from a worker and without
@@ -86,13 +86,12 @@ type contextKey struct{ sha, context string }
 
 // memory is what this process knows about a context.
 type memory struct {
-	// certain: the forge shows what the mark has as accepted.
-	certain bool
-	// mine is the statement whose post this process has begun.
-	mine *Statement
-	// foreign is the statement whose post another process has begun, and since when this
-	// process knows of it.
-	foreign *Statement
+	// shows is what the forge is known to show, which can be more than the mark says: the
+	// status may come from a backup. Empty: nothing; nil: it is read before the next post.
+	shows *Statement
+	// posting is the statement whose post was begun. If another process has begun it, since
+	// is from when this process knows of it.
+	posting *Statement
 	since   time.Time
 	result  *Result
 	// conflict is what the forge shows that is not the operator's.
@@ -102,12 +101,6 @@ type memory struct {
 
 // NewDeliverer returns a Deliverer that posts nothing until Run.
 func NewDeliverer(config DelivererConfig) *Deliverer {
-	if config.Workers <= 0 {
-		config.Workers = 4
-	}
-	if config.Timeout <= 0 {
-		config.Timeout = 2 * requestTimeout
-	}
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
@@ -130,7 +123,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 	})
 	defer release()
 	var workers sync.WaitGroup
-	for range d.config.Workers {
+	for range workersAtOnce {
 		workers.Go(func() { d.work(ctx) })
 	}
 	workers.Wait()
@@ -189,7 +182,7 @@ func (l *line) forgive() bool {
 			found = found || known.tries > 0 || known.conflict != ""
 			known.failure = failure{}
 			if known.conflict != "" {
-				known.conflict, known.certain = "", false
+				known.conflict = ""
 			}
 		}
 	}
@@ -255,22 +248,24 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		id := contextKey{m.SHA, m.Context}
 		k := b.known[id]
 		if k == nil {
-			k = &memory{certain: b.begun && m.Accepted == nil}
+			k = &memory{}
+			if b.begun && m.Accepted == nil {
+				k.shows = &Statement{}
+			}
 		}
 		known[id] = k
 		if m.Posting == nil {
-			k.mine, k.foreign, k.result = nil, nil, nil
+			k.posting, k.result = nil, nil
 			continue
 		}
 		if k.result != nil && (k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
 			k.result = nil // it is posted all the same
 		}
-		if i := index(began, m.SHA, m.Context); i >= 0 {
-			k.mine, k.foreign, k.never = m.Posting, nil, false
-		}
-		mine := k.mine != nil && sameWords(*k.mine, *m.Posting)
-		if !mine && (k.foreign == nil || !sameWords(*k.foreign, *m.Posting)) {
-			k.mine, k.foreign, k.since, k.certain = nil, m.Posting, now, false
+		switch {
+		case index(began, m.SHA, m.Context) >= 0:
+			k.posting, k.since, k.never = m.Posting, time.Time{}, false
+		case k.posting == nil || !sameWords(*k.posting, *m.Posting):
+			k.posting, k.since, k.shows = m.Posting, now, nil
 		}
 	}
 	b.begun, b.marks, b.handed, b.known = true, slices.Clone(marks), now, known
@@ -328,6 +323,9 @@ type Trouble struct {
 	// Never: the forge refused for good.
 	Never bool
 }
+
+// About tells whether the trouble is about a mark.
+func (t Trouble) About(m Mark) bool { return t.SHA == m.SHA && t.Context == m.Context }
 
 // Troubles returns why statuses of a key were not accepted, and whether the line as a whole
 // is held, so that nothing new should be begun.
@@ -454,8 +452,8 @@ func (k *memory) open() bool { return k.result == nil && k.conflict == "" && !k.
 
 // after is when the next try may be.
 func (k *memory) after() time.Time {
-	if k.foreign != nil && k.since.Add(requestTimeout).After(k.until) {
-		return k.since.Add(requestTimeout)
+	if begun := k.since.Add(requestTimeout); !k.since.IsZero() && begun.After(k.until) {
+		return begun
 	}
 	return k.until
 }
@@ -468,9 +466,14 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 		if Settled(m) || !k.open() {
 			continue
 		}
-		at := l.until // what is owed is begun then
-		if m.Posting != nil && k.after().After(at) {
-			at = k.after()
+		at := l.until
+		next := k.after()
+		if m.Posting == nil { // what is owed has yet to be begun
+			_, after := Due(m, now)
+			next = now.Add(after)
+		}
+		if next.After(at) {
+			at = next
 		}
 		if left := at.Sub(now); left > 0 && (first == 0 || left < first) {
 			first = left
@@ -481,15 +484,20 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 
 // deliver makes sure what the forge shows, and posts.
 func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
-	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
 	defer cancel()
+	m := next.mark
 	d.mu.Lock()
-	certain := next.known.certain
-	d.mu.Unlock()
-	if !certain && !d.read(ctx, next) {
+	shows := next.known.shows
+	if shows != nil && sameWords(*shows, *m.Posting) {
+		defer d.mu.Unlock()
+		d.succeed(next)
 		return
 	}
-	m := next.mark
+	d.mu.Unlock()
+	if shows == nil && !d.read(ctx, next) {
+		return
+	}
 	err := next.forge.Post(ctx, Status{
 		SHA: m.SHA, Context: m.Context, State: State(m.Posting.State), Description: m.Posting.Description, TargetURL: next.url,
 	})
@@ -520,14 +528,17 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 		d.succeed(next)
 		return false
 	case ok && m.Accepted != nil && !shows(m.Accepted):
-		k.conflict = cut(clean(string(found.State)+": "+found.Description), DescriptionLimit)
+		k.conflict = oneLine(string(found.State) + ": " + found.Description)
 		return false
 	}
-	k.certain, k.foreign, k.mine = true, nil, m.Posting
+	k.shows, k.since = &Statement{}, time.Time{}
+	if ok {
+		k.shows = new(found.statement())
+	}
 	if ok && m.Accepted == nil {
 		k.result = &Result{
 			SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Found,
-			Found: found.statement(), At: fullSeconds(d.config.Clock()),
+			Found: *k.shows, At: fullSeconds(d.config.Clock()),
 		}
 		return false
 	}
@@ -544,13 +555,13 @@ func (s Status) statement() Statement {
 	if !s.State.Known() {
 		s.State = Error
 	}
-	return Statement{State: string(s.State), Description: cut(clean(s.Description), DescriptionLimit)}
+	return Statement{State: string(s.State), Description: oneLine(s.Description)}
 }
 
 // succeed records that the forge has what was posted. The lock is held.
 func (d *Deliverer) succeed(next *delivery) {
 	m, k := next.mark, next.known
-	k.certain, k.foreign, k.failure, next.line.failure = true, nil, failure{}, failure{}
+	k.shows, k.since, k.failure, next.line.failure = m.Posting, time.Time{}, failure{}, failure{}
 	k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Accepted, At: fullSeconds(d.config.Clock())}
 }
 
@@ -560,7 +571,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	m, k := next.mark, next.known
 	trouble := asDeliveryError(err)
 	if trouble.Uncertain {
-		k.certain = false
+		k.shows = nil
 	}
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return // the process ends, which says nothing about the forge
@@ -570,10 +581,10 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 		at = &next.line.failure
 	}
 	at.tries++
-	at.text = cut(clean(trouble.Reason), DescriptionLimit)
+	at.text = trouble.Reason
 	at.never = trouble.Permanent && trouble.RetryAfter == 0
 	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
-	if k.certain {
+	if k.shows != nil {
 		k.result = absent(m)
 	}
 }

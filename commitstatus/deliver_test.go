@@ -114,15 +114,7 @@ func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began [
 	if held {
 		return before, nil
 	}
-	marks = commitstatus.Begin(before, k.now, func(m commitstatus.Mark) bool {
-		return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool { return t.SHA == m.SHA && t.Conflict })
-	})
-	for i := range marks {
-		if before[i].Posting == nil && marks[i].Posting != nil {
-			began = append(began, marks[i])
-		}
-	}
-	return marks, began
+	return commitstatus.Begin(before, k.now, troubles)
 }
 
 // reconcile is a whole turn; the deliveries that it causes are waited for.
@@ -283,6 +275,58 @@ func TestForeignStatusIsNotOverwritten(t *testing.T) {
 			t.Errorf("once the other status is gone: %q", got)
 		}
 	})
+}
+
+// TestRestoredMarksLoseNothing: marks from a backup are older than what the forge shows. An
+// operator that runs on knows what it has posted; one that was restarted does not, so that
+// another status than it would post is a conflict, which is told.
+func TestRestoredMarksLoseNothing(t *testing.T) {
+	for name, restart := range map[string]bool{"RunningOperator": false, "RestartedOperator": true} {
+		for _, want := range []commitstatus.Want{
+			say(commitstatus.Success, "2/2"),
+			say(commitstatus.Failure, "halted"),
+			say(commitstatus.Pending, "1/2", func(w *commitstatus.Want) { w.Progress = 50 }),
+		} {
+			t.Run(name+"/"+string(want.State), func(t *testing.T) {
+				keeping(t, func(t *testing.T, k *keeper) {
+					t.Helper()
+					k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+					k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+					backup := slices.Clone(k.stored)
+					k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+					k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+					k.now = k.now.Add(time.Hour)
+					k.stored = backup
+					if restart {
+						k.start()
+					}
+					for range 3 {
+						k.reconcile([]string{oldSHA}, want)
+					}
+					shown, conflict := string(want.State)+": "+want.Description, restart && want.State != commitstatus.Success
+					if conflict {
+						shown = "success: 2/2"
+					}
+					if got := k.forge.latest(oldSHA); got != shown {
+						t.Errorf("the forge shows %q, want %q", got, shown)
+					}
+					troubles, _ := k.deliverer.Troubles("key")
+					if told := len(troubles) == 1 && troubles[0].Conflict && troubles[0].Text == shown; told != conflict {
+						t.Errorf("troubles %+v, mark %+v", troubles, k.stored[0])
+					}
+					next := commitstatus.Want{SHA: newSHA, Context: "c", State: commitstatus.Success, Description: "2/2", Content: "next"}
+					k.reconcile([]string{newSHA}, next)
+					k.reconcile([]string{newSHA}, next)
+					if got := k.forge.latest(newSHA); got != "success: 2/2" {
+						t.Errorf("the next commit shows %q", got)
+					}
+					if bad := testforge.Violations(k.forge.log); len(bad) > 0 {
+						t.Error(bad)
+					}
+				})
+			})
+		}
+	}
 }
 
 // TestLostAnswerIsReadAgain: an answer that was lost is no failure of the post.

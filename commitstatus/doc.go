@@ -3,7 +3,7 @@
 // What a commit should say is derived by its callers, anew each time. This package answers:
 //   - what of it is posted, and when (Tell, Overtake, Begin, Settle, Prune: pure functions
 //     over the marks, of which there is one per commit and context);
-//   - in which words (Describe, Shorten, ContextName: short, printable, no running clock);
+//   - in which words (Shorten, Refusal, ContextName: short, printable, no running clock);
 //   - how it reaches the forge (Forge, one interface with one file per forge, and the
 //     Deliverer, which posts off the reconcile path, so that a forge that is down never
 //     delays a rollout).

@@ -23,18 +23,19 @@ const (
 	ProgressPostLimit = 60
 )
 
-// Begin moves what is due from owed to posting and returns the new marks. The caller stores
-// them before it hands them to a Deliverer: only what is stored as posting is posted. Marks
-// that hold is true for are left alone.
-func Begin(marks []Mark, now time.Time, hold func(Mark) bool) []Mark {
-	out := slices.Clone(marks)
-	for i := range out {
-		m := &out[i]
-		if due, _ := Due(*m, now); due && !hold(*m) {
+// Begin moves what is due from owed to posting. It returns the new marks, and those of them
+// that it began. The caller stores them before it hands them to a Deliverer: only what is
+// stored as posting is posted. What is in conflict is left alone.
+func Begin(marks []Mark, now time.Time, troubles []Trouble) (all, began []Mark) {
+	all = slices.Clone(marks)
+	for i := range all {
+		m := &all[i]
+		if due, _ := Due(*m, now); due && !slices.ContainsFunc(troubles, func(t Trouble) bool { return t.Conflict && t.About(*m) }) {
 			m.Posting, m.Owed = m.Owed, nil
+			began = append(began, *m)
 		}
 	}
-	return out
+	return all, began
 }
 
 // Due tells whether what a mark owes may be posted now. If not, after is how long until time
@@ -47,7 +48,8 @@ func Due(m Mark, now time.Time) (due bool, after time.Duration) {
 		return true, 0
 	}
 	limit, wait := ProgressPostLimit, ProgressInterval
-	if m.Accepted.State == m.Owed.State && distance(m.Accepted.Progress, m.Owed.Progress) < ProgressStep {
+	change := m.Owed.Progress - m.Accepted.Progress
+	if m.Accepted.State == m.Owed.State && max(change, -change) < ProgressStep {
 		limit, wait = StandstillPostLimit, StandstillInterval
 	}
 	if m.ProgressPosts >= limit {
@@ -66,9 +68,6 @@ func Due(m Mark, now time.Time) (due bool, after time.Duration) {
 func progress(m Mark, s Statement) bool {
 	return m.Accepted != nil && State(s.State) == Pending
 }
-
-// distance returns how far apart two values are.
-func distance(a, b int) int { return max(a-b, b-a) }
 
 // Outcome is what became of a post.
 type Outcome int

@@ -5,18 +5,14 @@ import (
 	"time"
 )
 
-// ErrPermanent is matched by every DeliveryError that does not go away by itself.
-// Somebody has to change the token, the address, the repository or the status.
-var ErrPermanent = errors.New("refused by the forge")
-
 // DeliveryError says why a forge did not take or give a status. Its text is fit for
 // a condition: short, printable, without addresses' user information, tokens or
 // running clocks.
 type DeliveryError struct {
 	// Reason is the whole text.
 	Reason string
-	// Permanent says that the same request will fail again until somebody changes
-	// something. Matched by errors.Is(err, ErrPermanent).
+	// Permanent says that the same request will fail again until somebody changes the
+	// token, the address, the repository or the status.
 	Permanent bool
 	// RetryAfter is the shortest time to leave the forge alone. On a transient error
 	// it is what the forge asked for (zero: it named none). On a permanent one it is
@@ -38,16 +34,11 @@ func (e *DeliveryError) Error() string { return e.Reason }
 // Unwrap returns what is behind a transport error, for instance context.Canceled.
 func (e *DeliveryError) Unwrap() error { return e.cause }
 
-// Is matches ErrPermanent.
-func (e *DeliveryError) Is(target error) bool {
-	return target == ErrPermanent && e.Permanent
-}
-
 // asDeliveryError returns err as a DeliveryError. An error that a Forge gave without
 // facts is transient, and its text is not trusted.
 func asDeliveryError(err error) *DeliveryError {
 	if delivery, ok := errors.AsType[*DeliveryError](err); ok {
 		return delivery
 	}
-	return &DeliveryError{Reason: Describe(DescriptionLimit, Text{Head: err.Error()}), Uncertain: true, cause: err}
+	return &DeliveryError{Reason: oneLine(err.Error()), Uncertain: true, cause: err}
 }

@@ -20,16 +20,6 @@ const (
 	giteaPages = 20
 )
 
-// giteaStatus is a status as Gitea returns it. The state is called status there, but
-// state where it is posted.
-type giteaStatus struct {
-	ID          int64  `json:"id"`
-	State       State  `json:"status"`
-	TargetURL   string `json:"target_url"`
-	Description string `json:"description"`
-	Context     string `json:"context"`
-}
-
 // newGitea returns the Gitea or Forgejo behind the address.
 func newGitea(config Config, client *restClient) (Forge, error) {
 	repo, err := parseAddress(config.Address, func(root *url.URL) string {
@@ -44,9 +34,7 @@ func newGitea(config Config, client *restClient) (Forge, error) {
 
 // Post implements Forge.
 func (g *gitea) Post(ctx context.Context, status Status) error {
-	return post(ctx, g.client, g.repo.endpoint("statuses", status.SHA), status, func(stored giteaStatus) bool {
-		return stored.State == status.State && stored.Context == status.Context
-	})
+	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, func(a, b string) bool { return a == b })
 }
 
 // Latest implements Forge. It reads the combined status, which has the newest status
@@ -55,7 +43,7 @@ func (g *gitea) Post(ctx context.Context, status Status) error {
 func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
 	for page := 1; page <= giteaPages; page++ {
 		var combined struct {
-			Statuses []giteaStatus `json:"statuses"`
+			Statuses []wireStatus `json:"statuses"`
 		}
 		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(giteaPage)}}
 		err := g.client.send(ctx, call{
@@ -66,8 +54,14 @@ func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, 
 		if err != nil {
 			return Status{}, false, err
 		}
-		if found, ok := newestGitea(combined.Statuses, context); ok {
-			return found.status(sha), true, nil
+		var newest wireStatus
+		for _, s := range combined.Statuses {
+			if s.Context == context && s.ID > newest.ID {
+				newest = s
+			}
+		}
+		if newest.ID > 0 {
+			return g.client.found(sha, newest), true, nil
 		}
 		// The server decides how long a page is, so only an empty one is the last.
 		if len(combined.Statuses) == 0 {
@@ -75,20 +69,4 @@ func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, 
 		}
 	}
 	return Status{}, false, nil
-}
-
-// newestGitea returns the newest status of the context.
-func newestGitea(statuses []giteaStatus, context string) (giteaStatus, bool) {
-	var newest giteaStatus
-	for _, s := range statuses {
-		if s.Context == context && s.ID > newest.ID {
-			newest = s
-		}
-	}
-	return newest, newest.ID > 0
-}
-
-// status returns the status in the package's own form.
-func (s giteaStatus) status(sha string) Status {
-	return Status{SHA: sha, Context: s.Context, State: s.State, Description: s.Description, TargetURL: s.TargetURL}
 }

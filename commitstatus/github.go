@@ -21,14 +21,6 @@ const (
 	githubPages = 10
 )
 
-// githubStatus is a status as GitHub returns it; texts that were not set are null.
-type githubStatus struct {
-	State       State  `json:"state"`
-	TargetURL   string `json:"target_url"`
-	Description string `json:"description"`
-	Context     string `json:"context"`
-}
-
 // newGitHub returns the GitHub behind the address.
 func newGitHub(config Config, client *restClient) (Forge, error) {
 	repo, err := parseAddress(config.Address, githubAPI)
@@ -53,16 +45,14 @@ func githubAPI(root *url.URL) string {
 
 // Post implements Forge.
 func (g *github) Post(ctx context.Context, status Status) error {
-	return post(ctx, g.client, g.repo.endpoint("statuses", status.SHA), status, func(stored githubStatus) bool {
-		return stored.State == status.State && strings.EqualFold(stored.Context, status.Context)
-	})
+	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, strings.EqualFold)
 }
 
 // Latest implements Forge. GitHub lists the newest status first, and does not tell
 // upper from lower case in contexts.
 func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
 	for page := 1; page <= githubPages; page++ {
-		var statuses []githubStatus
+		var statuses []wireStatus
 		err := g.client.send(ctx, call{
 			method: http.MethodGet,
 			url:    g.repo.endpoint("commits", sha, "statuses") + fmt.Sprintf("?per_page=%d&page=%d", githubPage, page),
@@ -73,7 +63,7 @@ func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool,
 		}
 		for _, s := range statuses {
 			if strings.EqualFold(s.Context, context) {
-				return s.status(sha), true, nil
+				return g.client.found(sha, s), true, nil
 			}
 		}
 		if len(statuses) < githubPage {
@@ -81,9 +71,4 @@ func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool,
 		}
 	}
 	return Status{}, false, nil
-}
-
-// status returns the status in the package's own form.
-func (s githubStatus) status(sha string) Status {
-	return Status{SHA: sha, Context: s.Context, State: s.State, Description: s.Description, TargetURL: s.TargetURL}
 }

@@ -167,7 +167,7 @@ func Overtake(marks []Mark, s Succession) []Mark {
 		case m.Accepted == nil && m.Posting == nil && m.Context != s.Whole:
 			continue
 		default:
-			owe(&m, Statement{State: string(Error), Description: "superseded by " + abbreviate(s.By), Content: last.Content})
+			owe(&m, Statement{State: string(Error), Description: superseded(s.By), Content: last.Content})
 		}
 		out = append(out, m)
 	}
@@ -186,21 +186,22 @@ func (s Succession) follow(m *Mark) {
 	}
 }
 
-// Supersede ends one commit because another one took its place.
-func Supersede(marks []Mark, sha, by string) []Mark {
-	return End(marks, sha, Error, "superseded by "+abbreviate(by))
-}
-
-// End gives every context of a commit that has no verdict this one.
-func End(marks []Mark, sha string, state State, description string) []Mark {
+// End ends every context of a commit, or of all ("") that has no verdict: it is an Error.
+func End(marks []Mark, sha, description string) []Mark {
 	out := slices.Clone(marks)
 	for i := range out {
-		if m := &out[i]; m.SHA == sha && !Judged(*m) {
-			owe(m, Want{State: state, Description: description}.statement())
+		if m := &out[i]; (sha == "" || m.SHA == sha) && !Judged(*m) {
+			owe(m, Want{State: Error, Description: description}.statement())
 		}
 	}
 	return out
 }
+
+// superseded is what a commit says whose place another one took.
+func superseded(by string) string { return "superseded by " + by[:min(len(by), shortSHA)] }
+
+// Supersede ends one commit because another one took its place.
+func Supersede(marks []Mark, sha, by string) []Mark { return End(marks, sha, superseded(by)) }
 
 // KeptLimit is how many marks are kept about commits that are not live. A forge that is
 // unreachable for weeks would otherwise make the status larger than the hub can store.
@@ -228,6 +229,26 @@ func Prune(marks []Mark, live ...string) []Mark {
 
 // Shown tells whether a mark of the commit and context exists.
 func Shown(marks []Mark, sha, context string) bool { return index(marks, sha, context) >= 0 }
+
+// Readdress returns the marks for a destination, of which prefix is the first context, and
+// whether there was one of another destination. Such a mark does not count: the forge is yet to
+// be told what it says. Where the contexts have other names, it is dropped: the callers derive
+// anew what holds now.
+func Readdress(marks []Mark, to, prefix string) (readdressed []Mark, moved bool) {
+	readdressed = make([]Mark, 0, len(marks))
+	for _, m := range marks {
+		if m.To != "" && m.To != to {
+			moved = true
+			if m.Context != prefix && !strings.HasPrefix(m.Context, prefix+"/") {
+				continue
+			}
+			m = Mark{SHA: m.SHA, Context: m.Context, Owed: Last(m)}
+		}
+		m.To = to
+		readdressed = append(readdressed, m)
+	}
+	return readdressed, moved
+}
 
 // index returns where the mark of a context stands, or -1.
 func index(marks []Mark, sha, context string) int {

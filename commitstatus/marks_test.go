@@ -16,12 +16,9 @@ const (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// free lets everything begin.
-func free(commitstatus.Mark) bool { return false }
-
 // accept lets a forge accept everything that is due.
 func accept(marks []commitstatus.Mark, now time.Time) []commitstatus.Mark {
-	marks = commitstatus.Begin(marks, now, free)
+	marks, _ = commitstatus.Begin(marks, now, nil)
 	var results []commitstatus.Result
 	for _, m := range marks {
 		if m.Posting != nil {

@@ -30,7 +30,11 @@ func (c *restClient) refusal(response *http.Response, body []byte) *DeliveryErro
 		}
 	}
 	code := response.StatusCode
-	out := &DeliveryError{Reason: Describe(DescriptionLimit, Text{Head: c.host + " " + explain(code), Reason: said})}
+	reason := c.host + " " + explain(code)
+	if said != "" {
+		reason += ": " + said
+	}
+	out := &DeliveryError{Reason: oneLine(reason)}
 	switch {
 	case code >= 500 || code < 300 || code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusTooEarly:
 		out.RetryAfter = c.retryAfter(response.Header, 0)

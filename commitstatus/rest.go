@@ -2,6 +2,7 @@ package commitstatus
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,17 +39,22 @@ type call struct {
 	expect      int
 }
 
-// statusBody is what both forges take.
-type statusBody struct {
-	State       State  `json:"state"`
+// wireStatus is a status as both forges take and return it; texts that were not set are null.
+type wireStatus struct {
+	ID          int64  `json:"id,omitempty"`
+	State       State  `json:"state,omitempty"`
 	TargetURL   string `json:"target_url,omitempty"`
 	Description string `json:"description,omitempty"`
 	Context     string `json:"context"`
+	// Status is what Gitea calls the state where it returns it.
+	Status State `json:"status,omitempty"`
 }
 
-// newStatusBody returns the body that posts the status.
-func newStatusBody(s Status) statusBody {
-	return statusBody{State: s.State, TargetURL: s.TargetURL, Description: s.Description, Context: s.Context}
+// found returns a status that the forge has. Another client may have written it.
+func (c *restClient) found(sha string, s wireStatus) Status {
+	return Status{
+		SHA: sha, Context: s.Context, State: cmp.Or(s.State, s.Status), Description: c.redact(s.Description), TargetURL: s.TargetURL,
+	}
 }
 
 // endpoint returns the URL of something in the repository.
@@ -128,8 +134,9 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 	if wrapped != nil && wrapped.Timeout() {
 		reason = "no answer in time"
 	}
-	reason = Describe(DescriptionLimit, Text{Head: "cannot reach " + c.host, Reason: c.redact(reason)})
-	return &DeliveryError{Reason: reason, Uncertain: true, Everyone: true, cause: err}
+	return &DeliveryError{
+		Reason: oneLine("cannot reach " + c.host + ": " + c.redact(reason)), Uncertain: true, Everyone: true, cause: err,
+	}
 }
 
 // redact takes the token out of a text that somebody else wrote.
@@ -138,26 +145,20 @@ func (c *restClient) redact(s string) string {
 }
 
 // post adds the status at the URL. Both forges take the same body and answer 201 with
-// what they stored, of which same is asked whether it is this one.
-func post[Stored any](ctx context.Context, c *restClient, url string, status Status, same func(Stored) bool) error {
+// what they stored; same compares contexts.
+func (c *restClient) post(ctx context.Context, url string, status Status, same func(a, b string) bool) error {
 	if err := status.Validate(); err != nil {
 		return invalid(err)
 	}
-	var stored Stored
-	err := c.send(ctx, call{method: http.MethodPost, url: url, body: newStatusBody(status), expect: http.StatusCreated}, &stored)
-	if err != nil {
+	body := wireStatus{State: status.State, TargetURL: status.TargetURL, Description: status.Description, Context: status.Context}
+	var stored wireStatus
+	if err := c.send(ctx, call{method: http.MethodPost, url: url, body: body, expect: http.StatusCreated}, &stored); err != nil {
 		return err
 	}
-	return confirm(same(stored))
-}
-
-// confirm returns the error for a forge that answered with another status than the
-// one that was posted.
-func confirm(same bool) error {
-	if same {
-		return nil
+	if cmp.Or(stored.State, stored.Status) != status.State || !same(stored.Context, status.Context) {
+		return &DeliveryError{Reason: "the forge did not confirm the status", Uncertain: true}
 	}
-	return &DeliveryError{Reason: "the forge did not confirm the status", Uncertain: true}
+	return nil
 }
 
 // invalid returns the error for a status that must not be posted.

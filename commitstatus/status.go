@@ -42,7 +42,7 @@ type Status struct {
 	Context string
 	// State is the statement.
 	State State
-	// Description is a short text of at most DescriptionLimit characters. See Describe.
+	// Description is a short text of at most DescriptionLimit characters. See Shorten.
 	Description string
 	// TargetURL is where a click on the status leads: http or https, or empty.
 	TargetURL string
@@ -52,7 +52,7 @@ type Status struct {
 const targetURLLimit = 255
 
 // Validate tells why no forge should be bothered with the status. A status whose
-// texts went through Describe and ContextName passes.
+// texts went through Shorten and ContextName passes.
 func (s Status) Validate() error {
 	switch {
 	case !isSHA(s.SHA):

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,71 +22,8 @@ const (
 	ellipsis = "…"
 )
 
-// Text is what a description says, in the order of importance.
-type Text struct {
-	// Head is the statement: "canary 1/2, soaking until 14:32 UTC".
-	Head string
-	// Names are what it is about, for instance the failing clusters, in the order in
-	// which they shall be named. As many as fit are, the others are counted.
-	Names []string
-	// Reason is the cause, and the first thing to be cut.
-	Reason string
-}
-
-// Describe returns the text in at most limit characters: "head: name, name and 3
-// more: reason". Control and other invisible characters become one space each run,
-// text that is not UTF-8 is repaired, and nothing is cut within a character. At
-// least half of the limit is left to a reason that needs it. A text without
-// anything to say, or a limit below one, gives "".
-func Describe(limit int, t Text) string {
-	head, reason := clean(t.Head), clean(t.Reason)
-	names := make([]string, 0, len(t.Names))
-	for _, name := range t.Names {
-		if name = clean(name); name != "" {
-			names = append(names, name)
-		}
-	}
-	tail := min(utf8.RuneCountInString(reason), limit/2)
-	out := joinParts(head, listNames(names, limit-utf8.RuneCountInString(head)-tail-4))
-	return cut(joinParts(out, reason), limit)
-}
-
-// listNames joins as many names as fit into room, and counts the others. The first
-// one is always named: a red commit without a cluster's name helps nobody.
-func listNames(names []string, room int) string {
-	if len(names) == 0 {
-		return ""
-	}
-	shown := names[0]
-	list := withMore(shown, len(names)-1)
-	for i, name := range names[1:] {
-		shown += ", " + name
-		if utf8.RuneCountInString(shown) > room {
-			break
-		}
-		// One name more may fit where its count does not: the last one needs none.
-		if next := withMore(shown, len(names)-2-i); utf8.RuneCountInString(next) <= room {
-			list = next
-		}
-	}
-	return list
-}
-
-// withMore adds how many are not named.
-func withMore(shown string, more int) string {
-	if more == 0 {
-		return shown
-	}
-	return shown + " and " + strconv.Itoa(more) + " more"
-}
-
-// joinParts joins two parts of a text; either may be empty.
-func joinParts(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + ": " + b
-}
+// oneLine returns the text as a description: visible, and at most DescriptionLimit characters.
+func oneLine(text string) string { return cut(clean(text), DescriptionLimit) }
 
 // ContextName returns the parts as a context, joined by slashes: ContextName("addonflow",
 // "hello", "canary") is "addonflow/hello/canary". Empty parts are left out, spaces and
@@ -237,9 +173,4 @@ func firstRunes(s string, n int) string {
 		n--
 	}
 	return s
-}
-
-// abbreviate returns the short form of an object name.
-func abbreviate(sha string) string {
-	return sha[:min(len(sha), shortSHA)]
 }

@@ -1,8 +1,6 @@
 package commitstatus_test
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -11,52 +9,24 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-func TestDescribe(t *testing.T) {
-	many := make([]string, 40)
-	for i := range many {
-		many[i] = fmt.Sprintf("eu-%d", i+1)
-	}
+func TestShortenIsOneVisibleLine(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		limit  int
-		in     commitstatus.Text
+		in     string
 		want   string
 	}{
-		"Head":    {"A statement stands alone.", 140, commitstatus.Text{Head: "canary 1/2, soaking until 14:32 UTC"}, "canary 1/2, soaking until 14:32 UTC"},
-		"Nothing": {"Nothing to say is nothing.", 140, commitstatus.Text{}, ""},
-		"AllParts": {
-			"Statement, names, reason.", 140,
-			commitstatus.Text{Head: "canary failed", Names: []string{"eu-1", "eu-2"}, Reason: "Deployment hello: ImagePullBackOff"},
-			"canary failed: eu-1, eu-2: Deployment hello: ImagePullBackOff",
-		},
-		"ManyNames": {
-			"As many names as fit, the others counted, the reason kept.", 60,
-			commitstatus.Text{Head: "3 failed", Names: many, Reason: "ImagePullBackOff"},
-			"3 failed: eu-1, eu-2, eu-3 and 37 more: ImagePullBackOff",
-		},
-		"LastNameFits": {
-			"The last name is shown where the count of one would not be shorter.", 24,
-			commitstatus.Text{Head: "failed", Names: []string{"a", "b", "c"}},
-			"failed: a, b, c",
-		},
-		"LongReason": {
-			"The reason is cut first.", 30,
-			commitstatus.Text{Head: "failed", Names: []string{"eu-1"}, Reason: "a very long reason that goes on"},
-			"failed: eu-1: a very long rea…",
-		},
-		"Control": {
-			"One line, nothing that hides or reorders text.", 140,
-			commitstatus.Text{Head: " a\x00\r\n\tb\u202ec\u200b ", Reason: "\x1b[31mred"},
-			"a b c: [31mred",
-		},
-		"BadUTF8": {"What is not text becomes a mark.", 140, commitstatus.Text{Head: "a\xff\xfeb"}, "a\ufffdb"},
-		"Runes":   {"Characters are counted and never cut.", 4, commitstatus.Text{Head: "äöüßäöü"}, "äöü…"},
-		"Twice":   {"What was cut before has one ellipsis.", 8, commitstatus.Text{Head: "abcde… (and 3 more)"}, "abcde…"},
-		"NoLimit": {"There is no room.", 0, commitstatus.Text{Head: "a"}, ""},
+		"Head":    {"A statement stands alone.", 140, "canary 1/2, soaking until 14:32 UTC", "canary 1/2, soaking until 14:32 UTC"},
+		"Nothing": {"Nothing to say is nothing.", 140, "", ""},
+		"Control": {"One line, nothing that hides or reorders text.", 140, " a\x00\r\n\tb\u202ec\u200b \x1b[31mred", "a b c [31mred"},
+		"BadUTF8": {"What is not text becomes a mark.", 140, "a\xff\xfeb", "a\ufffdb"},
+		"Runes":   {"Characters are counted and never cut.", 4, "äöüßäöü", "äöü…"},
+		"Twice":   {"What was cut before has one ellipsis.", 8, "abcde… and 3 more", "abcde…"},
+		"NoLimit": {"There is no room.", 0, "a", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := commitstatus.Describe(c.limit, c.in); got != c.want {
+			if got := commitstatus.Shorten(c.limit, c.in); got != c.want {
 				t.Errorf("%s\ngot  %q\nwant %q", c.reason, got, c.want)
 			}
 		})
@@ -111,21 +81,16 @@ func printable(t *testing.T, s string, limit int) {
 	}
 }
 
-func FuzzDescribe(f *testing.F) {
-	f.Add("canary failed", "eu-1\neu-2", "Deployment not available", 140)
-	f.Add("\x00", "\xff", "\u202e", 3)
-	f.Add("a (attempt 9)", "", "(attempt 3)", 140)
-	f.Fuzz(func(t *testing.T, head, names, reason string, limit int) {
-		text := commitstatus.Text{Head: head, Names: strings.Split(names, "\n"), Reason: reason}
+func FuzzShorten(f *testing.F) {
+	f.Add("canary failed: eu-1 (Deployment not available)", 140)
+	f.Add("\x00\xff\u202e", 3)
+	f.Add("a (attempt 9) (attempt 3)", 140)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
 		limit %= 300
-		got := commitstatus.Describe(limit, text)
+		got := commitstatus.Shorten(limit, text)
 		printable(t, got, limit)
-		if again := commitstatus.Describe(limit, commitstatus.Text{Head: got}); again != got {
-			t.Errorf("described twice: %q, then %q", got, again)
-		}
-		whole := commitstatus.Describe(1<<20, text)
-		if utf8.RuneCountInString(whole) <= limit && !slices.Contains([]string{whole}, got) && !strings.Contains(got, " more") {
-			t.Errorf("%q fits into %d, but became %q", whole, limit, got)
+		if again := commitstatus.Shorten(limit, got); again != got {
+			t.Errorf("shortened twice: %q, then %q", got, again)
 		}
 	})
 }

@@ -11,6 +11,10 @@ type CommitMark struct {
 	SHA string `json:"sha"`
 	// Context of the commit status.
 	Context string `json:"context"`
+	// To is a digest of the destination: forge, repository, and the source's own context.
+	// The mark says nothing about another one.
+	// +optional
+	To string `json:"to,omitempty"`
 	// Accepted is what the forge accepted last; absent: nothing yet.
 	// +optional
 	Accepted *CommitStatement `json:"accepted,omitempty"`

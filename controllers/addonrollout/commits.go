@@ -84,13 +84,11 @@ func contentOf(digest string) string {
 //	any other                                see commitstatus.Overtake
 func (r *Reconciler) openBook(o *observation, t *turn) *forge.Book {
 	ro := o.rollout
-	b := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitStatuses)
+	b := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), o.source, ro.Status.CommitStatuses)
 	if o.source == nil || ro.Spec.Target == nil {
 		return b
 	}
-	if requested(ro) {
-		b.Retry(o.source)
-	}
+	b.Retry(o.source, requestedAt(ro))
 	c, whole := commitsOf(o.source, ro), contextName(o, "")
 	wants := wantsOf(o, t, c.content)
 	older := make([]commitstatus.Want, 0, len(wants))

@@ -1,9 +1,17 @@
 package addonrollout
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -13,6 +21,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
 // applied says for the source controller that a commit, by its tag, is applied, whose content
@@ -299,6 +308,64 @@ func TestNewestCommitWakesWhatHasToReport(t *testing.T) {
 	if got := s.reconciler.ofNewestCommit(t.Context(), read()); len(got) != 1 {
 		t.Errorf("a refused commit is the business of every add-on: %v", got)
 	}
+}
+
+// TestStatusesArePostedWhateverFollows: what was stored as being posted is posted, also where a
+// later write of the turn is lost. Else the next turn would take it for another operator's.
+func TestStatusesArePostedWhateverFollows(t *testing.T) {
+	refuse := errors.New("the webhook is down")
+	for name, calls := range map[string]interceptor.Funcs{
+		"CompletionLost": {SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			if ro, ok := o.(*v1alpha1.AddOnRollout); ok && ro.Status.LastHandledReconcileAt != "" {
+				return apierrors.NewConflict(schema.GroupResource{Resource: "addonrollouts"}, o.GetName(), refuse)
+			}
+			return c.SubResource(kind).Update(ctx, o, opts...)
+		}},
+		"PublishFails": {SubResourcePatch: func(ctx context.Context, c client.Client, kind string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if _, ok := o.(*addonv1alpha1.ClusterManagementAddOn); ok {
+				return refuse
+			}
+			return c.SubResource(kind).Patch(ctx, o, patch, opts...)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, calls, "c1")
+			s.replaces()
+			f := s.forge()
+			ro := s.rollout()
+			ro.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
+			s.update(ro)
+			s.target("v1")
+			after := s.turn().RequeueAfter
+			if after <= 0 || after > retryAfter {
+				t.Errorf("again after %s", after)
+			}
+			waiting, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			defer stop()
+			if err := f.WaitFor(waiting, func(log []testforge.Entry) bool { return len(log) > 0 }); err != nil {
+				t.Error("nothing was posted")
+			}
+		})
+	}
+}
+
+// forge gives the source a forge, and lets the desk deliver.
+func (s *scene) forge() *testforge.Forge {
+	s.t.Helper()
+	f := testforge.New("team/fleet")
+	if _, err := f.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = f.Close() })
+	s.reporting()
+	s.readdress(f.Address("team/fleet"))
+	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "forge"}, Data: map[string][]byte{"token": []byte("x")}})
+	ctx, cancel := context.WithCancel(s.t.Context())
+	stopped := make(chan struct{})
+	desk := s.reconciler.Desk
+	go func() { defer close(stopped); _ = desk.Start(ctx) }()
+	s.t.Cleanup(func() { cancel(); <-stopped })
+	return f
 }
 
 // accepted says for the forge that it has everything.

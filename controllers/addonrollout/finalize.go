@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
 )
 
@@ -75,7 +74,7 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 		return 0, err
 	}
 	before := ro.Status.DeepCopy()
-	book := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), ro.Status.CommitStatuses)
+	book := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), source, ro.Status.CommitStatuses)
 	conclusion := "ended: the rollout was deleted"
 	switch before, after := ro.Status.Target, ro.Spec.Target; {
 	case ro.Releasing():
@@ -85,7 +84,7 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 	case before != nil && after != nil && commitOf(before.Commit) != commitOf(after.Commit):
 		book.Supersede(commitOf(before.Commit), commitOf(after.Commit))
 	}
-	book.EndAll(commitstatus.Error, conclusion)
+	book.EndAll(conclusion)
 	book.Address(ctx, source)
 	left := since.Add(forge.LeaveFor).Sub(r.Clock.Now())
 	if !book.Owes() || left <= 0 {

@@ -184,6 +184,7 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 	if err := r.reserve(ctx, o, t); err != nil {
 		return ctrl.Result{}, err
 	}
+	again := t.book.Deliver() // at once: what the status has as being posted is posted now, or 15 s later
 	r.stored(ctx, ro, t.decisions)
 	r.announceStall(ro, t)
 	r.clocks.looked(client.ObjectKeyFromObject(ro), t.look, ro.Status.Ledger)
@@ -197,12 +198,12 @@ func (r *Reconciler) reconcile(ctx context.Context, ro *v1alpha1.AddOnRollout) (
 		return ctrl.Result{}, err
 	}
 	if t.err == nil {
-		err = r.publish(ctx, o, t, now)
+		if err := r.publish(ctx, o, t, now); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot publish the status for OCM's tools")
+			again = sooner(again, retryAfter)
+		}
 	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return soonEnough(ro, t.plan, r.report(o, t, wrote, now)), nil
+	return soonEnough(ro, t.plan, ctrl.Result{RequeueAfter: sooner(again, r.report(o, t, wrote, now))}), nil
 }
 
 // turn is what one reconcile decided.
@@ -213,7 +214,7 @@ type turn struct {
 	verdict      verdict
 	// announced is what Stalled said before the turn, reason and message.
 	announced string
-	// book of commit statuses; Deliver it after the status was written.
+	// book of commit statuses; Deliver it when the status was written.
 	book *forge.Book
 	// err is why nobody is admitted, if that is so; it is part of the verdict.
 	err error
@@ -301,9 +302,14 @@ func (r *Reconciler) mayWrite(ctx context.Context, o *observation) error {
 }
 
 // requested reports whether the user asked for a reconcile that was not done yet.
-func requested(ro *v1alpha1.AddOnRollout) bool {
-	at := ro.Annotations[meta.ReconcileRequestAnnotation]
-	return at != "" && at != ro.Status.LastHandledReconcileAt
+func requested(ro *v1alpha1.AddOnRollout) bool { return requestedAt(ro) != "" }
+
+// requestedAt returns the request of the user that was not done yet, "" without one.
+func requestedAt(ro *v1alpha1.AddOnRollout) string {
+	if at := ro.Annotations[meta.ReconcileRequestAnnotation]; at != ro.Status.LastHandledReconcileAt {
+		return at
+	}
+	return ""
 }
 
 // reserve writes the status, and the ledger in it, before any work is written. The

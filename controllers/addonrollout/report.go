@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -26,12 +25,10 @@ func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout)
 	return nil
 }
 
-// report sends commit statuses for the status that was just written, and says when to
-// look again.
-func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time) ctrl.Result {
-	ro := o.rollout
-	r.gauges.set(ro)
-	after := t.book.Deliver()
+// report shows what the turn came to, and returns when to look again; 0: nothing waits for time.
+func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time) time.Duration {
+	r.gauges.set(o.rollout)
+	after := time.Duration(0)
 	if !t.plan.RecheckAt.IsZero() {
 		after = sooner(after, max(t.plan.RecheckAt.Sub(now), r.Pace))
 	}
@@ -51,7 +48,7 @@ func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time
 	if errors.Is(t.err, errOwnership) {
 		after = sooner(after, ownerAgain)
 	}
-	return ctrl.Result{RequeueAfter: after}
+	return after
 }
 
 // sooner returns the shorter of two waits, where 0 means that there is none.

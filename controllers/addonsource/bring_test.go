@@ -16,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
+	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
 var _ = Describe("A commit", func() {
@@ -230,6 +232,41 @@ var _ = Describe("A commit", func() {
 		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("addontemplate.yaml"))
 	})
 
+	It("that was refused stays so while the hub does not answer, until it is found valid", func() {
+		w := newWorld()
+		refuseAddOnTemplates(w)
+		sha := w.commit("add hello, and a copy that admission refuses", addOnFilesWith(map[string]string{
+			"strict/clustermanagementaddon.yaml": addOnYAML,
+			"strict/addondeploymentconfig.yaml":  configYAML,
+			"strict/addontemplate.yaml":          strings.Replace(templateYAML, "  name: ADDON\n", "  name: ADDON\n  labels:\n    refuse: "+w.namespace+"\n", 1),
+		}))
+		w.passes()
+		w.green(sha)
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Path = "strict" })
+		w.passes()
+		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("addontemplate.yaml"))
+		posted := len(w.forge.Log())
+
+		w.requests.fail(true)
+		w.request("again")
+		for range 3 {
+			_, err := w.passOf("fleet")
+			Expect(err).To(HaveOccurred(), "it is tried again")
+			source := w.source()
+			Expect(source.Status.Refused()).To(BeTrue(), "nothing was learnt of the commit")
+			Expect(source.Status.CommitStatuses).To(HaveEach(HaveField("Owed", BeNil())))
+		}
+		Expect(w.forge.Log()).To(HaveLen(posted), "log: %v", w.forge.Log())
+		w.requests.fail(false)
+		w.passes()
+		Expect(conditions.GetReason(w.source(), fluxmeta.StalledCondition)).To(Equal(v1alpha1.ValidationFailedReason))
+		Expect(w.forge.Log()).To(HaveLen(posted), "log: %v", w.forge.Log())
+
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Path = "addons" })
+		w.passes()
+		w.green(sha)
+	})
+
 	It("may use any positive duration as a deadline, in either mode", func() {
 		for _, mode := range []addonsource.Mode{addonsource.Coexist, addonsource.Replace} {
 			w := newWorld()
@@ -413,6 +450,45 @@ var _ = Describe("A repository", func() {
 		w.clock.Step(again.RequeueAfter)
 		w.passes()
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
+	})
+
+	It("that hangs delays no commit status, and has no forge asked more often", func() {
+		w := newWorld()
+		sha := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.green(sha)
+		w.passes()
+		theGit.Hang()
+		DeferCleanup(theGit.Heal)
+		DeferCleanup(func() { w.reconciler.Stop(client.ObjectKeyFromObject(w.source())) })
+		pass := func() *v1alpha1.AddOnSource {
+			GinkgoHelper()
+			_, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.source())})
+			Expect(err).NotTo(HaveOccurred())
+			return w.source()
+		}
+		w.clock.Step(2 * time.Minute)
+		pass()
+		w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+			r.Status.Outcome = "failure"
+			conditions.MarkFalse(r, fluxmeta.ReadyCondition, "Failed", "halted in canary")
+		})
+		w.forge.Set(testforge.Fault{Kind: testforge.TooManyRequests, RetryAfter: time.Hour})
+		refused := func(times int) {
+			GinkgoHelper()
+			before := w.forge.Requests()
+			Eventually(func() int { pass(); return w.forge.Requests() - before }).WithTimeout(patience).Should(Equal(times))
+			Eventually(func() string { return conditions.GetReason(pass(), v1alpha1.CommitStatusReportedCondition) }).
+				WithTimeout(patience).Should(Equal(v1alpha1.DeliveryFailedReason))
+			Consistently(func() int { pass(); return w.forge.Requests() - before }).Should(Equal(times))
+		}
+		refused(1)
+		w.request("once")
+		refused(1)
+		w.forge.Set(testforge.Fault{})
+		w.request("twice")
+		pass()
+		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("halted in canary"))
 	})
 
 	It("whose commit has another name is not told that it brought nothing", func() {

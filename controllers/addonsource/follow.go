@@ -81,6 +81,7 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if err := p.admit(ctx, a, todo); err != nil {
 		return err
 	}
+	p.valid = true
 	if err := p.takeOver(ctx, todo); err != nil {
 		return err
 	}

@@ -224,6 +224,7 @@ var _ = Describe("What leaves Git", func() {
 		w.read(rollout)
 		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha}))
 		Expect(exists(w.cma())).To(BeTrue())
+		Expect(w.delivered(sha, "error").Description).To(Equal("ended: the source was deleted"), "its commit is pending no longer, however long that takes")
 
 		w.removed()
 		w.passes()

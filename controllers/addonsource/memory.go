@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
 )
 
@@ -35,10 +36,22 @@ type memory struct {
 	refusedSpec     string
 	// withdrawn is when a source that is being deleted had nothing left on the hub.
 	withdrawn time.Time
-	// generations of the rollouts as this process last wrote them.
-	generations map[string]int64
+	// rollouts as this process last wrote them, by name.
+	rollouts map[string]writtenRollout
 	// forced says that a forced reconcile has not got to its end yet.
 	forced bool
+}
+
+// writtenRollout is a rollout as this process last wrote it. One of that name that was made
+// anew counts its generations from 1.
+type writtenRollout struct {
+	uid        types.UID
+	generation int64
+}
+
+// newer tells whether what was written is newer than what was read.
+func (w writtenRollout) newer(ro *v1alpha1.AddOnRollout) bool {
+	return w.uid == ro.UID && w.generation > ro.Generation
 }
 
 // knows tells whether the last look under the generation found the head.

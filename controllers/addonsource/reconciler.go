@@ -93,12 +93,14 @@ type pass struct {
 	applied map[objectKey]*unstructured.Unstructured
 	// judging says that the pass read and compiled the head, whatever was said of it before.
 	judging bool
+	// valid says that nothing is wrong with the head, as far as the hub can tell.
+	valid bool
 	// steady says that the pass found everything as the status has it.
 	steady bool
 	// untouched says that the conditions carry the verdict already.
 	untouched bool
-	// away says that the pass ended for want of an answer of the Git server: it says
-	// nothing of the source, and only delivers what was told before.
+	// away says that the pass ended for want of an answer of the Git server: it says nothing
+	// new of the repository. What a commit says of the fleet does not wait for that answer.
 	away bool
 	// notes go behind the text of an applied commit.
 	notes []string

@@ -21,7 +21,7 @@ import (
 // the commit statuses. It is the one place that turns a halt into conditions and a
 // requeue.
 func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
-	p.noteGenerations()
+	p.noteRollouts()
 	h, err := haltOf(err)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -62,17 +62,17 @@ func haltOf(err error) (*halt, error) {
 }
 
 // remember records the verdict on a refused commit: in the status, so that it is not
-// read again, and in memory, so that it can be repeated word for word. A verdict that this
-// pass went beyond is forgotten: what is waited for now is not what it was about, and the
-// next pass goes on from there.
+// read again, and in memory, so that it can be repeated word for word. The verdict stands
+// until the commit is found valid. Its words do not outlive a pass that judged the commit anew
+// and came to no end: the next pass goes on from there.
 func (p *pass) remember(h *halt) {
-	switch {
-	case h == nil:
-		return
-	case h.kind != refused:
-		if p.judging && p.source.Status.LastAttemptedSpec == refusedUnder(p.spec) {
-			p.source.Status.LastAttemptedSpec, p.memory.refusal = "", nil
-		}
+	if p.judging {
+		p.memory.refusal = nil
+	}
+	if p.valid && p.source.Status.LastAttemptedSpec == refusedUnder(p.spec) {
+		p.source.Status.LastAttemptedSpec = ""
+	}
+	if h == nil || h.kind != refused {
 		return
 	}
 	p.source.Status.LastAttemptedRevision, p.source.Status.LastAttemptedSpec = p.head.String(), refusedUnder(p.spec)

@@ -32,12 +32,15 @@ import (
 // It writes an add-on's context on one kind of commit only: content that another commit took
 // the place of before its rollout saw it.
 func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
-	book := p.Desk.Open(p.key(), p.source.Status.CommitStatuses)
-	if p.requested {
-		book.Retry(p.source)
-	}
-	if p.away || p.source.Spec.CommitStatus == nil || !p.source.DeletionTimestamp.IsZero() {
-		return book, nil // while the repository is being read, the pass after it derives what to say
+	book := p.Desk.Open(p.key(), p.source, p.source.Status.CommitStatuses)
+	book.Retry(p.source, p.requestedAt())
+	switch {
+	case p.source.Spec.CommitStatus == nil:
+		return book, nil
+	case !p.source.DeletionTimestamp.IsZero():
+		// It judges no commit any more, however long its add-ons stay.
+		book.EndAll("ended: the source was deleted")
+		return book, nil
 	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
@@ -102,17 +105,17 @@ func (p *pass) want(sha string, state commitstatus.State, text string) commitsta
 	return commitstatus.Want{SHA: sha, Context: forge.ContextName(p.source), State: state, Description: text}
 }
 
-// noteGenerations remembers the generations of the rollouts that this pass wrote. What the
-// watch cache shows of an older one is not the outcome of the commit.
-func (p *pass) noteGenerations() {
+// noteRollouts remembers the rollouts that this pass wrote. What the watch cache shows of an
+// older generation is not the outcome of the commit.
+func (p *pass) noteRollouts() {
 	for key, object := range p.applied {
 		if key.Kind != v1alpha1.AddOnRolloutKind || object == nil {
 			continue
 		}
-		if p.memory.generations == nil {
-			p.memory.generations = map[string]int64{}
+		if p.memory.rollouts == nil {
+			p.memory.rollouts = map[string]writtenRollout{}
 		}
-		p.memory.generations[key.Name] = object.GetGeneration()
+		p.memory.rollouts[key.Name] = writtenRollout{uid: object.GetUID(), generation: object.GetGeneration()}
 	}
 }
 
@@ -173,7 +176,7 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 	}
 	f := fleet{left: map[string][]string{}}
 	for _, addOn := range p.source.Status.AddOns {
-		f.add(rollouts[addOn.Name], addOn, p.memory.generations[addOn.Name])
+		f.add(rollouts[addOn.Name], addOn, p.memory.rollouts[addOn.Name])
 		delete(rollouts, addOn.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(rollouts)) {
@@ -190,8 +193,8 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 }
 
 // add counts an add-on in. A rollout that has not looked at what the commit declares is moving.
-func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, generation int64) {
-	if ro == nil || ro.Generation < generation || ro.Spec.Target == nil || ro.Spec.Target.Digest != addOn.Digest ||
+func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
+	if ro == nil || written.newer(ro) || ro.Spec.Target == nil || ro.Spec.Target.Digest != addOn.Digest ||
 		ro.Status.ObservedGeneration < ro.Generation {
 		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
 		return

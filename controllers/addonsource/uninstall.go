@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 )
@@ -26,7 +25,7 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	if err := p.withdraw(ctx); err != nil {
 		return p.report(ctx, err)
 	}
-	if err := p.takeLeave(); err != nil {
+	if err := p.takeLeave(ctx); err != nil {
 		return p.report(ctx, err)
 	}
 	patch := client.MergeFromWithOptions(p.source.DeepCopy(), client.MergeFromWithOptimisticLock{})
@@ -38,13 +37,15 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// takeLeave ends what the source has told its commits, and waits until the forge has
-// accepted it, at most forge.LeaveFor from when there was nothing else left to do: the
-// marks go with the source. That begins anew with a new process, which costs once more
-// as long at most. Those of the rollouts are delivered by then: they hold them back.
-func (p *pass) takeLeave() error {
-	book := p.Desk.Open(p.key(), p.source.Status.CommitStatuses)
-	book.EndAll(commitstatus.Error, "ended: the source was deleted")
+// takeLeave waits until the forge has accepted what the source has told its commits, at most
+// forge.LeaveFor from when there was nothing else left to do: the marks go with the source.
+// That begins anew with a new process, which costs once more as long at most. Those of the
+// rollouts are delivered by then: they hold them back.
+func (p *pass) takeLeave(ctx context.Context) error {
+	book, err := p.openBook(ctx, nil)
+	if err != nil {
+		return err
+	}
 	if p.memory.withdrawn.IsZero() {
 		p.memory.withdrawn = p.now
 	}
@@ -52,7 +53,6 @@ func (p *pass) takeLeave() error {
 	if p.source.Spec.CommitStatus == nil || !book.Owes() || left <= 0 {
 		return nil
 	}
-	p.source.Status.CommitStatuses = book.Stored()
 	return wait(fluxmeta.ProgressingReason, left, "waiting for the forge to accept the last commit statuses")
 }
 

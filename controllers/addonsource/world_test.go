@@ -352,6 +352,8 @@ type counter struct {
 	dryRuns []string
 	// before a write request is sent; nil: nothing.
 	before func(*http.Request)
+	// down answers dry runs with an error of the hub.
+	down bool
 }
 
 func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
@@ -364,8 +366,11 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 		default:
 			c.writes = append(c.writes, request)
 		}
-		before := c.before
+		before, down := c.before, c.down && r.URL.Query().Has("dryRun")
 		c.mu.Unlock()
+		if down {
+			return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody, Request: r}, nil
+		}
 		if before != nil && r.Method != http.MethodGet {
 			before(r)
 		}
@@ -378,6 +383,13 @@ func (c *counter) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writes, c.dryRuns = nil, nil
+}
+
+// fail makes dry runs fail, or succeed again.
+func (c *counter) fail(down bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = down
 }
 
 // tried returns the dry runs since the last reset.

@@ -19,6 +19,8 @@ type Book struct {
 	desk  *Desk
 	key   Key
 	marks []commitstatus.Mark
+	// to is the destination of the marks, "" if it is not known.
+	to string
 	// line is where they go; "" without commitStatus, or with err.
 	line string
 	// began are the posts that begin with the next status write.
@@ -30,14 +32,21 @@ type Book struct {
 	owner string
 }
 
-// Open returns the marks of an object as its status stores them, with everything entered
-// that this process has learnt from the forge since. Of an object without marks, which is new
-// or has lost its status, nothing is known: the forge is read before anything is posted.
-func (d *Desk) Open(key Key, stored []v1alpha1.CommitMark) *Book {
-	if len(stored) == 0 {
-		d.deliverer.Forget(key.String())
+// Open returns the marks of an object as its status stores them, for the place that its source
+// reports to, with everything entered that this process has learnt from the forge since. Of an
+// object without marks of that place, which is new or has lost its status, nothing is known:
+// the forge is read before anything is posted. Without a source the place is not known.
+func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.CommitMark) *Book {
+	b := &Book{desk: d, key: key}
+	if source != nil && source.Spec.CommitStatus != nil {
+		b.to = destination(source)
+		var moved bool
+		if stored, moved = commitstatus.Readdress(stored, b.to, ContextName(source)); moved || len(stored) == 0 {
+			d.deliverer.Forget(key.String())
+		}
 	}
-	return &Book{desk: d, key: key, marks: commitstatus.Settle(stored, d.deliverer.Results(key.String()))}
+	b.marks = commitstatus.Settle(stored, d.deliverer.Results(key.String()))
+	return b
 }
 
 // Marks returns the marks.
@@ -55,16 +64,17 @@ func (b *Book) Overtake(s commitstatus.Succession) {
 // Supersede ends one commit because another one took its place.
 func (b *Book) Supersede(sha, by string) { b.marks = commitstatus.Supersede(b.marks, sha, by) }
 
-// EndAll gives every context that has no verdict this one.
-func (b *Book) EndAll(state commitstatus.State, description string) {
-	for _, m := range b.marks {
-		b.marks = commitstatus.End(b.marks, m.SHA, state, description)
-	}
-}
+// EndAll ends every context that has no verdict.
+func (b *Book) EndAll(description string) { b.marks = commitstatus.End(b.marks, "", description) }
 
 // Retry makes due at once what the forge did not take, of this object and of every other one
-// of the source.
-func (b *Book) Retry(source *v1alpha1.AddOnSource) { b.desk.deliverer.Retry(lineOf(source)) }
+// of the source. It does so once for each request of the user: a request can be open for long,
+// and what the forge refuses meanwhile waits as long as ever. "" is no request.
+func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
+	if b.desk.answers(b.key, request) {
+		b.desk.deliverer.Retry(lineOf(source))
+	}
+}
 
 // LeaveFor is how long an object that is being deleted, and is otherwise done, is kept for
 // commit statuses that its forge has not accepted yet. After that they are given up.
@@ -76,7 +86,7 @@ func (b *Book) Owes() bool {
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	return slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool {
 		return commitstatus.Judged(m) && !commitstatus.Settled(m) && !slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
-			return t.SHA == m.SHA && t.Context == m.Context && (t.Never || t.Conflict)
+			return t.About(m) && (t.Never || t.Conflict)
 		})
 	})
 }
@@ -122,17 +132,7 @@ func (b *Book) begin() {
 	if held {
 		return
 	}
-	before := b.marks
-	b.marks = commitstatus.Begin(before, b.desk.clock(), func(m commitstatus.Mark) bool {
-		return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
-			return t.SHA == m.SHA && t.Context == m.Context && t.Conflict
-		})
-	})
-	for i, m := range b.marks {
-		if before[i].Posting == nil && m.Posting != nil {
-			b.began = append(b.began, m)
-		}
-	}
+	b.marks, b.began = commitstatus.Begin(b.marks, time.Now(), troubles)
 }
 
 // Stored returns the marks as a status keeps them; none are nil, as a status without the
@@ -140,6 +140,11 @@ func (b *Book) begin() {
 func (b *Book) Stored() []v1alpha1.CommitMark {
 	if len(b.marks) == 0 {
 		return nil
+	}
+	if b.to != "" {
+		for i := range b.marks {
+			b.marks[i].To = b.to
+		}
 	}
 	return b.marks
 }
@@ -202,11 +207,5 @@ func (b *Book) Deliver() time.Duration {
 		}
 		return b.retry
 	}
-	after := b.desk.deliverer.Enqueue(b.line, b.key.String(), b.marks, b.began)
-	for _, m := range b.marks {
-		if _, wait := commitstatus.Due(m, b.desk.clock()); wait > 0 && (after == 0 || wait < after) {
-			after = wait
-		}
-	}
-	return after
+	return b.desk.deliverer.Enqueue(b.line, b.key.String(), b.marks, b.began)
 }

@@ -16,10 +16,12 @@ func ContextName(source *v1alpha1.AddOnSource, parts ...string) string {
 	return commitstatus.ContextName(append([]string{prefix}, parts...)...)
 }
 
-// TargetURL returns the link that the statuses of a source carry, "" for none.
-func TargetURL(source *v1alpha1.AddOnSource) string {
-	if source.Spec.CommitStatus == nil {
-		return ""
+// destination is a digest of where the statuses of a source go.
+func destination(source *v1alpha1.AddOnSource) string {
+	spec := source.Spec.CommitStatus
+	repository, err := commitstatus.Repository(spec.Address)
+	if err != nil {
+		repository = spec.Address
 	}
-	return source.Spec.CommitStatus.TargetURL
+	return digestOf(spec.Provider, repository, ContextName(source))[:10]
 }

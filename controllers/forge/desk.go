@@ -44,7 +44,6 @@ type Desk struct {
 	// sources reads AddOnSources from a watch cache.
 	sources   client.Reader
 	http      *http.Client
-	clock     func() time.Time
 	deliverer *commitstatus.Deliverer
 
 	mu       sync.Mutex
@@ -52,6 +51,8 @@ type Desk struct {
 	limiters map[string]*rate.Limiter
 	// routes remembers how the forge of each source was last addressed.
 	routes map[client.ObjectKey]address
+	// requests remembers what the user last asked for about each object.
+	requests map[Key]string
 }
 
 // NewDesk returns a desk that reads Secrets, by name only, with the first reader: the
@@ -59,21 +60,16 @@ type Desk struct {
 // second, from a watch cache. A nil http client is the default one. Nothing is posted until
 // Start; add the desk to the manager.
 func NewDesk(secrets, sources client.Reader, httpClient *http.Client) *Desk {
-	return newDesk(secrets, sources, httpClient, time.Now)
-}
-
-// newDesk lets tests set the clock.
-func newDesk(secrets, sources client.Reader, httpClient *http.Client, clock func() time.Time) *Desk {
 	d := &Desk{
 		secrets:  secrets,
 		sources:  sources,
 		http:     httpClient,
-		clock:    clock,
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
 		routes:   map[client.ObjectKey]address{},
+		requests: map[Key]string{},
 	}
-	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: clock, Notify: d.notify})
+	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Notify: d.notify})
 	return d
 }
 
@@ -133,6 +129,17 @@ func (d *Desk) Outcomes(kind string) source.Source {
 	})
 }
 
+// answers tells whether the request is a new one, and remembers it.
+func (d *Desk) answers(key Key, request string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if request == "" || d.requests[key] == request {
+		return false
+	}
+	d.requests[key] = request
+	return true
+}
+
 // notify puts the object that keeps marks into its controller's queue. A queue
 // never blocks, which is what a Deliverer asks of it.
 func (d *Desk) notify(s string) {
@@ -151,12 +158,13 @@ func (d *Desk) notify(s string) {
 // Forget drops what is remembered of an object that is gone.
 func (d *Desk) Forget(key Key) {
 	d.deliverer.Forget(key.String())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.requests, key)
 	if key.Kind != v1alpha1.AddOnSourceKind {
 		return
 	}
 	d.deliverer.Disconnect(key.NamespacedName.String())
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	delete(d.routes, key.NamespacedName)
 	d.forgetLimiters()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ type bench struct {
 
 func newBench(t *testing.T, token string) *bench {
 	t.Helper()
-	f := testforge.New("team/fleet")
+	f := testforge.New("team/fleet", "team/fleet-moved")
 	f.RequireToken(goodWord)
 	if _, err := f.Start(); err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func secret(token string) *corev1.Secret {
 // reconcile does what a controller does with its marks, and returns the requeue.
 func (b *bench) reconcile(change func(*Book)) time.Duration {
 	b.t.Helper()
-	book := b.desk.Open(b.key, b.source.Status.CommitStatuses)
+	book := b.desk.Open(b.key, b.source, b.source.Status.CommitStatuses)
 	change(book)
 	book.Address(b.t.Context(), b.source)
 	b.source.Status.CommitStatuses = book.Stored()
@@ -233,13 +234,82 @@ func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
 	b.awaitRequest()
 	b.reconcile(nothing)
 	requests := b.forge.Requests()
-	other := b.desk.Open(Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: b.key.NamespacedName}, nil)
-	other.Retry(b.source)
+	other := b.desk.Open(Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: b.key.NamespacedName}, b.source, nil)
+	other.Retry(b.source, "now")
 	b.awaitRequest()
 	b.reconcile(nothing)
 	b.awaitRequest()
 	if b.forge.Requests() == requests {
 		t.Error("nothing was tried again")
+	}
+	for _, c := range []struct {
+		request string
+		due     int
+	}{{"now", 0}, {"", 0}, {"again", 1}} {
+		if other.Retry(b.source, c.request); b.queue.Len() != c.due {
+			t.Errorf("request %q: %d objects are due, want %d: what is refused waits, unless the user asks anew", c.request, b.queue.Len(), c.due)
+		}
+	}
+}
+
+// TestAnotherDestinationIsToldEverything: what one forge has accepted says nothing of another
+// repository, provider or context.
+func TestAnotherDestinationIsToldEverything(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*v1alpha1.CommitStatusSpec)
+		// told and ended are what is posted anew.
+		told, ended string
+	}{
+		"Repository": {
+			"every commit that is not forgotten", func(s *v1alpha1.CommitStatusSpec) { s.Address += "-moved" },
+			"gitea team/fleet-moved addonflow/team", "gitea team/fleet-moved addonflow/team",
+		},
+		"Provider": {
+			"it is read, and shows everything here", func(s *v1alpha1.CommitStatusSpec) { s.Provider = commitstatus.ProviderGitHub },
+			"", "",
+		},
+		"Context": {
+			"commits that are derived", func(s *v1alpha1.CommitStatusSpec) { s.Context = "mine" },
+			"gitea team/fleet mine", "",
+		},
+		"SameInAnotherForm": {
+			"nothing has changed", func(s *v1alpha1.CommitStatusSpec) { s.Address += ".git/" },
+			"", "",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, goodWord)
+			derived := func(book *Book) {
+				book.Tell(commitstatus.Want{SHA: nextSHA, Context: ContextName(b.source), State: commitstatus.Success, Description: "applied"})
+			}
+			b.settles(func(book *Book) {
+				book.Tell(commitstatus.Want{SHA: sha, Context: ContextName(b.source), State: commitstatus.Pending})
+				derived(book)
+			})
+			before := len(b.forge.Log())
+			c.change(b.source.Spec.CommitStatus)
+			b.settles(derived)
+			got := map[string]string{}
+			for _, e := range b.forge.Log()[before:] {
+				got[e.SHA] = string(e.API) + " " + e.Repository + " " + e.Context
+			}
+			if got[nextSHA] != c.told || got[sha] != c.ended {
+				t.Errorf("%s: told %q", c.reason, got)
+			}
+			if status, message := b.condition(); status != metav1.ConditionTrue {
+				t.Errorf("condition %q %q", status, message)
+			}
+		})
+	}
+}
+
+// settles reconciles until the forge has accepted everything.
+func (b *bench) settles(change func(*Book)) {
+	b.t.Helper()
+	for b.reconcile(change); slices.ContainsFunc(b.source.Status.CommitStatuses, func(m commitstatus.Mark) bool { return !commitstatus.Settled(m) }); b.reconcile(change) {
+		b.awaitRequest()
 	}
 }
 
@@ -315,7 +385,7 @@ func TestRenewedTokensAreForgotten(t *testing.T) {
 		if err := b.hub.Update(t.Context(), secret(token)); err != nil {
 			t.Fatal(err)
 		}
-		l := b.desk.Open(b.key, nil)
+		l := b.desk.Open(b.key, b.source, nil)
 		want(commitstatus.Pending, "")(l)
 		l.Address(t.Context(), b.source)
 		if n := len(b.desk.limiters); n != 1 {

@@ -54,7 +54,7 @@ func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error 
 	if known && before.repository != route.address.repository {
 		d.deliverer.Disconnect(lineOf(source))
 	}
-	d.deliverer.Connect(lineOf(source), route.forge, TargetURL(source))
+	d.deliverer.Connect(lineOf(source), route.forge, source.Spec.CommitStatus.TargetURL)
 	return nil
 }
 
@@ -75,7 +75,6 @@ func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, 
 		Token:      token,
 		HTTPClient: d.http,
 		Limiter:    d.limiter(spec.Provider, to.token),
-		Clock:      d.clock,
 	})
 	if err != nil {
 		return route{}, err
