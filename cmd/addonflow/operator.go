@@ -66,7 +66,6 @@ func (o *controllerOptions) newManager(ctx context.Context, config *rest.Config,
 	mgr, err := ctrl.NewManager(o.throttled(ctx, config), ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         o.cacheOptions(),
-		NewCache:                      hubclient.NewCache,
 		NewClient:                     hubclient.NewClient,
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddr, ExtraHandlers: pprof.GetHandlers()},
 		HealthProbeBindAddress:        o.healthAddr,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,10 +14,12 @@ import (
 	"github.com/addonflow/addonflow/test/demo"
 )
 
-// The floors a result is compared with.
 const (
+	// The floors a result is compared with.
 	floorOfInstall = "install"
 	floorOfUpgrade = "upgrade"
+	// profiled is the step of which a profile can be stored.
+	profiled = "upgrade"
 )
 
 // bench is one run.
@@ -26,14 +27,17 @@ type bench struct {
 	world *demo.World
 	names []string
 	addOn *watcher
+	// operator is the name that the kernel has for the operator's program.
+	operator string
 	// captured are the objects AddonFlow left behind; the floor writes their bytes.
 	captured []pair
 
-	results []result
-	rest    result
-	// profiler records the steps that are named so; nil for none.
+	results  []result
+	rest     result
 	profiler *profiler
-	floors   map[string]time.Duration
+	// profile is the file for the profile of the upgrade; "" for none.
+	profile string
+	floors  map[string]time.Duration
 }
 
 // result is one measurement of AddonFlow.
@@ -43,8 +47,11 @@ type result struct {
 	// took is from the request to look at Git to the last add-on done.
 	took     time.Duration
 	requests counts
-	cpu      time.Duration
+	cpu      cpuTimes
 	rss      int64 // bytes, the peak so far
+	profiles profiles
+	// planner is the planner's share of one core until the rollout said that it succeeded.
+	planner float64
 }
 
 // newBench declares the add-on in Git and applies its source, with no operator yet.
@@ -74,13 +81,15 @@ func (b *bench) measureAll(ctx context.Context) error {
 	}
 	for _, step := range []struct{ name, floor, tag, strategy string }{
 		{"install", floorOfInstall, "v1", "type: All"},
-		{"upgrade", floorOfUpgrade, "v2", "type: All"},
+		{profiled, floorOfUpgrade, "v2", "type: All"},
 		{"revert", floorOfUpgrade, "v1", "type: All"},
 		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
 	} {
-		stop := b.profiler.start(ctx, step.name)
 		r, err := b.measure(ctx, step.tag, step.strategy)
-		if err := errors.Join(err, stop()); err != nil {
+		if err == nil && step.name == profiled && b.profile != "" {
+			err = r.profiles.store(b.profile)
+		}
+		if err != nil {
 			return fmt.Errorf("cannot measure %s: %w", step.name, err)
 		}
 		r.name, r.floor = step.name, step.floor
@@ -127,6 +136,7 @@ func (b *bench) measure(ctx context.Context, tag, strategy string) (result, erro
 		return result{}, err
 	}
 	b.addOn.expect(b.names)
+	stop := b.profiler.start(ctx)
 	begun, err := b.request(ctx)
 	if err != nil {
 		return result{}, err
@@ -138,9 +148,17 @@ func (b *bench) measure(ctx context.Context, tag, strategy string) (result, erro
 	if err := b.concluded(ctx); err != nil {
 		return result{}, err
 	}
+	concluded := time.Now()
 	r, err := b.since(ctx, before)
+	if err != nil {
+		return result{}, err
+	}
 	r.took = done.Sub(begun)
-	return r, err
+	if r.profiles, err = stop(); err != nil {
+		return result{}, err
+	}
+	r.planner = r.profiles.plannerCores(concluded)
+	return r, nil
 }
 
 // request sets the annotation that asks for a look at Git, right after the push.

@@ -4,73 +4,119 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
 )
 
-// profiled is the step a profile is taken of, and profileSeconds how much of it: the
-// operator answers when they are over, whether the step is or not.
 const (
-	profiled       = "upgrade"
-	profileSeconds = 25
+	// plannerPackage begins the names of the planner's functions.
+	plannerPackage = "github.com/addonflow/addonflow/rollout."
+	// profileSeconds is how much one profile covers. The operator answers when it is over,
+	// whether the step is or not.
+	profileSeconds = 2
 )
 
-// profiler takes a CPU profile from the operator's own metrics server. A nil one takes none.
-type profiler struct{ address, file string }
+// profiler takes CPU profiles from the operator's own metrics server.
+type profiler struct{ address string }
 
-// newProfiler returns a profiler that writes to file, nil for no file.
-func newProfiler(file string) (*profiler, error) {
-	if file == "" {
-		return nil, nil //nolint:nilnil // a nil profiler is one that takes no profile
-	}
-	// A port that is free now; nobody else opens ports while a bench runs.
+// newProfiler returns a profiler of an operator that is started with its flags.
+func newProfiler() (*profiler, error) {
+	// A port that is free now; nothing else opens ports while a bench runs.
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
 	if err != nil {
 		return nil, fmt.Errorf("cannot find a port for profiles: %w", err)
 	}
-	return &profiler{address: listener.Addr().String(), file: file}, listener.Close()
+	return &profiler{address: listener.Addr().String()}, listener.Close()
 }
 
 // flags are what the operator is started with, so that it can be asked.
-func (p *profiler) flags() []string {
-	if p == nil {
-		return nil
+func (p *profiler) flags() []string { return []string{"--metrics-addr=" + p.address} }
+
+// profiles are CPU profiles, one taken after the other.
+type profiles []*profile.Profile
+
+// start takes profiles until the returned function is called, which waits for the last one.
+func (p *profiler) start(ctx context.Context) func() (profiles, error) {
+	stop, done := make(chan struct{}), make(chan error)
+	var taken profiles
+	go func() {
+		defer close(done)
+		for {
+			one, err := p.take(ctx)
+			if err != nil {
+				done <- err
+				return
+			}
+			taken = append(taken, one)
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	return func() (profiles, error) {
+		close(stop)
+		err := <-done
+		return taken, err
 	}
-	return []string{"--metrics-addr=" + p.address}
 }
 
-// start begins a profile of the step, if it is the one; the returned function waits for
-// its end.
-func (p *profiler) start(ctx context.Context, step string) func() error {
-	if p == nil || step != profiled {
-		return func() error { return nil }
-	}
-	done := make(chan error, 1)
-	go func() { done <- p.take(ctx) }()
-	return func() error { return <-done }
-}
-
-// take asks for a profile and stores it.
-func (p *profiler) take(ctx context.Context) (err error) {
+// take asks for one profile.
+func (p *profiler) take(ctx context.Context) (_ *profile.Profile, err error) {
 	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", p.address, profileSeconds)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("cannot take a profile: %w", err)
+		return nil, fmt.Errorf("cannot take a profile: %w", err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("cannot take a profile: %w", err)
+		return nil, fmt.Errorf("cannot take a profile: %w", err)
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannot take a profile: %s", response.Status)
+		return nil, fmt.Errorf("cannot take a profile: %s", response.Status)
 	}
-	out, err := os.Create(p.file)
+	return profile.Parse(response.Body)
+}
+
+// plannerCores is the share of one core that the planner had up to a moment. Time between
+// two profiles counts for neither.
+func (all profiles) plannerCores(end time.Time) float64 {
+	var planner, covered time.Duration
+	for _, p := range all {
+		covered += min(time.Duration(p.DurationNanos), end.Sub(time.Unix(0, p.TimeNanos)))
+		for _, s := range p.Sample {
+			if slices.ContainsFunc(s.Location, inPlanner) {
+				planner += time.Duration(s.Value[len(s.Value)-1]) // samples, nanoseconds
+			}
+		}
+	}
+	return planner.Seconds() / covered.Seconds()
+}
+
+// inPlanner reports whether a frame of a stack is one of the planner.
+func inPlanner(l *profile.Location) bool {
+	return slices.ContainsFunc(l.Line, func(line profile.Line) bool {
+		return strings.HasPrefix(line.Function.Name, plannerPackage)
+	})
+}
+
+// store writes the profiles to a file as one.
+func (all profiles) store(file string) error {
+	one, err := profile.Merge(all)
 	if err != nil {
 		return fmt.Errorf("cannot store a profile: %w", err)
 	}
-	_, err = io.Copy(out, response.Body)
-	return errors.Join(err, out.Close())
+	out, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("cannot store a profile: %w", err)
+	}
+	return errors.Join(one.Write(out), out.Close())
 }

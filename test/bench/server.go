@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"sort"
-	"strconv"
 	"strings"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -25,16 +22,16 @@ type counts map[request]float64
 // snapshot is what was counted up to a moment.
 type snapshot struct {
 	requests counts
-	cpu      time.Duration
+	cpu      cpuTimes
 }
 
-// snapshot reads the API server's counters and the operator's CPU time.
+// snapshot reads the API server's counters and the CPU time of every program.
 func (b *bench) snapshot(ctx context.Context) (snapshot, error) {
 	requests, err := serverRequests(ctx, b)
-	if err != nil || b.world.Operator == nil {
-		return snapshot{requests: requests}, err
+	if err != nil {
+		return snapshot{}, err
 	}
-	cpu, err := cpuOf(b.world.Operator.PID())
+	cpu, err := cpuOfChildren()
 	return snapshot{requests: requests, cpu: cpu}, err
 }
 
@@ -44,11 +41,14 @@ func (b *bench) since(ctx context.Context, before snapshot) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	r := result{requests: counts{}, cpu: now.cpu - before.cpu}
+	r := result{requests: counts{}, cpu: cpuTimes{}}
 	for k, v := range now.requests {
 		if d := v - before.requests[k]; d > 0 && !k.foreign() {
 			r.requests[k] = d
 		}
+	}
+	for program, cpu := range now.cpu {
+		r.cpu[program] = cpu - before.cpu[program]
 	}
 	r.rss, err = peakMemoryOf(b.world.Operator.PID())
 	return r, err
@@ -102,40 +102,6 @@ func labelsOf(m *dto.Metric) map[string]string {
 		out[l.GetName()] = l.GetValue()
 	}
 	return out
-}
-
-// cpuOf reads a process's user and system time, in the kernel's hundredths.
-func cpuOf(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("cannot read the CPU time of process %d", pid)
-	}
-	user, errUser := strconv.Atoi(fields[11])
-	system, errSystem := strconv.Atoi(fields[12])
-	if errUser != nil || errSystem != nil {
-		return 0, fmt.Errorf("cannot read the CPU time of process %d", pid)
-	}
-	return time.Duration(user+system) * 10 * time.Millisecond, nil
-}
-
-// peakMemoryOf reads a process's highest resident set, in bytes.
-func peakMemoryOf(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kib * 1024, err
-		}
-	}
-	return 0, fmt.Errorf("cannot read the memory of process %d", pid)
 }
 
 // total of all requests, and of those that met a conflict.
