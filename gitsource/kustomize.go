@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,9 +54,8 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 	case err != nil && partial:
 		return nil // for want of what was left out
 	case err != nil:
-		p := w.blame(ctx, dir)
-		p.Reason, p.Message = RenderFailed, explainKustomize(err)
-		b.add(p)
+		in, message := failedIn(dir, err)
+		b.add(problem.Problem{Reason: RenderFailed, Path: w.kustomizationOf(in), Message: message})
 		return nil
 	}
 	var out []Object
@@ -268,13 +268,22 @@ func (w *walker) sourceOf(dir, file string, origin *resource.Origin, built map[s
 	return source{path: name}
 }
 
-// explainKustomize keeps kustomize's words but where they are about ours.
-func explainKustomize(err error) string {
-	if strings.Contains(err.Error(), scalarError) {
-		return "a replacement copies an object or a list; only strings, numbers and booleans can be copied"
+// accumulated is how kustomize says which directory a part of its error is about. The
+// last such directory is the innermost.
+var accumulated = regexp.MustCompile(`(?s)^.*recursed accumulation of path '/([^']*)': (.*)$`)
+
+// failedIn returns the directory in which kustomize failed while it built dir, and what it
+// says of it: its own words, but where they are about ours.
+func failedIn(dir string, err error) (in, message string) {
+	text := unaliased(err.Error())
+	if inner := accumulated.FindStringSubmatch(text); inner != nil {
+		dir, text = inner[1], strings.TrimSuffix(inner[2], `"`)
 	}
-	text, _, _ := strings.Cut(unaliased(err.Error()), ": no matches for Id ") // it says the same again, twice
-	return oneLine(strings.NewReplacer(":"+scalarOnly+"(0)", "", ", create=false", "").Replace(text))
+	if strings.Contains(text, scalarError) {
+		return dir, "a replacement copies an object or a list; only strings, numbers and booleans can be copied"
+	}
+	text, _, _ = strings.Cut(text, ": no matches for Id ") // it says the same again, twice
+	return dir, oneLine(strings.NewReplacer(":"+scalarOnly+"(0)", "", ", create=false", "").Replace(text))
 }
 
 // oneLine makes kustomize's error, which may span lines, one of bounded length.

@@ -249,6 +249,33 @@ func TestEveryPathField(t *testing.T) {
 	}
 }
 
+// TestKustomizeFailureNamesTheInnermostKustomization: kustomize says it within a sentence
+// for each directory it came through.
+func TestKustomizeFailureNamesTheInnermostKustomization(t *testing.T) {
+	const misses = "patches:\n- patch: '[{op: replace, path: /data/nothing/x, value: y}]'\n  target: {kind: ConfigMap}\n"
+	const says = "replace operation does not apply: doc is missing path: /data/nothing/x: missing value"
+	base := []string{"base/kustomization.yaml", "resources: [b.yaml]\n" + misses, "base/b.yaml", configMap("b", "v")}
+	for name, c := range map[string]struct {
+		kustomization string
+		more          []string
+		in            string
+	}{
+		"the only one": {"resources: [a.yaml]\n" + misses, nil, ""},
+		"a base":       {"resources: [a.yaml, base]", base, "base/"},
+		"a base below a base": {
+			"resources: [über]", append(base, "über/kustomization.yaml", "resources: [../base]\n"), "base/",
+		},
+		"a component": {"resources: [a.yaml]\ncomponents: [c]", []string{"c/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n" + misses}, "c/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := lines(buildWith(t, c.kustomization, c.more...))
+			if diff := cmp.Diff([]string{"RenderFailed " + c.in + "kustomization.yaml: " + says}, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestKustomizeProblems(t *testing.T) {
 	const useFields = "; use the kustomization's own fields"
 	const onlyThese = "is not allowed; only these are: AnnotationsTransformer, ImageTagTransformer, LabelTransformer, NamespaceTransformer, PrefixTransformer, ReplicaCountTransformer, SuffixTransformer" + useFields
@@ -263,7 +290,7 @@ func TestKustomizeProblems(t *testing.T) {
 		"row 53: bases":             {"bases: [b]", nil, []string{"RenderFailed kustomization.yaml:1: bases: 'bases' is deprecated; use 'resources' instead"}},
 		"row 53: vars":              {"resources: [a.yaml]\nvars: [{name: X, objref: {kind: ConfigMap, name: a, apiVersion: v1}}]", nil, []string{"RenderFailed kustomization.yaml:2: vars: 'vars' is deprecated; use 'replacements' instead"}},
 		"row 53: wrong type":        {"resources: [a.yaml]\nimages: [{name: x, newTag: 1.10}]", nil, []string{"RenderFailed kustomization.yaml:2: images.newTag: invalid Kustomization: must be a string, found a number; quote it"}},
-		"row 53: kustomize's words": {"resources: [a.yaml]\npatches: [{path: p.yaml}]", []string{"p.yaml", configMap("none", "v")}, []string{`RenderFailed kustomization.yaml:2: patches[0]: no resource matches strategic merge patch "ConfigMap.v1.[noGrp]/none.[noNs]"`}},
+		"row 53: kustomize's words": {"resources: [a.yaml]\npatches: [{path: p.yaml}]", []string{"p.yaml", configMap("none", "v")}, []string{`RenderFailed kustomization.yaml: no resource matches strategic merge patch "ConfigMap.v1.[noGrp]/none.[noNs]"`}},
 		"row 54: exec function": {
 			"resources: [a.yaml]\ntransformers: [t.yaml]",
 			[]string{"t.yaml", "apiVersion: example.com/v1\nkind: T\nmetadata:\n  name: t\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: ./x.sh}\n"},

@@ -7,8 +7,11 @@ import (
 	"slices"
 )
 
-// probed is how many patches of one build are tried.
-const probed = 64
+// What is built again at the most: as many patches, of builds of as many bytes.
+const (
+	probed      = 64
+	probedBytes = 1 << 20
+)
 
 // never is a patch that fails on every object.
 const never = `[{"op": "test", "path": "/kind", "value": ""}]`
@@ -21,7 +24,7 @@ func (w *walker) suspects(ctx context.Context, dir string) {
 	for _, content := range w.files {
 		size += len(content)
 	}
-	if w.suspect == nil || size > blamedBytes || w.warns() {
+	if w.suspect == nil || size > probedBytes || w.warns() {
 		return
 	}
 	left := probed
