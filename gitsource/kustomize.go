@@ -49,7 +49,7 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 	partial := w.failed || len(b.problems) > before
 	file := w.kustomizationOf(dir)
 	asked := w.trackOrigins(file)
-	built, err := w.run(ctx, dir, "", nil)
+	built, err := w.run(ctx, dir)
 	switch {
 	case err != nil && partial:
 		return nil // for want of what was left out
@@ -64,8 +64,8 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 			out = append(out, o)
 		}
 	}
-	if len(w.problems) == before {
-		w.suspects(ctx, dir)
+	if w.warn != nil && len(w.problems) == before {
+		w.unmatched(ctx, dir)
 	}
 	return out
 }
@@ -92,16 +92,11 @@ func (w *walker) trackOrigins(file string) (asked bool) {
 	return asked
 }
 
-// run builds a directory from the files that were found, with another content of one of
-// them; "" for none.
-func (w *walker) run(ctx context.Context, dir, other string, content []byte) (resmap.ResMap, error) {
+// run builds a directory from the files that were found.
+func (w *walker) run(ctx context.Context, dir string) (resmap.ResMap, error) {
 	fs := newAliasedFiles()
-	for _, name := range w.kept() {
-		text := w.files[name]
-		if name == other {
-			text = content
-		}
-		if err := fs.WriteFile("/"+name, text); err != nil {
+	for name, content := range w.files {
+		if err := fs.WriteFile("/"+name, content); err != nil {
 			return nil, err
 		}
 	}

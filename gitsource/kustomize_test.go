@@ -482,3 +482,41 @@ func FuzzPrewalk(f *testing.F) {
 		}
 	})
 }
+
+// TestRenewedFieldsMeanTheSame: what kustomize would print about is written otherwise, and
+// builds to the same.
+func TestRenewedFieldsMeanTheSame(t *testing.T) {
+	const workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  selector: {matchLabels: {app: a}}\n" +
+		"  template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: 'x:1'}]}}\n"
+	value := func() map[string]any {
+		return map[string]any{
+			"resources": []any{"a.yaml"}, "commonLabels": map[string]any{"team": "b"}, "imageTags": []any{map[string]any{"name": "x", "newTag": "2"}},
+			"labels": []any{map[string]any{"pairs": map[string]any{"team": "c", "env": "d"}}}, "images": []any{map[string]any{"name": "x", "newName": "y"}},
+		}
+	}
+	build := func(kustomization map[string]any) string {
+		fs := filesys.MakeFsInMemory()
+		for name, content := range map[string][]byte{"/kustomization.yaml": canonical(kustomization), "/a.yaml": []byte(workload)} {
+			if err := fs.WriteFile(name, content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		built, err := runKustomize(t.Context(), fs, "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := built.AsYaml()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	now := value()
+	renewed(now)
+	if now["commonLabels"] != nil || now["imageTags"] != nil {
+		t.Errorf("deprecated fields are left: %v", now)
+	}
+	if diff := cmp.Diff(build(value()), build(now)); diff != "" {
+		t.Errorf("-deprecated +renewed:\n%s", diff)
+	}
+}
