@@ -43,15 +43,15 @@ func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Looku
 	if len(problems) == 0 && commit.Interrupted != nil {
 		return compiled{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot check the packages of %s: %w; try again", dir, commit.Interrupted)}
 	}
-	commit.Suspects = slices.Concat(warnings, commit.Suspects, addonsource.HubSuspects(objects, commit))
+	commit.Warnings = slices.Concat(warnings, commit.Warnings, addonsource.HubWarnings(objects, commit))
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }
 
 // warn names what may not be meant, and what only a hub can know.
 func (c *cli) warn(commit load.Commit) {
-	for i, s := range commit.Suspects {
+	for i, s := range commit.Warnings {
 		if i == mostProblems {
-			c.hint("... and %s", counted(len(commit.Suspects)-i, "more warning"))
+			c.hint("... and %s", counted(len(commit.Warnings)-i, "more warning"))
 			break
 		}
 		c.hint("warning: %s", s)

@@ -80,7 +80,7 @@ func ownKeyFlaw(at flaw.Path, key string) flaw.Flaw {
 	}
 	f.Reason, f.Message, f.Hint = flaw.ReasonUnknownField, "AddonFlow knows no such key", flaw.RemoveIt
 	if meant := meantKey(key); meant != "" {
-		f.Hint, f.Meant = "did you mean "+meant+"?", at.Child(meant)
+		f.Hint = "did you mean " + meant + "?"
 	}
 	return f
 }
