@@ -43,7 +43,9 @@ func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Looku
 	if len(problems) == 0 && commit.Interrupted != nil {
 		return compiled{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot check the packages of %s: %w; try again", dir, commit.Interrupted)}
 	}
-	commit.Warnings = slices.Concat(warnings, commit.Warnings, addonsource.HubWarnings(objects, commit))
+	if len(problems) == 0 {
+		commit.Warnings = slices.Concat(warnings, commit.Warnings, addonsource.HubWarnings(objects, commit))
+	}
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }
 

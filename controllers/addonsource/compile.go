@@ -64,7 +64,7 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 	}
 	problems = o.Unread.Then(declaredPaces(objects).Sorted()).Then(problems).Then(refused.Sorted())
 	if len(problems) > 0 {
-		commit.Objects, commit.Missing = nil, nil
+		commit.Objects, commit.Missing, commit.Warnings = nil, nil, nil
 	}
 	return commit, problems
 }

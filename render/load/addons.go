@@ -163,11 +163,11 @@ func (l *loader) commit() Commit {
 	}
 	slices.SortFunc(c.Missing, compareReferences)
 	c.Missing = slices.Compact(c.Missing)
-	c.Warnings = l.warnings()
 	c.Undefined = slices.SortedFunc(slices.Values(l.missingDefinitions), compareReferences)
 	if len(l.problems) > 0 {
 		return c
 	}
+	c.Warnings = l.warnings()
 	for _, o := range l.objects {
 		if o.role != roleRollout && o.role != rolePackage {
 			c.Objects = append(c.Objects, o.object)

@@ -23,9 +23,6 @@ const (
 // them. Lists are joined, of a variable, label or field that two set the later counts.
 const MergeConfigsAnnotation = "addonflow.io/merge-configs"
 
-// mergeConfigsAt is where MergeConfigsAnnotation stands.
-const mergeConfigsAt = "metadata.annotations[" + MergeConfigsAnnotation + "]"
-
 // declaredKey is a label or annotation of AddonFlow's that a commit may declare.
 type declaredKey struct {
 	key string

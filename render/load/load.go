@@ -71,7 +71,7 @@ type Commit struct {
 	// taken as declared: what the hub fills in and drops is not in their hashes.
 	Undefined []Reference
 	// Warnings are of what was accepted and is hardly meant: a variable with spaces in its
-	// braces, braces that are never closed.
+	// braces, braces that are never closed. With a problem there are none.
 	Warnings problem.List
 
 	// Interrupted is why a package could not be checked now; it wraps
