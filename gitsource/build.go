@@ -24,9 +24,9 @@ type BuildOptions struct {
 	// Ignore lists paths that are treated as if they were not in the commit, in
 	// .gitignore syntax from the root of the repository.
 	Ignore string
-	// Suspect is told what builds and may not be meant: a patch that matches nothing. It
-	// takes further builds to find out; nil: nobody asks.
-	Suspect func(problem.Problem)
+	// Warn is told what builds and may not be meant: a patch that matches nothing. It
+	// takes a second build to find out; nil: not asked.
+	Warn func(problem.Problem)
 }
 
 // kustomizationNames are the file names kustomize knows.
@@ -39,9 +39,9 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // error is returned. A kustomization is built without the resources that cannot be read;
 // nothing of it is returned where something that changes its resources is wrong.
 //
-// A directory with a kustomization file is built by kustomize, in memory. Of any other directory every *.yaml and *.yml file in it is taken, and
-// its sub-directories in the same way, so that a nested kustomization is built as
-// one (Flux). Names that start with a dot are skipped, and so are the folders of Helm
+// A directory with a kustomization file is built by kustomize, in memory. Of any other
+// directory every *.yaml and *.yml file in it is taken, and its sub-directories in the
+// same way, so that a nested kustomization is built as one (Flux). Names that start with a dot are skipped, and so are the folders of Helm
 // charts and whatever an AddOnPackage names: that is read into Object.Folder.
 //
 // Objects come in the order of their files, or as kustomize orders them. Which
@@ -55,7 +55,7 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 		parsed:   map[string][]document{},
 		broken:   map[string]bool{},
 		packed:   map[string]bool{},
-		suspect:  o.Suspect,
+		warn:     o.Warn,
 	}
 	dir, f := b.start(o.Path)
 	if f != nil {
@@ -84,10 +84,10 @@ type builder struct {
 	broken   map[string]bool
 	// packed are the folders and files that belong to an AddOnPackage.
 	packed map[string]bool
-	// suspect is BuildOptions.Suspect.
-	suspect func(problem.Problem)
-	seen    int
-	bytes   int64
+	// warn is BuildOptions.Warn.
+	warn  func(problem.Problem)
+	seen  int
+	bytes int64
 	// stopped: a limit of the whole build was passed; reading on reports it again.
 	stopped bool
 }

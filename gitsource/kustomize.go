@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,14 +49,13 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 	partial := w.failed || len(b.problems) > before
 	file := w.kustomizationOf(dir)
 	asked := w.trackOrigins(file)
-	built, err := w.run(ctx, dir, "", nil)
+	built, err := w.run(ctx, dir)
 	switch {
 	case err != nil && partial:
 		return nil // for want of what was left out
 	case err != nil:
-		p := w.blame(ctx, dir)
-		p.Reason, p.Message = RenderFailed, explainKustomize(err)
-		b.add(p)
+		in, message := failedIn(dir, err)
+		b.add(problem.Problem{Reason: RenderFailed, Path: w.kustomizationOf(in), Message: message})
 		return nil
 	}
 	var out []Object
@@ -64,8 +64,8 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 			out = append(out, o)
 		}
 	}
-	if len(w.problems) == before {
-		w.suspects(ctx, dir)
+	if w.warn != nil && len(w.problems) == before {
+		w.unmatched(ctx, dir)
 	}
 	return out
 }
@@ -92,16 +92,11 @@ func (w *walker) trackOrigins(file string) (asked bool) {
 	return asked
 }
 
-// run builds a directory from the files that were found, with another content of one of
-// them; "" for none.
-func (w *walker) run(ctx context.Context, dir, other string, content []byte) (resmap.ResMap, error) {
+// run builds a directory from the files that were found.
+func (w *walker) run(ctx context.Context, dir string) (resmap.ResMap, error) {
 	fs := newAliasedFiles()
-	for _, name := range w.kept() {
-		text := w.files[name]
-		if name == other {
-			text = content
-		}
-		if err := fs.WriteFile("/"+name, text); err != nil {
+	for name, content := range w.files {
+		if err := fs.WriteFile("/"+name, content); err != nil {
 			return nil, err
 		}
 	}
@@ -268,13 +263,22 @@ func (w *walker) sourceOf(dir, file string, origin *resource.Origin, built map[s
 	return source{path: name}
 }
 
-// explainKustomize keeps kustomize's words but where they are about ours.
-func explainKustomize(err error) string {
-	if strings.Contains(err.Error(), scalarError) {
-		return "a replacement copies an object or a list; only strings, numbers and booleans can be copied"
+// accumulated is how kustomize says which directory a part of its error is about. The
+// last such directory is the innermost.
+var accumulated = regexp.MustCompile(`(?s)^.*recursed accumulation of path '/([^']*)': (.*)$`)
+
+// failedIn returns the directory in which kustomize failed while it built dir, and what it
+// says of it: its own words, but where they are about ours.
+func failedIn(dir string, err error) (in, message string) {
+	text := unaliased(err.Error())
+	if inner := accumulated.FindStringSubmatch(text); inner != nil {
+		dir, text = inner[1], strings.TrimSuffix(inner[2], `"`)
 	}
-	text, _, _ := strings.Cut(unaliased(err.Error()), ": no matches for Id ") // it says the same again, twice
-	return oneLine(strings.NewReplacer(":"+scalarOnly+"(0)", "", ", create=false", "").Replace(text))
+	if strings.Contains(text, scalarError) {
+		return dir, "a replacement copies an object or a list; only strings, numbers and booleans can be copied"
+	}
+	text, _, _ = strings.Cut(text, ": no matches for Id ") // it says the same again, twice
+	return dir, oneLine(strings.NewReplacer(":"+scalarOnly+"(0)", "", ", create=false", "").Replace(text))
 }
 
 // oneLine makes kustomize's error, which may span lines, one of bounded length.

@@ -65,7 +65,7 @@ func TestReplacementBomb(t *testing.T) {
 	}{
 		"a name":        {replace("metadata.name", "data.k", create), nil},
 		"twice a value": {replace("data.k", "data.l", create) + replace("data.l", "data.m", create), nil},
-		"an object":     {replace("data", "data.x", create), []string{"RenderFailed kustomization.yaml:3: replacements[0]: a replacement copies an object or a list; only strings, numbers and booleans can be copied"}},
+		"an object":     {replace("data", "data.x", create), []string{"RenderFailed kustomization.yaml: a replacement copies an object or a list; only strings, numbers and booleans can be copied"}},
 		"a string into itself": {
 			strings.Repeat(replace("data.k", "data.k", prefix), 30),
 			[]string{"LimitExceeded kustomization.yaml:43: replacements[8]: replacements write more than 8 times to fields that replacements read"},

@@ -249,6 +249,33 @@ func TestEveryPathField(t *testing.T) {
 	}
 }
 
+// TestKustomizeFailureNamesTheInnermostKustomization: kustomize says it within a sentence
+// for each directory it came through.
+func TestKustomizeFailureNamesTheInnermostKustomization(t *testing.T) {
+	const misses = "patches:\n- patch: '[{op: replace, path: /data/nothing/x, value: y}]'\n  target: {kind: ConfigMap}\n"
+	const says = "replace operation does not apply: doc is missing path: /data/nothing/x: missing value"
+	base := []string{"base/kustomization.yaml", "resources: [b.yaml]\n" + misses, "base/b.yaml", configMap("b", "v")}
+	for name, c := range map[string]struct {
+		kustomization string
+		more          []string
+		in            string
+	}{
+		"the only one": {"resources: [a.yaml]\n" + misses, nil, ""},
+		"a base":       {"resources: [a.yaml, base]", base, "base/"},
+		"a base below a base": {
+			"resources: [über]", append(base, "über/kustomization.yaml", "resources: [../base]\n"), "base/",
+		},
+		"a component": {"resources: [a.yaml]\ncomponents: [c]", []string{"c/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n" + misses}, "c/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := lines(buildWith(t, c.kustomization, c.more...))
+			if diff := cmp.Diff([]string{"RenderFailed " + c.in + "kustomization.yaml: " + says}, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestKustomizeProblems(t *testing.T) {
 	const useFields = "; use the kustomization's own fields"
 	const onlyThese = "is not allowed; only these are: AnnotationsTransformer, ImageTagTransformer, LabelTransformer, NamespaceTransformer, PrefixTransformer, ReplicaCountTransformer, SuffixTransformer" + useFields
@@ -263,7 +290,7 @@ func TestKustomizeProblems(t *testing.T) {
 		"bases":             {"bases: [b]", nil, []string{"RenderFailed kustomization.yaml:1: bases: 'bases' is deprecated; use 'resources' instead"}},
 		"vars":              {"resources: [a.yaml]\nvars: [{name: X, objref: {kind: ConfigMap, name: a, apiVersion: v1}}]", nil, []string{"RenderFailed kustomization.yaml:2: vars: 'vars' is deprecated; use 'replacements' instead"}},
 		"wrong type":        {"resources: [a.yaml]\nimages: [{name: x, newTag: 1.10}]", nil, []string{"RenderFailed kustomization.yaml:2: images.newTag: invalid Kustomization: must be a string, found a number; quote it"}},
-		"kustomize's words": {"resources: [a.yaml]\npatches: [{path: p.yaml}]", []string{"p.yaml", configMap("none", "v")}, []string{`RenderFailed kustomization.yaml:2: patches[0]: no resource matches strategic merge patch "ConfigMap.v1.[noGrp]/none.[noNs]"`}},
+		"kustomize's words": {"resources: [a.yaml]\npatches: [{path: p.yaml}]", []string{"p.yaml", configMap("none", "v")}, []string{`RenderFailed kustomization.yaml: no resource matches strategic merge patch "ConfigMap.v1.[noGrp]/none.[noNs]"`}},
 		"exec function": {
 			"resources: [a.yaml]\ntransformers: [t.yaml]",
 			[]string{"t.yaml", "apiVersion: example.com/v1\nkind: T\nmetadata:\n  name: t\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: ./x.sh}\n"},
@@ -454,4 +481,42 @@ func FuzzPrewalk(f *testing.F) {
 			t.Fatalf("%d requests for %q and %q, which gave %v", n, kustomization, file, lines(problems))
 		}
 	})
+}
+
+// TestRenewedFieldsMeanTheSame: what kustomize would print about is written otherwise, and
+// builds to the same.
+func TestRenewedFieldsMeanTheSame(t *testing.T) {
+	const workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  selector: {matchLabels: {app: a}}\n" +
+		"  template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: 'x:1'}]}}\n"
+	value := func() map[string]any {
+		return map[string]any{
+			"resources": []any{"a.yaml"}, "commonLabels": map[string]any{"team": "b"}, "imageTags": []any{map[string]any{"name": "x", "newTag": "2"}},
+			"labels": []any{map[string]any{"pairs": map[string]any{"team": "c", "env": "d"}}}, "images": []any{map[string]any{"name": "x", "newName": "y"}},
+		}
+	}
+	build := func(kustomization map[string]any) string {
+		fs := filesys.MakeFsInMemory()
+		for name, content := range map[string][]byte{"/kustomization.yaml": canonical(kustomization), "/a.yaml": []byte(workload)} {
+			if err := fs.WriteFile(name, content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		built, err := runKustomize(t.Context(), fs, "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := built.AsYaml()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	now := value()
+	renewed(now)
+	if now["commonLabels"] != nil || now["imageTags"] != nil {
+		t.Errorf("deprecated fields are left: %v", now)
+	}
+	if diff := cmp.Diff(build(value()), build(now)); diff != "" {
+		t.Errorf("-deprecated +renewed:\n%s", diff)
+	}
 }

@@ -36,8 +36,7 @@ type walker struct {
 	// rewritten files hold replacements, which kustomize must not see as they were.
 	rewritten map[string]bool
 
-	kustomizations map[string]kustomization  // by directory
-	order          []string                  // of the directories, bases first
+	kustomizations []kustomization           // bases first
 	values         map[string]map[string]any // what of a kustomization file is given to kustomize
 	// spoilt are the directories that kustomize cannot be given: what their
 	// kustomization says is not known, or what it does to its resources.
@@ -85,7 +84,7 @@ func (w *walker) visit(dir string) (builds int, f *failure) {
 		w.trail = append(w.trail, dir)
 		builds += w.follow(*k)
 		w.trail = w.trail[:len(w.trail)-1]
-		w.kustomizations[dir], w.order = *k, append(w.order, dir)
+		w.kustomizations = append(w.kustomizations, *k)
 	} else {
 		w.spoilt[dir] = true
 	}
@@ -234,6 +233,24 @@ func (w *walker) follow(k kustomization) int {
 		w.spoilt[k.dir] = true
 	}
 	return min(builds, maxBuilds+1)
+}
+
+// renewed writes deprecated fields as kustomize itself reads them, so that it has nothing
+// to print about them: to the terminal of whoever runs this, and without a file's name.
+func renewed(value map[string]any) {
+	for _, f := range []struct {
+		old, now string
+		entries  func(any) []any
+	}{
+		{"imageTags", "images", func(old any) []any { list, _ := old.([]any); return list }},
+		{"commonLabels", "labels", func(old any) []any { return []any{map[string]any{"pairs": old, "includeSelectors": true}} }},
+	} {
+		if old := value[f.old]; old != nil {
+			list, _ := value[f.now].([]any)
+			value[f.now] = append(slices.Clone(list), f.entries(old)...)
+			delete(value, f.old)
+		}
+	}
 }
 
 // unless does something about a kustomization that cannot be built if it finds a problem.
@@ -421,9 +438,6 @@ func newWalker(b *builder) *walker {
 	return &walker{
 		builder: b, files: map[string][]byte{}, raw: map[string]bool{}, rewritten: map[string]bool{},
 		built: map[string]int{}, weights: map[string]weight{}, origin: map[string][]source{},
-		kustomizations: map[string]kustomization{}, values: map[string]map[string]any{}, spoilt: map[string]bool{},
+		values: map[string]map[string]any{}, spoilt: map[string]bool{},
 	}
 }
-
-// kept returns the names of the files kustomize is given, sorted.
-func (w *walker) kept() []string { return slices.Sorted(maps.Keys(w.files)) }

@@ -3,6 +3,7 @@ package problem
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -55,7 +56,9 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// List is every problem of one input. A nil or empty List is no error; use Err.
+// List is every problem of one input, in the order in which they are to be read: what one
+// step of judging found before what the next one did, because the later ones may only
+// follow from the earlier. A nil or empty List is no error; use Err.
 type List []Problem
 
 // Err returns the list as an error, or nil when it is empty.
@@ -63,7 +66,44 @@ func (l List) Err() error {
 	if len(l) == 0 {
 		return nil
 	}
-	return l.Sorted()
+	return l
+}
+
+// Then returns the list and what a later step found, without what it says of a field that
+// has a problem already, or of one around it or in it: that is the same in other words.
+func (l List) Then(later List) List {
+	said, around := map[Problem]bool{}, map[Problem]bool{}
+	for _, p := range l {
+		said[p.at(p.Field)] = true
+		for field := range parents(p.Field) {
+			around[p.at(field)] = true
+		}
+	}
+	out := slices.Clone(l)
+	for _, p := range later {
+		again := around[p.at(p.Field)]
+		for field := range parents(p.Field) {
+			again = again || said[p.at(field)]
+		}
+		if !again {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// at is a field of the problem's object.
+func (p Problem) at(field string) Problem {
+	return Problem{Path: p.Path, Kind: p.Kind, Name: p.Name, Field: field}
+}
+
+// parents are the field and all around it, to the object itself.
+func parents(field string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for more := yield(field); more && field != ""; more = yield(field) {
+			field = field[:max(0, strings.LastIndexAny(field, ".["))]
+		}
+	}
 }
 
 // Error returns the first Shown problems, one a line, and how many more there are.

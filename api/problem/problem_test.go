@@ -68,3 +68,22 @@ func FuzzString(f *testing.F) {
 		}
 	})
 }
+
+// TestThen: a later step is told behind the earlier ones, and says nothing again in other
+// words: of a field that has a problem, of what is around it or in it.
+func TestThen(t *testing.T) {
+	earlier := List{{Path: "b.yaml", Kind: "A", Name: "a", Field: "spec.list[1].x"}}
+	for field, again := range map[string]bool{
+		"spec.list[1].x": true, "spec.list[1].x.y": true, "spec.list[1].x[0]": true, "spec.list[1]": true, "spec.list": true, "spec": true, "": true,
+		"spec.list[1].xy": false, "spec.list[1].y": false, "spec.list[0].x": false, "spec.li": false, "metadata": false,
+	} {
+		later := List{{Path: "b.yaml", Kind: "A", Name: "a", Field: field, Message: "m"}, {Path: "a.yaml", Kind: "A", Name: "b", Field: field}}
+		got := earlier.Then(later)
+		if len(got) != 3 && !again || len(got) != 2 && again || got[0] != earlier[0] || got[len(got)-1] != later[1] {
+			t.Errorf("%q: got %v", field, got)
+		}
+	}
+	if got := List(nil).Then(earlier); len(got) != 1 || len(earlier.Then(nil)) != 1 {
+		t.Errorf("got %v", got)
+	}
+}

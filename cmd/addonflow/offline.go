@@ -32,9 +32,9 @@ func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Looku
 	if err != nil {
 		return compiled{}, &exitError{code: exitNotFound, err: err}
 	}
-	var suspects problem.List
+	var warnings problem.List
 	objects, unread := tree.Build(ctx, gitsource.BuildOptions{
-		Ignore: ignore, Suspect: func(p problem.Problem) { suspects = append(suspects, p) },
+		Ignore: ignore, Warn: func(p problem.Problem) { warnings = append(warnings, p) },
 	})
 	if len(objects)+len(unread) == 0 {
 		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
@@ -43,15 +43,17 @@ func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Looku
 	if len(problems) == 0 && commit.Interrupted != nil {
 		return compiled{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot check the packages of %s: %w; try again", dir, commit.Interrupted)}
 	}
-	commit.Suspects = slices.Concat(suspects, commit.Suspects, addonsource.HubSuspects(objects, commit))
+	if len(problems) == 0 {
+		commit.Warnings = slices.Concat(warnings, commit.Warnings, addonsource.HubWarnings(objects, commit))
+	}
 	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
 }
 
 // warn names what may not be meant, and what only a hub can know.
 func (c *cli) warn(commit load.Commit) {
-	for i, s := range commit.Suspects {
+	for i, s := range commit.Warnings {
 		if i == mostProblems {
-			c.hint("... and %s", counted(len(commit.Suspects)-i, "more warning"))
+			c.hint("... and %s", counted(len(commit.Warnings)-i, "more warning"))
 			break
 		}
 		c.hint("warning: %s", s)

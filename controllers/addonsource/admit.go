@@ -55,7 +55,7 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		problems = append(problems, asWritten(a.objects, keyOf(c.desired), found)...)
 	}
 	if len(problems) > 0 {
-		return refuse(v1alpha1.ValidationFailedReason, problems)
+		return refuse(v1alpha1.ValidationFailedReason, problems.Sorted())
 	}
 	a.admitted = true
 	return nil

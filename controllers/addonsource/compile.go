@@ -13,7 +13,6 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render/chart"
-	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -27,7 +26,8 @@ type CompileOptions struct {
 	AddOns []string
 	// Namespace of the AddOnSource; empty, as offline: AddOnRollouts of any are taken.
 	Namespace string
-	// Unread is what kept a part of the commit from being read (gitsource's Build).
+	// Unread is what kept a part of the commit from being read (gitsource's Build). It is
+	// the first of the problems returned: the others may follow from it.
 	Unread problem.List
 	// AsksDefinitions says that the caller reads CustomResourceDefinitions that are
 	// missing; else objects of a kind without one in the lookup are taken as declared.
@@ -43,10 +43,8 @@ type CompileOptions struct {
 // holds the referenced objects that live only there. All problems of the commit are
 // returned, each with file and line as far as known; with any the commit must not be
 // applied. References in Commit.Missing are no problem: the caller reads them from
-// the hub and compiles again, and waits for what is not there either.
-//
-// With o.Unread, which is among the problems returned, the objects are those that could
-// be read in spite of it. What is only wrong because others could not is left out.
+// the hub and compiles again, and waits for what is not there either. With a problem
+// there are none: what is missing may be what is wrong.
 //
 // The controller and `addonflow lint` compile with this one function, so that a
 // commit that passes offline is not refused for its content on the hub.
@@ -56,53 +54,19 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 		located = append(located, object)
 	}
 	commit, problems := load.Load(located, hub, load.Options{
-		AllowedAddOns: o.AddOns, Namespace: o.Namespace, Incomplete: len(o.Unread) > 0, AsksDefinitions: o.AsksDefinitions,
+		AllowedAddOns: o.AddOns, Namespace: o.Namespace, AsksDefinitions: o.AsksDefinitions,
 		KubeVersions: o.KubeVersions, Charts: o.Charts,
 	})
-	problems = withNew(declaredPaces(objects), problems)
 	var refused problem.List
 	for _, addOn := range commit.AddOns {
 		refused = append(refused, checkPolicy(addOn)...)
 		refused = append(refused, checkRegistrations(objects, addOn)...)
 	}
-	refused = slices.DeleteFunc(refused, func(p problem.Problem) bool { return commit.Explains(p.Kind, p.Name, p.Field) })
-	return commit, withUnread(o.Unread, withNew(problems, refused)).Sorted()
-}
-
-// withUnread adds what was found in the objects to what kept others from being read.
-// Both look for objects that are declared twice; what reading said of one is enough.
-func withUnread(unread, found problem.List) problem.List {
-	type object struct{ kind, name string }
-	twice := map[object]bool{}
-	for _, p := range unread {
-		if p.Reason == gitsource.DuplicateObject {
-			twice[object{p.Kind, p.Name}] = true
-		}
+	problems = o.Unread.Then(declaredPaces(objects).Sorted()).Then(problems).Then(refused.Sorted())
+	if len(problems) > 0 {
+		commit.Objects, commit.Missing, commit.Warnings = nil, nil, nil
 	}
-	out := slices.Clone(unread)
-	for _, p := range found {
-		if p.Reason != flaw.ReasonDuplicateObject || !twice[object{p.Kind, p.Name}] {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// withNew adds problems of fields that have none yet: the same value may be refused
-// as it was written and again as a typed value.
-func withNew(known, found problem.List) problem.List {
-	type place struct{ kind, name, field string }
-	said := map[place]bool{}
-	for _, p := range known {
-		said[place{p.Kind, p.Name, p.Field}] = true
-	}
-	out := slices.Clone(known)
-	for _, p := range found {
-		if !said[place{p.Kind, p.Name, p.Field}] {
-			out = append(out, p)
-		}
-	}
-	return out
+	return commit, problems
 }
 
 // declaredPaces returns what is wrong with the paces of a commit that only shows

@@ -126,19 +126,20 @@ func TestCompile(t *testing.T) {
 			},
 		},
 		"InOneObject": {
-			reason: "what is wrong with a policy is told beside an unknown field, and a stage is not told to lack what is misspelt in it",
+			reason: "an unknown field hides nothing of a policy, and comes before what it may be the cause of",
 			files: map[string]string{
 				"a.yaml": compiledAddOn, "t.yaml": compiledTemplate,
 				"r.yaml": compiledRollout + "  - name: Everyone\n    placement: {namespace: default, name: all}\n  - name: last\n    placment: {namespace: default, name: all}\n  suspnd: true\n",
 			},
 			want: []string{
-				"r.yaml:12: AddOnRollout/hello: spec.stages[1].name: ",
 				"r.yaml:15: AddOnRollout/hello: spec.stages[2].placment: unknown field; did you mean placement?",
 				"r.yaml:16: AddOnRollout/hello: spec.suspnd: unknown field; did you mean suspend?",
+				"r.yaml:12: AddOnRollout/hello: spec.stages[1].name: ",
+				"r.yaml:14: AddOnRollout/hello: spec.stages[2].placement: ",
 			},
 		},
 		"All": {
-			reason: "every problem is listed, in order of files",
+			reason: "every problem is listed, by step and file",
 			files: map[string]string{
 				"a.yaml": strings.Replace(compiledAddOn, "maxConcurrency: 10%", "maxConcurrency: -1", 1),
 				"t.yaml": compiledTemplate + "        data:\n          greeting: '{{MISSING}}'\n",
@@ -163,13 +164,16 @@ func TestCompile(t *testing.T) {
 			want: []string{"b.yaml:2: ", "r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: ", "t.yaml:16: AddOnTemplate/hello: "},
 		},
 		"UnreadableAddOn": {
-			reason: "nothing is wrong for want of the add-on: neither its rollout nor the kinds it lists",
+			reason: "what cannot be read comes first: the rollout and the kinds that the add-on lists are wrong for want of it",
 			files: map[string]string{
 				"a.yaml": compiledAddOn + "\t\n", "t.yaml": compiledTemplate, "r.yaml": compiledRollout,
 				"c.yaml": "apiVersion: example.com/v1\nkind: Tuning\nmetadata:\n  name: a\n",
 				"s.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  namespace: b\n",
 			},
-			want: []string{"a.yaml:20: ", "s.yaml:1: Secret/a: a Secret cannot be a configuration"},
+			want: []string{
+				"a.yaml:20: ", "c.yaml:1: Tuning/a: example.com/v1 Tuning is not supported", "s.yaml:1: Secret/a: a Secret cannot be a configuration",
+				`r.yaml:4: AddOnRollout/hello: metadata.name: the commit declares no ClusterManagementAddOn "hello"`,
+			},
 		},
 		"UnreadableTemplate": {
 			reason: "a reference to what cannot be read is neither wrong nor waited for",

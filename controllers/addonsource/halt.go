@@ -60,6 +60,5 @@ func stall(reason, format string, args ...any) *halt {
 
 // refuse is the verdict on a commit with problems.
 func refuse(reason string, problems problem.List) *halt {
-	problems = problems.Sorted()
 	return &halt{kind: refused, reason: reason, text: problems.Error(), problems: problems}
 }

@@ -54,7 +54,7 @@ func (p *pass) permit(ctx context.Context, a *attempt) error {
 		}
 	}
 	if len(problems) > 0 {
-		return refuse(v1alpha1.ValidationFailedReason, problems)
+		return refuse(v1alpha1.ValidationFailedReason, problems.Sorted())
 	}
 	return nil
 }

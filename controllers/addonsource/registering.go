@@ -55,10 +55,10 @@ func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.Li
 	return problems
 }
 
-// HubSuspects says what a commit that compiles asks of its hub for its agents, and a hub
+// HubWarnings says what a commit that compiles asks of its hub for its agents, and a hub
 // as it is installed refuses: roles that an admin has to allow, and signing CAs from
 // namespaces other than OCM's own.
-func HubSuspects(objects []gitsource.Object, commit load.Commit) problem.List {
+func HubWarnings(objects []gitsource.Object, commit load.Commit) problem.List {
 	var problems problem.List
 	for _, addOn := range commit.AddOns {
 		registrants, err := registrantsOf(addOn)

@@ -11,8 +11,6 @@ type Flaw struct {
 	Reason  problem.Reason
 	Message string
 	Hint    string
-	// Meant is the field that an unknown one was probably meant to be.
-	Meant Path
 	// Missing: the field is not there, or has nothing in it.
 	Missing bool
 	// File and Line are where it stands, when that is not where the field does.

@@ -25,32 +25,24 @@ type draft struct {
 	// broken says that nothing can be told of something it refers to: its content is
 	// not built, because what it lacks would be reported as missing.
 	broken bool
-	// open is what the problems of its objects leave open about others.
-	open open
 }
 
-// buildAddOns makes an AddOn of every good ClusterManagementAddOn.
+// buildAddOns makes an AddOn of every ClusterManagementAddOn that can be decoded.
 func (l *loader) buildAddOns() {
-	declared := map[string]bool{}
-	for _, name := range l.refused {
-		declared[name] = true
-	}
 	for _, o := range l.objects {
 		if o.role != roleAddOn {
 			continue
 		}
-		declared[o.GetUnstructured().GetName()] = true
 		l.checkAllowed(o, "metadata.name", o.GetUnstructured().GetName())
-		if object := o.judged(); object != nil {
-			l.addOns = append(l.addOns, l.newDraft(o, object))
+		if o.object != nil {
+			l.addOns = append(l.addOns, l.newDraft(o))
 		}
 	}
 	slices.SortFunc(l.addOns, func(a, b *draft) int { return strings.Compare(a.Name, b.Name) })
-	l.checkPackages(declared)
 	for _, o := range l.objects {
 		switch o.role {
 		case roleRollout:
-			l.attachRollout(o, declared)
+			l.attachRollout(o)
 		case roleTemplate:
 			name, _ := valueAt(o.GetUnstructured().Object, specKey, "addonName").(string)
 			l.checkAllowed(o, "spec.addonName", name)
@@ -59,14 +51,12 @@ func (l *loader) buildAddOns() {
 	}
 }
 
-// newDraft decodes a normalised ClusterManagementAddOn, or the part of it that is
-// good, and builds its content.
-func (l *loader) newDraft(o *loaded, object *unstructured.Unstructured) *draft {
+// newDraft decodes a normalised ClusterManagementAddOn and builds its content.
+func (l *loader) newDraft(o *loaded) *draft {
 	d := &draft{addOn: o}
-	d.open.note(o)
-	d.Name = object.GetName()
+	d.Name = o.object.GetName()
 	var cma addonv1alpha1.ClusterManagementAddOn
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &cma); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.object.Object, &cma); err != nil {
 		// Every field was checked against schema and pace, so this names what was forgotten there.
 		l.reportNormalised(o, flaw.Flaw{Reason: flaw.ReasonInvalidManifest, Message: fmt.Sprintf("cannot be decoded: %v", err)})
 		d.broken = true
@@ -106,7 +96,7 @@ func installOf(strategy addonv1alpha1.InstallStrategy) v1alpha1.Install {
 }
 
 // attachRollout gives an AddOnRollout to the add-on it is named after.
-func (l *loader) attachRollout(o *loaded, declared map[string]bool) {
+func (l *loader) attachRollout(o *loaded) {
 	object := o.GetUnstructured()
 	if namespace := object.GetNamespace(); namespace != "" && l.options.Namespace != "" && namespace != l.options.Namespace {
 		l.report(o, flaw.Flaw{
@@ -114,8 +104,8 @@ func (l *loader) attachRollout(o *loaded, declared map[string]bool) {
 			Message: fmt.Sprintf("an AddOnRollout lives in the namespace of its AddOnSource, %s", l.options.Namespace), Hint: "leave it out",
 		})
 	}
-	if !declared[object.GetName()] {
-		if l.options.Incomplete || object.GetName() == "" {
+	if !l.declared[object.GetName()] {
+		if object.GetName() == "" {
 			return
 		}
 		l.reportNormalised(o, flaw.Flaw{
@@ -125,7 +115,7 @@ func (l *loader) attachRollout(o *loaded, declared map[string]bool) {
 		})
 		return
 	}
-	if o.judged() == nil {
+	if o.object == nil {
 		return
 	}
 	i := slices.IndexFunc(l.addOns, func(d *draft) bool { return d.Name == object.GetName() })
@@ -143,16 +133,12 @@ func (l *loader) setRollout(d *draft, o *loaded) {
 		return
 	}
 	var rollout v1alpha1.AddOnRollout
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.judged().Object, &rollout); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.object.Object, &rollout); err != nil {
 		l.reportNormalised(o, flaw.Flaw{Reason: flaw.ReasonInvalidManifest, Message: fmt.Sprintf("cannot be decoded: %v", err)})
 		return
 	}
 	d.rollout, d.Rollout = o, &rollout.Spec
-	content := d.Content
-	if d.open.manifests {
-		content = render.Content{}
-	}
-	l.reportNormalised(o, render.HealthFlaws(rollout.Spec.Health, content)...)
+	l.reportNormalised(o, render.HealthFlaws(rollout.Spec.Health, d.Content)...)
 }
 
 // checkAllowed holds a source to the add-ons it may declare.
@@ -173,23 +159,17 @@ func (l *loader) commit() Commit {
 	var c Commit
 	for _, d := range l.addOns {
 		c.AddOns = append(c.AddOns, d.AddOn)
-		if !l.options.Incomplete && d.addOn.object != nil {
-			c.Missing = append(c.Missing, d.Missing...)
-		}
-	}
-	for _, o := range l.objects {
-		if o.object == nil {
-			c.doubts = append(c.doubts, o)
-		}
+		c.Missing = append(c.Missing, d.Missing...)
 	}
 	slices.SortFunc(c.Missing, compareReferences)
 	c.Missing = slices.Compact(c.Missing)
-	c.Suspects = l.suspects()
 	c.Undefined = slices.SortedFunc(slices.Values(l.missingDefinitions), compareReferences)
-	objects := slices.Clone(l.objects)
-	slices.SortStableFunc(objects, func(a, b *loaded) int { return cmp.Compare(a.role, b.role) })
-	for _, o := range objects {
-		if o.object != nil && o.role != roleRollout && o.role != rolePackage {
+	if len(l.problems) > 0 {
+		return c
+	}
+	c.Warnings = l.warnings()
+	for _, o := range l.objects {
+		if o.role != roleRollout && o.role != rolePackage {
 			c.Objects = append(c.Objects, o.object)
 		}
 	}

@@ -44,7 +44,7 @@ func badVariables(t *testing.T) []badInput {
 		{"longest_value", greeting(strings.Repeat("é", 1024)), nil},
 		{
 			"variable_duplicate", variable("  - {name: GREETING, value: a}", "  - {name: GREETING, value: b}"),
-			one(flaw.ReasonDuplicateVariable, configFile, "spec.customizedVariables[1]", `variable "GREETING" is set twice`),
+			append(one(flaw.ReasonDuplicateVariable, configFile, "spec.customizedVariables[1]", `variable "GREETING" is set twice`), unset("GREETING")...),
 		},
 		{
 			"variable_reserved", variable("  - {name: GREETING, value: a}", "  - {name: CLUSTER_NAME, value: b}"),
@@ -80,12 +80,13 @@ func badManifests(t *testing.T) []badInput {
 	manifest := func(row, from, to string, parts ...string) badInput {
 		return badInput{row, hello().edited(t, templateFile, from, to), one(flaw.ReasonInvalidManifest, templateFile, parts...)}
 	}
+	nameless := complaint{flaw.ReasonInvalidManifest, templateFile, []string{at + "[1].metadata.name: must be set"}}
 	text := hello()[templateFile]
 	list := text[strings.Index(text, "      manifests:"):strings.Index(text, "  registration:")]
 	return []badInput{
 		manifest("no_name", settings, "{namespace: hello}", at+"[1].metadata.name", "manifest 1 has no name"),
 		manifest("no_metadata", "metadata: "+settings, "immutable: true", at+"[1].metadata", "manifest 1 has no metadata.name"),
-		manifest("generate_name", settings, "{generateName: x-}", at+"[1].metadata.generateName", "fixed name"),
+		manifest("generate_name", settings, "{generateName: x-}", at+"[1].metadata.generateName", "fixed name").followed(nameless),
 		manifest("no_kind", "        kind: ConfigMap\n", "", at+"[1].kind", "manifest 1 has no kind"),
 		manifest("twice", list, list+"      - {apiVersion: v1, kind: ConfigMap, metadata: {name: hello-settings, namespace: hello}}\n", at+"[2]", "is manifest 1 already"),
 		{
@@ -94,6 +95,7 @@ func badManifests(t *testing.T) []badInput {
 				{flaw.ReasonInvalidManifest, templateFile, []string{at + "[0]", "manifest 0 must be an object"}},
 				{flaw.ReasonInvalidManifest, templateFile, []string{at + "[1].apiVersion", "manifest 1 has no apiVersion"}},
 				{flaw.ReasonInvalidManifest, templateFile, []string{at + "[1].kind", "manifest 1 has no kind"}},
+				nameless,
 			},
 		},
 		mistake(t, "rule_in_CEL", templateFile, "    workload:", "    manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: x}, conditionRules: [{type: CEL, condition: ''}]}]\n    workload:", flaw.ReasonInvalidTemplate, "spec.agentSpec.manifestConfigs[0].conditionRules[0].condition", "Condition is required for CEL rules"),
@@ -123,8 +125,8 @@ func badManifests(t *testing.T) []badInput {
 		{
 			"same_object_in_two_add_ons", twoAddOns(t),
 			[]complaint{
-				{flaw.ReasonObjectConflict, "other.template.yaml", []string{`add-ons "hello" and "other" both deploy ConfigMap hello/hello-settings`, "placement hello/everyone", "manifests[1]"}},
 				{flaw.ReasonObjectConflict, "other.template.yaml", []string{"Deployment hello/hello-agent", "manifests[0]"}},
+				{flaw.ReasonObjectConflict, "other.template.yaml", []string{`add-ons "hello" and "other" both deploy ConfigMap hello/hello-settings`, "placement hello/everyone", "manifests[1]"}},
 			},
 		},
 		{"not_on_the_same_placement", twoAddOns(t).edited(t, "other.addon.yaml", "name: everyone", "name: someone"), nil},

@@ -36,7 +36,7 @@ func (l *loader) checkAddOns() {
 		for _, f := range found {
 			l.reportFinding(d, f)
 		}
-		if len(found) == 0 && !d.open.namespace {
+		if len(found) == 0 {
 			l.checkConflicts(claims, d, renderer)
 		}
 		if _, err := renderer.Interruptions(); err != nil {
@@ -76,9 +76,6 @@ func (d *draft) seal() error {
 // reportFinding reports what rendering found where it stands: in the template or
 // configuration, if the commit declares it, else at the add-on that refers to it.
 func (l *loader) reportFinding(d *draft, f render.Finding) {
-	if d.open.explains(f) {
-		return
-	}
 	if f.Package != "" && d.pkg != nil {
 		l.reportNormalised(d.pkg, packageFlaw(d.pkg, f))
 		return
@@ -180,7 +177,7 @@ func (l *loader) reportConflict(d *draft, template string, f flaw.Flaw) {
 		o, f.Field = d.pkg, ""
 	} else if !declared {
 		o, f.Field = d.addOn, ""
-	} else if manifests, _ := manifestsOf(o.judged().Object); f.Field.Position() >= len(manifests) {
+	} else if manifests, _ := manifestsOf(o.object.Object); f.Field.Position() >= len(manifests) {
 		f.Field = manifestsAt
 	}
 	l.reportNormalised(o, f)

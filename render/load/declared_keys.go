@@ -23,9 +23,6 @@ const (
 // them. Lists are joined, of a variable, label or field that two set the later counts.
 const MergeConfigsAnnotation = "addonflow.io/merge-configs"
 
-// mergeConfigsAt is where MergeConfigsAnnotation stands.
-const mergeConfigsAt = "metadata.annotations[" + MergeConfigsAnnotation + "]"
-
 // declaredKey is a label or annotation of AddonFlow's that a commit may declare.
 type declaredKey struct {
 	key string
@@ -80,7 +77,7 @@ func ownKeyFlaw(at flaw.Path, key string) flaw.Flaw {
 	}
 	f.Reason, f.Message, f.Hint = flaw.ReasonUnknownField, "AddonFlow knows no such key", flaw.RemoveIt
 	if meant := meantKey(key); meant != "" {
-		f.Hint, f.Meant = "did you mean "+meant+"?", at.Child(meant)
+		f.Hint = "did you mean " + meant + "?"
 	}
 	return f
 }

@@ -15,8 +15,7 @@
 //	                   may select; package.go: charts and folders of manifests
 //	check.go         rendered for the clusters of each placement, so that what only
 //	                 rendering finds is found on the commit, and where two add-ons collide
-//	doubt.go         what a mistake leaves open, so that none is told twice; partial.go:
-//	                 for the other objects of the add-on
+//	warnings.go      what is accepted and hardly meant
 //	live.go          an object of the hub, judged by the same rules
 //
 // Normalised means: converted to the version the hub stores (v1alpha1), with defaults
@@ -26,5 +25,7 @@
 // the pinned open-cluster-management.io/api.
 //
 // A problem of a commit is a problem.Problem with file and line; an error is for what
-// cannot be wrong in a commit.
+// cannot be wrong in a commit. Every step judges what the one before it left, without the
+// fields that are wrong, and its problems come behind those of that step: they may follow
+// from them.
 package load

@@ -120,11 +120,6 @@ func knownRole(kind schema.GroupVersionKind) (r role, known bool) {
 	}
 }
 
-// listable tells whether a kind could be a configuration, if only an add-on listed it.
-func listable(kind schema.GroupVersionKind) bool {
-	return roleOf(kind, map[schema.GroupResource]bool{resourceOf(kind): true}) != roleUnsupported
-}
-
 // knownKinds are the kinds that render knows by name, by their groups.
 func knownKinds(group string) []string {
 	switch group {

@@ -44,10 +44,6 @@ type Options struct {
 	// Namespace of the AddOnSource. An AddOnRollout may name no other. Empty, as
 	// offline: not checked.
 	Namespace string
-	// Incomplete says that the commit may declare more than the objects given, since
-	// some of its files could not be read. Then nothing is a problem for being absent,
-	// and Commit.Missing is empty: the hub may have an older version of what is meant.
-	Incomplete bool
 	// AsksDefinitions says that the caller reads CustomResourceDefinitions: one that is
 	// needed and not in the Lookup is Missing. Without it, as offline, it is in
 	// Commit.Undefined, and the objects are taken as declared.
@@ -65,7 +61,7 @@ type Commit struct {
 	AddOns []AddOn
 	// Objects to apply to the hub, normalised to the storage version and sorted,
 	// Namespaces first and ClusterManagementAddOns, as declared, last. AddOnRollouts
-	// are not among them; see AddOn.Rollout.
+	// are not among them; see AddOn.Rollout. With a problem there are none.
 	Objects []*unstructured.Unstructured
 	// Missing are references found neither in the commit nor in the Lookup, or
 	// known to be absent, sorted. The caller reads them from the hub and loads
@@ -74,27 +70,14 @@ type Commit struct {
 	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were
 	// taken as declared: what the hub fills in and drops is not in their hashes.
 	Undefined []Reference
-	// Suspects were accepted and are hardly what was meant: a variable with spaces in
-	// its braces, braces that are never closed. They are no problems.
-	Suspects problem.List
+	// Warnings are of what was accepted and is hardly meant: a variable with spaces in its
+	// braces, braces that are never closed. With a problem there are none.
+	Warnings problem.List
 
 	// Interrupted is why a package could not be checked now; it wraps
 	// render.ErrInterrupted. Without a problem, the caller loads the commit again later:
 	// nothing is known of it yet.
 	Interrupted error
-
-	// doubts are the objects of the commit, with what their problems leave open.
-	doubts []*loaded
-}
-
-// Explains reports whether what is wrong with a field of an object, by its kind and name,
-// may come from a problem of the object that Load returned. Whoever looks for more
-// problems in a Commit leaves those out.
-func (c Commit) Explains(kind, name, field string) bool {
-	return slices.ContainsFunc(c.doubts, func(o *loaded) bool {
-		declared := o.GetUnstructured()
-		return declared.GetKind() == kind && declared.GetName() == name && o.doubt.explains(flaw.Path(field))
-	})
 }
 
 // AddOn is what a commit declares for one add-on.
@@ -121,10 +104,14 @@ type AddOn struct {
 }
 
 // Load checks the objects of a commit as one unit and returns what they ask for.
-// With any problem the commit must not be applied; Commit.Missing may be used, and the
-// AddOns to look for more problems, of objects without what is wrong with them. All
-// problems are returned, sorted; what depends on a Missing object is checked when it is
-// there. The order of objects changes nothing.
+// With any problem the commit must not be applied; the AddOns may be used to look for
+// more problems. They are those of the objects without the fields that are wrong.
+//
+// All problems are returned, in the order of the steps that find them: the form of each
+// object, what it lacks, its values, what it refers to, what the add-ons render to. What a later step
+// finds may only follow from an earlier problem. Within a step they are sorted. What
+// depends on a Missing object is checked when it is there. The order of objects changes
+// nothing.
 //
 // Standard OCM objects are accepted in the versions that OCM serves. Strict means: an
 // unknown field, a value of another type, or metadata that only the API server
@@ -143,12 +130,15 @@ func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
 	if l.schemas, err = schemas.defined(l.hub); err != nil {
 		return Commit{}, problem.List{{Reason: flaw.ReasonUnsupportedKind, Message: err.Error()}}
 	}
-	l.read(objects)
-	l.buildAddOns()
-	l.checkAddOns()
+	for _, step := range []func(){func() { l.read(objects) }, l.reportMissing, l.checkPackages, l.judge, l.buildAddOns, l.checkAddOns} {
+		earlier := l.problems
+		l.problems = nil
+		step()
+		l.problems = earlier.Then(slices.Compact(l.problems.Sorted()))
+	}
 	commit := l.commit()
 	commit.Interrupted = l.interrupted
-	return commit, slices.Compact(l.problems.Sorted())
+	return commit, l.problems
 }
 
 // byReference is the lookup without the kinds, which do not identify anything.

@@ -45,14 +45,7 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 		object, found = s.normaliseBySchema(object, declared, r)
 	}
 	object[metadataKey] = metadata
-	return &unstructured.Unstructured{Object: object}, withoutMisspelt(declared.Object, flaw.FirstPerField(append(flaws, found...)))
-}
-
-// withoutMisspelt drops the flaws of fields that are missing because they are misspelt.
-func withoutMisspelt(declared map[string]any, flaws []flaw.Flaw) []flaw.Flaw {
-	d := doubt{declared: declared}
-	d.note(flaws...)
-	return slices.DeleteFunc(flaws, func(f flaw.Flaw) bool { return f.Missing && d.lacks(f.Field) })
+	return &unstructured.Unstructured{Object: object}, flaw.FirstPerField(append(flaws, found...))
 }
 
 // normaliseBySchema does it for the kinds whose CRD is embedded.

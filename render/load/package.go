@@ -78,7 +78,7 @@ func packageAddOn(o *loaded) string {
 
 // checkPackages finds packages that belong to no add-on of the commit, or to one that
 // has another already.
-func (l *loader) checkPackages(declared map[string]bool) {
+func (l *loader) checkPackages() {
 	for _, o := range l.objects {
 		if o.role != rolePackage {
 			continue
@@ -92,7 +92,7 @@ func (l *loader) checkPackages(declared map[string]bool) {
 				Message: fmt.Sprintf("add-on %q has a package already, in %s:%d", addOn, p, line), Hint: "keep one of them",
 			})
 		}
-		if addOn != "" && !declared[addOn] {
+		if addOn != "" && !l.declared[addOn] {
 			l.reportNormalised(o, flaw.Flaw{
 				Field: "spec.addOn", Reason: flaw.ReasonReferenceNotFound,
 				Message: fmt.Sprintf("the commit declares no ClusterManagementAddOn %q", addOn), Hint: "declare the add-on in the same commit",
@@ -127,8 +127,8 @@ func (l *loader) takePackage(d *draft, c *render.Content) {
 func (l *loader) readPackage(o *loaded) *render.Package {
 	foldered, ok := o.Located.(Foldered)
 	var declared declaredPackage
-	object := o.judged()
-	if object == nil || !ok || hidesContent(o) || strict.Convert(object.Object, &declared) != nil {
+	object := o.object
+	if object == nil || !ok || strict.Convert(object.Object, &declared) != nil {
 		return nil
 	}
 	spec := declared.Spec

@@ -34,9 +34,8 @@ type loader struct {
 	listed map[schema.GroupResource]bool
 	// packaged are the add-ons that have an AddOnPackage.
 	packaged map[string]bool
-	// refused are the names of the objects of kinds that no commit may hold: one of them
-	// may be an add-on, but for its kind.
-	refused []string
+	// declared are the names of the add-ons.
+	declared map[string]bool
 	// objects in the order of their positions, those with problems included.
 	objects []*loaded
 	// configs by reference, for what the add-ons refer to.
@@ -54,43 +53,30 @@ type loader struct {
 type loaded struct {
 	Located
 	role role
-	// object is normalised; nil where the declared one has problems.
+	// object is normalised, without the fields that have flaws; nil where nothing is left.
 	object *unstructured.Unstructured
-	// part is what an object with problems still says, by which the rest of its add-on
-	// is judged; nil for nothing.
-	part *unstructured.Unstructured
-	// doubt is what the problems leave open.
-	doubt doubt
+	// missing are the fields that it must have. One may be there under another name, which
+	// is said first.
+	missing []flaw.Flaw
 	// awaits is the CustomResourceDefinition without which the object is not to be hashed.
 	awaits *Reference
 }
 
-// judged is the object, or what is left of it.
-func (o *loaded) judged() *unstructured.Unstructured {
-	if o.object != nil {
-		return o.object
-	}
-	return o.part
-}
-
-// read classifies, normalises and validates every object by itself.
+// read classifies and normalises every object, and reports what is wrong with its form.
 func (l *loader) read(objects []Located) {
 	objects = inOrder(objects)
 	l.listed, l.packaged = listedResources(objects), packagedAddOns(objects)
-	l.configs = map[Reference]*loaded{}
+	l.configs, l.declared = map[Reference]*loaded{}, map[string]bool{}
 	seen := map[render.Identity]Located{}
 	var foreign []Located
 	for _, located := range objects {
 		declared := located.GetUnstructured()
 		r := roleOf(declared.GroupVersionKind(), l.listed)
 		if r == roleUnsupported {
-			if !l.options.Incomplete || !listable(declared.GroupVersionKind()) {
-				if unsupported(declared).Hint == supportedKinds {
-					foreign = append(foreign, located)
-				} else {
-					l.report(located, unsupported(declared))
-				}
-				l.refused = append(l.refused, declared.GetName())
+			if unsupported(declared).Hint == supportedKinds {
+				foreign = append(foreign, located)
+			} else {
+				l.report(located, unsupported(declared))
 			}
 			continue
 		}
@@ -136,45 +122,71 @@ func (l *loader) identify(declared *unstructured.Unstructured, r role) render.Id
 	return id
 }
 
-// add normalises and validates one object and keeps it. What its schema says is wrong
-// does not keep its values from being judged.
+// add normalises one object and keeps it.
 func (l *loader) add(located Located, r role) {
 	declared := located.GetUnstructured()
-	o := &loaded{Located: located, role: r, doubt: doubt{declared: declared.Object}}
+	o := &loaded{Located: located, role: r}
 	if definition, needed := l.undefined(declared, r); needed && l.options.AsksDefinitions {
 		o.awaits = &definition
 	} else if needed && !slices.Contains(l.missingDefinitions, definition) {
 		l.missingDefinitions = append(l.missingDefinitions, definition)
 	}
 	object, flaws := l.schemas.normalise(declared, r)
-	l.report(located, flaws...)
-	o.doubt.note(flaws...)
-	if part := o.doubt.withoutFlaws(object, flaws); part != nil {
-		found := l.apartFromPackages(part, valueFlaws(part, r))
-		if r == roleAddOn && hidesReferences(declared, flaws) {
-			found = slices.DeleteFunc(found, aboutReferences)
-			part = nil
-		}
-		l.reportNormalised(o, found...)
-		o.doubt.note(asDeclared(o, found)...)
-		if o.object, o.part = object, part; len(flaws)+len(found) > 0 {
-			o.object = nil
+	o.object = withoutFlaws(object, flaws)
+	for _, f := range flaws {
+		if f.Missing {
+			o.missing = append(o.missing, f)
+		} else {
+			l.report(located, f)
 		}
 	}
 	l.objects = append(l.objects, o)
+	if r == roleAddOn {
+		l.declared[declared.GetName()] = true
+	}
 	id, resource := l.identify(declared, r), resourceOf(declared.GroupVersionKind())
 	l.configs[Reference{Group: resource.Group, Resource: resource.Resource, Namespace: id.Namespace, Name: id.Name}] = o
 }
 
-// reportNormalised adds problems found after an object was converted, at the fields it
-// was declared with, apart from those that may come from what was reported already.
-func (l *loader) reportNormalised(o *loaded, flaws ...flaw.Flaw) {
-	for _, f := range asDeclared(o, flaws) {
-		// A variable has no value whatever else is wrong; see open.explains.
-		if f.Reason == flaw.ReasonUnresolvedVariable || !o.doubt.explains(f.Field) {
-			l.report(o, f)
+// withoutFlaws returns a normalised object without the fields that have flaws, so that the
+// rest can be decoded and judged; nil where nothing is left. Manifests stay as they are:
+// they are rendered one by one.
+func withoutFlaws(object *unstructured.Unstructured, flaws []flaw.Flaw) *unstructured.Unstructured {
+	if len(flaws) == 0 {
+		return object
+	}
+	if object == nil || slices.ContainsFunc(flaws, func(f flaw.Flaw) bool { return slices.Contains([]flaw.Path{"", metadataKey, specKey}, f.Field) }) {
+		return nil
+	}
+	object = object.DeepCopy()
+	for _, f := range flaws {
+		if !inManifest(f.Field) {
+			f.Field.RemoveFrom(object.Object)
 		}
 	}
+	return object
+}
+
+// reportMissing reports what every object lacks.
+func (l *loader) reportMissing() {
+	for _, o := range l.objects {
+		l.report(o, o.missing...)
+	}
+}
+
+// judge reports what is wrong with the values of every object.
+func (l *loader) judge() {
+	for _, o := range l.objects {
+		if o.object != nil {
+			l.reportNormalised(o, l.apartFromPackages(o.object, valueFlaws(o.object, o.role))...)
+		}
+	}
+}
+
+// reportNormalised adds problems found after an object was converted, at the fields it
+// was declared with.
+func (l *loader) reportNormalised(o *loaded, flaws ...flaw.Flaw) {
+	l.report(o, asDeclared(o, flaws)...)
 }
 
 // asDeclared returns flaws of a converted object at the fields it was declared with.
@@ -239,7 +251,7 @@ func listedResources(objects []Located) map[schema.GroupResource]bool {
 		if roleOf(declared.GroupVersionKind(), nil) != roleAddOn {
 			continue
 		}
-		for _, key := range []string{supportedConfigsKey, defaultConfigsKey} {
+		for _, key := range []string{"supportedConfigs", "defaultConfigs"} {
 			entries, _ := valueAt(declared.Object, specKey, key).([]any)
 			for _, entry := range entries {
 				fields, _ := entry.(map[string]any)

@@ -164,10 +164,8 @@ func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured,
 		d.Missing = append(d.Missing, *o.awaits)
 		return nil, false
 	} else if declared {
-		object := o.judged()
-		d.broken = d.broken || object == nil
-		d.open.note(o)
-		return object, object != nil
+		d.broken = d.broken || o.object == nil
+		return o.object, o.object != nil
 	}
 	if live := l.hub[reference]; live != nil {
 		return l.fromHub(d, r, live)

@@ -56,7 +56,7 @@ func unknownKey(at flaw.Path, key string, value any, s *structuralschema.Structu
 		known = slices.DeleteFunc(known, func(name string) bool { return name == statusKey })
 	}
 	f := strict.UnknownField(at, key, known)
-	if deeper := below(key, s); deeper != "" && f.Meant == "" && strict.ProposedHint(f.Field, known) == "" {
+	if deeper := below(key, s); deeper != "" && flaw.Closest(key, known) == "" && strict.ProposedHint(f.Field, known) == "" {
 		f.Hint = "did you mean " + deeper + "?"
 	}
 	return []flaw.Flaw{f}

@@ -18,6 +18,18 @@ import (
 // manifestsAt is where an AddOnTemplate has what it deploys.
 const manifestsAt flaw.Path = "spec.agentSpec.workload.manifests"
 
+// inManifest reports whether the field is one of a manifest.
+func inManifest(p flaw.Path) bool {
+	return strings.HasPrefix(string(p), string(manifestsAt)+"[")
+}
+
+// manifestOf is the manifest that the field is in, the list of them for a field that is in
+// none.
+func manifestOf(p flaw.Path) flaw.Path {
+	rest, _ := strings.CutPrefix(string(p), string(manifestsAt))
+	return manifestsAt + flaw.Path(rest[:strings.IndexByte(rest, ']')+1])
+}
+
 // manifestFlaws checks the manifests of a declared AddOnTemplate before variables
 // are put in: that each is one object the work agent could apply. Names and values
 // with a variable in them are checked when rendered.

@@ -315,8 +315,6 @@ func UnknownField(parent flaw.Path, key string, known []string) flaw.Flaw {
 	}
 	if hint := ProposedHint(f.Field, known); hint != "" {
 		f.Hint = hint
-	} else if match := flaw.Closest(key, known); match != "" {
-		f.Meant = parent.Child(match)
 	}
 	return f
 }

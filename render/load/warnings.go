@@ -20,10 +20,10 @@ var spacedReference = regexp.MustCompile(`\{\{(\s+([A-Za-z_][A-Za-z0-9_]*)\s*|([
 // unclosedReference is a name behind braces that nothing closes before the next ones.
 var unclosedReference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)(?:[^{}]|\{[^{]|\}[^}])*?(?:\{\{|\}?$)`)
 
-// suspects are texts of declared templates that are one space away from a variable that
+// warnings are of texts of declared templates that are one space away from a variable that
 // has a value, or braces away from any variable. They are kept as they stand, as they may
 // be meant for the agent, and nothing is refused for them.
-func (l *loader) suspects() problem.List {
+func (l *loader) warnings() problem.List {
 	said := &loader{configs: l.configs}
 	for _, d := range l.addOns {
 		known := knownVariables(d.Content)
@@ -55,15 +55,15 @@ func (l *loader) suspects() problem.List {
 		}
 	}
 	for _, d := range l.addOns {
-		l.suspectPlacements(d, said)
+		l.warnOfPlacements(d, said)
 	}
 	return said.problems.Sorted()
 }
 
-// suspectPlacements says which placements of a rollout neither the commit declares nor
+// warnOfPlacements says which placements of a rollout neither the commit declares nor
 // its add-on is installed by: only the hub can have them.
-func (l *loader) suspectPlacements(d *draft, said *loader) {
-	if d.Rollout == nil || l.options.Incomplete {
+func (l *loader) warnOfPlacements(d *draft, said *loader) {
+	if d.Rollout == nil {
 		return
 	}
 	known := map[v1alpha1.PlacementReference]bool{{}: true} // an empty one is a problem
@@ -75,7 +75,7 @@ func (l *loader) suspectPlacements(d *draft, said *loader) {
 	for _, p := range d.Install.Placements {
 		known[p.PlacementReference] = true
 	}
-	suspect := func(at flaw.Path, p v1alpha1.PlacementReference) {
+	warn := func(at flaw.Path, p v1alpha1.PlacementReference) {
 		if known[p] {
 			return
 		}
@@ -86,11 +86,11 @@ func (l *loader) suspectPlacements(d *draft, said *loader) {
 		})
 	}
 	for i, stage := range d.Rollout.Stages {
-		suspect(flaw.Path("spec.stages").Index(i).Child("placement"), stage.Placement)
+		warn(flaw.Path("spec.stages").Index(i).Child("placement"), stage.Placement)
 	}
 	if s := d.Rollout.Strategy; s != nil && s.RollingUpdateWithPlacement != nil {
 		share := s.RollingUpdateWithPlacement
-		suspect("spec.strategy.rollingUpdateWithPlacement", v1alpha1.PlacementReference{Namespace: share.Namespace, Name: share.Name})
+		warn("spec.strategy.rollingUpdateWithPlacement", v1alpha1.PlacementReference{Namespace: share.Namespace, Name: share.Name})
 	}
 }
 
