@@ -869,7 +869,7 @@ func TestFailuresHaltTheWholeTrack(t *testing.T) {
 			reason: "its failure counts in the first stage",
 			change: []change{
 				finished(c2), recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), inStage("early"), on(c1, failing),
-				rotated(c3), staging("some", c4, c5, c6),
+				rotated(c3), staging(c4, c5, c6),
 			},
 			want:  map[string]string{c1: "Failed v2", c3: "Waiting v1", c4: "Waiting v1"},
 			phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
@@ -880,10 +880,10 @@ func TestFailuresHaltTheWholeTrack(t *testing.T) {
 }
 
 // staging makes the last stage select the clusters only.
-func staging(name string, clusters ...string) change {
+func staging(clusters ...string) change {
 	return func(in *rollout.Input) {
-		in.Spec.Stages[1].Placement = ref(name)
-		in.Placements = append(in.Placements, placement(name, clusters...))
+		in.Spec.Stages[1].Placement = ref("some")
+		in.Placements = append(in.Placements, placement("some", clusters...))
 	}
 }
 
@@ -936,17 +936,17 @@ func TestSlotsOfUnselectedClusters(t *testing.T) {
 	for name, tc := range map[string]momentCase{
 		"at the target": {
 			reason: "it holds the only slot of the canary",
-			change: []change{admitted("v2", time.Minute, c1), on(c1, stuck), rotated(c2), staging("some", c3, c4)},
+			change: []change{admitted("v2", time.Minute, c1), on(c1, stuck), rotated(c2), staging(c3, c4)},
 			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1"},
 		},
 		"at content that was replaced": {
 			reason: "it holds the slot, and is given nothing more",
-			change: []change{admitted("v0", time.Minute, c1), on(c1, old), rotated(c2), staging("some", c3, c4)},
+			change: []change{admitted("v0", time.Minute, c1), on(c1, old), rotated(c2), staging(c3, c4)},
 			want:   map[string]string{c1: "Updating v0", c2: "Waiting v1"},
 		},
 		"at content that was replaced, in a stage that is gone": {
 			reason: "it holds a slot of the first stage",
-			change: []change{admitted("v0", time.Minute, c1), inStage("early"), on(c1, old), rotated(c2), staging("some", c3, c4)},
+			change: []change{admitted("v0", time.Minute, c1), inStage("early"), on(c1, old), rotated(c2), staging(c3, c4)},
 			want:   map[string]string{c1: "Updating v0", c2: "Waiting v1"},
 		},
 		"a member of the share whose works were deleted": {

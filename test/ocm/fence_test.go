@@ -45,11 +45,11 @@ func commitGreeting(ctx context.Context, w *demo.World, name string) string {
 	return sha
 }
 
-// greetings are what the works of an add-on have their agents say, by cluster and name.
-func greetings(ctx context.Context, c client.Client, name string) map[string]string {
+// greetings are what the works of the add-on fenced have their agents say, by cluster and name.
+func greetings(ctx context.Context, c client.Client) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{}
-	for key, work := range worksOf(ctx, c, name) {
+	for key, work := range worksOf(ctx, c, "fenced") {
 		for _, manifest := range work.Spec.Workload.Manifests {
 			if _, after, found := strings.Cut(string(manifest.Raw), "--greeting="); found {
 				out[key], _, _ = strings.Cut(after, `"`)
@@ -66,7 +66,7 @@ var _ = Describe("A fence that is down", func() {
 		Expect(w.StartOperator(options)).To(Succeed())
 		sha := commitGreeting(ctx, w, "fenced")
 		awaitPhase(ctx, w, "fenced", sha, v1alpha1.PhaseSucceeded)
-		Expect(greetings(ctx, w.Client, "fenced")).To(And(Not(BeEmpty()), HaveEach("hello")))
+		Expect(greetings(ctx, w.Client)).To(And(Not(BeEmpty()), HaveEach("hello")))
 
 		By("taking the fence down while the operator is stopped: OCM renders the variable empty")
 		Expect(w.Operator.Stop()).To(Succeed())
@@ -79,14 +79,14 @@ var _ = Describe("A fence that is down", func() {
 		})
 		Expect(w.Client.Update(ctx, cma, client.FieldOwner("somebody"))).To(Succeed())
 
-		Eventually(func() map[string]string { return greetings(ctx, w.Client, "fenced") }).Should(ContainElement(""))
+		Eventually(func() map[string]string { return greetings(ctx, w.Client) }).Should(ContainElement(""))
 
 		By("starting the operator")
 		Expect(w.StartOperator(options)).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(w.Client.Get(ctx, client.ObjectKey{Name: "fenced"}, cma)).To(Succeed())
 			g.Expect(cma.Annotations).To(And(HaveKeyWithValue(v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue), HaveKey(v1alpha1.FencedAtAnnotation)))
-			g.Expect(greetings(ctx, w.Client, "fenced")).To(HaveEach("hello"))
+			g.Expect(greetings(ctx, w.Client)).To(HaveEach("hello"))
 		}).Should(Succeed())
 		awaitPhase(ctx, w, "fenced", sha, v1alpha1.PhaseSucceeded)
 		Eventually(func(g Gomega) {
@@ -95,7 +95,7 @@ var _ = Describe("A fence that is down", func() {
 			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", v1alpha1.FenceRestoredReason), HaveField("InvolvedObject.Name", "fenced"))))
 		}).Should(Succeed())
 		Consistently(func(g Gomega) {
-			g.Expect(greetings(ctx, w.Client, "fenced")).To(HaveEach("hello"))
+			g.Expect(greetings(ctx, w.Client)).To(HaveEach("hello"))
 		}, "15s", "1s").Should(Succeed())
 	}, SpecTimeout(10*time.Minute))
 })
