@@ -187,9 +187,9 @@ func (p *planner) candidates(s *step) []*unit {
 }
 
 // joins tells whether a waiting cluster starts at the stable revision: it runs nothing, and
-// was not found unable to have that revision.
+// neither was late with that revision nor is unable to have it.
 func (p *planner) joins(u *unit) bool {
-	failed := u.record.failed() && u.record.Revision == p.stable && u.c.Blocked != ""
+	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || u.c.Blocked != "")
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 

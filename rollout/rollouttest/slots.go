@@ -199,6 +199,17 @@ func (j *judgement) goneStage(records map[string]rollout.Record) string {
 	return open
 }
 
+// openInAGoneStage tells whether a cluster that no stage selects was admitted to the target in
+// a stage that the policy has no more, and is not done. The other stages may wait for it.
+func (j *judgement) openInAGoneStage(records map[string]rollout.Record) bool {
+	for name, r := range records {
+		if r.Revision == j.target() && r.Stage != "" && r.State != rollout.Done && j.stepNamed(r.Stage) < 0 && j.stepOf(name) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // slots: no cluster is admitted beyond the limit of its step. Clusters in flight at any
 // content count; clusters that returned or were adopted may bring the count above it.
 func (j *judgement) slots() error {
@@ -298,7 +309,7 @@ func (j *judgement) order() error {
 
 // refilled: no slot stays free while a cluster that may have it waits.
 func (j *judgement) refilled() error {
-	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 || j.goneStage(j.before) != "" || j.goneStage(j.after) != "" {
+	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 || j.openInAGoneStage(j.before) || j.openInAGoneStage(j.after) {
 		return nil
 	}
 	for i, s := range j.steps {
