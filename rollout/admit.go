@@ -25,8 +25,9 @@ func (p *planner) admit() {
 			if s.reverting && blocked != "" && halt == "" && s.hold == "" {
 				p.retarget(s) // what they are in flight to is what is taken back
 			}
-			p.admitStep(s, blocked)
-			if blocked == "" && !t.complete(i) {
+			stopped := cmp.Or(blocked, t.halted(i))
+			p.admitStep(s, stopped)
+			if blocked = stopped; blocked == "" && !t.complete(i) {
 				blocked = s.blocks()
 			}
 		}
@@ -36,8 +37,8 @@ func (p *planner) admit() {
 // halt says why no step of the track admits a further cluster: the failures of one of them.
 func (t *track) halt() string {
 	for i := range t.steps {
-		if why := t.halted(i); why != "" {
-			return why
+		if t.failed(i) {
+			return t.halted(i)
 		}
 	}
 	return ""
@@ -109,7 +110,8 @@ func (p *planner) explain(s *step, why string, free int) {
 	}
 }
 
-// halted says why the failures of step i end the admissions of its track; "": they do not.
+// halted says why step i and those after it admit no further cluster; "": its clusters do
+// not keep them from it.
 func (t *track) halted(i int) string {
 	s := t.steps[i]
 	switch {

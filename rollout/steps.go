@@ -193,12 +193,16 @@ func (t *track) failures(i int) int {
 	return n
 }
 
-// breached tells whether step i may admit no further cluster. Its failures are beyond its
-// budget; or all of its clusters failed or left, so that none verified the content.
+// breached tells whether step i may admit no further cluster: it failed, or its clusters left
+// before one of them verified the content.
+func (t *track) breached(i int) bool { return t.failed(i) || t.steps[i].abandoned() }
+
+// failed tells whether the failures of step i are beyond its budget, or all of its clusters
+// failed, so that none verified the content. Then no step of the track goes on.
 //
 // A step of strategy All tolerates its own failures until its last cluster is decided. A
 // failure from another stage stops it: dropping a pace does not restart a failed rollout.
-func (t *track) breached(i int) bool {
+func (t *track) failed(i int) bool {
 	s := t.steps[i]
 	n, c := t.failures(i), s.tally
 	if s.all {
@@ -208,7 +212,7 @@ func (t *track) breached(i int) bool {
 	if s.proven {
 		proof += c.updated
 	}
-	return n > s.maxFailures || c.failed > 0 && proof+c.flying+c.waiting == 0 || s.abandoned()
+	return n > s.maxFailures || c.failed > 0 && proof+c.flying+c.waiting == 0
 }
 
 // abandoned tells whether the clusters that could have verified the target left the step.

@@ -92,9 +92,10 @@ func (j *judgement) readmitted(r rollout.Record) bool {
 }
 
 // stageOf is the position of the step that a record of a cluster in no step belongs to: that
-// of its stage; if it is gone, the first of the track. -1: none.
+// of its stage; if it is gone, and the cluster is in flight or failed, the first of the track.
+// -1: none.
 func (j *judgement) stageOf(r rollout.Record) int {
-	if i := j.stepNamed(r.Stage); i >= 0 || r.State == rollout.Done {
+	if i := j.stepNamed(r.Stage); i >= 0 || !r.InFlight() && !isFailure(r) {
 		return i
 	}
 	for i, s := range j.steps {
@@ -149,10 +150,11 @@ func (j *judgement) track(i int) []int {
 	return found
 }
 
-// givenUp tells whether no cluster of a step can prove the content any more.
-func (j *judgement) givenUp(i int) bool {
+// failed tells whether the failures of a step leave no cluster of it that could prove the
+// content, or are beyond its budget.
+func (j *judgement) failed(i int) bool {
 	t := j.tallies[i]
-	return j.spent(i) || t.done == 0 && (t.left > 0 || t.failed > 0 && t.flying+t.waiting == 0)
+	return j.spent(i) || t.done == 0 && t.failed > 0 && t.flying+t.waiting == 0
 }
 
 // complete tells whether the step after this one may start: every cluster is decided, the
@@ -314,7 +316,8 @@ func (j *judgement) refilled() error {
 	}
 	for i, s := range j.steps {
 		t := j.tallies[i]
-		if s.held || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.givenUp) ||
+		left := t.done == 0 && t.left > 0
+		if s.held || left || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
 			slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) }) {
 			continue
 		}
