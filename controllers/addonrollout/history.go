@@ -12,7 +12,7 @@ import (
 // Bounds of an entry of status.history.
 const (
 	failingKept = 10
-	stagesKept  = 20
+	stagesKept  = 16
 )
 
 // detail writes into the entry of the present rollout what a reader asks for afterwards: why
