@@ -140,8 +140,8 @@ func (p *planner) carryOver() {
 }
 
 // stepOf is the step in which a record counts: the one that selects the cluster now;
-// otherwise, for a record of the target or in flight, the one that it was admitted in, and
-// if that is gone, the first of its track. What is done counts in no other step than its own.
+// otherwise, for a record of the target or in flight, the one that it was admitted in. If
+// that is gone, a slot or a failure counts in the first step of its track.
 func (p *planner) stepOf(u *unit) *step {
 	r := u.record
 	switch {
@@ -150,7 +150,7 @@ func (p *planner) stepOf(u *unit) *step {
 	case r.Revision != p.target && !r.InFlight():
 		return nil
 	}
-	if s := p.stepNamed(r.Stage); s != nil || r.State == Done {
+	if s := p.stepNamed(r.Stage); s != nil || !r.InFlight() && !r.failed() {
 		return s
 	}
 	if t := p.trackOf(r.Stage); t != nil {
