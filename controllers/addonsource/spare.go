@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -62,20 +61,26 @@ func (p *pass) patchMetadata(ctx context.Context, live, after *unstructured.Unst
 //
 // A foreground deletion deletes the ManagedClusterAddOns first and cannot be stopped.
 func (p *pass) spare(ctx context.Context) error {
-	list := &unstructured.UnstructuredList{}
+	list := &metav1.PartialObjectMetadataList{} // from the watch: a pass at rest costs no request
 	list.SetGroupVersionKind(addOnGVK().GroupVersion().WithKind(addOnKind + "List"))
-	err := p.Live.List(ctx, list)
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	if err := p.Client.List(ctx, list); err != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list ClusterManagementAddOns: %w", err))
 	}
 	for i := range list.Items {
-		if live := &list.Items[i]; isGoing(live) && guarded(live) && ownerOf(live) == p.name() {
-			if err := p.spareOne(ctx, live); err != nil {
-				return retry(v1alpha1.ApplyFailedReason, err)
-			}
+		if seen := &list.Items[i]; seen.DeletionTimestamp == nil || seen.Annotations[v1alpha1.SourceAnnotation] != p.name() {
+			continue
+		}
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(addOnGVK())
+		err := p.Live.Get(ctx, client.ObjectKey{Name: list.Items[i].Name}, live)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil && isGoing(live) && guarded(live) && ownerOf(live) == p.name() {
+			err = p.spareOne(ctx, live)
+		}
+		if err != nil {
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot let %s go: %w", live.GetName(), err))
 		}
 	}
 	return nil
