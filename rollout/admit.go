@@ -134,7 +134,7 @@ func (t *track) halted(i int) string {
 func (p *planner) retarget(s *step) {
 	var flying []*unit
 	for _, u := range s.members {
-		if u.record.InFlight() {
+		if u.record.InFlight() && (!s.reverting || u.retargetable()) {
 			flying = append(flying, u)
 		}
 	}
@@ -151,7 +151,7 @@ func (p *planner) retarget(s *step) {
 		flying = flying[:min(s.limit, len(flying))]
 	}
 	for _, u := range flying {
-		if u.record.Revision != p.target && !u.leaving && !u.bound && u.c.Reachable && !p.arriving(u) {
+		if u.record.Revision != p.target && u.retargetable() && u.c.Reachable && !p.arriving(u) {
 			p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
 			p.retargeted++
 		}

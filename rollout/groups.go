@@ -167,8 +167,9 @@ func (p *planner) progressivePerGroup(sc scope, st clusterv1alpha1.RolloutProgre
 
 // groupAtOnce is the step of a decision group.
 func (p *planner) groupAtOnce(sc scope, g group, c clusterv1alpha1.RolloutConfig) *step {
-	members := p.selected(sc.in, g.Group)
-	return atOnce(sc.prefix+g.step, members, c)
+	s := atOnce(sc.prefix+g.step, p.selected(sc.in, g.Group), c)
+	s.returning = p.returning(g.Group)
+	return s
 }
 
 func atOnce(name string, members []*unit, c clusterv1alpha1.RolloutConfig) *step {

@@ -181,12 +181,12 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		switch {
 		case failed:
 			return Failed, reported
-		case o.available && o.written:
-			return Updating, ""
-		case o.available:
+		case o.available && !o.written:
 			return Admitted, ""
-		case p.takenBack || !now.Before(until):
-			return Parked, ""
+		case p.takenBack && !o.available, !now.Before(until):
+			return Parked, "" // back now, it is in flight again, with a new deadline
+		case o.available:
+			return Updating, ""
 		}
 		return Lost, orElse(o.away, "not available; keeps its slot until "+clock.Text(until, now))
 

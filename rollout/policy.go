@@ -87,23 +87,23 @@ func (p *planner) restoreSteps() {
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(open))) {
 		if t := p.trackOf(name); t != nil {
 			first := t.steps[0]
-			t.steps = slices.Insert(t.steps, 0, &step{name: name, restored: true, soak: first.soak, deadline: first.deadline, declared: first.declared})
+			t.steps = slices.Insert(t.steps, 0, &step{name: name, soak: first.soak, deadline: first.deadline, declared: first.declared})
 		}
 	}
 }
 
 // trackOf is the track that a step of the name belongs to: with a pace per placement that
-// of the placement, otherwise the only one; nil: none.
+// of the placement, otherwise the first one; nil: there is none.
 func (p *planner) trackOf(step string) *track {
-	if len(p.tracks) == 1 {
-		return p.tracks[0]
-	}
 	for _, t := range p.tracks {
-		if t.prefix != "" && strings.HasPrefix(step, t.prefix) {
+		if t.prefix != "" && stageOf(strings.TrimSuffix(t.prefix, "/"))(step) {
 			return t
 		}
 	}
-	return nil
+	if len(p.tracks) == 0 {
+		return nil
+	}
+	return p.tracks[0]
 }
 
 // nameApart numbers steps that would share a name, such as a placement called unplaced
@@ -156,6 +156,33 @@ func (p *planner) selected(in func(*unit) bool, groups ...Group) []*unit {
 	return slices.Compact(found)
 }
 
+// returning tells whether a cluster of the groups is no member only because its
+// ManagedClusterAddOn is being deleted: it gets another one and is a member again.
+func (p *planner) returning(groups ...Group) bool {
+	for _, g := range groups {
+		at := p.cursor()
+		for _, name := range g.Clusters {
+			if u := at.find(name); u != nil && u.selected() && u.c.Installed == Deleting && !u.c.Gone {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withRecorded adds the members without a step whose record names a stage in question. While
+// a placement cannot be relied upon, it may still select the clusters that it selected.
+func (p *planner) withRecorded(found []*unit, in func(stage string) bool) []*unit {
+	for i := range p.units {
+		u := &p.units[i]
+		if u.member && u.step == nil && u.record != nil && in(u.record.Stage) && !slices.Contains(found, u) {
+			found = append(found, u)
+		}
+	}
+	slices.SortFunc(found, func(a, b *unit) int { return strings.Compare(a.c.Name, b.c.Name) })
+	return found
+}
+
 // own makes s the step of its members and returns it.
 func (s *step) own() *step {
 	for _, u := range s.members {
@@ -170,7 +197,10 @@ func (p *planner) stages() *track {
 	t := &track{}
 	for _, st := range p.spec.Stages {
 		pl := p.placementOf(st.Placement)
-		s := &step{name: st.Name, members: p.selected(nil, pl.Groups...)}
+		s := &step{name: st.Name, members: p.selected(nil, pl.Groups...), returning: p.returning(pl.Groups...)}
+		if pl.untrusted() != "" {
+			s.members = p.withRecorded(s.members, func(stage string) bool { return stage == st.Name })
+		}
 		n := len(s.members)
 		limit := defaultConcurrency([]Placement{pl})
 		if st.MaxConcurrency != nil {
@@ -242,10 +272,15 @@ func ocmStrategy(st v1alpha1.RolloutStrategy) clusterv1alpha1.RolloutStrategy {
 func (p *planner) perPlacement() error {
 	var failed error
 	for i, pl := range p.install {
-		name := pl.Name
-		if p.ambiguous(name) {
-			name = pl.Namespace + "." + pl.Name
+		if pl.untrusted() == "" {
+			continue
 		}
+		for _, u := range p.withRecorded(nil, stageOf(p.titleOf(pl))) {
+			u.placement = i // it may still select the clusters that it selected
+		}
+	}
+	for i, pl := range p.install {
+		name := p.titleOf(pl)
 		t, err := p.ocmTrack(scope{
 			alone: name, prefix: name + "/",
 			members:    p.members(func(u *unit) bool { return u.placement == i }),
@@ -262,7 +297,8 @@ func (p *planner) perPlacement() error {
 	// A cluster that was admitted in a step counts there, although no placement selects it now.
 	unrecorded := func(u *unit) bool {
 		r := u.record
-		return r == nil || r.Revision != p.target || r.Stage == "" || r.Stage == unplaced
+		return r == nil || r.Revision != p.target || p.due(u) ||
+			!slices.ContainsFunc(p.install, func(pl Placement) bool { return stageOf(p.titleOf(pl))(r.Stage) })
 	}
 	if others := p.members(unrecorded); len(others) > 0 {
 		s := p.allAtOnce(unplaced, others, clusterv1alpha1.RolloutAll{})
@@ -270,6 +306,19 @@ func (p *planner) perPlacement() error {
 		p.tracks = append(p.tracks, &track{steps: []*step{s}})
 	}
 	return failed
+}
+
+// titleOf is the name of the track of an install placement.
+func (p *planner) titleOf(pl Placement) string {
+	if p.ambiguous(pl.Name) {
+		return pl.Namespace + "." + pl.Name
+	}
+	return pl.Name
+}
+
+// stageOf tells which stages belong to the track of the name.
+func stageOf(track string) func(stage string) bool {
+	return func(stage string) bool { return stage == track || strings.HasPrefix(stage, track+"/") }
 }
 
 // ambiguous tells whether install placements of several namespaces share the name.

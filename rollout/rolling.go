@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
@@ -43,23 +44,25 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 }
 
 // fillShare chooses size clusters: first those at the target or admitted to it, and those
-// that hold a slot of the share, then those that can be moved now, then those that cannot, each in order of name. A
+// that hold a slot of the share, then those that failed, then those that can be moved now, then those that cannot, each in order of name. A
 // cluster for which the target changes nothing takes no part.
 func (p *planner) fillShare(chosen []*unit, size int) []*unit {
-	ranks := make([][]*unit, 3)
+	ranks := make([][]*unit, 4)
 	for _, u := range chosen {
 		switch {
 		case u.c.Running == p.target, u.record != nil && u.record.Revision == p.target,
 			u.record.InFlight() && u.record.Stage == heldShare:
 			ranks[0] = append(ranks[0], u)
 		case u.c.UpToDate:
-		case u.c.Reachable && u.c.Running != "" && !u.record.InFlight():
+		case u.c.Reachable && (u.record.failed() || u.c.Health.State == HealthFailed):
 			ranks[1] = append(ranks[1], u)
-		default:
+		case u.c.Reachable && u.c.Running != "" && !u.record.InFlight():
 			ranks[2] = append(ranks[2], u)
+		default:
+			ranks[3] = append(ranks[3], u)
 		}
 	}
-	all := append(append(ranks[0], ranks[1]...), ranks[2]...)
+	all := slices.Concat(ranks...)
 	return all[:min(len(all), max(size, len(ranks[0])))]
 }
 

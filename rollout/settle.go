@@ -53,15 +53,17 @@ func (p *planner) attach(l v1alpha1.Ledger) error {
 	return nil
 }
 
-// adopt gives records to clusters that run content without one: their works name the
-// target, which never succeeded here, so that AddonFlow wrote them and the record was lost.
+// adopt gives records to clusters that run content without one of it: their works name the
+// target, which never succeeded here, so that AddonFlow wrote them and the record was lost,
+// or replaced by an older one.
 // For an empty status it does so for every cluster that differs from the stable revision,
 // or, before there is one, has works at all. They are in flight from now, above the limit
 // if need be.
 func (p *planner) adopt() {
 	for i := range p.units {
 		u := &p.units[i]
-		if !u.member || u.record != nil {
+		lost := u.record != nil && u.record.Revision != p.target && u.c.Running == p.target
+		if !u.member || u.record != nil && !lost {
 			continue
 		}
 		revision := ""
@@ -69,6 +71,7 @@ func (p *planner) adopt() {
 		case running == "" || running == Foreign:
 		case running == p.target && !p.in.TargetProven:
 			revision = p.target
+		case lost:
 		case !p.in.Rebuild || p.stable != "" && u.c.UpToDateStable:
 		case running == Mixed:
 			revision = p.target
@@ -99,6 +102,11 @@ func (p *planner) settle() {
 		p.unstagedReason = "in no stage that can be determined now: " + why
 	}
 	for u := range p.recorded() {
+		if r := u.record; p.spec.Removal != nil && r.InFlight() && !p.now.Before(r.Admitted.Add(pauseGrain)) {
+			later := *r
+			later.Admitted = p.second
+			u.record = &later
+		}
 		home := p.stepOf(u)
 		o, pc := p.observation(u), p.pace(u, home)
 		moved, why := next(*u.record, o, pc, p.now)
@@ -125,12 +133,12 @@ func (p *planner) settle() {
 
 // carryOver gives records the target's revision if the target renders for their clusters
 // what they were admitted to: state and clocks go on. A record that is done proves nothing
-// for the target, and keeps its revision.
+// for the target, and keeps its revision; so does that of a cluster that joins.
 func (p *planner) carryOver() {
 	for i := range p.units {
 		u := &p.units[i]
 		r := u.record
-		if r == nil || r.Revision == p.target || r.State == Done || !u.member || !u.c.UpToDate || !p.at(u.c, r.Revision) {
+		if r == nil || r.Revision == p.target || r.Revision == p.stable || r.State == Done || !u.member || !u.c.UpToDate || !p.at(u.c, r.Revision) {
 			continue
 		}
 		carried := *r
@@ -207,7 +215,7 @@ func (p *planner) pace(u *unit, s *step) pace {
 		pc.soak = 0
 	}
 	if p.spec.Removal != nil {
-		pc.soak = untilRestored
+		pc.soak, pc.parkAfter = untilRestored, untilRestored
 	}
 	pc.takenBack = p.revert && r != p.target
 	return pc

@@ -46,9 +46,9 @@ type step struct {
 	hold string
 	// byStrategy: hold is the strategy's own doing, and an end the user asked for.
 	byStrategy bool
-	// restored: the policy has the step no more. What its clusters proved counts, whichever
-	// step selects them now.
-	restored bool
+	// returning: a cluster of the step is about to be a member again. Until one is done, the
+	// step waits for it.
+	returning bool
 	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
 	// emptyHold holds the step while it has neither a member nor a record of the target;
@@ -91,7 +91,9 @@ func (s *step) empty() bool {
 	return c.total == 0 && c.flying+c.done+c.failed+c.left == 0
 }
 
-// count tallies the clusters of every step by the states they are in now.
+// count tallies the clusters of every step by the states they are in now. What clusters proved
+// in a step counts there, whichever step selects them now; and so do those that were lost:
+// a placement must not replace one canary after the other.
 func (p *planner) count() {
 	for _, s := range p.steps() {
 		t := tally{}
@@ -111,10 +113,17 @@ func (p *planner) count() {
 		s.tally = t
 	}
 	for u := range p.recorded() {
-		if r := u.record; u.step != nil && r.State == Done && r.Revision == p.target && r.Stage != u.step.name {
-			if s := p.stepNamed(r.Stage); s != nil && s.restored {
-				s.tally.done++
-			}
+		r := u.record
+		if u.step == nil || r.Revision != p.target || r.Stage == u.step.name {
+			continue
+		}
+		s := p.stepNamed(r.Stage)
+		switch {
+		case s == nil:
+		case r.State == Done && !p.due(u):
+			s.tally.done++
+		case r.State == Lost || r.State == Parked:
+			s.tally.left++
 		}
 	}
 }
@@ -122,8 +131,8 @@ func (p *planner) count() {
 func (p *planner) countMember(u *unit, s *step, t *tally) {
 	if u.leaving {
 		t.leaving++
-		if u.record == nil {
-			return
+		if u.state == Waiting || u.state == Parked {
+			return // it is given nothing more
 		}
 	} else {
 		t.total++
@@ -135,7 +144,9 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	case Unchanged:
 		t.updated++
 	case Admitted, Updating, Soaking, Lost:
-		t.addFlying(u)
+		if !s.reverting || u.retargetable() {
+			t.addFlying(u)
+		}
 	case Failed, TimedOut:
 		t.addFailure(u, s)
 	case Parked:
@@ -151,6 +162,10 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	default: // never the state of a member of a step
 	}
 }
+
+// retargetable tells whether a cluster in flight may be given other content. A revert waits
+// for no other: it would wait for the content that it takes back.
+func (u *unit) retargetable() bool { return !u.bound && !u.leaving }
 
 func (t *tally) addFlying(u *unit) {
 	t.flying++
@@ -248,6 +263,8 @@ func (t *track) complete(i int) bool {
 	}
 	switch {
 	case s.unknown || flying > 0 || c.waiting > 0 || t.breached(i):
+		return false
+	case s.returning && c.done == 0 && !s.proven:
 		return false
 	case s.empty():
 		return s.emptyHold == ""

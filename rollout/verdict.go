@@ -119,7 +119,8 @@ func (p *planner) heldByStrategy() bool {
 		return false
 	}
 	s := p.tracks[0].current()
-	return s != nil && s.byStrategy && s.tally.flying == 0
+	share := p.tracks[0].steps[0].tally
+	return s != nil && s.byStrategy && s.tally.flying == 0 && share.done+share.updated > 0
 }
 
 // held tells whether nothing moves any more because every open step is held.

@@ -137,7 +137,7 @@ func byCluster(records []rollout.Record) map[string]rollout.Record {
 // same tells whether the record names other content that is the target's for its cluster.
 func (j *judgement) same(b rollout.Record) bool {
 	c := j.clusters[b.Cluster]
-	return b.State != rollout.Done && j.member(b.Cluster) && c.UpToDate && j.has(c, b.Revision)
+	return b.State != rollout.Done && b.Revision != j.in.Stable && j.member(b.Cluster) && c.UpToDate && j.has(c, b.Revision)
 }
 
 func (j *judgement) names() []string {
@@ -258,7 +258,7 @@ func (j *judgement) record(name string) error {
 		return errors.New("a record of other content stays after success")
 	case j.admitted(name):
 		return j.admission(name, a)
-	case !had:
+	case !had, b.Revision != j.target() && j.adoptable(a) && !j.same(b):
 		return j.adopted(name, a)
 	case a.Revision != b.Revision && (a.Revision != j.target() || !j.same(b)):
 		return fmt.Errorf("the record names %s instead of %s without an admission", a.Revision, b.Revision)

@@ -149,7 +149,8 @@ func (p *policy) readStages() {
 			s.deadline = stageDeadline
 		}
 		for _, name := range p.install {
-			if selects(pl, name) && !p.taken(name) {
+			before := distrusted(pl) && p.records[name].Stage == st.Name
+			if (selects(pl, name) || before) && !p.taken(name) {
 				s.members = append(s.members, name)
 			}
 		}
@@ -255,17 +256,19 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 // does not change are not asked.
 func (p *policy) shared(chosen []string, size int) []string {
 	var found []string
-	for pass := range 3 {
+	for pass := range 4 {
 		for _, name := range chosen {
 			c := p.clusters[name]
-			kind := 2
+			kind := 3
 			switch {
 			case c.Running == p.target() || p.holds(name) || p.records[name].Stage == "share" && p.records[name].State.InFlight():
 				kind = 0
 			case c.UpToDate:
 				kind = -1
-			case c.Reachable && c.Running != "" && !p.records[name].State.InFlight():
+			case c.Reachable && (failedBefore(p.records[name]) || c.Health.State == rollout.HealthFailed):
 				kind = 1
+			case c.Reachable && c.Running != "" && !p.records[name].State.InFlight():
+				kind = 2
 			}
 			if kind == pass && (pass == 0 || len(found) < size) {
 				found = append(found, name)
@@ -274,6 +277,10 @@ func (p *policy) shared(chosen []string, size int) []string {
 	}
 	slices.Sort(found)
 	return found
+}
+
+func failedBefore(r rollout.Record) bool {
+	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.LeftFailed
 }
 
 // namedGroup is a decision group with the place it is worked in.

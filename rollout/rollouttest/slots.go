@@ -25,7 +25,7 @@ func (j *judgement) tally(i int) tally {
 		a, recorded := j.after[name]
 		c := j.clusters[name]
 		if j.leaving(name) && !distrusted(j.installPlacements()...) {
-			if !recorded {
+			if !recorded || !a.InFlight() && (a.State == rollout.Parked || a.Revision != j.target() || !c.UpToDate && !isFailure(a)) {
 				continue
 			}
 		} else {
@@ -34,6 +34,7 @@ func (j *judgement) tally(i int) tally {
 		target := recorded && a.Revision == j.target()
 		stale := target && !c.UpToDate && !a.InFlight() // its own inputs changed since
 		switch {
+		case a.InFlight() && j.reverting && j.leaving(name):
 		case a.InFlight():
 			t.flying++
 			if a.State == rollout.Lost {
@@ -60,6 +61,14 @@ func (j *judgement) tally(i int) tally {
 		}
 	}
 	for name, a := range j.after {
+		if other := j.stepOf(name); other >= 0 && other != i && a.Stage == s.name && a.Revision == j.target() {
+			switch {
+			case a.State == rollout.Done && j.clusters[name].UpToDate:
+				t.done++
+			case a.State == rollout.Lost || a.State == rollout.Parked:
+				t.left++
+			}
+		}
 		if j.stepOf(name) >= 0 || j.stageOf(a) != i || a.Revision != j.target() && !a.InFlight() {
 			continue
 		}
@@ -72,6 +81,7 @@ func (j *judgement) tally(i int) tally {
 			if a.Stage != s.name {
 				t.elsewhere++
 			}
+		case undecided && a.InFlight() && j.reverting:
 		case undecided && a.InFlight():
 			t.flying++
 		case undecided && a.State == rollout.Parked:
@@ -100,11 +110,11 @@ func (j *judgement) stageOf(r rollout.Record) int {
 	}
 	for i, s := range j.steps {
 		prefix, _, nested := strings.Cut(s.name, "/")
-		if len(s.before) == 0 && (j.tracks() == 1 || nested && strings.HasPrefix(r.Stage, prefix+"/")) {
+		if len(s.before) == 0 && (j.tracks() == 1 || nested && (r.Stage == prefix || strings.HasPrefix(r.Stage, prefix+"/"))) {
 			return i
 		}
 	}
-	return -1
+	return min(0, len(j.steps)-1)
 }
 
 func isFailure(r rollout.Record) bool {
@@ -218,7 +228,7 @@ func (j *judgement) slots() error {
 	for i, s := range j.steps {
 		flying, atTarget, admitted, moved := 0, 0, "", ""
 		for name, a := range j.after {
-			if a.InFlight() && j.stepOf(name) < 0 && j.stageOf(a) == i {
+			if a.InFlight() && !j.reverting && j.stepOf(name) < 0 && j.stageOf(a) == i {
 				flying++ // no step selects it; it keeps its slot
 			}
 		}
