@@ -132,6 +132,11 @@ func (f *findings) stages(stages []v1alpha1.Stage) {
 		if st.Placement.Name == "" || st.Placement.Namespace == "" {
 			f.add(field+".placement", "a stage needs a placement with namespace and name", "")
 		}
+		switch st.WhenEmpty {
+		case "", v1alpha1.WhenEmptyHold, v1alpha1.WhenEmptyPass:
+		default:
+			f.add(field+".whenEmpty", fmt.Sprintf("%q is unknown", st.WhenEmpty), "use Hold or Pass")
+		}
 		if st.MaxConcurrency != nil {
 			f.quantity(field+".maxConcurrency", *st.MaxConcurrency)
 		}

@@ -77,6 +77,7 @@ func TestValidate(t *testing.T) {
 			}}),
 			[]string{"strategy.progressive.mandatoryDecisionGroups[1].groupIndex" + invalid},
 		},
+		"whenEmpty in lower case": {"", stage(func(s *v1alpha1.Stage) { s.WhenEmpty = "pass" }), []string{"stages[1].whenEmpty" + invalid}},
 		"quantity 101%":           {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = text("101%") }), []string{"stages[1].maxConcurrency" + invalid}},
 		"quantity 5.5%":           {"", stage(func(s *v1alpha1.Stage) { s.MaxFailures = text("5.5%") }), []string{"stages[1].maxFailures" + invalid}},
 		"quantity ten":            {"", progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: *text("ten")}), []string{"strategy.progressive.maxConcurrency" + invalid}},

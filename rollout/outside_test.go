@@ -1,0 +1,277 @@
+package rollout_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// unreadableCanary makes the canary's placement one that cannot be relied upon.
+func unreadableCanary(e rollout.Existence, s rollout.Settlement) change {
+	return func(in *rollout.Input) {
+		in.Placements = []rollout.Placement{{Namespace: "default", Name: "canary", Existence: e, Settlement: s}, in.Placements[1]}
+	}
+}
+
+// leftOut takes clusters out of Placement all, which installs the add-on.
+func leftOut(names ...string) change {
+	return func(in *rollout.Input) {
+		var left []string
+		for _, c := range in.Clusters {
+			if !slices.Contains(names, c.Name) {
+				left = append(left, c.Name)
+			}
+		}
+		in.Placements = []rollout.Placement{in.Placements[0], placement("all", left...)}
+	}
+}
+
+// installedIn is how a cluster has the add-on.
+func installedIn(how rollout.Installation) func(*rollout.Cluster) {
+	return func(c *rollout.Cluster) { c.Installed = how }
+}
+
+// twoPaces installs by two placements, each with a pace of its own, which do not select
+// cluster-01.
+func twoPaces(in *rollout.Input) {
+	in.Spec.Stages = nil
+	in.Spec.Install = installedBy("east", "west")
+	in.Placements = []rollout.Placement{placement("east", c2, c3), placement("west", c4, c5, c6)}
+}
+
+// TestPlacementThatCannotBeReadEndsNoClock: while the placement of a stage is missing, not
+// decided or in motion, its clusters keep the soak, the deadline and the slot they have there.
+func TestPlacementThatCannotBeReadEndsNoClock(t *testing.T) {
+	for name, unreadable := range map[string]change{
+		"missing": unreadableCanary(rollout.Missing, ""), "undecided": unreadableCanary(rollout.Exists, rollout.Undecided),
+		"in motion": unreadableCanary(rollout.Exists, rollout.Unsettled),
+	} {
+		for state, tc := range map[string]momentCase{
+			"a soak": {
+				reason: "1 of 10 minutes are over", change: []change{inSoak("v2", 2*time.Minute, time.Minute, c1), on(c1, verified("v2")), finished(c2)},
+				want: map[string]string{c1: "Soaking v2", c3: "Waiting v1"},
+			},
+			"a deadline": {
+				reason: "20 of 30 minutes are over",
+				change: []change{
+					func(in *rollout.Input) { in.Spec.Stages[1].ProgressDeadline = "10m" },
+					admitted("v2", 20*time.Minute, c1), on(c1, runs("v2", rollout.HealthProgressing)),
+				},
+				want: map[string]string{c1: "Updating v2", c2: "Waiting v1"},
+			},
+			"a slot": {
+				reason: "the deadline keeps it for 3h",
+				change: []change{func(in *rollout.Input) { in.Spec.Stages[0].ProgressDeadline = "3h" }, lost(20*time.Minute, 15*time.Minute, c1)},
+				want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"},
+			},
+		} {
+			t.Run(name+", "+state, func(t *testing.T) {
+				tc.change = append(tc.change, unreadable)
+				checkMoment(t, tc)
+			})
+		}
+	}
+	t.Run("a pace per placement", func(t *testing.T) {
+		checkMoment(t, momentCase{
+			reason: "the later placement, which cannot be read, may still select the cluster",
+			change: []change{
+				func(in *rollout.Input) {
+					in.Spec.Stages, in.Spec.Install = nil, installedBy("all", "canary")
+					in.Spec.Install.Placements[1].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{
+						RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: time.Hour}},
+					})
+				},
+				inSoak("v2", 2*time.Minute, time.Minute, c1), on(c1, verified("v2")), inStage("canary"), unreadableCanary(rollout.Missing, ""),
+			},
+			want: map[string]string{c1: "Soaking v2"},
+		})
+	})
+}
+
+// TestOlderStatus: a status from before the present content was admitted names older content.
+// What the works say is not forgotten for it.
+func TestOlderStatus(t *testing.T) {
+	before := recorded(rollout.Done, "v1", 48*time.Hour, 47*time.Hour, c1, c2, c3, c4, c5, c6)
+	for name, tc := range map[string]momentCase{
+		"a failing canary": {
+			reason: "it is a failure, and the stage does not pass",
+			change: []change{before, on(c1, runs("v2", rollout.HealthFailed))},
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"a healthy canary": {
+			reason: "its soak starts now",
+			change: []change{before, on(c1, verified("v2"))},
+			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestReplacedCanariesAreBounded: content that cuts clusters off reaches no more than one
+// substitute for each canary, although the next stage selects the lost ones.
+func TestReplacedCanariesAreBounded(t *testing.T) {
+	names := rollouttest.Names(12)
+	f := staged("v1", 12)
+	f.Policy.Placements = []rollout.Placement{placement("canary", names[0]), placement("all", names...)}
+	f.SetTarget("v2")
+	h, reached := rollouttest.NewHistory(), 0
+	for range 60 {
+		if _, err := f.Step(h); err != nil {
+			t.Fatal(err)
+		}
+		reached = 0
+		for _, name := range names {
+			if f.Clusters[name].Running == "v2" {
+				reached++
+				f.Lose(name)
+			}
+		}
+		f.Policy.Placements = []rollout.Placement{placement("canary", names[min(reached, 11)]), placement("all", names...)}
+		f.Now = f.Now.Add(time.Minute)
+	}
+	if reached > 2 {
+		t.Errorf("%d clusters have content that no cluster proved", reached)
+	}
+}
+
+// TestClusterWhoseAddOnIsBeingDeleted: a canary whose ManagedClusterAddOn is deleted by hand
+// is a canary again in a moment. Its stage or group does not pass without it.
+func TestClusterWhoseAddOnIsBeingDeleted(t *testing.T) {
+	grouped := func(pace clusterv1alpha1.RolloutStrategy) change {
+		return func(in *rollout.Input) {
+			in.Spec.Stages, in.Spec.Install = nil, installedBy("all")
+			in.Spec.Install.Placements[0].RolloutStrategy = pace
+			in.Placements = []rollout.Placement{grouped("all", group(0, "canary", c1), group(1, "rest", c2, c3, c4, c5, c6))}
+		}
+	}
+	deleted := on(c1, installedIn(rollout.Deleting))
+	want := map[string]string{c1: "Removing v1", c3: "Waiting v1"}
+	for name, tc := range map[string]momentCase{
+		"the only cluster of a mandatory group": {
+			change: []change{deleted, grouped(progressive(clusterv1alpha1.RolloutProgressive{
+				MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "canary"}),
+			}))}, want: want,
+		},
+		"the only cluster of the first group": {change: []change{deleted, grouped(perGroup(clusterv1alpha1.RolloutProgressivePerGroup{}))}, want: want},
+		"the only canary that changes":        {change: []change{deleted, on(c2, verified("v1"), upToDate)}, want: want},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestJoinerProvesNothing: a cluster on its way to the stable revision proves nothing for a
+// target that changes nothing for it.
+func TestJoinerProvesNothing(t *testing.T) {
+	checkMoment(t, momentCase{
+		reason: "the only canary that changes is not available",
+		change: []change{admitted("v1", time.Minute, c1), on(c1, verified("v1"), upToDate), on(c2, offline)},
+		want:   map[string]string{c1: "Unchanged v1", c3: "Waiting v1"},
+	})
+}
+
+// TestClustersThatLeaveHoldNoStage: a cluster that nothing selects any more is given nothing.
+// No stage waits for it, and a revert does not wait for a slot that it has.
+func TestClustersThatLeaveHoldNoStage(t *testing.T) {
+	back := []change{revert, func(in *rollout.Input) { in.Stable = "v2" }}
+	bad := func(names ...string) change {
+		return func(in *rollout.Input) {
+			recorded(rollout.Failed, "v3", time.Hour, time.Hour, names...)(in)
+			for _, name := range names {
+				on(name, runs("v3", rollout.HealthFailed))(in)
+			}
+		}
+	}
+	leaves := on(c1, selectedBefore)
+	flying := []change{admitted("v3", time.Minute, c1), on(c1, runs("v3", rollout.HealthProgressing))}
+	for name, tc := range map[string]momentCase{
+		"a canary with a record of the last success": {
+			change: []change{finished(c2), recorded(rollout.Done, "v1", 48*time.Hour, 47*time.Hour, c1), leaves, leftOut(c1)},
+			want:   map[string]string{c3: "Admitted v2"},
+		},
+		"a failed canary, in a revert": {
+			change: append(back, bad(c1, c3, c4), on(c2, verified("v2")), leaves, leftOut(c1)), want: map[string]string{c3: "Admitted v2"},
+		},
+		"a canary in flight, in a revert": {
+			change: append(append(back, bad(c2, c3)), append(flying, leaves, leftOut(c1))...), want: map[string]string{c2: "Admitted v2"},
+		},
+		"a canary in flight that no stage selects, in a revert": {
+			change: append(append(back, bad(c2, c3, c4, c5, c6)), append(flying, rotated(c2), staging(c3, c4, c5, c6))...),
+			want:   map[string]string{c2: "Admitted v2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestHandMadeClustersCount: with a pace per placement, a cluster that no placement selects
+// moves at once, and counts.
+func TestHandMadeClustersCount(t *testing.T) {
+	handMade := on(c1, installedIn(rollout.HandMade))
+	others := finished(c2, c3, c4, c5, c6)
+	for name, tc := range map[string]momentCase{
+		"it failed": {
+			change: []change{others, recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed)), handMade, twoPaces},
+			want:   map[string]string{c1: "Failed v2"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"it is in flight": {
+			change: []change{others, admitted("v2", time.Minute, c1), on(c1, runs("v2", rollout.HealthProgressing)), handMade, twoPaces},
+			want:   map[string]string{c1: "Updating v2"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+		},
+		"it is done, and its inputs changed": {
+			change: []change{finished(c1, c2, c3, c4, c5, c6), on(c1, edited), handMade, twoPaces},
+			want:   map[string]string{c1: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestProofIsKept: what clusters proved or failed counts, whichever stage selects them now.
+func TestProofIsKept(t *testing.T) {
+	for name, tc := range map[string]momentCase{
+		"the canaries are done, and the last stage selects them now": {
+			reason: "the stage without clusters is not one without proof",
+			change: []change{canaryDone, rotated()}, want: map[string]string{c3: "Admitted v2"},
+		},
+		"a failure of a track that has groups now": {
+			reason: "it counts in the first of them",
+			change: []change{
+				recorded(rollout.LeftFailed, "v2", time.Hour, time.Hour, c1), inStage("east"), on(c1, func(c *rollout.Cluster) { c.Gone = true }), twoPaces,
+				func(in *rollout.Input) {
+					in.Placements[0] = grouped("east", group(0, "x", c2), group(1, "y", c3))
+					in.Spec.Install.Placements[0].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{
+						MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "x"}),
+					})
+				},
+			},
+			want: map[string]string{c2: "Waiting v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+		"a lost cluster that is back after its slot ended": {
+			reason: "it is in flight again, with a new deadline",
+			change: []change{lost(40*time.Minute, 35*time.Minute, c1), on(c1, runs("v2", rollout.HealthUnknown), available)},
+			want:   map[string]string{c1: "Updating v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestShareTakesFailedClustersFirst: the share of a fix is filled with the clusters that need it.
+func TestShareTakesFailedClustersFirst(t *testing.T) {
+	checkMoment(t, momentCase{
+		reason: "cluster-05 failed with the content before",
+		change: []change{
+			share, func(in *rollout.Input) { in.Placements[0] = placement("canary", c1, c2, c3, c4, c5, c6) },
+			recorded(rollout.Failed, "v0", time.Hour, time.Hour, c5), inStage("share"), on(c5, runs("v0", rollout.HealthFailed)),
+		},
+		want: map[string]string{c5: "Admitted v2", c1: "Admitted v2", c2: "Waiting v1"},
+	})
+}
