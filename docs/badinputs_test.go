@@ -71,7 +71,7 @@ func badPackages() []badInput {
 		{"a look at the cluster", daemon, args, line(`{{ (lookup "v1" "Namespace" "" "x").metadata }}`)},
 		{"a look at the network", daemon, args, line(`{{ getHostByName "example.com" }}`)},
 		{"the order of a map", daemon, args, line(`{{ keys .Values | join "," }}`)},
-		{"a loop without an end", daemon, args, line(`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`)},
+		{"a loop without an end", daemon, args, line(`{{ $l := until 10000 }}{{ range $l }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}{{ end }}`)},
 		{"a hook", "chart/templates/serviceaccount.yaml", "metadata:\n", "metadata:\n  annotations: {helm.sh/hook: pre-install}\n"},
 		{"a dependency that is not committed", "chart/Chart.yaml", "type: application", "dependencies:\n- {name: common, version: 1.x.x, repository: https://charts.example.com}\ntype: application"},
 		{"a schema from elsewhere", "chart/values.schema.json", `{"type": "string", "minLength": 1}`, `{"$ref": "https://example.com/image.json"}`},
