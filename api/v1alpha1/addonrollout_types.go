@@ -26,10 +26,11 @@ const (
 	StrategyRollingUpdateWithPlacement StrategyType = "RollingUpdateWithPlacement"
 )
 
-// AddOnRolloutSpec is policy: who gets the add-on and how fast. A user declares
+// AddOnRolloutSpec is policy: which clusters get the add-on, and how fast. A user declares
 // strategy or stages, clusterLabelSelector, health, suspend and revisionHistoryLimit
 // in Git; target, install and removal are written by AddonFlow from the same commit and
-// refused in Git.
+// refused in Git. AddonFlow writes the whole of it: what another writer adds is undone.
+// +structType=atomic
 // +kubebuilder:validation:XValidation:rule="!(has(self.strategy) && has(self.stages) && size(self.stages) > 0)",message="strategy and stages exclude each other"
 type AddOnRolloutSpec struct {
 	// Strategy is one pace for the whole add-on.

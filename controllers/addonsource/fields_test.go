@@ -91,6 +91,28 @@ var _ = Describe("Declared fields", func() {
 		Expect(theGit.Requests().UploadPack).To(Equal(1))
 	})
 
+	It("are all that an AddOnRollout has: what a hand edit adds to its spec goes", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		for name, edit := range map[string]func(*v1alpha1.AddOnRolloutSpec){
+			"a prober that asks for nothing": func(s *v1alpha1.AddOnRolloutSpec) { s.Health = &v1alpha1.Health{Prober: "None"} },
+			"a pace beside the declared one": func(s *v1alpha1.AddOnRolloutSpec) {
+				s.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyUpdateAll}
+			},
+		} {
+			By(name)
+			rollout := w.rollout()
+			w.read(rollout)
+			before := rollout.Spec.DeepCopy()
+			edit(&rollout.Spec)
+			Expect(admin.Update(context.Background(), rollout, client.FieldOwner("kubectl-edit"))).To(Succeed())
+			w.look()
+			w.read(rollout)
+			Expect(rollout.Spec).To(Equal(*before))
+		}
+	})
+
 	It("stay, and so does what others add elsewhere, for one fetch and one dry run", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
