@@ -2,6 +2,7 @@ package rollouttest
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,11 +76,16 @@ func CheckTrace(r io.Reader, report func(line int, s Step, verdict error)) error
 			continue
 		}
 		var s Step
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+		text := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		text.DisallowUnknownFields()
+		if err := text.Decode(&s); err != nil {
 			return fmt.Errorf("line %d: %w", line, err)
 		}
 		report(line, s, h.Check(s))
 		h.Keep(s)
 	}
-	return errors.Join(lines.Err())
+	if err := lines.Err(); err != nil || line > 0 {
+		return err
+	}
+	return errors.New("no step in it")
 }

@@ -118,3 +118,16 @@ func TestTraceOfLedgersAlone(t *testing.T) {
 		t.Fatal(text)
 	}
 }
+
+// TestFileThatIsNoTraceIsRefused: nothing was judged, so that nothing is allowed.
+func TestFileThatIsNoTraceIsRefused(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "of something else": `{"ledgr": {}}`} {
+		file := filepath.Join(t.TempDir(), "trace.jsonl")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := judge(file, &strings.Builder{}); err == nil {
+			t.Errorf("a file that is %s is a trace", name)
+		}
+	}
+}
