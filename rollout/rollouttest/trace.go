@@ -84,8 +84,5 @@ func CheckTrace(r io.Reader, report func(line int, s Step, verdict error)) error
 		report(line, s, h.Check(s))
 		h.Keep(s)
 	}
-	if err := lines.Err(); err != nil || line > 0 {
-		return err
-	}
-	return errors.New("no step in it")
+	return errors.Join(lines.Err())
 }

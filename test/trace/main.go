@@ -11,6 +11,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,6 +56,9 @@ func judge(name string, out io.Writer) (broken int, err error) {
 			fmt.Fprintf(out, "%s:%d: not allowed: %v\n", name, line, verdict)
 		}
 	})
+	if err == nil && steps == 0 {
+		err = errors.New("there is no step in it")
+	}
 	fmt.Fprintf(out, "%d steps, %d with their input, %d not allowed\n", steps, observed, broken)
 	return broken, err
 }
