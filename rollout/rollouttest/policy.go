@@ -183,16 +183,16 @@ func (p *policy) readPerPlacement() {
 					last = j
 				}
 			}
+			for j, other := range pls {
+				if distrusted(other) && inTrack(p.records[name].Stage, titleOf(other, pls)) {
+					last = j // it may still select what it selected
+				}
+			}
 			if last == i {
 				mine, claimed[name] = append(mine, name), true
 			}
 		}
-		title := pl.Name
-		for j, other := range pls {
-			if j != i && other.Name == pl.Name {
-				title = pl.Namespace + "." + pl.Name
-			}
-		}
+		title := titleOf(pl, pls)
 		p.readStrategy(p.in.Spec.Install.Placements[i].RolloutStrategy, title, title+"/",
 			[]rollout.Placement{pl}, mine, distrusted(pls[i:]...))
 	}
@@ -202,12 +202,30 @@ func (p *policy) readPerPlacement() {
 	}
 }
 
-// keepsStage tells whether a cluster that no placement selects counts in the stage of its
-// record: it was admitted to the target there.
-func (p *policy) keepsStage(name string) bool {
-	stage := p.records[name].Stage
-	return stage != "" && stage != "unplaced" && p.holds(name)
+// titleOf is how the stages of an install placement are named.
+func titleOf(pl rollout.Placement, pls []rollout.Placement) string {
+	for _, other := range pls {
+		if other.Name == pl.Name && other.Namespace != pl.Namespace {
+			return pl.Namespace + "." + pl.Name
+		}
+	}
+	return pl.Name
 }
+
+// keepsStage tells whether a cluster that no placement selects counts in the stage of its
+// record: it was admitted to the target there, at the pace of a placement that there still is,
+// and needs no other admission.
+func (p *policy) keepsStage(name string) bool {
+	r, c := p.records[name], p.clusters[name]
+	pls := p.installPlacements()
+	there := slices.ContainsFunc(pls, func(pl rollout.Placement) bool { return inTrack(r.Stage, titleOf(pl, pls)) })
+	again := !c.UpToDate && (r.State == rollout.Done || r.State == rollout.Left || r.State == rollout.Parked && c.Reachable ||
+		r.State == rollout.Failed && c.Reachable && c.Blocked == "" && c.Running != r.Revision && c.Running != "" && c.Running != rollout.Mixed)
+	return there && p.holds(name) && !again
+}
+
+// inTrack tells whether a stage belongs to the track of the name.
+func inTrack(stage, track string) bool { return stage == track || strings.HasPrefix(stage, track+"/") }
 
 // holds tells whether a cluster was admitted to the target, or to what is the same for it.
 func (p *policy) holds(name string) bool {
