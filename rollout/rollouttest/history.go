@@ -171,6 +171,16 @@ func (s *story) slotEnds() (end time.Time, ok bool) {
 	return end, true
 }
 
+// slotEnded tells whether the slot of a cluster that was not available before the last look
+// was over by then.
+func (s *story) slotEnded() bool {
+	l := s.last()
+	l.up = false
+	away := &story{admitted: s.admitted, told: s.told, looks: append(slices.Clone(s.looks[:len(s.looks)-1]), l)}
+	end, ok := away.slotEnds()
+	return ok && !l.at.Before(end)
+}
+
 // second is the time rounded up to a second, as a ledger stores it.
 func second(t time.Time) time.Time {
 	if n := t.Nanosecond(); n > 0 {

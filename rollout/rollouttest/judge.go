@@ -369,7 +369,7 @@ func (j *judgement) clocks(b, a rollout.Record, s *story) error {
 	if j.in.LedgerLimit != 0 || notes(a, b.Admitted) {
 		return nil
 	}
-	returned := b.State == rollout.Parked || b.State == rollout.Left
+	returned := b.State == rollout.Parked || b.State == rollout.Left || b.State == rollout.Lost && s.slotEnded()
 	anew := returned || !a.InFlight() || b.State == rollout.Soaking && !s.last().has || b.InFlight() && s.last().paused
 	if !anew || !notes(a, second(j.in.Now)) {
 		return fmt.Errorf("the time of its admission moves from %s to %s", b.Admitted, a.Admitted)

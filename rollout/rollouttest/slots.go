@@ -109,8 +109,8 @@ func (j *judgement) stageOf(r rollout.Record) int {
 		return i
 	}
 	for i, s := range j.steps {
-		prefix, _, nested := strings.Cut(s.name, "/")
-		if len(s.before) == 0 && (j.tracks() == 1 || nested && (r.Stage == prefix || strings.HasPrefix(r.Stage, prefix+"/"))) {
+		track, _, _ := strings.Cut(s.name, "/")
+		if len(s.before) == 0 && (j.tracks() == 1 || inTrack(r.Stage, track)) {
 			return i
 		}
 	}
