@@ -82,6 +82,9 @@ func (h *History) Keep(s Step) {
 		switch {
 		case s.Input == nil || !had:
 			h.stories[name] = tell(a)
+		case s.Input.Spec.Removal != nil && a.InFlight() && b.InFlight():
+			old.admitted = a.Admitted // no deadline runs, and the soak is the same
+			h.stories[name] = old
 		case j.admitted(name) || a.InFlight() && !a.Admitted.Equal(b.Admitted):
 			fresh := tell(a)
 			if a.State != rollout.Admitted {

@@ -29,7 +29,8 @@ type step struct {
 
 	// held admits no cluster to the target. unknown: the members cannot be told. all: a step
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
-	held, unknown, all, holdEmpty bool
+	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
+	held, unknown, all, holdEmpty, returning bool
 }
 
 // policy is the policy of one input, read sentence by sentence and without any thought of
@@ -154,6 +155,7 @@ func (p *policy) readStages() {
 				s.members = append(s.members, name)
 			}
 		}
+		s.returning = p.returning(func(name string) bool { return selects(pl, name) })
 		s.limit = len(s.members)
 		if pl.ClustersPerDecisionGroup.String() != "0" {
 			s.limit = share(pl.ClustersPerDecisionGroup, len(s.members))
@@ -169,6 +171,17 @@ func (p *policy) readStages() {
 		s.held = s.held || s.unknown
 		p.add(&track, s)
 	}
+}
+
+// returning tells whether one of the clusters will be a member again once its
+// ManagedClusterAddOn is deleted.
+func (p *policy) returning(in func(name string) bool) bool {
+	for name, c := range p.clusters {
+		if in(name) && c.Installed == rollout.Deleting && !c.Gone && p.wanted(name) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *policy) readPerPlacement() {
@@ -369,6 +382,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	addGroup := func(g namedGroup, maxFailures intstr.IntOrString) {
 		s := untaken(append([]string{}, g.Clusters...))
 		s.name, s.maxFailures = prefix+g.name, share(maxFailures, len(s.members))
+		s.returning = p.returning(func(name string) bool { return slices.Contains(g.Clusters, name) })
 		p.add(&track, s)
 	}
 	others := slices.DeleteFunc(slices.Clone(all), func(g namedGroup) bool { return isAmong(g, mandatory) })

@@ -176,6 +176,8 @@ func (j *judgement) complete(i int) bool {
 		open -= t.lost
 	}
 	switch {
+	case s.returning && t.done == 0 && !j.in.TargetProven:
+		return false
 	case s.unknown, open > 0, !s.all && j.failures(i) > s.maxFailures, s.all && t.failed > 0:
 		return false
 	case t.members+t.left+t.failed+t.done+t.flying == 0:
