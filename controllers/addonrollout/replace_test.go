@@ -116,7 +116,7 @@ func TestCoexistPublishesNothing(t *testing.T) {
 	}
 }
 
-// TestWaitingClusterIsNotConfigured: whoever waits says so, with or without works; once
+// TestWaitingClusterIsNotConfigured: a cluster that waits says so, with or without works; once
 // it has its turn it is configured. Beside OCM's addon-manager nobody is written to.
 func TestWaitingClusterIsNotConfigured(t *testing.T) {
 	const (

@@ -296,7 +296,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 				kind = 0
 			case c.UpToDate:
 				kind = -1
-			case c.Reachable && (failedBefore(p.records[name]) || c.Health.State == rollout.HealthFailed):
+			case c.Reachable && (isFailure(p.records[name]) || c.Health.State == rollout.HealthFailed):
 				kind = 1
 			case c.Reachable && c.Running != "" && !p.records[name].State.InFlight():
 				kind = 2
@@ -308,10 +308,6 @@ func (p *policy) shared(chosen []string, size int) []string {
 	}
 	slices.Sort(found)
 	return found
-}
-
-func failedBefore(r rollout.Record) bool {
-	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.LeftFailed
 }
 
 // namedGroup is a decision group with the place it is worked in.
