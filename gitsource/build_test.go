@@ -318,7 +318,7 @@ func TestBuildIsRepeatable(t *testing.T) {
 		if diff := cmp.Diff(first[i].Object, again[i].Object); diff != "" {
 			t.Errorf("the second build differs: %s", diff)
 		}
-		first[i].Object["data"] = nil // what a caller does to its objects stays with it
+		first[i].Object["data"] = nil // a caller's changes to its objects must not reach the tree
 	}
 	third, _ := tr.Build(t.Context(), BuildOptions{})
 	for i := range third {

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Redaction takes credentials out of text that a server wrote: a server may repeat the
-// request that it got, Authorization header included. The zero value changes nothing.
+// Redaction takes credentials out of text that a server wrote: a server may repeat the request,
+// Authorization header included. The zero value changes nothing.
 type Redaction struct{ replacer *strings.Replacer }
 
-// NewRedaction returns the redaction of credentials: each as it is, in base64, and escaped
-// as URLs, HTML, JSON and Go do. Empty ones are left out. The parts of basic
-// authentication are given alone and, as user:password, together.
+// NewRedaction returns the redaction of credentials: each as it is, in base64, and escaped as
+// URLs, HTML, JSON and Go do. Empty ones are ignored. Give the parts of basic authentication
+// alone and, as user:password, together.
 func NewRedaction(secrets ...Text) Redaction {
 	var forms []string
 	for _, s := range secrets {
@@ -26,7 +26,8 @@ func NewRedaction(secrets ...Text) Redaction {
 	if len(forms) == 0 {
 		return Redaction{}
 	}
-	// Of two forms at one place the longer one is replaced: base64 with its padding.
+	// Of two forms at the same position the longer one is replaced, such as base64 with its
+	// padding.
 	slices.SortFunc(forms, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 	})
@@ -80,8 +81,8 @@ func (r Redaction) Text(s string) string {
 	return r.replacer.Replace(s)
 }
 
-// Error returns an error that says the same without the credentials, and that errors.Is
-// and errors.As see through.
+// Error returns an error with the same text without the credentials. errors.Is and errors.As
+// see the original error.
 func (r Redaction) Error(err error) error {
 	if err == nil || r.Text(err.Error()) == err.Error() {
 		return err

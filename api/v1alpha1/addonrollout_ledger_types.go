@@ -19,12 +19,12 @@ const (
 	ClusterDone ClusterState = "Done"
 	// ClusterFailed: the cluster failed with this content.
 	ClusterFailed ClusterState = "Failed"
-	// ClusterTimedOut: the cluster was available and silent past its deadline. It counts as
-	// a failure.
+	// ClusterTimedOut: the cluster was available but reported no result before its deadline. It
+	// counts as a failure.
 	ClusterTimedOut ClusterState = "TimedOut"
 	// ClusterLost: the cluster is not available and keeps its slot for a while.
 	ClusterLost ClusterState = "Lost"
-	// ClusterParked: the cluster is not available and holds no slot. It is no failure.
+	// ClusterParked: the cluster is not available and holds no slot. This is not a failure.
 	ClusterParked ClusterState = "Parked"
 	// ClusterLeft: the cluster left the add-on before it was Done.
 	ClusterLeft ClusterState = "Left"
@@ -33,12 +33,12 @@ const (
 	ClusterLeftFailed ClusterState = "LeftFailed"
 )
 
-// InFlight tells whether a cluster in the state holds a slot.
+// InFlight reports whether a cluster in the state holds a slot.
 func (s ClusterState) InFlight() bool {
 	return s == ClusterAdmitted || s == ClusterUpdating || s == ClusterSoaking || s == ClusterLost
 }
 
-// States of a cluster that takes no part in the rollout of the target, or not yet.
+// States of a cluster outside the rollout of the target, or not yet admitted to it.
 const (
 	// ClusterWaiting: the cluster is not admitted to the target yet.
 	ClusterWaiting ClusterState = "Waiting"
@@ -54,19 +54,19 @@ const (
 	ClusterGone ClusterState = "Gone"
 )
 
-// Ledger is the memory of a rollout: one record per cluster, and the removals. A record
-// stays until its cluster is admitted to other content. There are two exceptions: when a
-// rollout ends Succeeded, records of other revisions are dropped; after that, records of
-// clusters that no longer exist are dropped.
+// Ledger is the memory of a rollout: one record per cluster, and the removals. A record stays
+// until its cluster is admitted to other content. There are two exceptions: when a rollout ends
+// Succeeded, records of other revisions are dropped; after that, records of clusters that no
+// longer exist are dropped.
 type Ledger struct {
 	// Names of all clusters in the ledger: sorted, joined by newlines, gzip'd. Every other
 	// field names a cluster by its position in this list.
 	// +optional
 	Names []byte `json:"names,omitempty"`
-	// Records of the clusters, grouped by what they share. A cluster stands in one group.
+	// Records of the clusters, grouped by what they share. Each cluster is in one group.
 	// +optional
 	Records []RecordGroup `json:"records,omitempty"`
-	// Removal is what is remembered of clusters that leave the add-on.
+	// Removal is the record of clusters that leave the add-on.
 	// +optional
 	Removal *RemovalRecord `json:"removal,omitempty"`
 }
