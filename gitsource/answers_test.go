@@ -246,8 +246,11 @@ func TestRoom_TreesHoldTheirPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
+	waiting, cancel := context.WithCancel(t.Context())
+	go func() {
+		room.wanted <- struct{}{} // a fetch that waits for a place receives it
+		cancel()
+	}()
 	if _, err := fetchMain(waiting, t, h.URL(), inRoom); err == nil || !strings.Contains(err.Error(), "other large repositories are being read") {
 		t.Errorf("a second large tree while the only place is taken: %v", err)
 	}

@@ -35,9 +35,8 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 
 // Build returns the objects that the directory declares and everything that is wrong with it. If there is any problem,
 // the objects must not be applied: they are those that could be read, so that callers can look for more problems in
-// them. Others may be in a broken file or kustomization. A file with a syntax error contributes nothing. A
-// kustomization is built without the resources that cannot be read; it contributes nothing if something that changes
-// its resources is wrong.
+// them. Others may be in a broken file or kustomization. A file with a syntax error contributes nothing,
+// nor does a kustomization if anything that it names is wrong.
 //
 // A directory with a kustomization file is built by kustomize, in memory. Of any other directory Build reads every
 // *.yaml and *.yml file, and its sub-directories in the same way, so that a nested kustomization is built as one (as

@@ -126,12 +126,6 @@ func isInline(text string) bool {
 	})
 }
 
-// additions are refused fields that only add objects: the other objects are built correctly
-// without them.
-func additions() []string {
-	return []string{"bases", "helmCharts", "helmGlobals", "helmChartInflationGenerator"}
-}
-
 // refuse reports the fields that are not allowed.
 func (w *walker) refuse(k kustomization) {
 	denied := func(reason problem.Reason, field, message, hint string) {
@@ -161,9 +155,8 @@ func (w *walker) refuse(k kustomization) {
 	}
 	if vars != nil {
 		denied(RenderFailed, "vars", "'vars' is deprecated", "use 'replacements' instead")
-		w.spoilt[k.dir] = true
 	}
-	w.unless(k, func() { w.inlinePlugins(k) })
+	w.inlinePlugins(k)
 }
 
 func (w *walker) inlinePlugins(k kustomization) {

@@ -43,17 +43,13 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 		b.add(f.at(problem.Problem{Path: display(dir)}))
 		return nil
 	}
-	if w.spoilt[dir] {
+	if w.failed || len(b.problems) > before {
 		return nil // kustomize only reads files that were found valid
 	}
-	partial := w.failed || len(b.problems) > before
 	file := w.kustomizationOf(dir)
 	asked := w.trackOrigins(file)
 	built, err := w.run(ctx, dir)
-	switch {
-	case err != nil && partial:
-		return nil // the error may follow from the resources that were left out
-	case err != nil:
+	if err != nil {
 		in, message := failedIn(dir, err)
 		b.add(problem.Problem{Reason: RenderFailed, Path: w.kustomizationOf(in), Message: message})
 		return nil

@@ -38,9 +38,6 @@ type walker struct {
 
 	kustomizations []kustomization           // bases come first
 	values         map[string]map[string]any // the fields of a kustomization file that kustomize gets
-	// spoilt are the directories that cannot be built: their kustomization cannot be read, or
-	// something that changes its resources is wrong.
-	spoilt map[string]bool
 
 	reads  []fieldOf // what replacements copy from
 	writes []fieldOf // what replacements copy to
@@ -85,8 +82,6 @@ func (w *walker) visit(dir string) (builds int, f *failure) {
 		builds += w.follow(*k)
 		w.trail = w.trail[:len(w.trail)-1]
 		w.kustomizations = append(w.kustomizations, *k)
-	} else {
-		w.spoilt[dir] = true
 	}
 	w.built[dir] = builds
 	if builds > maxBuilds {
@@ -170,7 +165,6 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 			p.Line = k.source.line(strings.Trim(field, `"`))
 		}
 		w.add(p)
-		w.spoilt[k.dir] = true // an unknown field may have been meant to change resources
 	}
 	switch {
 	case err == nil && len(unknown) == 0 && k.CheckEmpty() != nil:
@@ -192,45 +186,25 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 }
 
 // follow checks every field of a kustomization, keeps the files that they name for the build
-// and returns how many further builds they need. A resource that cannot be read is left out of
-// the build, so that the others are still checked. If anything else cannot be read, the
-// resources would be wrong.
-func (w *walker) follow(k kustomization) int {
-	value := maps.Clone(k.source.value)
+// and returns how many further builds they need.
+func (w *walker) follow(k kustomization) (builds int) {
 	w.refuse(k)
-	for _, field := range additions() {
-		delete(value, field)
-	}
-	builds := 0
-	var resources []any
 	declared := map[identity]source{}
-	for i, r := range references(k.Kustomization) {
+	for _, r := range references(k.Kustomization) {
 		if w.stopped {
 			return builds
 		}
-		n, good := w.refer(k, r, declared)
-		builds += n
-		switch {
-		case i < len(k.Resources) && good:
-			resources = append(resources, k.Resources[i]) // these come first
-		case i >= len(k.Resources) && !good:
-			w.spoilt[k.dir] = true
-		}
+		builds += w.refer(k, r, declared)
 	}
+	value := maps.Clone(k.source.value)
 	renewed(value)
-	if value["resources"] = resources; len(resources) == 0 {
-		delete(value, "resources")
-	}
-	w.unless(k, func() {
-		w.inline(k)
-		w.replacementsIn(k.source.value["replacements"], func(field string) problem.Problem {
-			return k.problem("replacements" + field)
-		})
+	w.inline(k)
+	w.replacementsIn(value["replacements"], func(field string) problem.Problem {
+		return k.problem("replacements" + field)
 	})
 	w.values[k.file], w.files[k.file] = value, canonical(value)
 	if f := w.weigh(k); f != nil {
 		w.add(f.at(k.problem("")))
-		w.spoilt[k.dir] = true
 	}
 	return min(builds, maxBuilds+1)
 }
@@ -253,39 +227,23 @@ func renewed(value map[string]any) {
 	}
 }
 
-// unless marks the kustomization as spoilt if the check finds a problem.
-func (w *walker) unless(k kustomization, check func()) {
-	before := len(w.problems)
-	check()
-	w.spoilt[k.dir] = w.spoilt[k.dir] || len(w.problems) > before
-}
-
-// refer follows one reference. It returns how many builds the reference needs, and whether
-// kustomize can read what it names.
-func (w *walker) refer(k kustomization, r reference, declared map[identity]source) (builds int, good bool) {
+// refer follows one reference and returns how many builds it needs.
+func (w *walker) refer(k kustomization, r reference, declared map[identity]source) (builds int) {
 	p := k.problem(r.field)
 	name, e, f := w.target(k.dir, r)
-	if f != nil {
-		w.add(f.at(p))
-		return 0, false
-	}
-	before := len(w.problems)
 	switch {
+	case f != nil:
+		w.add(f.at(p))
 	case e.kind == directory:
-		builds, f = w.visit(name)
-		if f != nil {
+		if builds, f = w.visit(name); f != nil {
 			w.add(f.at(p))
 		}
-		return builds, f == nil && !w.spoilt[name]
 	case r.use == asResource:
-		sources := w.resources(name, e)
-		good = !w.broken[name] && (len(sources) > 0 || len(w.problems) == before)
-		w.unless(k, func() { w.once(declared, sources) })
-		return 0, good
+		w.once(declared, w.resources(name, e))
 	default:
 		w.keep(name, e, r.use, p)
-		return 0, !w.broken[name] && len(w.problems) == before
 	}
+	return builds
 }
 
 // once reports objects that two files of one kustomization declare; kustomize would name only
@@ -437,6 +395,6 @@ func newWalker(b *builder) *walker {
 	return &walker{
 		builder: b, files: map[string][]byte{}, raw: map[string]bool{}, rewritten: map[string]bool{},
 		built: map[string]int{}, weights: map[string]weight{}, origin: map[string][]source{},
-		values: map[string]map[string]any{}, spoilt: map[string]bool{},
+		values: map[string]map[string]any{},
 	}
 }
