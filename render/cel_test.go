@@ -50,8 +50,8 @@ func TestHealthExpressionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// An expression means what it means in Flux's healthCheckExprs: the same functions,
-// the same numbers, the same errors for what is not there.
+// An expression has the same meaning as in Flux's healthCheckExprs: the same functions, the
+// same numbers, the same errors for missing values.
 func TestHealthExpressionsAgreeWithFlux(t *testing.T) {
 	values := map[string]any{
 		feedbackVariable: map[string]any{"n": int64(3), "ratio": "0.5", "text": "a,b", "ok": true, "raw": map[string]any{"list": []any{int64(1), "x"}}},
@@ -89,7 +89,7 @@ func TestHealthExpressionsAgreeWithFlux(t *testing.T) {
 	}
 }
 
-// A managed cluster may return as much as it likes; judging it stays bounded.
+// A managed cluster may report as much as it likes; the cost of judging it stays bounded.
 func TestHealthExpressionStopsAtItsCost(t *testing.T) {
 	env, err := newCELEnvironment()
 	if err != nil {
@@ -119,8 +119,8 @@ func celProber(t *testing.T, e v1alpha1.HealthCheckExpr) Prober {
 	return p
 }
 
-// appWork is a work with a custom resource whose phase the template asks for, and a
-// Deployment.
+// appWork is a work with a custom resource, whose phase the template's feedback rules return,
+// and a Deployment.
 func appWork(t *testing.T, strategy string) *workv1.ManifestWork {
 	t.Helper()
 	template := `agentSpec:
@@ -139,7 +139,7 @@ func appWork(t *testing.T, strategy string) *workv1.ManifestWork {
 	return works[0]
 }
 
-// appLive is what lies over both objects of appWork.
+// appLive is the live state that report merges over both objects of appWork.
 const appLive = "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, "
 
 func TestCELDecidesHealth(t *testing.T) {
@@ -245,8 +245,8 @@ func TestCELThatJudgesNothingIsNotHealth(t *testing.T) {
 	}
 }
 
-// A template that asks for values of an object wants to know about it as it is now:
-// the object carries the digest and is asked for it, like a workload.
+// If a template has feedback rules for an object, the object's current state matters: it
+// carries the digest and must echo it, like a workload.
 func TestObjectsWithFeedbackRulesEchoTheirContent(t *testing.T) {
 	for strategy, echoes := range map[string]bool{"Update": true, "ServerSideApply": true, "CreateOnly": false, "ReadOnly": false} {
 		work := appWork(t, strategy)

@@ -107,7 +107,7 @@ func TestCheckLooksAtEveryAssignment(t *testing.T) {
 func TestCheckOfDefaultsWithoutATemplate(t *testing.T) {
 	content := assignments(t)
 	content.Defaults = []ConfigReference{agentReference("a")}
-	content.Placements = content.Placements[:1] // canary brings its template
+	content.Placements = content.Placements[:1] // the placement canary assigns its template
 	if found := newRenderer(t, content).Check(); len(found) > 0 {
 		t.Errorf("nobody need get the defaults: %q", found)
 	}

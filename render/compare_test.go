@@ -62,8 +62,8 @@ func TestCompareWithWhatWeWrote(t *testing.T) {
 	}
 }
 
-// asOCMWrites is the work as OCM 1.3 writes it: Deployments through their Go type,
-// no marks, the well-known status asked.
+// asOCMWrites is the work as OCM 1.3 writes it: Deployments through their Go type, no marks,
+// feedback rules for the well-known status.
 func asOCMWrites(t *testing.T, desired *workv1.ManifestWork) *workv1.ManifestWork {
 	t.Helper()
 	out := desired.DeepCopy()

@@ -13,15 +13,14 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// ReasonNotSupported: what a template asks for cannot be delivered yet.
+// ReasonNotSupported: the template uses something that cannot be delivered yet.
 const ReasonNotSupported problem.Reason = "NotSupported"
 
-// Finding is one thing wrong with a content, found by rendering it. Template or
-// Config names the object it stands in (a Config as namespace/name), Field the
-// path inside that object.
+// Finding is one thing wrong with a content, found by rendering it. Template or Config names
+// the object (a Config as namespace/name), Field the path inside that object.
 type Finding struct {
 	Template, Config, Field string
-	// About is a configuration of another kind that it stands in, else zero.
+	// About is the configuration of another kind that the finding is about, else zero.
 	About ConfigReference
 	// Package names an AddOnPackage; File and Line (0: unknown) are in its folder.
 	Package, File string
@@ -65,14 +64,14 @@ func (f Finding) place(dir string) string {
 	return file
 }
 
-// InvalidError says that content cannot be rendered, with everything found
-// wrong. It does not go away by retrying.
+// InvalidError says that content cannot be rendered, with everything found wrong. Retrying does
+// not help.
 type InvalidError struct {
 	AddOn    string
 	Findings []Finding
 }
 
-// Brief is the first finding, with what is wrong before where: for texts that are cut.
+// Brief is the first finding, with the problem before its position, for texts that are cut.
 func (e *InvalidError) Brief() string {
 	if len(e.Findings) == 0 {
 		return e.Error()
@@ -98,10 +97,10 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("cannot render add-on %q: %s", e.AddOn, brief.NamesOf(len(e.Findings), first))
 }
 
-// maxFindings is how many findings are kept of one rendering; nobody reads more.
+// maxFindings bounds the findings that are kept of one rendering.
 const maxFindings = 1000
 
-// findings collects what is wrong; rendering goes on, so that all is said at once.
+// findings collects what is wrong. Rendering continues, so that everything is reported at once.
 type findings struct {
 	list []Finding
 }

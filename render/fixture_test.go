@@ -42,8 +42,8 @@ func agentOf(tb testing.TB, name, spec string) Config {
 	}
 }
 
-// contentOf is the add-on hello with one template and, unless it is "", one
-// AddOnDeploymentConfig, both by default.
+// contentOf is the add-on hello with one template as the default and, unless agent is "", one
+// AddOnDeploymentConfig as the default.
 func contentOf(tb testing.TB, template, agent string) Content {
 	tb.Helper()
 	c := Content{

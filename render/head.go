@@ -7,8 +7,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// identitiesOf reads which objects a work holds, in order. One that cannot be
-// read is none that could stay.
+// identitiesOf reads the identities of a work's objects, in order. An object that cannot be
+// read has no identity and does not stay in the work.
 func identitiesOf(work *workv1.ManifestWork) []Identity {
 	ids := make([]Identity, 0, len(work.Spec.Workload.Manifests))
 	for i := range work.Spec.Workload.Manifests {
@@ -38,9 +38,9 @@ func identityIn(raw []byte) (Identity, bool) {
 	return Identity{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name}, true
 }
 
-// scanIdentity reads the identity from JSON as the hub writes it, without a space and
-// without an escape in a key or a name, and says no to any other. It is done for every
-// manifest of every cluster that is written; decoding one takes twenty times as long.
+// scanIdentity reads the identity from JSON as the hub writes it, without spaces and without
+// escapes in keys and names. It returns false for any other text. It runs for every manifest of
+// every cluster that is written; decoding takes twenty times as long.
 func scanIdentity(raw []byte) (id Identity, ok bool) {
 	s := scan{raw}
 	ok = s.object(func(key []byte) bool {
@@ -65,10 +65,10 @@ func scanIdentity(raw []byte) (id Identity, ok bool) {
 	return id, ok && len(s.rest) == 0
 }
 
-// scan is where in a JSON text one is. What it says no to leaves it anywhere.
+// scan is a position in a JSON text. After a failure the position is undefined.
 type scan struct{ rest []byte }
 
-// take passes one byte.
+// take skips one byte if it is b.
 func (s *scan) take(b byte) bool {
 	if len(s.rest) == 0 || s.rest[0] != b {
 		return false
@@ -77,7 +77,7 @@ func (s *scan) take(b byte) bool {
 	return true
 }
 
-// object passes an object; field passes the value of each key.
+// object skips an object and calls field at the value of each key.
 func (s *scan) object(field func(key []byte) bool) bool {
 	if !s.take('{') {
 		return false
@@ -99,7 +99,7 @@ func (s *scan) object(field func(key []byte) bool) bool {
 	}
 }
 
-// plain passes a string that says what it is written as.
+// plain reads a string without escapes.
 func (s *scan) plain() ([]byte, bool) {
 	if !s.take('"') {
 		return nil, false
@@ -109,14 +109,14 @@ func (s *scan) plain() ([]byte, bool) {
 	return value, ok && bytes.IndexByte(value, '\\') < 0
 }
 
-// text passes a string and keeps it.
+// text reads a string into a variable.
 func (s *scan) text(into *string) bool {
 	value, ok := s.plain()
 	*into = string(value)
 	return ok
 }
 
-// skip passes a value, whatever is in it.
+// skip skips a value of any type.
 func (s *scan) skip() bool {
 	depth := 0
 	for i := 0; i < len(s.rest); i++ {
@@ -126,7 +126,7 @@ func (s *scan) skip() bool {
 		case '{', '[':
 			depth++
 		case '}', ']', ',':
-			if depth == 0 { // what is around the value goes on
+			if depth == 0 { // the enclosing value continues
 				s.rest = s.rest[i:]
 				return i > 0
 			}
@@ -138,8 +138,8 @@ func (s *scan) skip() bool {
 	return false
 }
 
-// endOfString is where the string ends that begins at a position: its last quote, or
-// the end of the text.
+// endOfString returns where the string that begins at a position ends: its last quote, or the
+// end of the text.
 func endOfString(text []byte, at int) int {
 	for at++; at < len(text) && text[at] != '"'; at++ {
 		if text[at] == '\\' {

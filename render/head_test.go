@@ -49,8 +49,8 @@ func TestScanIdentity(t *testing.T) {
 	}
 }
 
-// TestProperty_ScannedIsDecoded: the identity that is scanned is the one that is decoded,
-// and what the hub writes is scanned.
+// TestProperty_ScannedIsDecoded: a scanned identity equals the decoded one, and everything that
+// the hub writes can be scanned.
 func TestProperty_ScannedIsDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"name", "namespace", "kind", "metadata", "apiVersion", "spec", "a", "", "x\"}", "\\", "é\n"})
@@ -82,7 +82,7 @@ func TestProperty_ScannedIsDecoded(t *testing.T) {
 		}
 		scanned, ok := scanIdentity(raw)
 		if !ok {
-			return // decoded, then
+			return // decoded instead
 		}
 		var fields map[string]any
 		if err := json.Unmarshal(raw, &fields); err != nil {

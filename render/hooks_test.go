@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// hookedTemplate has a ConfigMap, a hook by annotation, one by the label and one by
-// the legacy label, and what only looks like one.
+// hookedTemplate has a ConfigMap, a hook by annotation, one by the label and one by the legacy
+// label, and an object that only looks like a hook.
 const hookedTemplate = `
 agentSpec:
   executor: {subject: {type: ServiceAccount, serviceAccount: {namespace: a, name: b}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// assignments is an add-on whose placements assign this and that.
+// assignments is an add-on whose placements assign different configurations.
 func assignments(t *testing.T) Content {
 	t.Helper()
 	other := ConfigReference{Group: "example.com", Resource: "things", Namespace: "default", Name: "thing"}
@@ -57,8 +57,8 @@ func TestAssignment(t *testing.T) {
 	}
 }
 
-// expectAssigned renders a cluster twice, the second time from what is shared, and holds
-// the text of its first object and the names of its configurations against what is wanted.
+// expectAssigned renders a cluster twice, the second time from what is shared, and compares the
+// text of its first object and the names of its configurations with the expected ones.
 func expectAssigned(t *testing.T, r *Renderer, cluster Cluster, reason, text string, names []string) Inputs {
 	t.Helper()
 	inputs, err := r.Inputs(cluster)

@@ -9,7 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// olderOperator makes the work what another version of AddOnFlow would have written for
+// olderOperator changes the work to what another version of AddonFlow would have written for
 // the same content.
 func olderOperator(w *workv1.ManifestWork) {
 	w.Annotations[MarksAnnotation] = "0123456789"

@@ -85,7 +85,7 @@ func drawContent(t *rapid.T) Content {
 	}
 }
 
-// everything a cluster gets, as text.
+// everything returns all that a cluster gets, as text.
 func everything(t *rapid.T, r Rendered) string {
 	works, remove, err := r.Works(Owner{Name: "hello", Namespace: "ns", Revision: "r"}, nil)
 	if err != nil {
@@ -98,8 +98,8 @@ func everything(t *rapid.T, r Rendered) string {
 	return string(text)
 }
 
-// Whatever is shared, in whatever order clusters come, a cluster gets exactly
-// what it would get if it were the only one.
+// A shared rendering gives a cluster exactly what it would get alone, in whatever order
+// clusters come.
 func TestSharedRenderingEqualsRenderingAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		content := drawContent(t)
@@ -120,7 +120,7 @@ func TestSharedRenderingEqualsRenderingAlone(t *testing.T) {
 				t.Fatalf("%s: alone says %v", name, wantErr)
 			}
 			if gotErr != nil {
-				// What is wrong for other clusters is refused for all, as Check refuses it.
+				// A flaw for other clusters refuses the content for all, as in Check.
 				if wantErr == nil && len(fresh.Check()) == 0 {
 					t.Fatalf("%s: shared says %v", name, gotErr)
 				}
@@ -178,7 +178,7 @@ func encodedOptions(t *rapid.T, r Rendered) string {
 	return string(text)
 }
 
-// dumbDigest follows the definition of the digest on the finished objects.
+// dumbDigest computes the digest by its definition from the finished objects.
 func dumbDigest(t *rapid.T, r Rendered) string {
 	all := "v1\x00"
 	for _, text := range objectTexts(t, r) {
@@ -187,8 +187,8 @@ func dumbDigest(t *rapid.T, r Rendered) string {
 	return fmt.Sprintf("v1:sha256:%x", sha256Text(all+sha256Text(encodedOptions(t, r))))
 }
 
-// Works of a cluster, written and read back, need no second writing, and no part
-// of them is left over, whatever the content was before.
+// Works of a cluster that were written and read back are not written again, and no part is left
+// over, whatever the content was before.
 func TestWorksAreWrittenOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var existing []*workv1.ManifestWork

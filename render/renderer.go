@@ -8,11 +8,11 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// ErrNoClusterName says that a Cluster has no name; nothing can be rendered for it.
+// ErrNoClusterName: a Cluster has no name, so nothing can be rendered for it.
 var ErrNoClusterName = errors.New("cluster has no name")
 
-// ErrInterrupted says that a package was not rendered, for a reason that lies outside of
-// the content and of the cluster. The caller tries again.
+// ErrInterrupted: a package was not rendered, for a reason outside the content and the cluster.
+// The caller retries.
 var ErrInterrupted = chart.ErrInterrupted
 
 // Renderer renders one add-on's content for any number of clusters. What clusters
@@ -58,47 +58,48 @@ type Renderer struct {
 	shared map[sharedKey]*sharedRendering
 	// outlines of clusters that share their rendering with no other cluster.
 	outlines map[aloneKey]outline
-	// interruptions counts the renderings that ended with ErrInterrupted; interrupted is
-	// the error of the last one.
+	// interruptions counts the renderings that ended with ErrInterrupted; interrupted is the
+	// error of the last one.
 	interruptions int
 	interrupted   error
 }
 
-// sharedKey tells apart what clusters of one name would get.
+// sharedKey identifies a rendering that clusters share.
 type sharedKey struct {
 	assignment *assignment
 	facts      facts
 }
 
-// sharedRendering is rendered by the first cluster that needs it.
+// sharedRendering is rendered for the first cluster that needs it.
 type sharedRendering struct {
 	once      sync.Once
 	rendering *rendering
 	err       error
 }
 
-// aloneKey names one cluster's rendering.
+// aloneKey identifies one cluster's rendering.
 type aloneKey struct {
 	sharedKey
 	name, hosting string
 }
 
-// outline is what is remembered of one cluster's rendering.
+// outline is what is cached of one cluster's rendering.
 type outline struct {
 	digest string
 	hosts  bool
 	err    error
 }
 
-// maxOutlines bounds how many clusters' outlines are remembered.
+// maxOutlines bounds the cached outlines.
 const maxOutlines = 100_000
 
-// maxShared bounds what is kept for annotations and configurations of clusters.
+// maxShared bounds the renderings that are cached for annotations and configurations of
+// clusters.
 const maxShared = 1024
 
-// NewRenderer reads content; charts renders its package. It fails only for content that
-// names no add-on, or has a package while charts is nil. Check says what is wrong with
-// templates and configurations, and so does Render for the clusters it concerns.
+// NewRenderer reads content; charts renders its package. It fails only for content without an
+// add-on name, or with a package while charts is nil. Check reports what is wrong with
+// templates and configurations, and so does Render for the affected clusters.
 func NewRenderer(c Content, charts chart.Engine) (*Renderer, error) {
 	if c.AddOn == "" {
 		return nil, errors.New("cannot render content: it names no add-on")
@@ -147,7 +148,7 @@ func (r *Renderer) Render(c Cluster) (Rendered, error) {
 	return rendered, err
 }
 
-// render tells as well whether the cluster shares its rendering with others.
+// render also returns whether the cluster shares its rendering with others.
 func (r *Renderer) render(c Cluster) (rendered Rendered, shares bool, err error) {
 	if c.Name == "" {
 		return Rendered{}, false, ErrNoClusterName
@@ -175,14 +176,14 @@ func (r *Renderer) render(c Cluster) (rendered Rendered, shares bool, err error)
 	return p.rendered(c, name), shares, nil
 }
 
-// Digest returns the digest of what Render returns. The digest of a cluster that shares
-// its rendering with no other cluster is remembered, so that asking again renders nothing.
+// Digest returns the digest of what Render returns. The digest of a cluster that shares its
+// rendering with no other cluster is cached, so that a second call renders nothing.
 func (r *Renderer) Digest(c Cluster) (string, error) {
 	o, err := r.outline(c)
 	return o.digest, err
 }
 
-// Hosts returns what Rendered.Hosts says of what Render returns, at the cost of Digest.
+// Hosts returns Rendered.Hosts of what Render returns, at the cost of Digest.
 func (r *Renderer) Hosts(c Cluster) (bool, error) {
 	o, err := r.outline(c)
 	return o.hosts, err
@@ -211,9 +212,9 @@ func (r *Renderer) outline(c Cluster) (outline, error) {
 	return o, err
 }
 
-// Interruptions returns how many renderings ended with ErrInterrupted so far, and the
-// error of the last one. If the count changed between two calls, the answers of Digest,
-// Hosts and Refuses in between may have been about nothing but an interruption.
+// Interruptions returns how many renderings ended with ErrInterrupted so far, and the error of
+// the last one. If the count changed between two calls, errors of Digest, Hosts and Refuses in
+// between may come from an interruption.
 func (r *Renderer) Interruptions() (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,8 +228,8 @@ func (r *Renderer) interrupt(err error) {
 	r.interrupted = err
 }
 
-// Refuses returns why nothing can be rendered for the cluster: something of its own is
-// missing or wrong. It costs a lookup; for a package, that of Digest.
+// Refuses returns why the cluster cannot be rendered: something of its own is missing or wrong.
+// It costs a lookup; for a package, the cost of Digest.
 func (r *Renderer) Refuses(c Cluster) error {
 	a := r.assignmentFor(c)
 	if a.packaged() {
@@ -260,11 +261,11 @@ func (r *Renderer) sharedEntry(key sharedKey) *sharedRendering {
 	return s
 }
 
-// alone reports whether each cluster is to be rendered by itself. An error may then
-// come from the place holder.
+// alone reports whether each cluster must be rendered by itself. An error may then come from
+// the place holder.
 func (s *sharedRendering) alone() bool { return s.rendering != nil && s.rendering.alone }
 
-// bound forgets what is shared when it became too much. The lock is held.
+// bound drops what is shared when it has grown too large. The lock is held.
 func (r *Renderer) bound() {
 	if len(r.shared) >= maxShared || len(r.own) >= maxShared {
 		clear(r.shared)
@@ -272,9 +273,9 @@ func (r *Renderer) bound() {
 	}
 }
 
-// renderAlone renders an assignment for one cluster name, or for all of them with
-// the place holder as the name. With an *InvalidError there may be a rendering, which
-// says what it depends on.
+// renderAlone renders an assignment for one cluster name, or for all of them with the place
+// holder as the name. A rendering may be returned with an *InvalidError; it says what the
+// rendering depends on.
 func (r *Renderer) renderAlone(a *assignment, known facts, name string) (*rendering, error) {
 	b, err := newBuilder(r.addOn, a, known, name)
 	if errors.Is(err, ErrInterrupted) {

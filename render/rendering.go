@@ -15,12 +15,12 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// rendering is what the clusters of one assignment share: encoded objects with
-// holes where a cluster's name and digest go. Nothing of it changes once built.
+// rendering is what the clusters of one assignment share: encoded objects with holes for a
+// cluster's name and digest. It does not change once built.
 type rendering struct {
 	addOn   string
 	objects []object
-	// options are the template's manifestConfigs for this rendering; asks are ours.
+	// options are the template's manifestConfigs for this rendering; asks are AddonFlow's.
 	options []workv1.ManifestConfigOption
 	// optionsVary: a resource name in options or deleteOption depends on the cluster.
 	optionsVary  bool
@@ -29,23 +29,23 @@ type rendering struct {
 	// settings is everything above but the objects, as the digest covers it.
 	settings segments
 
-	// marks tells these marks and feedback rules from those of another version.
+	// marks identifies these marks and feedback rules among those of other versions.
 	marks string
 
 	template     string
 	configs      []ConfigHash
-	others       []ConfigHash // of configs, the kinds that rendering does not understand
+	others       []ConfigHash // of configs, the kinds that rendering does not read
 	specHashes   string       // the config-spec-hash annotation
 	registration []addonv1alpha1.RegistrationSpec
 	namespace    string
 
 	// packaged: rendered from an AddOnPackage.
 	packaged bool
-	// alone: good for the cluster it was rendered for only.
+	// alone: valid only for the cluster it was rendered for.
 	alone bool
 	// varying are the objects whose identity depends on the cluster.
 	varying []int
-	// digest of every cluster in the default mode, when nothing depends on the cluster.
+	// digest of every cluster in the default mode, if nothing depends on the cluster.
 	digest string
 	// managed and hosted are the objects by destination, in the two install modes.
 	managed, hosted bins
@@ -54,33 +54,32 @@ type rendering struct {
 // object is one rendered object.
 type object struct {
 	id Identity
-	// plain is the object, delivered the object with our mark.
+	// plain is the object, delivered the object with AddonFlow's mark.
 	plain, delivered segments
-	sum              [sha256.Size]byte // of plain, when it is the same everywhere
-	// workload is nil for what runs nothing and of which nothing is asked, and for hooks.
+	sum              [sha256.Size]byte // of plain, if it is the same for every cluster
+	// workload is nil for objects that run no pods and have no feedback rules, and for hooks.
 	workload *workload
 	orphan   bool
-	hook     *workv1.ManifestConfigOption // what is asked of a pre-delete hook; nil for what is deployed
+	hook     *workv1.ManifestConfigOption // the feedback rules of a pre-delete hook; nil for a deployed object
 	location string                       // in hosted mode
 }
 
-// workload is an object that something is asked of: it runs pods, or the template
-// has feedback rules for it. kind is zero for the latter.
+// workload is an object with feedback rules: it runs pods, or the template has feedback rules
+// for it. kind is zero for the latter.
 type workload struct {
 	kind workloadType
 	ask  workv1.ManifestConfigOption
 }
 
-// digestVersionRendered begins what is hashed for a cluster's digest. See
-// rendering.sum before changing it: every cluster would count as changed.
+// digestVersionRendered begins the input of a cluster's digest. Before changing it, see
+// rendering.sum: every cluster would count as changed.
 const digestVersionRendered = "v1"
 
-// sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of
-// its objects, in the template's order, and of what else the works of the cluster
-// are told (manifestConfigs, deleteOption, executor) and of how its agent registers,
-// before our marks. In hosted mode the name of the hosting cluster is part of it:
-// moving there is a change like any other. Summing the objects apart lets the large
-// ones, which seldom hold the cluster's name, be summed once.
+// sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of its objects
+// in the template's order, the other settings of its works (manifestConfigs, deleteOption,
+// executor), and how its agent registers; all without AddonFlow's marks. In hosted mode it
+// covers the name of the hosting cluster: a move to another one is a change. Objects are summed
+// one by one, so that large ones, which seldom contain the cluster's name, are summed once.
 func (p *rendering) sum(f fill, hosting string) string {
 	if p.digest != "" && hosting == "" {
 		return p.digest
@@ -103,23 +102,24 @@ func (p *rendering) sum(f fill, hosting string) string {
 	return digestVersionRendered + ":sha256:" + hex.EncodeToString(all.Sum(nil))
 }
 
-// seal completes a rendering once its objects stand.
+// seal completes a rendering once its objects are built.
 func (p *rendering) seal() error {
-	told := []any{p.options, p.deleteOption, p.executor}
+	hashed := []any{p.options, p.deleteOption, p.executor}
 	if len(p.registration) > 0 {
-		// Who the agent is on the hub and what it may do there is rolled out like
-		// what it runs: cluster by cluster.
-		told = append(told, p.registration)
+		// The agent's identity and permissions on the hub are rolled out like its workloads:
+		// cluster by cluster.
+		hashed = append(hashed, p.registration)
 		if p.packaged || !slices.ContainsFunc(p.objects, func(o object) bool { return o.id.Namespace != "" }) {
-			// So is where its credentials are kept. The namespaced objects of a template show it.
-			told = append(told, p.namespace)
+			// So is the namespace of its credentials. In a template, the namespaced objects
+			// already show it.
+			hashed = append(hashed, p.namespace)
 		}
 	}
 	if len(p.others) > 0 {
-		// Whoever reads them, rendering does not know it: a change is a change.
-		told = append(told, p.others)
+		// Rendering does not read these configurations, so every change of them counts.
+		hashed = append(hashed, p.others)
 	}
-	settings, err := json.Marshal(told)
+	settings, err := json.Marshal(hashed)
 	if err != nil {
 		return fmt.Errorf("manifestConfigs, deleteOption, executor or registration cannot be encoded: %w", err)
 	}
@@ -147,8 +147,8 @@ func (p *rendering) seal() error {
 	return nil
 }
 
-// collides reports whether, for this cluster, an object whose name depends on the
-// cluster is the same as another one.
+// collides reports whether, for this cluster, an object whose name depends on the cluster has
+// the same identity as another.
 func (p *rendering) collides(cluster string) bool {
 	if len(p.varying) == 0 {
 		return false
@@ -170,7 +170,7 @@ func (id Identity) of(cluster string) Identity {
 	return id
 }
 
-// named puts the name of the cluster into text.
+// named inserts the name of the cluster into text.
 func named(text, cluster string) string {
 	return strings.ReplaceAll(text, namePlaceholder, cluster)
 }
@@ -178,9 +178,8 @@ func named(text, cluster string) string {
 // Rendered is what one cluster gets. Its fields are shared between clusters and
 // must not be changed.
 type Rendered struct {
-	// Digest is the value of addonflow.io/digest: equal for equal objects,
-	// manifestConfigs, deleteOption, executor and registration, whatever they were
-	// rendered from.
+	// Digest is the value of addonflow.io/digest: equal for equal objects, manifestConfigs,
+	// deleteOption, executor and registration, whatever they were rendered from.
 	Digest string
 	// Template is the name of the AddOnTemplate, "" when an AddOnPackage is rendered.
 	Template string
@@ -209,8 +208,8 @@ func (p *rendering) rendered(c Cluster, name []byte) Rendered {
 	}
 }
 
-// Deploys reports whether the agent of the cluster itself, and that of its hosting cluster,
-// have anything to apply. Pre-delete hooks are not deployed.
+// Deploys reports whether there is anything to apply for the agent of the cluster itself, and
+// for that of its hosting cluster. Pre-delete hooks are not deployed.
 func (r Rendered) Deploys() (own, hosting bool) {
 	if r.shared == nil {
 		return false, false
@@ -219,8 +218,9 @@ func (r Rendered) Deploys() (own, hosting bool) {
 	return len(b.managed) > 0, len(b.hosting) > 0
 }
 
-// Hosts reports whether anything goes to the hosting cluster, deployed or as a pre-delete
-// hook: without it the cluster does not depend on that one, whatever its annotation says.
+// Hosts reports whether anything goes to the hosting cluster, deployed or as a pre-delete hook.
+// Otherwise the cluster does not depend on the hosting cluster, even if its annotation names
+// one.
 func (r Rendered) Hosts() bool {
 	if r.Hosting == "" || r.shared == nil {
 		return false
@@ -229,8 +229,8 @@ func (r Rendered) Hosts() bool {
 	return len(b.hosting)+len(b.hostingHooks) > 0
 }
 
-// Objects returns copies of the cluster's objects, in the template's order and
-// without AddOnFlow's marks: those of both clusters in hosted mode, and pre-delete hooks.
+// Objects returns copies of the cluster's objects, in the template's order and without
+// AddonFlow's marks: those of both clusters in hosted mode, and pre-delete hooks.
 func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {
 	if r.shared == nil {
 		return nil, nil

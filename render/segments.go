@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Two noncharacters stand for what differs between clusters while the rest is
-// rendered once. Unicode sets them aside for a program's internal use; input
-// that contains one is refused, so a place holder can only be ours.
+// Two noncharacters are place holders for what differs between clusters, while the rest is
+// rendered once. Unicode reserves them for a program's internal use. Input that contains one is
+// refused, so a place holder always comes from this package.
 const (
 	namePlaceholder   = "\uFDD0"
 	digestPlaceholder = "\uFDD1"
@@ -48,8 +48,8 @@ func (f fill) of(h hole) []byte {
 	return f.name
 }
 
-// cut splits encoded JSON at the place holders. Both are three bytes of UTF-8
-// that encoding/json neither escapes nor produces otherwise.
+// cut splits encoded JSON at the place holders. Both are three bytes of UTF-8 that
+// encoding/json neither escapes nor produces otherwise.
 func cut(encoded []byte) segments {
 	s := segments{}
 	for {

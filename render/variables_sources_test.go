@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// textOf renders an echo for a cluster and returns what it says, or the error.
+// textOf renders an echo for a cluster and returns its text, or the error.
 func textOf(t *testing.T, r *Renderer, c Cluster) string {
 	t.Helper()
 	c.Name = "cluster1"
@@ -77,8 +77,8 @@ func TestClustersShareARenderingUnlessTheyDifferInWhatIsNamed(t *testing.T) {
 	}
 }
 
-// TestAnyKindAsConfiguration: a ConfigMap gives variables, is listed with its hash, and
-// a change of it that no variable shows is a change all the same.
+// TestAnyKindAsConfiguration: a ConfigMap gives variables and is listed with its hash; a change
+// of it counts even if no variable shows it.
 func TestAnyKindAsConfiguration(t *testing.T) {
 	settings := ConfigReference{Resource: "configmaps", Namespace: "default", Name: "settings"}
 	content := func(body, hash, mapped string) Content {
@@ -124,9 +124,9 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	}
 }
 
-// TestVariablesOfAKindThatClustersNameThemselves: an add-on may list a kind of which it
-// has no object, so that each ManagedClusterAddOn names its own. Whoever names none is
-// held back, and the commit is good.
+// TestVariablesOfAKindThatClustersNameThemselves: an add-on may list a kind without an object
+// of it, so that each ManagedClusterAddOn names its own. A cluster that names none is held; the
+// commit is valid.
 func TestVariablesOfAKindThatClustersNameThemselves(t *testing.T) {
 	settings := ConfigReference{Resource: "configmaps", Namespace: "cluster1", Name: "settings"}
 	c := contentOf(t, "agentSpec: {workload: {manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: b}, "+

@@ -13,7 +13,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// echo is a template whose ConfigMap holds a text.
+// echo is a template with a ConfigMap that holds a text.
 func echo(text, registration string) string {
 	return `
 agentSpec:

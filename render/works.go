@@ -18,21 +18,21 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// PartsAnnotation on a work says how many works the add-on has on the cluster, so
-// that a part that is gone, or not written yet, is missed.
+// PartsAnnotation on a work is the number of works that the add-on has on the cluster, so that
+// a missing part is noticed.
 const PartsAnnotation = "addonflow.io/parts"
 
-// MarksAnnotation on a work tells one version of AddOnFlow's marks and feedback rules
-// from another, so that an upgrade of the operator is no drift (see Compare).
+// MarksAnnotation on a work identifies the version of AddonFlow's marks and feedback rules, so
+// that an upgrade of the operator does not count as drift (see Compare).
 const MarksAnnotation = "addonflow.io/marks"
 
-// DisregardAnnotation on a work names the failures its Deployments reported before
-// the work got its present content, as namespace/name=time of the condition. A
-// Deployment that goes back to a ReplicaSet it had keeps its old condition for a
-// while, under its new generation; such a failure is none of the new content.
+// DisregardAnnotation on a work names the failures that its Deployments reported before the
+// work got its current content, as namespace/name=time of the condition. A Deployment that goes
+// back to an earlier ReplicaSet keeps its old condition for a while, under its new generation;
+// such a failure is not one of the new content.
 const DisregardAnnotation = "addonflow.io/disregard"
 
-// Owner is whom works belong to and where they come from.
+// Owner is the ManagedClusterAddOn that works belong to, and where their content comes from.
 type Owner struct {
 	// Name, Namespace and UID of the ManagedClusterAddOn.
 	Name, Namespace string
@@ -43,7 +43,7 @@ type Owner struct {
 	Revision string
 }
 
-// workPart is one work that is, or is to be.
+// workPart is one existing or desired work.
 type workPart struct {
 	side     side
 	index    int
@@ -52,22 +52,21 @@ type workPart struct {
 	gains    bool
 }
 
-// Works returns the works that make the cluster run what was rendered, in the
-// order to write them (a work that receives objects before the one that loses
-// them), and the works to delete after that. existing are the works of the
-// cluster's namespace and of its hosting cluster's, whichever there are; those that
-// are not deploy works of this add-on on this cluster are left alone. One to write may
-// have the name of one that is being deleted: it is created once that is gone. A work that
-// exists keeps its metadata and the order of its objects; use Compare to see whether
-// it needs writing at all.
+// Works returns the works that make the cluster run what was rendered, in the order to write
+// them (a work that receives objects before the one that loses them), and the works to delete
+// after that. existing are the works of the cluster's namespace and of its hosting cluster's;
+// Works ignores those that are not deploy works of this add-on on this cluster. A desired work
+// may have the name of one that is being deleted: create it after the deletion. An existing
+// work keeps its metadata and the order of its objects; use Compare to find out whether it must
+// be written.
 //
-// Works on a hosting cluster have no owner, since an owner is in one's own namespace;
-// nor have those of an add-on with pre-delete hooks, since a deletion in the
-// foreground would take them away before the hooks ran. Whoever removes the add-on
-// deletes them (see HookWorks).
+// Works on a hosting cluster have no owner, because an owner must be in the same namespace.
+// Works of an add-on with pre-delete hooks have none either, because a foreground deletion
+// would delete them before the hooks run. The caller that removes the add-on deletes them (see
+// HookWorks).
 //
-// The error is an *InvalidError when an object exceeds what the hub takes, or when
-// nothing is left to deploy in hosted mode; then nothing must be written.
+// The error is an *InvalidError if an object exceeds the hub's limit, or if nothing is left to
+// deploy in hosted mode; then nothing must be written.
 func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, remove []*workv1.ManifestWork, err error) {
 	if r.shared == nil {
 		return nil, nil, ErrNoClusterName
@@ -78,7 +77,7 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, 
 	for i := range raw {
 		objects[i] = sized{
 			id:   r.shared.objects[i].id.of(r.cluster),
-			size: (&runtime.RawExtension{Raw: raw[i]}).Size(), // what the hub counts
+			size: (&runtime.RawExtension{Raw: raw[i]}).Size(), // measured as the hub does
 		}
 		if objects[i].size > WorkLimit {
 			found.add(tooLarge(r.shared.template, objects[i]))
@@ -133,8 +132,8 @@ func tooLarge(template string, o sized) Finding {
 	}
 }
 
-// deliver returns the objects as they go into works. Objects that are the same on
-// every cluster share their bytes; nobody may write to them.
+// deliver returns the objects as they go into works. Objects that are the same for every
+// cluster share their bytes, which must not be changed.
 func (r Rendered) deliver() [][]byte {
 	out, size := make([][]byte, len(r.shared.objects)), 0
 	for i := range r.shared.objects {
@@ -156,7 +155,7 @@ func (r Rendered) deliver() [][]byte {
 	return out
 }
 
-// partition spreads the side's objects, which are among all, over works.
+// partition distributes the side's objects, which are among all, over works.
 func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWork) []workPart {
 	parts, taken := s.deployWorks(owner, existing)
 	present := make([][]Identity, len(parts))
@@ -193,9 +192,9 @@ func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWor
 	return parts
 }
 
-// deployWorks are the side's works among existing, by index, and the indexes they hold.
-// One that is being deleted holds none: names are the same ones after it as before, so
-// that whoever writes waits until it is gone.
+// deployWorks returns the side's works among existing, by index, and the indexes that they
+// take. A work that is being deleted takes none: its name is used again, and the writer waits
+// until the work is gone.
 func (s side) deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts []workPart, taken map[int]bool) {
 	taken = map[int]bool{}
 	for _, work := range existing {
@@ -215,8 +214,8 @@ func WorkName(addOn string, index int) string {
 	return fmt.Sprintf("addon-%s-deploy-%d", addOn, index)
 }
 
-// deployIndex returns the index of a deploy work of the add-on. The label tells
-// add-ons apart whose names end alike, and where it was taken away the owner.
+// deployIndex returns the index of a deploy work of the add-on. The label distinguishes add-ons
+// with similar names; if the label was removed, the owner does.
 func deployIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
 	suffix, ok := strings.CutPrefix(work.Name, "addon-"+addOn+"-deploy-")
 	if !ok || work.Labels[addonv1alpha1.AddonLabelKey] != addOn && !ownedBy(work, addOn) {
@@ -319,7 +318,7 @@ func (r Rendered) deleteOption() *workv1.DeleteOption {
 	return option
 }
 
-// merged returns a copy of existing with ours; one of ours that is empty is removed.
+// merged returns a copy of existing with ours added; an empty value in ours removes the key.
 func merged(existing, ours map[string]string) map[string]string {
 	out := make(map[string]string, len(existing)+len(ours)+1)
 	maps.Copy(out, existing)
@@ -332,9 +331,8 @@ func merged(existing, ours map[string]string) map[string]string {
 	return out
 }
 
-// owned returns references with one to the ManagedClusterAddOn. One that is there
-// already stays as it is, whatever version it names; one to a former
-// ManagedClusterAddOn of the same name goes.
+// owned returns references with one to the ManagedClusterAddOn. An existing one stays as it is,
+// whatever version it names; one to a former ManagedClusterAddOn of the same name is removed.
 func owned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerReference {
 	if slices.ContainsFunc(references, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 		return references
@@ -353,5 +351,5 @@ func disowned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerRef
 	})
 }
 
-// installationKind is the kind of what owns works.
+// installationKind is the kind of the owner of works.
 const installationKind = "ManagedClusterAddOn"

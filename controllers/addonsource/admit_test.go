@@ -9,8 +9,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// TestProblemsOfTheHubNameWhatTheUserWrote: the hub is asked about an AddOnRollout that
-// the operator made of two files, or of one.
+// TestProblemsOfTheHubNameWhatTheUserWrote: the operator makes an AddOnRollout from two files,
+// or from one; a problem that the hub finds names the right file.
 func TestProblemsOfTheHubNameWhatTheUserWrote(t *testing.T) {
 	const pace = "rolloutStrategy.progressive.maxConcurrency"
 	key := rolloutKey("team", "hello")

@@ -363,7 +363,7 @@ func refuseAddOnTemplates(w *world) {
 		w.create(u)
 		DeferCleanup(func() { Expect(admin.Delete(context.Background(), u)).To(Succeed()) })
 	}
-	// A policy is enforced some time after it was stored.
+	// The API server enforces a policy some time after it was stored.
 	Eventually(func() error {
 		template := w.template()
 		template.Labels = map[string]string{"refuse": w.namespace}

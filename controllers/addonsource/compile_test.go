@@ -11,8 +11,8 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// built returns the objects of a directory with the given files, and what kept some
-// from being read.
+// built returns the objects of a directory with the given files, and why some could not be
+// read.
 func built(t *testing.T, files map[string]string) ([]gitsource.Object, problem.List) {
 	t.Helper()
 	dir := t.TempDir()
@@ -208,8 +208,8 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// TestFormattingIsNoContent: how a file is written down is not what it says. A byte order mark,
-// line ends of Windows, quotes, comments and the way through kustomize roll nothing.
+// TestFormattingIsNoContent: a change of formatting alone rolls out nothing: a byte order mark,
+// Windows line ends, quotes, comments, or building with kustomize.
 func TestFormattingIsNoContent(t *testing.T) {
 	const block = "        data:\n          text: |\n            one\n            two\n"
 	template := compiledTemplate + block

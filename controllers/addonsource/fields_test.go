@@ -162,8 +162,8 @@ var _ = Describe("Declared fields", func() {
 	})
 })
 
-// forbidTemplateUpdates has the hub refuse changes of the world's template, until the
-// function it returns is called.
+// forbidTemplateUpdates makes the hub refuse changes of the world's template, until the
+// returned function is called.
 func (w *world) forbidTemplateUpdates() func() {
 	GinkgoHelper()
 	ctx := context.Background()
@@ -190,7 +190,8 @@ func (w *world) forbidTemplateUpdates() func() {
 	}
 	w.create(policy)
 	w.create(binding)
-	// It takes the API server a moment to act by a policy, and another to stop.
+	// The API server enforces a policy with a delay, both when it is created and when it is
+	// deleted.
 	template := w.template()
 	w.read(template)
 	template.Spec.AddonName = "changed"

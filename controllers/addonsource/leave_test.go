@@ -126,7 +126,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(w.template())).To(BeTrue())
 		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(ContainSubstring("is being released"))
 
-		rollout.Finalizers = nil // the clusters were let go of
+		rollout.Finalizers = nil // the clusters were released
 		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
 		w.passes()
 		for _, o := range []client.Object{w.cma(), w.template()} {
@@ -160,12 +160,12 @@ var _ = Describe("What leaves Git", func() {
 		Expect(admin.Delete(context.Background(), rollout)).To(Succeed())
 		w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
 		w.look()
-		w.pass() // lets go, and waits for the rollout to be gone
+		w.pass() // releases, and waits for the rollout's deletion
 		cma := w.cma()
 		w.read(cma)
 		Expect(cma.Annotations).NotTo(HaveKey(v1alpha1.SourceAnnotation))
 		w.read(rollout)
-		rollout.Finalizers = nil // as its own controller does now
+		rollout.Finalizers = nil // the rollout's controller does this now
 		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
 		w.passes()
 		Expect(exists(w.cma())).To(BeTrue())
@@ -180,7 +180,7 @@ var _ = Describe("What leaves Git", func() {
 		w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
 		w.requests.before = func(r *http.Request) {
 			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/addonrollouts/") {
-				// Another process, which read the same, has finished meanwhile.
+				// Another process, which read the same state, has finished meanwhile.
 				Expect(client.IgnoreNotFound(admin.Delete(context.Background(), w.rollout()))).To(Succeed())
 			}
 		}
@@ -201,7 +201,7 @@ var _ = Describe("What leaves Git", func() {
 		rollout.Annotations[v1alpha1.ReleaseAnnotation] = "true"
 		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
 		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
-		w.pass() // asks for the removal, which the rollout would answer by letting go
+		w.pass() // requests the removal, which the rollout would answer by a release
 		w.passes()
 		Expect(exists(w.rollout())).To(BeFalse())
 		w.goes()
@@ -424,7 +424,7 @@ var _ = Describe("Revisions", func() {
 	})
 })
 
-// createHashed makes a ManagedClusterAddOn as OCM's addon-manager leaves it.
+// createHashed creates a ManagedClusterAddOn as OCM's addon-manager leaves it.
 func (w *world) createHashed(cluster string) {
 	GinkgoHelper()
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})

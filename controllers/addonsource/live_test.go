@@ -28,10 +28,10 @@ import (
 	"github.com/addonflow/addonflow/test/gitserver"
 )
 
-// patience is how long the machine may take, not how long anything should.
+// patience is a generous timeout for slow machines, not an expected duration.
 const patience = time.Minute
 
-// run starts a manager that sees the sources of the world's namespace.
+// run starts a manager for the sources of the world's namespace.
 func (w *world) run() {
 	GinkgoHelper()
 	only := cache.ByObject{Namespaces: map[string]cache.Config{w.namespace: {}}}

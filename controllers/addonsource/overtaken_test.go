@@ -50,7 +50,7 @@ var _ = Describe("Content that is overtaken before its rollout saw it", func() {
 	})
 })
 
-// rolloutLooks says for the rollout controller that it saw the target.
+// rolloutLooks writes the rollout's status as its controller does when it sees the target.
 func (w *world) rolloutLooks() {
 	GinkgoHelper()
 	w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
@@ -59,7 +59,7 @@ func (w *world) rolloutLooks() {
 	})
 }
 
-// rolloutForgets loses the status of the rollout.
+// rolloutForgets clears the status of the rollout.
 func (w *world) rolloutForgets() {
 	GinkgoHelper()
 	w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) { r.Status = v1alpha1.AddOnRolloutStatus{} })
@@ -73,7 +73,7 @@ func (w *world) changeRolloutStatus(change func(*v1alpha1.AddOnRollout)) {
 	Expect(admin.Status().Update(context.Background(), r)).To(Succeed())
 }
 
-// rolloutTarget is what the rollout is to bring.
+// rolloutTarget is the rollout's target.
 func (w *world) rolloutTarget() *v1alpha1.Target {
 	GinkgoHelper()
 	r := w.rollout()

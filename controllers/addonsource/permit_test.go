@@ -77,7 +77,7 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 			ContainSubstring("ClusterRole/"+name+" is not allowed for agents"), ContainSubstring(registration.AllowLabel)))
 		Expect(exists(w.cma())).To(BeFalse())
 
-		existing := w.cma() // as OCM has it, so that a take-over of several passes comes first
+		existing := w.cma() // as OCM has it, so that the source must take it over in several passes first
 		existing.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyManual
 		w.create(existing)
 		role.Labels = map[string]string{registration.AllowLabel: "true"}

@@ -191,8 +191,7 @@ func TestLeavingDone(t *testing.T) {
 	}
 }
 
-// TestRemovalKeepsItsCommit makes sure that an approval stays valid when later
-// commits come.
+// TestRemovalKeepsItsCommit: an approval stays valid when later commits arrive.
 func TestRemovalKeepsItsCommit(t *testing.T) {
 	first := removalOf(v1alpha1.AddOnRolloutSpec{}, "aaa", notApproved)
 	if first.Commit != "aaa" || first.Approved {
@@ -227,8 +226,8 @@ func TestPlanIsPure(t *testing.T) {
 	}
 }
 
-// TestInventoryOfAnUnservedKindIsKept: what the hub does not show for a moment is pruned
-// when it does again.
+// TestInventoryOfAnUnservedKindIsKept: objects of a kind that the hub does not serve for a
+// moment are pruned when it serves the kind again.
 func TestInventoryOfAnUnservedKindIsKept(t *testing.T) {
 	live := stored(t, placement)
 	in := fleetInput(nil)

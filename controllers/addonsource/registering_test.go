@@ -20,8 +20,8 @@ spec:
     path: m
 `
 
-// TestCompileRegistration: what no hub gives an agent is refused without a hub, in a
-// template and in a package, at its line.
+// TestCompileRegistration: a request that every hub refuses is refused offline, in a template
+// and in a package, with its line.
 func TestCompileRegistration(t *testing.T) {
 	role := func(permission string) string {
 		return "  - type: KubeClient\n    kubeClient:\n      hubPermissions:\n      - " + permission + "\n"

@@ -231,7 +231,7 @@ var _ = Describe("A forge", func() {
 		}).WithTimeout(time.Minute).Should(Equal(v1alpha1.DeliveryFailedReason))
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 
-		// A new process has nothing but the marks in the status.
+		// A new process has only the marks in the status.
 		w.start()
 		Expect(w.forge.Up()).To(Succeed())
 		w.request("forge is back")

@@ -18,14 +18,14 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// guarded reports whether a ClusterManagementAddOn has AddonFlow's finalizer; other objects
-// need none. Neither the digest of what is stored nor a dry run notices a finalizer that was
-// taken off.
+// guarded reports whether a ClusterManagementAddOn has AddonFlow's finalizer; it is true for
+// all other objects. Neither the digest of what is stored nor a dry run notices that a
+// finalizer was removed.
 func guarded(live *unstructured.Unstructured) bool {
 	return live == nil || !keyOf(live).isAddOn() || controllerutil.ContainsFinalizer(live, v1alpha1.Finalizer)
 }
 
-// guard puts the finalizer on a ClusterManagementAddOn that lost it.
+// guard adds the finalizer to a ClusterManagementAddOn that lost it.
 func (p *pass) guard(ctx context.Context, live *unstructured.Unstructured) error {
 	if guarded(live) {
 		return nil
@@ -35,7 +35,7 @@ func (p *pass) guard(ctx context.Context, live *unstructured.Unstructured) error
 	return p.patchMetadata(ctx, live, after)
 }
 
-// unguard takes the finalizer off, and returns the object as it is then.
+// unguard removes the finalizer, and returns the updated object.
 func (p *pass) unguard(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	after := live.DeepCopy()
 	if !controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer) {
@@ -53,15 +53,16 @@ func (p *pass) patchMetadata(ctx context.Context, live, after *unstructured.Unst
 	return nil
 }
 
-// spare keeps agents running when a user deletes a ClusterManagementAddOn. The garbage
-// collector deletes every ManagedClusterAddOn with an owner reference to it, and the add-on
-// with them, as soon as it is gone. The finalizer holds it until every reference is off; then
-// it may go. The commit that declares it applies it anew, and the rollout puts references back.
-// It needs nothing of the repository, whose head may be refused or out of reach.
+// spare keeps agents running when a user deletes a ClusterManagementAddOn. As soon as it is
+// gone, the garbage collector would delete every ManagedClusterAddOn with an owner reference to
+// it, and the add-on with them. The finalizer holds the ClusterManagementAddOn until every
+// reference is removed; then its deletion may finish. The commit that declares it applies it
+// again, and the rollout restores the references. This needs nothing from the repository, whose
+// head may be refused or unreachable.
 //
 // A foreground deletion deletes the ManagedClusterAddOns first and cannot be stopped.
 func (p *pass) spare(ctx context.Context) error {
-	list := &metav1.PartialObjectMetadataList{} // from the watch: a pass at rest costs no request
+	list := &metav1.PartialObjectMetadataList{} // from the watch, so that a pass without changes costs no request
 	list.SetGroupVersionKind(addOnGVK().GroupVersion().WithKind(addOnKind + "List"))
 	if err := p.Client.List(ctx, list); err != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list ClusterManagementAddOns: %w", err))
@@ -86,7 +87,7 @@ func (p *pass) spare(ctx context.Context) error {
 	return nil
 }
 
-// spareOne takes the references to one ClusterManagementAddOn off, and lets it go.
+// spareOne removes the references to one ClusterManagementAddOn, then its finalizer.
 func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) error {
 	for range disownings {
 		owned, err := Disown(ctx, p.Live, p.Client, live)
@@ -94,18 +95,18 @@ func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) er
 			return err
 		}
 		if owned == 0 {
-			return p.letOneGo(ctx, live)
+			return p.finishDeletion(ctx, live)
 		}
 	}
 	return fmt.Errorf("cannot let %s go: another writer puts owner references to it back", keyOf(live))
 }
 
-// disownings is how often references are taken off before the next pass goes on: another
-// writer may put one back meanwhile.
+// disownings is how often references are removed before the rest is left to the next pass:
+// another writer may restore one meanwhile.
 const disownings = 3
 
-// letOneGo takes the finalizer off a ClusterManagementAddOn that is being deleted.
-func (p *pass) letOneGo(ctx context.Context, live *unstructured.Unstructured) error {
+// finishDeletion removes the finalizer from a ClusterManagementAddOn that is being deleted.
+func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructured) error {
 	if _, err := p.unguard(ctx, live); err != nil {
 		return err
 	}
@@ -115,9 +116,9 @@ func (p *pass) letOneGo(ctx context.Context, live *unstructured.Unstructured) er
 	return nil
 }
 
-// Disown takes the owner references to one ClusterManagementAddOn off every
+// Disown removes the owner references to one ClusterManagementAddOn from every
 // ManagedClusterAddOn, hand-made ones included, and returns how many had one. Without a
-// reference they stay when the ClusterManagementAddOn is gone.
+// reference they stay when the ClusterManagementAddOn is deleted.
 func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner client.Object) (int, error) {
 	owned, err := ownedBy(ctx, live, owner)
 	if err != nil {

@@ -30,7 +30,7 @@ func (w *world) owned(labels map[string]string) *addonv1alpha1.ManagedClusterAdd
 	return addOn
 }
 
-// contend has another source own an object that the world's source declares from then on.
+// contend makes another source own an object that the world's source declares from then on.
 func (w *world) contend() {
 	GinkgoHelper()
 	w.create(w.newSource("first", func(s *v1alpha1.AddOnSource) { s.Spec.Path, s.Spec.CommitStatus = "other", nil }))

@@ -65,7 +65,7 @@ func TestNextTakeOver(t *testing.T) {
 	}
 }
 
-// TestStripped takes templates, placements and other managers out, and nothing else.
+// TestStripped: templates, placements and other managers are removed, and nothing else.
 func TestStripped(t *testing.T) {
 	live := parse(t, foreignAddOn)
 	live.SetAnnotations(map[string]string{v1alpha1.SourceAnnotation: "team/fleet"})
@@ -157,8 +157,8 @@ func TestLiveForm(t *testing.T) {
 	}
 }
 
-// TestMarkFenced says since when OCM's addon-manager is fenced off, and keeps that time until
-// the fence was down again.
+// TestMarkFenced: the annotation keeps the time at which OCM's addon-manager was fenced off
+// until the fence was down again.
 func TestMarkFenced(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	since := parse(t, claimedAddOn)

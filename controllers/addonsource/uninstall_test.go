@@ -18,7 +18,7 @@ import (
 var _ = Describe("Deleting AddonFlow from the hub", func() {
 	installed := func(namespace string) *world {
 		GinkgoHelper()
-		useHub() // it is not one to go on with
+		useHub() // this control plane is not reused
 		w := newWorldIn(namespace, func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		w.commit("add hello", addOnFiles())
 		w.passes()

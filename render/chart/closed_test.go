@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestClosedSchemasNeedNotKnowBuiltInValues: a chart of Helm's that closes its schema is
-// taken, one for OCM that lists OCM's values too, and a value that somebody set is held to
-// the schema all the same.
+// TestClosedSchemasNeedNotKnowBuiltInValues: the closed schema of any chart is accepted, also
+// if it does not list OCM's values; a value that a user set is checked by the schema all the
+// same.
 func TestClosedSchemasNeedNotKnowBuiltInValues(t *testing.T) {
 	const own = `"greeting": {"type": "string"}, "replicas": {}, "global": {}`
 	for name, c := range map[string]struct{ reason, schema, want string }{
@@ -34,8 +34,8 @@ func TestClosedSchemasNeedNotKnowBuiltInValues(t *testing.T) {
 	}
 }
 
-// TestTypesHaveHelmsNames: what stands here in the place of Helm's types is called as
-// those are, and an address is refused by its name.
+// TestTypesHaveHelmsNames: types that replace Helm's have the names of those, and an address is
+// refused.
 func TestTypesHaveHelmsNames(t *testing.T) {
 	for value, want := range map[string]string{
 		`{{ typeOf .Capabilities | quote }}`: "*common.Capabilities",

@@ -9,7 +9,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// templates are commits of hello whose template says something else.
+// templates makes commits of hello with a changed template.
 type templates struct{ *testing.T }
 
 // with replaces a text of the template.
@@ -17,7 +17,7 @@ func (t templates) with(from, to string) tree {
 	return hello().edited(t.T, templateFile, from, to)
 }
 
-// withPod gives the Deployment's pod another field, withContainer its container.
+// withPod adds a field to the Deployment's pod, withContainer to its container.
 func (t templates) withPod(field string) tree {
 	return t.with("              containers:", "              "+field+"\n              containers:")
 }
@@ -33,7 +33,7 @@ func (t templates) withManifest(text string) tree {
 	return t.with(settings, "      - "+text+"\n"+settings)
 }
 
-// TestValuesThatStopARollout: each is refused where it stands, before a cluster refuses it.
+// TestValuesThatStopARollout: each value is refused on the commit, before a cluster refuses it.
 func TestValuesThatStopARollout(t *testing.T) {
 	hello := templates{t}
 	service := func(spec string) tree {
@@ -76,8 +76,8 @@ func TestValuesThatStopARollout(t *testing.T) {
 	}
 }
 
-// TestValuesThatSomeClusterTakes: lint leaves to the canary what it would have to guess, and
-// what breaks a rule that it does not have.
+// TestValuesThatSomeClusterTakes: lint accepts values that it could only guess about, and
+// leaves them to the canary.
 func TestValuesThatSomeClusterTakes(t *testing.T) {
 	hello := templates{t}
 	for name, commit := range map[string]tree{
@@ -106,7 +106,7 @@ func TestValuesThatSomeClusterTakes(t *testing.T) {
 	}
 }
 
-// TestPackagesAreHeldToTheirValues: so is what a chart renders.
+// TestPackagesAreHeldToTheirValues: rendered manifests of a chart are checked in the same way.
 func TestPackagesAreHeldToTheirValues(t *testing.T) {
 	const file = "hello/chart/templates/deployment.yaml"
 	commit := packagedHello().edited(t, file, "image:", "imagePullPolicy: always\n        image:")
@@ -116,8 +116,8 @@ func TestPackagesAreHeldToTheirValues(t *testing.T) {
 	}
 }
 
-// TestOneObjectInTwoVersions: an API server serves it as one, whatever version it is
-// written in, so that each version would undo the other.
+// TestOneObjectInTwoVersions: an API server serves an object in all versions of its group, so
+// two manifests that differ only in the version would undo each other.
 func TestOneObjectInTwoVersions(t *testing.T) {
 	const settings = "      - apiVersion: v1\n        kind: ConfigMap\n"
 	scaler := func(version string) string {

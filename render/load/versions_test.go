@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// versions is an add-on with templates of two versions and an AddOnHubConfig for each,
-// the first as the default and the second for the canaries.
+// versions is an add-on with templates of two versions and an AddOnHubConfig for each, the
+// first as the default and the second for the canaries.
 func versions() tree {
 	const template = `apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: AddOnTemplate

@@ -13,16 +13,16 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// spacedReference is what somebody may write who knows another template language:
-// spaces make it text, which is kept.
+// spacedReference matches a variable with spaces in its braces, as in other template languages.
+// Here the spaces make it plain text, which is kept.
 var spacedReference = regexp.MustCompile(`\{\{(\s+([A-Za-z_][A-Za-z0-9_]*)\s*|([A-Za-z_][A-Za-z0-9_]*)\s+)\}\}`)
 
-// unclosedReference is a name behind braces that nothing closes before the next ones.
+// unclosedReference matches a name after braces that are not closed before the next ones.
 var unclosedReference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)(?:[^{}]|\{[^{]|\}[^}])*?(?:\{\{|\}?$)`)
 
-// warnings are of texts of declared templates that are one space away from a variable that
-// has a value, or braces away from any variable. They are kept as they stand, as they may
-// be meant for the agent, and nothing is refused for them.
+// warnings returns warnings about text in declared templates that is nearly a variable: only
+// spaces keep it from being one that has a value, or its braces are not closed. The text is
+// kept, because it may be meant for the agent.
 func (l *loader) warnings() problem.List {
 	said := &loader{configs: l.configs}
 	for _, d := range l.addOns {
@@ -60,13 +60,13 @@ func (l *loader) warnings() problem.List {
 	return said.problems.Sorted()
 }
 
-// warnOfPlacements says which placements of a rollout neither the commit declares nor
-// its add-on is installed by: only the hub can have them.
+// warnOfPlacements reports placements of a rollout that are neither in the commit nor among
+// those that install its add-on: only the hub can have them.
 func (l *loader) warnOfPlacements(d *draft, said *loader) {
 	if d.Rollout == nil {
 		return
 	}
-	known := map[v1alpha1.PlacementReference]bool{{}: true} // an empty one is a problem
+	known := map[v1alpha1.PlacementReference]bool{{}: true} // an empty reference is reported as a problem
 	for _, o := range l.objects {
 		if o.role == rolePlacement {
 			known[v1alpha1.PlacementReference{Namespace: o.GetUnstructured().GetNamespace(), Name: o.GetUnstructured().GetName()}] = true
@@ -94,7 +94,7 @@ func (l *loader) warnOfPlacements(d *draft, said *loader) {
 	}
 }
 
-// knownVariables are the names that have a value somewhere in the content.
+// knownVariables returns the names of all variables with a value in the content.
 func knownVariables(c render.Content) map[string]bool {
 	known := map[string]bool{variable.ClusterName: true, variable.InstallNamespace: true, variable.HubKubeconfig: true}
 	for _, config := range c.Configs {
@@ -112,7 +112,7 @@ func knownVariables(c render.Content) map[string]bool {
 	return known
 }
 
-// spacedNames are the names within braces and spaces, each once.
+// spacedNames returns the names within braces and spaces, each once.
 func spacedNames(text string) []string {
 	var names []string
 	for _, match := range spacedReference.FindAllStringSubmatch(text, -1) {
