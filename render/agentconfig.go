@@ -68,7 +68,7 @@ func readAgentConfig(c Config) (*agentConfig, []flaw.Flaw) {
 	requirements, flaws := parseRequirements(spec.ResourceRequirements)
 	a.requirements = requirements
 	flaws = slices.Concat(flaws, variableFlaws(spec.CustomizedVariables, spec.AgentInstallNamespace), characterFlaws(specKey, withoutVariables(body)))
-	if !utf8.Valid(spec.ProxyConfig.CABundle) || ForbiddenCharacter(string(spec.ProxyConfig.CABundle)) != "" {
+	if !utf8.Valid(spec.ProxyConfig.CABundle) || HasNUL(string(spec.ProxyConfig.CABundle)) {
 		flaws = append(flaws, flaw.Flaw{Field: "spec.proxyConfig.caBundle", Reason: flaw.ReasonInvalidConfig, Message: "is no text", Hint: "encode a PEM bundle as base64"})
 	}
 	return a, flaws
@@ -93,8 +93,8 @@ func characterFlaws(at flaw.Path, value any) []flaw.Flaw {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, v := range value {
-			if c := ForbiddenCharacter(key); c != "" {
-				flaws = append(flaws, refused("the name of a field contains "+c)...)
+			if HasNUL(key) {
+				flaws = append(flaws, refused("the name of a field contains NUL")...)
 			}
 			flaws = append(flaws, characterFlaws(at+"."+flaw.Path(key), v)...)
 		}
@@ -103,8 +103,8 @@ func characterFlaws(at flaw.Path, value any) []flaw.Flaw {
 			flaws = append(flaws, characterFlaws(at.Index(i), v)...)
 		}
 	case string:
-		if c := ForbiddenCharacter(value); c != "" {
-			return refused("contains " + c)
+		if HasNUL(value) {
+			return refused("contains NUL")
 		}
 	}
 	return flaws

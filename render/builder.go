@@ -22,15 +22,11 @@ type builder struct {
 	template   *parsedTemplate
 	agent      *agentConfig
 	mirrors    []addonv1alpha1.ImageMirror
-	name       string // of the cluster, or the place holder
+	name       string // of the cluster
 	variables  variables
 	facts      facts
 	found      findings
-	// alone is set if a text that depends on the cluster's name decided something, so that the
-	// result is valid for this cluster only.
-	alone bool
-
-	manifests []manifest
+	manifests  []manifest
 }
 
 // manifestsField is the field in which a template lists its manifests.
@@ -91,7 +87,7 @@ func (b *builder) build() *rendering {
 
 // deployable refuses hooks without other objects: the hub refuses an empty work.
 func (b *builder) deployable(p *rendering) *rendering {
-	if hooks := len(p.managed.hooks); hooks > 0 && hooks == len(p.objects) && len(b.found.list) == 0 {
+	if hooks := len(binned(p.objects, false).hooks); hooks > 0 && hooks == len(p.objects) && len(b.found.list) == 0 {
 		b.found.add(Finding{
 			Template: b.template.name, Field: manifestsField, Reason: flaw.ReasonInvalidManifest,
 			Message: "every manifest is a pre-delete hook: nothing would be deployed", Hint: "declare what the hooks clean up after",
@@ -124,14 +120,13 @@ func (b *builder) substitute() {
 	}
 }
 
-// nameFlaws judges names that contain variables, which the check of the declared manifest
-// skips. Any name may contain the cluster's name, or its place holder.
+// nameFlaws judges names that contain variables, which the check of the declared manifest skips.
 func (b *builder) nameFlaws(at flaw.Path, declared, fields map[string]any) []flaw.Flaw {
 	name := IdentityOf(fields).Name
 	if name == IdentityOf(declared).Name {
 		return nil
 	}
-	return ManifestNameFlaws(at.Child(metadataKey).Child(nameKey), fields, strings.ReplaceAll(name, b.name, "c"))
+	return ManifestNameFlaws(at.Child(metadataKey).Child(nameKey), fields, name)
 }
 
 // mark reads the annotations that say when and where a manifest is delivered.
@@ -177,7 +172,6 @@ func (b *builder) decorate(m *manifest) {
 		return // it will not be delivered, and its lists may have the wrong type
 	}
 	p.name = m.declared.Name
-	b.notice(p)
 	p.inject(b.variables.env)
 	p.mount(b.template.registrations)
 	p.place(b.agent.nodeSelector, b.agent.tolerations)
@@ -185,27 +179,6 @@ func (b *builder) decorate(m *manifest) {
 	p.inject(proxyEnvironment(b.agent.proxy))
 	p.mount(proxyVolumes(b.addOn, b.agent.proxy))
 	p.require(b.agent.requirements)
-}
-
-// notice marks the rendering as alone if a text that decides something depends on the cluster's
-// name.
-func (b *builder) notice(p *pod) {
-	for _, c := range p.containers {
-		image, _ := c.fields["image"].(string)
-		name, _ := c.fields["name"].(string)
-		b.alone = b.alone || (len(b.mirrors) > 0 && varies(image)) ||
-			(len(b.agent.requirements) > 0 && (varies(p.name) || varies(name)))
-		for _, list := range []struct{ fields, key string }{{"env", nameKey}, {"volumeMounts", "mountPath"}} {
-			b.alone = b.alone || slices.ContainsFunc(objectsIn(c.fields, list.fields), func(o map[string]any) bool {
-				text, _ := o[list.key].(string)
-				return varies(text)
-			})
-		}
-	}
-	b.alone = b.alone || slices.ContainsFunc(objectsIn(p.spec, "volumes"), func(o map[string]any) bool {
-		text, _ := o["name"].(string)
-		return varies(text)
-	})
 }
 
 // namespaces returns the namespaces in which pods run, or OCM's default. They are in the
@@ -281,22 +254,14 @@ func (b *builder) encode(m *manifest, fields map[string]any) []byte {
 	return text
 }
 
-// jsonText is name as the content of a JSON string.
-func jsonText(name string) ([]byte, error) {
-	text, err := json.Marshal(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the name %q: %w", name, err)
-	}
-	return text[1 : len(text)-1], nil
-}
-
-// marked returns a copy of fields with the annotation that names the content.
-func marked(fields map[string]any) map[string]any {
+// marked returns fields with the annotation that holds the digest of their content; fields is
+// not changed.
+func marked(fields map[string]any, digest string) map[string]any {
 	metadata, _ := fields["metadata"].(map[string]any)
 	annotations, _ := metadata[annotationsKey].(map[string]any)
 	return with(fields, "metadata",
 		with(metadata, annotationsKey,
-			with(annotations, v1alpha1.DigestAnnotation, digestPlaceholder)))
+			with(annotations, v1alpha1.DigestAnnotation, digest)))
 }
 
 // with returns a shallow copy of fields with one more.

@@ -2,6 +2,8 @@ package render
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,28 +126,13 @@ func (r *Renderer) names(resource string) bool {
 	})
 }
 
-// checkFor renders one assignment twice: as all clusters share it, and for the probe, whose
-// name can be checked.
+// checkFor renders one assignment for the probe.
 func (r *Renderer) checkFor(a *assignment, version string) []Finding {
-	known := facts{kubeVersion: version, variables: a.probeVariables()}
-	var shared error
-	if !a.packaged() {
-		p, err := r.renderAlone(a, known, namePlaceholder)
-		if err != nil && p == nil {
-			return findingsOf(err)
-		}
-		if err != nil && !p.alone {
-			shared = err
-		}
-	}
-	b, err := newBuilder(r.addOn, a, known, ProbeCluster)
+	b, err := newBuilder(r.addOn, a, facts{kubeVersion: version, variables: a.probeVariables()}, ProbeCluster)
 	if err != nil {
 		return r.findings(err)
 	}
 	p := b.build()
-	if shared != nil {
-		b.found.list = findingsOf(shared) // the same findings, but for all clusters
-	}
 	before := slices.Clone(b.found.list)
 	if a.packaged() && len(b.found.list) == 0 {
 		if err := b.verify(); err != nil {
@@ -156,10 +143,11 @@ func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 		b.checkRendered(&b.manifests[i], &p.objects[i], before)
 	}
 	hooks := 0
-	for _, i := range p.managed.hooks {
+	together := binned(p.objects, false).hooks
+	for _, i := range together {
 		hooks += largest(&p.objects[i])
 	}
-	if hooks > WorkLimit && len(p.managed.hooks) > 1 {
+	if hooks > WorkLimit && len(together) > 1 {
 		b.found.add(hooksTooLarge(b.template.name, hooks))
 	}
 	return b.stamped()
@@ -205,7 +193,7 @@ func findingsOf(err error) []Finding {
 // rendered for the probe, so the difference in length is added for each time that the probe's
 // name occurs.
 func largest(o *object) int {
-	raw := o.delivered.appendTo(nil, fill{digest: []byte(strings.Repeat("0", 74))})
+	raw := o.delivered(digestVersionRendered + ":sha256:" + strings.Repeat("0", hex.EncodedLen(sha256.Size)))
 	longer := strings.Count(string(raw), ProbeCluster) * (longestCluster - len(ProbeCluster))
 	return (&runtime.RawExtension{Raw: raw}).Size() + longer
 }

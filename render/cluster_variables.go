@@ -75,8 +75,8 @@ func (v *clusterVariables) set(named map[string]bool, name, value, what string) 
 		v.trouble(fmt.Sprintf("two %ss of the cluster are written %s", what, name))
 		return
 	}
-	if c := ForbiddenCharacter(value); c != "" {
-		v.trouble(fmt.Sprintf("the %s of the cluster that is written %s contains %s", what, name, c))
+	if HasNUL(value) {
+		v.trouble(fmt.Sprintf("the %s of the cluster that is written %s contains NUL", what, name))
 		return
 	}
 	v.Values[name] = value
@@ -103,7 +103,7 @@ func (v *clusterVariables) annotated(annotation string, referenced map[string]bo
 			continue
 		}
 		text, err := variable.ScalarText(value)
-		if err != nil || ForbiddenCharacter(text) != "" {
+		if err != nil || HasNUL(text) {
 			v.trouble(fmt.Sprintf("the annotation addon.open-cluster-management.io/values has no text for %s", name))
 			continue
 		}

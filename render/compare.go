@@ -202,16 +202,6 @@ func sameEffect(desired, existing *workv1.ManifestWork) bool {
 	return true
 }
 
-func effectOn(id workv1.ResourceIdentifier, options []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
-	var matching []workv1.ManifestConfigOption
-	for _, o := range options {
-		if matchesResource(o.ResourceIdentifier, id) {
-			matching = append(matching, o)
-		}
-	}
-	return firstOf(matching)
-}
-
 // updated makes the default update strategy explicit.
 func updated(s *workv1.UpdateStrategy) workv1.UpdateStrategy {
 	if s == nil {

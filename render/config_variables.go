@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -43,8 +44,8 @@ func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]Confi
 			continue // take reported that it is missing
 		}
 		value, err := v.Read(body)
-		if c := ForbiddenCharacter(value); c != "" {
-			err = fmt.Errorf("contains %s", c)
+		if HasNUL(value) {
+			err = errors.New("contains NUL")
 		}
 		if err != nil {
 			wrong(fmt.Sprintf("%s %s: %v", references[0], v.Path, err), "")

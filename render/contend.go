@@ -30,12 +30,13 @@ type Contention struct {
 // Namespaces are ignored, because every add-on declares the Namespace that it deploys into, and
 // so are objects with the same content in both. Objects on a hosting cluster are not compared.
 func (r Rendered) Contends(work *workv1.ManifestWork, own []*workv1.ManifestWork) (Contention, bool) {
-	if r.shared == nil || r.Hosting != "" || work.Namespace != r.cluster {
+	if r.rendering == nil || r.Hosting != "" || work.Namespace != r.rendering.cluster {
 		return Contention{}, false
 	}
 	var wanted []Identity
-	for _, i := range r.shared.managed.managed {
-		wanted = append(wanted, r.shared.objects[i].id.of(r.cluster).Object())
+	deployed := r.bins().managed
+	for _, i := range deployed {
+		wanted = append(wanted, r.rendering.objects[i].id.Object())
 	}
 	var found Contention
 	contends := false
@@ -49,8 +50,8 @@ func (r Rendered) Contends(work *workv1.ManifestWork, own []*workv1.ManifestWork
 		if at < 0 {
 			continue
 		}
-		object := &r.shared.objects[r.shared.managed.managed[at]]
-		if object.workload == nil && sameMeaning(object.plain.appendTo(nil, r.fill), raw) {
+		object := &r.rendering.objects[deployed[at]]
+		if object.workload == nil && sameMeaning(object.plain, raw) {
 			continue
 		}
 		found, contends = Contention{Object: theirs.String(), Alone: object.workload != nil, Yields: hadFirst(theirs.Object(), own, work)}, true

@@ -11,7 +11,7 @@
 // The way of one rendering through the files:
 //
 //	content.go       what an AddOnRevision holds; digest.go, encode.go, spechash.go
-//	renderer.go      one for each revision: what clusters share is rendered once
+//	renderer.go      one for each revision: what clusters share is parsed once
 //	  inputs.go        which template and configurations a cluster gets: hubconfig.go,
 //	                   merge.go; read once: template.go, agentconfig.go, package*.go
 //	  builder.go       the manifests of one rendering, in this order:
@@ -20,7 +20,7 @@
 //	    pods.go          what OCM decorates: environment, images, nodeplacement, proxy,
 //	                     resources, volumes; namespace.go
 //	    options.go       updates and feedback, per object; feedback.go
-//	  rendering.go     the result, cut at the cluster's name and digest: segments.go
+//	  rendering.go     the result and its digest
 //	works.go         its ManifestWorks: split.go; hosting.go and hooks.go for the others
 //	  compare.go       whether one must be written; marks.go, finalizers.go
 //	observe.go       what works say: prober.go, health.go, availability.go,

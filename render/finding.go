@@ -10,7 +10,6 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/flaw"
-	"github.com/addonflow/addonflow/render/variable"
 )
 
 // ReasonNotSupported: the template uses something that cannot be delivered yet.
@@ -69,6 +68,14 @@ func (f Finding) place(dir string) string {
 type InvalidError struct {
 	AddOn    string
 	Findings []Finding
+	// more counts findings that were left out.
+	more int
+}
+
+// shortened keeps the findings that the texts name.
+func (e *InvalidError) shortened() *InvalidError {
+	kept := min(brief.Shown, len(e.Findings))
+	return &InvalidError{AddOn: e.AddOn, Findings: slices.Clone(e.Findings[:kept]), more: e.more + len(e.Findings) - kept}
 }
 
 // Brief is the first finding, with the problem before its position, for texts that are cut.
@@ -82,7 +89,7 @@ func (e *InvalidError) Brief() string {
 	if place := strings.TrimSuffix(at.String(), ": "); place != "" {
 		what += " (" + place + ")"
 	}
-	if more := len(e.Findings) - 1; more > 0 {
+	if more := len(e.Findings) - 1 + e.more; more > 0 {
 		what += fmt.Sprintf(" and %d more", more)
 	}
 	return what
@@ -94,7 +101,7 @@ func (e *InvalidError) Error() string {
 	for _, f := range e.Findings[:min(brief.Shown, len(e.Findings))] {
 		first = append(first, f.String())
 	}
-	return fmt.Sprintf("cannot render add-on %q: %s", e.AddOn, brief.NamesOf(len(e.Findings), first))
+	return fmt.Sprintf("cannot render add-on %q: %s", e.AddOn, brief.NamesOf(len(e.Findings)+e.more, first))
 }
 
 // maxFindings bounds the findings that are kept of one rendering.
@@ -109,7 +116,6 @@ func (f *findings) add(finding Finding) {
 	if len(f.list) == maxFindings {
 		return
 	}
-	finding.Message = strings.ReplaceAll(finding.Message, namePlaceholder, "{{"+variable.ClusterName+"}}")
 	if !slices.Contains(f.list, finding) {
 		f.list = append(f.list, finding)
 	}

@@ -10,15 +10,6 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// nameText is a cluster's name as rendering writes it.
-func nameText(t interface{ Fatal(args ...any) }, name string) []byte {
-	text, err := jsonText(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 func templateReference(name string) ConfigReference {
 	return ConfigReference{Group: addonGroup, Resource: TemplateResource, Name: name}
 }

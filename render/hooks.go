@@ -91,7 +91,7 @@ func (h Hooks) Any() bool { return h.Managed || h.Hosting }
 
 // Hooks returns which hooks the cluster has. A Rendered without content has none.
 func (r Rendered) Hooks() Hooks {
-	if r.shared == nil {
+	if r.rendering == nil {
 		return Hooks{}
 	}
 	b := r.bins()
@@ -105,7 +105,7 @@ func (r Rendered) Hooks() Hooks {
 //
 // The error is an *InvalidError if the hooks exceed the size of one work.
 func (r Rendered) HookWorks(owner Owner) ([]*workv1.ManifestWork, error) {
-	if r.shared == nil {
+	if r.rendering == nil {
 		return nil, ErrNoClusterName
 	}
 	b, raw := r.bins(), r.deliver()
@@ -131,11 +131,11 @@ func (r Rendered) HookWorks(owner Owner) ([]*workv1.ManifestWork, error) {
 			size += (&runtime.RawExtension{Raw: raw[i]}).Size()
 		}
 		if size > WorkLimit {
-			found.add(hooksTooLarge(r.shared.template, size))
+			found.add(hooksTooLarge(r.rendering.template, size))
 		}
 		works = append(works, work)
 	}
-	return works, found.err(r.shared.addOn)
+	return works, found.err(r.rendering.addOn)
 }
 
 func hooksTooLarge(template string, size int) Finding {
@@ -165,11 +165,9 @@ func (r Rendered) hookWork(owner Owner, objects []int, raw [][]byte) *workv1.Man
 	for _, i := range objects {
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
 			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw[i]}})
-		ask := *r.shared.objects[i].hook
-		ask.ResourceIdentifier = r.resource(ask.ResourceIdentifier)
-		work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, ask)
+		work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, *r.rendering.objects[i].hook)
 	}
-	work.Spec.Executor = r.shared.executor
+	work.Spec.Executor = r.rendering.executor
 	return work
 }
 

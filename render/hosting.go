@@ -54,12 +54,7 @@ func (c Cluster) installMode() string {
 }
 
 // bins are those of the cluster's install mode.
-func (r Rendered) bins() *bins {
-	if r.Hosting != "" {
-		return &r.shared.hosted
-	}
-	return &r.shared.managed
-}
+func (r Rendered) bins() bins { return binned(r.rendering.objects, r.Hosting != "") }
 
 // hostedLocation reads where a manifest goes in hosted mode: from the annotation, or without it
 // from the label of the same key, as in OCM. ok is false for a value that OCM does not know.

@@ -26,8 +26,8 @@ func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error
 		return nil, fmt.Errorf("%w: %w", ErrInvalidImageRegistries, err)
 	}
 	for _, m := range value.Registries {
-		if c := ForbiddenCharacter(m.Source + m.Mirror); c != "" {
-			return nil, fmt.Errorf("%w: it contains %s", ErrInvalidImageRegistries, c)
+		if HasNUL(m.Source + m.Mirror) {
+			return nil, fmt.Errorf("%w: it contains NUL", ErrInvalidImageRegistries)
 		}
 	}
 	return value.Registries, nil

@@ -57,8 +57,7 @@ type Cluster struct {
 }
 
 // facts are what a rendering reads of a cluster beyond its name and assignment. Facts that an
-// assignment does not read are empty, so that clusters that differ only in them share a
-// rendering.
+// assignment does not read are empty: a change of them changes no rendering.
 type facts struct {
 	registries, values, kubeVersion, mode string
 	// variables that a template takes from the cluster, in one text.
@@ -162,7 +161,9 @@ func (r *Renderer) assignmentFor(c Cluster) *assignment {
 	defer r.mu.Unlock()
 	a, ok := r.own[key]
 	if !ok {
-		r.bound()
+		if len(r.own) >= maxOwn {
+			clear(r.own)
+		}
 		a = r.assign(base.placement, base.over, c.Configs)
 		r.own[key] = a
 	}

@@ -194,8 +194,8 @@ func TestErrors(t *testing.T) {
 	if _, err := good.Render(Cluster{Name: "c", ImageRegistries: "{"}); !errors.Is(err, ErrInvalidImageRegistries) {
 		t.Errorf("annotation: got %v", err)
 	}
-	if _, err := good.Render(Cluster{Name: "c", ImageRegistries: `{"registries":[{"mirror":"\ufdd0"}]}`}); !errors.Is(err, ErrInvalidImageRegistries) {
-		t.Errorf("place holder in the annotation: got %v", err)
+	if _, err := good.Render(Cluster{Name: "c", ImageRegistries: `{"registries":[{"mirror":"\u0000"}]}`}); !errors.Is(err, ErrInvalidImageRegistries) {
+		t.Errorf("NUL in the annotation: got %v", err)
 	}
 	if _, err := good.Render(Cluster{}); !errors.Is(err, ErrNoClusterName) {
 		t.Errorf("no name: got %v", err)

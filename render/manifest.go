@@ -68,11 +68,6 @@ func (id Identity) resource() workv1.ResourceIdentifier {
 	return workv1.ResourceIdentifier{Group: plural.Group, Resource: plural.Resource, Namespace: id.Namespace, Name: id.Name}
 }
 
-// varies reports whether the identity depends on the cluster.
-func (id Identity) varies() bool {
-	return varies(id.Namespace) || varies(id.Name)
-}
-
 // String returns Kind namespace/name.
 func (id Identity) String() string {
 	if id.Namespace == "" {
@@ -164,7 +159,7 @@ func shapeFlaws(obj map[string]any, at flaw.Path) (flaws []flaw.Flaw, renderable
 }
 
 // nameFlaws finds the names, labels and annotations that every API server refuses. It checks
-// objects rendered for a cluster, not a shared rendering.
+// rendered objects, where every variable has its value.
 func nameFlaws(obj map[string]any, at flaw.Path) []flaw.Flaw {
 	id := IdentityOf(obj)
 	metadata, _ := obj[metadataKey].(map[string]any)

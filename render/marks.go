@@ -29,7 +29,11 @@ func marksOf(objects []object) (string, error) {
 		if o.workload == nil {
 			continue
 		}
-		text, err := json.Marshal([]any{len(o.delivered.holes) - len(o.plain.holes), o.workload.ask.FeedbackRules})
+		marks := 0
+		if o.marked {
+			marks = 1
+		}
+		text, err := json.Marshal([]any{marks, o.workload.ask.FeedbackRules})
 		if err != nil {
 			return "", fmt.Errorf("feedback rules cannot be encoded: %w", err)
 		}

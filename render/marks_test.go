@@ -86,7 +86,7 @@ func TestMarksTellVersionsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := append([]object{}, r.shared.objects...)
+	objects := append([]object{}, r.rendering.objects...)
 	for i := range objects {
 		if objects[i].workload != nil {
 			other := *objects[i].workload

@@ -43,11 +43,6 @@ func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.Resource
 	if to, ok := moved[id]; ok {
 		return to
 	}
-	for from := range moved {
-		// The entry may name a relocated resource on one cluster and not on another.
-		b.alone = b.alone || from.Group == id.Group && from.Resource == id.Resource &&
-			(varies(from.Namespace+from.Name) || varies(id.Namespace+id.Name))
-	}
 	return id
 }
 
@@ -77,19 +72,14 @@ func (b *builder) deleteOption(moved map[workv1.ResourceIdentifier]workv1.Resour
 	}
 }
 
-// effective returns the agent's effective manifestConfigs for a resource: of the entries that
-// match it, the first with rules and the first with a strategy.
-func (b *builder) effective(options []workv1.ManifestConfigOption, id workv1.ResourceIdentifier) workv1.ManifestConfigOption {
-	matching := slices.DeleteFunc(slices.Clone(options), func(o workv1.ManifestConfigOption) bool {
-		return !b.matches(o.ResourceIdentifier, id)
-	})
-	return firstOf(matching)
-}
-
-// firstOf merges entries that match one resource.
-func firstOf(matching []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
+// effectOn returns the agent's effective manifestConfigs for a resource: of the entries that
+// match it, the first with rules of each kind and the first with a strategy.
+func effectOn(id workv1.ResourceIdentifier, options []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
 	var out workv1.ManifestConfigOption
-	for _, o := range matching {
+	for _, o := range options {
+		if !matchesResource(o.ResourceIdentifier, id) {
+			continue
+		}
 		if len(out.FeedbackRules) == 0 {
 			out.FeedbackRules = o.FeedbackRules
 		}
@@ -101,20 +91,6 @@ func firstOf(matching []workv1.ManifestConfigOption) workv1.ManifestConfigOption
 		}
 	}
 	return out
-}
-
-// matches matches as the agent does, and notes if the cluster's name decides the result.
-func (b *builder) matches(option, id workv1.ResourceIdentifier) bool {
-	if option.Group != id.Group || option.Resource != id.Resource {
-		return false
-	}
-	for _, pair := range [][2]string{{option.Namespace, id.Namespace}, {option.Name, id.Name}} {
-		pattern, text := pair[0], pair[1]
-		if pattern != text && pattern != "*" && (varies(pattern) || varies(text)) {
-			b.alone = true
-		}
-	}
-	return matchesResource(option, id)
 }
 
 // matchesResource reports whether the agent applies an entry to a resource: * matches any text

@@ -141,8 +141,8 @@ func parseValues(annotation string) (map[string]any, error) {
 	if err := json.Unmarshal([]byte(annotation), &values); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidValues, err)
 	}
-	if c := ForbiddenCharacter(annotation); c != "" || strings.Contains(strings.ToLower(annotation), `\ufdd`) {
-		return nil, fmt.Errorf("%w: it contains a character that cannot be used", ErrInvalidValues)
+	if strings.Contains(annotation, `\u0000`) {
+		return nil, fmt.Errorf("%w: it contains NUL", ErrInvalidValues)
 	}
 	return values, nil
 }

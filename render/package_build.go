@@ -17,7 +17,6 @@ func (b *builder) renderPackage() error {
 	if err != nil {
 		return b.packageError(err)
 	}
-	b.alone = true
 	out, err := b.template.pkg.charts.Render(b.template.pkg.source, in)
 	if err != nil {
 		return b.packageError(err)

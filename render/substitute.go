@@ -119,10 +119,10 @@ func (s *substitution) hint(name string) string {
 }
 
 func (s *substitution) characters(text string, at flaw.Path) {
-	if c := ForbiddenCharacter(text); c != "" {
+	if HasNUL(text) {
 		s.found.add(Finding{
 			Template: s.template, Field: string(at), Reason: flaw.ReasonInvalidTemplate,
-			Message: "character " + c + " cannot be used",
+			Message: "character NUL cannot be used",
 		})
 	}
 }
@@ -166,14 +166,6 @@ func parseNumber(value string) (any, bool) {
 	return f, true
 }
 
-// ForbiddenCharacter names the first character in text that no manifest may hold, "" for none.
-// Two of them are the place holders for the cluster's name and the digest.
-func ForbiddenCharacter(text string) string {
-	switch {
-	case strings.Contains(text, "\x00"):
-		return "NUL"
-	case strings.Contains(text, namePlaceholder), strings.Contains(text, digestPlaceholder):
-		return "U+FDD0 or U+FDD1 (noncharacters)"
-	}
-	return ""
-}
+// HasNUL reports whether text contains the character NUL. No manifest may hold it: as the value
+// of an environment variable or an argument it would stop the container from starting.
+func HasNUL(text string) bool { return strings.Contains(text, "\x00") }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -128,8 +129,8 @@ func (p *parsedTemplate) flaws() []flaw.Flaw {
 	}
 	// The manifests are checked one by one when variables are replaced.
 	if rest, err := json.Marshal([]any{p.configs, p.deleteOption, p.executor, p.registration}); err == nil {
-		if c := ForbiddenCharacter(string(rest)); c != "" {
-			add(specKey, flaw.ReasonInvalidTemplate, "character "+c+" cannot be used", "")
+		if strings.Contains(string(rest), `\u0000`) {
+			add(specKey, flaw.ReasonInvalidTemplate, "character NUL cannot be used", "")
 		}
 	}
 	return append(flaws, p.configFlaws()...)

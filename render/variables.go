@@ -75,8 +75,8 @@ func variableFlaws(list []addonv1alpha1.CustomizedVariable, namespace string) []
 		if length := len([]rune(v.Value)); length > maxVariableValue {
 			add(at.Child("value"), flaw.ReasonInvalidVariable, "use at most 1024", "the value of %q has %d characters", v.Name, length)
 		}
-		if c := ForbiddenCharacter(v.Value); c != "" {
-			add(at.Child("value"), flaw.ReasonInvalidVariable, "", "the value of %q contains %s", v.Name, c)
+		if HasNUL(v.Value) {
+			add(at.Child("value"), flaw.ReasonInvalidVariable, "", "the value of %q contains NUL", v.Name)
 		}
 		seen = append(seen, v.Name)
 	}

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -62,21 +61,6 @@ func TestVariablesOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestClustersShareARenderingUnlessTheyDifferInWhatIsNamed(t *testing.T) {
-	plain := newRenderer(t, contentOf(t, echo("{{CLUSTER_NAME}}", ""), ""))
-	named := newRenderer(t, contentOf(t, echo("{{CLUSTER_LABEL_zone}}", ""), ""))
-	for _, zone := range []string{"a", "a", "b"} {
-		for _, r := range []*Renderer{plain, named} {
-			if _, err := r.Render(Cluster{Name: "c", Labels: map[string]string{"zone": zone, "other": zone + "x"}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if got := []int{len(plain.shared), len(named.shared)}; !cmp.Equal(got, []int{1, 2}) {
-		t.Errorf("renderings %v, want one without labels in use and one for each zone", got)
-	}
-}
-
 // TestAnyKindAsConfiguration: a ConfigMap gives variables and is listed with its hash; a change
 // of it counts even if no variable shows it.
 func TestAnyKindAsConfiguration(t *testing.T) {
@@ -95,13 +79,13 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	}
 	const level = "LEVEL=configmaps{.data.level}"
 	cases := map[string]struct{ reason, body, mapped, want string }{
-		"text":         {"as it stands there", "{data: {level: debug}}", level, "debug"},
-		"number":       {"of a kind that has numbers", "{data: {level: 7}}", level, "7"},
-		"missing":      {"named with the object", "{data: {}}", level, `LEVEL: configmaps/default/settings {.data.level}: has no value at "level"`},
-		"object":       {"is no text", "{data: {level: {}}}", level, "is neither a string nor a number nor a boolean"},
-		"unlisted":     {"the add-on does not list the kind", "{data: {level: a}}", "LEVEL=things.example.com{.a}", "things.example.com is no configuration of the add-on"},
-		"set twice":    {"which of them is not said", "{data: {level: a}}", level + "\nWHO=configmaps{.data.level}", "WHO: an AddOnDeploymentConfig sets it"},
-		"place holder": {"cannot be used", `{data: {level: "a\ufdd0"}}`, level, "contains U+FDD0"},
+		"text":      {"as it stands there", "{data: {level: debug}}", level, "debug"},
+		"number":    {"of a kind that has numbers", "{data: {level: 7}}", level, "7"},
+		"missing":   {"named with the object", "{data: {}}", level, `LEVEL: configmaps/default/settings {.data.level}: has no value at "level"`},
+		"object":    {"is no text", "{data: {level: {}}}", level, "is neither a string nor a number nor a boolean"},
+		"unlisted":  {"the add-on does not list the kind", "{data: {level: a}}", "LEVEL=things.example.com{.a}", "things.example.com is no configuration of the add-on"},
+		"set twice": {"which of them is not said", "{data: {level: a}}", level + "\nWHO=configmaps{.data.level}", "WHO: an AddOnDeploymentConfig sets it"},
+		"NUL":       {"cannot be used", `{data: {level: "a\0"}}`, level, "contains NUL"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

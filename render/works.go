@@ -68,7 +68,7 @@ type workPart struct {
 // The error is an *InvalidError if an object exceeds the hub's limit, or if nothing is left to
 // deploy in hosted mode; then nothing must be written.
 func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, remove []*workv1.ManifestWork, err error) {
-	if r.shared == nil {
+	if r.rendering == nil {
 		return nil, nil, ErrNoClusterName
 	}
 	raw := r.deliver()
@@ -76,18 +76,18 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, 
 	var found findings
 	for i := range raw {
 		objects[i] = sized{
-			id:   r.shared.objects[i].id.of(r.cluster),
+			id:   r.rendering.objects[i].id,
 			size: (&runtime.RawExtension{Raw: raw[i]}).Size(), // measured as the hub does
 		}
 		if objects[i].size > WorkLimit {
-			found.add(tooLarge(r.shared.template, objects[i]))
+			found.add(tooLarge(r.rendering.template, objects[i]))
 		}
 	}
 	sides := r.sides(owner)
 	if r.Hosting != "" && len(r.bins().managed)+len(r.bins().hosting) == 0 {
-		found.add(nothingHosted(r.shared.template))
+		found.add(nothingHosted(r.rendering.template))
 	}
-	if err := found.err(r.shared.addOn); err != nil {
+	if err := found.err(r.rendering.addOn); err != nil {
 		return nil, nil, err
 	}
 	var parts []workPart
@@ -132,25 +132,11 @@ func tooLarge(template string, o sized) Finding {
 	}
 }
 
-// deliver returns the objects as they go into works. Objects that are the same for every
-// cluster share their bytes, which must not be changed.
+// deliver returns the objects as works hold them.
 func (r Rendered) deliver() [][]byte {
-	out, size := make([][]byte, len(r.shared.objects)), 0
-	for i := range r.shared.objects {
-		if s := &r.shared.objects[i].delivered; !s.same() {
-			size += s.length(r.fill)
-		}
-	}
-	buffer := make([]byte, 0, size)
-	for i := range r.shared.objects {
-		s := &r.shared.objects[i].delivered
-		if s.same() {
-			out[i] = s.fixed[0]
-			continue
-		}
-		start := len(buffer)
-		buffer = s.appendTo(buffer, r.fill)
-		out[i] = buffer[start:len(buffer):len(buffer)]
+	out := make([][]byte, len(r.rendering.objects))
+	for i := range r.rendering.objects {
+		out[i] = r.rendering.objects[i].delivered(r.Digest)
 	}
 	return out
 }
@@ -263,8 +249,8 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 		v1alpha1.SourceAnnotation:                  owner.Source,
 		v1alpha1.RevisionAnnotation:                owner.Revision,
 		v1alpha1.DigestAnnotation:                  r.Digest,
-		MarksAnnotation:                            r.shared.marks,
-		workv1.ManifestConfigSpecHashAnnotationKey: r.shared.specHashes,
+		MarksAnnotation:                            r.rendering.marks,
+		workv1.ManifestConfigSpecHashAnnotationKey: r.rendering.specHashes,
 	})
 	switch {
 	case part.side.namespace != owner.Namespace:
@@ -279,43 +265,14 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 	for _, i := range part.objects {
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
 			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw[i]}})
-		if w := r.shared.objects[i].workload; w != nil {
-			ask := w.ask
-			ask.ResourceIdentifier = r.resource(ask.ResourceIdentifier)
-			work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, ask)
+		if w := r.rendering.objects[i].workload; w != nil {
+			work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, w.ask)
 		}
 	}
-	work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, r.options()...)
-	work.Spec.DeleteOption = r.deleteOption()
-	work.Spec.Executor = r.shared.executor
+	work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, r.rendering.options...)
+	work.Spec.DeleteOption = r.rendering.deleteOption
+	work.Spec.Executor = r.rendering.executor
 	return work
-}
-
-func (r Rendered) resource(id workv1.ResourceIdentifier) workv1.ResourceIdentifier {
-	id.Namespace, id.Name = named(id.Namespace, r.cluster), named(id.Name, r.cluster)
-	return id
-}
-
-func (r Rendered) options() []workv1.ManifestConfigOption {
-	if !r.shared.optionsVary {
-		return r.shared.options
-	}
-	out := slices.Clone(r.shared.options)
-	for i := range out {
-		out[i].ResourceIdentifier = r.resource(out[i].ResourceIdentifier)
-	}
-	return out
-}
-
-func (r Rendered) deleteOption() *workv1.DeleteOption {
-	if !r.shared.optionsVary || r.shared.deleteOption == nil || r.shared.deleteOption.SelectivelyOrphan == nil {
-		return r.shared.deleteOption
-	}
-	option := r.shared.deleteOption.DeepCopy()
-	for i, rule := range option.SelectivelyOrphan.OrphaningRules {
-		option.SelectivelyOrphan.OrphaningRules[i] = workv1.OrphaningRule(r.resource(workv1.ResourceIdentifier(rule)))
-	}
-	return option
 }
 
 // merged returns a copy of existing with ours added; an empty value in ours removes the key.

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -28,9 +26,6 @@ type File struct {
 
 // chartFile declares a chart.
 const chartFile = "Chart.yaml"
-
-// quotedMark is how Go quotes the place holders for a cluster's name and digest.
-const quotedMark = `\ufdd0`
 
 // Chart is a folder that can be rendered. It is not changed by rendering and safe
 // for concurrent use.
@@ -107,25 +102,13 @@ func readByHelm(name string) bool {
 	return slices.Contains([]string{chartFile, "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}, path.Base(name))
 }
 
-// judge refuses the place holders for a cluster's name and digest, and aliases that expand to
-// too much.
+// judge refuses aliases that expand to too much.
 func (c *Chart) judge() error {
 	for _, f := range c.files {
 		if readByHelm(f.Path) {
 			if err := checkExpansion(f.Content); err != nil {
 				return &Error{File: f.Path, Message: err.Error()}
 			}
-		}
-		if !utf8.Valid(f.Content) {
-			continue // an archive, or an image for .Files
-		}
-		for _, mark := range []string{"\uFDD0", "\uFDD1"} {
-			if bytes.Contains(f.Content, []byte(mark)) {
-				return &Error{File: f.Path, Message: fmt.Sprintf("character %U cannot be used", []rune(mark)[0])}
-			}
-		}
-		if bytes.Contains(bytes.ToLower(f.Content), []byte(quotedMark)) {
-			return &Error{File: f.Path, Message: quotedMark + " cannot be used"}
 		}
 	}
 	return nil

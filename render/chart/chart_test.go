@@ -225,8 +225,6 @@ func TestRefused(t *testing.T) {
 		"DeeperAliases":   {parent().with("charts/a/charts/x.tgz", archived(t, tree{"x/values.yaml": "a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.Repeat("*a,", 1000) + "]\n"}, "")), "charts/a/charts/x/values.yaml", "aliases that stand for more than"},
 		"DeeperNested":    {parent().with("charts/x.tgz", archived(t, tree{"x/Chart.yaml": "a", "x/charts/z/charts/y.tgz": "b"}, "")), "charts/x.tgz", "holds an archive itself"},
 		"NestedArchive":   {parent().with("charts/x.tgz", archived(t, tree{"x/Chart.yaml": "a", "x/charts/y.tgz": "b"}, "")), "charts/x.tgz", "holds an archive itself"},
-		"Mark":            {minimal(settings("\uFDD0")), "templates/it.yaml", "U+FDD0"},
-		"QuotedMark":      {minimal(settings(`"\uFDD0"`)), "templates/it.yaml", `\ufdd0`},
 		"Empty":           {minimal("# nothing\n"), "", "renders no object"},
 		"Hook":            {minimal("apiVersion: v1\nkind: Job\nmetadata: {name: a, annotations: {helm.sh/hook: pre-install}}\n"), "templates/it.yaml", "is a Helm hook (pre-install)"},
 		"NoYAML":          {minimal("a: b: c"), "templates/it.yaml", "no YAML"},

@@ -151,8 +151,8 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 		good = good && values != nil
 	}
 	pkg.Values = chart.MergeValues(pkg.Values, spec.Values)
-	if c := forbiddenIn(pkg.Values); c != "" {
-		l.reportNormalised(o, flaw.Flaw{Field: "spec.values", Reason: flaw.ReasonInvalidPackage, Message: "character " + c + " cannot be used"})
+	if hasNUL(pkg.Values) {
+		l.reportNormalised(o, flaw.Flaw{Field: "spec.values", Reason: flaw.ReasonInvalidPackage, Message: "character NUL cannot be used"})
 		return nil
 	}
 	if !good {
@@ -178,25 +178,21 @@ func (l *loader) valueFile(o *loaded, foldered Foldered, at flaw.Path) map[strin
 	return values
 }
 
-// forbiddenIn returns a character in values that no manifest may hold.
-func forbiddenIn(value any) string {
+// hasNUL reports whether values contain NUL, which no manifest may hold.
+func hasNUL(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, item := range value {
-			if c := render.ForbiddenCharacter(key) + forbiddenIn(item); c != "" {
-				return c
+			if render.HasNUL(key) || hasNUL(item) {
+				return true
 			}
 		}
 	case []any:
-		for _, item := range value {
-			if c := forbiddenIn(item); c != "" {
-				return c
-			}
-		}
+		return slices.ContainsFunc(value, hasNUL)
 	case string:
-		return render.ForbiddenCharacter(value)
+		return render.HasNUL(value)
 	}
-	return ""
+	return false
 }
 
 // packageFlaw converts a finding in a package to its position in the commit: in a file of the

@@ -309,7 +309,7 @@ func TestPackageObjectsWithoutAKindAreNamed(t *testing.T) {
 // cluster only.
 func TestPackageAnnotationIsTheClustersOwn(t *testing.T) {
 	r := newRenderer(t, loadPackaged(t, packagedHello()).Content)
-	for _, bad := range []string{"[]", "{", "{\"a\":\"\uFDD0\"}", `{"a":"\ufdd0"}`} {
+	for _, bad := range []string{"[]", "{", `{"a":"\u0000"}`} {
 		if _, err := r.Render(render.Cluster{Name: "a1", Values: bad}); !errors.Is(err, render.ErrInvalidValues) {
 			t.Errorf("%s: %v", bad, err)
 		}
