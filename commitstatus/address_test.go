@@ -95,8 +95,8 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-// sameForge tells whether both are on the same host and scheme, github.com's API
-// being on a host of its own.
+// sameForge reports whether both are on the same host and scheme; github.com's API has a host
+// of its own.
 func sameForge(in, out *url.URL) bool {
 	host := strings.ToLower(in.Host)
 	if out.Host == "api.github.com" {

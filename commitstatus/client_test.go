@@ -264,7 +264,7 @@ func TestStatusesOfTheForgeAreRedacted(t *testing.T) {
 	}
 }
 
-// permanent tells whether the same request would fail again.
+// permanent reports whether the same request would fail again.
 func permanent(err error) bool {
 	delivery, ok := errors.AsType[*commitstatus.DeliveryError](err)
 	return ok && delivery.Permanent

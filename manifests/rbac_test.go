@@ -29,13 +29,13 @@ type use struct {
 	verbs []string
 }
 
-// uses lists what the controllers do. A verb that is granted and not here is one too
-// many; one that is here and not granted is a 403 on somebody's hub.
+// uses lists what the controllers do. A granted verb that is not listed here is too much; a
+// listed verb that is not granted causes a 403 on a user's hub.
 func uses() []use {
 	read := []string{"get", "list", "watch"}
 	watched := []string{"list", "watch"}
-	// Server-side apply is a patch, and asks for create where the object is new; the
-	// dry run of a commit is a create.
+	// Server-side apply is a patch, and needs create if the object is new; the dry run of a
+	// commit is a create.
 	applied := []string{"get", "create", "patch", "delete"}
 	return []use{
 		{resource{addonFlowGroup, "addonsources"}, "read live and watched by addonsource, cached by addonrollout", read},
@@ -139,7 +139,7 @@ func TestGrantedIsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestNothingDangerousIsGranted holds whatever the table above comes to say.
+// TestNothingDangerousIsGranted checks the rules independently of the table above.
 func TestNothingDangerousIsGranted(t *testing.T) {
 	rules := operatorRules(t)
 	for _, role := range allOf[rbacv1.Role](t, "Role") {
@@ -163,14 +163,14 @@ func TestNothingDangerousIsGranted(t *testing.T) {
 	}
 }
 
-// nothingGivenAway holds what the operator may hand on to others, or read of theirs.
+// nothingGivenAway checks what the operator may grant to others, or read from them.
 func nothingGivenAway(t *testing.T, rule rbacv1.PolicyRule) {
 	t.Helper()
 	if slices.Contains(rule.Verbs, "approve") && !slices.Equal(rule.ResourceNames, []string{"kubernetes.io/kube-apiserver-client"}) {
 		t.Errorf("%v approves for other signers than the one of the hub's own clients", rule)
 	}
-	// A role binding gives away what the operator has itself, or what an admin
-	// lets it bind; to write roles would let it have more.
+	// A role binding grants rights that the operator has itself, or that an admin lets it bind;
+	// writing roles would let it extend them.
 	if slices.Contains(rule.APIGroups, rbacv1.GroupName) && !slices.Equal(rule.Resources, []string{"rolebindings"}) && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
 		t.Errorf("%v lets the operator change what it may do", rule)
 	}
@@ -179,7 +179,7 @@ func nothingGivenAway(t *testing.T, rule rbacv1.PolicyRule) {
 	}
 }
 
-// replaceUses is uses of what the operator does without OCM's addon-manager alone.
+// replaceUses are the uses of the operator only without OCM's addon-manager.
 func replaceUses() []use {
 	written := []string{"list", "watch", "create", "patch", "delete"}
 	return []use{
@@ -189,8 +189,8 @@ func replaceUses() []use {
 	}
 }
 
-// TestReplaceGrantsTheObjectsBehindTokens: manifests/replace is manifests/install with one
-// role more and the flag. It grants no token of anybody: an admin does, by name.
+// TestReplaceGrantsTheObjectsBehindTokens: manifests/replace is manifests/install with one more
+// role and the flag. It grants no tokens: an admin grants those, by name.
 func TestReplaceGrantsTheObjectsBehindTokens(t *testing.T) {
 	base := map[string]bool{}
 	for _, o := range install(t) {

@@ -113,8 +113,8 @@ func withSubject(bindings []rbacv1.RoleBinding, group string) []rbacv1.RoleBindi
 	return bindings
 }
 
-// TestBindingOwners: what stands in the cluster's namespace goes with the add-on there;
-// what is shared has no owner that could take it along.
+// TestBindingOwners: objects in the cluster's namespace are deleted with the add-on there; a
+// shared binding has no owner.
 func TestBindingOwners(t *testing.T) {
 	for _, b := range Bindings("hello", []Agent{agentOn("c1", current("a"), single("Role", "a"))}, nil, anything) {
 		owned := len(b.OwnerReferences) == 1 && b.OwnerReferences[0].UID == "uid-c1"

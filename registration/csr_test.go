@@ -21,15 +21,15 @@ const (
 	perAddOn   = "system:open-cluster-management:addon:hello"
 )
 
-// hostile is one way to ask for more than one is due, or to ask oddly. Without a want
-// the request is approved.
+// hostile is a request for more than the agent may have, or of an odd form. Without a want the
+// request is approved.
 type hostile struct {
 	reason string
 	change func(*ask)
 	want   Reason
 }
 
-// requesters are requests by somebody else, or about something else.
+// requesters are requests by other users, or about other objects.
 func requesters() map[string]hostile {
 	label := func(key, value string) func(*ask) {
 		return func(a *ask) { a.csr.Labels["open-cluster-management.io/"+key] = value }
@@ -81,7 +81,7 @@ func requesters() map[string]hostile {
 	}
 }
 
-// names are requests for somebody else's name.
+// names are requests for the names of others.
 func names() map[string]hostile {
 	cn := func(name string) func(*ask) { return func(a *ask) { a.request.Subject.CommonName = name } }
 	groups := func(names ...string) func(*ask) { return func(a *ask) { a.groups(names...) } }
@@ -118,7 +118,7 @@ func names() map[string]hostile {
 	}
 }
 
-// forms are requests of another form than a client's.
+// forms are requests of a form that no klusterlet sends.
 func forms() map[string]hostile {
 	usages := func(u ...certificatesv1.KeyUsage) func(*ask) { return func(a *ask) { a.csr.Spec.Usages = u } }
 	seconds := func(n int32) func(*ask) { return func(a *ask) { a.csr.Spec.ExpirationSeconds = &n } }
@@ -175,7 +175,7 @@ func extension(oid asn1.ObjectIdentifier, value []byte) func(*ask) {
 	}
 }
 
-// otherName adds, beside the one good DNS name, a Microsoft user principal name.
+// otherName adds a Microsoft user principal name beside the valid DNS name.
 func otherName(a *ask) {
 	dns := "hello.addon.open-cluster-management.io"
 	upn := []byte{0xa0, 0x12, 0x06, 0x0a, 0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x14, 0x02, 0x03, 0xa0, 0x04, 0x0c, 0x02, 'h', 'i'}
@@ -258,8 +258,8 @@ func TestRequestsNameExactlyTheComputedAgent(t *testing.T) {
 	}
 }
 
-// TestRequestsApprovedByHandAreForTheAgentOnly: what an admin approved is signed whoever asked, but never as
-// somebody else.
+// TestRequestsApprovedByHandAreForTheAgentOnly: a request that an admin approved is signed whatever the
+// requester, but only with the agent's subject.
 func TestRequestsApprovedByHandAreForTheAgentOnly(t *testing.T) {
 	a := goodAsk().custom()
 	a.csr.Spec.Username = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
@@ -272,7 +272,7 @@ func TestRequestsApprovedByHandAreForTheAgentOnly(t *testing.T) {
 	}
 }
 
-// FuzzCSR: whatever is in a request, it is approved in one name only.
+// FuzzCSR: every approved request has the agent's subject.
 func FuzzCSR(f *testing.F) {
 	for _, cases := range []map[string]hostile{requesters(), names(), forms()} {
 		for _, tc := range cases {

@@ -9,8 +9,9 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// TestReservedSubjectsAreRefused: no agent is called what Kubernetes or OCM calls its own,
-// though its template says so: neither found good in a commit, nor approved, nor signed.
+// TestReservedSubjectsAreRefused: no agent gets a name that belongs to Kubernetes or OCM, even
+// if its template asks for it: a commit with it is refused, and a request is neither approved
+// nor signed.
 func TestReservedSubjectsAreRefused(t *testing.T) {
 	const user, group = "[0].customSigner.subject.user", "[0].customSigner.subject.groups[0]"
 	named := func(user string, groups ...string) addonv1alpha1.Subject {
@@ -19,7 +20,7 @@ func TestReservedSubjectsAreRefused(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		subject addonv1alpha1.Subject
-		// fields refused in a commit; denied when a request comes.
+		// fields are refused in a commit; denied are the names refused in a request.
 		fields []string
 		denied bool
 	}{

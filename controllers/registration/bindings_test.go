@@ -20,7 +20,7 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// mayBind lets the operator give away roles, as an admin would.
+// mayBind lets the operator grant roles, as an admin would.
 func mayBind(roles ...string) {
 	GinkgoHelper()
 	grant("binds-"+roles[0], rbacv1.PolicyRule{
@@ -128,7 +128,7 @@ var _ = Describe("Bindings", func() {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, registration.AllowLabel, value)
 			Expect(admin.Patch(ctx, role, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 		}
-		// Without the watch it is five minutes: longer than patience.
+		// Without the watch it would take five minutes: longer than patience.
 		label(`"true"`)
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
 		label("null")
