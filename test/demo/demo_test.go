@@ -158,7 +158,7 @@ func TestWaves(t *testing.T) {
 	}
 }
 
-// An operator that cannot run is reported as ended, and Stop is content with it.
+// An operator that cannot run is reported as ended, and Stop returns no error.
 func TestOperatorThatEnds(t *testing.T) {
 	o, err := StartOperator(OperatorOptions{Binary: "false", LogFile: t.TempDir() + "/log"})
 	if err != nil {
@@ -173,7 +173,7 @@ func TestOperatorThatEnds(t *testing.T) {
 	}
 }
 
-// An operator that runs is ended by Stop, and its last words are kept.
+// Stop ends a running operator, and its last output is kept.
 func TestOperatorThatRuns(t *testing.T) {
 	dir := t.TempDir()
 	binary := dir + "/operator"

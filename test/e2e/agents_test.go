@@ -65,7 +65,7 @@ var _ = Describe("A canary whose agent", func() {
 		world.Fleet.Flap(all[0])
 		DeferCleanup(func() { world.Fleet.Steady(all[0]) })
 		before := s.generations()
-		sha := s.commit("v2", s.stages("5s", "15s", "2", 0)) // longer than it ever stays well
+		sha := s.commit("v2", s.stages("5s", "15s", "2", 0)) // longer than the agent ever stays available
 		ro := s.awaitPhase(sha, v1alpha1.PhaseFailed)
 		Expect(ro.Status.Counts.Failed).To(BeEquivalentTo(1), "however often it was lost")
 		Expect(ro.Status.Failing[0].Cluster).To(Equal(all[0]))

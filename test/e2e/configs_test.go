@@ -39,7 +39,7 @@ spec:
 	return files
 }
 
-// config writes an AddOnDeploymentConfig of the user's on the hub.
+// config writes a user's AddOnDeploymentConfig to the hub.
 func (s *scene) config(name, tag string) {
 	GinkgoHelper()
 	c := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: name}}
@@ -64,7 +64,7 @@ func (s *scene) override(ctx context.Context, clusters []string, configs ...addo
 	}
 }
 
-// awaitRest waits until nobody holds a slot or waits for one.
+// awaitRest waits until no cluster holds a slot or waits for one.
 func (s *scene) awaitRest() {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -64,7 +64,7 @@ type line struct {
 	Clusters                                                         int
 }
 
-// story is what log and journal tell of one commit.
+// story is what log and journal say about one commit.
 type story struct {
 	// admitted, moved, failed and done are clusters by the log, in order of their names.
 	admitted, moved, failed, done []string
@@ -75,8 +75,7 @@ type story struct {
 	decisions []string
 }
 
-// storyOf reads a commit's story from the operator's log and from a journal, and from
-// nothing else.
+// storyOf reads a commit's story from the operator's log and from a journal only.
 func (s *scene) storyOf(sha string, journal []v1alpha1.JournalEntry) story {
 	GinkgoHelper()
 	file, err := os.Open(filepath.Join(world.Dir, "operator.log"))

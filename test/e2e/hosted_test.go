@@ -14,8 +14,8 @@ import (
 	"github.com/addonflow/addonflow/test/fleet"
 )
 
-// hostedText is what a hosted add-on has besides its Deployment, which goes to the
-// hosting cluster under the managed cluster's name.
+// hostedText is the other manifests of a hosted add-on besides its Deployment, which runs on
+// the hosting cluster under the managed cluster's name.
 const hostedText = `      - apiVersion: v1
         kind: ConfigMap
         metadata:

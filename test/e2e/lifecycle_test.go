@@ -37,7 +37,7 @@ func hubConfigText(name, version string) string {
 	return "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnHubConfig\nmetadata: {name: " + name + "}\nspec: {desiredVersion: " + version + "}\n"
 }
 
-// hubConfigOf is what an add-on's status says of its AddOnHubConfig.
+// hubConfigOf is what an add-on's status says about its AddOnHubConfig.
 func (s *scene) hubConfigOf(cluster string) addonv1alpha1.ConfigReference {
 	for _, r := range s.addOnOf(cluster).Status.ConfigReferences {
 		if r.ConfigGroupResource == hubConfigs {
@@ -47,8 +47,8 @@ func (s *scene) hubConfigOf(cluster string) addonv1alpha1.ConfigReference {
 	return addonv1alpha1.ConfigReference{}
 }
 
-// The examples of OCM's add-on lifecycle, step by step: a fresh install to the default
-// version, an upgrade of everybody, a canary upgrade, and the way back.
+// The examples of OCM's add-on lifecycle, step by step: a fresh install of the default version,
+// an upgrade of all clusters, a canary upgrade, and the way back.
 var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 	It("installs, upgrades, tries a version on the canaries and rolls it back", func(ctx SpecContext) {
 		all := clusters(4)

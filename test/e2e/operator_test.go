@@ -133,7 +133,7 @@ var _ = Describe("An operator that", Serial, func() {
 	})
 })
 
-// leader is who holds the operators' Lease; "" when nobody does.
+// leader is the holder of the operators' Lease; "" without one.
 func leader() string {
 	var lease coordinationv1.Lease
 	key := client.ObjectKey{Namespace: "addonflow-system", Name: "addonflow-leader-election"}
@@ -143,7 +143,7 @@ func leader() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// answer is what a server of the operator says, "" when it says nothing.
+// answer is the response of one of the operator's servers, "" if there is none.
 func answer(url string) string {
 	response, err := http.Get(url) //nolint:noctx // a server of this machine's, asked again until it answers
 	if err != nil {
@@ -156,7 +156,7 @@ func answer(url string) string {
 	return fmt.Sprintf("%d %s", response.StatusCode, body)
 }
 
-// freeAddress is one where nobody listens.
+// freeAddress is an address without a listener.
 func freeAddress() string {
 	GinkgoHelper()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")

@@ -34,7 +34,7 @@ func (s *scene) zone(cluster, value string) {
 	s.patchCluster(cluster, fmt.Sprintf(`{"metadata":{"labels":{"example.com/zone":%s}}}`, value))
 }
 
-// claim has a cluster claim an id.
+// claim makes a cluster claim an id.
 func (s *scene) claim(cluster, id string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"status":{"clusterClaims":[{"name":"id.k8s.io","value":%q}]}}`, id)

@@ -30,7 +30,7 @@ var (
 	// plans of the operators.
 	seen  *recording.Recording
 	plans string
-	// notified is what stands in for Flux's notification-controller.
+	// notified replaces Flux's notification-controller.
 	notified *receiver
 )
 
@@ -90,9 +90,9 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	Expect(reportRights().Refused).To(BeEmpty(), "what manifests/rbac does not grant")
 })
 
-// reportRights reads what the operator asked the hub for. What it never used is a
-// report alone, since not every spec exercises every grant; that all of it is needed
-// is for the tests of manifests to say.
+// reportRights reads what the operator requested from the hub. Unused rights are only reported,
+// because specs do not exercise every grant; the tests of manifests check that all of them are
+// needed.
 func reportRights() rights.Record {
 	GinkgoHelper()
 	log, err := os.Open(world.AuditLog)

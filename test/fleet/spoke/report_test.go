@@ -16,7 +16,7 @@ func at(seconds int) time.Time {
 	return time.Date(2026, time.March, 1, 12, 0, seconds, 0, time.UTC)
 }
 
-// rules asks as AddonFlow does.
+// rules sets feedback rules as AddonFlow does.
 func rules(work *workv1.ManifestWork, paths ...workv1.JsonPath) {
 	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
 		ResourceIdentifier: workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "default", Name: "hello"},
