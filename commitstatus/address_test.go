@@ -132,6 +132,6 @@ func TestRepositoryHasOneName(t *testing.T) {
 		}
 	}
 	if _, err := Repository("https://user:word@gitea.example.com/team/fleet"); err == nil || strings.Contains(err.Error(), "word") {
-		t.Errorf("an address that is refused is nobody's, and not repeated: %v", err)
+		t.Errorf("a refused address names no repository, and is not repeated: %v", err)
 	}
 }

@@ -257,7 +257,7 @@ func TestBuildReturnsWhatCouldBeRead(t *testing.T) {
 		"a patch of what is left out": {tree{"kustomization.yaml": "resources: [b.yaml, c.yaml]\npatches: [{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}'}]\n", "b.yaml": cm}, nil},
 		"a missing patch":             {tree{"kustomization.yaml": "resources: [b.yaml]\npatches: [{path: p.yaml}]\n", "b.yaml": cm}, nil},
 		"a missing component":         {tree{"kustomization.yaml": "resources: [b.yaml]\ncomponents: [c]\n", "b.yaml": cm}, nil},
-		"a field nobody knows":        {tree{"kustomization.yaml": "resources: [b.yaml]\npatchs: []\n", "b.yaml": cm}, nil},
+		"an unknown field":            {tree{"kustomization.yaml": "resources: [b.yaml]\npatchs: []\n", "b.yaml": cm}, nil},
 		"old variables":               {tree{"kustomization.yaml": "resources: [b.yaml]\nvars: []\n", "b.yaml": cm}, nil},
 		"an object that comes twice":  {tree{"a.yaml": cm, "b.yaml": cm}, []string{"whole", "whole"}},
 		"nothing":                     {tree{"a.yaml": "a: [\n"}, nil},

@@ -70,13 +70,13 @@ func uses() []use {
 		{resource{clusterGroup, "placements"}, "observed by addonrollout", read},
 		{resource{clusterGroup, "placements"}, "applied and pruned by addonsource", applied},
 		{resource{clusterGroup, "managedclustersetbindings"}, "applied and pruned by addonsource", applied},
-		{resource{clusterGroup, "managedclustersets/bind"}, "asked by OCM's webhook of whoever binds a set", []string{"create"}},
+		{resource{clusterGroup, "managedclustersets/bind"}, "OCM's webhook requires it to bind a set", []string{"create"}},
 		{resource{"", "namespaces"}, "applied by addonsource, never deleted", []string{"get", "create", "patch"}},
 		{resource{"", "secrets"}, "credentials of a source, token of its forge, signing CAs, by name", []string{"get"}},
 		{resource{certificatesGroup, "certificatesigningrequests"}, "observed by registration", watched},
 		{resource{certificatesGroup, "certificatesigningrequests/approval"}, "registration/requests.go", []string{"update"}},
 		{resource{certificatesGroup, "certificatesigningrequests/status"}, "registration/requests.go: custom signers", []string{"update"}},
-		{resource{certificatesGroup, "signers"}, "asked of whoever approves", []string{"approve"}},
+		{resource{certificatesGroup, "signers"}, "required to approve", []string{"approve"}},
 		{resource{rbacv1.GroupName, "rolebindings"}, "observed and written by registration/bindings.go, tried by addonsource/permit.go", slices.Concat(watched, []string{"create", "patch", "delete"})},
 		{resource{rbacv1.GroupName, "roles"}, "judged by registration and addonsource, watched by label", read},
 		{resource{rbacv1.GroupName, "clusterroles"}, "judged by registration and addonsource, watched by label", read},
@@ -185,7 +185,7 @@ func replaceUses() []use {
 	return []use{
 		{resource{"", "serviceaccounts"}, "registration/tokens.go", written},
 		{resource{rbacv1.GroupName, "roles"}, "registration/tokens.go", written},
-		{resource{"", "serviceaccounts/token"}, "asked of whoever writes a Role that holds it", []string{"subscribe"}},
+		{resource{"", "serviceaccounts/token"}, "required to write a Role that contains it", []string{"subscribe"}},
 	}
 }
 
@@ -202,7 +202,7 @@ func TestReplaceGrantsTheObjectsBehindTokens(t *testing.T) {
 		case !base[o.kind+" "+o.name]:
 			more = append(more, o.kind+" "+o.name)
 		case o.kind == "Deployment" && !strings.Contains(string(o.text), "--addon-manager=replace"):
-			t.Error("the deployment is not told to replace OCM's addon-manager")
+			t.Error("the deployment lacks the flag to replace OCM's addon-manager")
 		}
 		if o.kind != "ClusterRole" || o.name != "addonflow-replace" {
 			continue

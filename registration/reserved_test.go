@@ -24,20 +24,20 @@ func TestReservedSubjectsAreRefused(t *testing.T) {
 		fields []string
 		denied bool
 	}{
-		"Own":              {reason: "names that are nobody's", subject: named("agent", "agents")},
+		"Own":              {reason: "names that are not reserved", subject: named("agent", "agents")},
 		"Inside":           {reason: "only what begins so is reserved", subject: named("my-system:admin", "my-system:masters")},
 		"OwnAddOn":         {reason: "the group of all agents of the add-on", subject: named("agent", perAddOn)},
-		"Authenticated":    {reason: "everybody is in it", subject: named("agent", "system:authenticated")},
+		"Authenticated":    {reason: "every user is in it", subject: named("agent", "system:authenticated")},
 		"Default":          {reason: "good on c1, and another's name elsewhere", subject: DefaultSubject("hello", "c1"), fields: []string{user, group}},
 		"Masters":          {reason: "may everything", subject: named("agent", "system:masters"), fields: []string{group}, denied: true},
-		"Admin":            {reason: "somebody else", subject: named("system:admin"), fields: []string{user}, denied: true},
+		"Admin":            {reason: "another subject", subject: named("system:admin"), fields: []string{user}, denied: true},
 		"Both":             {reason: "each is said", subject: named("system:admin", "system:masters"), fields: []string{user, group}, denied: true},
 		"OtherAddOn":       {reason: "another add-on's agents", subject: named("agent", perAddOn+"-2"), fields: []string{group}, denied: true},
 		"OtherCluster":     {reason: "another cluster's agent", subject: named(DefaultSubject("hello", "c2").User), fields: []string{user}, denied: true},
 		"Klusterlets":      {reason: "the klusterlets' group", subject: named("agent", "system:open-cluster-management:managed-clusters"), fields: []string{group}, denied: true},
 		"GroupAsUser":      {reason: "a group is no user", subject: named(perAddOn), fields: []string{user}, denied: true},
 		"Node":             {reason: "a kubelet", subject: named("system:node:n1", "system:nodes"), fields: []string{user, group}, denied: true},
-		"AuthenticatedOne": {reason: "nobody is called so", subject: named("system:authenticated"), fields: []string{user}, denied: true},
+		"AuthenticatedOne": {reason: "it is not the name of a user", subject: named("system:authenticated"), fields: []string{user}, denied: true},
 	}
 	authority := authorityUntil(t, signingTime.AddDate(1, 0, 0))
 	for name, tc := range cases {

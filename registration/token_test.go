@@ -103,7 +103,7 @@ func TestUsesToken(t *testing.T) {
 		"token":         {"as the klusterlet says", Agent{Driver: "token", Registrations: kube}, true},
 		"certificate":   {"as the klusterlet says", Agent{Driver: "csr", Registrations: kube}, false},
 		"unsaid":        {"it may still choose", Agent{Registrations: kube}, false},
-		"signer":        {"the template lets nobody onto the hub", Agent{Driver: "token", Registrations: signer}, false},
+		"signer":        {"the template registers no agent with the hub", Agent{Driver: "token", Registrations: signer}, false},
 		"no block":      {"an agent cannot register itself", Agent{Driver: "token"}, false},
 		"token as well": {"one block is enough", Agent{Driver: "token", Registrations: append(signer, kube...)}, true},
 	} {

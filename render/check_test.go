@@ -36,8 +36,8 @@ func TestTemplatesThatCannotBeRendered(t *testing.T) {
 		"uid":                    {"is the server's", configMap("{name: a, uid: x}"), flaw.ReasonInvalidManifest, first + ".metadata.uid"},
 		"resourceVersion":        {"is the server's", configMap("{name: a, resourceVersion: '1'}"), flaw.ReasonInvalidManifest, first + ".metadata.resourceVersion"},
 		"reserved annotation":    {"is our mark", configMap("{name: a, annotations: {addonflow.io/digest: x}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations[addonflow.io/digest]"},
-		"place holder":           {"cannot be told from ours", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\uFDD0`, 1), flaw.ReasonInvalidTemplate, first + ".metadata.annotations.x"},
-		"place holder elsewhere": {"cannot be told from ours", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: \"\\uFDD1\"}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", flaw.ReasonInvalidTemplate, "spec"},
+		"place holder":           {"cannot be distinguished from the place holder", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\uFDD0`, 1), flaw.ReasonInvalidTemplate, first + ".metadata.annotations.x"},
+		"place holder elsewhere": {"cannot be distinguished from the place holder", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: \"\\uFDD1\"}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", flaw.ReasonInvalidTemplate, "spec"},
 		"NUL":                    {"no manifest may hold", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\0`, 1), flaw.ReasonInvalidTemplate, first + ".metadata.annotations.x"},
 		"containers":             {"are no list", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: {}}}}}"), flaw.ReasonInvalidManifest, first + ".spec.template.spec.containers"},
 		"container":              {"is no object", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [x]}}}}"), flaw.ReasonInvalidManifest, first + ".spec.template.spec.containers[0]"},
@@ -69,7 +69,7 @@ func TestTemplatesThatCan(t *testing.T) {
 		"hook on another":     {"kind is no hook for OCM", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}")},
 		"pre-delete hook":     {"runs when the add-on is removed", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: a, labels: {open-cluster-management.io/addon-pre-delete: ''}}}")},
 		"hosted location":     {"means nothing in the default mode", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosting}}}")},
-		"binding to nobody":   {"is one", manifestsOfYAML("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: b}}")},
+		"binding to none":     {"is valid", manifestsOfYAML("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: b}}")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -109,12 +109,12 @@ func TestCheckOfDefaultsWithoutATemplate(t *testing.T) {
 	content.Defaults = []ConfigReference{agentReference("a")}
 	content.Placements = content.Placements[:1] // the placement canary assigns its template
 	if found := newRenderer(t, content).Check(); len(found) > 0 {
-		t.Errorf("nobody need get the defaults: %q", found)
+		t.Errorf("no cluster need get the defaults: %q", found)
 	}
 	content.Placements = nil
 	found := newRenderer(t, content).Check()
 	if len(found) != 1 || found[0].Reason != flaw.ReasonReferenceNotFound {
-		t.Errorf("nobody gets a template: %q", found)
+		t.Errorf("no cluster gets a template: %q", found)
 	}
 }
 

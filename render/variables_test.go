@@ -151,7 +151,7 @@ func TestVariablesThatCannotBeUsed(t *testing.T) {
 		"reserved":    {"always computed", "customizedVariables: [{name: CLUSTER_NAME, value: x}]", flaw.ReasonReservedVariable, "spec.customizedVariables[0].name"},
 		"namespace":   {"computed with an install namespace", "{agentInstallNamespace: ns, customizedVariables: [{name: INSTALL_NAMESPACE, value: x}]}", flaw.ReasonReservedVariable, "spec.customizedVariables[0].name"},
 		"nul":         {"refused", `customizedVariables: [{name: A, value: "\0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
-		"placeholder": {"cannot be told from ours", `customizedVariables: [{name: A, value: "\uFDD0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
+		"placeholder": {"cannot be distinguished from the place holder", `customizedVariables: [{name: A, value: "\uFDD0"}]`, flaw.ReasonInvalidVariable, "spec.customizedVariables[0].value"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -157,7 +157,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a") + "ServiceAccount " + w.addOn + "-agent\n"))
 	})
 
-	It("leaves bindings to whoever comes next when the add-on is released", func(ctx context.Context) {
+	It("leaves bindings to the next manager when the add-on is released", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)

@@ -85,7 +85,7 @@ var _ = Describe("Tokens", func() {
 		Expect(apierrors.IsForbidden(mint("b"))).To(BeTrue())
 	})
 
-	It("repairs what was changed by hand, and tells the klusterlet of a new account", func(ctx context.Context) {
+	It("repairs what was changed by hand, and reports a new account to the klusterlet", func(ctx context.Context) {
 		w := newWorld(ctx)
 		mayMint(w.addOn)
 		w.declare("a", kubeClient())

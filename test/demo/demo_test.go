@@ -50,7 +50,7 @@ func TestOptions(t *testing.T) {
 	}{
 		"Usual":      {"what make demo runs", Options{Clusters: 24, Speed: 1}, false},
 		"Fewest":     {"two canaries and two waves", Options{Clusters: 4, Speed: 0.5}, false},
-		"TooFew":     {"nobody to move in waves", Options{Clusters: 3, Speed: 1}, true},
+		"TooFew":     {"no clusters to move in waves", Options{Clusters: 3, Speed: 1}, true},
 		"Standing":   {"no time passes", Options{Clusters: 24}, true},
 		"Backwards":  {"time runs backwards", Options{Clusters: 24, Speed: -1}, true},
 		"NoClusters": {"an empty fleet", Options{Speed: 1}, true},

@@ -78,7 +78,7 @@ func (s *show) explain(ctx context.Context) {
 			s.said("%v", err)
 		}
 	}
-	fmt.Fprintln(s.Out, "\n── what the forge was told")
+	fmt.Fprintln(s.Out, "\n── commit statuses at the forge")
 	log := s.world.Forge.Log()
 	for _, e := range log[max(0, len(log)-15):] {
 		s.said("%.7s %-32s %-8s %s", e.SHA, e.Context, e.State, e.Description)

@@ -59,7 +59,7 @@ func (s *show) play(ctx context.Context) error {
 		s.summary = append(s.summary, fmt.Sprintf("✔ %d/%d %-12s %s", i+1, len(steps()), step.short, result))
 	}
 	if broken := forge.Violations(s.world.Forge.Log()); len(broken) > 0 {
-		return fmt.Errorf("the forge was told what it must not be told: %s", strings.Join(broken, "; "))
+		return fmt.Errorf("commit statuses break their promises: %s", strings.Join(broken, "; "))
 	}
 	fmt.Fprintf(s.Out, "\n%s\n", strings.Join(s.summary, "\n"))
 	return nil

@@ -113,7 +113,7 @@ func (s *scene) storyOf(sha string, journal []v1alpha1.JournalEntry) story {
 }
 
 var _ = Describe("What was decided", func() {
-	It("can be told of a failed and reverted rollout from journal and log alone", func(ctx SpecContext) {
+	It("of a failed and reverted rollout are all in journal and log", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "decided", all)
 		policy := s.atV1("0s", "2m", "2", 0)
@@ -143,7 +143,7 @@ var _ = Describe("What was decided", func() {
 		Expect(past.Failing).To(HaveLen(1))
 		Expect(past.Stages).To(HaveLen(1))
 
-		By("and a receiver of events was told, commit by commit")
+		By("and a receiver of events got them, commit by commit")
 		Eventually(notified.of).WithArguments("decided", reverted).Should(ContainElement(HavePrefix("info RolloutSucceeded: Rolled out main@sha1:" + reverted)))
 		Expect(notified.of("decided", bad)).To(And(
 			ContainElement(HavePrefix("info RolloutProgressing: Started rolling out main@sha1:"+bad)),

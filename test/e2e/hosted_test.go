@@ -124,7 +124,7 @@ var _ = Describe("Hosted mode", func() {
 		Expect(s.objects(second)).To(BeEmpty())
 	})
 
-	It("goes back to the default mode, and lets go of a hosting cluster that is gone", func(ctx SpecContext) {
+	It("goes back to the default mode, and releases a hosting cluster that is gone", func(ctx SpecContext) {
 		all := clusters(3)
 		host := "host-that-goes"
 		Expect(world.Fleet.AddClusters(ctx, fleet.Cluster{Name: host})).To(Succeed())

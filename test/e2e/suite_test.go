@@ -86,7 +86,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	}
 	expectAllowed(ctx, seen, world.Client, plans)
 	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets may hold")
-	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "what the forge was told, over all specs")
+	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "all statuses at the forge, over all specs")
 	Expect(reportRights().Refused).To(BeEmpty(), "what manifests/rbac does not grant")
 })
 

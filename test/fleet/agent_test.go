@@ -121,7 +121,7 @@ func (s *scene) whenSettled() {
 	probe.untilSeen(v1Settled)
 }
 
-func TestFailAndMend(t *testing.T) {
+func TestFailAndRepair(t *testing.T) {
 	s := newScene(t, fleet.Options{})
 	s.put("hello:v1", "d1")
 	s.untilSeen(v1Settled)
@@ -240,7 +240,7 @@ func (s *scene) untilGone(work *workv1.ManifestWork) {
 	}
 }
 
-func TestRemovedClustersLetGo(t *testing.T) {
+func TestWorksOfRemovedClustersLoseTheirFinalizer(t *testing.T) {
 	s := newScene(t, fleet.Options{})
 	work := s.put("hello:v1", "d1")
 	s.untilSeen(v1Settled)

@@ -150,7 +150,7 @@ func TestManifests(t *testing.T) {
 		"label value is a variable":    {metadata: `{name: a, namespace: b, labels: {a: "{{CLUSTER_NAME}}"}}`, refused: true},
 		"annotation key":               {metadata: `{name: a, namespace: b, annotations: {"a b": c}}`, refused: true},
 		"annotation value is anything": {metadata: `{name: a, namespace: b, annotations: {a: "{{CLUSTER_NAME}} <&>"}}`},
-		"finalizer":                    {metadata: `{name: a, namespace: b, finalizers: [example.com/a]}`, stricter: "nobody would remove them"},
+		"finalizer":                    {metadata: `{name: a, namespace: b, finalizers: [example.com/a]}`, stricter: "no controller would remove them"},
 		"no name":                      {metadata: `{namespace: b}`, stricter: "a manifest must say which object it is"},
 	} {
 		t.Run(name, func(t *testing.T) {

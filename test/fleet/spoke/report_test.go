@@ -254,7 +254,7 @@ func TestFeedbackValues(t *testing.T) {
 			failure: "version set in the path x is not matched",
 		},
 		"Bracket": {
-			reason: "the spelling with brackets finds nothing, which is why nobody must ask with it",
+			reason: "the spelling with brackets finds nothing, so rules must not use it",
 			rule:   jsonPaths(workv1.JsonPath{Name: "x", Path: `.metadata.annotations['addonflow.io/digest']`}),
 			want:   map[string]any{},
 		},
