@@ -24,7 +24,7 @@ const (
 
 // DelivererConfig sets a Deliverer up.
 type DelivererConfig struct {
-	// Clock tells the time; nil: the system's.
+	// Clock returns the time; nil: the system's.
 	Clock func() time.Time
 	// Notify is called after something was learnt about a key, from a worker and without
 	// a lock held. It must not block. Nil: nothing is called.
@@ -173,7 +173,7 @@ func (d *Deliverer) Retry(name string) {
 	}
 }
 
-// forgive forgets failures and conflicts, and tells whether there were any.
+// forgive forgets failures and conflicts, and reports whether there were any.
 func (l *line) forgive() bool {
 	found := l.tries > 0
 	l.failure = failure{}
@@ -189,7 +189,7 @@ func (l *line) forgive() bool {
 	return found
 }
 
-// Refused tells whether a line is held until something outside the operator changes, such as
+// Refused reports whether a line is held until something outside the operator changes, such as
 // its token.
 func (d *Deliverer) Refused(name string) bool {
 	d.mu.Lock()
@@ -324,7 +324,7 @@ type Trouble struct {
 	Never bool
 }
 
-// About tells whether the trouble is about a mark.
+// About reports whether the trouble is about a mark.
 func (t Trouble) About(m Mark) bool { return t.SHA == m.SHA && t.Context == m.Context }
 
 // Troubles returns why statuses of a key were not accepted, and whether the line as a whole
@@ -447,7 +447,7 @@ func (b *box) due(now time.Time) (Mark, *memory) {
 	return Mark{}, nil
 }
 
-// open tells whether something is left to do about what is being posted.
+// open reports whether anything is left to do about what is being posted.
 func (k *memory) open() bool { return k.result == nil && k.conflict == "" && !k.never }
 
 // after is when the next try may be.
@@ -510,7 +510,7 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	d.succeed(next)
 }
 
-// read reads the forge and tells whether the status is still to be posted.
+// read reads the forge and reports whether the status must still be posted.
 func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 	found, ok, err := next.forge.Latest(ctx, next.mark.SHA, next.mark.Context)
 	d.mu.Lock()

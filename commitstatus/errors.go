@@ -11,12 +11,12 @@ import (
 type DeliveryError struct {
 	// Reason is the whole text.
 	Reason string
-	// Permanent says that the same request will fail again until somebody changes the
-	// token, the address, the repository or the status.
+	// Permanent says that the same request fails again until the token, the address, the
+	// repository or the status changes.
 	Permanent bool
-	// RetryAfter is the shortest time to leave the forge alone. On a transient error
-	// it is what the forge asked for (zero: it named none). On a permanent one it is
-	// when to look again whether somebody has acted; zero means never.
+	// RetryAfter is the shortest time to leave the forge alone. On a transient error it is what
+	// the forge asked for (zero: it named none). On a permanent one it is when to try again in
+	// case something was changed; zero means never.
 	RetryAfter time.Duration
 	// Uncertain says that the forge may have stored the status all the same: the
 	// answer was lost, or was an error after the fact. Read Latest before posting again.

@@ -50,13 +50,13 @@ type Config struct {
 	// Limiter paces the requests, shared by every Forge that uses the same token.
 	// Nil: only the forge's own answers do.
 	Limiter *rate.Limiter
-	// Clock tells the time for forges that name an absolute time to come back. Nil:
-	// the system's.
+	// Clock returns the time, for forges that name an absolute time to come back. Nil: the
+	// system's.
 	Clock func() time.Time
 }
 
-// New returns the forge that the configuration names. It talks to nobody yet. The
-// error is for the author of the configuration and has no secret in it.
+// New returns the forge that the configuration names. It does not connect. The error is for the
+// author of the configuration and contains no secret.
 func New(config Config) (Forge, error) {
 	client, err := newRESTClient(config)
 	if err != nil {

@@ -48,8 +48,8 @@ func (g *github) Post(ctx context.Context, status Status) error {
 	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, strings.EqualFold)
 }
 
-// Latest implements Forge. GitHub lists the newest status first, and does not tell
-// upper from lower case in contexts.
+// Latest implements Forge. GitHub lists the newest status first, and ignores the case of
+// contexts.
 func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
 	for page := 1; page <= githubPages; page++ {
 		var statuses []wireStatus

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// lookAgain is when a request is repeated that needs somebody to act first: a new
+	// lookAgain is when a request is repeated that fails until something outside changes: a new
 	// token, a moved repository. It is a safety net under Retry.
 	lookAgain = time.Hour
 	// longestRetryAfter bounds what a forge may ask for. GitHub's limits last an hour.
@@ -47,9 +47,8 @@ func (c *restClient) refusal(response *http.Response, body []byte) *DeliveryErro
 	return out
 }
 
-// needsSomebody tells whether the same request may succeed once somebody has changed
-// the token, the address or the forge. Any redirect is one of those: a repository that
-// was renamed answers so.
+// needsSomebody reports whether the same request may succeed after a change of the token, the
+// address or the forge. Any redirect is one of those: a renamed repository answers so.
 func needsSomebody(code int) bool {
 	return code < 400 || code == http.StatusUnauthorized || code == http.StatusForbidden ||
 		code == http.StatusNotFound || code == http.StatusGone
@@ -75,9 +74,9 @@ func explain(code int) string {
 	}
 }
 
-// limited tells whether the answer is about the rate of requests. GitHub uses 403 for
-// that too, and tells it from a missing right by headers or, for the secondary limits,
-// by the text alone.
+// limited reports whether the answer is about the rate of requests. GitHub uses 403 for that
+// too, and distinguishes it from a missing right by headers or, for the secondary limits, by
+// the text alone.
 func (c *restClient) limited(response *http.Response, said string) bool {
 	switch response.StatusCode {
 	case http.StatusTooManyRequests:
@@ -126,7 +125,7 @@ func message(body []byte) string {
 		Errors  json.RawMessage `json:"errors"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		// A page of some proxy in between; nobody wants to read it in a condition.
+		// An error page of a proxy does not belong in a condition.
 		return ""
 	}
 	var text string

@@ -139,7 +139,7 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 	}
 }
 
-// redact takes the token out of a text that somebody else wrote.
+// redact removes the token from text that others wrote.
 func (c *restClient) redact(s string) string {
 	return secret.NewRedaction(c.token).Text(s)
 }

@@ -15,7 +15,7 @@ type State string
 const (
 	// Pending says that the outcome is not known yet.
 	Pending State = "pending"
-	// Success says that what the context stands for has happened.
+	// Success: everything that the context covers has happened.
 	Success State = "success"
 	// Failure says that the commit was judged and found bad.
 	Failure State = "failure"
@@ -24,12 +24,12 @@ const (
 	Error State = "error"
 )
 
-// Terminal tells whether nothing follows the state within the same attempt.
+// Terminal reports whether the state is final within the same attempt.
 func (s State) Terminal() bool {
 	return s == Success || s == Failure || s == Error
 }
 
-// Known tells whether the state is one of the four.
+// Known reports whether the state is one of the four.
 func (s State) Known() bool {
 	return s == Pending || s.Terminal()
 }
@@ -51,8 +51,8 @@ type Status struct {
 // targetURLLimit is what the strictest forge (GitLab) stores.
 const targetURLLimit = 255
 
-// Validate tells why no forge should be bothered with the status. A status whose
-// texts went through Shorten and ContextName passes.
+// Validate returns why the status cannot be posted to any forge. A status whose texts went
+// through Shorten and ContextName passes.
 func (s Status) Validate() error {
 	switch {
 	case !isSHA(s.SHA):
@@ -95,7 +95,7 @@ func validateTargetURL(raw string) error {
 	return nil
 }
 
-// isSHA tells whether s is a full SHA-1 or SHA-256 object name.
+// isSHA reports whether s is a full SHA-1 or SHA-256 object name.
 func isSHA(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -16,8 +16,8 @@ import (
 func TestHealthExpressionsThatAreRefused(t *testing.T) {
 	cases := map[string]struct{ reason, text, message, hint string }{
 		"syntax":         {"nothing to evaluate", "feedback.x ==", "column 14: Syntax error: mismatched input '<EOF>'", "it can read feedback"},
-		"unknown name":   {"nobody sets it", "status.ready == 1", "column 1: undeclared reference to 'status'", "it can read feedback"},
-		"unknown call":   {"nobody offers it", "feedback.x.reverse2() == 1", "column 20: undeclared reference to 'reverse2'", ""},
+		"unknown name":   {"it is not defined", "status.ready == 1", "column 1: undeclared reference to 'status'", "it can read feedback"},
+		"unknown call":   {"it does not exist", "feedback.x.reverse2() == 1", "column 20: undeclared reference to 'reverse2'", ""},
 		"no boolean":     {"a number", "1 + 2", "is no boolean but of type int", "compare it"},
 		"no type":        {"what it is shows on the cluster only", "feedback.ready", "is no boolean but of a type that only shows on the cluster", "feedback.ready == true"},
 		"true":           {"nothing would ever be unwell", "true", "reads neither feedback nor conditions", "read what the cluster reports"},
@@ -26,7 +26,7 @@ func TestHealthExpressionsThatAreRefused(t *testing.T) {
 		"always true":    {"whatever is reported", "feedback.x == 1 || true", "is always true", ""},
 		"always false":   {"whatever is reported", "feedback.x == 1 && 1 > 2", "is always false", ""},
 		"three loops":    {"over all that is reported", "feedback.all(a, feedback.all(b, feedback.all(c, a + b + c != 'x')))", "may cost", "nest fewer loops"},
-		"too long":       {"nobody reads it", "feedback.x == '" + strings.Repeat("x", maxExpression) + "'", "has 1040 characters, at most 1024 are allowed", ""},
+		"too long":       {"it is over the limit", "feedback.x == '" + strings.Repeat("x", maxExpression) + "'", "has 1040 characters, at most 1024 are allowed", ""},
 		"no such field":  {"conditions come with three", "feedback.x == 1 || conditions.Available.lastTransitionTime != ''", `reads "lastTransitionTime", which a condition does not have`, "it has status, reason, message"},
 		"nor by index":   {"however it is written", "conditions['Available']['observed'] == 'x'", `reads "observed", which a condition does not have`, ""},
 		"nor in a loop":  {"of whichever", "conditions.exists(k, conditions[k].state == 'True')", `reads "state", which a condition does not have`, ""},

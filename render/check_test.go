@@ -67,7 +67,7 @@ func TestTemplatesThatCan(t *testing.T) {
 		"hook on another":     {"kind is no hook for OCM", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}")},
 		"pre-delete hook":     {"runs when the add-on is removed", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: a, labels: {open-cluster-management.io/addon-pre-delete: ''}}}")},
 		"hosted location":     {"means nothing in the default mode", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosting}}}")},
-		"binding to nobody":   {"is one", manifestsOfYAML("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: b}}")},
+		"binding to none":     {"is valid", manifestsOfYAML("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: b}}")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -107,12 +107,12 @@ func TestCheckOfDefaultsWithoutATemplate(t *testing.T) {
 	content.Defaults = []ConfigReference{agentReference("a")}
 	content.Placements = content.Placements[:1] // the placement canary assigns its template
 	if found := newRenderer(t, content).Check(); len(found) > 0 {
-		t.Errorf("nobody need get the defaults: %q", found)
+		t.Errorf("no cluster need get the defaults: %q", found)
 	}
 	content.Placements = nil
 	found := newRenderer(t, content).Check()
 	if len(found) != 1 || found[0].Reason != flaw.ReasonReferenceNotFound {
-		t.Errorf("nobody gets a template: %q", found)
+		t.Errorf("no cluster gets a template: %q", found)
 	}
 }
 

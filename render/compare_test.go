@@ -58,7 +58,7 @@ func TestCompareWithWhatWeWrote(t *testing.T) {
 	}
 	desired, _ := worksFor(t, content)
 	if Compare(desired[0], nil) != Different {
-		t.Error("a work that is not there needs no writing")
+		t.Error("a missing work is not written")
 	}
 }
 

@@ -142,7 +142,7 @@ func TestKey(t *testing.T) {
 		"nothing":          {"is nothing", func(*Content, *Cluster) {}, true},
 		"another name":     {"of the cluster", func(_ *Content, c *Cluster) { c.Name = "cluster2" }, true},
 		"other placement":  {"assigns other clusters something", func(c *Content, _ *Cluster) { c.Placements = nil }, true},
-		"unused template":  {"is read by nobody here", func(c *Content, _ *Cluster) { c.Templates[1].Spec = map[string]any{} }, true},
+		"unused template":  {"is not read here", func(c *Content, _ *Cluster) { c.Templates[1].Spec = map[string]any{} }, true},
 		"template":         {"changed", func(c *Content, _ *Cluster) { c.Templates[0].Spec["addonName"] = "x" }, false},
 		"template hash":    {"is in the works' annotation", func(c *Content, _ *Cluster) { c.Templates[0].SpecHash = "x" }, false},
 		"typed variable":   {"renders otherwise", func(c *Content, _ *Cluster) { c.Templates[0].Typed = map[string]string{"WHO": variable.TypeBoolean} }, false},

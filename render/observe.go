@@ -153,7 +153,7 @@ func (p Prober) workHealth(work *workv1.ManifestWork) health {
 		}
 	}
 	if echoes < markedIn(work) {
-		h.add(health{reason: "not every workload is asked for its content any more"})
+		h.add(health{reason: "a feedback rule for the digest of a workload is missing"})
 	}
 	h.add(p.checkHealth(work))
 	return h

@@ -150,7 +150,7 @@ func TestConditionsOfTheWork(t *testing.T) {
 		"nothing fed back":  {"an old agent", func(w *workv1.ManifestWork) { w.Status.ResourceStatus.Manifests = nil }, Observation{Applied: true, Reason: "Deployment w has not been reported"}},
 		"no values":         {"feedback failed", func(w *workv1.ManifestWork) { w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = nil }, Observation{Applied: true, Reason: "Deployment w has not been reported with its content"}},
 		"part missing":      {"no work mixes contents", func(w *workv1.ManifestWork) { w.Annotations[PartsAnnotation] = "2" }, Observation{Reason: "1 of 2 works written"}},
-		"part count absent": {"somebody else's doing", func(w *workv1.ManifestWork) { delete(w.Annotations, PartsAnnotation) }, Observation{Reason: "1 of ? works written"}},
+		"part count absent": {"another writer removed it", func(w *workv1.ManifestWork) { delete(w.Annotations, PartsAnnotation) }, Observation{Reason: "1 of ? works written"}},
 		"own words": {"of the manifest that fails", func(w *workv1.ManifestWork) {
 			w.Status.Conditions[0].Status = metav1.ConditionFalse
 			w.Status.ResourceStatus.Manifests[0].Conditions = []metav1.Condition{{Type: workv1.ManifestApplied, Status: metav1.ConditionFalse, ObservedGeneration: generation, Message: "namespaces \"ns\" not found"}}

@@ -121,7 +121,7 @@ func TestIgnoredAnnotationsCarryNoDigest(t *testing.T) {
 		reason, ignored string
 		echoes          bool
 	}{
-		"replicas":       {"somebody else scales", "jsonPaths: [.spec.replicas]", true},
+		"replicas":       {"another writer scales", "jsonPaths: [.spec.replicas]", true},
 		"annotations":    {"whole", "jsonPaths: [.metadata.annotations]", false},
 		"with a root":    {"whole", "jsonPaths: ['$.metadata.annotations']", false},
 		"metadata":       {"whole", "jsonPaths: [.metadata]", false},

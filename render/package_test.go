@@ -164,7 +164,7 @@ func TestInterruptedPackageIsNotBlamed(t *testing.T) {
 		t.Errorf("findings: %v", found)
 	}
 	if n, _ := r.Interruptions(); n == before {
-		t.Error("Check tells no interruption")
+		t.Error("Check does not report an interruption")
 	}
 	if found := r.Check(); len(found) > 0 {
 		t.Errorf("findings: %v", found)

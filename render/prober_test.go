@@ -114,7 +114,7 @@ func TestLeaseProberAsksTheWorkloadsToo(t *testing.T) {
 		want     string
 	}{
 		"renewed":   {"by an agent of the new content: no other pod is left", leaseUpdated(), true, ""},
-		"absent":    {"nobody said anything", nil, false, "the klusterlet has not reported the agent's lease"},
+		"absent":    {"no report", nil, false, "the klusterlet has not reported the agent's lease"},
 		"our own":   {"a word of ours is no lease", condition(metav1.ConditionTrue, "ProbeAvailable", "hello add-on is available."), false, "the klusterlet has not reported the agent's lease"},
 		"stopped":   {"not renewed", condition(metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped", "hello add-on is not available."), false, "lease: hello add-on is not available."},
 		"not found": {"the agent renews none", condition(metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound", "no\nlease"), false, "lease: no lease"},

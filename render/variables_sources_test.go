@@ -97,7 +97,7 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	one := renderedFor(t, content("{data: {level: a}}", "h1", level), Cluster{Name: "c"})
 	two := renderedFor(t, content("{data: {level: a, more: b}}", "h2", level), Cluster{Name: "c"})
 	if one.Digest == two.Digest {
-		t.Error("a change of a configuration that somebody else reads does not trigger a rollout")
+		t.Error("a change of a configuration with other readers does not trigger a rollout")
 	}
 	if last := one.ConfigReferences[0]; last.ConfigReference != settings || last.SpecHash != "h1" {
 		t.Errorf("listed is %+v", one.ConfigReferences)
@@ -124,7 +124,7 @@ func TestVariablesOfAKindThatClustersNameThemselves(t *testing.T) {
 	c.Supported = append(c.Supported, addonv1alpha1.ConfigGroupResource{Resource: "configmaps"})
 	r := newRenderer(t, c)
 	if found := r.Check(); len(found) > 0 {
-		t.Errorf("nobody knows its clusters yet, and the commit is refused: %v", found)
+		t.Errorf("its clusters are not known yet, and the commit is refused: %v", found)
 	}
 	own := Config{ConfigReference: settings, SpecHash: "h", Body: rendertest.Fields(t, "{data: {level: debug, size: '3'}}")}
 	rendered, err := r.Render(Cluster{Name: "cluster1", Configs: []Config{own}})

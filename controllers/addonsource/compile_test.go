@@ -103,7 +103,7 @@ func TestCompile(t *testing.T) {
 			want:   []string{"r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: "},
 		},
 		"WrittenOtherwise": {
-			reason: "YAML reads 025 as 21, 25.0 as 25 and 1e1 as 10: whoever wrote one may mean something else",
+			reason: "YAML reads 025 as 21, 25.0 as 25 and 1e1 as 10: the author may mean something else",
 			files: map[string]string{
 				"a.yaml": strings.Replace(compiledAddOn, "maxConcurrency: 10%", "maxConcurrency: 025\n          maxFailures: 1e1", 1),
 				"t.yaml": compiledTemplate, "r.yaml": strings.Replace(compiledRollout, "maxConcurrency: 1", "maxConcurrency: 25.0", 1),
@@ -115,7 +115,7 @@ func TestCompile(t *testing.T) {
 			},
 		},
 		"TooLong": {
-			reason: "what is a duration by its shape is told that it is too long",
+			reason: "a text in the form of a duration is reported as too long",
 			files: map[string]string{
 				"a.yaml": compiledAddOn, "t.yaml": compiledTemplate,
 				"r.yaml": compiledRollout + "    minSuccessTime: 9999999h\n    progressDeadline: 9999999h\n",

@@ -59,7 +59,7 @@ func TestUnchanged_OnlyAsLongAsNeitherSideChanged(t *testing.T) {
 			u.Object["spec"] = map[string]any{"cpu": "1", "list": []any{map[string]any{"k": "a", "v": "b"}}}
 			return u
 		}, desired, false},
-		"TakenFromUs": {"a field is not AddonFlow's any more", func(u *unstructured.Unstructured) *unstructured.Unstructured { u.SetManagedFields(nil); return u }, desired, false},
+		"TakenFromUs": {"a field is no longer AddonFlow's", func(u *unstructured.Unstructured) *unstructured.Unstructured { u.SetManagedFields(nil); return u }, desired, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

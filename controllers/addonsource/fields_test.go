@@ -119,7 +119,7 @@ var _ = Describe("Declared fields", func() {
 		w.passes()
 		cma := w.cma()
 		w.read(cma)
-		cma.Spec.AddOnMeta.Description = "a word of somebody's"
+		cma.Spec.AddOnMeta.Description = "a text of another writer"
 		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
 		w.requests.reset()
 		w.look()
@@ -137,10 +137,10 @@ var _ = Describe("Declared fields", func() {
 		Expect(w.requests.tried()).To(BeEmpty())
 		Expect(theGit.Requests().UploadPack).To(BeZero(), "what was compared is known to be")
 		w.read(cma)
-		Expect(cma.Spec.AddOnMeta.Description).To(Equal("a word of somebody's"))
+		Expect(cma.Spec.AddOnMeta.Description).To(Equal("a text of another writer"))
 	})
 
-	It("that the hub's admission refuses to repair are told on the commit, until it admits them", func() {
+	It("that the hub's admission refuses to repair are reported on the commit, until it admits them", func() {
 		w := newWorld()
 		sha := w.commit("add hello", addOnFiles())
 		w.passes()

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("Content that is overtaken before its rollout saw it", func() {
-	It("is told so in the context of the add-on, and not where the rollout saw it", func() {
+	It("is reported in the context of the add-on, unless the rollout saw it", func() {
 		w := newWorld()
 		saying := func(greeting string) map[string]string {
 			return addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(greeting)})
@@ -24,7 +24,7 @@ var _ = Describe("Content that is overtaken before its rollout saw it", func() {
 		Expect(w.delivered(first, "error", w.addOn).Description).To(Equal("superseded by " + second[:10]))
 		Expect(w.delivered(first, "error").Description).To(Equal("superseded by " + second[:10]))
 
-		By("a rollout that looks at its target tells that commit itself")
+		By("a rollout that saw its target reports on that commit itself")
 		w.rolloutLooks()
 		third := w.commit("change it again", saying("and again"))
 		w.look()

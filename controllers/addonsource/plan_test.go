@@ -135,7 +135,7 @@ func TestConflicts(t *testing.T) {
 		change func(*planInput)
 		want   string
 	}{
-		"Free":      {"nobody has it", nil, func(*planInput) {}, ""},
+		"Free":      {"it has no owner", nil, func(*planInput) {}, ""},
 		"Ours":      {"we have it", stored(t, strippedAddOn), func(*planInput) {}, ""},
 		"Theirs":    {"the first owner wins", theirs, func(in *planInput) { in.seen.sources["other/source"] = true }, "source other/source"},
 		"Orphaned":  {"a deleted source owns nothing", theirs, func(in *planInput) { in.seen.sources["other/source"] = false }, ""},
@@ -175,10 +175,10 @@ func TestLeavingDone(t *testing.T) {
 		in     leaving
 		want   bool
 	}{
-		"Through":  {"removed, and nobody is left", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, asked)}, true},
+		"Through":  {"removed from the last cluster", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, asked)}, true},
 		"Running":  {"not removed yet", leaving{rollout: rollout(v1alpha1.PhaseRemoving, 2, asked)}, false},
 		"Old":      {"a verdict about an older spec", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 1, asked)}, false},
-		"NotAsked": {"nobody asked for it", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, v1alpha1.AddOnRolloutSpec{})}, false},
+		"NotAsked": {"it was not requested", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, v1alpha1.AddOnRolloutSpec{})}, false},
 		"HandMade": {"hand-made ones remain", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, asked), installation: installation{total: 1, handMade: []string{"c1"}}}, false},
 		"Deleted":  {"the rollout is gone already", leaving{}, true},
 	}

@@ -65,7 +65,7 @@ func (p *pass) release(ctx context.Context, todo plan) error {
 			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot release %s: %w", keyOf(live), err))
 		}
 		p.writes.drop(keyOf(live))
-		ctrl.LoggerFrom(ctx).Info("Let go of the object", "object", keyOf(live).String())
+		ctrl.LoggerFrom(ctx).Info("Released the object", "object", keyOf(live).String())
 	}
 	return p.deleteRollouts(ctx, gone)
 }

@@ -81,7 +81,7 @@ func (p *pass) spare(ctx context.Context) error {
 			err = p.spareOne(ctx, live)
 		}
 		if err != nil {
-			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot let %s go: %w", live.GetName(), err))
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot finish the deletion of %s: %w", live.GetName(), err))
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) er
 			return p.finishDeletion(ctx, live)
 		}
 	}
-	return fmt.Errorf("cannot let %s go: another writer puts owner references to it back", keyOf(live))
+	return fmt.Errorf("cannot finish the deletion of %s: another writer restores owner references to it", keyOf(live))
 }
 
 // disownings is how often references are removed before the rest is left to the next pass:
@@ -111,7 +111,7 @@ func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructur
 		return err
 	}
 	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason,
-		"%s was deleted on the hub. No ManagedClusterAddOn refers to it any more, so that no agent goes with it. It is applied again if Git declares it; "+
+		"%s was deleted on the hub. AddonFlow removed the owner references to it, so that no agent is removed with it. It is applied again if Git declares it; "+
 			"agents that a foreground deletion removed are installed again at the pace of the rollout", keyOf(live))
 	return nil
 }
@@ -133,7 +133,7 @@ func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner cl
 			patch := client.MergeFromWithOptions(&owned[i], client.MergeFromWithOptimisticLock{})
 			err := hub.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager))
 			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("cannot take the owner off ManagedClusterAddOn %s/%s: %w", after.Namespace, after.Name, err)
+				return fmt.Errorf("cannot remove the owner of ManagedClusterAddOn %s/%s: %w", after.Namespace, after.Name, err)
 			}
 			return nil
 		})

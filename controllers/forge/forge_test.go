@@ -254,7 +254,7 @@ func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
 
 // TestAnotherDestinationIsToldEverything: what one forge has accepted says nothing of another
 // repository, provider or context.
-func TestAnotherDestinationIsToldEverything(t *testing.T) {
+func TestAnotherDestinationGetsEverything(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*v1alpha1.CommitStatusSpec)

@@ -105,7 +105,7 @@ func TestUndefinedKinds(t *testing.T) {
 	}
 	// If the value equals the default, all three agree.
 	if known := load(t, commit, definedBy(t, rendertest.RegionsDefinition)); known.AddOns[0].Digest != offline.AddOns[0].Digest {
-		t.Error("the content hangs on who loads it")
+		t.Error("the content depends on the caller")
 	}
 }
 

@@ -125,7 +125,7 @@ func refusedMetadata(at flaw.Path, key string) (flaw.Flaw, bool) {
 	case "ownerReferences":
 		f.Message = "owners cannot be declared: they are known by a uid of one cluster"
 	case "finalizers":
-		f.Message = "finalizers cannot be declared: nobody would remove them"
+		f.Message = "finalizers cannot be declared: no controller would remove them"
 	default:
 		return flaw.Flaw{}, false
 	}

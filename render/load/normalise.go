@@ -126,7 +126,7 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 func normaliseNamespace(object map[string]any) (map[string]any, []flaw.Flaw) {
 	flaws := strictTopLevel(object, reflect.TypeFor[corev1.Namespace]())
 	if finalizers := valueAt(object, specKey, "finalizers"); finalizers != nil {
-		flaws = append(flaws, flaw.Flaw{Field: "spec.finalizers", Reason: flaw.ReasonInvalidManifest, Message: "finalizers cannot be declared: nobody would remove them", Hint: flaw.RemoveIt})
+		flaws = append(flaws, flaw.Flaw{Field: "spec.finalizers", Reason: flaw.ReasonInvalidManifest, Message: "finalizers cannot be declared: no controller would remove them", Hint: flaw.RemoveIt})
 	}
 	return map[string]any{apiVersionKey: object[apiVersionKey], kindKey: object[kindKey]}, flaws
 }

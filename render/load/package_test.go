@@ -169,7 +169,7 @@ func TestPackageRenders(t *testing.T) {
 		"node selector, under OCM's name for it":      {rendertest.At(spec, "template", "spec", "nodeSelector", "disk"), "ssd"},
 		"tolerations":                                 {rendertest.At(spec, "template", "spec", "tolerations", 0, "key"), "edge"},
 		"an image through the mirror":                 {rendertest.At(container, "image"), "mirror.example.com/ocm/hello:v1"},
-		"the name of the cluster, which nobody sets":  {rendertest.At(container, "args", 0), "--cluster=cluster1"},
+		"the name of the cluster, which is built in":  {rendertest.At(container, "args", 0), "--cluster=cluster1"},
 		"the package's values over the file's":        {rendertest.At(container, "args", 1), "--v=4"},
 		"the secret of the registration agent":        {rendertest.At(container, "args", 2), "--hub=hello-hub-kubeconfig"},
 		"the mode":                                    {rendertest.At(container, "args", 3), "--mode=Default"},

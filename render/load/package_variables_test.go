@@ -54,11 +54,11 @@ func TestPackageTakesVariables(t *testing.T) {
 	one, _ := r.Inputs(same)
 	two, _ := r.Inputs(other)
 	if one.Key != two.Key {
-		t.Error("a label that nobody mapped tells clusters apart")
+		t.Error("a label that is not mapped distinguishes clusters")
 	}
 	other.Labels = map[string]string{"region": "us"}
 	if two, _ = r.Inputs(other); one.Key == two.Key {
-		t.Error("a label that is a value tells no clusters apart")
+		t.Error("a label that is a value does not distinguish clusters")
 	}
 }
 

@@ -39,7 +39,7 @@ func TestLoadMissing(t *testing.T) {
 		reason string
 		hub    Lookup
 	}{
-		"NotAsked":    {"the caller is told what to read", nil},
+		"NotAsked":    {"Missing lists what to read", nil},
 		"KnownAbsent": {"what the hub does not have either stays missing and is waited for", Lookup{missingTemplate: nil, missingConfig: nil}},
 	}
 	for name, c := range cases {
@@ -179,7 +179,7 @@ func TestLoadOtherConfigurations(t *testing.T) {
 
 func TestLoadWithoutItsPlacement(t *testing.T) {
 	if commit := load(t, hello().with(lookFile, ""), nil); len(commit.Missing) > 0 || commit.AddOns[0].Digest == "" {
-		t.Errorf("a Placement that is not there removes nobody and stops no commit: missing %v", commit.Missing)
+		t.Errorf("a missing Placement removes no cluster and stops no commit: missing %v", commit.Missing)
 	}
 }
 

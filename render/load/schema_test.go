@@ -44,7 +44,7 @@ func TestEmbeddedCRDsAreTheModules(t *testing.T) {
 			return err == nil
 		})
 		if i < 0 {
-			t.Errorf("%s is not in the module any more", entry.Name())
+			t.Errorf("%s is no longer in the module", entry.Name())
 			continue
 		}
 		original, err := os.ReadFile(filepath.Join(module, dirs[i], entry.Name()))
