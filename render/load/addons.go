@@ -25,6 +25,8 @@ type draft struct {
 	// broken says that nothing can be told of something it refers to: its content is
 	// not built, because what it lacks would be reported as missing.
 	broken bool
+	// absent are the Missing references with their fields.
+	absent []referring
 }
 
 // buildAddOns makes an AddOn of every ClusterManagementAddOn that can be decoded.
