@@ -256,7 +256,7 @@ func TestLintNested(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"":           "taken twice: by the kustomizations in base and in production; let spec.path, or the argument of lint, name one of the two",
+		"":           "taken twice: by the kustomizations in base and in production; let spec.path, or the argument of lint, be production, or list it in a kustomization.yaml at spec.path",
 		"production": "the path ../base leaves the repository; the directory is in no Git work tree and so taken for the repository; name the one that holds both",
 	} {
 		s := newStage(t)
@@ -266,6 +266,10 @@ func TestLintNested(t *testing.T) {
 	}
 	if code := newStage(t).run(t.Context(), "lint", "../../examples/overlay/production"); code != 0 {
 		t.Errorf("in a Git work tree: exit code %d", code)
+	}
+	put(t, dir, "kustomization.yaml", "resources: [production]\n")
+	if code, out, _ := lintOf(t, dir); code != 0 {
+		t.Errorf("with a kustomization that lists one of the two: exit code %d: %s", code, out)
 	}
 }
 
