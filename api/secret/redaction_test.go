@@ -120,17 +120,17 @@ func escapedBy(way, b byte) string {
 	return fmt.Sprintf("%%%02X", b)
 }
 
-// TestRedaction_IsQuickOnHostileText: a server may answer with a megabyte of escapes.
+// TestRedaction_IsQuickOnHostileText: a server may answer with nothing but escapes.
 func TestRedaction_IsQuickOnHostileText(t *testing.T) {
 	r := secret.NewRedaction("s3cret", "ana:s3cret")
 	for _, text := range []string{"%25", `\\`, "&amp;", "s3cre", "%", "&", "&aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
-		long := strings.Repeat(text, 1<<20/len(text))
+		long := strings.Repeat(text, 1<<18/len(text))
 		start := time.Now()
 		if r.Text(long) != long {
 			t.Errorf("%q is changed", text)
 		}
 		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("a megabyte of %q takes %s", text, took)
+			t.Errorf("256 KiB of %q take %s", text, took)
 		}
 	}
 }
