@@ -48,6 +48,10 @@ func TestLint_ListsHubSideObjectsOnceAndTogether(t *testing.T) {
 			t.Errorf("%q is missing in %q", want, out)
 		}
 	}
+	_, out, _ = lintOf(t, dir, "--ignore", "z-role-[12].yaml")
+	if want := "apply it with what sets up your hub, from outside spec.path, or name its file in spec.ignore"; !strings.Contains(out, want) {
+		t.Errorf("%q is missing in %q", want, out)
+	}
 	if code, out, _ := lintOf(t, dir, "--ignore", "z-role-*.yaml"); code != 0 {
 		t.Errorf("ignored: exit code %d: %s", code, out)
 	}
