@@ -272,10 +272,23 @@ func (b *builder) duplicates(objects []Object) {
 		p := duplicate(o.source, other.source)
 		if o.source.node != nil && o.source.node == other.source.node {
 			p.Message = fmt.Sprintf("taken twice: by the kustomizations in %s and in %s", other.built, o.built)
-			p.Hint = "let spec.path, or the argument of lint, name one of the two, or leave the other out with spec.ignore"
+			p.Hint = fmt.Sprintf("let spec.path, or the argument of lint, be %s, or list it in a kustomization.yaml at spec.path", overlayOf(o.source.path, other.built, o.built))
 		}
 		b.add(p)
 	}
+}
+
+// overlayOf returns which of two directories whose kustomizations build a file takes it from
+// the other one. The other one cannot be left out: both need it.
+func overlayOf(file, first, second string) string {
+	inside := func(dir string) bool { return dir == display("") || strings.HasPrefix(file, dir+"/") }
+	switch {
+	case inside(first) && !inside(second):
+		return second
+	case inside(second) && !inside(first):
+		return first
+	}
+	return "one of the two"
 }
 
 func duplicate(s, first source) problem.Problem {

@@ -154,7 +154,16 @@ func TestBuildProblems(t *testing.T) {
 			tree{"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": cm, "prod/kustomization.yaml": "resources: [../base]\n"},
 			BuildOptions{},
 			[]string{"DuplicateObject base/a.yaml:1: ConfigMap/a: taken twice: by the kustomizations in base and in prod; " +
-				"let spec.path, or the argument of lint, name one of the two, or leave the other out with spec.ignore"},
+				"let spec.path, or the argument of lint, be prod, or list it in a kustomization.yaml at spec.path"},
+		},
+		"one file through two overlays": {
+			tree{
+				"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": cm,
+				"all/dev/kustomization.yaml": "resources: [../../base]\n", "all/prod/kustomization.yaml": "resources: [../../base]\n",
+			},
+			BuildOptions{Path: "all"},
+			[]string{"DuplicateObject base/a.yaml:1: ConfigMap/a: taken twice: by the kustomizations in all/dev and in all/prod; " +
+				"let spec.path, or the argument of lint, be one of the two, or list it in a kustomization.yaml at spec.path"},
 		},
 		"duplicate key": {
 			tree{"a.yaml": cm + "  k: w\n"},

@@ -147,8 +147,12 @@ func refusals(err error, desired *unstructured.Unstructured, tried string) probl
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return problem.List{whole}
 	}
+	causes := status.Status().Details.Causes
+	if found := slices.DeleteFunc(slices.Clone(causes), unchecked); len(found) > 0 {
+		causes = found
+	}
 	var problems problem.List
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range causes {
 		one := whole
 		one.Field, one.Message = cause.Field, strings.ReplaceAll(cause.Message, tried, desired.GetName())
 		if one.Field == "<nil>" {
@@ -157,6 +161,11 @@ func refusals(err error, desired *unstructured.Unstructured, tried string) probl
 		problems = append(problems, one)
 	}
 	return problems
+}
+
+// unchecked reports whether a cause says only that other causes ended the validation.
+func unchecked(cause metav1.StatusCause) bool {
+	return strings.Contains(cause.Message, "some validation rules were not checked")
 }
 
 // asWritten converts problems of an applied object into problems of what the commit declares.

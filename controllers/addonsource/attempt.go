@@ -157,7 +157,7 @@ func (p *pass) lookUp(ctx context.Context, r load.Reference) (*unstructured.Unst
 		return nil, nil
 	}
 	if err != nil {
-		return nil, retry(v1alpha1.ReferenceNotFoundReason, fmt.Errorf("cannot read %s: %w", referenceName(r), err))
+		return nil, retry(v1alpha1.ReferenceNotFoundReason, fmt.Errorf("cannot read %s: %w", r, err))
 	}
 	return object, nil
 }
@@ -176,19 +176,7 @@ func resourceOf(r load.Reference) schema.GroupVersionResource {
 func referenceNames(references []load.Reference) string {
 	names := make([]string, 0, len(references))
 	for _, r := range references {
-		names = append(names, referenceName(r))
+		names = append(names, r.String())
 	}
 	return brief.Names(names)
-}
-
-// referenceName returns kind or resource, and namespace/name.
-func referenceName(r load.Reference) string {
-	name := r.Name
-	if r.Namespace != "" {
-		name = r.Namespace + "/" + name
-	}
-	if r.Kind != "" {
-		return r.Kind + " " + name
-	}
-	return r.Resource + " " + name
 }

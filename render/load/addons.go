@@ -25,6 +25,8 @@ type draft struct {
 	// broken is set if an object that it refers to has problems. The content is not built then,
 	// because whatever that object does not provide would be reported as missing.
 	broken bool
+	// absent are the Missing references with their fields.
+	absent []referring
 }
 
 // buildAddOns makes an AddOn of every ClusterManagementAddOn that can be decoded.

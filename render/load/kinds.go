@@ -34,6 +34,7 @@ const (
 
 	configMapsResource = "configmaps"
 	secretsResource    = "secrets"
+	placementsResource = "placements"
 
 	addOnKind     = "ClusterManagementAddOn"
 	templateKind  = "AddOnTemplate"

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -31,6 +32,24 @@ type Reference struct {
 	Kind      string
 	Namespace string
 	Name      string
+}
+
+// String returns Kind namespace/name, or the resource if render does not know the kind.
+func (r Reference) String() string {
+	kind, name := r.Kind, r.Name
+	if kind == "" {
+		kind = schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
+	}
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// key is the reference as a key of objects.
+func (r Reference) key() Reference {
+	r.Kind = ""
+	return r
 }
 
 // Lookup holds objects that exist only on the hub, as read there. A nil value means that the
@@ -71,7 +90,8 @@ type Commit struct {
 	// declared. Their hashes do not reflect what the hub fills in and drops.
 	Undefined []Reference
 	// Warnings are about what was accepted but is probably a mistake: a variable with spaces in
-	// its braces, braces that are never closed. With a problem there are none.
+	// its braces, braces that are never closed, a name that the commit does not declare. With a
+	// problem there are none.
 	Warnings problem.List
 
 	// Interrupted is why a package could not be checked now; it wraps render.ErrInterrupted. If
@@ -142,8 +162,7 @@ func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
 func (h Lookup) byReference() Lookup {
 	plain := make(Lookup, len(h))
 	for reference, object := range h {
-		reference.Kind = ""
-		plain[reference] = object
+		plain[reference.key()] = object
 	}
 	return plain
 }

@@ -105,10 +105,12 @@ func (l *loader) reportForeign(foreign []Located) {
 		names = append(names, fmt.Sprintf("%s/%s (%s:%d)", declared.GetKind(), declared.GetName(), file, line))
 	}
 	f := unsupported(foreign[0].GetUnstructured())
+	what, files := "it", "its file"
 	if len(names) > 1 {
 		f.Message = fmt.Sprintf("%s; %d objects of the commit are not: %s", f.Message, len(names), brief.Names(names))
+		what, files = "them", "their files"
 	}
-	f.Hint = "apply them with what sets up your hub, from outside spec.path, or name their files in spec.ignore; " + f.Hint
+	f.Hint = fmt.Sprintf("apply %s with what sets up your hub, from outside spec.path, or name %s in spec.ignore; %s", what, files, f.Hint)
 	l.report(foreign[0], f)
 }
 

@@ -24,6 +24,11 @@ type referring struct {
 	at flaw.Path
 }
 
+func (r referring) reference() Reference {
+	kind := knownKind(schema.GroupResource{Group: r.Group, Resource: r.Resource})
+	return Reference{Group: r.Group, Resource: r.Resource, Kind: kind, Namespace: r.Namespace, Name: r.Name}
+}
+
 // resolve builds the content of an add-on from its ClusterManagementAddOn and the
 // objects it refers to, or notes which of them are missing.
 func (l *loader) resolve(d *draft) {
@@ -158,20 +163,18 @@ func (l *loader) hashOf(d *draft, r referring, object *unstructured.Unstructured
 // find returns the object of a reference, from the commit or else from the hub. known is false
 // if the object is missing (noted in d.Missing), or if it has problems.
 func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured, known bool) {
-	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
-	reference := Reference{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
-	if o, declared := l.configs[reference]; declared && o.awaits != nil {
+	reference := r.reference()
+	if o, declared := l.configs[reference.key()]; declared && o.awaits != nil {
 		d.Missing = append(d.Missing, *o.awaits)
 		return nil, false
 	} else if declared {
 		d.broken = d.broken || o.object == nil
 		return o.object, o.object != nil
 	}
-	if live := l.hub[reference]; live != nil {
+	if live := l.hub[reference.key()]; live != nil {
 		return l.fromHub(d, r, live)
 	}
-	reference.Kind = knownKind(resource)
-	d.Missing = append(d.Missing, reference)
+	d.Missing, d.absent = append(d.Missing, reference), append(d.absent, r)
 	return nil, false
 }
 
