@@ -32,8 +32,10 @@ func (s *scene) applied(tag, refused string) {
 	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
 		s.t.Fatal(err)
 	}
-	target := s.rollout().Spec.Target
-	source.Status.AddOns = []v1alpha1.SourcedAddOn{{Name: "hello", Revision: target.Revision, Digest: target.Digest, Commit: target.Commit}}
+	spec := s.rollout().Spec
+	source.Status.AddOns = []v1alpha1.SourcedAddOn{{
+		Name: "hello", Revision: spec.Target.Revision, Digest: spec.Target.Digest, Commit: spec.Target.Commit, PolicyCommit: spec.PolicyCommit,
+	}}
 	source.Status.LastAppliedRevision = "main@sha1:" + commitNamed(tag)
 	source.Status.LastAttemptedRevision, source.Status.LastAttemptedSpec = source.Status.LastAppliedRevision, "spec"
 	if refused != "" {
@@ -43,6 +45,17 @@ func (s *scene) applied(tag, refused string) {
 	if err := s.hub.Status().Update(s.t.Context(), source); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// policy says for the source controller that a commit declares another policy for the content
+// that there is. The status of the source follows with applied.
+func (s *scene) policy(tag string, spec v1alpha1.AddOnRolloutSpec) {
+	s.t.Helper()
+	ro := s.rollout()
+	spec.Target, spec.Install = ro.Spec.Target, ro.Spec.Install
+	spec.PolicyCommit = "main@sha1:" + commitNamed(tag)
+	ro.Spec = spec
+	s.update(ro)
 }
 
 // judged says for the source controller that a commit is a success as a whole.
@@ -145,22 +158,74 @@ func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
 	s.expect("w4", "")
 }
 
-// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that breaks the pace is red, and not
-// the older one that brought the content.
+// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that breaks the pace is red at once, also
+// before the status of its source names it. The older commit that brought the content is not: it
+// keeps its verdict, or waits for the one that follows when the pace works again.
 func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
+	const broken = "failure: unknown mandatory decision group"
+	for name, c := range map[string]struct {
+		// turns before the pace breaks, and what v1 says then and to the end.
+		turns           int
+		before, verdict string
+		// readme: a commit that changes nothing is applied before the rollout looks.
+		readme bool
+	}{
+		"AfterTheVerdict":    {turns: 10, before: "success: ", verdict: "success: "},
+		"DuringTheRollout":   {turns: 2, before: "pending: ", verdict: "success: 2/2 updated"},
+		"FollowedByAReadme":  {turns: 2, before: "pending: ", verdict: "success: 2/2 updated", readme: true},
+		"BeforeTheFirstTurn": {turns: 0, before: "", verdict: "success: 2/2 updated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.reporting()
+			s.oneByOne()
+			s.target("v1")
+			s.applied("v1", "")
+			for range c.turns {
+				s.settleOnce()
+			}
+			s.expect("v1", c.before)
+			good := s.rollout().Spec
+			s.policy("w2", v1alpha1.AddOnRolloutSpec{Strategy: unknownGroup()})
+			if c.readme {
+				s.applied("w3", "")
+			}
+			s.turn()
+			s.expect("w2", broken)
+			s.expect("v1", c.before)
+			s.applied("w3", "")
+			s.turn()
+			s.expect("w3", broken)
+			s.expect("w2", broken)
+			s.expect("v1", c.before)
+
+			s.policy("w4", good)
+			s.settle()
+			s.applied("w4", "")
+			s.settle()
+			s.expect("v1", c.verdict)
+			s.expect("w2", broken)
+		})
+	}
+}
+
+// TestStatusOfTheSourceAheadOfTheSpec: a rollout that was read before its source wrote the spec
+// anew tells the commit of the spec that it read, and not the newest one.
+func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
+	s.oneByOne()
 	s.target("v1")
 	s.applied("v1", "")
-	s.settle()
-	s.expect("v1", "success: ")
-	ro := s.rollout()
-	ro.Spec.Strategy = unknownGroup()
-	s.update(ro)
+	before := s.rollout().Spec
+	s.policy("w2", before)
 	s.applied("w2", "")
-	s.turn()
-	s.expect("w2", "failure: unknown mandatory decision group")
-	s.expect("v1", "success: ")
+	ro := s.rollout()
+	ro.Spec = before
+	s.update(ro)
+	s.turns(2)
+	s.expect("w2", "")
+	s.expect("v1", "pending: ")
 }
 
 // unknownGroup is a strategy that names a decision group that does not exist.

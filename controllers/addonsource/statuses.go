@@ -53,7 +53,10 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 		want := p.want(applied, fleet.state(), fleet.text(p.appliedIn(applied, fleet)))
 		want.Progress, want.Content, want.Failing = fleet.percent(), p.content(), fleet.failing()
 		book.Tell(want)
-		succession.Content, succession.Wants = want.Content, []commitstatus.Want{want}
+		succession.Content = want.Content
+		if want.State != commitstatus.Failure || fleet.contentFailed {
+			succession.Wants = []commitstatus.Want{want}
+		}
 		succession.Live = append(succession.Live, applied)
 	}
 	if head != "" && (head != applied || h != nil && h.kind == refused) && !p.untouched {
@@ -150,6 +153,9 @@ func (p *pass) appliedIn(applied string, f fleet) string {
 // fleet is where the add-ons of a source stand.
 type fleet struct {
 	failed, moving []addOnStanding
+	// contentFailed: of the failed ones at least one has not failed for its policy alone, which
+	// is of a later commit than its content. Older commits with the same content fail with it.
+	contentFailed bool
 	// upToDate counts the others.
 	upToDate int
 	// updated and total count clusters.
@@ -192,9 +198,10 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 	return f, nil
 }
 
-// add counts an add-on in. A rollout that has not looked at what the commit declares is moving.
+// add counts an add-on in. A rollout that has not looked at what the commit declares is moving,
+// and so is one that was given the spec of a newer commit already.
 func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
-	if ro == nil || written.newer(ro) || ro.Spec.Target == nil || ro.Spec.Target.Digest != addOn.Digest ||
+	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) ||
 		ro.Status.ObservedGeneration < ro.Generation {
 		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
 		return
@@ -204,6 +211,8 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	case commitstatus.Success:
 		f.upToDate++
 	case commitstatus.Failure:
+		policyFailed := conditions.GetReason(ro, fluxmeta.StalledCondition) == v1alpha1.InvalidRolloutStrategyReason
+		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == ""
 		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + conditions.GetMessage(ro, fluxmeta.ReadyCondition)})
 	default:
 		counts := ro.Status.Counts

@@ -3,7 +3,10 @@ package addonsource
 import (
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 )
 
 // TestFleet_RolloutMadeAnewCountsFromOne: generations tell versions of one object apart, and
@@ -27,6 +30,29 @@ func TestFleet_RolloutMadeAnewCountsFromOne(t *testing.T) {
 		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, c.written)
 		if f.upToDate != c.want {
 			t.Errorf("%s: %d up to date, %v moving", c.reason, f.upToDate, f.moving)
+		}
+	}
+}
+
+// TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied: the operator was killed between the write
+// of the spec and that of the status. What the rollout makes of the spec is told on its commit.
+func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
+	ro := &v1alpha1.AddOnRollout{}
+	ro.Spec.Target = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}
+	ro.Spec.PolicyCommit = "main@sha1:bbb"
+	ro.Status.Outcome = "failure"
+	conditions.MarkStalled(ro, v1alpha1.InvalidRolloutStrategyReason, "no such group")
+	for _, c := range []struct {
+		reason, policy string
+		want           commitstatus.State
+	}{
+		{"the status is that of the commit before", "", commitstatus.Pending},
+		{"the status is that of the policy's commit", "main@sha1:bbb", commitstatus.Failure},
+	} {
+		f := fleet{left: map[string][]string{}}
+		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:aaa", PolicyCommit: c.policy}, writtenRollout{})
+		if got := f.state(); got != c.want || f.contentFailed {
+			t.Errorf("%s: %s, want %s; the content failed: %t", c.reason, got, c.want, f.contentFailed)
 		}
 	}
 }
