@@ -167,10 +167,23 @@ func wantsOf(o *observation, t *turn, content string) []commitstatus.Want {
 	for _, s := range said {
 		wants = append(wants, commitstatus.Want{
 			Context: contextName(o, s.Context), State: commitstatus.State(s.State), Description: s.Description,
-			Progress: s.Percent, Content: content, Failing: failing(t.plan, s.Context),
+			Progress: s.Percent, Content: content, Held: held(t, s), Failing: failing(t.plan, s.Context),
 		})
 	}
 	return wants
+}
+
+// held is what a summary waits for while none of its clusters moves, "" while one does.
+func held(t *turn, s rollout.Summary) string {
+	stage := slices.IndexFunc(t.plan.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
+	switch {
+	case s.State != rollout.Pending:
+	case t.err != nil, s.Context == rollout.RemovalContext,
+		s.Context == "" && (t.plan.Phase == v1alpha1.PhaseHeld || t.plan.Phase == v1alpha1.PhaseSuspended),
+		stage >= 0 && t.plan.Stages[stage].Phase == rollout.StageHeld:
+		return s.Description
+	}
+	return ""
 }
 
 // tellEnded sees to contexts of a live commit that the rollout reports no more: removals that

@@ -228,6 +228,35 @@ func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s.expect("v1", "pending: ")
 }
 
+// TestReasonOfAHoldIsToldSoon: a hold is posted with the reason that it has now, by the add-on and
+// by its stage, and does not wait for progress that a hold keeps from happening.
+func TestReasonOfAHoldIsToldSoon(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.reporting()
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	canary := v1alpha1.PlacementReference{Namespace: "team", Name: "canary"}
+	s.policy("v1", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary", Placement: canary}}})
+	s.target("v2")
+	s.applied("v2", "")
+	s.turn()
+	s.expect("v2", "pending: canary 0/0, held: Placement team/canary does not exist")
+	s.accepted()
+	s.place("canary")
+	s.turn()
+	s.expect("v2", "pending: canary 0/0, held: Placement team/canary of stage canary selects no cluster")
+	for _, m := range s.rollout().Status.CommitStatuses {
+		if m.SHA != commitNamed("v2") {
+			continue
+		}
+		m.AcceptedAt = s.clock.Now().Unix()
+		if _, after := commitstatus.Due(m, s.clock.Now()); after != commitstatus.ProgressInterval {
+			t.Errorf("%s is due after %s: %+v", m.Context, after, m.Owed)
+		}
+	}
+}
+
 // unknownGroup is a strategy that names a decision group that does not exist.
 func unknownGroup() *v1alpha1.RolloutStrategy {
 	return &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressive, Progressive: &clusterv1alpha1.RolloutProgressive{

@@ -124,8 +124,8 @@ func moved(before, after client.Object) bool {
 
 // standing is what a source reports of a rollout.
 type standing struct {
-	outcome, digest string
-	observed        bool
+	outcome, hold, digest string
+	observed              bool
 	// tenth of the clusters that are updated: a status is posted no more often.
 	tenth int32
 }
@@ -136,7 +136,7 @@ func standingOf(o client.Object) standing {
 	if !ok {
 		return standing{}
 	}
-	s := standing{outcome: r.Status.Outcome, observed: r.Status.ObservedGeneration == r.Generation}
+	s := standing{outcome: r.Status.Outcome, hold: holdOf(r), observed: r.Status.ObservedGeneration == r.Generation}
 	if r.Status.Target != nil {
 		s.digest = r.Status.Target.Digest
 	}

@@ -56,3 +56,36 @@ func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 		}
 	}
 }
+
+// TestFleet_NamesWhatIsHeld: the context of the whole says that an add-on is held, and why. A
+// change of that is a change of where the add-on stands.
+func TestFleet_NamesWhatIsHeld(t *testing.T) {
+	at := func(phase v1alpha1.Phase, message string) *v1alpha1.AddOnRollout {
+		ro := &v1alpha1.AddOnRollout{}
+		ro.Spec.Target = &v1alpha1.Target{Digest: "v1"}
+		ro.Status.Phase, ro.Status.Message, ro.Status.Outcome = phase, message, "pending"
+		ro.Status.Counts.Total = 3
+		return ro
+	}
+	moving := at(v1alpha1.PhaseProgressing, "canary 0/1, 1 in flight")
+	absent := at(v1alpha1.PhaseHeld, "canary 0/0, Placement team/canary does not exist")
+	empty := at(v1alpha1.PhaseHeld, "canary 0/0, held: Placement team/canary selects no cluster")
+	for _, c := range []struct {
+		ro         *v1alpha1.AddOnRollout
+		text, held string
+	}{
+		{moving, "applied; hello 0/3", ""},
+		{absent, "applied; hello held: canary 0/0, Placement team/canary does not exist", "hello held: canary 0/0, Placement team/canary does not exist"},
+		{empty, "applied; hello held: canary 0/0, Placement team/canary selects no cluster", "hello held: canary 0/0, Placement team/canary selects no cluster"},
+		{at(v1alpha1.PhaseSuspended, "suspended; canary 0/1"), "applied; hello suspended; canary 0/1", "hello suspended; canary 0/1"},
+	} {
+		f := fleet{}
+		f.add(c.ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
+		if got := f.text("applied"); got != c.text || f.held() != c.held || f.state() != commitstatus.Pending {
+			t.Errorf("%s: %q, held %q; want %q, held %q", f.state(), got, f.held(), c.text, c.held)
+		}
+	}
+	if !moved(moving, absent) || !moved(absent, empty) {
+		t.Error("the source is not told that a hold began or has another reason")
+	}
+}
