@@ -97,7 +97,7 @@ func (r *Reconciler) openBook(o *observation, t *turn) *forge.Book {
 	c, whole := commitsOf(o.source, ro), contextName(o, "")
 	wants := wantsOf(o, t, c.content)
 	origin, live, follow := c.target, c.live(), wants
-	if t.verdict.stalled == v1alpha1.InvalidRolloutStrategyReason && c.policy != c.target {
+	if v1alpha1.BlamesPolicy(t.verdict.stalled) && c.policy != c.target {
 		origin, live, follow = c.policy, append(live, c.policy), nil
 	}
 	older := make([]commitstatus.Want, 0, len(wants))

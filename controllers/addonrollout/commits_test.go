@@ -3,6 +3,8 @@ package addonrollout
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,17 +164,19 @@ func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
 // before the status of its source names it. The older commit that brought the content is not: it
 // keeps its verdict, or waits for the one that follows when the pace works again.
 func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
-	const broken = "failure: unknown mandatory decision group"
 	for name, c := range map[string]struct {
 		// turns before the pace breaks, and what v1 says then and to the end.
 		turns           int
 		before, verdict string
 		// readme: a commit that changes nothing is applied before the rollout looks.
 		readme bool
+		// health: the policy is broken in its health, and not in its strategy.
+		health bool
 	}{
 		"AfterTheVerdict":    {turns: 10, before: "success: ", verdict: "success: "},
 		"DuringTheRollout":   {turns: 2, before: "pending: ", verdict: "success: 2/2 updated"},
 		"FollowedByAReadme":  {turns: 2, before: "pending: ", verdict: "success: 2/2 updated", readme: true},
+		"Health":             {turns: 2, before: "pending: ", verdict: "success: 2/2 updated", health: true},
 		"BeforeTheFirstTurn": {turns: 0, before: "", verdict: "success: 2/2 updated"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +190,11 @@ func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
 			}
 			s.expect("v1", c.before)
 			good := s.rollout().Spec
-			s.policy("w2", v1alpha1.AddOnRolloutSpec{Strategy: unknownGroup()})
+			bad, broken := v1alpha1.AddOnRolloutSpec{Strategy: unknownGroup()}, "failure: unknown mandatory decision group"
+			if c.health {
+				bad, broken = v1alpha1.AddOnRolloutSpec{Health: expression("feedback.x ==")}, "failure: health cannot be judged"
+			}
+			s.policy("w2", bad)
 			if c.readme {
 				s.applied("w3", "")
 			}
@@ -266,9 +274,9 @@ func unknownGroup() *v1alpha1.RolloutStrategy {
 	}}
 }
 
-// TestFirstInstallThatCannotBePlannedIsRedAtOnce: on the commit, in an event and in the
-// outcome, whatever keeps the first plan from being made.
-func TestFirstInstallThatCannotBePlannedIsRedAtOnce(t *testing.T) {
+// TestRolloutThatCannotBePlannedIsRedAtOnce: on the commit, in an event and in the outcome,
+// whatever keeps the plan from being made, the first one or a later one.
+func TestRolloutThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*scene)
 		want  string
@@ -290,27 +298,37 @@ func TestFirstInstallThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 			s.update(cma)
 		}, "OwnershipConflict"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
-			s.reporting()
-			s.target("v1")
-			s.applied("v1", "")
-			c.spoil(s)
-			s.turn()
-			s.expect("v1", "failure: ")
-			ro := s.rollout()
-			if ro.Status.Target != nil || ro.Status.Outcome != "failure" {
-				t.Errorf("outcome %q, target %v", ro.Status.Outcome, ro.Status.Target)
-			}
-			events := s.announced()
-			if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+c.want) {
-				t.Errorf("events %q", events)
-			}
-			s.turn()
-			if events := s.announced(); len(events) > 0 {
-				t.Errorf("said again: %q", events)
-			}
-		})
+		for _, installed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/Installed=%t", name, installed), func(t *testing.T) {
+				s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+				s.reporting()
+				if installed {
+					s.target("v1")
+					s.applied("v1", "")
+					s.settle()
+					s.announced()
+				}
+				s.target("v2")
+				s.applied("v2", "")
+				c.spoil(s)
+				s.turn()
+				s.expect("v2", "failure: ")
+				ro := s.rollout()
+				if (ro.Status.Target != nil) != installed || ro.Status.Outcome != "failure" || !strings.HasPrefix(s.stalled(), c.want) {
+					t.Errorf("outcome %q, target %v, stalled %q", ro.Status.Outcome, ro.Status.Target, s.stalled())
+				}
+				warned := func() []string {
+					return slices.DeleteFunc(s.announced(), func(e string) bool { return !strings.HasPrefix(e, "Warning ") })
+				}
+				if events := warned(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+c.want) {
+					t.Errorf("events %q", events)
+				}
+				s.turn()
+				if events := warned(); len(events) > 0 {
+					t.Errorf("said again: %q", events)
+				}
+			})
+		}
 	}
 }
 

@@ -211,7 +211,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	case commitstatus.Success:
 		f.upToDate++
 	case commitstatus.Failure:
-		policyFailed := conditions.GetReason(ro, fluxmeta.StalledCondition) == v1alpha1.InvalidRolloutStrategyReason
+		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
 		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == ""
 		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + conditions.GetMessage(ro, fluxmeta.ReadyCondition)})
 	default:
