@@ -28,8 +28,8 @@ const (
 
 // AddOnRolloutSpec is policy: which clusters get the add-on, and how fast. A user declares
 // strategy or stages, clusterLabelSelector, health, suspend and revisionHistoryLimit in Git.
-// AddonFlow writes target, install and removal from the same commit and refuses them in Git.
-// AddonFlow writes the whole spec and undoes changes by other writers.
+// AddonFlow writes target, install, policyCommit and removal from the same commit and refuses
+// them in Git. AddonFlow writes the whole spec and undoes changes by other writers.
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="!(has(self.strategy) && has(self.stages) && size(self.stages) > 0)",message="strategy and stages exclude each other"
 type AddOnRolloutSpec struct {
@@ -73,6 +73,10 @@ type AddOnRolloutSpec struct {
 	// AddonFlow.
 	// +optional
 	Install *Install `json:"install,omitempty"`
+	// PolicyCommit is the commit that declared the rest of this spec, <ref>@sha1:<commit>, if
+	// it is not the target's. Written by AddonFlow.
+	// +optional
+	PolicyCommit string `json:"policyCommit,omitempty"`
 	// Removal requests that the add-on is removed from the fleet. Written by AddonFlow.
 	// +optional
 	Removal *Removal `json:"removal,omitempty"`

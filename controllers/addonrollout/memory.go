@@ -9,6 +9,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -61,6 +62,37 @@ func (s *synced) forget(rollout client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, rollout)
+}
+
+// versions remembers the version of each rollout as this process wrote its status last. Without
+// it every write of a status would cost one more look.
+type versions struct {
+	mu   sync.Mutex
+	last map[client.ObjectKey]string
+}
+
+// newVersions returns an empty memory.
+func newVersions() *versions { return &versions{last: map[client.ObjectKey]string{}} }
+
+// is tells whether a rollout is as this process wrote it last.
+func (v *versions) is(ro *v1alpha1.AddOnRollout) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.last[client.ObjectKeyFromObject(ro)] == ro.ResourceVersion
+}
+
+// wrote remembers a rollout as the API server answered a write.
+func (v *versions) wrote(ro *v1alpha1.AddOnRollout) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last[client.ObjectKeyFromObject(ro)] = ro.ResourceVersion
+}
+
+// forget drops a rollout that is gone.
+func (v *versions) forget(key client.ObjectKey) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.last, key)
 }
 
 // markOf names everything the writes of one cluster depend on: an object's version

@@ -74,6 +74,7 @@ type Reconciler struct {
 	alike     *synced
 	apart     *synced
 	pace      *pace
+	versions  *versions
 	gauges    *gauges
 	foreign   *foreignWriters
 	published *publications
@@ -114,6 +115,7 @@ func New(o Options) *Reconciler {
 		alike:       newSynced(),
 		apart:       newSynced(),
 		pace:        newPace(o.Pace),
+		versions:    newVersions(),
 		gauges:      newGauges(),
 		foreign:     newForeignWriters(),
 		published:   newPublications(),
@@ -333,7 +335,16 @@ func (r *Reconciler) reserve(ctx context.Context, o *observation, t turn) error 
 	if sameStatus(t.before, ro.Status) {
 		return nil
 	}
-	return r.Client.Status().Update(ctx, ro)
+	return r.store(ctx, ro)
+}
+
+// store writes the status, bound to the version that was read.
+func (r *Reconciler) store(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+	if err := r.Client.Status().Update(ctx, ro); err != nil {
+		return err
+	}
+	r.versions.wrote(ro)
+	return nil
 }
 
 // complete notes what became of the round: which clusters could not be written, and
@@ -356,7 +367,7 @@ func (r *Reconciler) complete(ctx context.Context, ro *v1alpha1.AddOnRollout, wr
 		return nil
 	}
 	ro.Status.Journal = journal.Append(ro.Status.Journal, metav1.NewTime(r.Clock.Now()).Rfc3339Copy(), did)
-	if err := r.Client.Status().Update(ctx, ro); err != nil {
+	if err := r.store(ctx, ro); err != nil {
 		return err
 	}
 	if after != nil && !same {
@@ -382,6 +393,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.apart.forget(key)
 	r.probers.forget(key)
 	r.pace.forget(key)
+	r.versions.forget(key)
 	r.gauges.forget(key)
 	r.published.forget(key)
 	r.configs.forget(key)

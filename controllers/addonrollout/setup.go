@@ -68,7 +68,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err != nil {
 		return err
 	}
-	ownChange := predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, predicate.AnnotationChangedPredicate{}, statusLost())
+	ownChange := predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, predicate.AnnotationChangedPredicate{}, r.statusOfOthers())
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(ownChange)).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(r.ofAddOn(client.Object.GetName))).
@@ -87,17 +87,17 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Complete(r)
 }
 
-// statusLost passes a rollout whose status somebody emptied: it is rebuilt. Other changes
-// of a status are our own.
-func statusLost() predicate.Predicate {
-	planned := func(o client.Object) bool {
-		ro, ok := o.(*v1alpha1.AddOnRollout)
-		return ok && ro.Status.Target != nil
-	}
+// statusOfOthers passes a rollout whose status another writer changed: it was emptied, or comes
+// from a backup. Nothing else wakes a rollout at rest, whose status would stay wrong.
+func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return planned(e.ObjectOld) && !planned(e.ObjectNew) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.AddOnRollout)
+			after, also := e.ObjectNew.(*v1alpha1.AddOnRollout)
+			return ok && also && !sameStatus(before.Status, after.Status) && !r.versions.is(after)
+		},
 	}
 }
 

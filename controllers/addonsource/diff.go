@@ -77,7 +77,7 @@ func (p *pass) diff(ctx context.Context, todo *plan) error {
 		}
 		*list = differing
 	}
-	return nil
+	return todo.namePolicy(p.head.String())
 }
 
 // differs runs one apply dry. If the API server refuses it, the reason is kept in the change.
