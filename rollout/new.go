@@ -153,7 +153,7 @@ func (p *planner) frozen(cause error) Plan {
 		u.state, u.reason = Waiting, why
 		switch {
 		case u.record != nil:
-			u.state = u.record.State
+			u.state = u.record.shown()
 		case u.c.UpToDate && u.c.Running == p.target:
 			u.state, u.reason = Unchanged, "runs the target"
 		}

@@ -275,3 +275,61 @@ func TestShareTakesFailedClustersFirst(t *testing.T) {
 		want: map[string]string{c5: "Admitted v2", c1: "Admitted v2", c2: "Waiting v1"},
 	})
 }
+
+// TestFailureOutlivesItsWorks: a cluster that failed is a failure whatever its works are
+// replaced with by hand. Only one that was never given the content is admitted again.
+func TestFailureOutlivesItsWorks(t *testing.T) {
+	failed, notWritten := recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), recorded(rollout.NotWritten, "v2", time.Hour, time.Hour, c1)
+	blocked := func(c *rollout.Cluster) { c.Blocked = "no value for GREETING" }
+	for name, tc := range map[string]momentCase{
+		"restored by hand to the content before": {
+			change: []change{failed, on(c1, verified("v1"))}, want: map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+		"its works cannot be written": {
+			change: []change{notWritten, on(c1, verified("v1"), blocked)}, want: map[string]string{c1: "Failed v1", c2: "Waiting v1"},
+			phase: v1alpha1.PhaseFailed, says: "cluster-01: no value for GREETING",
+		},
+		"its works can be written again": {
+			change: []change{notWritten, on(c1, verified("v1"))}, want: map[string]string{c1: "Admitted v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"its works can be written again, and it runs nothing of the add-on": {
+			change: []change{notWritten, on(c1, nothing)}, want: map[string]string{c1: "Waiting", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it left, and its works could be written": {
+			change: []change{notWritten, on(c1, verified("v1"), installedIn(rollout.Deleting))},
+			want:   map[string]string{c1: "Removing v1", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestDeadlineCountsFromTheState: a deadline is how long a cluster may be Updating, or Lost.
+// What it was before does not count.
+func TestDeadlineCountsFromTheState(t *testing.T) {
+	stuck := runs("v2", rollout.HealthProgressing)
+	for name, tc := range map[string]momentCase{
+		"the operator was away between admission and write": {
+			change: []change{admitted("v2", 40*time.Minute, c1)}, want: map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
+		},
+		"a cluster returns just before its deadline": {
+			change: []change{lost(29*time.Minute, time.Minute, c1), on(c1, stuck, available)}, want: map[string]string{c1: "Updating v2"},
+		},
+		"a cluster is not healthy for a moment in a soak that outlasts the deadline": {
+			change: []change{inSoak("v2", 40*time.Minute, 9*time.Minute, c1), on(c1, stuck)}, want: map[string]string{c1: "Updating v2"},
+		},
+		"a cluster is lost in a soak that outlasts the deadline": {
+			change: []change{inSoak("v2", 40*time.Minute, 9*time.Minute, c1), on(c1, stuck, offline)}, want: map[string]string{c1: "Lost v2", c2: "Waiting v1"},
+		},
+		"its inputs changed while it was late": {
+			change: []change{updating("v2", 31*time.Minute, c1), on(c1, stuck, edited)},
+			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
+		},
+		"it never became healthy": {
+			change: []change{updating("v2", 30*time.Minute, c1), on(c1, stuck)},
+			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}

@@ -229,12 +229,26 @@ func titleOf(pl rollout.Placement, pls []rollout.Placement) string {
 // record: it was admitted to the target there, at the pace of a placement that there still is,
 // and needs no other admission.
 func (p *policy) keepsStage(name string) bool {
-	r, c := p.records[name], p.clusters[name]
+	r := p.records[name]
 	pls := p.installPlacements()
 	there := slices.ContainsFunc(pls, func(pl rollout.Placement) bool { return inTrack(r.Stage, titleOf(pl, pls)) })
-	again := !c.UpToDate && (r.State == rollout.Done || r.State == rollout.Left || r.State == rollout.Parked && c.Reachable ||
-		r.State == rollout.Failed && c.Reachable && c.Blocked == "" && c.Running != r.Revision && c.Running != "" && c.Running != rollout.Mixed)
-	return there && p.holds(name) && !again
+	return there && p.holds(name) && !p.again(r)
+}
+
+// again tells whether a record of the target holds no slot and needs a new admission: the
+// works are not the target's, and they were before, or now can be.
+func (p *policy) again(r rollout.Record) bool {
+	c := p.clusters[r.Cluster]
+	switch r.State {
+	case rollout.Done, rollout.Left:
+		return !c.UpToDate
+	case rollout.Parked:
+		return !c.UpToDate && c.Reachable
+	case rollout.NotWritten:
+		return !c.UpToDate && c.Reachable && c.Blocked == "" && c.Awaits == ""
+	default:
+		return false
+	}
 }
 
 // inTrack tells whether a stage belongs to the track of the name.

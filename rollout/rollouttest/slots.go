@@ -40,7 +40,7 @@ func (j *judgement) tally(i int) tally {
 			if a.State == rollout.Lost {
 				t.lost++
 			}
-		case target && isFailure(a) && !j.readmitted(a):
+		case target && isFailure(a) && !j.again(a):
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
@@ -93,14 +93,6 @@ func (j *judgement) tally(i int) tally {
 	return t
 }
 
-// readmitted tells whether a failed cluster may be admitted again: it never ran the content,
-// because it could not be written, and now it can be.
-func (j *judgement) readmitted(r rollout.Record) bool {
-	c := j.clusters[r.Cluster]
-	other := c.Running != "" && c.Running != rollout.Mixed && c.Running != r.Revision && !c.UpToDate
-	return r.State == rollout.Failed && other && c.Reachable && c.Blocked == ""
-}
-
 // stageOf is the position of the step that a record of a cluster in no step belongs to: that
 // of its stage; if it is gone, and the cluster is in flight or failed, the first of the track.
 // -1: none.
@@ -118,7 +110,7 @@ func (j *judgement) stageOf(r rollout.Record) int {
 }
 
 func isFailure(r rollout.Record) bool {
-	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.LeftFailed
+	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.NotWritten || r.State == rollout.LeftFailed
 }
 
 // tracks counts the sequences of steps that go on side by side.
@@ -346,7 +338,7 @@ func (j *judgement) refilled() error {
 func (j *judgement) waits(name string) bool {
 	a, recorded := j.after[name]
 	c := j.clusters[name]
-	settled := recorded && a.Revision == j.target() && (isFailure(a) || a.State == rollout.Done)
+	settled := recorded && a.Revision == j.target() && (isFailure(a) && !j.again(a) || a.State == rollout.Done)
 	able := c.Reachable && c.Blocked == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting
 	return able && !a.InFlight() && !settled && !j.leaving(name) && c.Running != rollout.Foreign
 }
@@ -380,7 +372,7 @@ func (j *judgement) untouched() error {
 			return fmt.Errorf("%s is installed while suspended", x.Cluster)
 		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
 			return fmt.Errorf("%s is installed already", x.Cluster)
-		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a)):
+		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a) || a.State == rollout.NotWritten):
 			return j.broken(x.Cluster, "%s gets %s and was not admitted", x.Cluster, x.Revision)
 		case x.Kind == rollout.Move && a.Revision != x.Revision:
 			return j.broken(x.Cluster, "%s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)
