@@ -178,7 +178,7 @@ func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.state != Waiting || u.leaving || p.joins(u):
+		case u.state != Waiting || !u.retargetable() || p.joins(u):
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:

@@ -31,6 +31,9 @@ type planner struct {
 	install []Placement
 
 	tracks []*track
+	// steps of the tracks, in order; named has them by name.
+	steps []*step
+	named map[string]*step
 	// unknownGroup holds every cluster of every track: a mandatory group that no placement has.
 	unknownGroup error
 	// absent have a record and are not in the input any more.

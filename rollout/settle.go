@@ -153,11 +153,11 @@ func (p *planner) stepOf(u *unit) *step {
 	case r.Revision != p.target && !r.InFlight():
 		return nil
 	}
-	if s := p.stepNamed(r.Stage); s != nil || !r.InFlight() && !r.failed() {
+	if s := p.named[r.Stage]; s != nil || !r.InFlight() && !r.failed() {
 		return s
 	}
-	if t := p.trackOf(r.Stage); t != nil {
-		return t.steps[0]
+	if of := p.tracksOf(r.Stage); len(of) > 0 {
+		return of[0].steps[0]
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func (u *unit) failedBefore() bool {
 
 // unreadable says why the members of some step cannot be determined; "" if all can.
 func (p *planner) unreadable() string {
-	for _, s := range p.steps() {
+	for _, s := range p.steps {
 		if s.unknown {
 			return s.hold
 		}

@@ -289,7 +289,8 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	p.add(&track, step{name: "share", members: p.shared(chosen, size), limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
 	rest := step{name: "rest", limit: max(1, size), held: true}
 	for _, name := range p.install {
-		if !p.taken(name) {
+		r := p.records[name] // in flight, a cluster that the placement dropped keeps its slot of the share
+		if !p.taken(name) && !(r.Stage == "share" && r.State.InFlight() && !selects(pl, name)) {
 			rest.members = append(rest.members, name)
 		}
 	}
@@ -392,7 +393,8 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	addGroup := func(g namedGroup, maxFailures intstr.IntOrString) {
 		s := untaken(append([]string{}, g.Clusters...))
 		s.name, s.maxFailures = prefix+g.name, share(maxFailures, len(s.members))
-		s.returning = p.returning(func(name string) bool { return slices.Contains(g.Clusters, name) })
+		in := func(name string) bool { return slices.Contains(g.Clusters, name) }
+		s.returning, s.holdEmpty = p.returning(in), isAmong(g, mandatory) && !slices.ContainsFunc(p.install, in)
 		p.add(&track, s)
 	}
 	others := slices.DeleteFunc(slices.Clone(all), func(g namedGroup) bool { return isAmong(g, mandatory) })
@@ -517,7 +519,10 @@ func (p *policy) members() []string {
 	var names []string
 	for _, c := range p.in.Clusters {
 		has := c.Installed == rollout.Ours || c.Installed == rollout.HandMade
-		if !c.Gone && (has || p.wanted(c.Name) && !c.InstallDisabled && c.Installed != rollout.Deleting) {
+		sure := p.in.Spec.ClusterLabelSelector != nil || slices.ContainsFunc(p.installPlacements(), func(pl rollout.Placement) bool {
+			return pl.Settlement != rollout.Undecided && selects(pl, c.Name)
+		})
+		if !c.Gone && (has || p.wanted(c.Name) && sure && !c.InstallDisabled && c.Installed != rollout.Deleting) {
 			names = append(names, c.Name)
 		}
 	}

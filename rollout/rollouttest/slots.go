@@ -2,6 +2,7 @@ package rollouttest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -180,29 +181,33 @@ func (j *judgement) complete(i int) bool {
 	return t.done > 0 || t.parked+t.failed == 0 && (t.left == 0 || s.all)
 }
 
-// goneStage finds a stage that the policy has no more and that proved nothing, although
-// clusters that no stage selects were admitted to the target there.
-func (j *judgement) goneStage(records map[string]rollout.Record) string {
-	if j.in.TargetProven {
-		return ""
-	}
-	open, proved := "", map[string]bool{}
+// goneStages lists the stages that the policy has no more and in which a cluster that no stage
+// selects failed with the target, or was admitted to it while none proved it.
+func (j *judgement) goneStages() []string {
+	proved, open := map[string]bool{}, map[string]bool{}
 	for _, b := range j.before {
 		proved[b.Stage] = proved[b.Stage] || b.Revision == j.target() && b.State == rollout.Done
 	}
-	for name, a := range records {
-		switch {
-		case a.Revision != j.target() || a.Stage == "" || j.stepNamed(a.Stage) >= 0:
-		case a.State == rollout.Done:
-			proved[a.Stage] = true
-		case j.stepOf(name) < 0:
-			open = a.Stage
+	for _, a := range j.after {
+		proved[a.Stage] = proved[a.Stage] || a.Revision == j.target() && a.State == rollout.Done
+	}
+	for name, a := range j.after {
+		gone := !j.in.TargetProven && a.Revision == j.target() && a.Stage != "" && j.stepNamed(a.Stage) < 0 && j.stepOf(name) < 0
+		if gone && a.State != rollout.Done && (isFailure(a) || !proved[a.Stage]) {
+			open[a.Stage] = true
 		}
 	}
-	if proved[open] {
-		return ""
+	return slices.Sorted(maps.Keys(open))
+}
+
+// concerns tells whether the track of a step waits for a stage that is gone: that of the
+// placement that had it; if there is none, every track.
+func (j *judgement) concerns(stage string, i int) bool {
+	own := func(s step) bool {
+		track, _, _ := strings.Cut(s.name, "/")
+		return inTrack(stage, track)
 	}
-	return open
+	return j.tracks() == 1 || own(j.steps[i]) || !slices.ContainsFunc(j.steps, own)
 }
 
 // openInAGoneStage tells whether a cluster that no stage selects was admitted to the target in
@@ -296,8 +301,10 @@ func (j *judgement) order() error {
 					return j.broken(name, "%s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
-			if gone := j.goneStage(j.after); gone != "" && j.tracks() == 1 {
-				return j.broken(name, "%s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
+			for _, gone := range j.goneStages() {
+				if j.concerns(gone, i) {
+					return j.broken(name, "%s got the target in %s while %s, which is gone, failed or proved nothing", name, s.name, gone)
+				}
 			}
 			for _, k := range j.track(i) {
 				if j.spent(k) {
