@@ -276,7 +276,7 @@ func (r *Record) deadline(o observation, p pace) time.Time {
 	}
 }
 
-// pauses tells whether the clock of the record's state stands still while writes are paused.
+// pauses reports whether the clock of the record's state stands still while writes are paused.
 // A soak goes on: the cluster has its works.
 func (r *Record) pauses(o observation) bool {
 	return o.paused != "" && r.InFlight() && r.State != Soaking

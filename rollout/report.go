@@ -86,7 +86,7 @@ func (p *planner) clusterPlans() []ClusterPlan {
 	return plans
 }
 
-// writes tells whether the works of a cluster follow its record: while it is in flight, and
+// writes reports whether the works of a cluster follow its record: while it is in flight, and
 // while it counts as a failure of the target that it was given.
 func (p *planner) writes(u *unit) bool {
 	r := u.record

@@ -216,7 +216,7 @@ func (p *planner) pace(u *unit, s *step) pace {
 	return pc
 }
 
-// due tells whether a cluster waits for an admission in spite of its record: the record is
+// due reports whether a cluster waits for an admission in spite of its record: the record is
 // of other content and holds no slot; or its works are not what the record asks for, so
 // that writing them is a move. A failure stays one while its works are gone or changed; only
 // where they could not be written, and now can be, the cluster is admitted again.
@@ -237,7 +237,7 @@ func (p *planner) due(u *unit) bool {
 	return r.State == Done || r.State == Left || r.State == Parked && u.c.Reachable
 }
 
-// writable tells whether works can be written now.
+// writable reports whether works can be written now.
 func (c *Cluster) writable() bool { return c.Blocked == "" && c.Awaits == "" }
 
 // stateOf is the state of a member, and why it is in it.

@@ -46,15 +46,10 @@ func (l look) refuted() bool {
 func (l look) reported() bool { return l.has && l.health.State == rollout.HealthFailed }
 
 // story is everything that was seen of a cluster since it was admitted to what it has.
-type story struct {
-	looks []look
-	// told: the story starts with what a stored record said, which the history did not see.
-	told rollout.State
-}
+type story struct{ looks []look }
 
 // tell starts a story with the word of a record that no step of the history wrote.
 func tell(r rollout.Record) *story {
-	s := &story{told: r.State}
 	l := look{at: r.Since, member: true, up: true, has: true}
 	switch r.State {
 	case rollout.Soaking, rollout.Done:
@@ -69,15 +64,14 @@ func tell(r rollout.Record) *story {
 		l.has = false
 	default: // Updating: the works are written
 	}
-	s.looks = []look{l}
-	return s
+	return &story{looks: []look{l}}
 }
 
 func (s *story) last() look { return s.looks[len(s.looks)-1] }
 
 // with is the story with one look more.
 func (s *story) with(l look) *story {
-	return &story{told: s.told, looks: append(slices.Clip(s.looks), l)}
+	return &story{looks: append(slices.Clip(s.looks), l)}
 }
 
 // verifiedSince is the start of the unbroken time up to the last look in which the content
@@ -112,8 +106,9 @@ func (s *story) proved() bool {
 	return ok && l.verified() && (l.soak == 0 || !l.at.Before(since.Add(l.soak)))
 }
 
-// since is the start of the unbroken time up to the last look in which the cluster was seen
-// to be so. While writes were paused, or up to slack before, that did not count.
+// since is the start of the unbroken time, up to the last look, in which every look had the
+// property. A look while writes were paused starts it anew; slack is by how much earlier the
+// operator may have noted that.
 func (s *story) since(slack time.Duration, so func(int, look) bool) (since time.Time, ok bool) {
 	for i, l := range slices.Backward(s.looks) {
 		if !so(i, l) {
@@ -126,7 +121,7 @@ func (s *story) since(slack time.Duration, so func(int, look) bool) (since time.
 	return since, ok
 }
 
-// late tells whether the cluster has had its works for a deadline without verifying them, or
+// late reports whether the cluster has had its works for a deadline without verifying them, or
 // has waited for a deadline for what must pass before they are written.
 func (s *story) late(slack time.Duration) bool {
 	l := s.last()
@@ -138,7 +133,7 @@ func (s *story) late(slack time.Duration) bool {
 	return ok && !l.at.Before(since.Add(l.deadline))
 }
 
-// verifiedAt tells of each look whether the content was verified by then and that had not ended.
+// verifiedAt has for each look whether it is in an unbroken time in which the content was verified.
 func (s *story) verifiedAt() []bool {
 	proven, is := make([]bool, len(s.looks)), false
 	for i, l := range s.looks {
@@ -171,19 +166,14 @@ func (s *story) refusedFor() bool {
 	return !l.at.Before(l.health.NotAppliedSince.Add(time.Minute))
 }
 
-// slotEnded tells whether a cluster that is not available has lost its slot. ok: it is not
-// available and its pace is known.
-func (s *story) slotEnded(slack time.Duration) (ended, ok bool) {
-	since, ok := s.since(slack, func(_ int, k look) bool { return k.member && !k.up })
-	l := s.last()
-	if !ok || !l.timed {
-		return false, false
-	}
-	keeps := l.park
+// slotEnded reports whether a cluster that is not available has lost its slot.
+func (s *story) slotEnded(slack time.Duration) bool {
+	since, away := s.since(slack, func(_ int, k look) bool { return k.member && !k.up })
+	l, keeps := s.last(), s.last().park
 	if l.deadline > 0 && (l.declared || l.deadline < keeps) {
 		keeps = l.deadline
 	}
-	return l.takenBack || !l.paused && !l.at.Before(since.Add(keeps)), true
+	return away && l.timed && (l.takenBack || !l.paused && !l.at.Before(since.Add(keeps)))
 }
 
 // second is the time rounded up to a second, as a ledger stores it.

@@ -235,7 +235,7 @@ func (p *policy) keepsStage(name string) bool {
 	return there && p.holds(name) && !p.again(r)
 }
 
-// again tells whether a record of the target holds no slot and needs a new admission: the
+// again reports whether a record of the target holds no slot and needs a new admission: the
 // works are not the target's, and they were before, or now can be.
 func (p *policy) again(r rollout.Record) bool {
 	c := p.clusters[r.Cluster]

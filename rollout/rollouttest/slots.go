@@ -200,7 +200,7 @@ func (j *judgement) goneStages() []string {
 	return slices.Sorted(maps.Keys(open))
 }
 
-// concerns tells whether the track of a step waits for a stage that is gone: that of the
+// concerns reports whether the track of a step waits for a stage that is gone: that of the
 // placement that had it; if there is none, every track.
 func (j *judgement) concerns(stage string, i int) bool {
 	own := func(s step) bool {

@@ -73,8 +73,7 @@ func may(b, a rollout.Record, s *story) error {
 	case rollout.Lost:
 		return unless(l.member && !l.up && !was(rollout.Parked) && (l.has || !was(rollout.Left)), "it is Lost and available")
 	case rollout.Parked:
-		ended, _ := s.slotEnded(time.Minute)
-		return unless(l.member && (was(rollout.Parked) || ended || !l.timed), "it is Parked before its slot ends")
+		return unless(l.member && (was(rollout.Parked) || s.slotEnded(time.Minute) || !l.timed), "it is Parked before its slot ends")
 	case rollout.Left:
 		return unless(!l.member || was(rollout.Left), "it is Left and in the install set")
 	case rollout.LeftFailed:
@@ -111,8 +110,7 @@ func must(b, a rollout.Record, s *story) error {
 	case !l.up && b.InFlight() && !l.has && l.blocked != "":
 		return nil
 	case !l.up && b.InFlight():
-		ended, _ := s.slotEnded(0)
-		return unless(is(rollout.Lost, rollout.Parked, rollout.NotWritten) && (!ended || !is(rollout.Lost)), "it is not available past its time, and holds its slot")
+		return unless(is(rollout.Lost, rollout.Parked, rollout.NotWritten) && !(is(rollout.Lost) && s.slotEnded(0)), "it is not available past its time, and holds its slot")
 	case l.up && (b.State == rollout.Parked || barred) && l.has:
 		return unless(a.InFlight(), "its works are written, and it is not in flight")
 	case b.InFlight() && s.late(0):
