@@ -34,6 +34,11 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 		return &track{steps: []*step{share.own()}}
 	}
 	share.members = p.fillShare(chosen, size)
+	for i := range p.units {
+		if u := &p.units[i]; u.member && u.record.InFlight() && u.record.Stage == heldShare && !slices.Contains(chosen, u) {
+			u.bound, share.members = true, append(share.members, u)
+		}
+	}
 	share.own()
 	rest.members = p.members(nil)
 	if len(chosen) == 0 {

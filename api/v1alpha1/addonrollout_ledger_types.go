@@ -19,9 +19,13 @@ const (
 	ClusterDone ClusterState = "Done"
 	// ClusterFailed: the cluster failed with this content.
 	ClusterFailed ClusterState = "Failed"
-	// ClusterTimedOut: the cluster was available but reported no result before its deadline. It
-	// counts as a failure.
+	// ClusterTimedOut: the cluster was available and not verified for the whole progress
+	// deadline. It counts as a failure.
 	ClusterTimedOut ClusterState = "TimedOut"
+	// ClusterNotWritten: the works could not be written, so that the cluster failed without
+	// the content. It is admitted again once they can be. Everywhere but in the ledger it is
+	// shown as Failed.
+	ClusterNotWritten ClusterState = "NotWritten"
 	// ClusterLost: the cluster is not available and keeps its slot for a while.
 	ClusterLost ClusterState = "Lost"
 	// ClusterParked: the cluster is not available and holds no slot. This is not a failure.
@@ -87,9 +91,9 @@ type RecordGroup struct {
 // RecordTimes are the clusters of a group that share their times. Both times have a
 // precision of a second and are rounded up, so that a soak is never shorter than declared.
 type RecordTimes struct {
-	// Admitted starts the progress deadline.
+	// Admitted is when the clusters were admitted.
 	Admitted metav1.Time `json:"admitted"`
-	// Since is when the clusters entered their state; a soak starts here.
+	// Since is when the clusters entered their state; soaks and deadlines start here.
 	Since metav1.Time `json:"since"`
 	// Clusters are positions in the ledger's names, ascending, as ranges: "0-3,7".
 	Clusters string `json:"clusters"`

@@ -28,7 +28,8 @@ func (r *Reconciler) decided(ro *v1alpha1.AddOnRollout, next *v1alpha1.AddOnRoll
 	key := client.ObjectKeyFromObject(ro)
 	var d decisions
 	if planned {
-		before, after := standings(ro.Status.Ledger), standings(next.Ledger)
+		// The clock moved the times of both alike.
+		before, after := standings(rollout.Shift(ro.Status.Ledger, step)), standings(next.Ledger)
 		for i := range after {
 			if c, ok := plan.Why(after[i].Cluster); ok {
 				after[i].Reason = c.Reason
@@ -66,7 +67,7 @@ func standings(ledger v1alpha1.Ledger) []journal.Standing {
 	}
 	found := make([]journal.Standing, len(records))
 	for i, r := range records {
-		found[i] = journal.Standing{Cluster: r.Cluster, Revision: r.Revision, Stage: r.Stage, State: string(r.State)}
+		found[i] = journal.Standing{Cluster: r.Cluster, Revision: r.Revision, Stage: r.Stage, State: r.State, Since: r.Since}
 	}
 	return found
 }
