@@ -200,7 +200,8 @@ type InstallPlacement struct {
 	RolloutStrategy clusterv1alpha1.RolloutStrategy `json:"rolloutStrategy,omitempty"`
 }
 
-// Removal asks to take the add-on off the fleet because its source no longer declares it.
+// Removal asks to take the add-on off the fleet because its source no longer declares it, or
+// is being deleted.
 type Removal struct {
 	// Commit whose tree no longer declares the add-on, or, for a deleted source,
 	// the last commit it saw: a full sha. The approval annotation names it.
@@ -209,6 +210,10 @@ type Removal struct {
 	// budget's pace.
 	// +optional
 	Approved bool `json:"approved,omitempty"`
+	// Deleting is what is being deleted and the add-on with it, such as AddOnSource/fleet.
+	// Absent: the add-on left Git.
+	// +optional
+	Deleting string `json:"deleting,omitempty"`
 }
 
 // AddOnRollout is policy and admission ledger of one add-on.
