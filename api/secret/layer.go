@@ -71,7 +71,7 @@ func unescape(escaped string) string {
 	case multibyte:
 		return string(character)
 	}
-	return string([]byte{byte(character)})
+	return string([]byte{byte(character)}) //nolint:gosec // below 0x100, since it is not multibyte
 }
 
 // occurrences returns where the original text holds what is a form in this layer.

@@ -204,7 +204,7 @@ type InstallPlacement struct {
 }
 
 // Removal requests that the add-on is removed from the fleet because its source no longer
-// declares it.
+// declares it, or is being deleted.
 type Removal struct {
 	// Commit whose tree no longer declares the add-on. For a deleted source, the last commit
 	// that it saw. A full sha; the approval annotation names it.
@@ -213,6 +213,10 @@ type Removal struct {
 	// removal budget.
 	// +optional
 	Approved bool `json:"approved,omitempty"`
+	// Deleting is what is being deleted and the add-on with it, such as AddOnSource/fleet.
+	// Absent: the add-on left Git.
+	// +optional
+	Deleting string `json:"deleting,omitempty"`
 }
 
 // AddOnRollout is policy and admission ledger of one add-on.

@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/ssa"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,10 +74,36 @@ func (p *pass) write(ctx context.Context, c change) error {
 		p.writes.compared(key, c.desired, c.live)
 		return p.guard(ctx, c.live)
 	}
+	if log := ctrl.LoggerFrom(ctx); p.repairs(c) {
+		log.Info("Repaired the object", "object", key.String(), "commit", p.head.Commit, "reason", driftOf(c.live))
+	} else {
+		log.V(1).Info("Applied the object", "object", key.String(), "commit", p.head.Commit)
+	}
 	p.applied[key] = hub.answer
 	p.writes.record(key, c.desired, hub.answer)
-	ctrl.LoggerFrom(ctx).V(1).Info("Applied the object", "object", key.String())
 	return nil
+}
+
+// repairs reports whether a change only restores an object: the commit is on the hub already,
+// and the object is the one that this process applied before, if it did.
+func (p *pass) repairs(c change) bool {
+	before := p.writes.of(keyOf(c.desired)).desired
+	return p.source.Status.LastAppliedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec &&
+		(before == "" || before == digestOf(c.desired))
+}
+
+// driftOf returns why an object differs from what was applied.
+func driftOf(live *unstructured.Unstructured) string {
+	if live == nil {
+		return "it was deleted on the hub"
+	}
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager != v1alpha1.FieldManager && entry.Subresource == "" && entry.Time != nil && (last.Time == nil || last.Time.Before(entry.Time)) {
+			last = entry
+		}
+	}
+	return "it was changed on the hub; last by " + cmp.Or(last.Manager, "a writer without a name")
 }
 
 // unowned reports whether the object had no owner when it was read.

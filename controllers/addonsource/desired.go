@@ -164,11 +164,12 @@ func rolloutSpec(addOn load.AddOn, target v1alpha1.Target) v1alpha1.AddOnRollout
 
 // removalOf returns the removal in the spec of an AddOnRollout whose add-on its source no
 // longer declares. The first such commit stays, because an approval names it.
-func removalOf(live v1alpha1.AddOnRolloutSpec, commit string, approved approval) v1alpha1.Removal {
+func removalOf(live v1alpha1.AddOnRolloutSpec, in planInput) v1alpha1.Removal {
+	commit := in.commitSHA
 	if live.Removal != nil {
 		commit = live.Removal.Commit
 	}
-	return v1alpha1.Removal{Commit: commit, Approved: approved == approvedByPrune}
+	return v1alpha1.Removal{Commit: commit, Approved: in.approved == approvedByPrune, Deleting: in.deleting}
 }
 
 // approval says what approves the removal of an add-on from the fleet.

@@ -222,7 +222,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(conditions.GetReason(source, fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.DeletionGuardReason))
 		rollout := w.rollout()
 		w.read(rollout)
-		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha}))
+		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha, Deleting: "AddOnSource/fleet"}))
 		Expect(exists(w.cma())).To(BeTrue())
 		Expect(w.delivered(sha, "error").Description).To(Equal("ended: the source was deleted"), "its commit is pending no longer, however long that takes")
 

@@ -26,7 +26,9 @@ type planInput struct {
 	mode      Mode
 	forced    bool
 	approved  approval
-	commit    load.Commit
+	// deleting is what is being deleted, such as AddOnSource/fleet; "" if Git decides what leaves.
+	deleting string
+	commit   load.Commit
 	// addOns and inventory are from the status.
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
@@ -260,7 +262,7 @@ func (t *plan) notes() []string {
 		}
 	}
 	if len(t.kept) > 0 {
-		notes = append(notes, "left Git and kept (Namespaces always are, everything is without spec.prune): "+brief.Names(sortedTexts(t.kept)))
+		notes = append(notes, "declared no more and kept (Namespaces always are; everything is without spec.prune, and while AddonFlow itself is deleted): "+brief.Names(sortedTexts(t.kept)))
 	}
 	if len(t.unserved) > 0 {
 		notes = append(notes, "left Git, and looked for once the hub serves their kinds again: "+brief.Names(sortedTexts(t.unserved)))

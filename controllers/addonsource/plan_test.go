@@ -193,11 +193,11 @@ func TestLeavingDone(t *testing.T) {
 
 // TestRemovalKeepsItsCommit: an approval stays valid when later commits arrive.
 func TestRemovalKeepsItsCommit(t *testing.T) {
-	first := removalOf(v1alpha1.AddOnRolloutSpec{}, "aaa", notApproved)
+	first := removalOf(v1alpha1.AddOnRolloutSpec{}, planInput{commitSHA: "aaa"})
 	if first.Commit != "aaa" || first.Approved {
 		t.Errorf("got %+v", first)
 	}
-	second := removalOf(v1alpha1.AddOnRolloutSpec{Removal: &first}, "bbb", approvedByPrune)
+	second := removalOf(v1alpha1.AddOnRolloutSpec{Removal: &first}, planInput{commitSHA: "bbb", approved: approvedByPrune})
 	if second.Commit != "aaa" || !second.Approved {
 		t.Errorf("got %+v, want the first commit, approved", second)
 	}

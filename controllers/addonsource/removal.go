@@ -50,7 +50,7 @@ func leavingAddOns(in planInput, declared map[string]bool) []leaving {
 		l := leaving{addOn: name, installation: in.seen.installed[name]}
 		if r := in.seen.rollouts[name]; r != nil && r.Annotations[v1alpha1.SourceAnnotation] == in.source {
 			l.rollout = r
-			l.removal = removalOf(r.Spec, in.commitSHA, in.approved)
+			l.removal = removalOf(r.Spec, in)
 		}
 		if cma := in.seen.live[addOnKey(name)]; ours(cma, in.source) {
 			l.cma = cma
@@ -100,7 +100,7 @@ func (l leaving) done() bool { return l.left() && l.total == 0 && !l.releaseRequ
 func (l leaving) note() string {
 	switch {
 	case l.releaseRequested():
-		return l.addOn + " left Git and is being released: it stays on its clusters"
+		return l.addOn + " is being released: it stays on its clusters"
 	case !l.installed() && l.left():
 		return ""
 	case l.left() && len(l.handMade) > 0:
@@ -108,6 +108,9 @@ func (l leaving) note() string {
 		return fmt.Sprintf("%s stays for the hand-made ManagedClusterAddOns of %s", l.addOn, brief.Names(l.handMade))
 	case l.rollout == nil || l.approved():
 		return l.addOn + " is being removed"
+	case l.removal.Deleting != "":
+		return fmt.Sprintf("%s is held (%s): %s is being deleted, which approves no removal; to remove it, annotate AddOnRollout %s with %s=%s",
+			l.addOn, v1alpha1.DeletionGuardReason, l.removal.Deleting, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)
 	default:
 		return fmt.Sprintf("%s left Git and is held (%s): set spec.prune, or annotate AddOnRollout %s with %s=%s",
 			l.addOn, v1alpha1.DeletionGuardReason, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)

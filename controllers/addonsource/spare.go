@@ -110,9 +110,13 @@ func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructur
 	if _, err := p.unguard(ctx, live); err != nil {
 		return err
 	}
-	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason,
-		"%s was deleted on the hub. AddonFlow removed the owner references to it, so that no agent is removed with it. It is applied again if Git declares it; "+
-			"agents that a foreground deletion removed are installed again at the pace of the rollout", keyOf(live))
+	text := "%s was deleted on the hub. AddonFlow removed the owner references to it, so that from now on no agent is removed with it. It is applied again if Git declares it; " +
+		"agents that a foreground deletion removed before are installed again at the pace of the rollout"
+	if slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		text = "%s was deleted on the hub in the foreground, which deletes the ManagedClusterAddOns that refer to it, and with them the agents. " +
+			"It is applied again if Git declares it; the agents are installed again at the pace of the rollout"
+	}
+	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, text, keyOf(live))
 	return nil
 }
 

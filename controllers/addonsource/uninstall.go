@@ -74,10 +74,9 @@ func (p *pass) withdraw(ctx context.Context) error {
 		return err
 	}
 	in := p.planInput(&attempt{}, seen)
-	in.commitSHA = p.lastCommit()
+	in.commitSHA, in.deleting = p.lastCommit(), v1alpha1.AddOnSourceKind+"/"+p.source.Name
 	if uninstalling != "" {
-		in.approved = notApproved
-		p.notes = append(p.notes, uninstalling+" is being deleted, which approves no removal")
+		in.approved, in.deleting = notApproved, uninstalling
 	}
 	todo, err := newPlan(in)
 	if err != nil {

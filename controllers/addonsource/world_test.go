@@ -10,6 +10,7 @@ import (
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions/check"
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,8 @@ type world struct {
 	stop       func()
 	reconciler *addonsource.Reconciler
 	clock      *clocktesting.FakeClock
+	// logged are the lines at level info.
+	logged []string
 	// mode of the operator, and its engine for charts; changes apply from the next start.
 	mode   addonsource.Mode
 	charts chart.Engines
@@ -159,7 +162,8 @@ func (w *world) passOf(name string) (ctrl.Result, error) {
 // reconcile runs one reconcile, and those that its errands to the Git server lead to.
 func (w *world) reconcile(key client.ObjectKey) (ctrl.Result, error) {
 	for {
-		result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		log := funcr.NewJSON(func(line string) { w.logged = append(w.logged, line) }, funcr.Options{})
+		result, err := w.reconciler.Reconcile(ctrl.LoggerInto(context.Background(), log), ctrl.Request{NamespacedName: key})
 		if err != nil || !w.reconciler.Await(key) {
 			return result, err
 		}

@@ -35,7 +35,7 @@ func (l *loader) resolve(d *draft) {
 	spec := d.ClusterManagementAddOn.Spec
 	c := render.Content{AddOn: d.Name, MergeConfigs: d.ClusterManagementAddOn.Annotations[MergeConfigsAnnotation] == trueText}
 	var all []referring
-	for i, supported := range supportedBy(spec) {
+	for i, supported := range spec.SupportedConfigs {
 		c.Supported = append(c.Supported, supported.ConfigGroupResource)
 		if supported.DefaultConfig == nil {
 			continue

@@ -42,15 +42,15 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 			Message: fmt.Sprintf("%q is neither true nor false", flaw.Shown(merge)), Hint: `write "true" to merge`,
 		})
 	}
-	flaws = append(flaws, supportedFlaws(supportedBy(cma.Spec))...)
+	flaws = append(flaws, supportedFlaws(cma.Spec.SupportedConfigs)...)
 	if slices.ContainsFunc(flaws, func(f flaw.Flaw) bool { return !f.Untemplated }) {
 		return flaws // later checks would repeat these flaws in other words
 	}
 	listed := map[addonv1alpha1.ConfigGroupResource]bool{}
-	for _, s := range supportedBy(cma.Spec) {
+	for _, s := range cma.Spec.SupportedConfigs {
 		listed[s.ConfigGroupResource] = true
 	}
-	flaws = append(flaws, defaultLevelFlaws(supportedBy(cma.Spec))...)
+	flaws = append(flaws, defaultLevelFlaws(cma.Spec.SupportedConfigs)...)
 	for i, p := range cma.Spec.InstallStrategy.Placements {
 		flaws = append(flaws, placementFlaws(i, p, listed)...)
 		if f, conflict := levelFlaw(placementReferences(i, p)); conflict {
@@ -84,11 +84,6 @@ func lifecycleFlaws(annotations map[string]string) []flaw.Flaw {
 		Message: fmt.Sprintf("%q says that the add-on has a manager of its own", flaw.Shown(value)),
 		Hint:    "remove the annotation, or do not declare the add-on to AddonFlow",
 	}}
-}
-
-// supportedBy returns the kinds that an add-on lists, with their defaults.
-func supportedBy(spec addonv1alpha1.ClusterManagementAddOnSpec) []addonv1alpha1.ConfigMeta {
-	return spec.SupportedConfigs
 }
 
 // supportedFlaws checks the kinds that an add-on lists and its default configurations.
@@ -218,7 +213,7 @@ func referentFlaws(at flaw.Path, kind addonv1alpha1.ConfigGroupResource, referen
 // template there are none. Without one, every placement must name its own; with type Manual no
 // cluster would get a template.
 func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw.Flaw {
-	for _, s := range supportedBy(spec) {
+	for _, s := range spec.SupportedConfigs {
 		if selectsTemplate(s.ConfigGroupResource) && s.DefaultConfig != nil {
 			return nil
 		}
