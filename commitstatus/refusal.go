@@ -12,10 +12,10 @@ const (
 	// lookAgain is when a request is repeated that fails until something outside changes: a new
 	// token, a moved repository. It is a safety net under Retry.
 	lookAgain = time.Hour
-	// longestRetryAfter bounds what a forge may ask for. GitHub's limits last an hour.
+	// longestRetryAfter bounds the wait that a forge may ask for. GitHub's limits last an hour.
 	longestRetryAfter = time.Hour
-	// defaultRateLimit is the wait for a limit that says no time; GitHub asks for a
-	// minute in that case.
+	// defaultRateLimit is the wait for a limit without a time; GitHub asks for a minute in that
+	// case.
 	defaultRateLimit = time.Minute
 )
 
@@ -54,7 +54,7 @@ func needsSomebody(code int) bool {
 		code == http.StatusNotFound || code == http.StatusGone
 }
 
-// explain says in words what the forge's answer means here.
+// explain describes the forge's answer.
 func explain(code int) string {
 	switch {
 	case code == http.StatusUnauthorized:
@@ -90,14 +90,14 @@ func (c *restClient) limited(response *http.Response, said string) bool {
 	}
 }
 
-// retryAfter returns how long the forge wants to be left alone, at least 1 s if it says
-// anything. Retry-After is in seconds or a date; X-RateLimit-Reset, in seconds since
-// 1970, counts only when the limit is used up.
+// retryAfter returns how long the forge asks to be left alone, at least 1 s if it asks at all.
+// Retry-After is in seconds or a date; X-RateLimit-Reset, in seconds since 1970, counts only if
+// the limit is used up.
 func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) time.Duration {
 	wait := otherwise
 	now := c.clock()
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
-		// The forge's own clock is the one its times are meant in.
+		// The forge's times are relative to its own clock.
 		now = date
 	}
 	value := strings.TrimSpace(header.Get("Retry-After"))
@@ -117,8 +117,8 @@ func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) tim
 	return min(max(wait, time.Second), longestRetryAfter)
 }
 
-// message returns what the forge says in its own words. GitHub puts the part that
-// matters into errors, which is a string, a list of strings or a list of objects.
+// message returns the forge's own message. GitHub puts the important part into errors, which is
+// a string, a list of strings or a list of objects.
 func message(body []byte) string {
 	var answer struct {
 		Message string          `json:"message"`

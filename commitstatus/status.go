@@ -13,14 +13,14 @@ import (
 type State string
 
 const (
-	// Pending says that the outcome is not known yet.
+	// Pending: the outcome is not known yet.
 	Pending State = "pending"
 	// Success: everything that the context covers has happened.
 	Success State = "success"
-	// Failure says that the commit was judged and found bad.
+	// Failure: the commit was judged and found bad.
 	Failure State = "failure"
-	// Error says that there is no verdict: the commit could not be judged, or was
-	// overtaken by another one.
+	// Error: there is no verdict, because the commit could not be judged, or was overtaken by
+	// another one.
 	Error State = "error"
 )
 
@@ -44,7 +44,7 @@ type Status struct {
 	State State
 	// Description is a short text of at most DescriptionLimit characters. See Shorten.
 	Description string
-	// TargetURL is where a click on the status leads: http or https, or empty.
+	// TargetURL is the link of the status: http or https, or empty.
 	TargetURL string
 }
 
@@ -73,9 +73,9 @@ func (s Status) Validate() error {
 	return validateTargetURL(s.TargetURL)
 }
 
-// validateTargetURL accepts only what a browser may safely be sent to: a link with
-// another scheme (javascript:) would run in the forge's page. The URL is not part
-// of the error, as it may carry credentials.
+// validateTargetURL accepts only links that are safe in a browser: a link with another scheme
+// (javascript:) would run in the forge's page. The URL is not part of the error, as it may
+// carry credentials.
 func validateTargetURL(raw string) error {
 	if raw == "" {
 		return nil

@@ -130,7 +130,7 @@ var errRefused = errors.New("the server refused the commit")
 
 // pack fetches one object and what it needs, depth commits back.
 func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
-	s.claim.release() // an earlier fetch of the session is not used any more
+	s.claim.release() // an earlier fetch of the session is no longer used
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	request.Wants = []plumbing.Hash{want}
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {

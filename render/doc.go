@@ -1,11 +1,11 @@
-// Package render turns the content of an add-on and a cluster into what runs there, and
-// says from what comes back whether it does:
+// Package render turns the content of an add-on and a cluster into ManifestWorks, and reads
+// from their status whether the content runs:
 //
 //	Content + Cluster --NewRenderer, Render--> objects --Works--> ManifestWorks
 //	ManifestWorks --Observe--> what the cluster runs and whether it is verified
 //
-// Where content comes from, and whether a commit is right, is render/load's, which stands
-// on this package. Below both are render/variable ({{NAME}}), render/strict (what Go types
+// Package render/load, which uses this package, reads and checks the content of commits.
+// Below both are render/variable ({{NAME}}), render/strict (what Go types
 // and API servers refuse), render/flaw (what is wrong with a field) and render/chart.
 //
 // The way of one rendering through the files:

@@ -23,7 +23,7 @@ const (
 	PhaseSuspended Phase = "Suspended"
 	// PhaseRemoving: the add-on is being taken off the fleet.
 	PhaseRemoving Phase = "Removing"
-	// PhaseRemoved: no cluster has the add-on any more.
+	// PhaseRemoved: no cluster has the add-on.
 	PhaseRemoved Phase = "Removed"
 )
 

@@ -67,7 +67,7 @@ func (t *plan) addRemoval(in planInput, l leaving) error {
 	}
 	spec := *l.rollout.Spec.DeepCopy()
 	spec.Removal = &l.removal
-	// The file with suspend left Git as well, so it could not be changed there any more. The
+	// The file with suspend left Git as well, so it can no longer be changed there. The
 	// annotation still suspends.
 	spec.Suspend = false
 	desired, err := rolloutObject(in.namespace, l.addOn, in.source, spec)

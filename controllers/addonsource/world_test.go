@@ -286,7 +286,7 @@ func (w *world) read(o client.Object) {
 	Expect(admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)).To(Succeed())
 }
 
-// exists tells whether an object exists.
+// exists reports whether an object exists.
 func exists(o client.Object) bool {
 	GinkgoHelper()
 	err := admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)

@@ -190,7 +190,7 @@ func withoutSeconds(text string) []string {
 	return lines
 }
 
-// TestFindBuildsOnce: who comes second waits, says so, and takes what the first built.
+// TestFindBuildsOnce: a second process waits, says so, and uses what the first built.
 func TestFindBuildsOnce(t *testing.T) {
 	w := newWorld(t)
 	unlock, err := lock(t.Context(), filepath.Join(w.root, "bin", "k8s.lock"), io.Discard)

@@ -22,7 +22,7 @@ import (
 	"github.com/addonflow/addonflow/test/hub"
 )
 
-// quietWindow is how long nobody may write once things have settled.
+// quietWindow is how long no client may write after everything has settled.
 const quietWindow = 2 * time.Minute
 
 var _ = Describe("OCM's addon-manager and AddonFlow on one hub", func() {

@@ -192,7 +192,7 @@ func judge(report *Report, name string, all []rollouttest.Step) (err error) {
 	return errors.Join(err, broken)
 }
 
-// reserved (S1) expects that the ledger had admitted the work's cluster to this content before
+// reserved expects that the ledger had admitted the work's cluster to this content before
 // the work was written.
 func (r *Recording) reserved(w content) error {
 	var last *v1alpha1.AddOnRollout
