@@ -223,6 +223,10 @@ func TestShareThatRotates(t *testing.T) {
 			change: []change{updating("v0", time.Minute, c1), inStage("share"), on(c1, runs("v0", rollout.HealthProgressing)), one},
 			want:   map[string]string{c1: "Updating v0", c2: "Waiting v1"},
 		},
+		"back after it was parked, and another one joins": {
+			change: []change{parked("v2", c1), inStage("share"), on(c1, runs("v2", rollout.HealthProgressing)), one, on(c3, nothing)},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1", c3: "Admitted v1"},
+		},
 		"done": {change: []change{finished(c1), inStage("share"), one}, want: map[string]string{c1: "Done v2", c2: "Admitted v2"}},
 	} {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })

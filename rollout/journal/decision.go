@@ -207,8 +207,9 @@ func kindOf(was, now Standing) Kind {
 		return Parked
 	case v1alpha1.ClusterLeft, v1alpha1.ClusterLeftFailed:
 		return Left
+	default: // not of a record
+		return ""
 	}
-	return ""
 }
 
 // unproven is the decision that makes a cluster Updating, or Admitted without an admission.

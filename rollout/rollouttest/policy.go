@@ -289,8 +289,10 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	p.add(&track, step{name: "share", members: p.shared(chosen, size), limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
 	rest := step{name: "rest", limit: max(1, size), held: true}
 	for _, name := range p.install {
-		r := p.records[name] // in flight, a cluster that the placement dropped keeps its slot of the share
-		if !p.taken(name) && !(r.Stage == "share" && r.State.InFlight() && !selects(pl, name)) {
+		// Undecided, a cluster that the placement dropped keeps its place in the share.
+		r := p.records[name]
+		undecided := r.Stage == "share" && r.State != rollout.Done && (r.State.InFlight() || p.holds(name) && !p.again(r))
+		if !p.taken(name) && (!undecided || selects(pl, name)) {
 			rest.members = append(rest.members, name)
 		}
 	}

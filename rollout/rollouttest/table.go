@@ -91,7 +91,7 @@ func must(b, a rollout.Record, s *story) error {
 	switch {
 	case b.State == rollout.Done:
 		return nil
-	case barred && !(l.member && l.has && l.up):
+	case barred && (!l.member || !l.has || !l.up):
 		return unless(is(rollout.NotWritten), "its works could not be written, and that is forgotten")
 	case !l.member && (isFailure(b) || s.failed()):
 		return unless(is(rollout.LeftFailed), "a failure is forgotten because its cluster left")
@@ -110,7 +110,7 @@ func must(b, a rollout.Record, s *story) error {
 	case !l.up && b.InFlight() && !l.has && l.blocked != "":
 		return nil
 	case !l.up && b.InFlight():
-		return unless(is(rollout.Lost, rollout.Parked, rollout.NotWritten) && !(is(rollout.Lost) && s.slotEnded(0)), "it is not available past its time, and holds its slot")
+		return unless(is(rollout.Parked, rollout.NotWritten) || is(rollout.Lost) && !s.slotEnded(0), "it is not available past its time, and holds its slot")
 	case l.up && (b.State == rollout.Parked || barred) && l.has:
 		return unless(a.InFlight(), "its works are written, and it is not in flight")
 	case b.InFlight() && s.late(0):
