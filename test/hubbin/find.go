@@ -38,8 +38,9 @@ const (
 	downloadBudget = 3 * time.Minute
 )
 
-// ErrIncomplete: $KUBEBUILDER_ASSETS names a directory that lacks one of the two binaries. Find
-// does not look elsewhere, because the user who sets the variable wants exactly that directory.
+// ErrIncomplete says that $KUBEBUILDER_ASSETS names a directory that lacks one of the two
+// binaries. Find does not look elsewhere, because the user who sets the variable wants exactly
+// that directory.
 var ErrIncomplete = errors.New("directory lacks kube-apiserver or etcd")
 
 // Assets is a pair of binaries that fit together.
