@@ -105,7 +105,7 @@ func sameForge(in, out *url.URL) bool {
 	return host == out.Host && in.Scheme == out.Scheme
 }
 
-// TestRepositoryHasOneName: however the address of a repository is written, it is one.
+// TestRepositoryHasOneName: every form of a repository's address gives the same name.
 func TestRepositoryHasOneName(t *testing.T) {
 	cases := map[string]struct{ one, other, want string }{
 		"DotGit":     {"https://gitea.example.com/team/fleet", "https://gitea.example.com/team/fleet.git", "gitea.example.com/team/fleet"},

@@ -249,7 +249,8 @@ func TestRefusalsAreClassified(t *testing.T) {
 	}
 }
 
-// TestStatusesOfTheForgeAreRedacted: a status that another client wrote ends in a condition.
+// TestStatusesOfTheForgeAreRedacted: a status that another client wrote may be shown in a
+// condition.
 func TestStatusesOfTheForgeAreRedacted(t *testing.T) {
 	const stored = `{"id":1,"status":"success","state":"success","context":"a","description":"you sent token ` + testToken + `"}`
 	for provider, body := range map[string]string{
@@ -270,7 +271,7 @@ func permanent(err error) bool {
 	return ok && delivery.Permanent
 }
 
-// thief counts what reaches a host that the address does not name.
+// thief counts requests that reach a host other than that of the address.
 type thief struct{ hits int }
 
 func (s *thief) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -415,7 +416,7 @@ func TestLimiterPacesRequests(t *testing.T) {
 	if err := client.Post(t.Context(), testStatus()); err != nil {
 		t.Fatal(err)
 	}
-	// The second one would have to wait for longer than its request may take.
+	// The second request would have to wait longer than it may take.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	served.request = nil

@@ -545,7 +545,7 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 	if m.Owed == nil {
 		return true
 	}
-	k.result = absent(m) // and out of date
+	k.result = absent(m) // it is out of date, because something newer is owed
 	return false
 }
 

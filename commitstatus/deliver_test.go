@@ -19,7 +19,7 @@ type memoryForge struct {
 	mu    sync.Mutex
 	log   []testforge.Entry
 	clock func() time.Time
-	// answer decides about a post: whether it is stored, and the error that is returned.
+	// answer decides the result of a post: whether it is stored, and the returned error.
 	answer func() (stored bool, err error)
 	// reads counts Latest, unread is the error it returns.
 	reads  int
@@ -83,7 +83,7 @@ func newKeeper(t *testing.T) *keeper {
 	return k
 }
 
-// start begins a process that remembers nothing.
+// start begins a process without memory.
 func (k *keeper) start() {
 	if k.stop != nil {
 		k.stop()
@@ -99,7 +99,7 @@ func (k *keeper) start() {
 	k.t.Cleanup(k.stop)
 }
 
-// plan settles, tells and begins, as a reconcile does before its status write.
+// plan settles, records wants and begins posts, as a reconcile does before its status write.
 func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began []commitstatus.Mark) {
 	marks = commitstatus.Tell(commitstatus.Settle(k.stored, k.deliverer.Results("key")), wants...)
 	s := commitstatus.Succession{Live: live, Whole: "c", Wants: wants}
@@ -117,7 +117,7 @@ func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began [
 	return commitstatus.Begin(before, k.now, troubles)
 }
 
-// reconcile is a whole turn; the deliveries that it causes are waited for.
+// reconcile is a whole reconcile, including the wait for its deliveries.
 func (k *keeper) reconcile(live []string, wants ...commitstatus.Want) time.Duration {
 	marks, began := k.plan(live, wants...)
 	k.stored = marks
@@ -129,7 +129,7 @@ func (k *keeper) reconcile(live []string, wants ...commitstatus.Want) time.Durat
 // settle waits until the workers have nothing to do.
 func (k *keeper) settle() { synctest.Wait() }
 
-// keeping runs a test with a keeper, in a bubble in which idle workers are noticed at once.
+// keeping runs a test with a keeper, in a bubble that notices idle workers at once.
 func keeping(t *testing.T, test func(*testing.T, *keeper)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestKilledBetweenPostAndMark(t *testing.T) {
 		marks, began := k.plan([]string{oldSHA}, say(commitstatus.Success, "2/2"))
 		k.stored = marks
 		k.deliverer.Enqueue("line", "key", marks, began)
-		k.settle() // accepted, and never recorded
+		k.settle() // accepted, but not recorded
 		reads := k.forge.reads
 		k.start()
 		if after := k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2")); after != 15*time.Second || k.forge.reads != reads {
@@ -167,7 +167,7 @@ func TestKilledBetweenPostAndMark(t *testing.T) {
 	})
 }
 
-// TestLostMarksRepeatNothing: an object whose status was emptied says nothing twice.
+// TestLostMarksRepeatNothing: an object whose status was emptied posts nothing twice.
 func TestLostMarksRepeatNothing(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
@@ -183,8 +183,8 @@ func TestLostMarksRepeatNothing(t *testing.T) {
 	})
 }
 
-// TestLostMarksPaceProgress: what the forge shows of an object whose status was emptied counts
-// as posted just now.
+// TestLostMarksPaceProgress: after an object's status was emptied, a status found at the forge
+// counts as posted just now.
 func TestLostMarksPaceProgress(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
@@ -206,9 +206,9 @@ func TestLostMarksPaceProgress(t *testing.T) {
 	})
 }
 
-// TestTwinLeavesAPostUnderWayAlone: of two operators during a change of leadership, the
-// second leaves alone what the first is posting, and reads the forge when a request time is
-// over.
+// TestTwinLeavesAPostUnderWayAlone: if two operators run during a change of leadership, the
+// second does not repeat a post that the first has begun, and reads the forge after one request
+// time.
 func TestTwinLeavesAPostUnderWayAlone(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
@@ -250,7 +250,7 @@ func TestHealthyRunReadsOnce(t *testing.T) {
 }
 
 // TestForeignStatusIsNotOverwritten: a newer status of another client is a conflict, until the
-// user asks to look again.
+// user requests another look.
 func TestForeignStatusIsNotOverwritten(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
@@ -277,9 +277,9 @@ func TestForeignStatusIsNotOverwritten(t *testing.T) {
 	})
 }
 
-// TestRestoredMarksLoseNothing: marks from a backup are older than what the forge shows. An
-// operator that runs on knows what it has posted; one that was restarted does not, so that
-// another status than it would post is a conflict, which is told.
+// TestRestoredMarksLoseNothing: marks from a backup are older than the statuses at the forge.
+// An operator that kept running knows what it has posted. After a restart it does not, so a
+// status other than the one it would post is reported as a conflict.
 func TestRestoredMarksLoseNothing(t *testing.T) {
 	for name, restart := range map[string]bool{"RunningOperator": false, "RestartedOperator": true} {
 		for _, want := range []commitstatus.Want{
@@ -329,7 +329,7 @@ func TestRestoredMarksLoseNothing(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsReadAgain: an answer that was lost is no failure of the post.
+// TestLostAnswerIsReadAgain: a lost answer does not count as a failure of the post.
 func TestLostAnswerIsReadAgain(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
@@ -345,8 +345,8 @@ func TestLostAnswerIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestOutageKeepsEveryVerdict: what is derived while a forge is down is posted when it is
-// back, the newest statement of each commit and nothing that is out of date.
+// TestOutageKeepsEveryVerdict: statements made while a forge is down are posted when it is
+// back: the newest of each commit, and none that is out of date.
 func TestOutageKeepsEveryVerdict(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
@@ -388,9 +388,9 @@ func TestOutageKeepsEveryVerdict(t *testing.T) {
 }
 
 // TestEveryHistoryKeepsThePromises runs random histories of commits, progress, verdicts,
-// failures of the forge and kills between any two steps. At the end the forge shows of every
-// commit what it should; no two neighbours are equal but where a process was killed between
-// post and mark; progress is paced.
+// failures of the forge and kills between any two steps. At the end the forge shows the right
+// status of every commit; no two neighbours are equal, except where a process was killed
+// between post and mark; progress is paced.
 func TestEveryHistoryKeepsThePromises(t *testing.T) {
 	const histories = 1000
 	for seed := range uint64(histories) {

@@ -1,4 +1,4 @@
-// Package commitstatus tells a Git forge how a commit fares.
+// Package commitstatus reports the state of commits to a Git forge.
 //
 // What a commit should say is derived by its callers, anew each time. This package answers:
 //   - what of it is posted, and when (Tell, Overtake, Begin, Settle, Prune: pure functions

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// gitea speaks the API of Gitea and Forgejo, version 1.
+// gitea uses the API of Gitea and Forgejo, version 1.
 type gitea struct {
 	client *restClient
 	repo   repository

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// github speaks GitHub's REST API, on github.com and on Enterprise Server.
+// github uses GitHub's REST API, on github.com and on Enterprise Server.
 type github struct {
 	client *restClient
 	repo   repository

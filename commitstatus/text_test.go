@@ -50,7 +50,7 @@ func TestContextName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := commitstatus.ContextName(c.parts...)
 			if name == "Long" {
-				// The digest itself is not of interest, its place and length are.
+				// The digest itself does not matter, only its place and length.
 				if utf8.RuneCountInString(got) != commitstatus.ContextLimit || got[:89] != c.want[:89] || got[89] != '-' {
 					t.Errorf("%s\ngot %q", c.reason, got)
 				}
@@ -150,8 +150,8 @@ func TestShortenKeepsProblemAndCounts(t *testing.T) {
 	}
 }
 
-// TestRefusalSaysTheProblemFirst: where there is room for little, problem, count, file and
-// line are whole.
+// TestRefusalSaysTheProblemFirst: with little room, the problem, the count, file and line stay
+// whole.
 func TestRefusalSaysTheProblemFirst(t *testing.T) {
 	r := commitstatus.Refusal{
 		Problem: "no value for VERSION", Hint: "declare it in an AddOnDeploymentConfig", More: 2, Place: "addons/hello/addontemplate.yaml:42",

@@ -17,11 +17,11 @@ import (
 const MaxContent = 16 << 20
 
 var (
-	// ErrTooLarge: the content exceeds MaxContent, or v1alpha1.MaxRevisionBody when compressed.
-	// The user must split the add-on.
+	// ErrTooLarge says that the content exceeds MaxContent, or v1alpha1.MaxRevisionBody when
+	// compressed. The user must split the add-on.
 	ErrTooLarge = errors.New("content is too large for an AddOnRevision")
-	// ErrInvalidBody: Encode did not write the body, or a newer version wrote it. Its clusters
-	// must be held, never rendered from other content.
+	// ErrInvalidBody says that Encode did not write the body, or a newer version wrote it. Its
+	// clusters must be held, never rendered from other content.
 	ErrInvalidBody = errors.New("body of an AddOnRevision cannot be read")
 )
 

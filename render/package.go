@@ -128,8 +128,8 @@ func (p *Package) finding(err error) Finding {
 	return f
 }
 
-// ErrInvalidValues: a ManagedClusterAddOn's annotation addon.open-cluster-management.io/values
-// is not a usable JSON object.
+// ErrInvalidValues says that a ManagedClusterAddOn's annotation
+// addon.open-cluster-management.io/values is not a usable JSON object.
 var ErrInvalidValues = errors.New("annotation addon.open-cluster-management.io/values is invalid")
 
 // parseValues reads the annotation of a ManagedClusterAddOn.

@@ -8,11 +8,11 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// ErrNoClusterName: a Cluster has no name, so nothing can be rendered for it.
+// ErrNoClusterName says that a Cluster has no name, so nothing can be rendered for it.
 var ErrNoClusterName = errors.New("cluster has no name")
 
-// ErrInterrupted: a package was not rendered, for a reason outside the content and the cluster.
-// The caller retries.
+// ErrInterrupted says that a package was not rendered, for a reason outside the content and the
+// cluster. The caller retries.
 var ErrInterrupted = chart.ErrInterrupted
 
 // Renderer renders one add-on's content for any number of clusters. Templates and

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ErrNothingToHash: an object consists of metadata and status only.
+// ErrNothingToHash says that an object consists of metadata and status only.
 var ErrNothingToHash = errors.New("object has no field besides apiVersion, kind, metadata and status")
 
 // SpecHash returns OCM's hash of a configuration object: the lower-case hex SHA-256 of the JSON

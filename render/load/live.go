@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// ErrUnusableConfig: an object on the hub cannot be used as the named configuration. Retrying
-// does not help.
+// ErrUnusableConfig says that an object on the hub cannot be used as the named configuration.
+// Retrying does not help.
 var ErrUnusableConfig = errors.New("unusable configuration")
 
 // LiveConfig reads an object of the hub as a configuration of the add-on, for Cluster.Configs.

@@ -85,22 +85,22 @@ func TestValuesThatStopARollout(t *testing.T) {
 func TestValuesThatSomeClusterTakes(t *testing.T) {
 	hello := templates{t}
 	for name, commit := range map[string]tree{
-		"variables in names":                   hello.with("- name: agent", "- name: 'a-{{GREETING}}'"),
-		"a selector with a variable":           hello.with("matchLabels: {app: hello}", "matchLabels: {app: '{{GREETING}}'}"),
-		"more labels than selected":            hello.with("labels: {app: hello}", "labels: {app: hello, team: a}"),
-		"an image with a variable":             hello.with("agent:v1", "agent:{{GREETING}}"),
-		"an image with port and digest":        hello.with("quay.io/hello/agent:v1", "localhost:5000/agent:v1@sha256:"+strings.Repeat("0", 64)),
-		"one variable twice":                   hello.withContainer("env: [{name: A, value: a}, {name: A, value: b}]"),
-		"no value beside an origin":            hello.withContainer("env: [{name: A, value: '', valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"),
-		"a volume without a source":            hello.withPod("volumes: [{name: a}]"),
-		"a volume mounted twice":               hello.withContainer("volumeMounts: [{name: a, mountPath: /x}, {name: a, mountPath: /y}]"),
-		"the volume of a registration":         hello.withContainer("volumeMounts: [{name: hub-kubeconfig, mountPath: /x}]"),
-		"a probe by a port's name":             hello.withContainer("livenessProbe: {httpGet: {port: http}}"),
-		"a job that leaves much out":           hello.withManifest("{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: hello}, spec: {template: {spec: {containers: [{name: a}]}}}}"),
-		"a service that leaves its port":       hello.withManifest("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {ports: [{port: 80, targetPort: 0}]}}"),
-		"a part of another owner's Deployment": hello.withManifest("{apiVersion: apps/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {replicas: 3}}"),
-		"a kind that only clusters know":       hello.withManifest("{apiVersion: example.com/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {strategy: {type: recreate}}}"),
-		"what only the canary shows":           hello.with("replicas: 1", "replicas: -1"),
+		"variables in names":              hello.with("- name: agent", "- name: 'a-{{GREETING}}'"),
+		"a selector with a variable":      hello.with("matchLabels: {app: hello}", "matchLabels: {app: '{{GREETING}}'}"),
+		"more labels than selected":       hello.with("labels: {app: hello}", "labels: {app: hello, team: a}"),
+		"an image with a variable":        hello.with("agent:v1", "agent:{{GREETING}}"),
+		"an image with port and digest":   hello.with("quay.io/hello/agent:v1", "localhost:5000/agent:v1@sha256:"+strings.Repeat("0", 64)),
+		"one variable twice":              hello.withContainer("env: [{name: A, value: a}, {name: A, value: b}]"),
+		"no value beside an origin":       hello.withContainer("env: [{name: A, value: '', valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"),
+		"a volume without a source":       hello.withPod("volumes: [{name: a}]"),
+		"a volume mounted twice":          hello.withContainer("volumeMounts: [{name: a, mountPath: /x}, {name: a, mountPath: /y}]"),
+		"the volume of a registration":    hello.withContainer("volumeMounts: [{name: hub-kubeconfig, mountPath: /x}]"),
+		"a probe by a port's name":        hello.withContainer("livenessProbe: {httpGet: {port: http}}"),
+		"a job that leaves much out":      hello.withManifest("{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: hello}, spec: {template: {spec: {containers: [{name: a}]}}}}"),
+		"a service that leaves its port":  hello.withManifest("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: hello}, spec: {ports: [{port: 80, targetPort: 0}]}}"),
+		"a part of an owner's Deployment": hello.withManifest("{apiVersion: apps/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {replicas: 3}}"),
+		"a kind that only clusters know":  hello.withManifest("{apiVersion: example.com/v1, kind: Deployment, metadata: {name: j, namespace: hello}, spec: {strategy: {type: recreate}}}"),
+		"what only the canary shows":      hello.with("replicas: 1", "replicas: -1"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, problems := Load(commit.objects(t), nil, Options{Charts: chart.InProcess{}}); len(problems) > 0 {

@@ -60,7 +60,7 @@ func newBench(ctx context.Context, w *demo.World, names []string) (*bench, error
 	if err != nil {
 		return nil, err
 	}
-	// Looks happen when they are asked for, and at no other time.
+	// Reconciles happen only on request.
 	source.Spec.Interval = metav1.Duration{Duration: time.Hour}
 	for _, obj := range []client.Object{w.ForgeSecret(), source} {
 		if err := w.Client.Create(ctx, obj); err != nil {
@@ -161,7 +161,7 @@ func (b *bench) measure(ctx context.Context, tag, strategy string) (result, erro
 	return r, nil
 }
 
-// request sets the annotation that asks for a look at Git, right after the push.
+// request sets the annotation that requests a reconcile, right after the push.
 func (b *bench) request(ctx context.Context) (time.Time, error) {
 	now := time.Now()
 	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: demo.SourceName}}
@@ -169,7 +169,7 @@ func (b *bench) request(ctx context.Context) (time.Time, error) {
 	return now, b.world.Client.Patch(ctx, source, client.RawPatch("application/merge-patch+json", patch))
 }
 
-// reconcile asks for a look and waits until it was taken.
+// reconcile requests a reconcile and waits for its end.
 func (b *bench) reconcile(ctx context.Context) (time.Time, error) {
 	at, err := b.request(ctx)
 	if err != nil {
@@ -229,7 +229,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// poll asks four times a second; what it asks is the bench's own, and not counted.
+// poll checks four times a second; its requests are the bench's own, and not counted.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	for {
 		ok, err := done()

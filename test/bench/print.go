@@ -14,7 +14,7 @@ func median(times []time.Duration) time.Duration {
 	return s[len(s)/2]
 }
 
-// print says what was measured.
+// print prints the measurements.
 func (b *bench) print(w io.Writer) {
 	n := float64(len(b.names))
 	fmt.Fprintf(w, "\n%d clusters. The floor is the median of three; ratios are to the floor of this run.\nRequests and CPU time are per cluster, the planner's is its share of one core.\n\n", len(b.names))

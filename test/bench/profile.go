@@ -35,7 +35,7 @@ func newProfiler() (*profiler, error) {
 	return &profiler{address: listener.Addr().String()}, listener.Close()
 }
 
-// flags are what the operator is started with, so that it can be asked.
+// flags are the operator's flags for profiles.
 func (p *profiler) flags() []string { return []string{"--metrics-addr=" + p.address} }
 
 // profiles are CPU profiles, one taken after the other.
@@ -68,7 +68,7 @@ func (p *profiler) start(ctx context.Context) func() (profiles, error) {
 	}
 }
 
-// take asks for one profile.
+// take takes one profile.
 func (p *profiler) take(ctx context.Context) (_ *profile.Profile, err error) {
 	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", p.address, profileSeconds)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -54,9 +54,9 @@ func (b *bench) since(ctx context.Context, before snapshot) (result, error) {
 	return r, err
 }
 
-// foreign reports whether a request is not the operator's: the agents alone write
-// the status of works, watches last, and the bench itself reads the rollout and
-// the source and asks for looks.
+// foreign reports whether a request is not the operator's: only the agents write the status of
+// works, watches come last, and the bench itself reads the rollout and the source and requests
+// reconciles.
 func (r request) foreign() bool {
 	switch {
 	case r.resource == "manifestworks/status", r.verb == "WATCH", r.verb == "LIST", r.verb == "CONNECT":

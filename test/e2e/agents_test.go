@@ -79,8 +79,8 @@ var _ = Describe("A canary whose agent", func() {
 	})
 })
 
-// availableAsAsked says whether the agent reports the work of a cluster available as it
-// is now.
+// availableAsAsked reports whether the agent reports the current work of a cluster as
+// available.
 func (s *scene) availableAsAsked(cluster string) bool {
 	GinkgoHelper()
 	var works workv1.ManifestWorkList

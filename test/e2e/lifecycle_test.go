@@ -17,8 +17,8 @@ import (
 // hubConfigs is the kind AddOnHubConfig in a reference.
 var hubConfigs = addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addonhubconfigs"}
 
-// versions is the tree of an add-on with a template for every version, whose
-// AddOnHubConfig of the given name asks for the given one.
+// versions is the tree of an add-on with a template for every version, whose AddOnHubConfig of
+// the given name selects the given version.
 func (s *scene) versions(config, desired, policy string, versions ...string) map[string]string {
 	files := s.tree("", policy)
 	template := files["addons/template.yaml"]

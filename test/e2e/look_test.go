@@ -136,7 +136,7 @@ func (s *scene) toldOfSource(sha string) string {
 	return latest.State + ": " + latest.Description
 }
 
-// gone says that a cluster has neither the add-on nor a work of it, and runs nothing.
+// gone checks that a cluster has neither the add-on nor a work of it, and runs nothing.
 func (s *scene) gone(cluster string) func(Gomega) {
 	return func(g Gomega) {
 		err := world.Client.Get(s.ctx, client.ObjectKey{Namespace: cluster, Name: s.addOn}, &addonv1alpha1.ManagedClusterAddOn{})

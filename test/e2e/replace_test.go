@@ -13,7 +13,7 @@ import (
 	"github.com/addonflow/addonflow/test/rights"
 )
 
-// progression is what the add-on's ClusterManagementAddOn says of its only placement.
+// progression is the status of the only placement in the add-on's ClusterManagementAddOn.
 func (s *scene) progression() string {
 	var addOn addonv1alpha1.ClusterManagementAddOn
 	if world.Client.Get(s.ctx, client.ObjectKey{Name: s.addOn}, &addOn) != nil || len(addOn.Status.InstallProgressions) != 1 {

@@ -92,7 +92,7 @@ var _ = Describe("A hub that an earlier version left in the middle of a canary",
 	})
 })
 
-// rolloutView is what the hub says of the rollout.
+// rolloutView is the part of the rollout's status that the spec compares.
 type rolloutView struct {
 	Phase    v1alpha1.Phase
 	Message  string
@@ -182,7 +182,7 @@ func restore(ctx context.Context, w *demo.World) {
 	Expect(addOns.Items).To(HaveLen(6))
 }
 
-// installCRDs brings AddonFlow's definitions of this tree over those that the hub has.
+// installCRDs replaces AddonFlow's definitions on the hub by those of this tree.
 func installCRDs(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	files, err := manifests.CRDFiles()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FaultKind is what goes wrong.
+// FaultKind is the kind of a fault.
 type FaultKind string
 
 const (
@@ -36,11 +36,11 @@ const (
 	Hang FaultKind = "Hang"
 )
 
-// Fault is what goes wrong with the next requests.
+// Fault is a fault of the next requests.
 type Fault struct {
 	// Kind is what goes wrong.
 	Kind FaultKind
-	// RetryAfter is what the limits ask for.
+	// RetryAfter is the wait that a rate limit asks for.
 	RetryAfter time.Duration
 	// Times is how many requests it hits; 0: every one until the next Set.
 	Times int

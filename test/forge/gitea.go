@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// giteaDialect answers as Gitea 1.2x and Forgejo do. Their database takes texts of any
-// length and any context; what they refuse is the commit.
+// giteaDialect answers as Gitea 1.2x and Forgejo do. Their database stores texts of any length
+// and any context; they only refuse unknown commits.
 type giteaDialect struct{}
 
 // giteaUser is the user that posted.

@@ -50,7 +50,7 @@ type dialect interface {
 	pageSize(r *http.Request) int
 }
 
-// refusal is an answer to a request that asks for something wrong.
+// refusal is an answer to an invalid request.
 type refusal struct {
 	code    int
 	problem problem

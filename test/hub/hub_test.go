@@ -29,8 +29,7 @@ import (
 
 const patience = time.Minute
 
-// TestHub starts one hub for all that is asked of it: a control plane costs
-// seconds.
+// TestHub uses one hub for all checks, because a control plane takes seconds to start.
 func TestHub(t *testing.T) {
 	h := hubtest.Start(t, hub.Options{
 		Namespaces: []string{"fleet-system"},

@@ -26,20 +26,21 @@ const (
 	// setupEnvtest is pinned here and not in go.mod: it is only ever run by
 	// `go run`, and only where a network exists.
 	setupEnvtest = "sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1"
-	// downloadSeries is a selector of setup-envtest. Its index does not carry
-	// every patch release, so the newest of the series is asked for.
+	// downloadSeries is a selector of setup-envtest. Its index does not have every patch
+	// release, so the newest of the series is used.
 	downloadSeries = "1.36.x"
-	// releaseIndex is what setup-envtest reads. Written out rather than taken
-	// from controller-runtime, which this small program would then compile.
+	// releaseIndex is the index that setup-envtest reads. It is copied, because importing
+	// controller-runtime would make this small program slow to compile.
 	releaseIndex = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
-	// Connecting must be quick or not at all: without a network the build is
-	// waiting. The download itself (about 60 MB) may take longer.
+	// The connection must be quick: without a network the build is waiting. The download itself
+	// (about 60 MB) may take longer.
 	probeBudget    = 5 * time.Second
 	downloadBudget = 3 * time.Minute
 )
 
-// ErrIncomplete: $KUBEBUILDER_ASSETS names a directory that lacks one of the two binaries. Find
-// does not look elsewhere, because the user who sets the variable wants exactly that directory.
+// ErrIncomplete says that $KUBEBUILDER_ASSETS names a directory that lacks one of the two
+// binaries. Find does not look elsewhere, because the user who sets the variable wants exactly
+// that directory.
 var ErrIncomplete = errors.New("directory lacks kube-apiserver or etcd")
 
 // Assets is a pair of binaries that fit together.
@@ -49,8 +50,7 @@ type Assets struct {
 	// APIServer and Etcd are paths below Dir.
 	APIServer string
 	Etcd      string
-	// Source says how they were come by: the variable's name, "cache",
-	// "download" or "build".
+	// Source says where they came from: the variable's name, "cache", "download" or "build".
 	Source string
 }
 
@@ -235,7 +235,7 @@ func complete(dir string) bool {
 	return true
 }
 
-// indexAnswers asks the release index that setup-envtest would ask next.
+// indexAnswers reads the release index that setup-envtest would read next.
 func indexAnswers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeBudget)
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 // departing is the add-on of the corpus that is deleted before the worlds are compared.
 const departing = "departing"
 
-// registering are the add-ons whose agents ask for certificates.
+// registering are the add-ons whose agents request certificates.
 func registering() []string {
 	return []string{"kube-client", "kube-client-bare", "single-namespace", "custom-signer", "both-registrations"}
 }
@@ -88,8 +88,8 @@ func flattenRequest(out flat, r *certificatesv1.CertificateSigningRequest) {
 	flatten(out, path+".certificate.lifetime", days.String())
 }
 
-// startDeparture deletes the add-on departing, whose hooks are held, and waits until they
-// run and its status says so.
+// startDeparture deletes the add-on departing, whose hooks do not complete, and waits until
+// they run and its status says so.
 func startDeparture(ctx context.Context, w *demo.World) {
 	GinkgoHelper()
 	cluster := memberNames()[0]

@@ -99,7 +99,7 @@ func versions(ctx context.Context, c client.Client) map[string]string {
 	return out
 }
 
-// handBack gives an add-on back to OCM as docs/migrating.md says, from a source that
+// handBack hands an add-on back to OCM as docs/migrating.md describes, from a source that
 // prunes, and counts the writes.
 func handBack(ctx context.Context, w *demo.World, declared []*unstructured.Unstructured) {
 	GinkgoHelper()
@@ -150,7 +150,7 @@ func handBack(ctx context.Context, w *demo.World, declared []*unstructured.Unstr
 	}, "10s", "1s").Should(Succeed())
 }
 
-// templateHash is what an add-on's status says of its template.
+// templateHash is the hash of the template in an add-on's status.
 func templateHash(a *addonv1alpha1.ManagedClusterAddOn) string {
 	for _, r := range a.Status.ConfigReferences {
 		if r.Resource == "addontemplates" && r.DesiredConfig != nil {

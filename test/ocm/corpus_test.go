@@ -25,7 +25,7 @@ type corpusFile struct {
 	differs string
 }
 
-// corpus reads corpus/*.yaml. The comment that begins a file says what it is for; one
+// corpus reads corpus/*.yaml. The comment at the beginning of a file says what it is for; one
 // that begins with "differs:" says which difference is deliberate.
 func corpus() []corpusFile {
 	GinkgoHelper()

@@ -18,7 +18,8 @@ type differences struct {
 	text, unexplained strings.Builder
 }
 
-// add notes the differences of one case. One that says why it differs must; another must not.
+// add notes the differences of one case. If why is set there must be differences, else there
+// must be none.
 func (d *differences) add(name, why string, lines []string) {
 	GinkgoHelper()
 	switch {

@@ -191,7 +191,7 @@ func same(a, b appsv1.DeploymentStatus) bool {
 	return len(difference(left, right)) == 0
 }
 
-// expectEcho holds what runs on the real cluster against what its work says.
+// expectEcho compares the objects on the real cluster with the feedback in its work.
 func expectEcho(ctx context.Context, w *demo.World, managed client.Client, cluster, tag string) {
 	GinkgoHelper()
 	live := &unstructured.Unstructured{}

@@ -32,7 +32,7 @@ const canaryFirst = `  stages:
     progressDeadline: 5m
 `
 
-// commit pushes the add-on at a tag and asks the operator to look.
+// commit pushes the add-on at a tag and requests a reconcile.
 func commit(ctx context.Context, w *demo.World, name, tag string) string {
 	GinkgoHelper()
 	sha, err := w.Repo.Commit(tag, map[string]string{
@@ -46,7 +46,7 @@ func commit(ctx context.Context, w *demo.World, name, tag string) string {
 	return sha
 }
 
-// look asks the operator for a look at Git; without a source it makes one.
+// look requests a reconcile of the source, or creates the source.
 func look(ctx context.Context, w *demo.World) {
 	GinkgoHelper()
 	head, err := w.Repo.Head()

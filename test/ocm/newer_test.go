@@ -21,7 +21,7 @@ import (
 	"github.com/addonflow/addonflow/test/sample"
 )
 
-// registers is what the agent of the sample add-on asks for, appended to its template.
+// registers is the registration of the sample add-on's agent, appended to its template.
 const registers = `  registration:
   - type: KubeClient
     kubeClient: {}
@@ -75,7 +75,7 @@ const idle = `      - apiVersion: apps/v1
 // registers.
 func newerTemplate(tag string) string { return sample.Template("newer", tag) + idle + registers }
 
-// submitNewer pushes the add-on at a tag and asks the operator to look.
+// submitNewer pushes the add-on at a tag and requests a reconcile.
 func submitNewer(ctx context.Context, w *demo.World, tag string) string {
 	GinkgoHelper()
 	sha, err := w.Repo.Commit(tag, map[string]string{

@@ -114,10 +114,11 @@ func (c packageCase) byAddonFlow(ctx SpecContext) flat {
 	return laidOut(objects)
 }
 
-// refusal is the path of a package that gives no objects.
+// refusal is the path under which a refused package is listed.
 const refusal = "refused"
 
-// refused is a package that gives no objects. The words are each program's own.
+// refused is a package without objects, because it was refused. Each program has its own error
+// text.
 func refused(message string) flat {
 	fmt.Fprintln(GinkgoWriter, strings.TrimSpace(message))
 	return flat{refusal: "true"}

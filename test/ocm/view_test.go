@@ -112,8 +112,8 @@ func flattenWork(out flat, w *workv1.ManifestWork) {
 	}
 }
 
-// flattenConfig lays out what the agent is asked for one object. Our own questions have
-// names of their own, and cover the well-known status that OCM asks for.
+// flattenConfig lists the manifestConfigs of one object. AddonFlow's own values have reserved
+// names, and include the well-known status that OCM uses.
 func flattenConfig(out flat, path string, config workv1.ManifestConfigOption) {
 	id := config.ResourceIdentifier
 	path = join(path, "config", id.Group, id.Resource, id.Namespace, id.Name)

@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Policy is an audit policy that notes who asked for what, of the operator alone.
+// Policy is an audit policy that logs the requests of the operator only.
 const Policy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
