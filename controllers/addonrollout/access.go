@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render"
@@ -16,19 +17,19 @@ import (
 
 // accessOf enters into the book what the rendered template asks for, before anything
 // is written that has the agent ask, and returns what the add-on's status says of it.
-func (d *round) accessOf(m *member, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (addonstatus.Access, error) {
+func (d *round) accessOf(c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (addonstatus.Access, error) {
 	found := registration.Found{Registrations: addOn.Status.Registrations, Driver: addOn.Status.KubeClientDriver}
-	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, m.name, found)
+	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, c.Name, found)
 	if err != nil {
 		return addonstatus.Access{}, fmt.Errorf("cannot register: %w", err)
 	}
-	outcome := d.Agents.Declare(d.agentOf(m), rendered.Registration)
+	outcome := d.Agents.Declare(d.agentOf(c), rendered.Registration)
 	return addonstatus.Access{Registrations: registrations, Permissions: outcome}, nil
 }
 
-// agentOf names the member's agent in the book.
-func (d *round) agentOf(m *member) agents.Key {
-	return agents.Key{Cluster: m.name, AddOn: d.o.rollout.Name}
+// agentOf names the cluster's agent in the book.
+func (d *round) agentOf(c *plan.Cluster) agents.Key {
+	return agents.Key{Cluster: c.Name, AddOn: d.rollout.Name}
 }
 
 // ofAgents wakes the rollout of an add-on whose agents' permissions were decided on.

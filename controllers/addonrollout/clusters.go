@@ -2,14 +2,12 @@ package addonrollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -18,8 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/render"
-	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
 // labelSelector says which ManagedClusters the rollout's labels select: none without
@@ -33,12 +30,6 @@ func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
 		return labels.Nothing()
 	}
 	return s
-}
-
-// installDisabled reports whether a ManagedCluster asks for no add-on to be installed
-// by itself.
-func installDisabled(c *clusterv1.ManagedCluster) bool {
-	return strings.EqualFold(c.Annotations[addonv1alpha1.DisableAddonAutomaticInstallationAnnotationKey], "true")
 }
 
 // clusterEvents wakes every rollout when a ManagedCluster comes, goes, or changes in
@@ -70,44 +61,6 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 	}
 }
 
-// recall finds, for each cluster of ours that no install placement selects any more,
-// the one that gave it what it runs. Until it is removed, or selected again, it is
-// rendered as what it had: neither repaired to the defaults nor taken for changed.
-//
-// What it runs is known by its digest; where the body of the revision is gone, nothing
-// is, and the cluster is left alone.
-func (r *Reconciler) recall(ctx context.Context, o *observation) error {
-	if o.rollout.Spec.Install == nil {
-		return nil
-	}
-	placements := o.rollout.Spec.Install.Placements
-	for _, m := range o.members {
-		if len(m.selectedBy) > 0 || installation(m.addOn) != rollout.Ours || m.health.Digest == "" || len(placements) == 0 {
-			continue
-		}
-		renderer, err := o.revisions.get(ctx, m.health.Revision)
-		switch {
-		case errors.Is(err, errRevisionMissing):
-		case err != nil:
-			return err
-		default:
-			m.recall(renderer, placements)
-		}
-	}
-	return nil
-}
-
-// recall sets had to the last of the placements that gives what the member runs, if
-// the defaults do not.
-func (m *member) recall(runs *render.Renderer, placements []v1alpha1.InstallPlacement) {
-	for i := len(placements) - 1; i >= 0 && !upToDate(m, runs); i-- {
-		m.had = &placements[i].PlacementReference
-	}
-	if m.had != nil && !upToDate(m, runs) {
-		m.had = nil
-	}
-}
-
 // clusterChange passes what of a ManagedCluster matters to a rollout, and not the
 // heartbeat.
 func clusterChange() predicate.Predicate {
@@ -116,9 +69,9 @@ func clusterChange() predicate.Predicate {
 		if !ok {
 			return ""
 		}
-		is, changed := reachable(c)
-		return fmt.Sprint(is, changed.Unix(), c.DeletionTimestamp != nil, c.Annotations[imageRegistriesAnnotation],
-			c.Status.Version.Kubernetes, installDisabled(c), ownLabels(c), c.Status.ClusterClaims, clusterAnnotations(c))
+		is, changed := plan.Reachable(c)
+		return fmt.Sprint(is, changed.Unix(), c.DeletionTimestamp != nil, c.Annotations[plan.ImageRegistriesAnnotation],
+			c.Status.Version.Kubernetes, plan.InstallDisabled(c), ownLabels(c), c.Status.ClusterClaims, clusterAnnotations(c))
 	}
 	p := predicate.Funcs{}
 	p.UpdateFunc = func(e event.UpdateEvent) bool { return facts(e.ObjectOld) != facts(e.ObjectNew) }
