@@ -80,7 +80,7 @@ type round struct {
 // apply writes what the plan says, cluster by cluster, and repairs what drifted. The
 // ledger was written before. One cluster that cannot be written never stops another.
 func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
-	if p.Barred || len(p.Clusters) == 0 && p.Err != nil {
+	if !p.Writable() {
 		return applied{skipped: true}, nil
 	}
 	d := &round{

@@ -179,16 +179,12 @@ func named(clusters []v1alpha1.ClusterReason) string {
 	return plan.Counted(len(sorted)) + ": " + brief.ReasonsOf(len(sorted), parts)
 }
 
-// replacing reports whether the hub runs no OCM addon-manager, so that what it would
-// say to OCM's tools is said here.
-func (r *Reconciler) replacing() bool { return !r.HidesTemplateHash }
-
 // publish writes the status of the ClusterManagementAddOn for OCM's tools where there is a
 // plan, in replace mode only: OCM's addon-manager would wipe it. The object is read live only
 // if what the watch shows differs from the status to write.
 func (r *Reconciler) publish(ctx context.Context, p reserved) error {
 	owner, now := p.Observed.Owner, metav1.NewTime(p.Observed.Look.Wall)
-	if !r.replacing() || p.Err != nil || owner == nil || p.rollout.Spec.Removal != nil {
+	if r.HidesTemplateHash || owner == nil || p.rollout.Spec.Removal != nil {
 		return nil
 	}
 	want, ok := p.Published()

@@ -24,26 +24,6 @@ type Key struct{ Cluster, AddOn string }
 // String returns cluster/add-on.
 func (k Key) String() string { return k.Cluster + "/" + k.AddOn }
 
-// Outcome says how far an agent's permissions on the hub are.
-type Outcome struct {
-	State State
-	// Message says why a Failed one failed.
-	Message string
-}
-
-// State of an Outcome.
-type State string
-
-// States of an agent's permissions.
-const (
-	// Pending: not looked at yet.
-	Pending State = ""
-	// Applied: every role its template names is bound.
-	Applied State = "applied"
-	// Failed: at least one is not.
-	Failed State = "failed"
-)
-
 // Book knows which credentials and permissions each cluster's agent asks for. It is
 // safe for concurrent use.
 type Book struct {
@@ -56,7 +36,7 @@ type Book struct {
 // entry is one agent.
 type entry struct {
 	asked   []addonv1alpha1.RegistrationSpec
-	outcome Outcome
+	outcome registration.Outcome
 }
 
 // NewBook returns an empty book.
@@ -65,7 +45,7 @@ func NewBook() *Book { return &Book{entries: map[Key]*entry{}} }
 // Declare says what the template of the revision that a cluster is to have, or has,
 // asks for. Call it before anything is written that has the agent ask. It returns how
 // far its permissions are.
-func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) Outcome {
+func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) registration.Outcome {
 	b.mu.Lock()
 	e := b.entries[key]
 	if e != nil && equality.Semantic.DeepEqual(e.asked, asked) {
@@ -74,7 +54,7 @@ func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) Outcome 
 	}
 	e = &entry{asked: asked}
 	if len(registration.Permissions(asked)) == 0 {
-		e.outcome.State = Applied
+		e.outcome.State = registration.Applied
 	}
 	b.entries[key] = e
 	outcome, told := e.outcome, b.declared
@@ -93,13 +73,13 @@ func (b *Book) Assume(key Key, asked []addonv1alpha1.RegistrationSpec) {
 }
 
 // Outcome returns how far an agent's permissions are; Pending for one nobody declared.
-func (b *Book) Outcome(key Key) Outcome {
+func (b *Book) Outcome(key Key) registration.Outcome {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if e := b.entries[key]; e != nil {
 		return e.outcome
 	}
-	return Outcome{}
+	return registration.Outcome{}
 }
 
 // Outcomes is the source of requests about agents whose permissions were decided on;
@@ -130,7 +110,7 @@ func enqueue(q queue, requests []reconcile.Request) {
 }
 
 // decide records outcomes of one add-on's agents, and tells once if any is new.
-func (b *Book) decide(addOn string, outcomes map[string]Outcome) {
+func (b *Book) decide(addOn string, outcomes map[string]registration.Outcome) {
 	b.mu.Lock()
 	changed := false
 	for cluster, outcome := range outcomes {

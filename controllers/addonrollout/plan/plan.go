@@ -3,7 +3,9 @@ package plan
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,9 +155,7 @@ func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, contested error) error {
 	p.Planned, p.Refused = rollout.New(in)
 	p.Clusters = assigned(p.Planned, judged)
 	p.Memory = t.leaves
-	for other := range t.yielding {
-		p.Yielding = append(p.Yielding, other)
-	}
+	p.Yielding = slices.SortedFunc(maps.Keys(t.yielding), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	return nil
 }
 
@@ -300,6 +300,9 @@ func health(j *Judged) rollout.Health {
 	return h
 }
 
+// Writable reports whether anything may be written to clusters.
+func (p *Plan) Writable() bool { return !p.Barred && (len(p.Clusters) > 0 || p.Err == nil) }
+
 // IsTarget reports whether a digest is that of the rollout's target.
 func (p *Plan) IsTarget(digest string) bool { return p.Observed.Rollout.Spec.Target.Digest == digest }
 
@@ -364,10 +367,10 @@ func (p *Plan) RendererOf(c *Cluster) (*render.Renderer, error) {
 }
 
 // Published is the status of the ClusterManagementAddOn that the plan comes to, but for its
-// times. False while the target has no body: what was published stays.
+// times. False without a plan, and while the target has no body: what was published stays.
 func (p *Plan) Published() (addonv1alpha1.ClusterManagementAddOnStatus, bool) {
-	target, err := p.Observed.Revisions.Renderer(p.Observed.Rollout.Spec.Target.Digest)
-	if err != nil {
+	target := p.Observed.Revisions[p.Observed.Rollout.Spec.Target.Digest].Renderer
+	if p.Err != nil || target == nil {
 		return addonv1alpha1.ClusterManagementAddOnStatus{}, false
 	}
 	var stable *render.Renderer
