@@ -17,6 +17,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
@@ -228,4 +231,21 @@ func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 		return nil
 	}
 	return d.tell(ctx, addOn, c)
+}
+
+// accessOf enters into the book what the rendered template asks for, before anything
+// is written that has the agent ask, and returns what the add-on's status says of it.
+func (d *round) accessOf(c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (addonstatus.Access, error) {
+	found := registration.Found{Registrations: addOn.Status.Registrations, Driver: addOn.Status.KubeClientDriver}
+	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, c.Name, found)
+	if err != nil {
+		return addonstatus.Access{}, fmt.Errorf("cannot register: %w", err)
+	}
+	outcome := d.Agents.Declare(d.agentOf(c), rendered.Registration)
+	return addonstatus.Access{Registrations: registrations, Permissions: outcome}, nil
+}
+
+// agentOf names the cluster's agent in the book.
+func (d *round) agentOf(c *plan.Cluster) agents.Key {
+	return agents.Key{Cluster: c.Name, AddOn: d.rollout.Name}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -254,6 +255,19 @@ func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName
 		}
 	}
 	return list.Items, nil
+}
+
+// labelSelector says which ManagedClusters the rollout's labels select: none without
+// a selector, or with one that cannot be read, which the planner refuses.
+func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
+	if ro.Spec.ClusterLabelSelector == nil {
+		return labels.Nothing()
+	}
+	s, err := metav1.LabelSelectorAsSelector(ro.Spec.ClusterLabelSelector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return s
 }
 
 // joinHosts enters where members run in hosted mode, once their works are known. Most

@@ -15,7 +15,9 @@ import (
 // a move stays two writes.
 func TestRegistrationAppliedInOCMsWords(t *testing.T) {
 	registered := Access{Registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
-	with := func(o registration.Outcome) Access { return Access{Registrations: registered.Registrations, Permissions: o} }
+	with := func(o registration.Outcome) Access {
+		return Access{Registrations: registered.Registrations, Permissions: o}
+	}
 	const configured = "Registration of the addon agent is configured"
 	cases := map[string]struct {
 		reason string
