@@ -13,10 +13,10 @@ const (
 	// ProgressInterval is the least time between a post and the next about progress.
 	ProgressInterval = 30 * time.Second
 	// StandstillInterval is the time between a post and the next where less than a
-	// ProgressStep happened, and the words differ: they say what the commit waits for.
+	// ProgressStep happened and nothing else holds the commit: counts differ, or names.
 	StandstillInterval = 15 * time.Minute
-	// StandstillPostLimit is how many progress posts a context has made when such a change
-	// of words is posted no more, so that progress itself always can be.
+	// StandstillPostLimit is how many progress posts a context has made when less than a
+	// ProgressStep is posted no more, so that progress itself always can be.
 	StandstillPostLimit = ProgressPostLimit / 2
 	// ProgressPostLimit is how many progress posts a context may make for one commit. GitHub
 	// stores at most 1000 statuses per commit and context.
@@ -50,7 +50,10 @@ func Due(m Mark, now time.Time) (due bool, after time.Duration) {
 	limit, wait := ProgressPostLimit, ProgressInterval
 	change := m.Owed.Progress - m.Accepted.Progress
 	if m.Accepted.State == m.Owed.State && max(change, -change) < ProgressStep {
-		limit, wait = StandstillPostLimit, StandstillInterval
+		limit = StandstillPostLimit
+		if m.Accepted.Held == m.Owed.Held {
+			wait = StandstillInterval
+		}
 	}
 	if m.ProgressPosts >= limit {
 		return false, 0

@@ -21,6 +21,9 @@ type Want struct {
 	Description  string
 	// Progress in percent; posts about progress are paced by it.
 	Progress int
+	// Held is, while the outcome waits for something else than clusters that move, what that
+	// is. A pending statement with the same Held and little progress says the same.
+	Held string
 	// Content names what the statement is about, such as the digest of an add-on. A verdict
 	// on the same content stands while it is pending only again.
 	Content string
@@ -36,7 +39,7 @@ type Want struct {
 func (w Want) statement() Statement {
 	return Statement{
 		State: string(w.State), Description: Shorten(DescriptionLimit, w.Description),
-		Progress: min(max(w.Progress, 0), 100), Content: w.Content,
+		Progress: min(max(w.Progress, 0), 100), Content: w.Content, Held: shortDigest(w.Held),
 	}
 }
 

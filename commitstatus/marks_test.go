@@ -103,6 +103,13 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	little := commitstatus.Tell(marks, say(commitstatus.Pending, "1/20", step(5)))
 	much := commitstatus.Tell(marks, say(commitstatus.Pending, "2/20", step(10)))
 	verdict := commitstatus.Tell(marks, say(commitstatus.Failure, "halted"))
+	hold := func(why string) func(*commitstatus.Want) { return func(w *commitstatus.Want) { w.Held = why } }
+	held := commitstatus.Tell(marks, say(commitstatus.Pending, "0/20, held", hold("no placement")))
+	onHold := accept(held, noon.Add(time.Hour))
+	onHold[0].AcceptedAt = noon.Unix()
+	another := commitstatus.Tell(onHold, say(commitstatus.Pending, "0/20, held otherwise", hold("no cluster")))
+	resumed := commitstatus.Tell(onHold, say(commitstatus.Pending, "0/20, 1 in flight"))
+	counted := commitstatus.Tell(onHold, say(commitstatus.Pending, "0/20, held; another 1/30", hold("no placement")))
 	for name, c := range map[string]struct {
 		mark commitstatus.Mark
 		due  bool
@@ -110,6 +117,10 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	}{
 		"LessThanTenPercent": {little[0], false, commitstatus.StandstillInterval},
 		"TenPercent":         {much[0], false, commitstatus.ProgressInterval},
+		"Hold":               {held[0], false, commitstatus.ProgressInterval},
+		"AnotherHold":        {another[0], false, commitstatus.ProgressInterval},
+		"HoldIsOver":         {resumed[0], false, commitstatus.ProgressInterval},
+		"CountsBesideAHold":  {counted[0], false, commitstatus.StandstillInterval},
 		"Verdict":            {verdict[0], true, 0},
 		"Nothing":            {marks[0], false, 0},
 	} {

@@ -41,9 +41,17 @@ func ContextName(parts ...string) string {
 	if utf8.RuneCountInString(name) <= ContextLimit {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
-	digest := "-" + hex.EncodeToString(sum[:5])
+	digest := "-" + shortDigest(name)
 	return strings.TrimRight(firstRunes(name, ContextLimit-len(digest)), "/") + digest
+}
+
+// shortDigest tells one text from another; that of no text is "".
+func shortDigest(text string) string {
+	if text == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:5])
 }
 
 // clean returns s as one line of visible text: runs of spaces, control characters

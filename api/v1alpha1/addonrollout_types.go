@@ -28,7 +28,7 @@ const (
 
 // AddOnRolloutSpec is policy: which clusters get the add-on, and how fast. A user declares
 // strategy or stages, clusterLabelSelector, health, suspend and revisionHistoryLimit
-// in Git; target, install and removal are written by AddonFlow from the same commit and
+// in Git; target, install, policyCommit and removal are written by AddonFlow from the same commit and
 // refused in Git. AddonFlow writes the whole of it: what another writer adds is undone.
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="!(has(self.strategy) && has(self.stages) && size(self.stages) > 0)",message="strategy and stages exclude each other"
@@ -73,6 +73,10 @@ type AddOnRolloutSpec struct {
 	// Written by AddonFlow.
 	// +optional
 	Install *Install `json:"install,omitempty"`
+	// PolicyCommit is the commit that declared the rest of this spec, <ref>@sha1:<commit>,
+	// where that is another one than the target's. Written by AddonFlow.
+	// +optional
+	PolicyCommit string `json:"policyCommit,omitempty"`
 	// Removal asks to take the add-on off the fleet. Written by AddonFlow.
 	// +optional
 	Removal *Removal `json:"removal,omitempty"`

@@ -172,6 +172,15 @@ type SourcedAddOn struct {
 	Digest string `json:"digest"`
 	// Commit that brought this content, <ref>@sha1:<commit>.
 	Commit string `json:"commit"`
+	// PolicyCommit is the AddOnRollout's spec.policyCommit.
+	// +optional
+	PolicyCommit string `json:"policyCommit,omitempty"`
+}
+
+// Declares tells whether the spec of an AddOnRollout is the one that the applied commit
+// declares. A source writes the spec first and its own status last.
+func (a SourcedAddOn) Declares(spec *AddOnRolloutSpec) bool {
+	return spec.Target != nil && spec.Target.Digest == a.Digest && spec.Target.Commit == a.Commit && spec.PolicyCommit == a.PolicyCommit
 }
 
 // ObjectReference names one hub object.

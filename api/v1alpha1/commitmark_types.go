@@ -42,6 +42,9 @@ type CommitStatement struct {
 	// Progress in percent.
 	// +optional
 	Progress int `json:"progress,omitempty"`
+	// Held is a digest of why nothing moves; absent while anything does, or could.
+	// +optional
+	Held string `json:"held,omitempty"`
 	// Content names the content that the statement is about.
 	// +optional
 	Content string `json:"content,omitempty"`

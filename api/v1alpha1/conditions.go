@@ -111,3 +111,9 @@ const (
 	ProbeDegraded    = "ProbeDegraded"
 	ProbeNotDegraded = "ProbeNotDegraded"
 )
+
+// BlamesPolicy tells whether a reason of Stalled is about the spec of an AddOnRollout alone, and
+// not about the content that it rolls out.
+func BlamesPolicy(reason string) bool {
+	return reason == InvalidRolloutStrategyReason || reason == InvalidHealthReason
+}

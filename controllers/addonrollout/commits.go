@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,23 +21,25 @@ func bookKey(key client.ObjectKey) forge.Key {
 
 // commits are those that a rollout reports on.
 type commits struct {
-	// target introduced the content, newest is the newest one that carries it. Often they
-	// are the same.
-	target, newest string
+	// target introduced the content, policy the rest of the spec; newest is the newest one that
+	// carries both. Often all are the same.
+	target, policy, newest string
 	// refused is the newest commit if its source refused it, else "".
 	refused string
 	// content names what target and newest carry.
 	content string
 }
 
-// commitsOf returns the commits that a rollout reports on. The source writes the target of a
-// rollout before its own status: until that names the target, the target is the newest.
+// commitsOf returns the commits that a rollout reports on. The source writes the spec of a
+// rollout before its own status. While the status is about another spec, older or newer, the
+// commit of the spec is the newest one that is known to carry it.
 func commitsOf(source *v1alpha1.AddOnSource, ro *v1alpha1.AddOnRollout) commits {
 	c := commits{target: commitOf(ro.Spec.Target.Commit), content: contentOf(ro.Spec.Target.Digest)}
-	c.newest = c.target
+	c.policy = cmp.Or(commitOf(ro.Spec.PolicyCommit), c.target)
+	c.newest = c.policy
 	applied, attempted := commitOf(source.Status.LastAppliedRevision), commitOf(source.Status.LastAttemptedRevision)
 	declared := slices.ContainsFunc(source.Status.AddOns, func(a v1alpha1.SourcedAddOn) bool {
-		return a.Name == ro.Name && a.Commit == ro.Spec.Target.Commit
+		return a.Name == ro.Name && a.Declares(&ro.Spec)
 	})
 	switch {
 	case ro.Spec.Removal != nil && commitOf(ro.Spec.Target.Commit) != ro.Spec.Removal.Commit && ro.Spec.Removal.Commit != "":
@@ -80,6 +83,8 @@ func contentOf(digest string) string {
 //	the commit that introduced the content   add-on and stages; where a newer commit carries
 //	                                         it, no progress, and nothing after the verdict
 //	the newest commit that carries it        the same, while the rollout is not Succeeded
+//	the commit that introduced the policy    the add-on, while the policy cannot work; older
+//	                                         commits with the same content wait meanwhile
 //	a newer commit that was refused          the add-on: "not applied"
 //	any other                                see commitstatus.Overtake
 func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
@@ -91,9 +96,13 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	b.Retry(o.Source, plan.RequestedAt(ro))
 	c, whole := commitsOf(o.Source, ro), contextName(o, "")
 	wants := wantsOf(p, c.content)
+	origin, live, follow := c.target, c.live(), wants
+	if v1alpha1.BlamesPolicy(p.Verdict.Stalled) && c.policy != c.target {
+		origin, live, follow = c.policy, append(live, c.policy), nil
+	}
 	older := make([]commitstatus.Want, 0, len(wants))
 	for _, w := range wants {
-		w.SHA, w.Older = c.target, c.newest != c.target
+		w.SHA, w.Older = origin, c.newest != origin
 		if w.Older && w.Context == contextName(o, rollout.RemovalContext) {
 			w.State, w.Description = commitstatus.Success, "continued on "+c.newest[:min(len(c.newest), 10)]
 		}
@@ -101,9 +110,9 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	}
 	if c.content != "removed" {
 		b.Tell(older...)
-		tellEnded(b, p, c.target, older)
+		tellEnded(b, p, origin, older)
 	}
-	if c.newest != c.target {
+	if c.newest != origin {
 		newest := slices.DeleteFunc(withSHA(wants, c.newest), func(w commitstatus.Want) bool { return !mirrors(b, p, w) })
 		b.Tell(newest...)
 		tellEnded(b, p, c.newest, withSHA(wants, c.newest))
@@ -118,7 +127,7 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	if c.content == "removed" {
 		by = c.newest
 	}
-	b.Overtake(commitstatus.Succession{Live: c.live(), Content: c.content, By: by, Whole: whole, Wants: wants})
+	b.Overtake(commitstatus.Succession{Live: live, Content: c.content, By: by, Whole: whole, Wants: follow})
 	return b
 }
 
@@ -158,10 +167,23 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	for _, s := range said {
 		wants = append(wants, commitstatus.Want{
 			Context: contextName(p.Observed, s.Context), State: commitstatus.State(s.State), Description: s.Description,
-			Progress: s.Percent, Content: content, Failing: failing(p.Planned, s.Context),
+			Progress: s.Percent, Content: content, Held: held(p, s), Failing: failing(p.Planned, s.Context),
 		})
 	}
 	return wants
+}
+
+// held is what a summary waits for while none of its clusters moves, "" while one does.
+func held(p *plan.Plan, s rollout.Summary) string {
+	stage := slices.IndexFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
+	switch {
+	case s.State != rollout.Pending:
+	case p.Err != nil, s.Context == rollout.RemovalContext,
+		s.Context == "" && (p.Planned.Phase == v1alpha1.PhaseHeld || p.Planned.Phase == v1alpha1.PhaseSuspended),
+		stage >= 0 && p.Planned.Stages[stage].Phase == rollout.StageHeld:
+		return s.Description
+	}
+	return ""
 }
 
 // tellEnded sees to contexts of a live commit that the rollout reports no more: removals that

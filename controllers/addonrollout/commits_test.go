@@ -3,6 +3,8 @@ package addonrollout
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,8 +34,10 @@ func (s *scene) applied(tag, refused string) {
 	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
 		s.t.Fatal(err)
 	}
-	target := s.rollout().Spec.Target
-	source.Status.AddOns = []v1alpha1.SourcedAddOn{{Name: "hello", Revision: target.Revision, Digest: target.Digest, Commit: target.Commit}}
+	spec := s.rollout().Spec
+	source.Status.AddOns = []v1alpha1.SourcedAddOn{{
+		Name: "hello", Revision: spec.Target.Revision, Digest: spec.Target.Digest, Commit: spec.Target.Commit, PolicyCommit: spec.PolicyCommit,
+	}}
 	source.Status.LastAppliedRevision = "main@sha1:" + commitNamed(tag)
 	source.Status.LastAttemptedRevision, source.Status.LastAttemptedSpec = source.Status.LastAppliedRevision, "spec"
 	if refused != "" {
@@ -43,6 +47,17 @@ func (s *scene) applied(tag, refused string) {
 	if err := s.hub.Status().Update(s.t.Context(), source); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// policy says for the source controller that a commit declares another policy for the content
+// that there is. The status of the source follows with applied.
+func (s *scene) policy(tag string, spec v1alpha1.AddOnRolloutSpec) {
+	s.t.Helper()
+	ro := s.rollout()
+	spec.Target, spec.Install = ro.Spec.Target, ro.Spec.Install
+	spec.PolicyCommit = "main@sha1:" + commitNamed(tag)
+	ro.Spec = spec
+	s.update(ro)
 }
 
 // judged says for the source controller that a commit is a success as a whole.
@@ -145,22 +160,109 @@ func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
 	s.expect("w4", "")
 }
 
-// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that breaks the pace is red, and not
-// the older one that brought the content.
+// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that breaks the pace is red at once, also
+// before the status of its source names it. The older commit that brought the content is not: it
+// keeps its verdict, or waits for the one that follows when the pace works again.
 func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
+	for name, c := range map[string]struct {
+		// turns before the pace breaks, and what v1 says then and to the end.
+		turns           int
+		before, verdict string
+		// readme: a commit that changes nothing is applied before the rollout looks.
+		readme bool
+		// health: the policy is broken in its health, and not in its strategy.
+		health bool
+	}{
+		"AfterTheVerdict":    {turns: 10, before: "success: ", verdict: "success: "},
+		"DuringTheRollout":   {turns: 2, before: "pending: ", verdict: "success: 2/2 updated"},
+		"FollowedByAReadme":  {turns: 2, before: "pending: ", verdict: "success: 2/2 updated", readme: true},
+		"Health":             {turns: 2, before: "pending: ", verdict: "success: 2/2 updated", health: true},
+		"BeforeTheFirstTurn": {turns: 0, before: "", verdict: "success: 2/2 updated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.reporting()
+			s.oneByOne()
+			s.target("v1")
+			s.applied("v1", "")
+			for range c.turns {
+				s.settleOnce()
+			}
+			s.expect("v1", c.before)
+			good := s.rollout().Spec
+			bad, broken := v1alpha1.AddOnRolloutSpec{Strategy: unknownGroup()}, "failure: unknown mandatory decision group"
+			if c.health {
+				bad, broken = v1alpha1.AddOnRolloutSpec{Health: expression("feedback.x ==")}, "failure: health cannot be judged"
+			}
+			s.policy("w2", bad)
+			if c.readme {
+				s.applied("w3", "")
+			}
+			s.turn()
+			s.expect("w2", broken)
+			s.expect("v1", c.before)
+			s.applied("w3", "")
+			s.turn()
+			s.expect("w3", broken)
+			s.expect("w2", broken)
+			s.expect("v1", c.before)
+
+			s.policy("w4", good)
+			s.settle()
+			s.applied("w4", "")
+			s.settle()
+			s.expect("v1", c.verdict)
+			s.expect("w2", broken)
+		})
+	}
+}
+
+// TestStatusOfTheSourceAheadOfTheSpec: a rollout that was read before its source wrote the spec
+// anew tells the commit of the spec that it read, and not the newest one.
+func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	s.target("v1")
+	s.applied("v1", "")
+	before := s.rollout().Spec
+	s.policy("w2", before)
+	s.applied("w2", "")
+	ro := s.rollout()
+	ro.Spec = before
+	s.update(ro)
+	s.turns(2)
+	s.expect("w2", "")
+	s.expect("v1", "pending: ")
+}
+
+// TestReasonOfAHoldIsToldSoon: a hold is posted with the reason that it has now, by the add-on and
+// by its stage, and does not wait for progress that a hold keeps from happening.
+func TestReasonOfAHoldIsToldSoon(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.reporting()
 	s.target("v1")
 	s.applied("v1", "")
 	s.settle()
-	s.expect("v1", "success: ")
-	ro := s.rollout()
-	ro.Spec.Strategy = unknownGroup()
-	s.update(ro)
-	s.applied("w2", "")
+	canary := v1alpha1.PlacementReference{Namespace: "team", Name: "canary"}
+	s.policy("v1", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary", Placement: canary}}})
+	s.target("v2")
+	s.applied("v2", "")
 	s.turn()
-	s.expect("w2", "failure: unknown mandatory decision group")
-	s.expect("v1", "success: ")
+	s.expect("v2", "pending: canary 0/0, held: Placement team/canary does not exist")
+	s.accepted()
+	s.place("canary")
+	s.turn()
+	s.expect("v2", "pending: canary 0/0, held: Placement team/canary of stage canary selects no cluster")
+	for _, m := range s.rollout().Status.CommitStatuses {
+		if m.SHA != commitNamed("v2") {
+			continue
+		}
+		m.AcceptedAt = s.clock.Now().Unix()
+		if _, after := commitstatus.Due(m, s.clock.Now()); after != commitstatus.ProgressInterval {
+			t.Errorf("%s is due after %s: %+v", m.Context, after, m.Owed)
+		}
+	}
 }
 
 // unknownGroup is a strategy that names a decision group that does not exist.
@@ -172,9 +274,9 @@ func unknownGroup() *v1alpha1.RolloutStrategy {
 	}}
 }
 
-// TestFirstInstallThatCannotBePlannedIsRedAtOnce: on the commit, in an event and in the
-// outcome, whatever keeps the first plan from being made.
-func TestFirstInstallThatCannotBePlannedIsRedAtOnce(t *testing.T) {
+// TestRolloutThatCannotBePlannedIsRedAtOnce: on the commit, in an event and in the outcome,
+// whatever keeps the plan from being made, the first one or a later one.
+func TestRolloutThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*scene)
 		want  string
@@ -196,27 +298,37 @@ func TestFirstInstallThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 			s.update(cma)
 		}, "OwnershipConflict"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
-			s.reporting()
-			s.target("v1")
-			s.applied("v1", "")
-			c.spoil(s)
-			s.turn()
-			s.expect("v1", "failure: ")
-			ro := s.rollout()
-			if ro.Status.Target != nil || ro.Status.Outcome != "failure" {
-				t.Errorf("outcome %q, target %v", ro.Status.Outcome, ro.Status.Target)
-			}
-			events := s.announced()
-			if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+c.want) {
-				t.Errorf("events %q", events)
-			}
-			s.turn()
-			if events := s.announced(); len(events) > 0 {
-				t.Errorf("said again: %q", events)
-			}
-		})
+		for _, installed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/Installed=%t", name, installed), func(t *testing.T) {
+				s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+				s.reporting()
+				if installed {
+					s.target("v1")
+					s.applied("v1", "")
+					s.settle()
+					s.announced()
+				}
+				s.target("v2")
+				s.applied("v2", "")
+				c.spoil(s)
+				s.turn()
+				s.expect("v2", "failure: ")
+				ro := s.rollout()
+				if (ro.Status.Target != nil) != installed || ro.Status.Outcome != "failure" || !strings.HasPrefix(s.stalled(), c.want) {
+					t.Errorf("outcome %q, target %v, stalled %q", ro.Status.Outcome, ro.Status.Target, s.stalled())
+				}
+				warned := func() []string {
+					return slices.DeleteFunc(s.announced(), func(e string) bool { return !strings.HasPrefix(e, "Warning ") })
+				}
+				if events := warned(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+c.want) {
+					t.Errorf("events %q", events)
+				}
+				s.turn()
+				if events := warned(); len(events) > 0 {
+					t.Errorf("said again: %q", events)
+				}
+			})
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 	ro.Status.CommitStatuses = book.Stored()
 	book.SetCondition(ro)
 	if !equality.Semantic.DeepEqual(*before, ro.Status) {
-		if err := r.Client.Status().Update(ctx, ro); err != nil {
+		if err := r.store(ctx, ro); err != nil {
 			return left, err
 		}
 	}

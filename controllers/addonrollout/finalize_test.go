@@ -165,20 +165,41 @@ func TestDeletedRolloutEndsWhatItToldPending(t *testing.T) {
 	}
 }
 
-// TestLostStatusWakesItsRollout: nothing else does where everything is at rest, and our own
-// writes of the status must not.
-func TestLostStatusWakesItsRollout(t *testing.T) {
-	empty, planned := &v1alpha1.AddOnRollout{}, &v1alpha1.AddOnRollout{}
-	planned.Status.Target = &v1alpha1.Target{Digest: "v1"}
-	for name, c := range map[string]struct {
-		before, after *v1alpha1.AddOnRollout
-		want          bool
-	}{
-		"Emptied": {planned, empty, true}, "Written": {empty, planned, false}, "Same": {planned, planned, false},
-	} {
-		if got := statusLost().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
-			t.Errorf("%s: woken %v", name, got)
+// TestStatusThatAnotherWriterChangedWakesItsRollout: emptied, or replaced by one from a backup.
+// Nothing else does where everything is at rest, and the operator's own writes must not.
+func TestStatusThatAnotherWriterChangedWakesItsRollout(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	changed := func(change func()) bool {
+		before := s.rollout()
+		change()
+		return s.reconciler.statusOfOthers().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: s.rollout()})
+	}
+	replace := func(status v1alpha1.AddOnRolloutStatus) func() {
+		return func() {
+			ro := s.rollout()
+			ro.Status = status
+			if err := s.hub.Status().Update(t.Context(), ro); err != nil {
+				t.Fatal(err)
+			}
 		}
+	}
+	if changed(s.settle) {
+		t.Error("woken by its own write")
+	}
+	if changed(s.oneByOne) {
+		t.Error("woken by a write of something else")
+	}
+	backup := s.rollout().Status
+	backup.Message = "0/1 updated"
+	if !changed(replace(backup)) {
+		t.Error("not woken by a status from a backup")
+	}
+	if changed(func() { s.turn() }) {
+		t.Error("woken by the write that puts it right")
+	}
+	if !changed(replace(v1alpha1.AddOnRolloutStatus{})) {
+		t.Error("not woken by an empty status")
 	}
 }
 

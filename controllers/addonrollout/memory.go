@@ -43,6 +43,10 @@ type memory struct {
 	// releasing is when the release began. Without it a forge that is gone for good would keep
 	// a released rollout for ever.
 	releasing time.Time
+	// written is the version of the rollout as this process wrote its status last. Without it
+	// every write of a status would cost one more look. The lock of the memories guards it,
+	// because the watch reads it.
+	written string
 }
 
 // memories are those of all rollouts.
@@ -61,6 +65,22 @@ func (s *memories) get(key client.ObjectKey) *memory {
 		s.of[key] = newMemory()
 	}
 	return s.of[key]
+}
+
+// wrote remembers a rollout as the API server answered a write of its status.
+func (s *memories) wrote(ro *v1alpha1.AddOnRollout) {
+	mem := s.get(client.ObjectKeyFromObject(ro))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mem.written = ro.ResourceVersion
+}
+
+// own reports whether a rollout is as this process wrote it last.
+func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mem := s.of[client.ObjectKeyFromObject(ro)]
+	return mem != nil && mem.written == ro.ResourceVersion
 }
 
 // newMemory returns a memory of nothing.

@@ -122,7 +122,7 @@ func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) er
 		return nil
 	}
 	ro.Status.Journal = journal.Append(ro.Status.Journal, metav1.NewTime(r.Clock.Now()).Rfc3339Copy(), did)
-	if err := r.Client.Status().Update(ctx, ro); err != nil {
+	if err := r.store(ctx, ro); err != nil {
 		return err
 	}
 	if after != nil && !same {

@@ -51,7 +51,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	ro.Status.CommitStatuses = book.Stored()
 	book.SetCondition(ro)
 	if !equality.Semantic.DeepEqual(p.Observed.Rollout.Status, ro.Status) {
-		if err := r.Client.Status().Update(ctx, ro); err != nil {
+		if err := r.store(ctx, ro); err != nil {
 			return reserved{}, err
 		}
 	}
@@ -65,6 +65,15 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	logSteps(log, p.Decisions.Steps)
 	r.announce(ro, p)
 	return reserved{Plan: p, rollout: ro, mem: mem, again: again}, nil
+}
+
+// store writes the status, bound to the version that was read.
+func (r *Reconciler) store(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+	if err := r.Client.Status().Update(ctx, ro); err != nil {
+		return err
+	}
+	r.memories.wrote(ro)
+	return nil
 }
 
 // noteSuccess writes succeeded-at onto the target's revision.

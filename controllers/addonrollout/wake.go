@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -125,17 +126,17 @@ func createdOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// statusLost passes a rollout whose status somebody emptied: it is rebuilt. Other changes
-// of a status are our own.
-func statusLost() predicate.Predicate {
-	planned := func(o client.Object) bool {
-		ro, ok := o.(*v1alpha1.AddOnRollout)
-		return ok && ro.Status.Target != nil
-	}
+// statusOfOthers passes a rollout whose status another writer changed: it was emptied, or comes
+// from a backup. Nothing else wakes a rollout at rest, whose status would stay wrong.
+func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return planned(e.ObjectOld) && !planned(e.ObjectNew) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.AddOnRollout)
+			after, also := e.ObjectNew.(*v1alpha1.AddOnRollout)
+			return ok && also && !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.memories.own(after)
+		},
 	}
 }
 

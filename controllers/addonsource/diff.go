@@ -78,7 +78,7 @@ func (p *pass) diff(ctx context.Context, todo *plan) error {
 		}
 		*list = differing
 	}
-	return nil
+	return todo.namePolicy(p.head.String())
 }
 
 // differs runs one apply dry. It notes in the change why the API server refuses it.

@@ -1,6 +1,9 @@
 package addonsource
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
 
 // Stop ends the errand of a source.
 func (r *Reconciler) Stop(source types.NamespacedName) { r.errands.stop(source) }
@@ -17,3 +20,6 @@ func (r *Reconciler) Await(source types.NamespacedName) bool {
 	<-sent.done
 	return true
 }
+
+// StatusOfOthers is the predicate of that name.
+func (r *Reconciler) StatusOfOthers() predicate.Predicate { return r.statusOfOthers() }

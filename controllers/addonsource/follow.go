@@ -106,7 +106,7 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	}
 	if len(todo.going) > 0 {
 		// All else is on the hub, and is to be pruned when it leaves Git.
-		p.source.Status.AddOns, p.source.Status.Inventory = todo.addOns, todo.inventory
+		p.source.Status.Inventory = todo.inventory
 		return wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to be gone, which was deleted on the hub and is held by finalizers of other writers",
 			brief.Names(sortedTexts(todo.going)))
 	}

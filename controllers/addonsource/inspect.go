@@ -69,10 +69,9 @@ func (p *pass) storedFields(seen *observation) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// targets tells whether a rollout is this source's and has the add-on's content as target.
+// targets tells whether a rollout is this source's and has the spec that was applied.
 func targets(r *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, source string) bool {
-	return r != nil && r.Annotations[v1alpha1.SourceAnnotation] == source && r.Spec.Removal == nil &&
-		r.Spec.Target != nil && r.Spec.Target.Digest == addOn.Digest
+	return targetedBy(r, source) && addOn.Declares(&r.Spec)
 }
 
 // isGoing reports whether a ClusterManagementAddOn was deleted and waits for its finalizers.

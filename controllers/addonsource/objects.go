@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -47,6 +48,11 @@ func addOnGVK() schema.GroupVersionKind {
 // addOnKey is the key of an add-on's ClusterManagementAddOn.
 func addOnKey(name string) objectKey {
 	return objectKey{Group: addonv1alpha1.GroupName, Kind: addOnKind, Name: name}
+}
+
+// sourceKey is the key of a source.
+func sourceKey(source types.NamespacedName) objectKey {
+	return objectKey{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddOnSourceKind, Namespace: source.Namespace, Name: source.Name}
 }
 
 // rolloutKey is the key of an add-on's AddOnRollout.

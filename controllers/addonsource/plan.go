@@ -109,8 +109,12 @@ func newPlan(in planInput) (plan, error) {
 	}
 	for _, addOn := range in.commit.AddOns {
 		target := targetOf(addOn, in)
+		spec := rolloutSpec(addOn, target)
+		if r := in.seen.rollouts[addOn.Name]; target.Commit != in.head && targetedBy(r, in.source) {
+			spec.PolicyCommit = r.Spec.PolicyCommit // until namePolicy
+		}
 		todo.addOns = append(todo.addOns, v1alpha1.SourcedAddOn{
-			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit,
+			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit,
 		})
 		if !in.seen.revisions[target.Revision] || !slices.Contains(in.addOns, todo.addOns[len(todo.addOns)-1]) {
 			todo.revisions = append(todo.revisions, addOn)
@@ -118,7 +122,7 @@ func newPlan(in planInput) (plan, error) {
 		if step, ok := takeOverOf(addOn.Name, in); ok {
 			todo.takeOvers = append(todo.takeOvers, step)
 		}
-		desired, err := rolloutObject(in.namespace, addOn.Name, in.source, rolloutSpec(addOn, target))
+		desired, err := rolloutObject(in.namespace, addOn.Name, in.source, spec)
 		if err != nil {
 			return plan{}, fmt.Errorf("cannot plan the rollout of %s: %w", addOn.Name, err)
 		}
@@ -166,6 +170,29 @@ func (t *plan) changes() []change {
 	return slices.Concat(t.namespaces, t.objects, t.addOnObjects, t.rollouts)
 }
 
+// namePolicy enters the head into the spec of every AddOnRollout that the plan changes, so that
+// whoever reads the spec knows its commit before the status of the source names it. The target
+// names the head already where the head brings the content. A spec that does not change keeps
+// its commit, so that a commit that leaves an add-on alone writes nothing.
+func (t *plan) namePolicy(head string) error {
+	for _, c := range t.rollouts {
+		i := slices.IndexFunc(t.addOns, func(a v1alpha1.SourcedAddOn) bool { return a.Name == c.desired.GetName() })
+		if i < 0 || t.addOns[i].Commit == head {
+			continue // a removal names its own commit
+		}
+		t.addOns[i].PolicyCommit = head
+		if err := unstructured.SetNestedField(c.desired.Object, head, "spec", "policyCommit"); err != nil {
+			return fmt.Errorf("cannot name the commit of %s: %w", t.addOns[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// targetedBy tells whether a rollout is a source's, and the source declared it last.
+func targetedBy(r *v1alpha1.AddOnRollout, source string) bool {
+	return r != nil && r.Annotations[v1alpha1.SourceAnnotation] == source && r.Spec.Removal == nil && r.Spec.Target != nil
+}
+
 // targetOf returns the content an add-on's clusters are to run, with the commit that
 // brought it: while the content stays equal, so does the commit, whatever else later
 // commits change. An add-on that comes back after a removal is brought anew.
@@ -177,7 +204,7 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 		Commit:   in.head,
 	}
 	if r := in.seen.rollouts[addOn.Name]; r != nil && r.Annotations[v1alpha1.SourceAnnotation] == in.source {
-		if r.Spec.Removal == nil && r.Spec.Target != nil && r.Spec.Target.Digest == addOn.Digest {
+		if targetedBy(r, in.source) && r.Spec.Target.Digest == addOn.Digest {
 			target.Commit = r.Spec.Target.Commit
 		}
 		return target

@@ -197,6 +197,7 @@ func (p *pass) key() forge.Key {
 func (r *Reconciler) forget(req ctrl.Request) {
 	r.errands.stop(req.NamespacedName)
 	r.memories.forget(req.NamespacedName)
+	r.writes.drop(sourceKey(req.NamespacedName))
 	r.Desk.Forget(forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: req.NamespacedName})
 }
 

@@ -170,10 +170,11 @@ func (p *pass) store(ctx context.Context) error {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(p.before, client.MergeFromWithOptimisticLock{})
-	written := p.source.DeepCopy()
-	if err := p.Client.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	stored := p.source.DeepCopy()
+	if err := p.Client.Status().Patch(ctx, stored, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("cannot write the status: %w", err)
 	}
+	p.writes.put(sourceKey(p.key().NamespacedName), written{resourceVersion: stored.ResourceVersion})
 	return nil
 }
 

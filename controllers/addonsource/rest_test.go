@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -98,6 +99,24 @@ var _ = Describe("Drift", func() {
 		w.passes()
 		w.read(cma)
 		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
+	})
+
+	It("of the source's own status wakes the source, and its own writes do not", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		empty := w.source()
+		w.passes()
+		whole := w.source()
+		written := w.reconciler.StatusOfOthers()
+		Expect(written.Update(event.UpdateEvent{ObjectOld: empty, ObjectNew: whole})).To(BeFalse())
+		lost := w.source()
+		lost.Status = v1alpha1.AddOnSourceStatus{}
+		Expect(admin.Status().Update(context.Background(), lost)).To(Succeed())
+		Expect(written.Update(event.UpdateEvent{ObjectOld: whole, ObjectNew: lost})).To(BeTrue())
+		theGit.ResetRequests()
+		w.passes()
+		Expect(w.source().Status.LastAppliedRevision).To(Equal(whole.Status.LastAppliedRevision))
+		Expect(theGit.Requests().LsRemote).To(BeZero(), "the next look is not due")
 	})
 
 	It("of fields is repaired after a restart, for one fetch", func() {

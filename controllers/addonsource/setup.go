@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fluxcd/pkg/runtime/predicates"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
@@ -42,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addonsource").
 		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged(), r.statusOfOthers()))).
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.Desk.Sharing), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.AddOnRollout{}, toSource, builder.WithPredicates(r.movedByOthers(rolloutKindOf))).
 		WatchesMetadata(&addonv1alpha1.ClusterManagementAddOn{}, toSource, builder.WithPredicates(r.movedByOthers(addOnKindOf))).
@@ -78,6 +79,22 @@ func suspensionChanged() predicate.Predicate {
 			return e.ObjectOld.GetAnnotations()[v1alpha1.SuspendAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.SuspendAnnotation]
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// statusOfOthers lets a status pass that another writer changed: it was emptied, or comes from a
+// backup. Without it the source would say something wrong until the next look.
+func (r *Reconciler) statusOfOthers() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.AddOnSource)
+			after, also := e.ObjectNew.(*v1alpha1.AddOnSource)
+			return ok && also && !equality.Semantic.DeepEqual(before.Status, after.Status) &&
+				r.writes.of(sourceKey(client.ObjectKeyFromObject(after))).resourceVersion != after.ResourceVersion
+		},
 	}
 }
 
@@ -124,8 +141,8 @@ func moved(before, after client.Object) bool {
 
 // standing is what a source reports of a rollout.
 type standing struct {
-	outcome, digest string
-	observed        bool
+	outcome, hold, digest string
+	observed              bool
 	// tenth of the clusters that are updated: a status is posted no more often.
 	tenth int32
 }
@@ -136,7 +153,7 @@ func standingOf(o client.Object) standing {
 	if !ok {
 		return standing{}
 	}
-	s := standing{outcome: r.Status.Outcome, observed: r.Status.ObservedGeneration == r.Generation}
+	s := standing{outcome: r.Status.Outcome, hold: holdOf(r), observed: r.Status.ObservedGeneration == r.Generation}
 	if r.Status.Target != nil {
 		s.digest = r.Status.Target.Digest
 	}

@@ -51,9 +51,12 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 			return nil, err
 		}
 		want := p.want(applied, fleet.state(), fleet.text(p.appliedIn(applied, fleet)))
-		want.Progress, want.Content, want.Failing = fleet.percent(), p.content(), fleet.failing()
+		want.Progress, want.Content, want.Held, want.Failing = fleet.percent(), p.content(), fleet.held(), fleet.failing()
 		book.Tell(want)
-		succession.Content, succession.Wants = want.Content, []commitstatus.Want{want}
+		succession.Content = want.Content
+		if want.State != commitstatus.Failure || fleet.contentFailed {
+			succession.Wants = []commitstatus.Want{want}
+		}
 		succession.Live = append(succession.Live, applied)
 	}
 	if head != "" && (head != applied || h != nil && h.kind == refused) && !p.untouched {
@@ -149,7 +152,10 @@ func (p *pass) appliedIn(applied string, f fleet) string {
 
 // fleet is where the add-ons of a source stand.
 type fleet struct {
-	failed, moving []addOnStanding
+	failed, onHold, moving []addOnStanding
+	// contentFailed: of the failed ones at least one has not failed for its policy alone, which
+	// is of a later commit than its content. Older commits with the same content fail with it.
+	contentFailed bool
 	// upToDate counts the others.
 	upToDate int
 	// updated and total count clusters.
@@ -192,9 +198,10 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 	return f, nil
 }
 
-// add counts an add-on in. A rollout that has not looked at what the commit declares is moving.
+// add counts an add-on in. A rollout that has not looked at what the commit declares is moving,
+// and so is one that was given the spec of a newer commit already.
 func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
-	if ro == nil || written.newer(ro) || ro.Spec.Target == nil || ro.Spec.Target.Digest != addOn.Digest ||
+	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) ||
 		ro.Status.ObservedGeneration < ro.Generation {
 		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
 		return
@@ -204,11 +211,38 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	case commitstatus.Success:
 		f.upToDate++
 	case commitstatus.Failure:
+		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
+		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == ""
 		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + conditions.GetMessage(ro, fluxmeta.ReadyCondition)})
 	default:
+		if text := holdOf(ro); text != "" {
+			f.onHold = append(f.onHold, addOnStanding{addOn.Name, addOn.Name + " " + text})
+			return
+		}
 		counts := ro.Status.Counts
 		f.moving = append(f.moving, addOnStanding{addOn.Name, fmt.Sprintf("%s %d/%d", addOn.Name, counts.Updated, counts.Total)})
 	}
+}
+
+// holdOf says that a rollout is held or suspended, and why; "" of one that is not.
+func holdOf(ro *v1alpha1.AddOnRollout) string {
+	switch {
+	case ro.Status.Outcome != string(commitstatus.Pending):
+	case ro.Status.Phase == v1alpha1.PhaseHeld:
+		return "held: " + strings.Replace(ro.Status.Message, "held: ", "", 1)
+	case ro.Status.Phase == v1alpha1.PhaseSuspended:
+		return ro.Status.Message
+	}
+	return ""
+}
+
+// held says what is held, "" if nothing is.
+func (f *fleet) held() string {
+	var texts []string
+	for _, a := range f.onHold {
+		texts = append(texts, a.text)
+	}
+	return strings.Join(texts, "; ")
 }
 
 // state is that of the whole.
@@ -216,7 +250,7 @@ func (f *fleet) state() commitstatus.State {
 	switch {
 	case len(f.failed) > 0:
 		return commitstatus.Failure
-	case len(f.moving) > 0:
+	case len(f.onHold)+len(f.moving) > 0:
 		return commitstatus.Pending
 	default:
 		return commitstatus.Success
@@ -247,7 +281,7 @@ func (f *fleet) text(applied string) string {
 		parts = append(parts, applied)
 	}
 	const shown = 3
-	standings := slices.Concat(f.failed, f.moving)
+	standings := slices.Concat(f.failed, f.onHold, f.moving)
 	for i, a := range standings {
 		if i == shown {
 			parts = append(parts, fmt.Sprintf("%d more", len(standings)-shown))

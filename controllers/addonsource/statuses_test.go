@@ -3,7 +3,10 @@ package addonsource
 import (
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 )
 
 // TestFleet_RolloutMadeAnewCountsFromOne: generations tell versions of one object apart, and
@@ -28,5 +31,61 @@ func TestFleet_RolloutMadeAnewCountsFromOne(t *testing.T) {
 		if f.upToDate != c.want {
 			t.Errorf("%s: %d up to date, %v moving", c.reason, f.upToDate, f.moving)
 		}
+	}
+}
+
+// TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied: the operator was killed between the write
+// of the spec and that of the status. What the rollout makes of the spec is told on its commit.
+func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
+	ro := &v1alpha1.AddOnRollout{}
+	ro.Spec.Target = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}
+	ro.Spec.PolicyCommit = "main@sha1:bbb"
+	ro.Status.Outcome = "failure"
+	conditions.MarkStalled(ro, v1alpha1.InvalidRolloutStrategyReason, "no such group")
+	for _, c := range []struct {
+		reason, policy string
+		want           commitstatus.State
+	}{
+		{"the status is that of the commit before", "", commitstatus.Pending},
+		{"the status is that of the policy's commit", "main@sha1:bbb", commitstatus.Failure},
+	} {
+		f := fleet{left: map[string][]string{}}
+		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:aaa", PolicyCommit: c.policy}, writtenRollout{})
+		if got := f.state(); got != c.want || f.contentFailed {
+			t.Errorf("%s: %s, want %s; the content failed: %t", c.reason, got, c.want, f.contentFailed)
+		}
+	}
+}
+
+// TestFleet_NamesWhatIsHeld: the context of the whole says that an add-on is held, and why. A
+// change of that is a change of where the add-on stands.
+func TestFleet_NamesWhatIsHeld(t *testing.T) {
+	at := func(phase v1alpha1.Phase, message string) *v1alpha1.AddOnRollout {
+		ro := &v1alpha1.AddOnRollout{}
+		ro.Spec.Target = &v1alpha1.Target{Digest: "v1"}
+		ro.Status.Phase, ro.Status.Message, ro.Status.Outcome = phase, message, "pending"
+		ro.Status.Counts.Total = 3
+		return ro
+	}
+	moving := at(v1alpha1.PhaseProgressing, "canary 0/1, 1 in flight")
+	absent := at(v1alpha1.PhaseHeld, "canary 0/0, Placement team/canary does not exist")
+	empty := at(v1alpha1.PhaseHeld, "canary 0/0, held: Placement team/canary selects no cluster")
+	for _, c := range []struct {
+		ro         *v1alpha1.AddOnRollout
+		text, held string
+	}{
+		{moving, "applied; hello 0/3", ""},
+		{absent, "applied; hello held: canary 0/0, Placement team/canary does not exist", "hello held: canary 0/0, Placement team/canary does not exist"},
+		{empty, "applied; hello held: canary 0/0, Placement team/canary selects no cluster", "hello held: canary 0/0, Placement team/canary selects no cluster"},
+		{at(v1alpha1.PhaseSuspended, "suspended; canary 0/1"), "applied; hello suspended; canary 0/1", "hello suspended; canary 0/1"},
+	} {
+		f := fleet{}
+		f.add(c.ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
+		if got := f.text("applied"); got != c.text || f.held() != c.held || f.state() != commitstatus.Pending {
+			t.Errorf("%s: %q, held %q; want %q, held %q", f.state(), got, f.held(), c.text, c.held)
+		}
+	}
+	if !moved(moving, absent) || !moved(absent, empty) {
+		t.Error("the source is not told that a hold began or has another reason")
 	}
 }
