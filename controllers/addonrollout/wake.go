@@ -125,7 +125,7 @@ func createdOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// statusLost passes a rollout whose status somebody emptied: it is rebuilt. Other changes
+// statusLost passes a rollout whose status another writer emptied: it is rebuilt. Other changes
 // of a status are our own.
 func statusLost() predicate.Predicate {
 	planned := func(o client.Object) bool {
