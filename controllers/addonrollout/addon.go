@@ -45,7 +45,7 @@ func (d *round) install(ctx context.Context, c *plan.Cluster) (*addonv1alpha1.Ma
 }
 
 // firstFinalizers are those a new ManagedClusterAddOn gets with its creation, which
-// saves a write; what they lack, or have too much, is mended before its first work.
+// saves a write; they are corrected before its first work is written.
 func (d *round) firstFinalizers(c *plan.Cluster) []string {
 	renderer, err := d.Observed.Revisions.Renderer(d.rollout.Spec.Target.Digest)
 	if err != nil {

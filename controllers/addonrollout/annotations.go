@@ -82,7 +82,7 @@ func annotationsInStep(cluster map[string]string, addOn *addonv1alpha1.ManagedCl
 	return next
 }
 
-// ownAnnotations are the keys that AddonFlow wrote and nobody else has written since.
+// ownAnnotations are the keys that AddonFlow wrote and no other writer has written since.
 func ownAnnotations(entries []metav1.ManagedFieldsEntry) map[string]bool {
 	ours, theirs := map[string]bool{}, map[string]bool{}
 	for i := range entries {

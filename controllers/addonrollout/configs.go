@@ -23,7 +23,7 @@ import (
 const (
 	// configRetry is how long an object that could not be read is left alone.
 	configRetry = 15 * time.Second
-	// configTimeout bounds one read, so that one slow kind delays nobody's turn for long.
+	// configTimeout bounds one read, so that one slow kind delays no turn for long.
 	configTimeout = 10 * time.Second
 	// configReads run in parallel.
 	configReads = 8

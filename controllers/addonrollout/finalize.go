@@ -43,7 +43,7 @@ func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *me
 // clusters to look at, and nothing is planned, which would install the add-on again.
 //
 // Whether a cluster has it is asked live: a watch that lags shows none of those just
-// created, and works nobody looks after would stay.
+// created, and their works would stay for ever.
 func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return true, ctrl.Result{}, nil

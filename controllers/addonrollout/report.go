@@ -104,7 +104,7 @@ func sooner(a, b time.Duration) time.Duration {
 // complete notes what became of the round: which clusters could not be written, and
 // that a request was done. A request stands until a round got to the end; were it
 // consumed before, the turn that goes on with it would stop at what it lifts. In a
-// healthy turn that nobody asked for there is nothing to note, and no write.
+// healthy turn that the user did not ask for there is nothing to note, and no write.
 func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) error {
 	ro := p.rollout
 	before := conditions.Get(ro, v1alpha1.ClustersWrittenCondition).DeepCopy()

@@ -57,7 +57,7 @@ func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*
 	}
 	r, err := decodeRenderer(rev.Spec.Body, chart.EngineFor(s.charts, namespace+"/"+addOn))
 	if err != nil {
-		// It will not get better by itself, and must hold nobody but those that run it.
+		// It will not get better by itself, and must hold no cluster but those that run it.
 		return nil, &plan.MissingRevision{Name: key.Name, Why: "cannot be used: " + err.Error()}
 	}
 	s.keep(key, r)

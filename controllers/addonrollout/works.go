@@ -76,7 +76,7 @@ func (d *round) writeMove(ctx context.Context, c *plan.Cluster, addOn *addonv1al
 
 // tellFailure says in the add-on's conditions why its works could not be written. The first
 // error is the one that counts: what fails here as well is told when the cluster is next
-// tried, at once where somebody was faster.
+// tried, at once if another writer was faster.
 func (d *round) tellFailure(ctx context.Context, c *plan.Cluster, cause error) {
 	var failed *worksError
 	if c.AddOn == nil || c.AddOn.DeletionTimestamp != nil || !errors.As(cause, &failed) {

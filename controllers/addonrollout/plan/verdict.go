@@ -44,7 +44,7 @@ func guardMessage(p rollout.Plan) string {
 }
 
 // waitsFor is what a plan that could be made waits for besides the turn of its clusters:
-// a revision that is missing, a guard, somebody who looks after what failed after the
+// a revision that is missing, a guard, a user who looks after what failed after the
 // success.
 func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) Verdict {
 	v := Verdict{}
@@ -68,7 +68,7 @@ func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) Ve
 	return v
 }
 
-// keptVerdict says of a rollout that somebody deletes why it is still there, and goes on.
+// keptVerdict says why a rollout that is being deleted is still there, and goes on.
 func keptVerdict(in rollout.Input, plan rollout.Plan) Verdict {
 	have := 0
 	for i := range in.Clusters {
