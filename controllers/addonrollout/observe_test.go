@@ -28,7 +28,9 @@ func TestPlan_IsAFunctionOfWhatWasObserved(t *testing.T) {
 		}
 		return string(raw)
 	}
-	read := func() string { return text([]any{o.Rollout, o.Owner, o.Placements, o.Members[0].AddOn, o.Members[0].Works}) }
+	read := func() string {
+		return text([]any{o.Rollout, o.Owner, o.Placements, o.Members[0].AddOn, o.Members[0].Works})
+	}
 	before := read()
 	var plans []string
 	for range 2 {
