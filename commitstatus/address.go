@@ -21,11 +21,10 @@ type repository struct {
 // apiBase returns the API's base URL for a forge whose repositories live below root.
 type apiBase func(root *url.URL) string
 
-// parseAddress reads the address of a repository in any of the forms that a user may
-// copy: its web page (https://forge.example/prefix/owner/name, with or without .git),
-// or its API endpoint (<api>/repos/owner/name). Everything else is refused: the token
-// must not be sent to a place that nobody meant. The error does not repeat the address,
-// as it may carry a password.
+// parseAddress reads the address of a repository in any of the forms that a user may copy: its
+// web page (https://forge.example/prefix/owner/name, with or without .git), or its API endpoint
+// (<api>/repos/owner/name). Everything else is refused, because the token must not be sent to
+// an unintended place. The error does not repeat the address, as it may contain a password.
 func parseAddress(raw string, base apiBase) (repository, error) {
 	parsed, err := url.Parse(raw)
 	if err != nil {
@@ -111,18 +110,17 @@ func checkPort(u *url.URL) error {
 	return nil
 }
 
-// isHost tells whether s can be a DNS name or an IP address.
+// isHost reports whether s can be a DNS name or an IP address.
 func isHost(s string) bool {
 	return s != "" && only(s, ".-_:") && strings.Trim(s, ".-:_") != ""
 }
 
-// isSegment tells whether s is a path segment that means itself: no escapes, no
-// relative steps.
+// isSegment reports whether s is a path segment without escapes or relative steps.
 func isSegment(s string) bool {
 	return strings.Trim(s, ".") != "" && only(s, "._-")
 }
 
-// only tells whether s has nothing but ASCII letters, digits and the extra characters.
+// only reports whether s has nothing but ASCII letters, digits and the extra characters.
 func only(s, extra string) bool {
 	for _, r := range s {
 		alphanumeric := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'

@@ -95,8 +95,8 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-// sameForge tells whether both are on the same host and scheme, github.com's API
-// being on a host of its own.
+// sameForge reports whether both are on the same host and scheme; github.com's API has a host
+// of its own.
 func sameForge(in, out *url.URL) bool {
 	host := strings.ToLower(in.Host)
 	if out.Host == "api.github.com" {
@@ -132,6 +132,6 @@ func TestRepositoryHasOneName(t *testing.T) {
 		}
 	}
 	if _, err := Repository("https://user:word@gitea.example.com/team/fleet"); err == nil || strings.Contains(err.Error(), "word") {
-		t.Errorf("an address that is refused is nobody's, and not repeated: %v", err)
+		t.Errorf("a refused address names no repository, and is not repeated: %v", err)
 	}
 }

@@ -114,7 +114,7 @@ func TestRefusalsAreClassified(t *testing.T) {
 		want   commitstatus.DeliveryError
 	}{
 		"Token": {
-			"Somebody has to replace the token; look again in an hour.",
+			"The token must be replaced; try again in an hour.",
 			recorded{code: 401, body: `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`},
 			commitstatus.DeliveryError{Reason: "HOST does not accept the token (401): Bad credentials", Permanent: true, RetryAfter: time.Hour},
 		},
@@ -264,7 +264,7 @@ func TestStatusesOfTheForgeAreRedacted(t *testing.T) {
 	}
 }
 
-// permanent tells whether the same request would fail again.
+// permanent reports whether the same request would fail again.
 func permanent(err error) bool {
 	delivery, ok := errors.AsType[*commitstatus.DeliveryError](err)
 	return ok && delivery.Permanent
@@ -387,7 +387,7 @@ func TestNewRefuses(t *testing.T) {
 		want   string
 	}{
 		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gitlab", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gitlab" is not one of gitea, forgejo, github`},
-		"NoToken":  {"Nobody may write without one.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: " \n"}, "cannot report commit statuses: the token is empty"},
+		"NoToken":  {"Statuses cannot be written without one.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: " \n"}, "cannot report commit statuses: the token is empty"},
 		"BadToken": {"A token with a line break would be another header.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: "hunter2\r\nX: y"}, "cannot report commit statuses: the token is not one printable word"},
 		"Address":  {"The address is checked.", commitstatus.Config{Provider: "github", Address: "https://me:hunter2@x/a/b", Token: "t"}, "cannot use the address: it contains user information; the token belongs into the Secret"},
 	}

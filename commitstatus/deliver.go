@@ -13,8 +13,8 @@ const (
 	// each time: 5 s, 10 s, ... 5 min.
 	firstBackoff = 5 * time.Second
 	lastBackoff  = 5 * time.Minute
-	// beginWithin is how long after it was handed over a post may begin. A process that was
-	// stopped for longer may not lead any more.
+	// beginWithin is how soon after Enqueue a post must begin. A process that was stopped for
+	// longer may have lost leadership.
 	beginWithin = requestTimeout
 	// deliverWithin bounds one delivery: reading the forge and posting.
 	deliverWithin = 2 * requestTimeout
@@ -24,23 +24,22 @@ const (
 
 // DelivererConfig sets a Deliverer up.
 type DelivererConfig struct {
-	// Clock tells the time; nil: the system's.
+	// Clock returns the time; nil: the system's.
 	Clock func() time.Time
-	// Notify is called after something was learnt about a key, from a worker and without
+	// Notify is called with a key when there are new results for it, from a worker and without
 	// a lock held. It must not block. Nil: nothing is called.
 	Notify func(key string)
 }
 
-// Deliverer posts what marks say is being posted, off the reconcile path: Enqueue never
-// waits for a forge.
+// Deliverer posts the statements that marks have as Posting, off the reconcile path: Enqueue never waits for a forge.
 //
-// A line is one forge with one token; a key is one list of marks, and names the object that
-// keeps it. A line posts one status at a time, and its keys take turns, so that a forge that
-// hangs holds one worker. A failure that is about the forge as a whole holds the line.
+// A line is one forge with one token; a key is one list of marks, and names the object that keeps it. A line posts one
+// status at a time, and its keys take turns, so that a forge that hangs holds one worker. A failure of the forge as a
+// whole holds the line.
 //
-// The forge is read where it may show something else than the mark says: for the marks that a
-// key begins with, after an answer that was lost, and where another process has begun the post. In that last case one request time passes first, because the
-// post may be on its way.
+// The Deliverer reads the forge if it may show something other than the mark says: for the first marks of a key, after
+// a lost answer, and if another process has begun the post. In the last case it waits one request time first, because
+// the post may be on its way.
 type Deliverer struct {
 	config DelivererConfig
 
@@ -62,39 +61,40 @@ type line struct {
 	failure
 }
 
-// failure is what failed deliveries have led to.
+// failure is the state after failed deliveries.
 type failure struct {
 	tries int
 	until time.Time
-	// never: the forge refused for good.
+	// never: the forge refused permanently.
 	never bool
 	text  string
 }
 
 // box is the work and the memory of one key.
 type box struct {
-	// begun: this process has had marks of the key before, so that it knows of every post
-	// about a context that is new.
+	// begun: this process has had marks of the key before, so it knows every post about a new
+	// context.
 	begun  bool
 	marks  []Mark
 	handed time.Time
 	known  map[contextKey]*memory
 }
 
-// contextKey names one context of one commit.
+// contextKey identifies one context of one commit.
 type contextKey struct{ sha, context string }
 
 // memory is what this process knows about a context.
 type memory struct {
-	// shows is what the forge is known to show, which can be more than the mark says: the
-	// status may come from a backup. Empty: nothing; nil: it is read before the next post.
+	// shows is what the forge is known to show. It may be newer than the mark, because the
+	// status may come from a backup. Empty: nothing; nil: the forge is read before the next
+	// post.
 	shows *Statement
-	// posting is the statement whose post was begun. If another process has begun it, since
-	// is from when this process knows of it.
+	// posting is the statement whose post was begun. If another process has begun it, since is
+	// when this process learnt of it.
 	posting *Statement
 	since   time.Time
 	result  *Result
-	// conflict is what the forge shows that is not the operator's.
+	// conflict is a status at the forge that is not the operator's.
 	conflict string
 	failure
 }
@@ -112,8 +112,8 @@ func NewDeliverer(config DelivererConfig) *Deliverer {
 	return d
 }
 
-// Run posts until the context ends, and returns when no worker runs any more. It is called
-// once. What was not posted stays in the marks.
+// Run posts until the context ends, and returns when all workers have ended. It is called once.
+// Statements that were not posted stay in the marks.
 func (d *Deliverer) Run(ctx context.Context) {
 	release := context.AfterFunc(ctx, func() {
 		d.mu.Lock()
@@ -129,9 +129,9 @@ func (d *Deliverer) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// Connect says which forge a line is, and which link its statuses carry. It is called again
-// when the token has changed: what was refused is due again then. Where the repository
-// changed, call Disconnect first.
+// Connect sets the forge of a line, and the link of its statuses. It is called again when the
+// token has changed; refused statuses are due again then. If the repository changed, call
+// Disconnect first.
 func (d *Deliverer) Connect(name string, forge Forge, targetURL string) {
 	d.mu.Lock()
 	l := d.lines[name]
@@ -159,8 +159,8 @@ func (d *Deliverer) Disconnect(name string) {
 	l.boxes, l.turns = map[string]*box{}, nil
 }
 
-// Retry makes everything of a line due at once that the forge did not take, and forgets
-// conflicts, so that the forge is read again.
+// Retry makes everything of a line due that the forge did not accept, and forgets conflicts, so
+// that the forge is read again.
 func (d *Deliverer) Retry(name string) {
 	d.mu.Lock()
 	var keys []string
@@ -173,7 +173,7 @@ func (d *Deliverer) Retry(name string) {
 	}
 }
 
-// forgive forgets failures and conflicts, and tells whether there were any.
+// forgive forgets failures and conflicts, and reports whether there were any.
 func (l *line) forgive() bool {
 	found := l.tries > 0
 	l.failure = failure{}
@@ -189,7 +189,7 @@ func (l *line) forgive() bool {
 	return found
 }
 
-// Refused tells whether a line is held until something outside the operator changes, such as
+// Refused reports whether a line is held until something outside the operator changes, such as
 // its token.
 func (d *Deliverer) Refused(name string) bool {
 	d.mu.Lock()
@@ -212,10 +212,10 @@ func (d *Deliverer) Refused(name string) bool {
 	return false
 }
 
-// Enqueue hands the marks of a key over for posting, in place of those handed over before,
-// and returns at once. The line is connected. began are the posts that this process begins
-// with it: their marks have just been stored. It returns how long until it is to be called
-// again for what waits for time; zero: nothing does.
+// Enqueue replaces the marks of a key that are to be posted, and returns at once. The line is
+// connected. began are the posts that this process begins now; their marks have just been
+// stored. It returns when Enqueue must be called again because time makes something due; zero:
+// never.
 func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -241,7 +241,7 @@ func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration
 	return l.wait(b, now)
 }
 
-// take replaces the marks of the box, and forgets what was known of others.
+// take replaces the marks of the box, and forgets what was known about other marks.
 func (b *box) take(marks, began []Mark, now time.Time) {
 	known := make(map[contextKey]*memory, len(marks))
 	for _, m := range marks {
@@ -259,7 +259,7 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 			continue
 		}
 		if k.result != nil && (k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
-			k.result = nil // it is posted all the same
+			k.result = nil // posted again
 		}
 		switch {
 		case index(began, m.SHA, m.Context) >= 0:
@@ -277,7 +277,7 @@ func (l *line) drop(key string) {
 	l.turns = slices.DeleteFunc(l.turns, func(k string) bool { return k == key })
 }
 
-// Forget drops everything about a key: its object is gone, or says nothing any more.
+// Forget drops everything about a key whose object is deleted or reports nothing.
 func (d *Deliverer) Forget(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -287,8 +287,8 @@ func (d *Deliverer) Forget(key string) {
 	}
 }
 
-// Results returns what became of the posts of a key. It does not consume them: Settle them
-// into the marks at the start of every reconcile.
+// Results returns the results of the posts of a key. It does not consume them: Settle them into
+// the marks at the start of every reconcile.
 func (d *Deliverer) Results(key string) []Result {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -320,15 +320,15 @@ type Trouble struct {
 	Text string
 	// Conflict: the forge shows a newer status that is not the operator's.
 	Conflict bool
-	// Never: the forge refused for good.
+	// Never: the forge refused permanently.
 	Never bool
 }
 
-// About tells whether the trouble is about a mark.
+// About reports whether the trouble is about a mark.
 func (t Trouble) About(m Mark) bool { return t.SHA == m.SHA && t.Context == m.Context }
 
-// Troubles returns why statuses of a key were not accepted, and whether the line as a whole
-// is held, so that nothing new should be begun.
+// Troubles returns why statuses of a key were not accepted, and whether the line as a whole is
+// held, so that no new post should begin.
 func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -364,7 +364,7 @@ func (d *Deliverer) schedule(l *line) {
 	d.wake.Signal()
 }
 
-// delivery is one status that a worker brings to its forge.
+// delivery is one status that a worker posts to its forge.
 type delivery struct {
 	line  *line
 	forge Forge
@@ -411,8 +411,8 @@ func (d *Deliverer) take() (*line, bool) {
 	return l, true
 }
 
-// next returns what a line posts next, and the keys that are to be handed over anew because
-// they waited for too long. The line leaves the queue if there is nothing to post.
+// next returns what a line posts next, and the keys that must be enqueued anew because they
+// waited too long. The line leaves the queue if there is nothing to post.
 func (d *Deliverer) next(l *line) (*delivery, []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -447,10 +447,10 @@ func (b *box) due(now time.Time) (Mark, *memory) {
 	return Mark{}, nil
 }
 
-// open tells whether something is left to do about what is being posted.
+// open reports whether anything is left to do about what is being posted.
 func (k *memory) open() bool { return k.result == nil && k.conflict == "" && !k.never }
 
-// after is when the next try may be.
+// after is when the next attempt may be.
 func (k *memory) after() time.Time {
 	if begun := k.since.Add(requestTimeout); !k.since.IsZero() && begun.After(k.until) {
 		return begun
@@ -458,7 +458,7 @@ func (k *memory) after() time.Time {
 	return k.until
 }
 
-// wait returns how long until a box has something to post that waits for time alone.
+// wait returns how long until time alone makes something of a box due.
 func (l *line) wait(b *box, now time.Time) time.Duration {
 	first := time.Duration(0)
 	for _, m := range b.marks {
@@ -468,7 +468,7 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 		}
 		at := l.until
 		next := k.after()
-		if m.Posting == nil { // what is owed has yet to be begun
+		if m.Posting == nil { // the owed statement was not begun yet
 			_, after := Due(m, now)
 			next = now.Add(after)
 		}
@@ -482,7 +482,7 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 	return first
 }
 
-// deliver makes sure what the forge shows, and posts.
+// deliver reads the forge if necessary, and posts.
 func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
 	defer cancel()
@@ -510,7 +510,7 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	d.succeed(next)
 }
 
-// read reads the forge and tells whether the status is still to be posted.
+// read reads the forge and reports whether the status must still be posted.
 func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 	found, ok, err := next.forge.Latest(ctx, next.mark.SHA, next.mark.Context)
 	d.mu.Lock()
@@ -549,8 +549,8 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 	return false
 }
 
-// statement returns a status that was read as a mark keeps it. Another client may have written
-// it: its text is bounded, and a state of the forge's own (Gitea has warning) is Error.
+// statement converts a status that was read into the form of a mark. Another client may have
+// written it: its text is bounded, and an unknown state (Gitea has warning) becomes Error.
 func (s Status) statement() Statement {
 	if !s.State.Known() {
 		s.State = Error
@@ -558,7 +558,7 @@ func (s Status) statement() Statement {
 	return Statement{State: string(s.State), Description: oneLine(s.Description)}
 }
 
-// succeed records that the forge has what was posted. The lock is held.
+// succeed records that the forge has the posted status. The lock is held.
 func (d *Deliverer) succeed(next *delivery) {
 	m, k := next.mark, next.known
 	k.shows, k.since, k.failure, next.line.failure = m.Posting, time.Time{}, failure{}, failure{}
@@ -589,8 +589,8 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	}
 }
 
-// absent is the result for a post that the forge does not have. Nothing is tried again until
-// the marks are handed over anew: they may owe something else by now.
+// absent is the result for a post that the forge does not have. It is not tried again until the
+// marks are enqueued anew, because they may owe something else by now.
 func absent(m Mark) *Result {
 	return &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Absent}
 }

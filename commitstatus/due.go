@@ -38,7 +38,7 @@ func Begin(marks []Mark, now time.Time, troubles []Trouble) (all, began []Mark) 
 	return all, began
 }
 
-// Due tells whether what a mark owes may be posted now. If not, after is how long until time
+// Due reports whether what a mark owes may be posted now. If not, after is how long until time
 // alone makes it due; zero: never.
 func Due(m Mark, now time.Time) (due bool, after time.Duration) {
 	if m.Owed == nil || m.Posting != nil {
@@ -67,7 +67,7 @@ func Due(m Mark, now time.Time) (due bool, after time.Duration) {
 	return true, 0
 }
 
-// progress tells whether posting the statement would be a post about progress.
+// progress reports whether posting the statement would be a post about progress.
 func progress(m Mark, s Statement) bool {
 	return m.Accepted != nil && State(s.State) == Pending
 }

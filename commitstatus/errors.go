@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// DeliveryError says why a forge did not take or give a status. Its text is fit for
-// a condition: short, printable, without addresses' user information, tokens or
-// running clocks.
+// DeliveryError says why a forge did not accept or return a status. Its text is fit for a
+// condition: short, printable, without addresses' user information, tokens or running clocks.
 type DeliveryError struct {
 	// Reason is the whole text.
 	Reason string
-	// Permanent says that the same request will fail again until somebody changes the
-	// token, the address, the repository or the status.
+	// Permanent says that the same request fails again until the token, the address, the
+	// repository or the status changes.
 	Permanent bool
-	// RetryAfter is the shortest time to leave the forge alone. On a transient error
-	// it is what the forge asked for (zero: it named none). On a permanent one it is
-	// when to look again whether somebody has acted; zero means never.
+	// RetryAfter is the shortest time to leave the forge alone. On a transient error it is what
+	// the forge asked for (zero: it named none). On a permanent one it is when to try again in
+	// case something was changed; zero means never.
 	RetryAfter time.Duration
-	// Uncertain says that the forge may have stored the status all the same: the
-	// answer was lost, or was an error after the fact. Read Latest before posting again.
+	// Uncertain says that the forge may have stored the status anyway: the answer was lost, or
+	// was an error after the fact. Read Latest before posting again.
 	Uncertain bool
-	// Everyone says that the trouble is not about this status: nothing else sent to
-	// the same forge now would fare better (rate limit, no connection).
+	// Everyone says that the trouble is not about this status: every other request to the forge
+	// would fail now, too (rate limit, no connection).
 	Everyone bool
 
 	cause error
@@ -31,11 +30,11 @@ type DeliveryError struct {
 // Error returns the reason.
 func (e *DeliveryError) Error() string { return e.Reason }
 
-// Unwrap returns what is behind a transport error, for instance context.Canceled.
+// Unwrap returns the cause of a transport error, for instance context.Canceled.
 func (e *DeliveryError) Unwrap() error { return e.cause }
 
-// asDeliveryError returns err as a DeliveryError. An error that a Forge gave without
-// facts is transient, and its text is not trusted.
+// asDeliveryError returns err as a DeliveryError. Any other error is treated as transient, and
+// its text is not trusted.
 func asDeliveryError(err error) *DeliveryError {
 	if delivery, ok := errors.AsType[*DeliveryError](err); ok {
 		return delivery

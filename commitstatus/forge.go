@@ -35,28 +35,28 @@ const (
 // requestTimeout bounds one request when the caller's client sets no limit.
 const requestTimeout = 15 * time.Second
 
-// Config says where a repository's statuses go.
+// Config says where a repository's statuses are posted.
 type Config struct {
 	// Provider is one of the Provider constants.
 	Provider string
 	// Address is the repository's web address, or that of its API endpoint.
 	Address string
-	// Token is sent to the address's forge and nowhere else. It needs the right to
-	// write statuses (Gitea: write:repository; GitHub: Commit statuses, write).
+	// Token is sent to the address's forge only. It needs the right to write statuses (Gitea:
+	// write:repository; GitHub: Commit statuses, write).
 	Token Secret
 	// HTTPClient carries the transport: proxy, CA certificates, timeout. Redirects
 	// are never followed, whatever it says. Nil: the default transport.
 	HTTPClient *http.Client
-	// Limiter paces the requests, shared by every Forge that uses the same token.
-	// Nil: only the forge's own answers do.
+	// Limiter paces the requests of every Forge with the same token. Nil: only the forge's own
+	// answers do.
 	Limiter *rate.Limiter
-	// Clock tells the time for forges that name an absolute time to come back. Nil:
-	// the system's.
+	// Clock returns the time, for forges that name an absolute time to come back. Nil: the
+	// system's.
 	Clock func() time.Time
 }
 
-// New returns the forge that the configuration names. It talks to nobody yet. The
-// error is for the author of the configuration and has no secret in it.
+// New returns the forge that the configuration names. It does not connect. The error is for the
+// author of the configuration and contains no secret.
 func New(config Config) (Forge, error) {
 	client, err := newRESTClient(config)
 	if err != nil {
@@ -89,8 +89,8 @@ func newRESTClient(config Config) (*restClient, error) {
 	if transport.Timeout == 0 {
 		transport.Timeout = requestTimeout
 	}
-	// A redirect would turn a POST into a GET, whose success says nothing, or carry
-	// the token to a place that the address does not name.
+	// A redirect would turn a POST into a GET, whose success proves nothing, or send the token
+	// to another host.
 	transport.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	transport.Jar = nil
 	clock := config.Clock

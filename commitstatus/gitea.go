@@ -13,8 +13,8 @@ type gitea struct {
 	repo   repository
 }
 
-// giteaPage is how many contexts are asked for at once; a server may give fewer.
-// giteaPages bounds the search.
+// giteaPage is how many contexts are requested at once; a server may return fewer. giteaPages
+// bounds the search.
 const (
 	giteaPage  = 50
 	giteaPages = 20
@@ -37,9 +37,9 @@ func (g *gitea) Post(ctx context.Context, status Status) error {
 	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, func(a, b string) bool { return a == b })
 }
 
-// Latest implements Forge. It reads the combined status, which has the newest status
-// of each context: Gitea sorts the plain list by seconds, so that two statuses of one
-// second come in any order.
+// Latest implements Forge. It reads the combined status, which has the newest status of each
+// context: Gitea sorts the plain list by seconds, so that two statuses of one second come in
+// any order.
 func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
 	for page := 1; page <= giteaPages; page++ {
 		var combined struct {
@@ -63,7 +63,7 @@ func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, 
 		if newest.ID > 0 {
 			return g.client.found(sha, newest), true, nil
 		}
-		// The server decides how long a page is, so only an empty one is the last.
+		// The server decides the length of a page, so only an empty page is the last.
 		if len(combined.Statuses) == 0 {
 			break
 		}

@@ -14,8 +14,8 @@ type github struct {
 	repo   repository
 }
 
-// githubPage is how many statuses are asked for at once, GitHub's maximum.
-// githubPages bounds the search.
+// githubPage is how many statuses are requested at once, GitHub's maximum. githubPages bounds
+// the search.
 const (
 	githubPage  = 100
 	githubPages = 10
@@ -31,9 +31,8 @@ func newGitHub(config Config, client *restClient) (Forge, error) {
 	return &github{client: client, repo: repo}, nil
 }
 
-// githubAPI returns where the API is: github.com has it on a host of its own,
-// Enterprise Server below /api/v3. github.com only redirects http, after the token
-// was sent in the clear.
+// githubAPI returns the URL of the API: github.com has it on a separate host, Enterprise Server
+// below /api/v3. github.com redirects http only after the token was sent in the clear.
 func githubAPI(root *url.URL) string {
 	switch root.Host {
 	case "github.com", "www.github.com", "api.github.com":
@@ -48,8 +47,8 @@ func (g *github) Post(ctx context.Context, status Status) error {
 	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, strings.EqualFold)
 }
 
-// Latest implements Forge. GitHub lists the newest status first, and does not tell
-// upper from lower case in contexts.
+// Latest implements Forge. GitHub lists the newest status first, and ignores the case of
+// contexts.
 func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
 	for page := 1; page <= githubPages; page++ {
 		var statuses []wireStatus

@@ -93,7 +93,7 @@ func tell(m *Mark, w Want) {
 	owe(m, next)
 }
 
-// outlived tells whether the text names none of those that fail now.
+// outlived reports whether the text names none of those that fail now.
 func outlived(text string, failing []string) bool {
 	return len(failing) > 0 && !slices.ContainsFunc(failing, func(name string) bool {
 		return strings.HasPrefix(text, name+": ") || strings.Contains(text, " "+name+": ") || strings.Contains(text, "("+name+": ")
@@ -130,14 +130,14 @@ func Last(m Mark) *Statement {
 	return told(m)
 }
 
-// Settled tells whether the forge shows the newest statement.
+// Settled reports whether the forge shows the newest statement.
 func Settled(m Mark) bool { return m.Posting == nil && m.Owed == nil }
 
 func sameWords(a, b Statement) bool {
 	return a.State == b.State && a.Description == b.Description
 }
 
-// Judged tells whether the newest statement is a verdict.
+// Judged reports whether the newest statement is a verdict.
 func Judged(m Mark) bool {
 	last := Last(m)
 	return last != nil && State(last.State).Terminal()
@@ -230,7 +230,7 @@ func Prune(marks []Mark, live ...string) []Mark {
 	})
 }
 
-// Shown tells whether a mark of the commit and context exists.
+// Shown reports whether a mark of the commit and context exists.
 func Shown(marks []Mark, sha, context string) bool { return index(marks, sha, context) >= 0 }
 
 // Readdress returns the marks for a destination, of which prefix is the first context, and
@@ -253,7 +253,7 @@ func Readdress(marks []Mark, to, prefix string) (readdressed []Mark, moved bool)
 	return readdressed, moved
 }
 
-// index returns where the mark of a context stands, or -1.
+// index returns the position of the mark of a context, or -1.
 func index(marks []Mark, sha, context string) int {
 	return slices.IndexFunc(marks, func(m Mark) bool { return m.SHA == sha && m.Context == context })
 }

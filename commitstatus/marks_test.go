@@ -90,7 +90,7 @@ func TestTell(t *testing.T) {
 			}
 			again := commitstatus.Tell(marks, c.now)
 			if fmt.Sprint(again[0].Owed) == "" || words(again[0]) != words(marks[0]) {
-				t.Errorf("told again: %q", words(again[0]))
+				t.Errorf("the same want changed the mark: %q", words(again[0]))
 			}
 		})
 	}

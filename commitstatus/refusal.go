@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// lookAgain is when a request is repeated that needs somebody to act first: a new
+	// lookAgain is when a request is repeated that fails until something outside changes: a new
 	// token, a moved repository. It is a safety net under Retry.
 	lookAgain = time.Hour
-	// longestRetryAfter bounds what a forge may ask for. GitHub's limits last an hour.
+	// longestRetryAfter bounds the wait that a forge may ask for. GitHub's limits last an hour.
 	longestRetryAfter = time.Hour
-	// defaultRateLimit is the wait for a limit that says no time; GitHub asks for a
-	// minute in that case.
+	// defaultRateLimit is the wait for a limit without a time; GitHub asks for a minute in that
+	// case.
 	defaultRateLimit = time.Minute
 )
 
@@ -47,15 +47,14 @@ func (c *restClient) refusal(response *http.Response, body []byte) *DeliveryErro
 	return out
 }
 
-// needsSomebody tells whether the same request may succeed once somebody has changed
-// the token, the address or the forge. Any redirect is one of those: a repository that
-// was renamed answers so.
+// needsSomebody reports whether the same request may succeed after a change of the token, the
+// address or the forge. Any redirect is one of those: a renamed repository answers so.
 func needsSomebody(code int) bool {
 	return code < 400 || code == http.StatusUnauthorized || code == http.StatusForbidden ||
 		code == http.StatusNotFound || code == http.StatusGone
 }
 
-// explain says in words what the forge's answer means here.
+// explain describes the forge's answer.
 func explain(code int) string {
 	switch {
 	case code == http.StatusUnauthorized:
@@ -75,9 +74,9 @@ func explain(code int) string {
 	}
 }
 
-// limited tells whether the answer is about the rate of requests. GitHub uses 403 for
-// that too, and tells it from a missing right by headers or, for the secondary limits,
-// by the text alone.
+// limited reports whether the answer is about the rate of requests. GitHub uses 403 for that
+// too, and distinguishes it from a missing right by headers or, for the secondary limits, by
+// the text alone.
 func (c *restClient) limited(response *http.Response, said string) bool {
 	switch response.StatusCode {
 	case http.StatusTooManyRequests:
@@ -91,14 +90,14 @@ func (c *restClient) limited(response *http.Response, said string) bool {
 	}
 }
 
-// retryAfter returns how long the forge wants to be left alone, at least 1 s if it says
-// anything. Retry-After is in seconds or a date; X-RateLimit-Reset, in seconds since
-// 1970, counts only when the limit is used up.
+// retryAfter returns how long the forge asks to be left alone, at least 1 s if it asks at all.
+// Retry-After is in seconds or a date; X-RateLimit-Reset, in seconds since 1970, counts only if
+// the limit is used up.
 func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) time.Duration {
 	wait := otherwise
 	now := c.clock()
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
-		// The forge's own clock is the one its times are meant in.
+		// The forge's times are relative to its own clock.
 		now = date
 	}
 	value := strings.TrimSpace(header.Get("Retry-After"))
@@ -118,15 +117,15 @@ func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) tim
 	return min(max(wait, time.Second), longestRetryAfter)
 }
 
-// message returns what the forge says in its own words. GitHub puts the part that
-// matters into errors, which is a string, a list of strings or a list of objects.
+// message returns the forge's own message. GitHub puts the important part into errors, which is
+// a string, a list of strings or a list of objects.
 func message(body []byte) string {
 	var answer struct {
 		Message string          `json:"message"`
 		Errors  json.RawMessage `json:"errors"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		// A page of some proxy in between; nobody wants to read it in a condition.
+		// An error page of a proxy does not belong in a condition.
 		return ""
 	}
 	var text string

@@ -21,8 +21,7 @@ import (
 // bodyLimit bounds what is read of an answer.
 const bodyLimit = 1 << 20
 
-// restClient sends JSON requests to one forge and turns every trouble into a
-// DeliveryError.
+// restClient sends JSON requests to one forge and converts every failure into a DeliveryError.
 type restClient struct {
 	http    *http.Client
 	host    string
@@ -46,7 +45,7 @@ type wireStatus struct {
 	TargetURL   string `json:"target_url,omitempty"`
 	Description string `json:"description,omitempty"`
 	Context     string `json:"context"`
-	// Status is what Gitea calls the state where it returns it.
+	// Status is Gitea's name of the state in its answers.
 	Status State `json:"status,omitempty"`
 }
 
@@ -57,7 +56,7 @@ func (c *restClient) found(sha string, s wireStatus) Status {
 	}
 }
 
-// endpoint returns the URL of something in the repository.
+// endpoint returns the URL of a path in the repository.
 func (r repository) endpoint(parts ...string) string {
 	segments := []string{r.api, "repos", r.owner, r.name}
 	for _, part := range parts {
@@ -66,8 +65,8 @@ func (r repository) endpoint(parts ...string) string {
 	return strings.Join(segments, "/")
 }
 
-// send makes the call and decodes the answer into out. An empty body leaves out as
-// it is: older Giteas answer so where there is nothing to list.
+// send makes the call and decodes the answer into out. An empty body leaves out unchanged:
+// older Giteas answer so if there is nothing to list.
 func (c *restClient) send(ctx context.Context, request call, out any) error {
 	if c.limiter != nil {
 		if err := c.limiter.Wait(ctx); err != nil {
@@ -81,7 +80,7 @@ func (c *restClient) send(ctx context.Context, request call, out any) error {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, bodyLimit+1))
 	if response.StatusCode != request.expect {
-		// What could be read of the body is enough for the reason.
+		// The part of the body that could be read is enough for the reason.
 		return c.refusal(response, body)
 	}
 	if err != nil || len(body) > bodyLimit {
@@ -123,8 +122,8 @@ func (c *restClient) do(ctx context.Context, request call) (*http.Response, erro
 	return response, nil
 }
 
-// unreachable returns the error for a forge that gave no answer. Whether it got the
-// request is not known.
+// unreachable returns the error for a forge that gave no answer. It may have received the
+// request.
 func (c *restClient) unreachable(err error) *DeliveryError {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -139,13 +138,13 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 	}
 }
 
-// redact takes the token out of a text that somebody else wrote.
+// redact removes the token from text that others wrote.
 func (c *restClient) redact(s string) string {
 	return secret.NewRedaction(c.token).Text(s)
 }
 
-// post adds the status at the URL. Both forges take the same body and answer 201 with
-// what they stored; same compares contexts.
+// post adds the status at the URL. Both forges take the same body and answer 201 with the
+// stored status; same compares contexts.
 func (c *restClient) post(ctx context.Context, url string, status Status, same func(a, b string) bool) error {
 	if err := status.Validate(); err != nil {
 		return invalid(err)

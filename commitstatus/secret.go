@@ -2,5 +2,5 @@ package commitstatus
 
 import "github.com/addonflow/addonflow/api/secret"
 
-// Secret is a credential, which shows in nothing that is printed.
+// Secret is a credential that is never printed.
 type Secret = secret.Text

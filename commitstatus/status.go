@@ -13,23 +13,23 @@ import (
 type State string
 
 const (
-	// Pending says that the outcome is not known yet.
+	// Pending: the outcome is not known yet.
 	Pending State = "pending"
-	// Success says that what the context stands for has happened.
+	// Success: everything that the context covers has happened.
 	Success State = "success"
-	// Failure says that the commit was judged and found bad.
+	// Failure: the commit was judged and found bad.
 	Failure State = "failure"
-	// Error says that there is no verdict: the commit could not be judged, or was
-	// overtaken by another one.
+	// Error: there is no verdict, because the commit could not be judged, or was overtaken by
+	// another one.
 	Error State = "error"
 )
 
-// Terminal tells whether nothing follows the state within the same attempt.
+// Terminal reports whether the state is final within the same attempt.
 func (s State) Terminal() bool {
 	return s == Success || s == Failure || s == Error
 }
 
-// Known tells whether the state is one of the four.
+// Known reports whether the state is one of the four.
 func (s State) Known() bool {
 	return s == Pending || s.Terminal()
 }
@@ -44,15 +44,15 @@ type Status struct {
 	State State
 	// Description is a short text of at most DescriptionLimit characters. See Shorten.
 	Description string
-	// TargetURL is where a click on the status leads: http or https, or empty.
+	// TargetURL is the link of the status: http or https, or empty.
 	TargetURL string
 }
 
 // targetURLLimit is what the strictest forge (GitLab) stores.
 const targetURLLimit = 255
 
-// Validate tells why no forge should be bothered with the status. A status whose
-// texts went through Shorten and ContextName passes.
+// Validate returns why the status cannot be posted to any forge. A status whose texts went
+// through Shorten and ContextName passes.
 func (s Status) Validate() error {
 	switch {
 	case !isSHA(s.SHA):
@@ -73,9 +73,9 @@ func (s Status) Validate() error {
 	return validateTargetURL(s.TargetURL)
 }
 
-// validateTargetURL accepts only what a browser may safely be sent to: a link with
-// another scheme (javascript:) would run in the forge's page. The URL is not part
-// of the error, as it may carry credentials.
+// validateTargetURL accepts only links that are safe in a browser: a link with another scheme
+// (javascript:) would run in the forge's page. The URL is not part of the error, as it may
+// carry credentials.
 func validateTargetURL(raw string) error {
 	if raw == "" {
 		return nil
@@ -95,7 +95,7 @@ func validateTargetURL(raw string) error {
 	return nil
 }
 
-// isSHA tells whether s is a full SHA-1 or SHA-256 object name.
+// isSHA reports whether s is a full SHA-1 or SHA-256 object name.
 func isSHA(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }

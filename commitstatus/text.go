@@ -16,7 +16,7 @@ const (
 	// ContextLimit keeps a context readable in a list of checks, and within every
 	// forge's column.
 	ContextLimit = 100
-	// shortSHA is how many digits stand for a commit in a text.
+	// shortSHA is how many digits of a commit a text shows.
 	shortSHA = 10
 
 	ellipsis = "…"

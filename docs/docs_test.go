@@ -234,7 +234,7 @@ func TestEveryCompatibilityRowNamesItsTest(t *testing.T) {
 	}
 }
 
-// TestEveryExampleOfAProposalHasARow: an example that no row tells of is one that nobody judged.
+// TestEveryExampleOfAProposalHasARow: an example without a row was not judged.
 func TestEveryExampleOfAProposalHasARow(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(root, "test/proposals/testdata/*/*/case.yaml"))
 	if err != nil || len(paths) == 0 {

@@ -9,8 +9,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// aliasPrefix starts the aliases of names that kustomize's file system in memory
-// does not take.
+// aliasPrefix starts the aliases of names that kustomize's in-memory file system refuses.
 const aliasPrefix = "addonflow-alias."
 
 var (
@@ -18,12 +17,12 @@ var (
 	aliasPattern = regexp.MustCompile(regexp.QuoteMeta(aliasPrefix) + `([0-9a-f]+)`)
 )
 
-// aliasedFiles is a file system in memory that takes every name. Kustomize's own
-// knows only ASCII letters, digits and -_.: and so no "a b", "ü" or "c++"; in there
-// such a name has an alias. Kustomize sees none of them: it asks by name and is
-// answered with names, but in the text of errors, for which there is unaliased.
+// aliasedFiles is an in-memory file system that accepts every file name. Kustomize's own
+// accepts only ASCII letters, digits and -_.: and therefore no "a b", "ü" or "c++". Such a name
+// is stored under an alias. Kustomize itself sees the real names, except in the text of errors;
+// use unaliased for those.
 //
-// Only what a build reads with is translated; it neither lists nor searches.
+// Only the methods that a build calls are translated; a build neither lists nor searches.
 type aliasedFiles struct{ filesys.FileSystem }
 
 func newAliasedFiles() aliasedFiles { return aliasedFiles{filesys.MakeFsInMemory()} }
@@ -50,8 +49,8 @@ func (a aliasedFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, err
 	return filesys.ConfirmedDir(unaliased(dir.String())), unaliased(file), err
 }
 
-// aliased returns a path with an alias for each name that needs one. Names that look
-// like an alias get one, so that no two names share it.
+// aliased returns a path with an alias for each name that needs one. A name that looks like an
+// alias gets an alias too, so that no two names share one.
 func aliased(name string) string {
 	segments := strings.Split(filepath.Clean(name), "/")
 	for i, s := range segments {
@@ -65,12 +64,12 @@ func aliased(name string) string {
 	return strings.Join(segments, "/")
 }
 
-// unaliased returns a path or text with the names that its aliases stand for.
+// unaliased returns a path or text with the real names in place of aliases.
 func unaliased(text string) string {
 	return aliasPattern.ReplaceAllStringFunc(text, func(alias string) string {
 		name, err := hex.DecodeString(strings.TrimPrefix(alias, aliasPrefix))
 		if err != nil {
-			return alias // not one of ours
+			return alias // not an alias of this package
 		}
 		return string(name)
 	})

@@ -20,8 +20,8 @@ import (
 // packet frames a line as Git's protocol does.
 func packet(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
 
-// TestRepository_NamesTheLoginPage: many servers answer with a login page where a
-// repository is private or does not exist.
+// TestRepository_NamesTheLoginPage: many servers answer with a login page if a repository is
+// private or does not exist.
 func TestRepository_NamesTheLoginPage(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	newHistory(t, s).commit("one")
@@ -78,8 +78,8 @@ func TestRepository_NamesTheObjectFormat(t *testing.T) {
 	check("a commit")
 }
 
-// TestRepository_NamesTheCutOffAnswer: an answer that ends early is no refusal of the
-// commit, wherever it ends.
+// TestRepository_NamesTheCutOffAnswer: an answer that ends early does not count as a refusal of
+// the commit, wherever it ends.
 func TestRepository_NamesTheCutOffAnswer(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	newHistory(t, s).commit("one")
@@ -97,8 +97,8 @@ func TestRepository_NamesTheCutOffAnswer(t *testing.T) {
 	}
 }
 
-// TestRepository_ServersTextsAreRedacted: whatever the server repeats of the request, no
-// form of the credentials is in an error or in what is told of a commit.
+// TestRepository_ServersTextsAreRedacted: whatever the server repeats of the request, no form
+// of the credentials appears in an error or in a commit's subject or author.
 func TestRepository_ServersTextsAreRedacted(t *testing.T) {
 	const user, password, bearer = "deploy-token-with-a-long-name", "p&ss/wörd+\"1", "gho_0123456789abcdef"
 	basic := Credentials{Username: user, Password: password}
@@ -190,7 +190,7 @@ func noise(size int) string {
 }
 
 // TestRoom_SlowServersDelayNoOther: a server that hangs, or sends a byte now and then, in the
-// middle of a large answer gives its place to the next repository, however long its own timeout.
+// middle of a large answer loses its place to the next repository, however long its own timeout.
 func TestRoom_SlowServersDelayNoOther(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	h := newHistory(t, s)
@@ -222,7 +222,7 @@ func TestRoom_SlowServersDelayNoOther(t *testing.T) {
 		}()
 	}
 	for len(room.places) < cap(room.places) {
-		time.Sleep(time.Millisecond) //nolint:forbidigo // a channel tells nothing when it is full
+		time.Sleep(time.Millisecond) //nolint:forbidigo // a full channel does not show that a claim waits for it
 	}
 	tree, err := fetchMain(t.Context(), t, h.URL(), within(30*time.Second))
 	if err != nil {
@@ -234,7 +234,8 @@ func TestRoom_SlowServersDelayNoOther(t *testing.T) {
 	}
 }
 
-// TestRoom_TreesHoldTheirPlaces until they are closed, whatever waits.
+// TestRoom_TreesHoldTheirPlaces: a tree holds its place until it is closed, even if other
+// repositories wait.
 func TestRoom_TreesHoldTheirPlaces(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	h := newHistory(t, s)
@@ -245,8 +246,11 @@ func TestRoom_TreesHoldTheirPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
+	waiting, cancel := context.WithCancel(t.Context())
+	go func() {
+		room.wanted <- struct{}{} // a fetch that waits for a place receives it
+		cancel()
+	}()
 	if _, err := fetchMain(waiting, t, h.URL(), inRoom); err == nil || !strings.Contains(err.Error(), "other large repositories are being read") {
 		t.Errorf("a second large tree while the only place is taken: %v", err)
 	}

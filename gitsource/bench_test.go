@@ -39,7 +39,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// TestConcurrentBuilds is for the race detector: one tree is built by many at once.
+// TestConcurrentBuilds is for the race detector: many builds read one tree at once.
 func TestConcurrentBuilds(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	h := newHistory(t, s)

@@ -18,34 +18,32 @@ import (
 
 // BuildOptions say which part of a commit is built.
 type BuildOptions struct {
-	// Path of the directory, the whole repository if empty. A leading ./ is fine,
-	// a leading / and .. are not.
+	// Path of the directory; the whole repository if empty. A leading ./ is allowed, a leading
+	// / and .. are not.
 	Path string
 	// Ignore lists paths that are treated as if they were not in the commit, in
 	// .gitignore syntax from the root of the repository.
 	Ignore string
-	// Warn is told what builds and may not be meant: a patch that matches nothing. It
-	// takes a second build to find out; nil: not asked.
+	// Warn receives problems that do not stop the build but are probably mistakes, such as a
+	// patch that matches nothing. To find them, the build runs twice; with a nil Warn it runs
+	// once.
 	Warn func(problem.Problem)
 }
 
 // kustomizationNames are the file names kustomize knows.
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// Build returns the objects the directory declares and everything that is wrong with
-// it. With any problem the objects are those that could be read in spite of it, in
-// which to look for more problems: they must not be applied, and what is not among
-// them may be in a broken file or kustomization. Nothing of a file with a syntax
-// error is returned. A kustomization is built without the resources that cannot be read;
-// nothing of it is returned where something that changes its resources is wrong.
+// Build returns the objects that the directory declares and everything that is wrong with it. If there is any problem,
+// the objects must not be applied: they are those that could be read, so that callers can look for more problems in
+// them. Others may be in a broken file or kustomization. A file with a syntax error contributes nothing,
+// nor does a kustomization if anything that it names is wrong.
 //
-// A directory with a kustomization file is built by kustomize, in memory. Of any other
-// directory every *.yaml and *.yml file in it is taken, and its sub-directories in the
-// same way, so that a nested kustomization is built as one (Flux). Names that start with a dot are skipped, and so are the folders of Helm
-// charts and whatever an AddOnPackage names: that is read into Object.Folder.
+// A directory with a kustomization file is built by kustomize, in memory. Of any other directory Build reads every
+// *.yaml and *.yml file, and its sub-directories in the same way, so that a nested kustomization is built as one (as
+// Flux does). It skips names that start with a dot, the folders of Helm charts and the paths that an AddOnPackage
+// names; those are read into Object.Folder.
 //
-// Objects come in the order of their files, or as kustomize orders them. Which
-// kinds are allowed is not checked here.
+// Objects come in the order of their files, or as kustomize orders them. Build does not check which kinds are allowed.
 func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.List) {
 	b := &builder{
 		tree:     t,
@@ -68,7 +66,7 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 	for i := range b.problems {
 		b.problems[i].Message = t.redaction.Text(b.problems[i].Message)
 	}
-	// Two kustomizations that share a base find the same mistakes in it.
+	// Two kustomizations that share a base report the same mistakes in it.
 	return objects, slices.Compact(b.problems.Sorted())
 }
 
@@ -88,7 +86,7 @@ type builder struct {
 	warn  func(problem.Problem)
 	seen  int
 	bytes int64
-	// stopped: a limit of the whole build was passed; reading on reports it again.
+	// stopped: a limit of the whole build was passed; reading further would report it again.
 	stopped bool
 }
 
@@ -104,7 +102,7 @@ func (b *builder) start(name string) (string, *failure) {
 	}
 	dir, f := join("", cmp.Or(name, "."))
 	if f != nil && f.reason == RemoteResourceDenied {
-		// A directory may be called a@b; only kustomize would look for it elsewhere.
+		// A directory may be called a@b; only kustomize would look for it on the network.
 		if inside, denied := join("", "./"+name); denied == nil {
 			if e, missing := b.find(path.Join(b.tree.base, inside)); missing == nil && e.kind == directory {
 				dir, f = inside, nil
@@ -180,7 +178,7 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 		case isYAML(e.name):
 			out = append(out, b.file(name, e)...)
 		case isYAML(strings.ToLower(e.name)):
-			// Ignored, it would be a policy that silently does not apply.
+			// If it were ignored, the policy would silently not apply.
 			b.add(problem.Problem{
 				Path: name, Reason: PathDenied, Message: "would not be read: its ending is not in lower case",
 				Hint: "rename it to end in .yaml or .yml",
@@ -190,8 +188,8 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 	return out
 }
 
-// checkName refuses names that are another place, or one file with another, on
-// another machine.
+// checkName refuses names that mean another path on another machine, and names that another
+// file has on a machine that ignores case.
 func checkName(dir string, e entry, folded map[string]string) *failure {
 	if _, f := join(dir, "./"+e.name); f != nil || strings.Contains(e.name, "/") {
 		why := ""
@@ -237,9 +235,8 @@ func (b *builder) file(name string, e entry) []Object {
 	return out
 }
 
-// documents reads and decodes a file once. What is wrong with it is reported once,
-// and each time there is nothing and false: half a file only leads to problems
-// that are none.
+// documents reads and decodes a file once. It reports what is wrong with the file once, and
+// returns nothing and false every time: half a file would only lead to follow-on errors.
 func (b *builder) documents(name string, e entry) (docs []document, whole bool) {
 	if docs, ok := b.parsed[name]; ok {
 		return docs, !b.broken[name]
@@ -275,10 +272,23 @@ func (b *builder) duplicates(objects []Object) {
 		p := duplicate(o.source, other.source)
 		if o.source.node != nil && o.source.node == other.source.node {
 			p.Message = fmt.Sprintf("taken twice: by the kustomizations in %s and in %s", other.built, o.built)
-			p.Hint = "let spec.path, or the argument of lint, name one of the two, or leave the other out with spec.ignore"
+			p.Hint = fmt.Sprintf("let spec.path, or the argument of lint, be %s, or list it in a kustomization.yaml at spec.path", overlayOf(o.source.path, other.built, o.built))
 		}
 		b.add(p)
 	}
+}
+
+// overlayOf returns which of two directories whose kustomizations build a file takes it from
+// the other one. The other one cannot be left out: both need it.
+func overlayOf(file, first, second string) string {
+	inside := func(dir string) bool { return dir == display("") || strings.HasPrefix(file, dir+"/") }
+	switch {
+	case inside(first) && !inside(second):
+		return second
+	case inside(second) && !inside(first):
+		return first
+	}
+	return "one of the two"
 }
 
 func duplicate(s, first source) problem.Problem {
@@ -302,7 +312,7 @@ func parseIgnore(text string) gitignore.Matcher {
 	return gitignore.NewMatcher(patterns)
 }
 
-// ignored tells whether spec.ignore leaves out a path. Its parents were asked before.
+// ignored reports whether spec.ignore excludes a path. Its parents were checked before.
 func (b *builder) ignored(name string, k kind) bool {
 	return b.ignore.Match(strings.Split(name, "/"), k == directory)
 }

@@ -154,7 +154,16 @@ func TestBuildProblems(t *testing.T) {
 			tree{"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": cm, "prod/kustomization.yaml": "resources: [../base]\n"},
 			BuildOptions{},
 			[]string{"DuplicateObject base/a.yaml:1: ConfigMap/a: taken twice: by the kustomizations in base and in prod; " +
-				"let spec.path, or the argument of lint, name one of the two, or leave the other out with spec.ignore"},
+				"let spec.path, or the argument of lint, be prod, or list it in a kustomization.yaml at spec.path"},
+		},
+		"one file through two overlays": {
+			tree{
+				"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": cm,
+				"all/dev/kustomization.yaml": "resources: [../../base]\n", "all/prod/kustomization.yaml": "resources: [../../base]\n",
+			},
+			BuildOptions{Path: "all"},
+			[]string{"DuplicateObject base/a.yaml:1: ConfigMap/a: taken twice: by the kustomizations in all/dev and in all/prod; " +
+				"let spec.path, or the argument of lint, be one of the two, or list it in a kustomization.yaml at spec.path"},
 		},
 		"duplicate key": {
 			tree{"a.yaml": cm + "  k: w\n"},
@@ -247,20 +256,14 @@ func TestBuildReturnsWhatCouldBeRead(t *testing.T) {
 		"a syntax error further on": {tree{"a.yaml": configMap("half", "v") + "---\na: [\n", "b.yaml": cm}, []string{"whole"}},
 		"no object beside one":      {tree{"a.yaml": "apiVersion: v1\nkind: X\n---\n" + cm}, []string{"whole"}},
 		"a broken resource": {
-			tree{"a/kustomization.yaml": "namePrefix: x-\nresources: [b.yaml, c.yaml]\npatches: [{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {k: w}}'}]\n", "a/b.yaml": configMap("b", "v"), "a/c.yaml": "a: [\n", "d.yaml": cm},
-			[]string{"x-b", "whole"},
+			tree{"a/kustomization.yaml": "resources: [b.yaml, c.yaml]\n", "a/b.yaml": configMap("b", "v"), "a/c.yaml": "a: [\n", "d.yaml": cm},
+			[]string{"whole"},
 		},
-		"a missing resource":          {tree{"kustomization.yaml": "resources: [b.yaml, c.yaml]\n", "b.yaml": cm}, []string{"whole"}},
-		"a remote resource":           {tree{"kustomization.yaml": "resources: [b.yaml, https://example.com/c.yaml]\n", "b.yaml": cm}, []string{"whole"}},
-		"a chart":                     {tree{"kustomization.yaml": "resources: [b.yaml]\nhelmCharts: [{name: c}]\n", "b.yaml": cm}, []string{"whole"}},
-		"a broken base":               {tree{"kustomization.yaml": "resources: [b.yaml, base]\n", "b.yaml": cm, "base/kustomization.yaml": "resource: []\n"}, []string{"whole"}},
-		"a patch of what is left out": {tree{"kustomization.yaml": "resources: [b.yaml, c.yaml]\npatches: [{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}'}]\n", "b.yaml": cm}, nil},
-		"a missing patch":             {tree{"kustomization.yaml": "resources: [b.yaml]\npatches: [{path: p.yaml}]\n", "b.yaml": cm}, nil},
-		"a missing component":         {tree{"kustomization.yaml": "resources: [b.yaml]\ncomponents: [c]\n", "b.yaml": cm}, nil},
-		"a field nobody knows":        {tree{"kustomization.yaml": "resources: [b.yaml]\npatchs: []\n", "b.yaml": cm}, nil},
-		"old variables":               {tree{"kustomization.yaml": "resources: [b.yaml]\nvars: []\n", "b.yaml": cm}, nil},
-		"an object that comes twice":  {tree{"a.yaml": cm, "b.yaml": cm}, []string{"whole", "whole"}},
-		"nothing":                     {tree{"a.yaml": "a: [\n"}, nil},
+		"a missing patch":            {tree{"kustomization.yaml": "resources: [b.yaml]\npatches: [{path: p.yaml}]\n", "b.yaml": cm}, nil},
+		"a missing component":        {tree{"kustomization.yaml": "resources: [b.yaml]\ncomponents: [c]\n", "b.yaml": cm}, nil},
+		"an unknown field":           {tree{"kustomization.yaml": "resources: [b.yaml]\npatchs: []\n", "b.yaml": cm}, nil},
+		"an object that comes twice": {tree{"a.yaml": cm, "b.yaml": cm}, []string{"whole", "whole"}},
+		"nothing":                    {tree{"a.yaml": "a: [\n"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, problems := c.files.local(t).Build(t.Context(), BuildOptions{})
@@ -318,7 +321,7 @@ func TestBuildIsRepeatable(t *testing.T) {
 		if diff := cmp.Diff(first[i].Object, again[i].Object); diff != "" {
 			t.Errorf("the second build differs: %s", diff)
 		}
-		first[i].Object["data"] = nil // what a caller does to its objects stays with it
+		first[i].Object["data"] = nil // a caller's changes to its objects must not reach the tree
 	}
 	third, _ := tr.Build(t.Context(), BuildOptions{})
 	for i := range third {

@@ -21,9 +21,9 @@ const (
 	headerBytes    = 256 << 10
 )
 
-// client is the HTTP side of one repository. It is not shared: credentials,
-// authorities and byte limits are this repository's. It takes no proxy from the
-// environment, so that what a source can reach does not depend on the pod.
+// client is the HTTP side of one repository. It is not shared: credentials, authorities and
+// byte limits belong to this repository. It ignores proxies in the environment, so that what a
+// source can reach does not depend on the pod.
 type client struct {
 	http      *http.Client
 	transport *http.Transport
@@ -32,7 +32,7 @@ type client struct {
 	large *claim
 
 	mu    sync.Mutex
-	cause error // why we ended an exchange ourselves
+	cause error // why this client ended an exchange
 	// answer is the body that was read last.
 	answer *bounded
 }
@@ -65,7 +65,7 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if r.Method == http.MethodPost && res.StatusCode >= 300 && res.StatusCode <= 399 {
-		// go-git refuses it, too, in words that nobody can match.
+		// go-git refuses the redirect, too, but with an error that callers cannot match.
 		_ = res.Body.Close()
 		return nil, c.stop(fmt.Errorf("%w: the server answers the request for the pack with another address", ErrRedirected))
 	}
@@ -93,14 +93,14 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// sha256Length is how much of a list is looked at before it is read.
+// sha256Length is how many bytes of a list of references are checked before it is read.
 const sha256Length = 103
 
 // sha256Line is the first reference of a repository whose hashes have 64 digits.
 var sha256Line = regexp.MustCompile(`^(?:001e# service=git-upload-pack\n0000)?[0-9a-f]{4}[0-9a-f]{64} `)
 
-// checkAnswer tells what go-git would take for a damaged answer of a Git server: a web
-// page, such as a login, and a repository with hashes of another length.
+// checkAnswer recognizes two answers that go-git would report as damaged: a web page, such as a
+// login, and a repository with SHA-256 hashes.
 func (c *client) checkAnswer(res *http.Response, start *bufio.Reader) error {
 	first, _ := start.Peek(1) // an error comes again when the answer is read
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
@@ -118,7 +118,7 @@ func (c *client) checkAnswer(res *http.Response, start *bufio.Reader) error {
 	return nil
 }
 
-// errorPacket begins an answer that is an error in words, behind its length.
+// errorPacket begins, after its length, an answer that is an error message.
 const errorPacket = "ERR "
 
 // answered returns how much was read of the last answer, and how it ended.
@@ -145,9 +145,9 @@ type ending int
 const (
 	// whole: an answer with a pack ends in a flush.
 	whole ending = iota
-	// refusal: an error in words, or nothing at all.
+	// refusal: an error message, or an empty answer.
 	refusal
-	// early: neither.
+	// early: any other end.
 	early
 )
 
@@ -189,8 +189,8 @@ type bounded struct {
 	left, read int64
 	claim      *claim
 	exceeded   func() error
-	// head is the first packet's length and four bytes of it, tail the last four bytes;
-	// broken says that an error ended the answer.
+	// head is the first packet's length and four bytes of it, tail the last four bytes; broken
+	// is set if an error ended the answer.
 	head, tail []byte
 	broken     bool
 }
@@ -213,5 +213,5 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// flushLength is how long a packet of Git's protocol is that ends a list.
+// flushLength is the length of the packet that ends a list in Git's protocol.
 const flushLength = 4

@@ -21,8 +21,8 @@ const (
 	caKey          = "ca.crt"
 )
 
-// foreignKeys are credentials Flux knows and this package does not use. They are
-// refused rather than left lying: who put them there expects them to work.
+// foreignKeys are credentials that Flux supports and this package does not. They are refused,
+// not ignored: the author of the Secret expects them to work.
 var foreignKeys = []string{
 	"identity", "known_hosts", "tls.crt", "tls.key",
 	"githubAppID", "githubAppInstallationID", "githubAppPrivateKey",
@@ -85,8 +85,8 @@ func (c Credentials) validate() error {
 	return err
 }
 
-// tokenLength is from which length on a user name is taken for a token. A shorter one is
-// no secret, and too common a word to be taken out of every text.
+// tokenLength is the shortest user name that is treated as a token. A shorter one is not a
+// secret, and may be a common word that must not be removed from every text.
 const tokenLength = 16
 
 // redaction takes the credentials out of what the server writes.
@@ -116,7 +116,7 @@ func (c Credentials) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// authorize is what go-git asks for each request to the repository's own origin.
+// authorize implements go-git's AuthMethod for requests to the repository's own origin.
 type authorize struct{ Credentials }
 
 // Name is part of go-git's AuthMethod.

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of one file. Aliases are what makes YAML larger than it is: 62 KB can
-// stand for 40 MB with a string of 2 KB and many references to it.
+// Bounds of one file. Aliases make YAML larger than it looks: 62 KB can expand to 40 MB with a
+// string of 2 KB and many references to it.
 const (
 	maxDepth     = 100
 	maxAliases   = 100
@@ -19,19 +19,19 @@ const (
 	nodeCost     = 16
 )
 
-// nodeDecoder turns YAML nodes into JSON types. It accepts what has one meaning
-// and collects everything else.
+// nodeDecoder turns YAML nodes into JSON types. It accepts values with exactly one meaning and
+// collects all others as mistakes.
 type nodeDecoder struct {
 	mistakes []mistake
-	// stopped: the file is refused as a whole, looking further could cost too much.
+	// stopped: the file is refused as a whole, because decoding more of it could cost too much.
 	stopped bool
-	// typed nodes come from kustomize, whose tags are right where the style is not.
+	// typed nodes come from kustomize, which sets their tags correctly but not their style.
 	typed bool
 	// lines of the file; none for what kustomize made.
 	lines [][]rune
 
 	allowance       int // bytes that aliases may still add
-	aliases, inside int // aliases met; how many of them we are in
+	aliases, inside int // aliases met so far; how many of them enclose the current node
 	open            []*yaml.Node
 }
 
@@ -87,8 +87,8 @@ func (d *nodeDecoder) value(n *yaml.Node, depth int) any {
 	return nil
 }
 
-// standardTag refuses tags that only programs knowing them can read. The parser
-// takes any, and gives !!binary another value than the text.
+// standardTag refuses tags that only some programs can read. The parser accepts any tag, and
+// gives !!binary a value other than the text.
 func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 	if d.bareTag(n) {
 		d.wrong(n, "the tag ! is not allowed")
@@ -107,8 +107,8 @@ func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 
 var bareTagPattern = regexp.MustCompile(`^(?:&\S+\s+)?!(?:\s|[,\]}]|$)`)
 
-// bareTag finds a ! before a value, which makes it a string. The parser drops it,
-// so only the text still knows.
+// bareTag finds a ! before a value, which makes it a string. The parser drops it, so only the
+// text still shows it.
 func (d *nodeDecoder) bareTag(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode || n.Line < 1 || n.Line > len(d.lines) {
 		return false
@@ -198,8 +198,8 @@ func (d *nodeDecoder) merge(out map[string]any, n *yaml.Node, depth int) {
 	}
 }
 
-// key returns the name of a field. A key that is no string is taken for its text
-// where that is what the API server would read too (8080), else refused (on, 010).
+// key returns the name of a field. A key that is not a string is read as its text if the API
+// server would do the same (8080), and refused otherwise (on, 010).
 func (d *nodeDecoder) key(n *yaml.Node) (string, bool) {
 	if !d.standardTag(n) {
 		return "", false
@@ -235,8 +235,8 @@ func (d *nodeDecoder) key(n *yaml.Node) (string, bool) {
 	return "", false
 }
 
-// braces recognises what an unquoted {{NAME}} is to YAML: a mapping whose key is a
-// mapping whose key is NAME.
+// braces recognizes an unquoted {{NAME}}, which YAML reads as a mapping whose key is a mapping
+// whose key is NAME.
 func braces(n *yaml.Node) (string, bool) {
 	if n.Kind != yaml.MappingNode || len(n.Content) < 1 || n.Content[0].Kind != yaml.ScalarNode {
 		return "", false

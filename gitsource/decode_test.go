@@ -12,8 +12,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// told returns mistakes as a user reads them.
-func told(mistakes []mistake) []string {
+// reported returns mistakes as a user reads them.
+func reported(mistakes []mistake) []string {
 	var out []string
 	for _, m := range mistakes {
 		p := m.at("f")
@@ -58,7 +58,7 @@ func TestDecodeValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			docs, mistakes := decodeYAML([]byte(c.in))
 			if len(mistakes) > 0 {
-				t.Fatal(told(mistakes))
+				t.Fatal(reported(mistakes))
 			}
 			if diff := cmp.Diff(c.want, values(docs)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -108,15 +108,15 @@ func TestDecodeMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, mistakes := decodeYAML([]byte(c.in))
-			if diff := cmp.Diff(c.want, told(mistakes)); diff != "" {
+			if diff := cmp.Diff(c.want, reported(mistakes)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestAliasBombs: what aliases stand for is bounded in bytes,
-// not in nodes, and refusing it costs little.
+// TestAliasBombs: what aliases expand to is bounded in bytes, not in nodes, and refusing it
+// costs little.
 func TestAliasBombs(t *testing.T) {
 	laughs := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range 9 {
@@ -135,7 +135,7 @@ func TestAliasBombs(t *testing.T) {
 			_, mistakes := decodeYAML([]byte(in))
 			runtime.ReadMemStats(&after)
 			if len(mistakes) == 0 || mistakes[len(mistakes)-1].reason != AliasLimitExceeded {
-				t.Errorf("got %v, want an alias limit", told(mistakes))
+				t.Errorf("got %v, want an alias limit", reported(mistakes))
 			}
 			if used := after.TotalAlloc - before.TotalAlloc; used > 50<<20 {
 				t.Errorf("refusing it took %d MiB", used>>20)
@@ -143,7 +143,7 @@ func TestAliasBombs(t *testing.T) {
 		})
 	}
 	if _, mistakes := decodeYAML([]byte("a: &a 1\nl:\n" + strings.Repeat("- *a\n", 100))); len(mistakes) > 0 {
-		t.Errorf("100 aliases are refused: %v", told(mistakes))
+		t.Errorf("100 aliases are refused: %v", reported(mistakes))
 	}
 }
 
@@ -155,8 +155,8 @@ func manyKeys(n int) string {
 	return b.String()
 }
 
-// FuzzDecode: what is accepted is what the API server's own reader makes of it,
-// and its canonical form means the same and is stable.
+// FuzzDecode: the decoder reads accepted input as the API server's own reader does, and its
+// canonical form has the same meaning and is stable.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		"a: 1\n", "a: no\nb: [1, 2.5, x]\n", "- a\n- {b: c}\n", "a: &x {k: 1}\nb: {<<: *x}\n", "a: |\n  x\n---\nb: ~\n",
@@ -173,7 +173,7 @@ func FuzzDecode(f *testing.F) {
 		canon := canonical(values(docs)...)
 		again, mistakes := decodeYAML(canon)
 		if len(mistakes) > 0 {
-			t.Fatalf("the canonical form %q is refused: %v", canon, told(mistakes))
+			t.Fatalf("the canonical form %q is refused: %v", canon, reported(mistakes))
 		}
 		// An empty document leaves the list; all others come back as they were.
 		if diff := cmp.Diff(withoutNil(values(docs)), withoutNil(values(again))); diff != "" {
@@ -184,7 +184,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		theirs, err := sigsyaml.YAMLToJSON(in)
 		if err != nil {
-			return // stricter than we are: not our promise
+			return // stricter than this package, so the promise does not apply
 		}
 		var want any
 		if err := json.Unmarshal(theirs, &want); err != nil {

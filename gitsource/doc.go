@@ -1,16 +1,14 @@
-// Package gitsource answers what a commit declares: it resolves a Git reference,
-// reads the commit into memory and turns its YAML into objects that know the file
-// and line they came from.
+// Package gitsource reads what a commit declares: it resolves a Git reference, reads the commit
+// into memory and turns its YAML into objects that know the file and line they came from.
 //
 //	Open -> Resolve (one ls-remote) -> Fetch (depth 1, bounded) -> Tree -> Build -> []Object
 //
-// What is refused, is refused here and by name: remote bases, plugins, paths that
-// leave the repository, symbolic links, YAML that means something else than it
-// says. Everything wrong with a commit is reported at once, as a problem.List.
+// The package refuses, each with its own error: remote bases, plugins, paths that leave the
+// repository, symbolic links, and YAML whose meaning differs from what it seems to say. It
+// reports everything wrong with a commit at once, as a problem.List.
 //
-// Nothing is checked out and no program is started: blobs go from the pack the
-// server sent straight into memory, each only when it is needed. The package knows
-// neither Kubernetes clients nor which kinds are allowed; go-git's process-wide
-// registry of protocols stays as it is, because credentials and limits belong to
-// one repository.
+// Nothing is checked out and no program is started: objects are read from the pack in memory,
+// each only when it is needed. The package knows neither Kubernetes clients nor which kinds are
+// allowed. It does not change go-git's process-wide registry of protocols, because credentials
+// and limits belong to one repository.
 package gitsource

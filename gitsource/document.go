@@ -41,9 +41,8 @@ const (
 	lfsPointer    = "version https://git-lfs.github.com/spec/"
 )
 
-// decodeYAML reads every document of a file, leaving out empty ones. A byte order
-// mark and CRLF change nothing. After a syntax error the rest of the file is
-// unknown; every other mistake is collected.
+// decodeYAML reads every non-empty document of a file. A byte order mark and CRLF are ignored.
+// After a syntax error the rest of the file is unknown; every other mistake is collected.
 func decodeYAML(content []byte) ([]document, []mistake) {
 	text, wrong := plainText(content)
 	if wrong != nil {
@@ -80,7 +79,8 @@ func textLines(text []byte) [][]rune {
 	return out
 }
 
-// nextDocument reads one document; the parser panics on some inputs no one has found yet.
+// nextDocument reads one document. It recovers from panics, because the parser may panic on
+// some inputs.
 func nextDocument(decoder *yaml.Decoder) (node *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -135,13 +135,12 @@ func plainText(content []byte) ([]byte, *mistake) {
 
 var (
 	linePattern = regexp.MustCompile(`line (\d+): *`)
-	// bracePattern finds a template variable that stands where YAML starts a mapping.
+	// bracePattern finds a template variable at a position where YAML starts a mapping.
 	bracePattern = regexp.MustCompile(`(?:^|[:\-,\[]\s+)(\{\{[^{}]*\}\}[^\s,\]}#]*)`)
 	tabPattern   = regexp.MustCompile(`^ *\t`)
 )
 
-// syntaxMistake gives the parser's error the line it is about and, for the mistakes
-// people make most, words that help.
+// syntaxMistake adds to the parser's error the line and, for the most common mistakes, a hint.
 func syntaxMistake(text []byte, err error) mistake {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	m := mistake{reason: InvalidYAML}
@@ -156,7 +155,7 @@ func syntaxMistake(text []byte, err error) mistake {
 		m.line, m.message, m.hint = marker+1, "an unresolved merge conflict begins here", "keep one of the two versions"
 		return m
 	}
-	// The parser notices some mistakes a line late.
+	// The parser reports some mistakes a line late.
 	for _, line := range []int{m.line, m.line - 1, m.line + 1} {
 		if line < 1 || line > len(lines) {
 			continue
@@ -174,7 +173,7 @@ func syntaxMistake(text []byte, err error) mistake {
 	return m
 }
 
-// syntaxHint says what people mostly did where the parser says what it wanted.
+// syntaxHint names the usual cause of a parser's error message.
 func syntaxHint(message string) string {
 	switch {
 	case strings.HasPrefix(message, "did not find expected key"), strings.HasPrefix(message, "did not find expected '-' indicator"):

@@ -2,7 +2,7 @@ package gitsource
 
 import "errors"
 
-// Errors that callers tell apart with errors.Is. None of them holds a secret.
+// Errors that callers distinguish with errors.Is. None of them holds a secret.
 var (
 	// ErrInvalidURL: the URL can never work; the user must change it.
 	ErrInvalidURL = errors.New("invalid URL")
@@ -12,20 +12,20 @@ var (
 	ErrInvalidReference = errors.New("invalid reference")
 	// ErrRefNotFound: the reference names nothing in the repository. It may appear later.
 	ErrRefNotFound = errors.New("reference not found")
-	// ErrAuthentication: the server wants other credentials, or any at all.
+	// ErrAuthentication: the server requires credentials, or other ones.
 	ErrAuthentication = errors.New("authentication failed")
-	// ErrRepositoryNotFound: the server knows no such repository, or hides it.
+	// ErrRepositoryNotFound: the server does not have the repository, or hides it.
 	ErrRepositoryNotFound = errors.New("repository not found")
 	// ErrNotGit: a server answered, but not as a Git server does.
 	ErrNotGit = errors.New("no Git repository")
 	// ErrObjectFormat: the repository's objects are of a format that is not supported.
 	ErrObjectFormat = errors.New("unsupported object format")
-	// ErrRedirected: the server sent us to another host, where credentials do not go.
+	// ErrRedirected: the server redirected to another host, to which no credentials are sent.
 	ErrRedirected = errors.New("redirected to another host")
 	// ErrLimitExceeded: the repository is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
-	// ErrCorrupt: what the server sent is not the pack it said it was.
+	// ErrCorrupt: the server's answer is not a valid pack.
 	ErrCorrupt = errors.New("corrupt answer")
-	// ErrInvalidRevision: a text is no revision string.
+	// ErrInvalidRevision: a text is not a revision string.
 	ErrInvalidRevision = errors.New("invalid revision")
 )

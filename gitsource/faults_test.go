@@ -18,11 +18,11 @@ import (
 	"github.com/addonflow/addonflow/test/gitserver"
 )
 
-// isPack tells the request for a pack from the one for references.
+// isPack distinguishes the request for a pack from the one for references.
 func isPack(r *http.Request) bool { return r.Method == http.MethodPost }
 
-// instead answers packs with a handler of the test's. The request is read to its
-// end first: only then does net/http notice that the client went away.
+// instead answers requests for packs with the test's handler. It reads the whole request first:
+// net/http notices only then that the client has closed the connection.
 func instead(answer http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,8 +122,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestRedirects: a redirect may change the path, never the host; credentials are
-// not even offered to another one.
+// TestRedirects: a redirect may change the path, never the host; credentials are not sent to
+// another host.
 func TestRedirects(t *testing.T) {
 	s := serve(t, gitserver.Options{User: "ana", Password: canary})
 	h := newHistory(t, s)
@@ -146,7 +146,7 @@ func TestRedirects(t *testing.T) {
 		url := front(t, s, func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if away(r) {
-					http.Redirect(w, r, stranger.URL+r.URL.RequestURI(), http.StatusTemporaryRedirect) //nolint:gosec // away is the test
+					http.Redirect(w, r, stranger.URL+r.URL.RequestURI(), http.StatusTemporaryRedirect) //nolint:gosec // the test needs the redirect to another host
 					return
 				}
 				next.ServeHTTP(w, r)
@@ -164,7 +164,7 @@ func TestRedirects(t *testing.T) {
 	url := front(t, s, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if rest, ok := strings.CutPrefix(r.URL.RequestURI(), "/old.git"); ok {
-				http.Redirect(w, r, "/addons.git"+rest, http.StatusMovedPermanently) //nolint:gosec // the same host is the test
+				http.Redirect(w, r, "/addons.git"+rest, http.StatusMovedPermanently) //nolint:gosec // the test needs the redirect on the same host
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -229,8 +229,8 @@ func recorded(t *testing.T, s *gitserver.Server) []byte {
 	return answer
 }
 
-// TestDamagedPacks cuts the answer short and flips bits all over it: every time an
-// error, or the very same content, never something else.
+// TestDamagedPacks cuts the answer short and flips bits all over it. The result is always an
+// error or the same content.
 func TestDamagedPacks(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	h := newHistory(t, s)
@@ -260,7 +260,7 @@ func TestDamagedPacks(t *testing.T) {
 	}
 }
 
-// framed is a pack as a server sends it.
+// framed frames a pack as a server does.
 func framed(pack []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("00000008NAK\n")
@@ -328,7 +328,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswers: a server that never stops is left after the limit, plain or compressed.
+// TestEndlessAnswers: the client closes the connection to a server that never stops once the
+// limit is reached, plain or compressed.
 func TestEndlessAnswers(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	h := newHistory(t, s)

@@ -15,23 +15,23 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// deepenings are the depths tried for a commit the server does not hand out by
-// sha. Each is a whole fetch of its own: the byte limit, not the number, is what
-// ends a search in a large repository.
+// deepenings are the depths that are tried for a commit that the server does not serve by sha.
+// Each is a whole fetch of its own: in a large repository the byte limit, not the number of
+// commits, ends the search.
 var deepenings = []int{20, 200, 2000}
 
-// attempts is how often a reference is fetched that moves between two requests:
-// over HTTP the server forgets what it listed.
+// attempts is how often a reference is fetched if it moves between two requests: over HTTP the
+// server does not remember what it listed.
 const attempts = 3
 
-// Fetch reads the commit a revision's reference names at depth 1. The tree's
-// Revision is the commit the server delivered, which is newer than the argument's
-// when the reference moved meanwhile. Only for a reference that is a commit an
-// exact sha is asked for; where the server refuses, the branch (ref.branch, else
-// HEAD) is deepened in bounded steps until the commit is found.
+// Fetch reads the commit that a revision's reference names, at depth 1. The tree's Revision is
+// the commit that the server delivered, which is newer than the argument's if the reference
+// moved meanwhile. Fetch asks for an exact sha only if the reference is a commit. If the server
+// refuses it, Fetch deepens the branch (ref.branch, else HEAD) in bounded steps until it finds
+// the commit.
 //
-// The error is one of Resolve's, or ErrCorrupt for a pack that is not whole.
-// Nothing is returned with an error. A tree that is not needed any more is to be closed.
+// The error is one of Resolve's, or ErrCorrupt for an incomplete pack. With an error, the tree
+// is nil. The caller closes the tree when it no longer needs it.
 func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error) {
 	tree, err := r.fetch(ctx, revision)
 	return tree, r.redaction.Error(err)
@@ -65,7 +65,7 @@ func (s *session) fetchRef(ref string) (*Tree, error) {
 	}
 	reference := s.repository.reference
 	if reference.Name == "" && reference.SemVer != "" {
-		// The tag that was resolved, even if a higher one appeared since.
+		// The tag that was resolved, even if a higher one has appeared since.
 		reference = v1alpha1.GitReference{Tag: ref}
 	}
 	found, err := s.selectRef(refs, reference)
@@ -125,12 +125,12 @@ func (s *session) branchOf(refs *packp.AdvRefs) (plumbing.Hash, error) {
 	return *refs.Head, nil
 }
 
-// errRefused: the server does not hand out what was asked for.
+// errRefused: the server does not serve the requested commit.
 var errRefused = errors.New("the server refused the commit")
 
 // pack fetches one object and what it needs, depth commits back.
 func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
-	s.claim.release() // what was fetched before is of no use any more
+	s.claim.release() // an earlier fetch of the session is no longer used
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	request.Wants = []plumbing.Hash{want}
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
@@ -166,7 +166,8 @@ func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
 	return p, nil
 }
 
-// cutOff returns that the answer ended early if it did, whatever else that led to.
+// cutOff returns the cause if the answer ended early, in place of the errors that followed from
+// it.
 func (s *session) cutOff(err error) error {
 	if read, ended := s.client.answered(); ended == early {
 		return fmt.Errorf("%w: the server's answer was cut off after %d bytes", ErrCorrupt, read)
@@ -174,9 +175,9 @@ func (s *session) cutOff(err error) error {
 	return err
 }
 
-// refused tells "not that commit" from every other failure. Git servers put it
-// into the answer's text, or answer nothing; a status code is about something else, and
-// an answer that ends before the pack was cut off.
+// refused reports the refusal of a commit and keeps every other failure. Git servers put a
+// refusal into the answer's text, or send an empty answer. A status code means another failure,
+// and an answer that ends before the pack was cut off.
 func (s *session) refused(err error) error {
 	_, ended := s.client.answered()
 	switch {
@@ -229,8 +230,8 @@ func unwrapUnexpected(err error) error {
 	return err
 }
 
-// fromGit tells an answer of the Git program behind the server from an answer of
-// the server itself, which go-git wraps or maps to an error of its own.
+// fromGit distinguishes an answer of the Git program behind the server from an answer of the
+// server itself, which go-git wraps or maps to an error of its own.
 func fromGit(err error) bool {
 	var unexpected *plumbing.UnexpectedError
 	var permanent *plumbing.PermanentError

@@ -16,7 +16,7 @@ type use int
 const (
 	asResource    use = iota // a file of objects, or a directory with a kustomization
 	asBase                   // a directory with a kustomization
-	asYAML                   // a file of YAML that is no object: patches, configurations
+	asYAML                   // a YAML file that is not an object: patches, configurations
 	asReplacement            // a file of replacements
 	asPlugin                 // a file that configures a transformer
 	asBytes                  // a file whose content becomes a value
@@ -28,8 +28,8 @@ type reference struct {
 	use         use
 }
 
-// references lists every path in a kustomization. A field missing here would be
-// read by kustomize unchecked; TestEveryPathField compares it with kustomize's types.
+// references lists every path in a kustomization. Kustomize would read a field that is missing
+// here without a check; TestEveryPathField compares the list with kustomize's types.
 func references(k types.Kustomization) []reference {
 	var out []reference
 	add := func(u use, field string, paths ...string) {
@@ -109,9 +109,9 @@ func generatorFiles(field string, s types.KvPairSources) []reference {
 	return out
 }
 
-// isInline tells YAML in a kustomization from the path of a file, where kustomize
-// allows both. Kustomize tries YAML first and loads what it cannot parse, so only
-// what is an object for certain, and no URL, counts as YAML.
+// isInline distinguishes YAML in a kustomization from the path of a file, where kustomize
+// allows both. Kustomize tries YAML first and loads the text as a file if that fails. So only
+// text that is certainly an object, and not a URL, counts as YAML.
 func isInline(text string) bool {
 	if !strings.Contains(text, "\n") && !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return false
@@ -126,13 +126,7 @@ func isInline(text string) bool {
 	})
 }
 
-// additions are fields that are refused and only add objects: without them the others are
-// what they are meant to be.
-func additions() []string {
-	return []string{"bases", "helmCharts", "helmGlobals", "helmChartInflationGenerator"}
-}
-
-// refuse reports the fields that may not be used at all.
+// refuse reports the fields that are not allowed.
 func (w *walker) refuse(k kustomization) {
 	denied := func(reason problem.Reason, field, message, hint string) {
 		p := k.problem(field)
@@ -161,9 +155,8 @@ func (w *walker) refuse(k kustomization) {
 	}
 	if vars != nil {
 		denied(RenderFailed, "vars", "'vars' is deprecated", "use 'replacements' instead")
-		w.spoilt[k.dir] = true
 	}
-	w.unless(k, func() { w.inlinePlugins(k) })
+	w.inlinePlugins(k)
 }
 
 func (w *walker) inlinePlugins(k kustomization) {
@@ -192,9 +185,9 @@ func (w *walker) plugins(name string, docs []document) {
 	}
 }
 
-// pluginsAt refuses every plugin but the transformers known to be harmless.
-// Kustomize matches the fields of a plugin's configuration in any case, so the
-// builtin plugins that take paths are refused rather than searched for them.
+// pluginsAt refuses every plugin but the transformers known to be harmless. Kustomize matches
+// the fields of a plugin's configuration in any case. So builtin plugins that take paths are
+// refused as a whole instead of searched for paths.
 func (w *walker) pluginsAt(at problem.Problem, docs []document) {
 	for _, d := range docs {
 		at.Reason, at.Hint = PluginDenied, "use the kustomization's own fields"
@@ -221,7 +214,8 @@ func asksForFunction(m map[string]any) bool {
 	return slices.ContainsFunc(functionAnnotations, func(a string) bool { return annotations[a] != nil })
 }
 
-// isPatch tells what can be a patch, or the configuration of a plugin, from a scalar.
+// isPatch reports whether a value can be a patch or the configuration of a plugin: a mapping or
+// a list, not a scalar.
 func isPatch(value any) bool {
 	switch value.(type) {
 	case map[string]any, []any:
@@ -230,8 +224,8 @@ func isPatch(value any) bool {
 	return false
 }
 
-// inline decodes the patches written into the kustomization strictly and writes
-// them back without ambiguity; the value is this walk's own copy.
+// inline strictly decodes the patches written into the kustomization and writes them back as
+// unambiguous JSON; the value is this walk's own copy.
 func (w *walker) inline(k kustomization) {
 	rewrite := func(field, text string, set func(string)) {
 		if text == "" {
@@ -249,8 +243,8 @@ func (w *walker) inline(k kustomization) {
 		for _, d := range docs {
 			values = append(values, d.value)
 			if !isPatch(d.value) {
-				// Kustomize would quote it, and what is written in place of a path
-				// may be a URL with a password.
+				// Kustomize would quote the text in its error, and a user may write a URL with
+				// a password where a path belongs.
 				p := k.problem(field)
 				p.Reason, p.Message, p.Hint = RenderFailed, "expected an object or a list of operations, found "+describe(d.value), "a file is named with path"
 				w.add(p)

@@ -24,15 +24,15 @@ import (
 
 const (
 	originAnnotation = "config.kubernetes.io/origin"
-	// copiedBytes bounds what the copy operations of JSON patches may add to an
-	// object: twenty of them can turn a kilobyte into a gigabyte.
+	// copiedBytes bounds what the copy operations of JSON patches may add to an object: twenty
+	// of them can turn a kilobyte into a gigabyte.
 	copiedBytes = 4 << 20
-	// builtBytes bounds what an object may have grown to when it comes back.
+	// builtBytes bounds the size of an object after the build.
 	builtBytes = 16 << 20
 )
 
-// kustomizeTurn is held while kustomize runs: it keeps its OpenAPI schema in
-// package variables, which one build sets and another would read (kustomize#3659).
+// kustomizeTurn is held while kustomize runs: kustomize keeps its OpenAPI schema in package
+// variables, which one build sets and another would read (kustomize#3659).
 var kustomizeTurn = make(chan struct{}, 1)
 
 // kustomize builds one directory that has a kustomization.
@@ -43,17 +43,13 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 		b.add(f.at(problem.Problem{Path: display(dir)}))
 		return nil
 	}
-	if w.spoilt[dir] {
-		return nil // kustomize only ever sees what was found in order
+	if w.failed || len(b.problems) > before {
+		return nil // kustomize only reads files that were found valid
 	}
-	partial := w.failed || len(b.problems) > before
 	file := w.kustomizationOf(dir)
 	asked := w.trackOrigins(file)
 	built, err := w.run(ctx, dir)
-	switch {
-	case err != nil && partial:
-		return nil // for want of what was left out
-	case err != nil:
+	if err != nil {
 		in, message := failedIn(dir, err)
 		b.add(problem.Problem{Reason: RenderFailed, Path: w.kustomizationOf(in), Message: message})
 		return nil
@@ -79,8 +75,8 @@ func (w *walker) kustomizationOf(dir string) string {
 	return dir
 }
 
-// trackOrigins makes kustomize note where each object comes from, and returns
-// whether the user asked for that note, too.
+// trackOrigins makes kustomize record where each object comes from, and returns whether the
+// user had requested that annotation, too.
 func (w *walker) trackOrigins(file string) (asked bool) {
 	value := maps.Clone(w.values[file])
 	list, _ := value["buildMetadata"].([]any)
@@ -108,8 +104,8 @@ type buildResult struct {
 	err       error
 }
 
-// runKustomize runs one build at a time. When the context ends the caller goes on
-// without it; the turn is given back when kustomize is through.
+// runKustomize runs one build at a time. If the context ends, the caller continues without the
+// result; the turn ends when kustomize returns.
 func runKustomize(ctx context.Context, fs filesys.FileSystem, dir string) (resmap.ResMap, error) {
 	select {
 	case kustomizeTurn <- struct{}{}:
@@ -137,17 +133,17 @@ func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, e
 			err = fmt.Errorf("kustomize panicked: %v", r)
 		}
 		if openapi.GetSchemaVersion() != schema {
-			// A kustomization's own schema stays after its build: the lists of the
-			// next source's patches would merge by another's keys.
+			// A kustomization's own schema stays after its build: without the reset, lists in
+			// the next source's patches would be merged by the wrong keys.
 			openapi.ResetOpenAPI()
 		}
 	}()
-	// Kustomize is the only user of this module and this runs in its turn.
+	// Kustomize is the only user of this module, and only one build runs at a time.
 	jsonpatch.AccumulatedCopySizeLimit = copiedBytes
 	options := krusty.MakeDefaultOptions()
 	options.PluginConfig = types.DisabledPluginConfig()
-	// The file system holds nothing but what the walk allowed, so ../ is safe; the
-	// other restriction would forbid patches next to a base.
+	// The file system contains only files that the walk allowed, so ../ is safe; the other
+	// restriction would forbid patches next to a base.
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	options.Reorder = krusty.ReorderOptionNone
 	return krusty.MakeKustomizer(options).Run(fs, dir)
@@ -155,7 +151,8 @@ func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, e
 
 // object turns one of kustomize's resources into an Object.
 func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Object, bool) {
-	// As if inside an alias: what a build made of a few values counts in full.
+	// As if inside an alias: everything that a build made counts in full, even if it repeats a
+	// few values.
 	d := &nodeDecoder{typed: true, allowance: builtBytes, inside: 1}
 	value, ok := d.decode(r.YNode()).(map[string]any)
 	if d.stopped {
@@ -189,8 +186,8 @@ func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Obj
 	return Object{Unstructured: &unstructured.Unstructured{Object: value}, source: s, built: display(dir)}, true
 }
 
-// rounded reports integers that kustomize took through floating point, which its
-// JSON patches do with the whole object.
+// rounded reports integers that kustomize changed: its JSON patches convert all numbers of an
+// object to floating point.
 func (w *walker) rounded(s source, field string, built, written any) {
 	switch b := built.(type) {
 	case map[string]any:
@@ -218,8 +215,8 @@ func (w *walker) roundedTo(s source, field string, from int64, to float64) {
 	w.add(p)
 }
 
-// dropAnnotation takes an annotation away, and the map when that leaves it empty:
-// it was made for the annotation.
+// dropAnnotation removes an annotation, and the map if it is then empty, because it was created
+// for the annotation.
 func dropAnnotation(value map[string]any, key string) {
 	meta, _ := value["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -232,9 +229,9 @@ func dropAnnotation(value map[string]any, key string) {
 	}
 }
 
-// sourceOf finds the document an object was built from. Kustomize notes the file;
-// in the file it is the object of that kind and name, or the only one whose name
-// the built name contains (a prefix or suffix was added).
+// sourceOf finds the document from which an object was built. Kustomize records the file. In
+// the file it is the object of that kind and name, or the only one whose name is part of the
+// built name (a prefix or suffix was added).
 func (w *walker) sourceOf(dir, file string, origin *resource.Origin, built map[string]any) source {
 	if origin == nil {
 		return source{path: file}
@@ -263,12 +260,12 @@ func (w *walker) sourceOf(dir, file string, origin *resource.Origin, built map[s
 	return source{path: name}
 }
 
-// accumulated is how kustomize says which directory a part of its error is about. The
-// last such directory is the innermost.
+// accumulated matches the part of kustomize's error that names the directory. The last such
+// directory is the innermost.
 var accumulated = regexp.MustCompile(`(?s)^.*recursed accumulation of path '/([^']*)': (.*)$`)
 
-// failedIn returns the directory in which kustomize failed while it built dir, and what it
-// says of it: its own words, but where they are about ours.
+// failedIn returns the directory in which kustomize failed while it built dir, and its message.
+// Text that comes from the delimiter of splitNothing is replaced.
 func failedIn(dir string, err error) (in, message string) {
 	text := unaliased(err.Error())
 	if inner := accumulated.FindStringSubmatch(text); inner != nil {
@@ -277,11 +274,11 @@ func failedIn(dir string, err error) (in, message string) {
 	if strings.Contains(text, scalarError) {
 		return dir, "a replacement copies an object or a list; only strings, numbers and booleans can be copied"
 	}
-	text, _, _ = strings.Cut(text, ": no matches for Id ") // it says the same again, twice
+	text, _, _ = strings.Cut(text, ": no matches for Id ") // the rest repeats the message twice
 	return dir, oneLine(strings.NewReplacer(":"+scalarOnly+"(0)", "", ", create=false", "").Replace(text))
 }
 
-// oneLine makes kustomize's error, which may span lines, one of bounded length.
+// oneLine shortens kustomize's error, which may have several lines, to one line.
 func oneLine(text string) string {
 	const most = 1000
 	text = printable(strings.Join(strings.Fields(text), " "))

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// TestBaseGraphs bounds what bases that name each other cost.
+// TestBaseGraphs: the cost of bases that refer to each other is bounded.
 func TestBaseGraphs(t *testing.T) {
 	deep, wide := tree{"kustomization.yaml": "resources: [d0]\n"}, tree{"kustomization.yaml": "resources: [w0]\n"}
 	for i := range 40 {
@@ -39,7 +39,7 @@ func TestBaseGraphs(t *testing.T) {
 	}
 }
 
-// TestCopyBomb: thirty JSON patch operations would make a gigabyte of one kilobyte.
+// TestCopyBomb: thirty JSON patch operations would turn one kilobyte into a gigabyte.
 func TestCopyBomb(t *testing.T) {
 	patch := ""
 	for i := range 30 {
@@ -52,8 +52,8 @@ func TestCopyBomb(t *testing.T) {
 	}
 }
 
-// TestReplacementBomb: replacements that copy a field into itself are refused
-// before there is too much of it, those that copy values are not.
+// TestReplacementBomb: replacements that copy a field into itself are refused before they grow
+// too large; those that copy other values are not.
 func TestReplacementBomb(t *testing.T) {
 	const create, prefix = "{create: true}", "{delimiter: x, index: -1}"
 	replace := func(from, to, options string) string {
@@ -114,8 +114,8 @@ func TestKustomizeTakesTurns(t *testing.T) {
 	}
 }
 
-// TestKustomizeIsBoundedInTime refuses what would keep every other source waiting for
-// minutes, or grow beyond memory, before kustomize runs; common trees are far below.
+// TestKustomizeIsBoundedInTime: a build that would delay every other source for minutes, or use
+// up memory, is refused before kustomize runs; common trees are far below the limit.
 func TestKustomizeIsBoundedInTime(t *testing.T) {
 	objects := func(n int) string {
 		var b strings.Builder

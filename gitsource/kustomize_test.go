@@ -19,8 +19,8 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// fields is every place in a kustomization that kustomize reads a path or URL
-// from; %s is where it goes. The value says with which reason a URL is refused.
+// fields is every place in a kustomization from which kustomize reads a path or URL; %s is the
+// placeholder for it. The value is the reason with which a URL is refused.
 var fields = map[string]struct {
 	text   string
 	reason problem.Reason
@@ -105,8 +105,8 @@ func (i *intruder) check(t *testing.T) {
 	}
 }
 
-// TestKustomizeWouldFetch makes sure that the intruder notices: kustomize by itself
-// does fetch.
+// TestKustomizeWouldFetch proves that the intruder notices a fetch: kustomize by itself does
+// fetch.
 func TestKustomizeWouldFetch(t *testing.T) {
 	i := watch(t)
 	for _, resource := range []string{i.url + "/x.yaml", "git@127.0.0.1:a/b"} {
@@ -122,8 +122,8 @@ func TestKustomizeWouldFetch(t *testing.T) {
 	}
 }
 
-// TestNothingRemote: for every field that could carry a URL,
-// in every spelling, there is a named error and nobody is asked.
+// TestNothingRemote: every field that could carry a URL, in every spelling, is refused with a
+// named error and without a request.
 func TestNothingRemote(t *testing.T) {
 	i := watch(t)
 	host := strings.TrimPrefix(i.url, "http://")
@@ -177,8 +177,8 @@ func hasReason(problems problem.List, r problem.Reason) bool {
 	return false
 }
 
-// TestRemoteInsideFiles: a URL in a file that a kustomization names is refused in
-// the same way, and text that kustomize reads as text is not.
+// TestRemoteInsideFiles: a URL in a file that a kustomization names is refused in the same way;
+// text that kustomize reads as plain text is not.
 func TestRemoteInsideFiles(t *testing.T) {
 	i := watch(t)
 	url := i.url + "/x.yaml"
@@ -210,10 +210,10 @@ func TestRemoteInsideFiles(t *testing.T) {
 	i.check(t)
 }
 
-// TestEveryPathField fails when a version of kustomize brings a field that nobody
-// has looked at.
+// TestEveryPathField fails when a new version of kustomize adds a field that is not listed
+// here.
 func TestEveryPathField(t *testing.T) {
-	// The fields that hold no path. Those that do are in references or refused.
+	// The fields that hold no path. Fields with a path are in references or refused.
 	text := []string{
 		"TypeMeta", "MetaData", "NamePrefix", "NameSuffix", "Namespace", "CommonLabels", "Labels", "CommonAnnotations",
 		"Images", "ImageTags", "Replicas", "SortOptions", "GeneratorOptions", "BuildMetadata",
@@ -249,8 +249,8 @@ func TestEveryPathField(t *testing.T) {
 	}
 }
 
-// TestKustomizeFailureNamesTheInnermostKustomization: kustomize says it within a sentence
-// for each directory it came through.
+// TestKustomizeFailureNamesTheInnermostKustomization: kustomize wraps its error in one sentence
+// for each directory on the way.
 func TestKustomizeFailureNamesTheInnermostKustomization(t *testing.T) {
 	const misses = "patches:\n- patch: '[{op: replace, path: /data/nothing/x, value: y}]'\n  target: {kind: ConfigMap}\n"
 	const says = "replace operation does not apply: doc is missing path: /data/nothing/x: missing value"
@@ -363,8 +363,8 @@ func TestKustomizeProblems(t *testing.T) {
 	}
 }
 
-// TestKustomizeMeansWhatYAMLSays: values that YAML 1.1 and 1.2 read differently
-// come through kustomize as they would without it.
+// TestKustomizeMeansWhatYAMLSays: values that YAML 1.1 and 1.2 read differently have the same
+// meaning with and without kustomize.
 func TestKustomizeMeansWhatYAMLSays(t *testing.T) {
 	data := "  bool: no\n  text: \"no\"\n  octal: 010\n  digits: \"010\"\n  float: 1.10\n  date: 2001-12-14\n  long: 9007199254740991\n  null: ~\n  del: \"\\x7f\\u2028\"\n"
 	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\nspec:\n" + strings.ReplaceAll(data, "null: ~", "nil: ~")
@@ -399,8 +399,8 @@ func TestKustomizeMeansWhatYAMLSays(t *testing.T) {
 	}
 }
 
-// TestRoundedNumbers: JSON patches take integers through floating point, which is
-// an error where it changes one, patched or not.
+// TestRoundedNumbers: JSON patches convert integers to floating point. If that changes one,
+// patched or not, it is an error.
 func TestRoundedNumbers(t *testing.T) {
 	patch := "resources: [a.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: |-\n    - {op: add, path: /data/b, value: x}\n"
 	for number, want := range map[string][]string{
@@ -429,8 +429,8 @@ func TestInlinePatchMeansWhatItSays(t *testing.T) {
 	}
 }
 
-// TestOpenAPIStaysInItsBuild: kustomize keeps its schema in package variables; one
-// source's must not change how another's patches merge.
+// TestOpenAPIStaysInItsBuild: kustomize keeps its schema in package variables; the schema of
+// one source must not change how another's patches merge.
 func TestOpenAPIStaysInItsBuild(t *testing.T) {
 	files := func(openapi string) tree {
 		return tree{
@@ -459,7 +459,7 @@ func TestOpenAPIStaysInItsBuild(t *testing.T) {
 	}
 }
 
-// FuzzPrewalk: whatever a kustomization says, nobody is asked and no program runs.
+// FuzzPrewalk: whatever a kustomization says, no request is sent and no program runs.
 func FuzzPrewalk(f *testing.F) {
 	var hits atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -483,8 +483,8 @@ func FuzzPrewalk(f *testing.F) {
 	})
 }
 
-// TestRenewedFieldsMeanTheSame: what kustomize would print about is written otherwise, and
-// builds to the same.
+// TestRenewedFieldsMeanTheSame: deprecated fields, about which kustomize would print a warning,
+// are rewritten and build to the same objects.
 func TestRenewedFieldsMeanTheSame(t *testing.T) {
 	const workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  selector: {matchLabels: {app: a}}\n" +
 		"  template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: 'x:1'}]}}\n"

@@ -6,7 +6,7 @@ import "cmp"
 type Limits struct {
 	// PackBytes is what the server may send for one fetch.
 	PackBytes int64
-	// InflatedBytes is what that may unpack to: a pack of megabytes can stand for terabytes.
+	// InflatedBytes is what that may unpack to: a pack of megabytes can unpack to terabytes.
 	InflatedBytes int64
 	// Refs is how many references a repository may have.
 	Refs int
@@ -48,8 +48,8 @@ func (l Limits) withDefaults() Limits {
 const (
 	// advertisedBytes bounds the list of references, about 300 bytes each.
 	advertisedBytes = 16 << 20
-	// answerBytes bounds an answer that reports an error; nobody reads it.
+	// answerBytes bounds an answer that reports an error.
 	answerBytes = 64 << 10
-	// packOverhead is what framing adds to a pack: 5 bytes in 64 KiB, and progress.
+	// packOverhead is what framing adds to a pack: 5 bytes in 64 KiB, and progress messages.
 	packOverhead = 1 << 20
 )

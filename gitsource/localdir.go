@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// TreeFromDir returns a local directory as a Tree, for looking at add-ons before
-// they are committed. What Build refuses in a commit it refuses here, and paths
-// relative to a repository mean the same: inside a Git work tree the whole work
-// tree is the repository (so that ../base works) and BuildOptions.Path starts at
-// dir; elsewhere dir is the repository. Files are read when Build needs them.
+// TreeFromDir returns a local directory as a Tree, to check add-ons before they are committed.
+// Build refuses the same content as in a commit, and paths relative to a repository have the
+// same meaning: inside a Git work tree the whole work tree is the repository (so that ../base
+// works) and BuildOptions.Path starts at dir; elsewhere dir is the repository. Files are read
+// when Build needs them.
 func TreeFromDir(dir string) (*Tree, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -38,8 +38,8 @@ func TreeFromDir(dir string) (*Tree, error) {
 	return &Tree{files: localFiles(top), base: base, alone: !found, limits: DefaultLimits()}, nil
 }
 
-// workTree returns the nearest directory at or above dir with a .git in it, dir
-// itself and false if there is none.
+// workTree returns the nearest directory at or above dir that contains .git; dir itself and
+// false if there is none.
 func workTree(dir string) (top string, found bool) {
 	for d := dir; ; d = filepath.Dir(d) {
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
@@ -51,8 +51,8 @@ func workTree(dir string) (top string, found bool) {
 	}
 }
 
-// localFiles is the top of a repository on disk. os.Root keeps every access inside
-// it, whatever changes while it is read.
+// localFiles is the top of a repository on disk. os.Root confines every access to it, even if
+// the directory changes during a read.
 type localFiles string
 
 // entries is part of files.

@@ -12,11 +12,11 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// localConfig is kustomize's annotation for objects that are input to it, not output.
+// localConfig is kustomize's annotation for objects that are only its input.
 const localConfig = "config.kubernetes.io/local-config"
 
-// identity is what two objects must not share. It has no version: v1alpha1 and
-// v1beta1 of one name are one object on the hub.
+// identity identifies an object in a build; two objects must not share one. It has no version:
+// v1alpha1 and v1beta1 of one name are one object on the hub.
 type identity struct{ group, kind, namespace, name string }
 
 func (s source) identity() identity {
@@ -45,8 +45,8 @@ func (s source) problem(reason problem.Reason, format string, args ...any) probl
 	return p
 }
 
-// manifests turns the documents of a file into objects: Lists are taken apart,
-// everything that is no object is a problem.
+// manifests turns the documents of a file into objects. It takes Lists apart and reports every
+// document that is not an object.
 func manifests(path string, docs []document) ([]source, problem.List) {
 	var out []source
 	var problems problem.List
@@ -82,15 +82,16 @@ func objects(path, field string, doc document) ([]source, problem.List) {
 	return []source{s}, nil
 }
 
-// listItems tells a List of any kind from an object.
+// listItems returns the items of a List of any kind, and false for an object that is not a
+// List.
 func listItems(s source) ([]any, bool) {
 	kind, _ := s.value["kind"].(string)
 	items, ok := s.value["items"].([]any)
 	return items, ok && strings.HasSuffix(kind, "List")
 }
 
-// withoutItems is the problem of a List that lists nothing. Only kind List is one for
-// certain: any other kind may end like it.
+// withoutItems is the problem of a List that has no items. Only kind List is certainly a list:
+// other kinds may end in List, too.
 func withoutItems(s source) problem.Problem {
 	items, present := s.value["items"]
 	p := s.problem(InvalidManifest, "must be a list, found %s", describe(items))
@@ -104,8 +105,8 @@ func withoutItems(s source) problem.Problem {
 	return p
 }
 
-// misspelt returns the name under which the object has a field but for its case, or
-// "" where it has the field itself, or none.
+// misspelt returns the name of a field that differs only in case, or "" if the object has the
+// field itself or no such name.
 func (s source) misspelt(field string) string {
 	if _, present := s.value[field]; present {
 		return ""
@@ -149,7 +150,7 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// checkManifest is what every object must have, whatever its kind.
+// checkManifest checks what every object must have, whatever its kind.
 func checkManifest(s source) problem.List {
 	if _, ok := s.value["sops"].(map[string]any); ok {
 		p := s.problem(EncryptedContent, "the object is encrypted with sops, and nothing here decrypts")
@@ -212,7 +213,7 @@ func (s source) line(field string) int {
 	return line
 }
 
-// local tells an object that is not to be applied.
+// local reports whether an object must not be applied.
 func local(value map[string]any) bool {
 	meta, _ := value["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)

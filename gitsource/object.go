@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Object is one object a commit declares. It knows where it was written.
+// Object is one object that a commit declares. It knows its position in the files.
 type Object struct {
 	*unstructured.Unstructured
 	source source
 	// built is the directory whose kustomization it was built by, "" for a plain file.
 	built string
-	// folders are what the paths of an AddOnPackage name, by field.
+	// folders are the folders that the paths of an AddOnPackage name, by field.
 	folders map[string]folder
 }
 
@@ -29,14 +29,13 @@ type source struct {
 // GetUnstructured returns the object itself.
 func (o Object) GetUnstructured() *unstructured.Unstructured { return o.Unstructured }
 
-// Position returns the file an object was written in and the line of a field such
-// as spec.agentSpec.workload.manifests[2].spec.replicas.
+// Position returns the file in which an object was written and the line of a field such as
+// spec.agentSpec.workload.manifests[2].spec.replicas. An empty field means the object.
 //
-// The line is that of the field, or of the deepest part of it that was written,
-// when the object is what the file says. Where kustomize changed the object it is
-// still that of a field with an unchanged value, else the object's. An empty field
-// is the object. What a generator made has the kustomization's path and line 0;
-// of an object without a known file both are empty.
+// If kustomize did not change the object, the line is that of the field, or of its deepest
+// written parent. If kustomize changed the object, it is that of the field if its value is
+// unchanged, else that of the object. An object that a generator made has the kustomization's
+// path and line 0; if the file is unknown, both are empty.
 func (o Object) Position(field string) (path string, line int) {
 	s := o.source
 	if s.node == nil {
@@ -52,8 +51,8 @@ func (o Object) Position(field string) (path string, line int) {
 	return s.path, at
 }
 
-// Written returns the text of a scalar as it was written, without quotes: 025 for the
-// number 21. It is "" for what is no scalar, and where kustomize changed the value.
+// Written returns the text of a scalar as it was written, without quotes: 025 for the number
+// 21. It is "" if the value is not a scalar, or if kustomize changed it.
 func (o Object) Written(field string) string {
 	steps := splitField(field)
 	node := o.source.node
@@ -72,8 +71,8 @@ func (o Object) Written(field string) string {
 	return node.Value
 }
 
-// locate returns the line of the deepest part of a field that was written, and
-// whether that is the whole field.
+// locate returns the line of the deepest written part of a field, and whether that is the whole
+// field.
 func (s source) locate(steps []string) (line int, whole bool) {
 	node, line := s.node, s.node.Line
 	for _, name := range steps {

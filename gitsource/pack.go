@@ -20,19 +20,19 @@ import (
 const (
 	// packObjects is how many objects a pack may hold, ten times the files of a tree.
 	packObjects = 500_000
-	// tagDepth is how many tags may point to each other before a commit comes.
+	// tagDepth is how many tags may point to each other before a commit.
 	tagDepth = 8
-	// commitBytes is how large a commit or a tag may be, which is read whole.
+	// commitBytes is the size limit of a commit or a tag, which are read whole.
 	commitBytes = 1 << 20
-	// treeBytes is how large a directory's list of entries may be: about 100,000 entries.
+	// treeBytes is the size limit of a directory's list of entries: about 100,000 entries.
 	treeBytes = 4 << 20
-	// deltaBytes is how large an object may be that is stored as a delta, or that deltas
-	// change: base, instructions and result are in memory at once.
+	// deltaBytes is the size limit of objects that are stored as deltas and of their bases:
+	// base, instructions and result are in memory at once.
 	deltaBytes = 32 << 20
 	// basesKept is how many bytes of bases are kept from one read to the next.
 	basesKept = 8 << 20
-	// unpackWork is how many bytes are unpacked for one commit in all, one object again
-	// for each that it is the base of.
+	// unpackWork bounds how many bytes are unpacked for one commit in total; an object counts
+	// again for each delta that it is the base of.
 	unpackWork = 8 << 30
 )
 
@@ -51,8 +51,8 @@ type packed struct {
 // noBase: the object is stored whole.
 const noBase = -1
 
-// pack is a pack in memory. Objects are unpacked one by one, when they are read:
-// what lies in the repository besides add-ons costs its compressed size only.
+// pack is a pack in memory. Objects are unpacked one by one, when they are read: content that
+// add-ons do not use costs only its compressed size.
 type pack struct {
 	mu      sync.Mutex // the scanner seeks
 	scanner *packfile.Scanner
@@ -102,8 +102,8 @@ func verifyChecksum(content []byte) error {
 	return nil
 }
 
-// deltas are the deltas of a pack by the object that they change: by its index where the
-// pack names an offset, by its hash where it names that.
+// deltas are the deltas of a pack by their base: by its index if the pack names an offset, by
+// its hash if it names a hash.
 type deltas struct {
 	ofIndex map[int32][]int32
 	ofHash  map[plumbing.Hash][]int32
@@ -117,9 +117,9 @@ func (d deltas) of(index int32, hash plumbing.Hash) []int32 {
 	return d.ofIndex[index]
 }
 
-// scan reads the pack once from its beginning to its end. Everything that is stored whole
-// is hashed; what the objects claim to unpack to is added up, deltas by the size of their
-// result, before anything is allocated for them.
+// scan reads the pack once from beginning to end. It hashes every object that is stored whole.
+// Before memory is allocated for objects, it adds up their claimed sizes, deltas by the size of
+// their result.
 func (p *pack) scan(limit int64) (deltas, error) {
 	_, count, err := p.scanner.Header()
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *pack) scanObject(limit int64, found deltas) (int64, error) {
 		found.ofIndex[int32(base)] = append(found.ofIndex[int32(base)], index) //nolint:gosec // at most packObjects
 	}
 	p.objects = append(p.objects, packed{offset: header.Offset, size: result, kind: plumbing.AnyObject})
-	// The instructions are held besides the result.
+	// The instructions are in memory together with the result.
 	return header.Length + result, nil
 }
 
@@ -202,7 +202,7 @@ func (p *pack) add(o packed) {
 	p.objects = append(p.objects, o)
 }
 
-// checkSize refuses an object that is larger than its kind may be.
+// checkSize refuses an object that exceeds the limit of its kind.
 func checkSize(kind plumbing.ObjectType, size, limit int64) error {
 	what := "an object"
 	switch kind {
@@ -224,7 +224,7 @@ func checkSize(kind plumbing.ObjectType, size, limit int64) error {
 	return fmt.Errorf("%w: %s of %d bytes, at most %d are read", ErrLimitExceeded, what, size, limit)
 }
 
-// unfinished is an object and those of its deltas that are still to be applied.
+// unfinished is an object with the deltas that must still be applied to it.
 type unfinished struct {
 	index   int32
 	content []byte
@@ -269,9 +269,9 @@ func (p *pack) resolveFrom(root int32, changes []int32, all deltas) error {
 			held -= int64(len(from.content))
 		}
 		if p.objects[next].kind != plumbing.AnyObject {
-			continue // named by two objects of one content
+			continue // two objects of the same content were named as the base
 		}
-		result, err := p.settle(next, from)
+		result, err := p.apply(next, from)
 		if err != nil {
 			return err
 		}
@@ -285,8 +285,8 @@ func (p *pack) resolveFrom(root int32, changes []int32, all deltas) error {
 	return nil
 }
 
-// settle applies a delta to its base and indexes the result.
-func (p *pack) settle(index int32, base unfinished) ([]byte, error) {
+// apply applies a delta to its base and indexes the result.
+func (p *pack) apply(index int32, base unfinished) ([]byte, error) {
 	o := &p.objects[index]
 	kind := p.objects[base.index].kind
 	if err := checkSize(kind, o.size, deltaBytes); err != nil {
@@ -462,9 +462,9 @@ func (p *pack) tree(h plumbing.Hash) (*object.Tree, error) {
 	return t, nil
 }
 
-// complete walks every tree once and makes sure that the pack holds what they
-// name, so that a later read cannot fail for want of an object. Directories that
-// share a tree are one walk: otherwise a few kilobytes could name 2^64 files.
+// complete walks every tree once and makes sure that the pack holds the objects that the trees
+// name, so that a later read cannot miss one. Directories that share a tree are walked once:
+// otherwise a few kilobytes could name 2^64 files.
 func (p *pack) complete(root plumbing.Hash) error {
 	seen := make([]bool, len(p.objects))
 	for queue := []plumbing.Hash{root}; len(queue) > 0; queue = queue[1:] {

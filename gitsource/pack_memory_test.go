@@ -29,8 +29,8 @@ func manyEntries(n int) []byte {
 	return b.Bytes()
 }
 
-// TestOpenPack_RefusesLargeObjectsBeforeTheyTakeMemory: a pack of kilobytes may stand for
-// a commit of 200 MiB or for a directory of 2,000,000 entries.
+// TestOpenPack_RefusesLargeObjectsBeforeTheyTakeMemory: a pack of kilobytes may unpack to a
+// commit of 200 MiB or a directory of 2,000,000 entries.
 func TestOpenPack_RefusesLargeObjectsBeforeTheyTakeMemory(t *testing.T) {
 	const large = 200 << 20
 	zeros := make([]byte, large)
@@ -71,8 +71,8 @@ func TestOpenPack_RefusesLargeObjectsBeforeTheyTakeMemory(t *testing.T) {
 	}
 }
 
-// TestOpenPack_LargeBlobCostsItsCompressedSize: what lies in the repository besides
-// add-ons is hashed and not kept.
+// TestOpenPack_LargeBlobCostsItsCompressedSize: content that add-ons do not use is hashed and
+// not kept.
 func TestOpenPack_LargeBlobCostsItsCompressedSize(t *testing.T) {
 	content := write(t, stored{kind: plumbing.BlobObject, content: make([]byte, 200<<20)})
 	var err error
@@ -85,7 +85,7 @@ func TestOpenPack_LargeBlobCostsItsCompressedSize(t *testing.T) {
 	}
 }
 
-// TestOpenPack_DeltasByHash: a base may come after what is stored as a change of it.
+// TestOpenPack_DeltasByHash: a base may come after its delta.
 func TestOpenPack_DeltasByHash(t *testing.T) {
 	base := stored{kind: plumbing.BlobObject, content: []byte("hello")}
 	hash := plumbing.ComputeHash(plumbing.BlobObject, base.content)

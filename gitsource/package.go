@@ -14,33 +14,31 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// packageBytes bounds the files of one AddOnPackage. What counts in the end is how
-// large they are in an AddOnRevision; this keeps a mistaken path from reading a
-// whole repository.
+// packageBytes bounds the files of one AddOnPackage. The limit of an AddOnRevision is the real
+// one; this bound keeps a wrong path from reading a whole repository.
 const packageBytes = 8 << 20
 
 // helmIgnore is the file of a chart that lists what is not part of it.
 const helmIgnore = ".helmignore"
 
-// maxIgnored is how many lines that has: each is held against each file.
+// maxIgnored bounds the lines of .helmignore: each line is matched against each file.
 const maxIgnored = 1000
 
-// folder is what a field of an AddOnPackage names: a directory, or a file.
+// folder is a directory or file that a field of an AddOnPackage names.
 type folder struct {
 	path  string
 	files map[string][]byte
 }
 
-// Folder returns what a path in an AddOnPackage names, by its field, such as
-// spec.helm.path or spec.valueFiles[0]: its place in the repository, and the files
-// below it by their path relative to it ("" for a file). No files: the field names
-// nothing, which Build reported.
+// Folder returns the content of a path in an AddOnPackage, by its field, such as spec.helm.path
+// or spec.valueFiles[0]: its path in the repository, and its files by their path relative to it
+// ("" for a single file). Without files the path does not exist, which Build reported.
 func (o Object) Folder(field string) (dir string, files map[string][]byte) {
 	f := o.folders[field]
 	return f.path, f.files
 }
 
-// packaged tells an AddOnPackage from other objects.
+// packaged reports whether an object is an AddOnPackage.
 func packaged(value map[string]any) bool {
 	version, _ := value["apiVersion"].(string)
 	return value["kind"] == v1alpha1.AddOnPackageKind && strings.HasPrefix(version, v1alpha1.GroupVersion.Group+"/")
@@ -52,8 +50,8 @@ type named struct {
 	directory   bool
 }
 
-// pathsOf returns the paths that an AddOnPackage names. What is no path at all is left
-// to whoever knows the kind.
+// pathsOf returns the paths that an AddOnPackage names. It skips values that cannot be paths;
+// the validation of the kind reports them.
 func pathsOf(value map[string]any) []named {
 	var out []named
 	spec, _ := value["spec"].(map[string]any)
@@ -131,8 +129,8 @@ type capturing struct {
 	ignore gitignore.Matcher
 }
 
-// directory reads every file below a directory but those that .helmignore at its
-// root or spec.ignore leave out, and dot files.
+// directory reads every file below a directory except dot files and those that .helmignore at
+// its root or spec.ignore excludes.
 func (c *capturing) directory(dir string) *failure {
 	list, f := c.list(dir)
 	if f != nil {
@@ -197,15 +195,15 @@ func (c *capturing) file(name string, e entry) *failure {
 	return nil
 }
 
-// relative returns a path below the folder, "" for the file that was named itself.
+// relative returns a path below the folder; "" if the field named the file itself.
 func (c *capturing) relative(name string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(name, c.root), "/")
 }
 
-// packages finds the folders that AddOnPackages below a directory name, so that what
-// is in them is not taken for objects of the commit: a template is no YAML. What a
-// kustomization builds is looked at where it says. Files that cannot be read are
-// reported when they are built, and here when no more is read because of them.
+// packages finds the folders that AddOnPackages below a directory name, so that their templates
+// are not read as objects of the commit. Kustomizations are skipped: their files are listed in
+// the kustomization. Files that cannot be read are reported when they are built, or here if
+// reading stops because of them.
 func (b *builder) packages(dir string) {
 	list, f := b.list(dir)
 	if f != nil && b.stopped {
@@ -248,10 +246,10 @@ func (b *builder) packagesOf(name string, e entry) {
 	}
 }
 
-// holds tells whether a file is somewhere below a directory.
+// holds reports whether a file is somewhere below a directory.
 func holds(dir, name string) bool { return dir == "" || strings.HasPrefix(name, dir+"/") }
 
-// isChart tells the folder of a Helm chart by its Chart.yaml.
+// isChart recognizes the folder of a Helm chart by its Chart.yaml.
 func isChart(list []entry) bool {
 	return slices.ContainsFunc(list, func(e entry) bool { return e.name == "Chart.yaml" && e.kind == regular })
 }

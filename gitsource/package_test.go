@@ -13,7 +13,7 @@ import (
 
 const packageText = "apiVersion: addonflow.io/v1alpha1\nkind: AddOnPackage\nmetadata: {name: x}\nspec:\n  addOn: x\n  helm:\n    path: chart\n  valueFiles:\n  - values.yaml\n"
 
-// withChart is a commit with a package; a template in a chart is no YAML.
+// withChart is a commit with a package; a template in a chart is not valid YAML.
 func withChart() tree {
 	return tree{
 		"a/package.yaml":           packageText,

@@ -14,17 +14,16 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// remotePattern is every spelling that kustomize, or a version of it, takes for
-// something to fetch: a scheme, user@host, host:path and the forges it knows by
-// name. Kustomize asks this before it looks for a directory, so a local directory
-// of that name would be cloned from the network.
+// remotePattern matches every spelling that kustomize, in any version, treats as remote: a
+// scheme, user@host, host:path and the forges it knows by name. Kustomize checks this before it
+// looks for a directory, so it would clone a local directory of that name from the network.
 var remotePattern = regexp.MustCompile(`(?i)^[^/]*[@:]|^github\.com/|://|[^/]\.git/|_git/|\?(ref|version|timeout|submodules)=`)
 
-// remote tells whether a string names something outside the repository.
+// remote reports whether a string names something outside the repository.
 func remote(s string) bool { return remotePattern.MatchString(strings.TrimSpace(s)) }
 
-// failure is why a path cannot be read. It becomes a problem once it is known
-// which file asked for the path.
+// failure is why a path cannot be read. It becomes a problem once the file that names the path
+// is known.
 type failure struct {
 	reason  problem.Reason
 	message string
@@ -40,8 +39,8 @@ func (f *failure) at(place problem.Problem) problem.Problem {
 	return place
 }
 
-// join returns the path that name means in dir, both below the root of the
-// repository. It refuses what could mean anything but a place in there.
+// join returns the path that name means in dir, both below the root of the repository. It
+// refuses names that could lead outside it.
 func join(dir, name string) (string, *failure) {
 	switch {
 	case name == "":
@@ -70,8 +69,8 @@ func join(dir, name string) (string, *failure) {
 	return joined, nil
 }
 
-// find returns the entry at a joined path. Each segment is looked at, so that a
-// link in the middle is refused like one at the end.
+// find returns the entry at a joined path. Each segment is checked, so that a link in the
+// middle is refused like one at the end.
 func (b *builder) find(name string) (entry, *failure) {
 	found := entry{kind: directory}
 	if name == "" {
@@ -117,7 +116,7 @@ func missing(name, here string, list []entry) *failure {
 	return f
 }
 
-// list returns what is in a directory, once.
+// list returns the entries of a directory, which is read once.
 func (b *builder) list(dir string) ([]entry, *failure) {
 	if list, ok := b.dirs[dir]; ok {
 		return list, nil

@@ -4,11 +4,11 @@ import "github.com/addonflow/addonflow/api/problem"
 
 // Reasons of the problems Build reports, as the user guide lists them.
 const (
-	// InvalidYAML: a file cannot be read as YAML, or means something else than it says.
+	// InvalidYAML: a file cannot be read as YAML, or its meaning is ambiguous.
 	InvalidYAML problem.Reason = "InvalidYAML"
 	// InvalidEncoding: a file is not UTF-8.
 	InvalidEncoding problem.Reason = "InvalidEncoding"
-	// InvalidManifest: a document is no Kubernetes object.
+	// InvalidManifest: a document is not a Kubernetes object.
 	InvalidManifest problem.Reason = "InvalidManifest"
 	// DuplicateObject: two documents declare the same object.
 	DuplicateObject problem.Reason = "DuplicateObject"
@@ -16,7 +16,7 @@ const (
 	AliasLimitExceeded problem.Reason = "AliasLimitExceeded"
 	// LimitExceeded: a file, a directory or the whole build is too large.
 	LimitExceeded problem.Reason = "LimitExceeded"
-	// EncryptedContent: a file is encrypted, and nothing here decrypts.
+	// EncryptedContent: a file is encrypted; AddonFlow does not decrypt.
 	EncryptedContent problem.Reason = "EncryptedContent"
 	// LFSPointer: the repository holds a pointer to a file, not the file.
 	LFSPointer problem.Reason = "LFSPointer"
@@ -26,10 +26,11 @@ const (
 	RemoteResourceDenied problem.Reason = "RemoteResourceDenied"
 	// PluginDenied: a kustomization would run a program.
 	PluginDenied problem.Reason = "PluginDenied"
-	// PathDenied: a path leaves the repository, or leads to what is no regular file.
+	// PathDenied: a path leaves the repository, or leads to something other than a regular
+	// file.
 	PathDenied problem.Reason = "PathDenied"
 	// PathNotFound: spec.path does not exist in the commit.
 	PathNotFound problem.Reason = "PathNotFound"
-	// FetchFailed: content of the commit could not be read; this is nobody's mistake.
+	// FetchFailed: content of the commit could not be read; the commit is not at fault.
 	FetchFailed problem.Reason = "FetchFailed"
 )

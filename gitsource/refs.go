@@ -20,14 +20,14 @@ const (
 	defaultBranch = "master"
 )
 
-// target is an advertised reference: want is what the server must be asked for,
-// commit what an annotated tag points to in the end.
+// target is an advertised reference: want is the hash to request from the server, commit the
+// commit to which an annotated tag points.
 type target struct {
 	name, short  string
 	want, commit plumbing.Hash
 }
 
-// checkReference refuses what no repository can satisfy.
+// checkReference refuses references that no repository can contain.
 func checkReference(r v1alpha1.GitReference) error {
 	switch {
 	case r.Commit != "" && !commitPattern.MatchString(r.Commit):
@@ -44,8 +44,8 @@ func checkReference(r v1alpha1.GitReference) error {
 	return nil
 }
 
-// selectRef applies Flux's precedence: name, semver, tag, branch (a commit needs no
-// reference). Full names are compared, so a tag and a branch of one name never meet.
+// selectRef applies Flux's precedence: name, semver, tag, branch (a commit needs no reference).
+// It compares full names, so a tag and a branch of the same name do not conflict.
 func selectRef(refs *packp.AdvRefs, r v1alpha1.GitReference) (target, error) {
 	switch {
 	case r.Name != "":

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// scalarOnly is a delimiter that occurs in no value. Kustomize splits only
-	// scalars, so a source that has one can be nothing else; the first part of a
-	// value without it is the value.
+	// scalarOnly is a delimiter that occurs in no value. Kustomize splits only scalars, so this
+	// delimiter makes it refuse any other source. Splitting a value at an absent delimiter
+	// returns the value.
 	scalarOnly = "\x01addonflow\x01"
-	// scalarError is how kustomize says that a source is no scalar.
+	// scalarError is kustomize's error for a source that is not a scalar.
 	scalarError = "delimiter option can only be used with scalar nodes"
-	// maxFeedback bounds how often replacements may write to what others read.
+	// maxFeedback bounds how often replacements may write to fields that other replacements
+	// read.
 	maxFeedback = 8
 )
 
-// Replacements can copy a field into itself: twenty-five of them made of a
-// kilobyte more memory than there is (measured: 16 take 160 MiB, one more twice
-// that). Two rules keep that in bounds, and neither is in the way of copying a
-// name or a host: a source is a string, number or boolean, and replacements whose
-// target is read by a replacement again are few.
+// Replacements can copy a field into itself: twenty-five of them turn a kilobyte into more
+// memory than the machine has (measured: 16 take 160 MiB, each further one doubles it). Two
+// rules bound that and do not restrict copying a name or a host: a source is a string, number
+// or boolean, and only a few replacements may write to a field that a replacement reads.
 
 // replacementsIn checks and rewrites one list of replacements, or a single one.
 func (w *walker) replacementsIn(value any, at func(field string) problem.Problem) {
@@ -44,7 +44,7 @@ func (w *walker) replacementsIn(value any, at func(field string) problem.Problem
 		}
 		r, ok := item.(map[string]any)
 		if !ok {
-			continue // kustomize says what is wrong
+			continue // kustomize reports what is wrong
 		}
 		if source, ok := r["source"].(map[string]any); ok {
 			splitNothing(source)
@@ -76,8 +76,8 @@ func (w *walker) replacementFile(name string, docs []document) {
 	w.files[name] = canonical(values...)
 }
 
-// splitNothing lets kustomize insist on a scalar. A source that is split by the
-// user's own delimiter is one already.
+// splitNothing makes kustomize insist on a scalar. A source with the user's own delimiter must
+// be a scalar already.
 func splitNothing(source map[string]any) {
 	options, _ := source["options"].(map[string]any)
 	if delimiter, _ := options["delimiter"].(string); delimiter != "" {
@@ -127,7 +127,7 @@ func (w *walker) noteReplacement(r types.Replacement, at problem.Problem) {
 
 var word = regexp.MustCompile(`^[A-Za-z0-9]+$`)
 
-// literalSteps cuts a field path, and ends it where it begins to select.
+// literalSteps splits a field path and stops at the first selector.
 func literalSteps(path string) []string {
 	if i := strings.IndexAny(path, `[*\`); i >= 0 {
 		path = strings.TrimSuffix(path[:i], ".")
@@ -135,8 +135,8 @@ func literalSteps(path string) []string {
 	return strings.Split(path, ".")
 }
 
-// readAgain weighs how a target feeds the sources: 1 where it is one, 2 where one
-// holds the other and a copy may end up inside the original.
+// readAgain weighs how a target feeds the sources: 1 if it is a source itself; 2 if one
+// contains the other, because a copy may end up inside the original.
 func (f fieldOf) readAgain(reads []fieldOf) int {
 	weight := 0
 	for _, r := range reads {

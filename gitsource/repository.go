@@ -30,7 +30,7 @@ type Options struct {
 	Timeout time.Duration
 	// Limits of what is read; zero fields take their defaults.
 	Limits Limits
-	// Room is shared by the repositories of a process; nil: the only one.
+	// Room is shared by the repositories of a process; nil if this is the only one.
 	Room *Room
 }
 
@@ -79,11 +79,11 @@ func Open(o Options) (*Repository, error) {
 // Host returns the name of the server.
 func (r *Repository) Host() string { return r.endpoint.Host }
 
-// Resolve returns the revision the reference names now: one ls-remote, and none at
-// all for a reference that is a commit. The error is ErrRefNotFound,
-// ErrAuthentication, ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected,
-// ErrLimitExceeded, or one of the connection; the last may be retried. No error, and
-// nothing of a Tree, has the repository's credentials in it, whatever the server repeats.
+// Resolve returns the revision that the reference names now, with one ls-remote; a reference
+// that is a commit needs no request. The error is ErrRefNotFound, ErrAuthentication,
+// ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected, ErrLimitExceeded, or a
+// connection error, which may be retried. Errors and Trees never contain the repository's
+// credentials, even if the server repeats them.
 func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 	revision, err := r.resolve(ctx)
 	return revision, r.redaction.Error(err)
@@ -132,7 +132,7 @@ func (r *Repository) connect(ctx context.Context) (*session, error) {
 	}
 	s := &session{repository: r, client: c, git: git}
 	s.ctx, s.cancel = context.WithTimeout(ctx, r.timeout)
-	s.claim = r.room.claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own, of the caller's
+	s.claim = r.room.claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own context, derived from the caller's
 		_ = c.stop(err)
 		s.cancel()
 	})
@@ -147,7 +147,7 @@ func (s *session) close() {
 	s.client.transport.CloseIdleConnections()
 }
 
-// references lists what the server has.
+// references lists the references of the server.
 func (s *session) references() (*packp.AdvRefs, error) {
 	refs, err := s.git.AdvertisedReferencesContext(s.ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
@@ -164,8 +164,8 @@ func (s *session) references() (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-// selectRef is selectRef for a name that the server chose as well: a tag of a range. One
-// with the credentials in it could be shown nowhere.
+// selectRef also checks names that the server chose, such as a tag of a range: a name that
+// contains the credentials could not be shown anywhere.
 func (s *session) selectRef(refs *packp.AdvRefs, r v1alpha1.GitReference) (target, error) {
 	found, err := selectRef(refs, r)
 	if err == nil && s.repository.redaction.Text(found.name) != found.name {
@@ -174,9 +174,8 @@ func (s *session) selectRef(refs *packp.AdvRefs, r v1alpha1.GitReference) (targe
 	return found, err
 }
 
-// explain turns an error of the transport into one of ours. Error pages of the server
-// are left out of it, and of its other texts the credentials are: a server may repeat the
-// request's headers.
+// explain turns an error of the transport into one of this package. It omits error pages of the
+// server and redacts its other texts, because a server may repeat the request's headers.
 func (s *session) explain(verb string, err error) error {
 	fail := func(cause error) error { return fmt.Errorf("cannot %s %s: %w", verb, s.repository.url, cause) }
 	var status *githttp.Err
@@ -196,14 +195,14 @@ func (s *session) explain(verb string, err error) error {
 	case errors.As(unwrapUnexpected(err), &status):
 		return fail(fmt.Errorf("the server answered %d", status.StatusCode()))
 	}
-	// Before the text is cut: half a password is one, too.
+	// Redact before the text is cut: half a password must not be shown either.
 	return fail(shown{s.repository.redaction.Error(err)})
 }
 
-// shown is an error whose text came from outside: one line, of bounded length.
+// shown is an error whose text came from the server: one line, of bounded length.
 type shown struct{ error }
 
-// Error returns the text of the error without what could break out of a line.
+// Error returns the text of the error without characters that could end the line.
 func (s shown) Error() string {
 	const most = 300
 	text := printable(s.error.Error())

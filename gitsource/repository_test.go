@@ -134,8 +134,7 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
-// TestRequests: a look at a repository is one ls-remote, and none when
-// the reference is a commit.
+// TestRequests: resolving takes one ls-remote, and no request if the reference is a commit.
 func TestRequests(t *testing.T) {
 	s := serve(t, gitserver.Options{})
 	h := newHistory(t, s)
@@ -256,7 +255,7 @@ func TestFetchCommit(t *testing.T) {
 		t.Errorf("an unknown commit gives %v, want a reference not found", err)
 	}
 
-	// Git's own server hands out whatever is reachable, over HTTP; others do not.
+	// Over HTTP, Git's own server serves every reachable commit; other servers do not.
 	for name, answer := range map[string]string{"with words": "0029ERR upload-pack: not our ref secretly\n", "with silence": ""} {
 		url = front(t, s, refusing(answer, old, between)) + "/addons.git"
 		s.ResetRequests()
@@ -272,7 +271,7 @@ func TestFetchCommit(t *testing.T) {
 	}
 }
 
-// refusing answers requests for certain commits as servers do that hand out heads only.
+// refusing answers requests for certain commits as a server that serves only heads.
 func refusing(answer string, commits ...string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// smallAnswer is how much of an answer is read without a place in the room. What
-	// most repositories of add-ons send is less.
+	// smallAnswer is how much of an answer is read without a place in the room. Most
+	// repositories of add-ons send less.
 	smallAnswer = 1 << 20
-	// largeAnswers is how many larger ones are read at once.
+	// largeAnswers is how many large answers are read at once.
 	largeAnswers = 2
 	// pace is how long the next MiB of a large answer may take while another repository
 	// waits for its place.
 	pace = time.Second
 )
 
-// Room bounds what the fetches of one process take in memory together. An answer has to
-// have a place in it to grow large, until the tree that was made of it is closed. A server
-// that hangs or is slow loses its place to the next repository that needs one, so that it
-// keeps none waiting. Make one with NewRoom; a nil Room has no bounds.
+// Room bounds the memory that the fetches of one process use together. An answer beyond
+// smallAnswer needs a place in the room until the tree made of it is closed. A server that
+// hangs or is slow loses its place to the next repository that needs one. Create it with
+// NewRoom; a nil Room has no bounds.
 type Room struct {
 	places, unpacking chan struct{}
-	// wanted is received from by each claim that waits for a place, and sent to by a slow
-	// answer, which then ends.
+	// wanted passes places on: each claim that waits for a place receives from it, and a slow
+	// answer sends to it and then ends.
 	wanted chan struct{}
 	pace   time.Duration
 }
@@ -37,22 +37,21 @@ func newRoom(places int, pace time.Duration) *Room {
 	return &Room{places: make(chan struct{}, places), unpacking: make(chan struct{}, 1), wanted: make(chan struct{}), pace: pace}
 }
 
-// claim is what one fetch has of a room. A nil claim needs none.
+// claim is the share of a room that one fetch uses. A nil claim has no bounds.
 type claim struct {
 	room *Room
-	ctx  context.Context //nolint:containedctx // of the session that made it
+	ctx  context.Context //nolint:containedctx // of the session that made the claim
 	end  func(error)
 
-	// mu: a read that the session did not wait for may still go on.
+	// mu is needed because a read may continue after its session ended.
 	mu     sync.Mutex
 	placed bool
 	turned bool
-	// more is sent to for each MiB, and whole is closed when the answer is there.
+	// more receives a value for each MiB read; whole is closed when the answer is complete.
 	more, whole chan struct{}
 }
 
-// claim returns a claim that has nothing yet. The context ends a wait for a place, and
-// end the session.
+// claim returns a claim without a place. ctx ends a wait for a place; end ends the session.
 func (r *Room) claim(ctx context.Context, end func(error)) *claim {
 	if r == nil {
 		return nil
@@ -60,7 +59,7 @@ func (r *Room) claim(ctx context.Context, end func(error)) *claim {
 	return &claim{room: r, ctx: ctx, end: end}
 }
 
-// read reads from an answer of which so many bytes were read before.
+// read reads from an answer. before is how many bytes of it were read already.
 func (c *claim) read(before int64, read func() (int, error)) (int, error) {
 	if c == nil || before < smallAnswer {
 		return read()
@@ -73,13 +72,13 @@ func (c *claim) read(before int64, read func() (int, error)) (int, error) {
 	if (before+int64(n))/smallAnswer > before/smallAnswer {
 		select {
 		case more <- struct{}{}:
-		default: // the one before is not seen yet
+		default: // yield has not received the previous value yet
 		}
 	}
 	return n, err
 }
 
-// enter takes a place, once.
+// enter takes a place, unless the claim has one.
 func (c *claim) enter() (more chan<- struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,8 +128,8 @@ func (c *claim) complete() {
 	c.whole = nil
 }
 
-// turn waits until no other pack is being unpacked. The answer is there: its place is no
-// longer the server's to hold.
+// turn waits until no other pack is being unpacked. The answer is complete, so a slow server
+// can no longer lose the place.
 func (c *claim) turn(ctx context.Context) error {
 	if c == nil {
 		return nil
@@ -147,7 +146,7 @@ func (c *claim) turn(ctx context.Context) error {
 	}
 }
 
-// release gives everything back. The claim can be used again.
+// release frees the place and the turn. The claim can be used again.
 func (c *claim) release() {
 	if c == nil {
 		return

@@ -13,10 +13,11 @@ import (
 )
 
 var (
-	// unquoted matches every plain scalar that may be something else than a string.
-	// It errs to the large side; the library decides.
+	// unquoted matches every plain scalar that may not be a string. It matches too many rather
+	// than too few; the library decides.
 	unquoted = regexp.MustCompile(`^(?:[-+.]?[0-9][0-9A-Za-z_.+-]*|[-+]?\.[0-9A-Za-z]+|~|(?i:y|n|yes|no|on|off|true|false|null))$`)
-	// decimal is what most of them are; asking the library costs a thousand times as much.
+	// decimal matches the most common numbers; parsing them by the library costs a thousand
+	// times as much.
 	decimal = regexp.MustCompile(`^(?:0|-?[1-9][0-9]{0,17})$`)
 	integer = regexp.MustCompile(`^[-+]?[0-9]+$`)
 )
@@ -26,13 +27,12 @@ var (
 	errTooLarge = errors.New("the number does not fit into 64 bits and would be rounded")
 )
 
-// scalarValue returns a scalar as the API server reads it. That is YAML 1.1 as
-// sigs.k8s.io/yaml has it: an unquoted no is false and 010 is 8. The value keeps
-// that type, so that a schema which wants a string says so with the line;
-// coercing it back would hide the mistake.
+// scalarValue returns a scalar as the API server reads it: YAML 1.1 as in sigs.k8s.io/yaml, so
+// an unquoted no is false and 010 is 8. The value keeps that type, so that a schema that
+// requires a string reports the line; converting it back would hide the mistake.
 //
-// For typed nodes an explicit tag counts instead: kustomize marks strings it made
-// by tag and leaves the quotes to its encoder.
+// For typed nodes an explicit tag counts instead: kustomize marks the strings that it makes by
+// tag and leaves the quotes to its encoder.
 func scalarValue(n *yaml.Node, typed bool) (any, error) {
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	tagged := n.Style&yaml.TaggedStyle != 0
@@ -81,7 +81,7 @@ func plainValue(text string) (any, error) {
 	return v, nil
 }
 
-// number gives an int64 where it is one, else a float64, as apimachinery does.
+// number returns an int64 if the number fits, else a float64, as apimachinery does.
 func number(text, encoded string) (any, error) {
 	if i, err := strconv.ParseInt(encoded, 10, 64); err == nil {
 		return i, nil
@@ -110,7 +110,7 @@ func tagOf(v any) string {
 	return "!!str"
 }
 
-// describe names a value in words a user knows from schemas.
+// describe names the type of a value in words that users know from schemas.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -2,8 +2,8 @@ package gitsource
 
 import "github.com/addonflow/addonflow/api/secret"
 
-// Secret is a credential, which shows in nothing that is printed.
+// Secret is a credential that is never printed.
 type Secret = secret.Text
 
-// redacted stands for what may hold one.
+// redacted replaces text that may hold a credential.
 const redacted = secret.Redacted

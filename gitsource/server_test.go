@@ -81,7 +81,7 @@ func configMap(name, value string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  k: " + value + "\n"
 }
 
-// open opens a repository; change may alter the options.
+// open opens a repository; change may modify the options.
 func open(t *testing.T, url string, ref v1alpha1.GitReference, change ...func(*Options)) *Repository {
 	t.Helper()
 	o := Options{URL: url, Reference: ref, Timeout: 2 * time.Minute}
@@ -97,7 +97,7 @@ func open(t *testing.T, url string, ref v1alpha1.GitReference, change ...func(*O
 
 func branch(name string) v1alpha1.GitReference { return v1alpha1.GitReference{Branch: name} }
 
-// front puts a handler of the test's before a Git server, on another address.
+// front puts the test's handler before a Git server, at another address.
 func front(t *testing.T, s *gitserver.Server, wrap func(next http.Handler) http.Handler) string {
 	t.Helper()
 	target, err := url.Parse(s.URL())

@@ -9,18 +9,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// searchedBytes bounds the files whose syntax errors are searched for: it takes as
-// many parses as the number of lines has binary digits.
+// searchedBytes bounds the files that syntaxLine searches: the search parses the text once per
+// binary digit of its number of lines.
 const searchedBytes = 1 << 20
 
-// syntaxLine returns the line a parser's error is about, or 0 where the search
-// would take too long. The parser itself names the line its innermost list or
-// mapping began in, which may be far above, counts it from 0 or from 1, and leaves
-// it out for some errors.
+// syntaxLine returns the line of a syntax error, or 0 if the search would take too long. The
+// parser itself names the line where its innermost list or mapping began, which may be far
+// above, counts it from 0 or from 1, and omits it for some errors.
 //
-// The parser reads forwards: the text up to the mistake and any more of it fail
-// alike, a shorter text does not. Of a bracket or quote that is never closed this
-// is the line it was opened in.
+// The parser reads forwards, so every text that includes the mistake fails and every shorter
+// text does not. For a bracket or quote that is never closed, the result is the line where it
+// was opened.
 func syntaxLine(text []byte, err error) int {
 	if len(text) > searchedBytes {
 		return 0

@@ -126,7 +126,7 @@ func FuzzRedact(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, rest string) {
-		// Whatever follows, credentials in their usual place never show.
+		// Credentials in their usual place never show, whatever follows them.
 		if got := Redact("https://ana:" + canary + "@" + rest); strings.Contains(got, canary) && !strings.Contains(rest, canary) {
 			t.Errorf("%q shows a secret: %q", rest, got)
 		}

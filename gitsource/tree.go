@@ -80,20 +80,20 @@ type Tree struct {
 	subject, author string
 	files           files
 	limits          Limits
-	// base is what BuildOptions.Path is relative to: of a local directory inside a
-	// Git work tree, its place in there.
+	// base is the directory to which BuildOptions.Path is relative: the place of a local
+	// directory in its Git work tree.
 	base string
-	// alone says that it is a local directory in no Git work tree.
+	// alone is set for a local directory outside any Git work tree.
 	alone bool
-	// redaction of the repository's credentials, and claim to its room.
+	// redaction removes the repository's credentials; claim holds a place in its room.
 	redaction secret.Redaction
 	claim     *claim
 }
 
-// Close says that nothing of the tree is read any more.
+// Close frees the tree's place in the room. The tree must not be read afterwards.
 func (t *Tree) Close() { t.claim.release() }
 
-// Revision returns which commit this is; zero for a local directory.
+// Revision returns the commit and its reference; zero for a local directory.
 func (t *Tree) Revision() Revision { return t.revision }
 
 // Subject returns the first line of the commit message.
@@ -102,8 +102,8 @@ func (t *Tree) Subject() string { return t.subject }
 // Author returns the name of the commit's author.
 func (t *Tree) Author() string { return t.author }
 
-// subjectOf returns the first line of a commit message, cut to what a commit
-// status can show.
+// subjectOf returns the first line of a commit message, cut to the length that a commit status
+// can show.
 func subjectOf(message string) string {
 	const most = 200
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")

@@ -9,9 +9,9 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// unmatched warns of patches whose target matches no object: kustomize takes them and
-// changes nothing. Only kustomize knows what matches. In one more build each of these
-// patches sets an annotation of its own instead; what no object has matched nothing.
+// unmatched warns of patches whose target matches no object: kustomize accepts them and changes
+// nothing. Only kustomize knows what matches, so a second build lets each of these patches set
+// its own annotation. A patch whose annotation is on no object matched nothing.
 func (w *walker) unmatched(ctx context.Context, dir string) {
 	targets := map[string]problem.Problem{} // by annotation
 	for _, k := range w.kustomizations {
@@ -21,7 +21,7 @@ func (w *walker) unmatched(ctx context.Context, dir string) {
 		for i := range list {
 			entry, _ := list[i].(map[string]any)
 			if entry["target"] == nil {
-				continue // one that names its object itself is refused where there is none
+				continue // kustomize refuses a patch that names a missing object
 			}
 			p := k.problem(fmt.Sprintf("patches[%d].target", i))
 			p.Message, p.Hint = "matches no object: the patch changes nothing", "compare it with the kinds and names of the resources"

@@ -9,7 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// TestPatchThatMatchesNothingIsWarnedOf: kustomize takes it and changes nothing.
+// TestPatchThatMatchesNothingIsWarnedOf: kustomize accepts such a patch and changes nothing.
 func TestPatchThatMatchesNothingIsWarnedOf(t *testing.T) {
 	const op = `patch: '[{op: add, path: /data/x, value: z}]'`
 	const merge = `patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: any}, data: {x: z}}'`

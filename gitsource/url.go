@@ -10,8 +10,8 @@ import (
 
 const maxURLLength = 2048
 
-// parseURL accepts https and http URLs that hold an address and nothing else.
-// Errors are ErrInvalidURL and safe to show.
+// parseURL accepts https and http URLs that consist of an address only. Errors are
+// ErrInvalidURL and safe to show.
 func parseURL(raw string) (*transport.Endpoint, error) {
 	if len(raw) > maxURLLength {
 		return nil, fmt.Errorf("%w: longer than %d characters", ErrInvalidURL, maxURLLength)
@@ -31,7 +31,7 @@ func parseURL(raw string) (*transport.Endpoint, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The parser's text repeats the URL with everything in it.
+		// The parser's text repeats the whole URL, credentials included.
 		return nil, fmt.Errorf("%w: cannot be parsed", ErrInvalidURL)
 	}
 	if err := checkURL(u); err != nil {
@@ -60,8 +60,8 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-// Redact returns a URL without user, password, query and fragment, for messages.
-// What cannot be parsed is cut down to its scheme.
+// Redact returns a URL without user, password, query and fragment, for messages. A URL that
+// cannot be parsed is cut down to its scheme.
 func Redact(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "://")
 	if !found {
@@ -88,7 +88,7 @@ func Redact(raw string) string {
 	return out
 }
 
-// printable replaces what could break out of a line of text.
+// printable replaces characters that could end a line of text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffd || (r >= 0x80 && r < 0xa0) {

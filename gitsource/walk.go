@@ -15,37 +15,34 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// Bounds of the graph of kustomizations one build may read.
+// Bounds of the graph of kustomizations that one build may read.
 const (
-	maxBases  = 32   // how deep bases refer to bases
-	maxBuilds = 1000 // how often a base is built, counting it once per way to it
+	maxBases  = 32   // nesting of bases
+	maxBuilds = 1000 // builds of bases; a base counts once per path to it
 )
 
-// walker reads every kustomization that a build would read, and every file these
-// name, before kustomize runs: kustomize fetches URLs, starts git and runs plugins
-// while it reads. What it is given afterwards is a file system that holds just the
-// files found here, with their YAML written out as unambiguous JSON.
+// walker reads every kustomization that a build would read, and every file that they name,
+// before kustomize runs: kustomize fetches URLs, starts git and runs plugins while it reads.
+// Afterwards kustomize gets a file system that holds only the files found here, with their YAML
+// rewritten as unambiguous JSON.
 type walker struct {
 	*builder
 	files   map[string][]byte
-	raw     map[string]bool     // read as bytes by a generator: left as it is
+	raw     map[string]bool     // read as bytes by a generator: kept unchanged
 	built   map[string]int      // directory: how many builds it stands for
 	weights map[string]weight   // directory: what it costs to build
-	trail   []string            // directories being walked, from the first
+	trail   []string            // directories on the path from the first to the current
 	origin  map[string][]source // the objects of a file, for Object.Position
-	// rewritten files hold replacements, which kustomize must not see as they were.
+	// rewritten files hold replacements; kustomize must not read their original text.
 	rewritten map[string]bool
 
-	kustomizations []kustomization           // bases first
-	values         map[string]map[string]any // what of a kustomization file is given to kustomize
-	// spoilt are the directories that kustomize cannot be given: what their
-	// kustomization says is not known, or what it does to its resources.
-	spoilt map[string]bool
+	kustomizations []kustomization           // bases come first
+	values         map[string]map[string]any // the fields of a kustomization file that kustomize gets
 
 	reads  []fieldOf // what replacements copy from
-	writes []fieldOf // and to
-	loops  bool      // reported: too much of the one is the other
-	failed bool      // a file is broken, which an earlier walk may have reported
+	writes []fieldOf // what replacements copy to
+	loops  bool      // the loop of replacements was reported
+	failed bool      // a file is broken; an earlier walk may have reported it
 }
 
 // kustomization is one kustomization file.
@@ -60,7 +57,7 @@ func (k kustomization) problem(field string) problem.Problem {
 	return problem.Problem{Path: k.file, Line: k.source.line(field), Field: field}
 }
 
-// visit walks one directory and returns how many builds it stands for.
+// visit walks one directory and returns how many builds it needs.
 func (w *walker) visit(dir string) (builds int, f *failure) {
 	if i := slices.Index(w.trail, dir); i >= 0 {
 		cycle := append(slices.Clone(w.trail[i:]), dir)
@@ -85,8 +82,6 @@ func (w *walker) visit(dir string) (builds int, f *failure) {
 		builds += w.follow(*k)
 		w.trail = w.trail[:len(w.trail)-1]
 		w.kustomizations = append(w.kustomizations, *k)
-	} else {
-		w.spoilt[dir] = true
 	}
 	w.built[dir] = builds
 	if builds > maxBuilds {
@@ -102,8 +97,8 @@ func display(dir string) string {
 	return dir
 }
 
-// load reads the kustomization of a directory. A failure is about the reference to
-// the directory; with nil and none, what is wrong inside was reported.
+// load reads the kustomization of a directory. A failure is about the reference to the
+// directory. If both results are nil, what is wrong inside the directory was reported.
 func (w *walker) load(dir string) (*kustomization, *failure) {
 	list, f := w.list(dir)
 	if f != nil {
@@ -160,8 +155,8 @@ func (w *walker) parse(dir string, e entry) *kustomization {
 	return k
 }
 
-// decodeStrictly fills k.Kustomization. Kustomize itself takes any case of a
-// field's name; here only the right one passes, so that no field is overlooked.
+// decodeStrictly fills k.Kustomization. Kustomize itself ignores the case of field names; here
+// the case must match, so that no field is overlooked.
 func (w *walker) decodeStrictly(k *kustomization) bool {
 	unknown, err := kjson.UnmarshalStrict(canonical(k.source.value), &k.Kustomization)
 	for _, e := range unknown {
@@ -170,7 +165,6 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 			p.Line = k.source.line(strings.Trim(field, `"`))
 		}
 		w.add(p)
-		w.spoilt[k.dir] = true // it may have been meant to change anything
 	}
 	switch {
 	case err == nil && len(unknown) == 0 && k.CheckEmpty() != nil:
@@ -191,52 +185,32 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 	return false
 }
 
-// follow checks every field of a kustomization, keeps what they name for the build
-// and returns how many further builds they lead to. A resource that cannot be read is
-// left out of the build, so that the others are judged in spite of it; without anything
-// else they would not be what they are meant to be.
-func (w *walker) follow(k kustomization) int {
-	value := maps.Clone(k.source.value)
+// follow checks every field of a kustomization, keeps the files that they name for the build
+// and returns how many further builds they need.
+func (w *walker) follow(k kustomization) (builds int) {
 	w.refuse(k)
-	for _, field := range additions() {
-		delete(value, field)
-	}
-	builds := 0
-	var resources []any
 	declared := map[identity]source{}
-	for i, r := range references(k.Kustomization) {
+	for _, r := range references(k.Kustomization) {
 		if w.stopped {
 			return builds
 		}
-		n, good := w.refer(k, r, declared)
-		builds += n
-		switch {
-		case i < len(k.Resources) && good:
-			resources = append(resources, k.Resources[i]) // they come first
-		case i >= len(k.Resources) && !good:
-			w.spoilt[k.dir] = true
-		}
+		builds += w.refer(k, r, declared)
 	}
+	value := maps.Clone(k.source.value)
 	renewed(value)
-	if value["resources"] = resources; len(resources) == 0 {
-		delete(value, "resources")
-	}
-	w.unless(k, func() {
-		w.inline(k)
-		w.replacementsIn(k.source.value["replacements"], func(field string) problem.Problem {
-			return k.problem("replacements" + field)
-		})
+	w.inline(k)
+	w.replacementsIn(value["replacements"], func(field string) problem.Problem {
+		return k.problem("replacements" + field)
 	})
 	w.values[k.file], w.files[k.file] = value, canonical(value)
 	if f := w.weigh(k); f != nil {
 		w.add(f.at(k.problem("")))
-		w.spoilt[k.dir] = true
 	}
 	return min(builds, maxBuilds+1)
 }
 
-// renewed writes deprecated fields as kustomize itself reads them, so that it has nothing
-// to print about them: to the terminal of whoever runs this, and without a file's name.
+// renewed rewrites deprecated fields as kustomize itself reads them. Otherwise kustomize would
+// print a warning, without a file name, to standard error.
 func renewed(value map[string]any) {
 	for _, f := range []struct {
 		old, now string
@@ -253,43 +227,27 @@ func renewed(value map[string]any) {
 	}
 }
 
-// unless does something about a kustomization that cannot be built if it finds a problem.
-func (w *walker) unless(k kustomization, check func()) {
-	before := len(w.problems)
-	check()
-	w.spoilt[k.dir] = w.spoilt[k.dir] || len(w.problems) > before
-}
-
-// refer follows one reference and returns how many builds it leads to, and whether what
-// it names can be given to kustomize.
-func (w *walker) refer(k kustomization, r reference, declared map[identity]source) (builds int, good bool) {
+// refer follows one reference and returns how many builds it needs.
+func (w *walker) refer(k kustomization, r reference, declared map[identity]source) (builds int) {
 	p := k.problem(r.field)
 	name, e, f := w.target(k.dir, r)
-	if f != nil {
-		w.add(f.at(p))
-		return 0, false
-	}
-	before := len(w.problems)
 	switch {
+	case f != nil:
+		w.add(f.at(p))
 	case e.kind == directory:
-		builds, f = w.visit(name)
-		if f != nil {
+		if builds, f = w.visit(name); f != nil {
 			w.add(f.at(p))
 		}
-		return builds, f == nil && !w.spoilt[name]
 	case r.use == asResource:
-		sources := w.resources(name, e)
-		good = !w.broken[name] && (len(sources) > 0 || len(w.problems) == before)
-		w.unless(k, func() { w.once(declared, sources) })
-		return 0, good
+		w.once(declared, w.resources(name, e))
 	default:
 		w.keep(name, e, r.use, p)
-		return 0, !w.broken[name] && len(w.problems) == before
 	}
+	return builds
 }
 
-// once reports objects that two files of one kustomization declare; kustomize
-// would name only one of the two.
+// once reports objects that two files of one kustomization declare; kustomize would name only
+// one of the files.
 func (w *walker) once(declared map[identity]source, sources []source) {
 	for _, s := range sources {
 		id := s.identity()
@@ -321,9 +279,8 @@ func (w *walker) target(dir string, r reference) (string, entry, *failure) {
 	return name, e, nil
 }
 
-// mistaken explains a name that kustomize would take for something to fetch although
-// it is in the directory, such as ns@2.yaml, and one that leaves a directory which is
-// not the repository.
+// mistaken explains two failures: a name in the directory that kustomize would fetch, such as
+// ns@2.yaml, and a path that leaves a directory that is not a repository.
 func (w *walker) mistaken(dir, name string, f *failure) *failure {
 	if w.tree.alone && f.reason == PathDenied && strings.HasPrefix(path.Join(dir, name), "../") {
 		return &failure{
@@ -345,7 +302,7 @@ func (w *walker) mistaken(dir, name string, f *failure) *failure {
 	}
 }
 
-// resources reads a file of objects and keeps it with Lists taken apart.
+// resources reads a file of objects, takes Lists apart and keeps it for the build.
 func (w *walker) resources(name string, e entry) []source {
 	if known, ok := w.origin[name]; ok {
 		return known
@@ -363,7 +320,7 @@ func (w *walker) resources(name string, e entry) []source {
 	return sources
 }
 
-// keep reads a file that is no resource.
+// keep reads a file that is not a resource.
 func (w *walker) keep(name string, e entry, u use, at problem.Problem) {
 	content, f := w.read(name, e)
 	switch {
@@ -397,15 +354,15 @@ func (w *walker) keep(name string, e entry, u use, at problem.Problem) {
 	}
 }
 
-// decoded returns the documents of a file and remembers when it is broken.
+// decoded returns the documents of a file and records whether it is broken.
 func (w *walker) decoded(name string, e entry) []document {
 	docs, whole := w.documents(name, e)
 	w.failed = w.failed || !whole
 	return docs
 }
 
-// canonical writes values as YAML documents in JSON: to kustomize, whose YAML is
-// 1.2 in one place and 1.1 in another, they mean the same everywhere.
+// canonical writes values as YAML documents in JSON, which every part of kustomize reads alike;
+// its YAML is 1.2 in one place and 1.1 in another.
 func canonical(values ...any) []byte {
 	var out []byte
 	for i, v := range values {
@@ -421,7 +378,7 @@ func canonical(values ...any) []byte {
 	return out
 }
 
-// escape replaces characters that JSON strings may hold as they are and YAML may not.
+// escape replaces characters that are allowed in JSON strings and forbidden in YAML.
 func escape(text []byte) []byte {
 	var b strings.Builder
 	for _, r := range string(text) {
@@ -438,6 +395,6 @@ func newWalker(b *builder) *walker {
 	return &walker{
 		builder: b, files: map[string][]byte{}, raw: map[string]bool{}, rewritten: map[string]bool{},
 		built: map[string]int{}, weights: map[string]weight{}, origin: map[string][]source{},
-		values: map[string]map[string]any{}, spoilt: map[string]bool{},
+		values: map[string]map[string]any{},
 	}
 }

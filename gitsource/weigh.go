@@ -5,31 +5,31 @@ import (
 	"maps"
 )
 
-// Bounds of what one build may cost. Kustomize holds every patch against every object and
-// notes each on each, and nothing stops it once it runs, while every other source waits
-// for its turn.
+// Bounds of the cost of one build. Kustomize compares every patch with every object and records
+// each on each. It cannot be stopped once it runs, and every other source waits meanwhile.
 const (
 	// maxPatching bounds objects times patches times patches: about a minute.
 	maxPatching = 4_000_000
-	// patchCost is what a patch costs without those before it, in units of one of them.
+	// patchCost is the cost of a patch by itself, in units of the cost that each earlier patch
+	// adds.
 	patchCost = 40
 	// maxAdded bounds what a kustomization may add to its objects, each of them counted.
 	maxAdded = 256 << 20
 )
 
-// weight is what a kustomization costs whoever builds it.
+// weight is the cost of building a kustomization.
 type weight struct {
 	objects        int
-	patches, bytes int // what is held against the objects, and how long it is
-	work           int // of it and of all below it
+	patches, bytes int // number and total length of the patches
+	work           int // of it and of all bases below it
 }
 
-// weigh adds up a kustomization whose references were followed, and refuses one that
-// would take too long or grow too large. A component is held against the objects of
-// whoever uses it.
+// weigh adds up the cost of a kustomization whose references were followed, and refuses one
+// that would take too long or grow too large. A component counts with the objects of the
+// kustomizations that use it.
 func (w *walker) weigh(k kustomization) *failure {
 	own := weight{
-		patches: len(k.Patches) + len(k.PatchesStrategicMerge) + len(k.PatchesJson6902) + len(k.Transformers), //nolint:staticcheck // deprecated, and kustomize reads them all the same
+		patches: len(k.Patches) + len(k.PatchesStrategicMerge) + len(k.PatchesJson6902) + len(k.Transformers), //nolint:staticcheck // deprecated, but kustomize still reads them
 		bytes:   len(canonical(transforming(k.source.value))),
 	}
 	for _, r := range references(k.Kustomization) {
@@ -59,7 +59,7 @@ func (w *walker) weigh(k kustomization) *failure {
 	return nil
 }
 
-// transforming is a kustomization without the fields that name or make objects.
+// transforming returns a kustomization without the fields that name or create objects.
 func transforming(value map[string]any) map[string]any {
 	out := maps.Clone(value)
 	for _, field := range []string{"resources", "components", "configMapGenerator", "secretGenerator", "generators", "crds", "configurations"} {

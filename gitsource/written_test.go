@@ -2,8 +2,8 @@ package gitsource
 
 import "testing"
 
-// TestWritten: the text of a scalar is what stands in the file, as long as the object says
-// the same.
+// TestWritten: the text of a scalar is the text in the file, as long as the object has the same
+// value.
 func TestWritten(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Thing\nmetadata: {name: a}\nspec: {octal: 025, list: [1.0, '2'], same: &x 1e1, again: *x}\n"
 	objects, problems := tree{"a.yaml": text}.local(t).Build(t.Context(), BuildOptions{})

@@ -82,9 +82,8 @@ func decode[T any](t *testing.T, fields map[string]any) T {
 	return value
 }
 
-// TestChartInstallsTheSame: without values of the user's, Helm installs what kubectl
-// does, but for the Namespace, which is Helm's to create, and for CRDs that stay when
-// the release goes.
+// TestChartInstallsTheSame: with default values, Helm installs the same as kubectl, except for
+// the Namespace, which Helm creates, and for CRDs, which stay when the release is uninstalled.
 func TestChartInstallsTheSame(t *testing.T) {
 	for dir, values := range map[string]string{"install": "", "replace": "addonManager: replace"} {
 		t.Run(dir, func(t *testing.T) {
@@ -115,8 +114,7 @@ func TestChartInstallsTheSame(t *testing.T) {
 	}
 }
 
-// TestChartFollowsItsNamespace: nothing of the default namespace is left, neither in
-// objects nor in subjects.
+// TestChartFollowsItsNamespace: neither objects nor subjects name the default namespace.
 func TestChartFollowsItsNamespace(t *testing.T) {
 	objects, err := charted(t, "fleet-system", "addonManager: replace")
 	if err != nil {
@@ -181,8 +179,8 @@ priorityClassName: system-cluster-critical
 	}
 }
 
-// TestChartRefusesWhatItDoesNotKnow: a value that is accepted and ignored would be a
-// setting that an admin believes in.
+// TestChartRefusesWhatItDoesNotKnow: an unknown value that is silently ignored would mislead an
+// admin.
 func TestChartRefusesWhatItDoesNotKnow(t *testing.T) {
 	for values, want := range map[string]string{
 		"addonManger: replace":                        "addonManger",

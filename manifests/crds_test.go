@@ -24,7 +24,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// served is a kind as the API server takes it.
+// served is a kind as the API server serves it.
 type served struct {
 	crd        apiextensionsv1.CustomResourceDefinition
 	version    apiextensionsv1.CustomResourceDefinitionVersion
@@ -62,8 +62,8 @@ func kinds(t *testing.T) map[string]served {
 	return out
 }
 
-// judge returns what the API server has against an object, and against writing it
-// over an old one unless that is nil.
+// judge returns the API server's objections to an object, and to an update of old by it, unless
+// old is nil.
 func (s served) judge(t *testing.T, object, old map[string]any) string {
 	t.Helper()
 	object = runtime.DeepCopyJSON(object)
@@ -121,8 +121,8 @@ func TestKindsAreServed(t *testing.T) {
 	}
 }
 
-// TestSchemasHaveTheFieldsOfTheTypes compares the schemas with the Go types, field by
-// field: one that is missing would be pruned from every write of the operator.
+// TestSchemasHaveTheFieldsOfTheTypes compares the schemas with the Go types, field by field: a
+// missing field would be pruned from every write of the operator.
 func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 	types := map[string]any{
 		v1alpha1.AddOnSourceKind:   v1alpha1.AddOnSource{},
@@ -172,8 +172,8 @@ func jsonFields(goType reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// TestRevisionIsImmutable uses bodies with a slash and a plus in them, as most have:
-// of format byte, CEL would read them with another alphabet and refuse any update.
+// TestRevisionIsImmutable uses bodies with a slash and a plus in them, as most have: with
+// format byte, CEL would read them with another alphabet and refuse every update.
 func TestRevisionIsImmutable(t *testing.T) {
 	s := kinds(t)[v1alpha1.AddOnRevisionKind]
 	digest := "v1:sha256:" + strings.Repeat("ab", 32)
@@ -199,7 +199,7 @@ func TestSchemasRefuse(t *testing.T) {
 	stage := "{name: canary, placement: {namespace: default, name: canary}"
 	cases := map[string]struct {
 		text string
-		// want is part of the refusal; "" for what is good.
+		// want is part of the refusal; "" for a valid update.
 		want string
 	}{
 		"source":                      {source + "{url: 'https://git.example.com/team/fleet.git', interval: 1m}", ""},
@@ -209,11 +209,11 @@ func TestSchemasRefuse(t *testing.T) {
 		"interval of a second":        {source + "{url: 'https://git.example.com/fleet', interval: 1s}", "interval must be at least 10s"},
 		"interval in days":            {source + "{url: 'https://git.example.com/fleet', interval: 1d}", "spec.interval"},
 		"short commit":                {source + "{url: 'https://git.example.com/fleet', interval: 1m, ref: {commit: abc1234}}", "spec.ref.commit"},
-		"forge nobody knows":          {source + "{url: 'https://git.example.com/fleet', interval: 1m, commitStatus: {provider: gitlab, address: 'https://g.example.com/a/b'}}", "spec.commitStatus.provider"},
+		"unknown forge":               {source + "{url: 'https://git.example.com/fleet', interval: 1m, commitStatus: {provider: gitlab, address: 'https://g.example.com/a/b'}}", "spec.commitStatus.provider"},
 		"rollout":                     {rollout + "{stages: [" + stage + "}]}", ""},
 		"empty rollout":               {rollout + "{}", ""},
 		"strategy and stages":         {rollout + "{strategy: {type: All}, stages: [" + stage + "}]}", "strategy and stages exclude each other"},
-		"strategy nobody knows":       {rollout + "{strategy: {type: Sideways}}", "spec.strategy.type"},
+		"unknown strategy":            {rollout + "{strategy: {type: Sideways}}", "spec.strategy.type"},
 		"stage without placement":     {rollout + "{stages: [{name: canary}]}", "spec.stages[0].placement: Required"},
 		"stage name with a slash":     {rollout + "{stages: [{name: a/b, placement: {namespace: a, name: b}}]}", "spec.stages[0].name"},
 		"stage with a soak in days":   {rollout + "{stages: [" + stage + ", minSuccessTime: 5d}]}", "spec.stages[0].minSuccessTime"},

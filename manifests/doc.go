@@ -1,18 +1,18 @@
-// Package manifests is what is installed on a hub: CRDs, RBAC, the deployment,
-// and their kustomization.
+// Package manifests is what is installed on a hub: CRDs, RBAC, the deployment, and their
+// kustomization.
 //
 //	crds/           generated from api/ by controller-gen
 //	prerequisites/  CRDs and the namespace, which stay when AddonFlow is uninstalled
-//	rbac/           service account, what the operator may do
+//	rbac/           service account and rights of the operator
 //	operator/       the deployment and a service for its metrics
 //	install/        the operator: kubectl apply -k manifests/install
 //	replace/        the same on a hub without OCM's addon-manager
-//	chart/          the same for Helm; its files/ are copies that make generate takes
+//	chart/          the same for Helm; make generate copies its files/
 //
-// CRDs and RBAC are embedded, so that tests, the demo and the offline commands use
-// the very files users apply. The tests build the directories as kubectl does and hold
-// the promises in it: least privilege, the restricted pod security standard, and
-// schemas that agree with the Go types.
+// CRDs and RBAC are embedded, so that tests, the demo and the offline commands use the same
+// files as users. The tests build the directories as kubectl does and check their promises:
+// least privilege, the restricted pod security standard, and schemas that agree with the Go
+// types.
 package manifests
 
 import (
@@ -20,8 +20,8 @@ import (
 	"io/fs"
 )
 
-// CRDs holds the CustomResourceDefinitions that AddonFlow brings, one YAML file each,
-// under crds/: those of addonflow.io, and OCM's AddOnHubConfig, which no hub has.
+// CRDs holds the CustomResourceDefinitions that AddonFlow installs, one YAML file each, under
+// crds/: those of addonflow.io, and AddOnHubConfig in OCM's group, which no hub has by itself.
 //
 //go:embed crds/addonflow.io_*.yaml crds/addon.open-cluster-management.io_*.yaml
 var CRDs embed.FS
@@ -44,8 +44,8 @@ func CRDFiles() ([][]byte, error) {
 }
 
 // RBAC holds the operator's ServiceAccount and rights, under rbac/, its namespace, in
-// prerequisites/namespace.yaml, and what it may do besides on a hub without OCM's
-// addon-manager, in replace/clusterrole.yaml.
+// prerequisites/namespace.yaml, and its additional rights on a hub without OCM's addon-manager,
+// in replace/clusterrole.yaml.
 //
 //go:embed rbac/*.yaml prerequisites/namespace.yaml replace/clusterrole.yaml
 var RBAC embed.FS

@@ -106,8 +106,8 @@ func TestInstallHoldsWhatItShould(t *testing.T) {
 	}
 }
 
-// TestDeletingTheInstallationKeepsWhatAddOnsLiveOn: the CRDs and the namespace hold the
-// sources and rollouts, and deleting those takes add-ons off the fleet.
+// TestDeletingTheInstallationKeepsWhatAddOnsLiveOn: the CRDs and the namespace hold the sources
+// and rollouts, and deleting those would remove add-ons from the fleet.
 func TestDeletingTheInstallationKeepsWhatAddOnsLiveOn(t *testing.T) {
 	for _, dir := range []string{"install", "replace"} {
 		for _, o := range built(t, dir) {
@@ -123,7 +123,7 @@ func TestDeletingTheInstallationKeepsWhatAddOnsLiveOn(t *testing.T) {
 	}
 }
 
-// TestEmbeddedCRDsAreInstalled: tests and the demo install what users do.
+// TestEmbeddedCRDsAreInstalled: tests and the demo install the same CRDs as users.
 func TestEmbeddedCRDsAreInstalled(t *testing.T) {
 	files, err := fs.Glob(manifests.CRDs, "crds/*.yaml")
 	if err != nil {
@@ -158,8 +158,8 @@ func TestNamespaceEnforcesRestricted(t *testing.T) {
 	}
 }
 
-// TestPodIsRestricted goes through the restricted pod security standard, whose
-// admission no test server here runs.
+// TestPodIsRestricted checks the restricted pod security standard, because no test server here
+// runs its admission.
 func TestPodIsRestricted(t *testing.T) {
 	pod := theOnly[appsv1.Deployment](t, "Deployment").Spec.Template.Spec
 	security := pod.SecurityContext
@@ -222,15 +222,15 @@ func TestDeployment(t *testing.T) {
 	if operator.Resources.Requests.Cpu().IsZero() || operator.Resources.Requests.Memory().IsZero() || operator.Resources.Limits.Memory().IsZero() {
 		t.Error("requests, or the limit of memory, are missing")
 	}
-	// The Lease stands in the operator's own namespace, which it learns from here.
+	// The Lease is in the operator's own namespace, which the operator reads from here.
 	env := operator.Env[slices.IndexFunc(operator.Env, func(e corev1.EnvVar) bool { return e.Name == "RUNTIME_NAMESPACE" })]
 	if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil || env.ValueFrom.FieldRef.FieldPath != "metadata.namespace" {
 		t.Error("RUNTIME_NAMESPACE is not the pod's namespace")
 	}
 }
 
-// TestMemoryOfOperatorAndChildren: the operator's GOMEMLIMIT and what its children may take
-// are at most 85 % of what the container has, however they are installed.
+// TestMemoryOfOperatorAndChildren: the operator's GOMEMLIMIT and the limit of its child
+// together are at most 85 % of the container's memory, with each way to install.
 func TestMemoryOfOperatorAndChildren(t *testing.T) {
 	objects, err := charted(t, systemNamespace, "")
 	if err != nil {
@@ -257,7 +257,7 @@ func TestMemoryOfOperatorAndChildren(t *testing.T) {
 	}
 }
 
-// TestPortsAndProbes: the ports are those the operator listens at without a flag.
+// TestPortsAndProbes: the ports are the operator's defaults.
 func TestPortsAndProbes(t *testing.T) {
 	deployment := theOnly[appsv1.Deployment](t, "Deployment")
 	operator := deployment.Spec.Template.Spec.Containers[0]

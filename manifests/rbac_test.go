@@ -29,13 +29,13 @@ type use struct {
 	verbs []string
 }
 
-// uses lists what the controllers do. A verb that is granted and not here is one too
-// many; one that is here and not granted is a 403 on somebody's hub.
+// uses lists what the controllers do. A granted verb that is not listed here is too much; a
+// listed verb that is not granted causes a 403 on a user's hub.
 func uses() []use {
 	read := []string{"get", "list", "watch"}
 	watched := []string{"list", "watch"}
-	// Server-side apply is a patch, and asks for create where the object is new; the
-	// dry run of a commit is a create.
+	// Server-side apply is a patch, and needs create if the object is new; the dry run of a
+	// commit is a create.
 	applied := []string{"get", "create", "patch", "delete"}
 	return []use{
 		{resource{addonFlowGroup, "addonsources"}, "read live and watched by addonsource, cached by addonrollout", read},
@@ -70,13 +70,13 @@ func uses() []use {
 		{resource{clusterGroup, "placements"}, "observed by addonrollout", read},
 		{resource{clusterGroup, "placements"}, "applied and pruned by addonsource", applied},
 		{resource{clusterGroup, "managedclustersetbindings"}, "applied and pruned by addonsource", applied},
-		{resource{clusterGroup, "managedclustersets/bind"}, "asked by OCM's webhook of whoever binds a set", []string{"create"}},
+		{resource{clusterGroup, "managedclustersets/bind"}, "OCM's webhook requires it to bind a set", []string{"create"}},
 		{resource{"", "namespaces"}, "applied by addonsource, never deleted", []string{"get", "create", "patch"}},
 		{resource{"", "secrets"}, "credentials of a source, token of its forge, signing CAs, by name", []string{"get"}},
 		{resource{certificatesGroup, "certificatesigningrequests"}, "observed by registration", watched},
 		{resource{certificatesGroup, "certificatesigningrequests/approval"}, "registration/requests.go", []string{"update"}},
 		{resource{certificatesGroup, "certificatesigningrequests/status"}, "registration/requests.go: custom signers", []string{"update"}},
-		{resource{certificatesGroup, "signers"}, "asked of whoever approves", []string{"approve"}},
+		{resource{certificatesGroup, "signers"}, "required to approve", []string{"approve"}},
 		{resource{rbacv1.GroupName, "rolebindings"}, "observed and written by registration/bindings.go, tried by addonsource/permit.go", slices.Concat(watched, []string{"create", "patch", "delete"})},
 		{resource{rbacv1.GroupName, "roles"}, "judged by registration and addonsource, watched by label", read},
 		{resource{rbacv1.GroupName, "clusterroles"}, "judged by registration and addonsource, watched by label", read},
@@ -139,7 +139,7 @@ func TestGrantedIsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestNothingDangerousIsGranted holds whatever the table above comes to say.
+// TestNothingDangerousIsGranted checks the rules independently of the table above.
 func TestNothingDangerousIsGranted(t *testing.T) {
 	rules := operatorRules(t)
 	for _, role := range allOf[rbacv1.Role](t, "Role") {
@@ -163,14 +163,14 @@ func TestNothingDangerousIsGranted(t *testing.T) {
 	}
 }
 
-// nothingGivenAway holds what the operator may hand on to others, or read of theirs.
+// nothingGivenAway checks what the operator may grant to others, or read from them.
 func nothingGivenAway(t *testing.T, rule rbacv1.PolicyRule) {
 	t.Helper()
 	if slices.Contains(rule.Verbs, "approve") && !slices.Equal(rule.ResourceNames, []string{"kubernetes.io/kube-apiserver-client"}) {
 		t.Errorf("%v approves for other signers than the one of the hub's own clients", rule)
 	}
-	// A role binding gives away what the operator has itself, or what an admin
-	// lets it bind; to write roles would let it have more.
+	// A role binding grants rights that the operator has itself, or that an admin lets it bind;
+	// writing roles would let it extend them.
 	if slices.Contains(rule.APIGroups, rbacv1.GroupName) && !slices.Equal(rule.Resources, []string{"rolebindings"}) && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
 		t.Errorf("%v lets the operator change what it may do", rule)
 	}
@@ -179,18 +179,18 @@ func nothingGivenAway(t *testing.T, rule rbacv1.PolicyRule) {
 	}
 }
 
-// replaceUses is uses of what the operator does without OCM's addon-manager alone.
+// replaceUses are the uses of the operator only without OCM's addon-manager.
 func replaceUses() []use {
 	written := []string{"list", "watch", "create", "patch", "delete"}
 	return []use{
 		{resource{"", "serviceaccounts"}, "registration/tokens.go", written},
 		{resource{rbacv1.GroupName, "roles"}, "registration/tokens.go", written},
-		{resource{"", "serviceaccounts/token"}, "asked of whoever writes a Role that holds it", []string{"subscribe"}},
+		{resource{"", "serviceaccounts/token"}, "required to write a Role that contains it", []string{"subscribe"}},
 	}
 }
 
-// TestReplaceGrantsTheObjectsBehindTokens: manifests/replace is manifests/install with one
-// role more and the flag. It grants no token of anybody: an admin does, by name.
+// TestReplaceGrantsTheObjectsBehindTokens: manifests/replace is manifests/install with one more
+// role and the flag. It grants no tokens: an admin grants those, by name.
 func TestReplaceGrantsTheObjectsBehindTokens(t *testing.T) {
 	base := map[string]bool{}
 	for _, o := range install(t) {
@@ -202,7 +202,7 @@ func TestReplaceGrantsTheObjectsBehindTokens(t *testing.T) {
 		case !base[o.kind+" "+o.name]:
 			more = append(more, o.kind+" "+o.name)
 		case o.kind == "Deployment" && !strings.Contains(string(o.text), "--addon-manager=replace"):
-			t.Error("the deployment is not told to replace OCM's addon-manager")
+			t.Error("the deployment lacks the flag to replace OCM's addon-manager")
 		}
 		if o.kind != "ClusterRole" || o.name != "addonflow-replace" {
 			continue

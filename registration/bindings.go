@@ -14,35 +14,33 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// templateLabel is what OCM marks the bindings of templates with.
+// templateLabel is OCM's label on the bindings of templates.
 const templateLabel = "open-cluster-management.io/addon-template-name"
 
-// Agent is one add-on on one cluster, as far as its way to the hub is concerned.
+// Agent is one add-on on one cluster, with the facts that decide its access to the hub.
 type Agent struct {
 	Cluster string
-	// UID of the ManagedClusterAddOn, which owns what stands in the cluster's
-	// namespace.
+	// UID of the ManagedClusterAddOn, which owns the objects in the cluster's namespace.
 	UID types.UID
 	// Driver is MCA.status.kubeClientDriver.
 	Driver string
-	// Declared says that Registrations are known: those of the template of the
-	// revision applied on the cluster.
+	// Declared is set if Registrations are known: those of the template of the revision applied
+	// on the cluster.
 	Declared      bool
 	Registrations []addonv1alpha1.RegistrationSpec
 }
 
-// Verdict says of a role whether it may be given: nil, or why not.
+// Verdict returns why a role may not be granted; nil if it may.
 type Verdict func(Role) error
 
-// Bindings returns the RoleBindings that give the agents of an add-on their roles,
-// sorted by namespace and name. One binding holds one role in one namespace: that of
-// the cluster (CurrentCluster), or a namespace that is shared by the clusters whose
-// templates name it, with the union of their subjects (SingleNamespace). Roles that
-// allowed has something against are left out.
+// Bindings returns the RoleBindings that grant the agents of an add-on their roles, sorted by
+// namespace and name. One binding grants one role in one namespace: that of the cluster
+// (CurrentCluster), or a namespace that is shared by the clusters whose templates name it, with
+// all of their subjects (SingleNamespace). Roles that allowed refuses are left out.
 //
-// Of an agent that is not declared nothing is known yet, as after a restart: it keeps
-// what found grants its own group or account, and gets nothing new. What stands in a
-// found binding besides is not of an agent, and goes.
+// The registrations of an agent that is not declared are unknown, as after a restart: it keeps
+// what found grants its own group or account, and gets nothing new. Other subjects of found
+// bindings belong to no agent and are dropped.
 func Bindings(addOn string, agents []Agent, found []rbacv1.RoleBinding, allowed Verdict) []rbacv1.RoleBinding {
 	b := bindings{addOn: addOn, byKey: map[bindingKey]*rbacv1.RoleBinding{}}
 	own, shared := sorted(found)
@@ -65,8 +63,8 @@ func Bindings(addOn string, agents []Agent, found []rbacv1.RoleBinding, allowed 
 	return out
 }
 
-// sorted tells bindings of one agent alone, by namespace, from shared ones, by what
-// their name ends with.
+// sorted separates bindings of single agents, by namespace, from shared ones, by the suffix of
+// their name.
 func sorted(found []rbacv1.RoleBinding) (own map[string][]*rbacv1.RoleBinding, shared []*rbacv1.RoleBinding) {
 	own = map[string][]*rbacv1.RoleBinding{}
 	for i := range found {
@@ -80,7 +78,7 @@ func sorted(found []rbacv1.RoleBinding) (own map[string][]*rbacv1.RoleBinding, s
 	return own, shared
 }
 
-// Ends of a binding's name: of one agent, of those of several clusters.
+// Suffixes of a binding's name: for one agent, and for those of several clusters.
 const (
 	ownSuffix    = "agent"
 	sharedSuffix = "agents"
@@ -103,7 +101,7 @@ func compareSubjects(a, b rbacv1.Subject) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// grant enters an agent into the bindings of its permissions.
+// grant adds an agent to the bindings of its permissions.
 func (b *bindings) grant(agent Agent, allowed Verdict) {
 	for _, p := range Permissions(agent.Registrations) {
 		if allowed(p.Role) != nil {
@@ -113,7 +111,7 @@ func (b *bindings) grant(agent Agent, allowed Verdict) {
 	}
 }
 
-// retain enters an agent into a binding that has it already.
+// retain adds an agent to a binding that it has already.
 func (b *bindings) retain(agent Agent, found *rbacv1.RoleBinding) {
 	role := Role{Kind: found.RoleRef.Kind, Namespace: found.Namespace, Name: found.RoleRef.Name}
 	if strings.HasSuffix(found.Name, ":"+ownSuffix) {
@@ -121,7 +119,7 @@ func (b *bindings) retain(agent Agent, found *rbacv1.RoleBinding) {
 	}
 	fresh := bindingOf(b.addOn, agent, role)
 	if fresh.Name != found.Name || fresh.Namespace != found.Namespace {
-		return // not of this agent, or not named by us
+		return // not for this agent, or its name is not one of ours
 	}
 	agent.Driver = DriverToken
 	fresh.Subjects = slices.DeleteFunc(grantees(b.addOn, agent.Cluster, agent.Driver), func(s rbacv1.Subject) bool {
@@ -132,7 +130,7 @@ func (b *bindings) retain(agent Agent, found *rbacv1.RoleBinding) {
 	}
 }
 
-// add joins the subjects of a binding to those entered before.
+// add joins the subjects of a binding with those added before.
 func (b *bindings) add(binding rbacv1.RoleBinding) {
 	key := bindingKey{binding.Namespace, binding.Name}
 	if before := b.byKey[key]; before != nil {
@@ -142,9 +140,9 @@ func (b *bindings) add(binding rbacv1.RoleBinding) {
 	b.byKey[key] = &binding
 }
 
-// BindingName is the name of the binding of a role: unique among the roles of one
-// add-on in one namespace, where OCM's is not. An add-on's name and a kind hold no
-// colon, so no two roles share a name.
+// BindingName is the name of the binding of a role. It is unique among the roles of one add-on
+// in one namespace, unlike OCM's name. The name of an add-on and a kind contain no colon, so no
+// two roles share a name.
 func BindingName(addOn string, role Role) string {
 	suffix := sharedSuffix
 	if role.Namespace == "" {
@@ -153,7 +151,7 @@ func BindingName(addOn string, role Role) string {
 	return strings.Join([]string{"open-cluster-management", addOn, strings.ToLower(role.Kind), role.Name, suffix}, ":")
 }
 
-// bindingOf gives one agent one role. In the cluster's own namespace the agent's
+// bindingOf grants one agent one role. In the cluster's own namespace the agent's
 // ManagedClusterAddOn owns it.
 func bindingOf(addOn string, agent Agent, role Role) rbacv1.RoleBinding {
 	binding := rbacv1.RoleBinding{
@@ -177,22 +175,22 @@ func bindingOf(addOn string, agent Agent, role Role) rbacv1.RoleBinding {
 	return binding
 }
 
-// Ours reports whether we made a binding.
+// Ours reports whether AddonFlow created a binding.
 func Ours(binding *rbacv1.RoleBinding) bool {
 	return binding.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }
 
-// LeftByOCM reports whether OCM's addon-manager made a binding for the template of
-// an add-on. It gives the role to the add-on's agents on every cluster, and one that
-// is not in a cluster's namespace stays for ever.
+// LeftByOCM reports whether OCM's addon-manager created a binding for the template of an
+// add-on. Such a binding grants the role to the add-on's agents on every cluster. Outside a
+// cluster's namespace it is never deleted by OCM.
 func LeftByOCM(addOn string, binding *rbacv1.RoleBinding) bool {
 	_, template := binding.Labels[templateLabel]
 	name := strings.Join([]string{"open-cluster-management", addOn, strings.ToLower(binding.RoleRef.Kind), "agent"}, ":")
 	return template && !Ours(binding) && binding.Labels[addonv1alpha1.AddonLabelKey] == addOn && binding.Name == name
 }
 
-// Same reports whether a binding is as it is to be: what others put on it besides,
-// such as annotations, is theirs.
+// Same reports whether a binding has the wanted content; additions by others, such as
+// annotations, are ignored.
 func Same(want, have *rbacv1.RoleBinding) bool {
 	return marked(want, have) && want.RoleRef == have.RoleRef && slices.Equal(want.Subjects, have.Subjects)
 }

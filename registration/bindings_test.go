@@ -78,13 +78,13 @@ func TestBindings(t *testing.T) {
 		"None":           {reason: "nothing is asked", agents: []Agent{agentOn("c1")}},
 		"CurrentCluster": {reason: "in the cluster's own namespace", agents: []Agent{agentOn("c1", current("admin"))}, want: []string{"c1/clusterrole:admin:agent <- Group cluster:c1:addon:hello"}},
 		"Single":         {reason: "the union of clusters", agents: []Agent{agentOn("c2", single("Role", "reader")), agentOn("c1", single("Role", "reader"))}, want: shared},
-		"LastButOne":     {reason: "who leaves loses it", agents: []Agent{agentOn("c1", single("Role", "reader"))}, found: Bindings("hello", []Agent{agentOn("c1", single("Role", "reader")), agentOn("c2", single("Role", "reader"))}, nil, anything), want: []string{"ns/role:reader:agents <- Group cluster:c1:addon:hello"}},
+		"LastButOne":     {reason: "a cluster that leaves loses it", agents: []Agent{agentOn("c1", single("Role", "reader"))}, found: Bindings("hello", []Agent{agentOn("c1", single("Role", "reader")), agentOn("c2", single("Role", "reader"))}, nil, anything), want: []string{"ns/role:reader:agents <- Group cluster:c1:addon:hello"}},
 		"Last":           {reason: "with the last cluster the binding goes", found: Bindings("hello", []Agent{agentOn("c1", single("Role", "reader"))}, nil, anything)},
 		"UniqueNames":    {reason: "OCM gives two roles of a kind one name", agents: []Agent{agentOn("c1", current("a"), current("b"), single("ClusterRole", "a"), single("Role", "a"))}, want: []string{"c1/clusterrole:a:agent <- Group cluster:c1:addon:hello", "c1/clusterrole:b:agent <- Group cluster:c1:addon:hello", "ns/clusterrole:a:agents <- Group cluster:c1:addon:hello", "ns/role:a:agents <- Group cluster:c1:addon:hello"}},
 		"Twice":          {reason: "a role that is asked for twice is bound once", agents: []Agent{agentOn("c1", current("a"), current("a"))}, want: []string{"c1/clusterrole:a:agent <- Group cluster:c1:addon:hello"}},
 		"Refused":        {reason: "a refused role is left out, the others are not", agents: []Agent{agentOn("c1", current("bad"), current("good"))}, allowed: refuse, want: []string{"c1/clusterrole:good:agent <- Group cluster:c1:addon:hello"}},
 		"Token":          {reason: "the account of a token-based agent, computed", agents: []Agent{byToken(agentOn("c1", current("a")))}, want: []string{"c1/clusterrole:a:agent <- Group cluster:c1:addon:hello, ServiceAccount c1hello-agent"}},
-		"Restart":        {reason: "who is not looked at yet keeps what it has", agents: []Agent{unknown(agentOn("c1")), agentOn("c2", single("Role", "reader"))}, found: Bindings("hello", []Agent{agentOn("c1", current("a"), single("Role", "reader"))}, nil, anything), want: append([]string{"c1/clusterrole:a:agent <- Group cluster:c1:addon:hello"}, shared...)},
+		"Restart":        {reason: "an agent that is not declared yet keeps what it has", agents: []Agent{unknown(agentOn("c1")), agentOn("c2", single("Role", "reader"))}, found: Bindings("hello", []Agent{agentOn("c1", current("a"), single("Role", "reader"))}, nil, anything), want: append([]string{"c1/clusterrole:a:agent <- Group cluster:c1:addon:hello"}, shared...)},
 		"RestartNothing": {reason: "and gets nothing new", agents: []Agent{unknown(agentOn("c1"))}, found: Bindings("hello", []Agent{agentOn("c2", current("a"), single("Role", "reader"))}, nil, anything)},
 		"RestartToken":   {reason: "an account is kept as well", agents: []Agent{unknown(agentOn("c1"))}, found: Bindings("hello", []Agent{byToken(agentOn("c1", current("a")))}, nil, anything), want: []string{"c1/clusterrole:a:agent <- Group cluster:c1:addon:hello, ServiceAccount c1hello-agent"}},
 		"Foreign":        {reason: "a subject that is not of an agent goes", agents: []Agent{unknown(agentOn("c1"))}, found: withSubject(Bindings("hello", []Agent{agentOn("c1", current("a"))}, nil, anything), "system:authenticated"), want: []string{"c1/clusterrole:a:agent <- Group cluster:c1:addon:hello"}},
@@ -113,8 +113,8 @@ func withSubject(bindings []rbacv1.RoleBinding, group string) []rbacv1.RoleBindi
 	return bindings
 }
 
-// TestBindingOwners: what stands in the cluster's namespace goes with the add-on there;
-// what is shared has no owner that could take it along.
+// TestBindingOwners: objects in the cluster's namespace are deleted with the add-on there; a
+// shared binding has no owner.
 func TestBindingOwners(t *testing.T) {
 	for _, b := range Bindings("hello", []Agent{agentOn("c1", current("a"), single("Role", "a"))}, nil, anything) {
 		owned := len(b.OwnerReferences) == 1 && b.OwnerReferences[0].UID == "uid-c1"

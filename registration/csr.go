@@ -17,8 +17,8 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 )
 
-// MaxLifetime is the longest lifetime a request may ask for, in seconds: a year, the
-// longest that Kubernetes' own signer gives unless told otherwise.
+// MaxLifetime is the longest lifetime that a request may ask for, in seconds: a year, the
+// default limit of Kubernetes' own signer.
 const MaxLifetime = 365 * 24 * 60 * 60
 
 // Bounds of an RSA key, in bits: shorter is weak, longer is slow to verify.
@@ -32,20 +32,20 @@ type Reason string
 
 // Reasons why a request is left pending.
 const (
-	// ReasonWrongRequester: it was not the klusterlet of the cluster who asked.
+	// ReasonWrongRequester: the requester is not the klusterlet of the cluster.
 	ReasonWrongRequester Reason = "WrongRequester"
-	// ReasonThroughGRPC: it was asked through OCM's gRPC server, so that nobody but
-	// that server says who it was.
+	// ReasonThroughGRPC: the request came through OCM's gRPC server, which alone claims to know
+	// the requester.
 	ReasonThroughGRPC Reason = "RequestedThroughGRPC"
-	// ReasonClusterNotReady: the cluster is unknown, not accepted, or going.
+	// ReasonClusterNotReady: the cluster is unknown, not accepted, or being deleted.
 	ReasonClusterNotReady Reason = "ClusterNotReady"
-	// ReasonAddOnNotReady: the add-on is not installed there, or going.
+	// ReasonAddOnNotReady: the add-on is not installed there, or being removed.
 	ReasonAddOnNotReady Reason = "AddOnNotReady"
-	// ReasonNotAsked: what runs on the cluster does not ask for this signer.
+	// ReasonNotAsked: the content on the cluster does not ask for this signer.
 	ReasonNotAsked Reason = "NotAskedFor"
-	// ReasonUnreadable: the request is no single, well-formed, self-signed PKCS#10.
+	// ReasonUnreadable: the request is not a single, well-formed, self-signed PKCS#10.
 	ReasonUnreadable Reason = "UnreadableRequest"
-	// ReasonWrongSubject: it names somebody else than the agent.
+	// ReasonWrongSubject: the request names a subject other than the agent.
 	ReasonWrongSubject Reason = "WrongSubject"
 	// ReasonWrongExtension: it asks for names or extensions beyond the agent's.
 	ReasonWrongExtension Reason = "WrongExtension"
@@ -57,8 +57,8 @@ const (
 	ReasonTooLong Reason = "TooLong"
 )
 
-// Refusal says why a request is not approved, or not signed. It is left pending: a
-// denied one would stop a klusterlet whose cluster is accepted a minute later.
+// Refusal says why a request is not approved, or not signed. The request is left pending, not
+// denied: a denial would stop a klusterlet whose cluster is accepted a minute later.
 type Refusal struct {
 	Reason  Reason
 	Message string
@@ -71,23 +71,23 @@ func refused(reason Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// State is what the hub says about an object a request is about.
+// State is the state of an object that a request is about.
 type State string
 
 // States of a cluster or of an add-on on it.
 const (
-	// Absent: there is no such object, or it is not ours.
+	// Absent: there is no such object, or AddonFlow does not run it.
 	Absent State = "absent"
 	// Unaccepted: the hub has not accepted the cluster.
 	Unaccepted State = "unaccepted"
 	// Leaving: it is being deleted.
 	Leaving State = "leaving"
-	// Present: it is there.
+	// Present: it exists.
 	Present State = "present"
 )
 
-// Facts is what the hub itself knows about the cluster and add-on that a request is
-// about. Nothing in it comes from what an agent wrote.
+// Facts is the hub's own knowledge about the cluster and add-on that a request is about.
+// Nothing in it comes from an agent.
 type Facts struct {
 	Cluster State
 	AddOn   State
@@ -96,16 +96,16 @@ type Facts struct {
 	Asked []addonv1alpha1.RegistrationSpec
 }
 
-// AddOnOf names the add-on and the cluster a request says it is for. Labels are
-// hints: anybody may set them, so Check compares them with who asked.
+// AddOnOf returns the add-on and the cluster that a request claims to be for. Every client can
+// set labels, so Check compares them with the requester.
 func AddOnOf(csr *certificatesv1.CertificateSigningRequest) (addOn, cluster string) {
 	return csr.Labels[addonv1alpha1.AddonLabelKey], csr.Labels[clusterv1.ClusterNameLabelKey]
 }
 
-// Check says whether a request may be approved: nil, or why not. It may when it was
-// asked by the klusterlet of the cluster (which asks for first certificates and for
-// renewals alike), for an add-on that is installed there and asks for this signer, in
-// exactly the name computed here.
+// Check returns why a request may not be approved; nil if it may. The requester must be the
+// klusterlet of the cluster (which requests first certificates and renewals alike), the add-on
+// must be installed there and ask for this signer, and the subject must be exactly the one
+// computed here.
 func Check(csr *certificatesv1.CertificateSigningRequest, facts Facts) *Refusal {
 	if r := checkRequester(csr); r != nil {
 		return r
@@ -113,8 +113,8 @@ func Check(csr *certificatesv1.CertificateSigningRequest, facts Facts) *Refusal 
 	return CheckContent(csr, facts)
 }
 
-// CheckContent is Check without the requester. It is what a request that somebody
-// approved by hand has to satisfy before it is signed.
+// CheckContent is Check without the requester. A request that an admin approved by hand must
+// pass it before it is signed.
 func CheckContent(csr *certificatesv1.CertificateSigningRequest, facts Facts) *Refusal {
 	addOn, cluster := AddOnOf(csr)
 	if r := checkFacts(facts, addOn, cluster); r != nil {
@@ -146,8 +146,8 @@ func CheckContent(csr *certificatesv1.CertificateSigningRequest, facts Facts) *R
 	return nil
 }
 
-// checkRequester compares who asked, which the API server vouches for, with the
-// cluster in the label.
+// checkRequester compares the requester, which the API server authenticated, with the cluster
+// in the label.
 func checkRequester(csr *certificatesv1.CertificateSigningRequest) *Refusal {
 	_, labelled := AddOnOf(csr)
 	cluster, _, ok := klusterlet(csr.Spec.Username)
@@ -165,7 +165,7 @@ func checkRequester(csr *certificatesv1.CertificateSigningRequest) *Refusal {
 	return nil
 }
 
-// checkFacts wants cluster and add-on there, and to stay.
+// checkFacts requires that cluster and add-on exist and are not being deleted.
 func checkFacts(facts Facts, addOn, cluster string) *Refusal {
 	switch {
 	case addOn == "" || cluster == "":
@@ -189,12 +189,12 @@ func subjectFor(asked []addonv1alpha1.RegistrationSpec, signer, addOn, cluster s
 	return addonv1alpha1.Subject{}, false
 }
 
-// clientUsages are what a client certificate is for.
+// clientUsages are the usages of a client certificate.
 func clientUsages() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 }
 
-// checkUsages wants client authentication, and nothing it does not need.
+// checkUsages requires client authentication, and only usages that it needs.
 func checkUsages(usages []certificatesv1.KeyUsage) *Refusal {
 	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
 		return refused(ReasonWrongUsage, "does not ask for usage %q", certificatesv1.UsageClientAuth)
@@ -207,8 +207,8 @@ func checkUsages(usages []certificatesv1.KeyUsage) *Refusal {
 	return nil
 }
 
-// parse reads the one PEM block of a request and verifies that whoever made it has
-// the private key. Keys are judged before: an absurd one takes seconds to verify.
+// parse reads the one PEM block of a request and verifies that the requester has the private
+// key. It checks the key first, because an absurdly large one takes seconds to verify.
 func parse(text []byte) (*x509.CertificateRequest, *Refusal) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 || len(rest) > 0 {
@@ -235,9 +235,9 @@ var (
 	oidSubjectAltName     = asn1.ObjectIdentifier{2, 5, 29, 17}
 )
 
-// checkSubject wants one common name, the groups as organizations, each once, the
-// units, and no other attribute. system:authenticated may be among the groups: what
-// OCM before 1.3 put into a status is asked for until the klusterlet is told better.
+// checkSubject requires one common name, the groups as organizations, each once, the units, and
+// no other attribute. system:authenticated may be among the groups: OCM before 1.3 put it into
+// a status, and klusterlets ask for it until that status changes.
 func checkSubject(request *x509.CertificateRequest, want addonv1alpha1.Subject) *Refusal {
 	var names, groups, units []string
 	for _, attribute := range request.Subject.Names {
@@ -264,11 +264,11 @@ func checkSubject(request *x509.CertificateRequest, want addonv1alpha1.Subject) 
 	return nil
 }
 
-// serverName is the one name that klusterlets put into every request of an add-on.
-// It has no use in a certificate for clients.
+// serverName is the DNS name that klusterlets put into every request of an add-on. It has no
+// use in a client certificate.
 func serverName(addOn string) string { return addOn + ".addon.open-cluster-management.io" }
 
-// checkExtensions wants no extension but one with the add-on's own name.
+// checkExtensions allows only an extension with the add-on's own name.
 func checkExtensions(request *x509.CertificateRequest, addOn string) *Refusal {
 	for i, e := range request.Extensions {
 		if !e.Id.Equal(oidSubjectAltName) || i > 0 {
@@ -284,8 +284,8 @@ func checkExtensions(request *x509.CertificateRequest, addOn string) *Refusal {
 	return checkAltNames(request)
 }
 
-// checkAltNames wants that what was parsed is all there is: other kinds of names are
-// skipped by the parser.
+// checkAltNames requires that all names were parsed, because the parser skips other kinds of
+// names.
 func checkAltNames(request *x509.CertificateRequest) *Refusal {
 	for _, e := range request.Extensions {
 		var names []asn1.RawValue
@@ -297,7 +297,7 @@ func checkAltNames(request *x509.CertificateRequest) *Refusal {
 	return nil
 }
 
-// checkKey wants a key that is neither weak nor absurd.
+// checkKey refuses keys that are weak or absurdly large.
 func checkKey(request *x509.CertificateRequest) *Refusal {
 	switch key := request.PublicKey.(type) {
 	case *rsa.PublicKey:

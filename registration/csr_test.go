@@ -21,15 +21,15 @@ const (
 	perAddOn   = "system:open-cluster-management:addon:hello"
 )
 
-// hostile is one way to ask for more than one is due, or to ask oddly. Without a want
-// the request is approved.
+// hostile is a request for more than the agent may have, or of an odd form. Without a want the
+// request is approved.
 type hostile struct {
 	reason string
 	change func(*ask)
 	want   Reason
 }
 
-// requesters are requests by somebody else, or about something else.
+// requesters are requests by other users, or about other objects.
 func requesters() map[string]hostile {
 	label := func(key, value string) func(*ask) {
 		return func(a *ask) { a.csr.Labels["open-cluster-management.io/"+key] = value }
@@ -45,14 +45,14 @@ func requesters() map[string]hostile {
 		"NoAgentName":     {"a cluster is not its agent", user("system:open-cluster-management:c1"), ReasonWrongRequester},
 		"EmptyAgentName":  {"nor with nothing behind it", user("system:open-cluster-management:c1:"), ReasonWrongRequester},
 		"TooManyParts":    {"three parts are another form", user("system:open-cluster-management:c1:9bkfw:x"), ReasonWrongRequester},
-		"AddOnAgent":      {"an add-on's own agent asks for nobody, not even itself", user(perCluster + ":agent:hello-agent"), ReasonWrongRequester},
+		"AddOnAgent":      {"an add-on's agent requests nothing, not even for itself", user(perCluster + ":agent:hello-agent"), ReasonWrongRequester},
 		"ServiceAccount":  {"an account in the cluster's namespace is not its klusterlet", user("system:serviceaccount:c1:klusterlet"), ReasonWrongRequester},
 		"Admin":           {"an admin can approve by hand", user("kubernetes-admin"), ReasonWrongRequester},
-		"Anonymous":       {"nobody", user(""), ReasonWrongRequester},
+		"Anonymous":       {"no requester", user(""), ReasonWrongRequester},
 		"CyrillicCluster": {"с1 is not c1", user("system:open-cluster-management:с1:9bkfw"), ReasonWrongRequester},
 		"UpperCase":       {"names are compared as they are", user("system:open-cluster-management:C1:9bkfw"), ReasonWrongRequester},
 		"LeadingSpace":    {"to the byte", user(" system:open-cluster-management:c1:9bkfw"), ReasonWrongRequester},
-		"NoClusterGroup":  {"the API server says who is in the group", func(a *ask) { a.csr.Spec.Groups = []string{"system:authenticated"} }, ReasonWrongRequester},
+		"NoClusterGroup":  {"the API server lists the requester's groups", func(a *ask) { a.csr.Spec.Groups = []string{"system:authenticated"} }, ReasonWrongRequester},
 		"GroupOfOther":    {"another cluster's group", func(a *ask) { a.csr.Spec.Groups[0] = "system:open-cluster-management:c2" }, ReasonWrongRequester},
 		"GRPC": {"the annotation is for anybody to set", func(a *ask) {
 			a.csr.Spec.Username = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
@@ -81,15 +81,15 @@ func requesters() map[string]hostile {
 	}
 }
 
-// names are requests for somebody else's name.
+// names are requests for the names of others.
 func names() map[string]hostile {
 	cn := func(name string) func(*ask) { return func(a *ask) { a.request.Subject.CommonName = name } }
 	groups := func(names ...string) func(*ask) { return func(a *ask) { a.groups(names...) } }
 	return map[string]hostile{
-		"WithAuthenticated":    {reason: "OCM before 1.3 lists it; everybody is in it", change: groups(perCluster, perAddOn, "system:authenticated")},
+		"WithAuthenticated":    {reason: "OCM before 1.3 lists it; every user is in it", change: groups(perCluster, perAddOn, "system:authenticated")},
 		"OtherOrder":           {reason: "a set has no order", change: groups(perAddOn, perCluster)},
 		"AuthenticatedTwice":   {"each group once", groups(perCluster, perAddOn, "system:authenticated", "system:authenticated"), ReasonWrongSubject},
-		"Masters":              {"the group of those who may everything", groups(perCluster, perAddOn, "system:masters"), ReasonWrongSubject},
+		"Masters":              {"the group with all rights", groups(perCluster, perAddOn, "system:masters"), ReasonWrongSubject},
 		"MastersForOne":        {"in the place of another", groups(perCluster, "system:masters"), ReasonWrongSubject},
 		"OneGroup":             {"too few", groups(perCluster), ReasonWrongSubject},
 		"NoGroup":              {"none", groups(), ReasonWrongSubject},
@@ -100,13 +100,13 @@ func names() map[string]hostile {
 		"UserIsKlusterlet":     {"the klusterlet's own name", cn("system:open-cluster-management:c1:9bkfw"), ReasonWrongSubject},
 		"UserOfCluster2":       {"another cluster's agent", cn("system:open-cluster-management:cluster:c2:addon:hello:agent:hello-agent"), ReasonWrongSubject},
 		"UserPrefix":           {"longer by one letter", cn(perCluster + ":agent:hello-agentx"), ReasonWrongSubject},
-		"UserIsAdmin":          {"somebody else", cn("kubernetes-admin"), ReasonWrongSubject},
-		"NoUser":               {"nobody", cn(""), ReasonWrongSubject},
+		"UserIsAdmin":          {"another subject", cn("kubernetes-admin"), ReasonWrongSubject},
+		"NoUser":               {"no name", cn(""), ReasonWrongSubject},
 		"UserWithNUL":          {"some compare up to it", cn(perCluster + ":agent:hello-agent\x00x"), ReasonWrongSubject},
 		"UnicodeTwin":          {"ℎello looks like hello", cn("system:open-cluster-management:cluster:c1:addon:ℎello:agent:hello-agent"), ReasonWrongSubject},
 		"TwoUsers":             {"which one counts differs between libraries", extraName(asn1.ObjectIdentifier{2, 5, 4, 3}, "kubernetes-admin"), ReasonWrongSubject},
 		"Unit":                 {"units that the template does not name", func(a *ask) { a.request.Subject.OrganizationalUnit = []string{"x"} }, ReasonWrongSubject},
-		"Country":              {"an attribute nobody needs", func(a *ask) { a.request.Subject.Country = []string{"DE"} }, ReasonWrongSubject},
+		"Country":              {"an attribute without use", func(a *ask) { a.request.Subject.Country = []string{"DE"} }, ReasonWrongSubject},
 		"UID":                  {"newer API servers read a uid from a certificate", extraName(asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, "x"), ReasonWrongSubject},
 		"CustomGood":           {reason: "the subject the template names", change: func(a *ask) { a.custom() }},
 		"CustomOtherUser":      {"another user for the custom signer", func(a *ask) { a.custom(); a.request.Subject.CommonName = "admin" }, ReasonWrongSubject},
@@ -118,7 +118,7 @@ func names() map[string]hostile {
 	}
 }
 
-// forms are requests of another form than a client's.
+// forms are requests of a form that no klusterlet sends.
 func forms() map[string]hostile {
 	usages := func(u ...certificatesv1.KeyUsage) func(*ask) { return func(a *ask) { a.csr.Spec.Usages = u } }
 	seconds := func(n int32) func(*ask) { return func(a *ask) { a.csr.Spec.ExpirationSeconds = &n } }
@@ -127,7 +127,7 @@ func forms() map[string]hostile {
 	text := func(f func([]byte) []byte) func(*ask) { return func(a *ask) { a.text = f } }
 	return map[string]hostile{
 		"NoServerName":   {reason: "the name is of no use", change: dns()},
-		"OtherName":      {"a name of somebody else", dns("kubernetes.default.svc"), ReasonWrongExtension},
+		"OtherName":      {"another server's name", dns("kubernetes.default.svc"), ReasonWrongExtension},
 		"TwoNames":       {"a name more", dns("hello.addon.open-cluster-management.io", "kubernetes"), ReasonWrongExtension},
 		"NameTwice":      {"once is enough", dns("hello.addon.open-cluster-management.io", "hello.addon.open-cluster-management.io"), ReasonWrongExtension},
 		"IP":             {"an address", func(a *ask) { a.request.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} }, ReasonWrongExtension},
@@ -156,7 +156,7 @@ func forms() map[string]hostile {
 		"Certificate":    {"a block of another type", text(func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), " REQUEST", "")) }), ReasonUnreadable},
 		"TwoBlocks":      {"which one is signed differs between readers", text(func(b []byte) []byte { return slices.Concat(b, b) }), ReasonUnreadable},
 		"Trailing":       {"something behind it", text(func(b []byte) []byte { return append(slices.Clone(b), "x"...) }), ReasonUnreadable},
-		"Headers":        {"headers that nobody reads", text(withHeader), ReasonUnreadable},
+		"Headers":        {"headers without meaning", text(withHeader), ReasonUnreadable},
 		"Truncated":      {"half a request", text(truncated), ReasonUnreadable},
 		"OthersKey":      {"signed with another key than its own", text(tampered), ReasonUnreadable},
 		"TrailingInside": {"something behind the request, in the block", text(func(b []byte) []byte { return reblock(b, func(der []byte) []byte { return append(der, 0) }) }), ReasonUnreadable},
@@ -175,7 +175,7 @@ func extension(oid asn1.ObjectIdentifier, value []byte) func(*ask) {
 	}
 }
 
-// otherName adds, beside the one good DNS name, a Microsoft user principal name.
+// otherName adds a Microsoft user principal name beside the valid DNS name.
 func otherName(a *ask) {
 	dns := "hello.addon.open-cluster-management.io"
 	upn := []byte{0xa0, 0x12, 0x06, 0x0a, 0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x14, 0x02, 0x03, 0xa0, 0x04, 0x0c, 0x02, 'h', 'i'}
@@ -258,8 +258,8 @@ func TestRequestsNameExactlyTheComputedAgent(t *testing.T) {
 	}
 }
 
-// TestRequestsApprovedByHandAreForTheAgentOnly: what an admin approved is signed whoever asked, but never as
-// somebody else.
+// TestRequestsApprovedByHandAreForTheAgentOnly: a request that an admin approved is signed whatever the
+// requester, but only with the agent's subject.
 func TestRequestsApprovedByHandAreForTheAgentOnly(t *testing.T) {
 	a := goodAsk().custom()
 	a.csr.Spec.Username = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa"
@@ -272,7 +272,7 @@ func TestRequestsApprovedByHandAreForTheAgentOnly(t *testing.T) {
 	}
 }
 
-// FuzzCSR: whatever is in a request, it is approved in one name only.
+// FuzzCSR: every approved request has the agent's subject.
 func FuzzCSR(f *testing.F) {
 	for _, cases := range []map[string]hostile{requesters(), names(), forms()} {
 		for _, tc := range cases {

@@ -24,7 +24,7 @@ const (
 	customSigner = "example.com/signer"
 )
 
-// keys are made once: RSA ones take their time.
+// keys are created once, because RSA keys take long.
 var keys = sync.OnceValue(func() map[string]crypto.Signer {
 	p256, err1 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	p224, err2 := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
@@ -37,7 +37,7 @@ var keys = sync.OnceValue(func() map[string]crypto.Signer {
 	return map[string]crypto.Signer{"p256": p256, "p224": p224, "rsa2048": rsa2048, "rsa1024": rsa1024, "ed25519": ed}
 })
 
-// ask is a request in the making: the good one of the klusterlet of c1 for hello,
+// ask is a request before it is encoded: the valid one of the klusterlet of c1 for hello,
 // unless a test changes it.
 type ask struct {
 	csr     certificatesv1.CertificateSigningRequest

@@ -1,21 +1,21 @@
 package registration
 
-// Outcome says how far an agent's permissions on the hub are.
+// Outcome is the state of an agent's permissions on the hub.
 type Outcome struct {
 	State OutcomeState
-	// Message says why a Failed one failed.
+	// Message explains a Failed state.
 	Message string
 }
 
-// OutcomeState is how far that has come.
+// OutcomeState is the state of an Outcome.
 type OutcomeState string
 
 // States of an agent's permissions.
 const (
-	// Pending: not looked at yet.
+	// Pending: not judged yet.
 	Pending OutcomeState = ""
 	// Applied: every role its template names is bound.
 	Applied OutcomeState = "applied"
-	// Failed: at least one is not.
+	// Failed: at least one of them is not.
 	Failed OutcomeState = "failed"
 )

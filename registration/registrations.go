@@ -9,24 +9,23 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Found is what a ManagedClusterAddOn's status says about registration already.
+// Found is the current registration in a ManagedClusterAddOn's status.
 type Found struct {
 	Registrations []addonv1alpha1.RegistrationConfig
 	// Driver is status.kubeClientDriver, which the klusterlet writes.
 	Driver string
 }
 
-// Registrations returns ManagedClusterAddOn.status.registrations of one add-on on
-// one cluster, in the template's order. A KubeClient registration, and a
-// CustomSigner one without a subject, get OCM's default subject. Of what the status
-// holds already two things are kept, because a klusterlet drops an agent's
-// credentials when its registration changes: the user of a token-based agent, where
-// it is the very one the hub computes, and the group
-// system:authenticated, which OCM before 1.3 lists and which grants nothing. Every
-// other difference is overwritten: an agent may write its own status.
+// Registrations returns ManagedClusterAddOn.status.registrations of one add-on on one cluster,
+// in the template's order. A KubeClient registration, and a CustomSigner one without a subject,
+// get OCM's default subject. Two things in the current status are kept, because a klusterlet
+// drops an agent's credentials when its registration changes: the user of a token-based agent,
+// if it is the one that the hub computes, and the group system:authenticated, which OCM before
+// 1.3 lists and which grants nothing. All other differences are overwritten, because an agent
+// may write its own status.
 //
-// A block without the section its type needs is an error; loading a commit refuses
-// it earlier, with the line.
+// A block without the section for its type is an error; loading a commit refuses it earlier,
+// with the line.
 func Registrations(specs []addonv1alpha1.RegistrationSpec, addOn, cluster string, found Found) ([]addonv1alpha1.RegistrationConfig, error) {
 	var out []addonv1alpha1.RegistrationConfig
 	for i, spec := range specs {
@@ -39,12 +38,12 @@ func Registrations(specs []addonv1alpha1.RegistrationSpec, addOn, cluster string
 	return out, nil
 }
 
-// kubernetesSigners begins the names of signers whose certificates the hub itself
-// trusts: with one of them a template could name any user of the hub. Loading a commit
-// refuses it as well; a template that stands on the hub only was never loaded.
+// kubernetesSigners begins the names of signers whose certificates the hub itself trusts: a
+// template could name any user of the hub with one of them. Loading a commit refuses them as
+// well, but a template that exists only on the hub is never loaded.
 const kubernetesSigners = "kubernetes.io/"
 
-// configuration translates one block.
+// configuration converts one block.
 func configuration(spec addonv1alpha1.RegistrationSpec, addOn, cluster string) (addonv1alpha1.RegistrationConfig, error) {
 	switch spec.Type {
 	case addonv1alpha1.RegistrationTypeKubeClient:
@@ -67,8 +66,8 @@ func configuration(spec addonv1alpha1.RegistrationSpec, addOn, cluster string) (
 	return addonv1alpha1.RegistrationConfig{}, fmt.Errorf("unknown type %q", spec.Type)
 }
 
-// customSubject is the subject a template names, or the default one. Without a user
-// a klusterlet would make one up that contains its own agent's name.
+// customSubject is the subject that a template names, or the default one. Without a user a
+// klusterlet would invent one that contains its own agent's name.
 func customSubject(named *addonv1alpha1.Subject, addOn, cluster string) addonv1alpha1.Subject {
 	subject := DefaultSubject(addOn, cluster)
 	if named == nil {
@@ -82,7 +81,7 @@ func customSubject(named *addonv1alpha1.Subject, addOn, cluster string) addonv1a
 	return subject
 }
 
-// keep returns config with what of the found registration of its signer is kept.
+// keep copies the parts of the found registration that must not change into config.
 func keep(config addonv1alpha1.RegistrationConfig, addOn, cluster string, found Found) addonv1alpha1.RegistrationConfig {
 	i := slices.IndexFunc(found.Registrations, func(f addonv1alpha1.RegistrationConfig) bool { return f.SignerName == config.SignerName })
 	if i < 0 {
@@ -101,7 +100,7 @@ func keep(config addonv1alpha1.RegistrationConfig, addOn, cluster string, found 
 	return config
 }
 
-// within reports whether every group is one of the wanted, or the one everybody has.
+// within reports whether every group is wanted, or is system:authenticated.
 func within(groups, wanted []string) bool {
 	return !slices.ContainsFunc(withoutAuthenticated(groups), func(g string) bool { return !slices.Contains(wanted, g) })
 }

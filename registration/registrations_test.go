@@ -70,8 +70,8 @@ func TestRegistrationsAreComputed(t *testing.T) {
 	}
 }
 
-// TestRegistrationsInBothAPIVersions: what is written in v1alpha1 says the same in v1beta1, which a
-// hub with OCM's conversion serves.
+// TestRegistrationsInBothAPIVersions: registrations written in v1alpha1 are the same in v1beta1,
+// which a hub with OCM's conversion serves.
 func TestRegistrationsInBothAPIVersions(t *testing.T) {
 	specs := []addonv1alpha1.RegistrationSpec{
 		{Type: addonv1alpha1.RegistrationTypeKubeClient},

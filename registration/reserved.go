@@ -9,21 +9,21 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// reservedPrefix begins the users and groups of Kubernetes and of OCM, such as
-// system:masters, which may everything wherever the signer is trusted.
+// reservedPrefix begins the users and groups of Kubernetes and of OCM, such as system:masters,
+// which has all rights wherever the signer is trusted.
 const reservedPrefix = "system:"
 
-// Reserved is a user or group of a template's subject that no agent is given.
+// Reserved is a user or group in a template's subject that no agent gets.
 type Reserved struct {
 	Name string
 	// Field is the path below registration, such as [0].customSigner.subject.groups[1].
 	Field string
 }
 
-// ReservedSubjects lists the users and groups that registration blocks name and that
-// begin with system:, in order. The group of the add-on's agents on all clusters is
-// its own, and system:authenticated grants nothing; a name for one cluster is another
-// agent's on every other one, so that it is listed whichever cluster it is.
+// ReservedSubjects lists the users and groups that registration blocks name and that begin with
+// system:, in order. Two are allowed: the group of the add-on's agents on all clusters, which
+// belongs to the add-on, and system:authenticated, which grants nothing. A name with a cluster
+// in it is always listed, because on every other cluster it is the name of another agent.
 func ReservedSubjects(specs []addonv1alpha1.RegistrationSpec, addOn string) []Reserved {
 	var out []Reserved
 	for i, spec := range specs {
@@ -45,8 +45,8 @@ func ReservedSubjects(specs []addonv1alpha1.RegistrationSpec, addOn string) []Re
 	return out
 }
 
-// checkReserved wants no name of Kubernetes or OCM in a request but the agent's own
-// default ones, whatever a template asks for.
+// checkReserved refuses names of Kubernetes or OCM in a request, except for the agent's own
+// default ones, whatever the template asks for.
 func checkReserved(request *x509.CertificateRequest, addOn, cluster string) *Refusal {
 	own := DefaultSubject(addOn, cluster)
 	if user := request.Subject.CommonName; reserved(user, []string{own.User}) {
@@ -61,7 +61,7 @@ func checkReserved(request *x509.CertificateRequest, addOn, cluster string) *Ref
 	return nil
 }
 
-// reserved reports whether a name is Kubernetes' or OCM's, and none of one's own.
+// reserved reports whether a name belongs to Kubernetes or OCM and is not in own.
 func reserved(name string, own []string) bool {
 	return strings.HasPrefix(name, reservedPrefix) && !slices.Contains(own, name)
 }

@@ -13,24 +13,24 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// AllowLabel, with the value "true", on a Role or ClusterRole is an admin's word that
-// add-ons may give it to their agents.
+// AllowLabel, with the value "true", on a Role or ClusterRole says that an admin allows add-ons
+// to grant it to their agents.
 const AllowLabel = "addonflow.io/allow-hub-permission"
 
 // allowValue is the only value of AllowLabel that allows.
 const allowValue = "true"
 
-// Role names a role that an agent is to have on the hub.
+// Role is a role that an agent is to have on the hub.
 type Role struct {
 	// Kind is Role or ClusterRole.
 	Kind string
-	// Namespace the role is granted in, which is also where a Role stands; the
-	// cluster's own, written empty, for CurrentCluster.
+	// Namespace in which the role is granted, and in which a Role exists; empty for the
+	// cluster's own (CurrentCluster).
 	Namespace string
 	Name      string
 }
 
-// Key names the role among all roles, in the form that allows it by flag:
+// Key identifies the role among all roles, in the form of the flag that allows it:
 // ClusterRole/name or Role/namespace/name.
 func (r Role) Key() string {
 	if r.Kind == clusterRoleKind {
@@ -44,15 +44,15 @@ const (
 	roleKind        = "Role"
 )
 
-// Permission is one hub permission of a template and where it stands in it.
+// Permission is one hub permission of a template with its position in it.
 type Permission struct {
 	Role Role
 	// Field is the path below registration, such as [0].kubeClient.hubPermissions[1].
 	Field string
 }
 
-// Permissions lists the hub permissions of a template's registration blocks, in
-// order. Blocks that lack their section are left out; loading a commit refuses them.
+// Permissions lists the hub permissions of a template's registration blocks, in order. It skips
+// blocks without their section; loading a commit refuses those.
 func Permissions(specs []addonv1alpha1.RegistrationSpec) []Permission {
 	var out []Permission
 	for i, spec := range specs {
@@ -78,9 +78,9 @@ func Permissions(specs []addonv1alpha1.RegistrationSpec) []Permission {
 	return out
 }
 
-// RolePolicy says which roles may be given to agents.
+// RolePolicy decides which roles may be granted to agents.
 type RolePolicy struct {
-	// Allowed are the keys of roles an admin allows by flag; see Role.Key.
+	// Allowed are the keys of roles that an admin allows by flag; see Role.Key.
 	Allowed []string
 }
 
@@ -92,9 +92,9 @@ var (
 	ErrRoleNotAllowed = errors.New("is not allowed for agents")
 )
 
-// CheckName refuses what no role of that name, in that namespace, could make good:
-// cluster-admin and the roles of Kubernetes itself, roles in its namespaces, and roles and
-// namespaces that cannot exist. The error is ErrRoleForbidden.
+// CheckName refuses names that no role could make acceptable: cluster-admin and the roles of
+// Kubernetes itself, roles in its namespaces, and roles and namespaces that cannot exist. The
+// error is ErrRoleForbidden.
 func (RolePolicy) CheckName(role Role) error {
 	switch {
 	case role.Name == "cluster-admin":
@@ -113,9 +113,8 @@ func (RolePolicy) CheckName(role Role) error {
 	return nil
 }
 
-// Check says whether a role, as it is on the hub, may be given to agents: nil, or an
-// error that is ErrRoleForbidden or ErrRoleNotAllowed. A role that allows everything
-// is cluster-admin under another name.
+// Check returns why a role, as it is on the hub, may not be granted to agents: ErrRoleForbidden
+// or ErrRoleNotAllowed; nil if it may. A role that allows everything counts as cluster-admin.
 func (p RolePolicy) Check(role Role, labels map[string]string, rules []rbacv1.PolicyRule) error {
 	if err := p.CheckName(role); err != nil {
 		return err
@@ -129,8 +128,8 @@ func (p RolePolicy) Check(role Role, labels map[string]string, rules []rbacv1.Po
 	return fmt.Errorf("%s %w", role.Key(), ErrRoleNotAllowed)
 }
 
-// grantsEverything reports whether a rule leaves nothing out, or lets its holder
-// become anybody.
+// grantsEverything reports whether a rule allows everything, or lets its holder impersonate any
+// user or raise its own rights.
 func grantsEverything(rule rbacv1.PolicyRule) bool {
 	if slices.ContainsFunc(rule.Verbs, func(v string) bool { return v == "escalate" || v == "bind" || v == "impersonate" }) {
 		return true
@@ -138,14 +137,14 @@ func grantsEverything(rule rbacv1.PolicyRule) bool {
 	if !slices.Contains(rule.Verbs, rbacv1.VerbAll) {
 		return false
 	}
-	// Every verb holds those three where the resource knows them.
+	// Every verb includes bind, escalate and impersonate for resources that support them.
 	return covers(rule, rbacv1.GroupName, "roles", "clusterroles") ||
 		covers(rule, "", "users", "groups", "serviceaccounts") ||
 		covers(rule, authenticationv1.GroupName, "userextras", "uids")
 }
 
 // covers reports whether a rule is about one of the resources of an API group, or about
-// subresources of it, as keys of userextras are.
+// subresources of it, such as the keys of userextras.
 func covers(rule rbacv1.PolicyRule, group string, resources ...string) bool {
 	return slices.ContainsFunc(rule.APIGroups, func(g string) bool { return g == group || g == rbacv1.APIGroupAll }) &&
 		slices.ContainsFunc(rule.Resources, func(r string) bool {

@@ -30,7 +30,7 @@ func TestRolesThatAnAgentMayHave(t *testing.T) {
 		"Nobody":          {"neither", RolePolicy{}, cluster("cm-admin"), nil, some, ErrRoleNotAllowed},
 		"LabelFalse":      {"a label that says no", RolePolicy{}, cluster("cm-admin"), map[string]string{AllowLabel: "false"}, some, ErrRoleNotAllowed},
 		"PrefixOfAllowed": {"names are compared whole", RolePolicy{Allowed: []string{"ClusterRole/cm-admin"}}, cluster("cm-admin-all"), nil, some, ErrRoleNotAllowed},
-		"ClusterAdmin":    {"never, whoever labels it", RolePolicy{Allowed: []string{"ClusterRole/cluster-admin"}}, cluster("cluster-admin"), allowed, some, ErrRoleForbidden},
+		"ClusterAdmin":    {"never, even with the label", RolePolicy{Allowed: []string{"ClusterRole/cluster-admin"}}, cluster("cluster-admin"), allowed, some, ErrRoleForbidden},
 		"System":          {"never", RolePolicy{}, cluster("system:masters-like"), allowed, some, ErrRoleForbidden},
 		"SystemRole":      {"nor in a namespace", RolePolicy{}, Role{"Role", "ns", "system:x"}, allowed, some, ErrRoleForbidden},
 		"KubeSystem":      {"nothing in the hub's own namespaces", RolePolicy{}, Role{"Role", "kube-system", "reader"}, allowed, some, ErrRoleForbidden},
@@ -40,15 +40,15 @@ func TestRolesThatAnAgentMayHave(t *testing.T) {
 		"OtherKind":       {"no other kind", RolePolicy{}, Role{"Group", "ns", "x"}, allowed, some, ErrRoleForbidden},
 		"Everything":      {"cluster-admin under another name", RolePolicy{}, cluster("all"), allowed, rule("*", "*", "*"), ErrRoleForbidden},
 		"AllOfOneGroup":   {reason: "much, but an admin's to say", role: cluster("all"), labels: allowed, rules: rule("*", "apps", "*")},
-		"Escalate":        {"who escalates has everything", RolePolicy{}, cluster("x"), allowed, rule("escalate", "rbac.authorization.k8s.io", "roles"), ErrRoleForbidden},
+		"Escalate":        {"escalate gives all rights", RolePolicy{}, cluster("x"), allowed, rule("escalate", "rbac.authorization.k8s.io", "roles"), ErrRoleForbidden},
 		"EveryVerb":       {"which holds escalate and bind", RolePolicy{}, cluster("x"), allowed, rule("*", "rbac.authorization.k8s.io", "roles"), ErrRoleForbidden},
 		"EveryVerbOfAll":  {"in whatever group", RolePolicy{}, cluster("x"), allowed, rule("*", "*", "clusterroles"), ErrRoleForbidden},
 		"EveryVerbOnUser": {"which holds impersonate", RolePolicy{}, cluster("x"), allowed, rule("*", "", "serviceaccounts"), ErrRoleForbidden},
 		"EveryExtra":      {"of a user, as well", RolePolicy{}, cluster("x"), allowed, rule("*", "authentication.k8s.io", "userextras/scopes"), ErrRoleForbidden},
 		"EveryCoreObject": {"all of the core group holds accounts", RolePolicy{}, cluster("x"), allowed, rule("*", "", "*"), ErrRoleForbidden},
-		"EveryVerbOfOne":  {reason: "a ConfigMap makes nobody anybody", role: cluster("x"), labels: allowed, rules: rule("*", "", "configmaps")},
+		"EveryVerbOfOne":  {reason: "ConfigMaps give no other rights", role: cluster("x"), labels: allowed, rules: rule("*", "", "configmaps")},
 		"Bindings":        {reason: "a binding without the verb bind gives what its writer has", role: cluster("x"), labels: allowed, rules: rule("*", "rbac.authorization.k8s.io", "rolebindings")},
-		"Impersonate":     {"who is anybody has everything", RolePolicy{}, cluster("x"), allowed, rule("impersonate", "", "users"), ErrRoleForbidden},
+		"Impersonate":     {"impersonation gives all rights", RolePolicy{}, cluster("x"), allowed, rule("impersonate", "", "users"), ErrRoleForbidden},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

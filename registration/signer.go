@@ -19,16 +19,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SignedFor is how long a certificate of a custom signer lives, as in OCM, unless
-// its request asks for less or its authority ends before.
+// SignedFor is the lifetime of a certificate of a custom signer, as in OCM, unless its request
+// asks for less or its authority ends before.
 const SignedFor = 24 * time.Hour
 
-// backdated is how far back a certificate's validity begins, for clocks that are
-// behind.
+// backdated is how far in the past a certificate's validity begins, for clocks that are behind.
 const backdated = 5 * time.Minute
 
-// Keys of the form of a signing CA in OCM's templates proposal; OCM itself takes those of type
-// kubernetes.io/tls, which come first here.
+// Keys of a signing CA's Secret in OCM's templates proposal. OCM itself uses those of type
+// kubernetes.io/tls, which are tried first.
 const (
 	seedCertificateKey = "ca.crt"
 	seedPrivateKeyKey  = "ca.key"
@@ -40,9 +39,9 @@ type Authority struct {
 	key         crypto.Signer
 }
 
-// NewAuthority reads a signing CA from the entries of its Secret: tls.crt and
-// tls.key, or ca.crt and ca.key. The key is RSA, ECDSA or Ed25519, in PKCS#8, PKCS#1
-// or SEC 1. Errors name the entry and never show what is in it.
+// NewAuthority reads a signing CA from the entries of its Secret: tls.crt and tls.key, or
+// ca.crt and ca.key. The key is RSA, ECDSA or Ed25519, in PKCS#8, PKCS#1 or SEC 1. Errors name
+// the entry and never show its content.
 func NewAuthority(entries map[string][]byte) (*Authority, error) {
 	certificateKey, privateKeyKey := corev1.TLSCertKey, corev1.TLSPrivateKeyKey
 	if len(entries[certificateKey]) == 0 && len(entries[seedCertificateKey]) > 0 {
@@ -62,7 +61,7 @@ func NewAuthority(entries map[string][]byte) (*Authority, error) {
 	return &Authority{certificate: certificate, key: key}, nil
 }
 
-// readCertificate reads the first certificate: the CA itself stands first.
+// readCertificate reads the first certificate, which is the CA itself.
 func readCertificate(text []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -88,7 +87,7 @@ func readKey(text []byte) (crypto.Signer, error) {
 			return nil, errors.New("holds no private key in PEM")
 		}
 		if block.Type == "EC PARAMETERS" {
-			text = rest // openssl writes them in front of a key
+			text = rest // openssl writes EC parameters before the key
 			continue
 		}
 		return parseKey(block)
@@ -126,14 +125,13 @@ func samePublicKey(a, b crypto.PublicKey) bool {
 	return false
 }
 
-// errAuthorityEnded says that no certificate of an authority would be valid.
+// errAuthorityEnded: no certificate of an authority would be valid.
 var errAuthorityEnded = errors.New("the signing CA is not valid now")
 
-// Sign issues the certificate of a request that CheckContent has nothing against, as
-// PEM. It is for clients only, whatever the request says; it names what was checked
-// and nothing else of the request; it ends after SignedFor, when the request asks, or
-// with its authority, whichever comes first. A name of Kubernetes is not signed, were
-// it checked or not.
+// Sign issues the certificate of a request that passed CheckContent, as PEM. It is for clients
+// only, whatever the request says, and contains only names that were checked. It ends after
+// SignedFor, at the requested time, or with its authority, whichever comes first. Sign itself
+// refuses names of Kubernetes as well.
 func (a *Authority) Sign(csr *certificatesv1.CertificateSigningRequest, now time.Time, random io.Reader) ([]byte, error) {
 	addOn, cluster := AddOnOf(csr)
 	request, r := parse(csr.Spec.Request)
@@ -172,7 +170,7 @@ func (a *Authority) Sign(csr *certificatesv1.CertificateSigningRequest, now time
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// validity returns from when until when a certificate may be valid.
+// validity returns the validity of a certificate.
 func (a *Authority) validity(seconds *int32, now time.Time) (from, until time.Time) {
 	lifetime := SignedFor
 	if seconds != nil {
@@ -188,7 +186,7 @@ func (a *Authority) validity(seconds *int32, now time.Time) (from, until time.Ti
 	return from, until
 }
 
-// keyUsage translates the usages of a request; what is not for a client is left out.
+// keyUsage converts the usages of a request; it drops those that are not for a client.
 func keyUsage(usages []certificatesv1.KeyUsage) x509.KeyUsage {
 	var out x509.KeyUsage
 	if slices.Contains(usages, certificatesv1.UsageDigitalSignature) {
@@ -200,7 +198,7 @@ func keyUsage(usages []certificatesv1.KeyUsage) x509.KeyUsage {
 	return out
 }
 
-// serialBytes leaves the number below the 20 bytes that RFC 5280 allows.
+// serialBytes keeps the number below the 20 bytes that RFC 5280 allows.
 const serialBytes = 16
 
 func serialNumber(random io.Reader) (*big.Int, error) {
@@ -211,8 +209,8 @@ func serialNumber(random io.Reader) (*big.Int, error) {
 	return new(big.Int).SetBytes(number), nil
 }
 
-// SigningCA returns the Secret that the block of a signer names, as namespace and
-// name; the namespace is OCM's where the block names none.
+// SigningCA returns the namespace and name of the Secret that the block of a signer names; the
+// namespace is OCM's if the block names none.
 func SigningCA(facts Facts, signer string) (namespace, name string, ok bool) {
 	for _, spec := range facts.Asked {
 		if spec.CustomSigner != nil && spec.CustomSigner.SignerName == signer {
@@ -222,11 +220,11 @@ func SigningCA(facts Facts, signer string) (namespace, name string, ok bool) {
 	return "", "", false
 }
 
-// DefaultSigningNamespace is where a signing CA stands that names no namespace, and
-// the only one allowed unless the operator is told otherwise.
+// DefaultSigningNamespace is the namespace of a signing CA that names none, and the only one
+// allowed by default.
 const DefaultSigningNamespace = "open-cluster-management-hub"
 
-// SigningNamespace returns the namespace a block means.
+// SigningNamespace returns the namespace of a block, or the default.
 func SigningNamespace(declared string) string {
 	if declared == "" {
 		return DefaultSigningNamespace

@@ -54,7 +54,7 @@ func pkcs8(t *testing.T, key crypto.Signer) []byte {
 	return keyPEM(t, "PRIVATE KEY", key, func() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(key) })
 }
 
-// TestKeysOfASigningCA: every common form of a CA's key signs, and what is signed verifies.
+// TestKeysOfASigningCA: every common form of a CA's key can sign, and its signatures verify.
 func TestKeysOfASigningCA(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -171,7 +171,7 @@ func TestCertificateExpiry(t *testing.T) {
 	}
 }
 
-// TestNewAuthorityRefuses: each error says which entry, and shows none.
+// TestNewAuthorityRefuses: each error names the entry, and shows no content.
 func TestNewAuthorityRefuses(t *testing.T) {
 	key, other := keys()["p256"], keys()["rsa2048"]
 	good, goodKey := caOf(t, key, unchanged), pkcs8(t, key)

@@ -9,22 +9,21 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// clusterPrefix begins the user and the group of a klusterlet; the name of its
-// cluster follows.
+// clusterPrefix begins the user and the group of a klusterlet; the name of its cluster follows.
 const clusterPrefix = "system:open-cluster-management:"
 
-// authenticatedGroup is a group the API server adds to every user by itself. OCM
-// before 1.3 asks for it in certificates; to have it there grants nothing.
+// authenticatedGroup is a group that the API server adds to every user. OCM before 1.3 also
+// lists it in certificates, where it grants nothing more.
 const authenticatedGroup = "system:authenticated"
 
-// DriverToken is MCA.status.kubeClientDriver of an agent that comes with a token of
-// a ServiceAccount instead of a certificate. The klusterlet writes it.
+// DriverToken is MCA.status.kubeClientDriver of an agent that authenticates with a token of a
+// ServiceAccount instead of a certificate. The klusterlet writes it.
 const DriverToken = "token"
 
-// driverCertificate is the value of an agent that asks for a certificate.
+// driverCertificate is the value of an agent that authenticates with a certificate.
 const driverCertificate = "csr"
 
-// perClusterGroup is the group of an add-on's agent on one cluster, and on no other.
+// perClusterGroup is the group of an add-on's agent on one cluster only.
 func perClusterGroup(addOn, cluster string) string {
 	return fmt.Sprintf("%scluster:%s:addon:%s", clusterPrefix, cluster, addOn)
 }
@@ -32,8 +31,8 @@ func perClusterGroup(addOn, cluster string) string {
 // perAddOnGroup is the group of an add-on's agents on all clusters.
 func perAddOnGroup(addOn string) string { return clusterPrefix + "addon:" + addOn }
 
-// DefaultSubject is the identity an agent has unless its template names another:
-// one user, and a group for its cluster and one for all clusters.
+// DefaultSubject is the identity of an agent unless its template names another: one user, a
+// group for its cluster and a group for all clusters.
 func DefaultSubject(addOn, cluster string) addonv1alpha1.Subject {
 	group := perClusterGroup(addOn, cluster)
 	return addonv1alpha1.Subject{
@@ -42,19 +41,18 @@ func DefaultSubject(addOn, cluster string) addonv1alpha1.Subject {
 	}
 }
 
-// ServiceAccountName is the account of a token-based agent, in the namespace of its
-// cluster.
+// ServiceAccountName is the account of a token-based agent, in the namespace of its cluster.
 func ServiceAccountName(addOn string) string { return addOn + "-agent" }
 
-// tokenUser is what the API server calls that account.
+// tokenUser is the API server's name of that account.
 func tokenUser(addOn, cluster string) string {
 	return fmt.Sprintf("system:serviceaccount:%s:%s", cluster, ServiceAccountName(addOn))
 }
 
-// grantees are the subjects that an agent's roles are bound to: the group of its
-// certificate and, of an agent that comes with a token, its ServiceAccount. Both are
-// computed from names the hub knows; which of them an agent uses is the only thing
-// taken from its status, and it can choose among its own only.
+// grantees are the subjects that an agent's roles are bound to: the group of its certificate
+// and, for a token-based agent, its ServiceAccount. Both are computed from names that the hub
+// knows. Only the choice between them comes from the agent's status, so an agent can choose
+// only among its own identities.
 func grantees(addOn, cluster, driver string) []rbacv1.Subject {
 	subjects := []rbacv1.Subject{groupSubject(addOn, cluster)}
 	if driver == DriverToken {
@@ -82,18 +80,18 @@ func klusterlet(user string) (cluster, agent string, ok bool) {
 	return parts[0], parts[1], true
 }
 
-// withoutAuthenticated returns groups without the one everybody has.
+// withoutAuthenticated returns groups without system:authenticated.
 func withoutAuthenticated(groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return g == authenticatedGroup })
 }
 
-// sameGroups reports whether two lists name the same groups, each once, whether or
-// not they name the one everybody has.
+// sameGroups reports whether two lists contain the same groups, each once, ignoring
+// system:authenticated.
 func sameGroups(got, want []string) bool {
 	return sameSet(got, got) && sameSet(withoutAuthenticated(got), withoutAuthenticated(want))
 }
 
-// sameSet reports whether two lists hold the same names, each once.
+// sameSet reports whether two lists contain the same names, each once.
 func sameSet(a, b []string) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
 	slices.Sort(a)

@@ -22,24 +22,24 @@ const (
 	InfrastructureAddOnLabel = "addon.open-cluster-management.io/name"
 )
 
-// InfrastructureReady is the condition of a ManagedClusterAddOn that a klusterlet waits
-// for before it asks for a token. It reads the UID of the account off the message.
+// InfrastructureReady is the condition of a ManagedClusterAddOn that a klusterlet waits for
+// before it requests a token. It reads the UID of the account from the message.
 const InfrastructureReady = "TokenInfrastructureReady"
 
-// reasonApplyFailed is OCM's reason of an InfrastructureReady that is False.
+// reasonApplyFailed is OCM's reason if InfrastructureReady is False.
 const reasonApplyFailed = "TokenInfrastructureApplyFailed"
 
-// TokenObjects are what an agent that comes with a token needs on the hub: an account
-// in its cluster's namespace, and the right of the cluster's klusterlet to a token of it.
+// TokenObjects are the objects on the hub for a token-based agent: an account in its cluster's
+// namespace, and the right of the cluster's klusterlet to a token of it.
 type TokenObjects struct {
 	Account *corev1.ServiceAccount
 	Role    *rbacv1.Role
 	Binding *rbacv1.RoleBinding
 }
 
-// UsesToken reports whether the agent comes with a token: its template registers it with
-// the hub, and its klusterlet chose to. That the latter is read from a status gives
-// nobody anything: the account is the agent's own whoever chose.
+// UsesToken reports whether the agent authenticates with a token: its template registers it
+// with the hub, and its klusterlet chose a token. It is safe that the choice comes from a
+// status, because the account is the agent's own in any case.
 func (a Agent) UsesToken() bool {
 	return a.Driver == DriverToken && slices.ContainsFunc(a.Registrations, func(s addonv1alpha1.RegistrationSpec) bool {
 		return s.Type == addonv1alpha1.RegistrationTypeKubeClient
@@ -50,8 +50,8 @@ func (a Agent) UsesToken() bool {
 // cluster.
 func TokenRoleName(addOn string) string { return addOn + "-token-role" }
 
-// NewTokenObjects returns the objects behind the token of an agent, as OCM 1.2 makes
-// them, with our label and the ManagedClusterAddOn as their owner.
+// NewTokenObjects returns the objects for the token of an agent, as OCM 1.2 creates them, with
+// AddonFlow's label and the ManagedClusterAddOn as their owner.
 func NewTokenObjects(addOn string, agent Agent) TokenObjects {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
@@ -64,7 +64,7 @@ func NewTokenObjects(addOn string, agent Agent) TokenObjects {
 	}
 	account, role := ServiceAccountName(addOn), TokenRoleName(addOn)
 	klusterlets := make([]rbacv1.Subject, 0, 2)
-	// The second group is that of klusterlets which AWS knows.
+	// The second group is that of klusterlets that AWS authenticates.
 	for _, group := range []string{clusterPrefix + agent.Cluster, "open-cluster-management:" + agent.Cluster} {
 		klusterlets = append(klusterlets, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group})
 	}
@@ -79,7 +79,7 @@ func NewTokenObjects(addOn string, agent Agent) TokenObjects {
 			ObjectMeta: meta(role),
 			Rules: []rbacv1.PolicyRule{
 				{APIGroups: []string{""}, Resources: tokens, ResourceNames: []string{account}, Verbs: []string{"create"}},
-				// What a klusterlet needs that reaches the hub through OCM's gRPC server.
+				// Needed by a klusterlet that reaches the hub through OCM's gRPC server.
 				{APIGroups: []string{""}, Resources: tokens, Verbs: []string{"subscribe"}},
 			},
 		},
@@ -92,23 +92,23 @@ func NewTokenObjects(addOn string, agent Agent) TokenObjects {
 	}
 }
 
-// ownedBy refers to the ManagedClusterAddOn of an agent, with which the object goes.
+// ownedBy refers to the ManagedClusterAddOn of an agent, so that the object is deleted with it.
 func ownedBy(addOn string, agent Agent) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: addonv1alpha1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn, UID: agent.UID,
 	}
 }
 
-// SameAccount reports whether an account is as it is to be; what others put on it besides
-// is theirs.
+// SameAccount reports whether an account has the wanted labels and owners; additions by others
+// are ignored.
 func SameAccount(want, have *corev1.ServiceAccount) bool { return marked(want, have) }
 
-// SameRole is SameAccount of a Role, whose rules are ours alone.
+// SameRole is SameAccount for a Role, whose rules must be equal.
 func SameRole(want, have *rbacv1.Role) bool {
 	return marked(want, have) && equality.Semantic.DeepEqual(want.Rules, have.Rules)
 }
 
-// marked reports whether an object has the labels and owners it is to have.
+// marked reports whether an object has the labels and owners of the wanted one.
 func marked(want, have metav1.Object) bool {
 	labels := have.GetLabels()
 	for key, value := range want.GetLabels() {
@@ -124,8 +124,8 @@ func marked(want, have metav1.Object) bool {
 	return true
 }
 
-// TokenReady is the condition once the objects stand, in OCM's words, which the
-// klusterlet parses: it asks for a new token when the UID changed.
+// TokenReady is the condition once the objects exist, in OCM's words, which the klusterlet
+// parses: it requests a new token when the UID changes.
 func TokenReady(account *corev1.ServiceAccount) metav1.Condition {
 	return metav1.Condition{
 		Type: InfrastructureReady, Status: metav1.ConditionTrue, Reason: InfrastructureReady,
@@ -133,7 +133,7 @@ func TokenReady(account *corev1.ServiceAccount) metav1.Condition {
 	}
 }
 
-// TokenFailed is the condition while they cannot be made, in OCM's words.
+// TokenFailed is the condition while they cannot be created, in OCM's words.
 func TokenFailed(err error) metav1.Condition {
 	return metav1.Condition{
 		Type: InfrastructureReady, Status: metav1.ConditionFalse, Reason: reasonApplyFailed,

@@ -63,7 +63,7 @@ roleRef:
 `
 )
 
-// ocms decodes one of OCM's manifests and gives it what ours has besides.
+// ocms decodes one of OCM's manifests and adds AddonFlow's label and owner.
 func ocms[T metav1.Object](t *testing.T, text string, into T) T {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
@@ -77,7 +77,8 @@ func ocms[T metav1.Object](t *testing.T, text string, into T) T {
 	return into
 }
 
-// TestTokenObjectsAreOCMs: what OCM 1.2 makes, our label and an owner besides.
+// TestTokenObjectsAreOCMs: they are what OCM 1.2 creates, with AddonFlow's label and an owner
+// added.
 func TestTokenObjectsAreOCMs(t *testing.T) {
 	want := TokenObjects{
 		Account: ocms(t, ocmTokenAccount, &corev1.ServiceAccount{}),
@@ -89,8 +90,8 @@ func TestTokenObjectsAreOCMs(t *testing.T) {
 	}
 }
 
-// TestUsesToken: the template decides whether an agent comes to the hub, its
-// klusterlet only how.
+// TestUsesToken: the template decides whether an agent connects to the hub, its klusterlet only
+// how.
 func TestUsesToken(t *testing.T) {
 	kube := []addonv1alpha1.RegistrationSpec{{Type: addonv1alpha1.RegistrationTypeKubeClient}}
 	signer := []addonv1alpha1.RegistrationSpec{{Type: addonv1alpha1.RegistrationTypeCustomSigner}}
@@ -102,7 +103,7 @@ func TestUsesToken(t *testing.T) {
 		"token":         {"as the klusterlet says", Agent{Driver: "token", Registrations: kube}, true},
 		"certificate":   {"as the klusterlet says", Agent{Driver: "csr", Registrations: kube}, false},
 		"unsaid":        {"it may still choose", Agent{Registrations: kube}, false},
-		"signer":        {"the template lets nobody onto the hub", Agent{Driver: "token", Registrations: signer}, false},
+		"signer":        {"the template registers no agent with the hub", Agent{Driver: "token", Registrations: signer}, false},
 		"no block":      {"an agent cannot register itself", Agent{Driver: "token"}, false},
 		"token as well": {"one block is enough", Agent{Driver: "token", Registrations: append(signer, kube...)}, true},
 	} {
@@ -112,7 +113,7 @@ func TestUsesToken(t *testing.T) {
 	}
 }
 
-// TestTokenConditionsInOCMsWords: OCM's words, of which the klusterlet parses the first.
+// TestTokenConditionsInOCMsWords: the klusterlet parses the first of them.
 func TestTokenConditionsInOCMsWords(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello-agent", UID: "4711"}}
 	want := metav1.Condition{
@@ -131,7 +132,7 @@ func TestTokenConditionsInOCMsWords(t *testing.T) {
 	}
 }
 
-// TestTokenObjectsAreRepaired: what others add is theirs, what they change is ours.
+// TestTokenObjectsAreRepaired: additions by others stay, changes by others are repaired.
 func TestTokenObjectsAreRepaired(t *testing.T) {
 	want := NewTokenObjects("hello", Agent{Cluster: "c1", UID: "uid"})
 	account, role, binding := want.Account.DeepCopy(), want.Role.DeepCopy(), want.Binding.DeepCopy()

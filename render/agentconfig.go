@@ -10,34 +10,34 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// agentConfig is an AddOnDeploymentConfig, read for rendering. What is absent is
-// told from what is empty, where OCM's meaning hangs on it.
+// agentConfig is an AddOnDeploymentConfig, read for rendering. It distinguishes absent from
+// empty fields where OCM does.
 type agentConfig struct {
 	// origin is the namespace/name of the object.
 	origin    string
 	variables []addonv1alpha1.CustomizedVariable
 	namespace string
 
-	// nodeSelector and tolerations replace the pod's own when they are given (not nil),
-	// each for itself; an empty one removes the pod's.
+	// nodeSelector and tolerations each replace the pod's own if given (not nil); an empty one
+	// removes the pod's.
 	nodeSelector, tolerations any
 
-	// registries are the image mirrors; a list that is given but empty still
-	// outranks the cluster's annotation.
+	// registries are the image mirrors; even an empty list, if given, overrides the cluster's
+	// annotation.
 	registries      []addonv1alpha1.ImageMirror
 	givesRegistries bool
 
 	proxy        addonv1alpha1.ProxyConfig
 	requirements []requirement
 
-	// unreadable: nothing of it is known, so that looking for variables would only
-	// say that they are missing.
+	// unreadable is set if nothing could be read. A search for variables would then only report
+	// them as missing.
 	unreadable bool
 	found      findings
 }
 
-// parseAgentConfig reads a configuration. What is wrong with it is in found; the
-// rest is usable, so that rendering can go on and find more.
+// parseAgentConfig reads a configuration. What is wrong with it is in found. The rest is
+// usable, so that rendering can continue and find more.
 func parseAgentConfig(c Config) *agentConfig {
 	a, flaws := readAgentConfig(c)
 	a.found.addAll(Finding{Config: a.origin}, flaws...)
@@ -68,7 +68,7 @@ func readAgentConfig(c Config) (*agentConfig, []flaw.Flaw) {
 	requirements, flaws := parseRequirements(spec.ResourceRequirements)
 	a.requirements = requirements
 	flaws = slices.Concat(flaws, variableFlaws(spec.CustomizedVariables, spec.AgentInstallNamespace), characterFlaws(specKey, withoutVariables(body)))
-	if !utf8.Valid(spec.ProxyConfig.CABundle) || ForbiddenCharacter(string(spec.ProxyConfig.CABundle)) != "" {
+	if !utf8.Valid(spec.ProxyConfig.CABundle) || HasNUL(string(spec.ProxyConfig.CABundle)) {
 		flaws = append(flaws, flaw.Flaw{Field: "spec.proxyConfig.caBundle", Reason: flaw.ReasonInvalidConfig, Message: "is no text", Hint: "encode a PEM bundle as base64"})
 	}
 	return a, flaws
@@ -77,14 +77,14 @@ func readAgentConfig(c Config) (*agentConfig, []flaw.Flaw) {
 func withoutVariables(body map[string]any) map[string]any {
 	rest := make(map[string]any, len(body))
 	for key, value := range body {
-		if key != "customizedVariables" { // checked with their own words
+		if key != "customizedVariables" { // checked elsewhere, with better messages
 			rest[key] = value
 		}
 	}
 	return rest
 }
 
-// characterFlaws are the characters that no manifest may hold, wherever they stand.
+// characterFlaws finds the characters that no manifest may hold, in any position.
 func characterFlaws(at flaw.Path, value any) []flaw.Flaw {
 	refused := func(message string) []flaw.Flaw {
 		return []flaw.Flaw{{Field: at, Reason: flaw.ReasonInvalidConfig, Message: message}}
@@ -93,8 +93,8 @@ func characterFlaws(at flaw.Path, value any) []flaw.Flaw {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, v := range value {
-			if c := ForbiddenCharacter(key); c != "" {
-				flaws = append(flaws, refused("the name of a field contains "+c)...)
+			if HasNUL(key) {
+				flaws = append(flaws, refused("the name of a field contains NUL")...)
 			}
 			flaws = append(flaws, characterFlaws(at+"."+flaw.Path(key), v)...)
 		}
@@ -103,8 +103,8 @@ func characterFlaws(at flaw.Path, value any) []flaw.Flaw {
 			flaws = append(flaws, characterFlaws(at.Index(i), v)...)
 		}
 	case string:
-		if c := ForbiddenCharacter(value); c != "" {
-			return refused("contains " + c)
+		if HasNUL(value) {
+			return refused("contains NUL")
 		}
 	}
 	return flaws

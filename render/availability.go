@@ -13,18 +13,17 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Availability is the Available condition of a ManagedClusterAddOn, and whether the
-// add-on serves less than it is to. A Status of "" says that Available is not
-// AddonFlow's to write: it is the klusterlet's (Lease) or the user's (None).
+// Availability is the Available condition of a ManagedClusterAddOn, and whether the add-on is
+// degraded. If Status is "", AddonFlow does not write Available: the klusterlet (Lease) or the
+// user (None) does.
 type Availability struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Degraded says in words what is missing while the add-on is available, "" if
-	// nothing is.
+	// Degraded says what is missing while the add-on is available; "" if nothing is.
 	Degraded string
 }
 
-// NotApplied is the availability of an add-on before its works first were applied.
+// NotApplied is the availability of an add-on before its works are first applied.
 func (p Prober) NotApplied() Availability {
 	if !p.tellsAvailable() {
 		return Availability{}
@@ -35,14 +34,12 @@ func (p Prober) NotApplied() Availability {
 	}
 }
 
-// Available says what OCM's prober of the same type would, in its words:
-// a Deployment is available with one ready replica or when it
-// wants none, a DaemonSet with all of them. It says less than Observe, which asks
-// whether the content of the works is what runs.
+// Available returns what OCM's prober of the same type would return, in its words: a Deployment
+// is available with one ready replica or if it wants none, a DaemonSet with all of them. It is
+// weaker than Observe, which requires that the content of the works runs.
 //
-// StatefulSets count like Deployments, a Job that failed is unavailable. Unlike in
-// OCM, feedback that is partial, or about something older than the works as they
-// are, is no result.
+// StatefulSets count like Deployments; a failed Job is unavailable. Unlike OCM, Available
+// ignores feedback that is partial or about an older version of the works.
 func (p Prober) Available(r Report) Availability {
 	if !p.tellsAvailable() {
 		return Availability{}
@@ -76,9 +73,9 @@ func (p Prober) tellsAvailable() bool {
 	return p.Type() != v1alpha1.ProberLease && p.Type() != v1alpha1.ProberNone
 }
 
-// probe is what the feedback about one object says.
+// probe is the result of the feedback about one object.
 type probe struct {
-	result                bool // there is one
+	result                bool // there is a result
 	unavailable, degraded string
 }
 
@@ -120,7 +117,7 @@ func (all *probe) add(one probe) {
 	all.degraded = cmp.Or(all.degraded, one.degraded)
 }
 
-// probeChecks adds what the expressions say about one work's objects.
+// probeChecks adds the results of the expressions for one work's objects.
 func (p Prober) probeChecks(work *workv1.ManifestWork, all *probe) {
 	for i := range work.Status.ResourceStatus.Manifests {
 		for c := range p.checks {
@@ -138,15 +135,15 @@ func (p Prober) probeChecks(work *workv1.ManifestWork, all *probe) {
 	}
 }
 
-// wellKnown are the names of OCM's well-known status for what a probe reads.
+// wellKnown are the names of OCM's well-known status for the values that a probe reads.
 var wellKnown = map[string]map[string]string{
 	deploymentsResource: {"Replicas": valueDesired, "ReadyReplicas": valueReady},
 	daemonSetsResource:  {"DesiredNumberScheduled": valueDesired, "NumberReady": valueReady},
 }
 
-// probeTakenOver adds what a work that OCM wrote says about its workloads, by the rules
-// that OCM gave it. It has ours with the next content. Like OCM it does not probe a
-// Deployment that declares no replicas: Kubernetes leaves counts of 0 out of its status.
+// probeTakenOver adds what a work that OCM wrote says about its workloads, by OCM's feedback
+// rules; the next content brings AddonFlow's rules. Like OCM it does not probe a Deployment
+// that declares no replicas: Kubernetes omits counts of 0 from its status.
 func (p Prober) probeTakenOver(work *workv1.ManifestWork, all *probe) {
 	for i := range work.Spec.Workload.Manifests {
 		raw := work.Spec.Workload.Manifests[i].Raw
@@ -181,8 +178,8 @@ func wantsNoPod(raw []byte) bool {
 	return json.Unmarshal(raw, &declared) == nil && declared.Spec.Replicas != nil && *declared.Spec.Replicas == 0
 }
 
-// probe reads one workload's feedback as OCM's health checker does. Feedback about
-// other content, or that its controller has not seen, is no result.
+// probe reads one workload's feedback as OCM's health checker does. It ignores feedback about
+// other content, and feedback from before the controller observed the workload.
 func (a ask) probe(work *workv1.ManifestWork) probe {
 	v, ok := valuesOf(work, a.id)
 	if ok {
@@ -210,7 +207,8 @@ func (a ask) probe(work *workv1.ManifestWork) probe {
 	}
 }
 
-// probePods compares counts as OCM does; gaveUp is what the workload says of that.
+// probePods compares counts as OCM does; gaveUp is the workload's own message about its
+// failure.
 func (a ask) probePods(v values, gaveUp string) probe {
 	desired, known := v.number(valueDesired)
 	if !known {
@@ -225,7 +223,7 @@ func (a ask) probePods(v values, gaveUp string) probe {
 	return probe{result: true, degraded: cmp.Or(gaveUp, a.unready(v, desired))}
 }
 
-// unready says how many replicas do not serve.
+// unready says how many replicas are ready or available if they are too few.
 func (a ask) unready(v values, desired int64) string {
 	for _, c := range []struct{ name, words string }{{valueReady, "ready"}, {valueAvailable, "available"}} {
 		if count, _ := v.number(c.name); a.asks(c.name) && count < desired {

@@ -28,8 +28,8 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkRenderOneMoreCluster is the cost of every further cluster: its name,
-// its digest over all its bytes, and the works to write.
+// BenchmarkRenderOneMoreCluster is the cost of each further cluster: its name, its digest over
+// all its bytes, and the works to write.
 func BenchmarkRenderOneMoreCluster(b *testing.B) {
 	r := newRenderer(b, contentOf(b, helloTemplate, helloAgent))
 	clusters := make([]Cluster, 1000)
@@ -108,7 +108,7 @@ func newRendered(b *testing.B) Rendered {
 	return renderedFor(b, contentOf(b, helloTemplate, helloAgent), Cluster{Name: "cluster1"})
 }
 
-// BenchmarkObserveCEL is what one cluster costs per look with two expressions.
+// BenchmarkObserveCEL is the cost of observing one cluster with two expressions.
 func BenchmarkObserveCEL(b *testing.B) {
 	p, err := NewProber(&v1alpha1.Health{Prober: v1alpha1.ProberCEL, HealthCheckExprs: []v1alpha1.HealthCheckExpr{{
 		APIVersion: "apps/v1", Kind: "Deployment",

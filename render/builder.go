@@ -15,32 +15,27 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// builder renders one assignment, step by step in OCM's order, and collects what
-// is wrong on the way.
+// builder renders one assignment, step by step in OCM's order, and collects what is wrong.
 type builder struct {
 	addOn      string
 	assignment *assignment
 	template   *parsedTemplate
 	agent      *agentConfig
 	mirrors    []addonv1alpha1.ImageMirror
-	name       string // of the cluster, or the place holder
+	name       string // of the cluster
 	variables  variables
 	facts      facts
 	found      findings
-	// alone: something was decided by a text that depends on the cluster, so that
-	// the result is good for this cluster only.
-	alone bool
-
-	manifests []manifest
+	manifests  []manifest
 }
 
-// manifestsField is where a template lists its manifests.
+// manifestsField is the field in which a template lists its manifests.
 const manifestsField = "spec.agentSpec.workload.manifests"
 
-// manifest is one manifest on its way to an object.
+// manifest is one manifest while it becomes an object.
 type manifest struct {
 	at       flaw.Path // in the template; "" for an injected one
-	file     string    // of a package, that it was rendered from
+	file     string    // the file of the package that rendered it
 	fields   map[string]any
 	kind     workloadType
 	workload bool
@@ -90,9 +85,9 @@ func (b *builder) build() *rendering {
 	return b.deployable(b.finish())
 }
 
-// deployable refuses hooks with nothing to clean up after: the hub takes no empty work.
+// deployable refuses hooks without other objects: the hub refuses an empty work.
 func (b *builder) deployable(p *rendering) *rendering {
-	if hooks := len(p.managed.hooks); hooks > 0 && hooks == len(p.objects) && len(b.found.list) == 0 {
+	if hooks := len(binned(p.objects, false).hooks); hooks > 0 && hooks == len(p.objects) && len(b.found.list) == 0 {
 		b.found.add(Finding{
 			Template: b.template.name, Field: manifestsField, Reason: flaw.ReasonInvalidManifest,
 			Message: "every manifest is a pre-delete hook: nothing would be deployed", Hint: "declare what the hooks clean up after",
@@ -125,17 +120,16 @@ func (b *builder) substitute() {
 	}
 }
 
-// nameFlaws judges a name that variables are part of, which no check of the declared
-// manifest could. The cluster's own name, or what stands for it, can be part of any.
+// nameFlaws judges names that contain variables, which the check of the declared manifest skips.
 func (b *builder) nameFlaws(at flaw.Path, declared, fields map[string]any) []flaw.Flaw {
 	name := IdentityOf(fields).Name
 	if name == IdentityOf(declared).Name {
 		return nil
 	}
-	return ManifestNameFlaws(at.Child(metadataKey).Child(nameKey), fields, strings.ReplaceAll(name, b.name, "c"))
+	return ManifestNameFlaws(at.Child(metadataKey).Child(nameKey), fields, name)
 }
 
-// mark reads the marks that say when and where a manifest is delivered.
+// mark reads the annotations that say when and where a manifest is delivered.
 func (b *builder) mark(m *manifest) {
 	metadata, _ := m.fields[metadataKey].(map[string]any)
 	known := false
@@ -156,8 +150,8 @@ func (b *builder) mark(m *manifest) {
 	}
 }
 
-// atAnnotation places a finding about an annotation: in the template, or in the file
-// of the package.
+// atAnnotation sets the position of a finding about an annotation: in the template, or in the
+// file of the package.
 func (b *builder) atAnnotation(m *manifest, key string, f Finding) Finding {
 	if b.template.pkg != nil {
 		f.Package, f.File, f.Message = b.template.pkg.Name, m.file, m.declared.String()+": "+f.Message
@@ -175,10 +169,9 @@ func (b *builder) decorate(m *manifest) {
 	p, flaws := podOf(m.fields, m.kind, m.at)
 	b.report(m, flaws...)
 	if p == nil || len(b.found.list) > 0 {
-		return // it will not be delivered; its lists may not be lists
+		return // it will not be delivered, and its lists may have the wrong type
 	}
 	p.name = m.declared.Name
-	b.notice(p)
 	p.inject(b.variables.env)
 	p.mount(b.template.registrations)
 	p.place(b.agent.nodeSelector, b.agent.tolerations)
@@ -188,28 +181,9 @@ func (b *builder) decorate(m *manifest) {
 	p.require(b.agent.requirements)
 }
 
-// notice sees texts that decide something and depend on the cluster's name.
-func (b *builder) notice(p *pod) {
-	for _, c := range p.containers {
-		image, _ := c.fields["image"].(string)
-		name, _ := c.fields["name"].(string)
-		b.alone = b.alone || (len(b.mirrors) > 0 && varies(image)) ||
-			(len(b.agent.requirements) > 0 && (varies(p.name) || varies(name)))
-		for _, list := range []struct{ fields, key string }{{"env", nameKey}, {"volumeMounts", "mountPath"}} {
-			b.alone = b.alone || slices.ContainsFunc(objectsIn(c.fields, list.fields), func(o map[string]any) bool {
-				text, _ := o[list.key].(string)
-				return varies(text)
-			})
-		}
-	}
-	b.alone = b.alone || slices.ContainsFunc(objectsIn(p.spec, "volumes"), func(o map[string]any) bool {
-		text, _ := o["name"].(string)
-		return varies(text)
-	})
-}
-
-// namespaces that pods run in, or OCM's default. They are in the template's order:
-// sorted, a name that depends on the cluster would order its objects.
+// namespaces returns the namespaces in which pods run, or OCM's default. They are in the
+// template's order: sorted, a name that depends on the cluster would change the order of its
+// objects.
 func (b *builder) namespaces() []string {
 	var names []string
 	for _, m := range b.manifests {
@@ -217,14 +191,14 @@ func (b *builder) namespaces() []string {
 			names = append(names, m.declared.Namespace)
 		}
 	}
-	if len(names) == 0 || b.agent.namespace != "" { // all come to lie in one
+	if len(names) == 0 || b.agent.namespace != "" { // all objects are in one namespace
 		return []string{defaultInstallNamespace}
 	}
 	return names
 }
 
-// unique drops manifests that are equal to an earlier one, as OCM does, and
-// refuses two different manifests of one object, of which OCM keeps the last.
+// unique drops manifests that are equal to an earlier one, as OCM does, and refuses two
+// different manifests of one object, of which OCM would keep the last.
 func (b *builder) unique() {
 	seen := map[Identity]int{}
 	kept := b.manifests[:0]
@@ -243,7 +217,7 @@ func (b *builder) unique() {
 	b.manifests = kept
 }
 
-// stamped returns what was found; what has no place yet is about the package.
+// stamped returns the findings; those without a position are about the package.
 func (b *builder) stamped() []Finding {
 	if b.template == nil || b.template.pkg == nil {
 		return b.found.list
@@ -256,8 +230,8 @@ func (b *builder) stamped() []Finding {
 	return b.found.list
 }
 
-// report adds what is wrong with a manifest: in the template, or in the file of a package,
-// where the field is one of what it renders.
+// report adds what is wrong with a manifest: at its field in the template, or in the file of
+// the package that rendered it.
 func (b *builder) report(m *manifest, flaws ...flaw.Flaw) {
 	for _, f := range flaws {
 		if b.template.pkg != nil {
@@ -269,9 +243,9 @@ func (b *builder) report(m *manifest, flaws ...flaw.Flaw) {
 	}
 }
 
-// encode writes an object as the API server does: keys sorted, no spaces, <, >
-// and & escaped. Then what comes back from the hub is equal byte by byte. What
-// cannot be encoded is found wrong with the manifest the object comes from.
+// encode writes an object as the API server does: keys sorted, no spaces, <, > and & escaped.
+// The text read back from the hub is then equal byte by byte. An object that cannot be encoded
+// becomes a finding about its manifest.
 func (b *builder) encode(m *manifest, fields map[string]any) []byte {
 	text, err := json.Marshal(fields)
 	if err != nil {
@@ -280,23 +254,14 @@ func (b *builder) encode(m *manifest, fields map[string]any) []byte {
 	return text
 }
 
-// jsonText is name as the content of a JSON string.
-func jsonText(name string) ([]byte, error) {
-	text, err := json.Marshal(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the name %q: %w", name, err)
-	}
-	return text[1 : len(text)-1], nil
-}
-
-// marked returns fields with the annotation that says which content they are;
-// fields are not changed.
-func marked(fields map[string]any) map[string]any {
+// marked returns fields with the annotation that holds the digest of their content; fields is
+// not changed.
+func marked(fields map[string]any, digest string) map[string]any {
 	metadata, _ := fields["metadata"].(map[string]any)
 	annotations, _ := metadata[annotationsKey].(map[string]any)
 	return with(fields, "metadata",
 		with(metadata, annotationsKey,
-			with(annotations, v1alpha1.DigestAnnotation, digestPlaceholder)))
+			with(annotations, v1alpha1.DigestAnnotation, digest)))
 }
 
 // with returns a shallow copy of fields with one more.

@@ -7,8 +7,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// TestWhatCannotBeEncodedIsFound: parsed JSON holds no such value, but if one came to
-// be there, the commit would be refused, and nothing would crash.
+// TestWhatCannotBeEncodedIsFound: parsed JSON holds no such value. If one got there, the commit
+// would be refused, without a panic.
 func TestWhatCannotBeEncodedIsFound(t *testing.T) {
 	b := &builder{template: &parsedTemplate{name: "hello"}}
 	m := manifest{fields: map[string]any{"value": math.NaN()}}

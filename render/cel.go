@@ -23,11 +23,11 @@ const (
 )
 
 const (
-	// maxCost bounds one evaluation of an expression, in CEL's own units: two
-	// nested loops over everything an agent may return fit, three do not.
+	// maxCost bounds one evaluation of an expression, in CEL's own units: enough for two nested
+	// loops over everything an agent may return, not for three.
 	maxCost = 100_000
-	// maxElements is what is assumed of the length of a list, map or text when the
-	// cost of an expression is estimated.
+	// maxElements is the assumed length of a list, map or text in the estimate of an
+	// expression's cost.
 	maxElements = 64
 	// maxExpression is the length of an expression in characters, as its schema counts.
 	maxExpression = 1024
@@ -37,7 +37,7 @@ const (
 type expression struct {
 	text    string
 	program cel.Program
-	// needs are the names of the feedback without which it has no value.
+	// needs are the names of the feedback that the expression cannot be evaluated without.
 	needs []string
 }
 
@@ -46,8 +46,8 @@ type refusal struct{ message, hint string }
 
 const hintVariables = "it can read feedback, conditions, metadata, apiVersion and kind"
 
-// newCELEnvironment declares what a health expression can read and call: the
-// functions of Flux's healthCheckExprs, so that an expression reads the same in both.
+// newCELEnvironment declares what a health expression can read and call: the functions of
+// Flux's healthCheckExprs, so that an expression has the same meaning in both.
 func newCELEnvironment() (*cel.Env, error) {
 	env, err := cel.NewEnv(
 		cel.HomogeneousAggregateLiterals(),
@@ -68,8 +68,8 @@ func newCELEnvironment() (*cel.Env, error) {
 	return env, nil
 }
 
-// compileExpression returns the expression, or why it is refused: it does not parse, is no
-// boolean, reads what nothing has, is the same whatever the cluster reports, or may cost too
+// compileExpression returns the expression, or why it is refused: it does not parse, is not
+// boolean, reads an unknown field, does not depend on what the cluster reports, or may cost too
 // much.
 func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 	if length := utf8.RuneCountInString(text); length > maxExpression {
@@ -108,7 +108,7 @@ func typeName(t *cel.Type) string {
 	return "of type " + t.String()
 }
 
-// constant refuses an expression whose value no cluster can change.
+// constant refuses an expression whose value does not depend on the cluster.
 func constant(env *cel.Env, compiled *cel.Ast) *refusal {
 	const hint = "read what the cluster reports, as in feedback.ReadyReplicas >= 1"
 	if !reads(compiled) {
@@ -118,7 +118,7 @@ func constant(env *cel.Env, compiled *cel.Ast) *refusal {
 	if err != nil {
 		return &refusal{err.Error(), ""}
 	}
-	// Folding refuses what fails whatever is reported, such as a division by zero.
+	// Folding refuses expressions that always fail, such as a division by zero.
 	folded, issues := cel.NewStaticOptimizer(folding).Optimize(env, compiled)
 	if issues.Err() != nil {
 		return &refusal{"fails whatever the cluster reports: " + strings.Join(strings.Fields(issues.Errors()[0].Message), " "), hint}
@@ -130,8 +130,8 @@ func constant(env *cel.Env, compiled *cel.Ast) *refusal {
 	return nil
 }
 
-// unknownField refuses an expression that reads a field which no condition, or no object's
-// metadata, has here: it would have no value on any cluster, and all of them would wait.
+// unknownField refuses an expression that reads a field that conditions or metadata never have:
+// it would have no value on any cluster, and all clusters would wait.
 func unknownField(compiled *cel.Ast) *refusal {
 	var found *refusal
 	check := func(of ast.Expr, field string) {
@@ -154,8 +154,7 @@ func unknownField(compiled *cel.Ast) *refusal {
 	return found
 }
 
-// entryOf takes a.b, and a[b], apart: a, and b where it is written out. Asking with has whether
-// it is there reads nothing.
+// entryOf splits a.b and a["b"] into a and b. A test with has reads nothing and is skipped.
 func entryOf(e ast.Expr) (of ast.Expr, name string) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -172,7 +171,7 @@ func entryOf(e ast.Expr) (of ast.Expr, name string) {
 	return nil, ""
 }
 
-// reads reports whether an expression names what a cluster reports.
+// reads reports whether an expression uses what a cluster reports.
 func reads(compiled *cel.Ast) bool {
 	found := false
 	ast.PostOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -181,8 +180,8 @@ func reads(compiled *cel.Ast) bool {
 	return found
 }
 
-// neededFeedback are the names of feedback that an expression reads, sorted, without those
-// that it asks for with has or in first.
+// neededFeedback returns the names of feedback that an expression reads, sorted, without those
+// that it tests with has or in first.
 func neededFeedback(compiled *cel.Ast) []string {
 	read, asked := map[string]bool{}, map[string]bool{}
 	isFeedback := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == feedbackVariable }
@@ -214,10 +213,10 @@ func neededFeedback(compiled *cel.Ast) []string {
 	return slices.Sorted(maps.Keys(read))
 }
 
-// sizes is what is assumed of values when a cost is estimated.
+// sizes is the assumed size of values in the estimate of a cost.
 type sizes struct{}
 
-// EstimateSize bounds every value that is not in the expression itself.
+// EstimateSize bounds every value that is not a literal of the expression.
 func (sizes) EstimateSize(checker.AstNode) *checker.SizeEstimate {
 	return &checker.SizeEstimate{Min: 0, Max: maxElements}
 }
@@ -227,8 +226,8 @@ func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNod
 	return nil
 }
 
-// holds evaluates the expression. The error says, in one line, why it has no value:
-// mostly that it reads what was not reported.
+// holds evaluates the expression. The error says, in one line, why it has no value: usually it
+// reads something that was not reported.
 func (e *expression) holds(values map[string]any) (bool, error) {
 	out, _, err := e.program.Eval(values)
 	if err != nil {

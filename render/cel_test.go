@@ -16,8 +16,8 @@ import (
 func TestHealthExpressionsThatAreRefused(t *testing.T) {
 	cases := map[string]struct{ reason, text, message, hint string }{
 		"syntax":         {"nothing to evaluate", "feedback.x ==", "column 14: Syntax error: mismatched input '<EOF>'", "it can read feedback"},
-		"unknown name":   {"nobody sets it", "status.ready == 1", "column 1: undeclared reference to 'status'", "it can read feedback"},
-		"unknown call":   {"nobody offers it", "feedback.x.reverse2() == 1", "column 20: undeclared reference to 'reverse2'", ""},
+		"unknown name":   {"it is not defined", "status.ready == 1", "column 1: undeclared reference to 'status'", "it can read feedback"},
+		"unknown call":   {"it does not exist", "feedback.x.reverse2() == 1", "column 20: undeclared reference to 'reverse2'", ""},
 		"no boolean":     {"a number", "1 + 2", "is no boolean but of type int", "compare it"},
 		"no type":        {"what it is shows on the cluster only", "feedback.ready", "is no boolean but of a type that only shows on the cluster", "feedback.ready == true"},
 		"true":           {"nothing would ever be unwell", "true", "reads neither feedback nor conditions", "read what the cluster reports"},
@@ -26,7 +26,7 @@ func TestHealthExpressionsThatAreRefused(t *testing.T) {
 		"always true":    {"whatever is reported", "feedback.x == 1 || true", "is always true", ""},
 		"always false":   {"whatever is reported", "feedback.x == 1 && 1 > 2", "is always false", ""},
 		"three loops":    {"over all that is reported", "feedback.all(a, feedback.all(b, feedback.all(c, a + b + c != 'x')))", "may cost", "nest fewer loops"},
-		"too long":       {"nobody reads it", "feedback.x == '" + strings.Repeat("x", maxExpression) + "'", "has 1040 characters, at most 1024 are allowed", ""},
+		"too long":       {"it is over the limit", "feedback.x == '" + strings.Repeat("x", maxExpression) + "'", "has 1040 characters, at most 1024 are allowed", ""},
 		"no such field":  {"conditions come with three", "feedback.x == 1 || conditions.Available.lastTransitionTime != ''", `reads "lastTransitionTime", which a condition does not have`, "it has status, reason, message"},
 		"nor by index":   {"however it is written", "conditions['Available']['observed'] == 'x'", `reads "observed", which a condition does not have`, ""},
 		"nor in a loop":  {"of whichever", "conditions.exists(k, conditions[k].state == 'True')", `reads "state", which a condition does not have`, ""},
@@ -50,8 +50,8 @@ func TestHealthExpressionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// An expression means what it means in Flux's healthCheckExprs: the same functions,
-// the same numbers, the same errors for what is not there.
+// An expression has the same meaning as in Flux's healthCheckExprs: the same functions, the
+// same numbers, the same errors for missing values.
 func TestHealthExpressionsAgreeWithFlux(t *testing.T) {
 	values := map[string]any{
 		feedbackVariable: map[string]any{"n": int64(3), "ratio": "0.5", "text": "a,b", "ok": true, "raw": map[string]any{"list": []any{int64(1), "x"}}},
@@ -89,7 +89,7 @@ func TestHealthExpressionsAgreeWithFlux(t *testing.T) {
 	}
 }
 
-// A managed cluster may return as much as it likes; judging it stays bounded.
+// A managed cluster may report as much as it likes; the cost of judging it stays bounded.
 func TestHealthExpressionStopsAtItsCost(t *testing.T) {
 	env, err := newCELEnvironment()
 	if err != nil {
@@ -119,8 +119,8 @@ func celProber(t *testing.T, e v1alpha1.HealthCheckExpr) Prober {
 	return p
 }
 
-// appWork is a work with a custom resource whose phase the template asks for, and a
-// Deployment.
+// appWork is a work with a custom resource, whose phase the template's feedback rules return,
+// and a Deployment.
 func appWork(t *testing.T, strategy string) *workv1.ManifestWork {
 	t.Helper()
 	template := `agentSpec:
@@ -139,7 +139,7 @@ func appWork(t *testing.T, strategy string) *workv1.ManifestWork {
 	return works[0]
 }
 
-// appLive is what lies over both objects of appWork.
+// appLive is the live state that report merges over both objects of appWork.
 const appLive = "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, "
 
 func TestCELDecidesHealth(t *testing.T) {
@@ -245,8 +245,8 @@ func TestCELThatJudgesNothingIsNotHealth(t *testing.T) {
 	}
 }
 
-// A template that asks for values of an object wants to know about it as it is now:
-// the object carries the digest and is asked for it, like a workload.
+// If a template has feedback rules for an object, the object's current state matters: it
+// carries the digest and must echo it, like a workload.
 func TestObjectsWithFeedbackRulesEchoTheirContent(t *testing.T) {
 	for strategy, echoes := range map[string]bool{"Update": true, "ServerSideApply": true, "CreateOnly": false, "ReadOnly": false} {
 		work := appWork(t, strategy)

@@ -2,6 +2,8 @@ package render
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,21 +18,20 @@ import (
 )
 
 const (
-	// ProbeCluster is the name of the cluster that is not there, for which Check renders.
+	// ProbeCluster is the name of the imaginary cluster for which Check renders.
 	ProbeCluster = "cluster1"
-	// probeMinor is the minor of the Kubernetes version packages are checked with, unless
-	// the chart does not admit it; oldestMinor and newestMinor are how far is looked then.
+	// probeMinor is the minor version of Kubernetes with which packages are checked. If the
+	// chart does not allow it, versions from oldestMinor to newestMinor are tried.
 	probeMinor, oldestMinor, newestMinor = 33, 16, 60
-	// longestCluster is how long a cluster's name can be, for sizes.
+	// longestCluster is the length of the longest possible cluster name, for sizes.
 	longestCluster = 63
 )
 
-// Check renders every assignment the content can give, for a cluster that is not
-// there, and returns everything wrong, sorted as found: defaults first, then
-// placements in order, each finding once. Two placements together need no check:
-// of each kind of configuration one of them is taken whole. What the annotation
-// of a ManagedCluster does is not checked here; Render says so for that cluster.
-// If Interruptions changed meanwhile, the list may lack findings.
+// Check renders every assignment that the content can give, for an imaginary cluster, and
+// returns everything wrong in the order found: defaults first, then placements in order, each
+// finding once. Combinations of two placements need no check: each kind of configuration comes
+// from one of them as a whole. Check ignores annotations of ManagedClusters; Render reports
+// what is wrong with those. If Interruptions changed meanwhile, findings may be missing.
 func (r *Renderer) Check() []Finding {
 	var found findings
 	assignments := []*assignment{r.defaults}
@@ -40,7 +41,7 @@ func (r *Renderer) Check() []Finding {
 	templated := slices.ContainsFunc(assignments, func(a *assignment) bool { return a.template != nil })
 	for _, a := range assignments {
 		if a == r.defaults && a.template == nil && templated && !r.names(TemplateResource) {
-			continue // nobody need ever get the defaults
+			continue // possibly no cluster gets the defaults
 		}
 		for _, f := range r.check(a, nil) {
 			found.add(f)
@@ -49,10 +50,10 @@ func (r *Renderer) Check() []Finding {
 	return found.list
 }
 
-// CheckPlacements returns what is wrong with what the clusters of the placements get, or,
-// without any, clusters that only have the defaults. A package is rendered with each of
-// the Kubernetes versions; without any, with one that it admits. If Interruptions changed
-// meanwhile, the list may lack findings.
+// CheckPlacements returns what is wrong with the rendering for clusters of the given
+// placements; without placements, for clusters with the defaults. It renders a package with
+// each of the given Kubernetes versions; without versions, with one that the chart allows. If
+// Interruptions changed meanwhile, findings may be missing.
 func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, versions []string) []Finding {
 	assignments := []*assignment{r.defaults}
 	for i := range placements {
@@ -73,8 +74,8 @@ func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, ver
 	return found.list
 }
 
-// probeVersions are the Kubernetes versions that a package may be checked with, the
-// likeliest first.
+// probeVersions are the Kubernetes versions with which a package may be checked, the most
+// likely first.
 func probeVersions() []string {
 	version := func(minor int) string { return fmt.Sprintf("v1.%d.0", minor) }
 	out := []string{version(probeMinor)}
@@ -87,9 +88,8 @@ func probeVersions() []string {
 	return out
 }
 
-// check renders one assignment for each of the Kubernetes versions, for one that the
-// chart admits where none is given. What is wrong with the first is not said again of the
-// others.
+// check renders one assignment for each of the Kubernetes versions, or for one that the chart
+// allows if none is given. It does not repeat findings of the first version for the others.
 func (r *Renderer) check(a *assignment, versions []string) []Finding {
 	if !a.packaged() {
 		return r.checkFor(a, "")
@@ -126,28 +126,13 @@ func (r *Renderer) names(resource string) bool {
 	})
 }
 
-// checkFor renders one assignment, as all clusters share it and then for the probe,
-// which has a name to look at.
+// checkFor renders one assignment for the probe.
 func (r *Renderer) checkFor(a *assignment, version string) []Finding {
-	known := facts{kubeVersion: version, variables: a.probeVariables()}
-	var shared error
-	if !a.packaged() {
-		p, err := r.renderAlone(a, known, namePlaceholder)
-		if err != nil && p == nil {
-			return findingsOf(err)
-		}
-		if err != nil && !p.alone {
-			shared = err
-		}
-	}
-	b, err := newBuilder(r.addOn, a, known, ProbeCluster)
+	b, err := newBuilder(r.addOn, a, facts{kubeVersion: version, variables: a.probeVariables()}, ProbeCluster)
 	if err != nil {
 		return r.findings(err)
 	}
 	p := b.build()
-	if shared != nil {
-		b.found.list = findingsOf(shared) // the same, but said of all clusters
-	}
 	before := slices.Clone(b.found.list)
 	if a.packaged() && len(b.found.list) == 0 {
 		if err := b.verify(); err != nil {
@@ -158,17 +143,18 @@ func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 		b.checkRendered(&b.manifests[i], &p.objects[i], before)
 	}
 	hooks := 0
-	for _, i := range p.managed.hooks {
+	together := binned(p.objects, false).hooks
+	for _, i := range together {
 		hooks += largest(&p.objects[i])
 	}
-	if hooks > WorkLimit && len(p.managed.hooks) > 1 {
+	if hooks > WorkLimit && len(together) > 1 {
 		b.found.add(hooksTooLarge(b.template.name, hooks))
 	}
 	return b.stamped()
 }
 
-// checkRendered judges one manifest by what it was rendered to. Nothing is said of one
-// with findings from before: its names may come from what is wrong with it.
+// checkRendered checks one manifest by its rendered object. It skips manifests with earlier
+// findings, because names may be wrong only as a consequence.
 func (b *builder) checkRendered(m *manifest, o *object, before []Finding) {
 	at := cmp.Or(m.at, "spec.proxyConfig")
 	if slices.ContainsFunc(before, func(f Finding) bool { return flaw.Path(f.Field).Under(at) }) {
@@ -187,7 +173,7 @@ func (b *builder) checkRendered(m *manifest, o *object, before []Finding) {
 	}
 }
 
-// findings is findingsOf an error that may be an interruption, which is no finding.
+// findings returns the findings of an error; an interruption has none.
 func (r *Renderer) findings(err error) []Finding {
 	if errors.Is(err, ErrInterrupted) {
 		r.interrupt(err)
@@ -203,17 +189,17 @@ func findingsOf(err error) []Finding {
 	return []Finding{{Reason: flaw.ReasonInvalidTemplate, Message: err.Error()}}
 }
 
-// largest is the size of an object on the cluster with the longest name. Rendered
-// for the probe, its name stands in it as text, which is good enough: the few
-// bytes a longer name takes are added for every time it stands there.
+// largest is the size of an object on the cluster with the longest name. The object was
+// rendered for the probe, so the difference in length is added for each time that the probe's
+// name occurs.
 func largest(o *object) int {
-	raw := o.delivered.appendTo(nil, fill{digest: []byte(strings.Repeat("0", 74))})
+	raw := o.delivered(digestVersionRendered + ":sha256:" + strings.Repeat("0", hex.EncodedLen(sha256.Size)))
 	longer := strings.Count(string(raw), ProbeCluster) * (longestCluster - len(ProbeCluster))
 	return (&runtime.RawExtension{Raw: raw}).Size() + longer
 }
 
-// checkTypes holds what is rendered to its types, and reports whether it keeps to them.
-// Manifests of a template were held to them before, but for what variables are part of.
+// checkTypes checks the rendered manifest against its Kubernetes types and reports whether it
+// matches. A template's manifests were checked before, except for fields with variables.
 func (b *builder) checkTypes(m *manifest) bool {
 	if m.at == "" {
 		return true // injected
@@ -233,8 +219,8 @@ func (b *builder) checkTypes(m *manifest) bool {
 	return len(b.found.list) == before
 }
 
-// comesFromVariable reports whether a flaw of what a template renders to is that of the
-// value of a variable. The type of one that stands alone was judged by its declaration.
+// comesFromVariable reports whether a flaw of a template's rendering comes from the value of a
+// variable. The declaration of a variable that is the whole field was checked for its type.
 func (b *builder) comesFromVariable(m *manifest, f flaw.Flaw) bool {
 	declared, _ := b.template.manifests[m.at.Position()].(map[string]any)
 	value := f.Field.In(declared)
@@ -243,10 +229,10 @@ func (b *builder) comesFromVariable(m *manifest, f flaw.Flaw) bool {
 	return variable.In(value) && (f.Reason == flaw.ReasonInvalidManifest || !alone)
 }
 
-// CheckConfig returns what is wrong with the values of an AddOnDeploymentConfig, whatever
-// template it is used with.
+// CheckConfig returns what is wrong with the values of an AddOnDeploymentConfig, with any
+// template.
 func CheckConfig(c Config) []Finding { return parseAgentConfig(c).found.list }
 
-// CheckTemplate returns what is wrong with an AddOnTemplate, apart from its manifests,
-// whatever configuration it is used with.
+// CheckTemplate returns what is wrong with an AddOnTemplate, except for its manifests, with any
+// configuration.
 func CheckTemplate(addOn string, t Template) []Finding { return parseTemplate(addOn, t).found.list }

@@ -25,30 +25,28 @@ func TestTemplatesThatCannotBeRendered(t *testing.T) {
 		want             problem.Reason
 		field            string
 	}{
-		"no_name":                {"the hub takes none", configMap("{namespace: a}"), flaw.ReasonInvalidManifest, first + ".metadata.name"},
-		"generate_name":          {"the hub takes none", configMap("{name: a, generateName: b}"), flaw.ReasonInvalidManifest, first + ".metadata.generateName"},
-		"null":                   {"is no object", manifestsOfYAML("null"), flaw.ReasonInvalidManifest, first},
-		"none":                   {"the hub takes no empty work", manifestsOfYAML(""), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
-		"name":                   {"is a path", configMap("{name: a/b}"), flaw.ReasonInvalidManifest, first + ".metadata.name"},
-		"namespace":              {"is no label", configMap("{name: a, namespace: 'a.b'}"), flaw.ReasonInvalidManifest, first + ".metadata.namespace"},
-		"rendered_label":         {"is only known when rendered", configMap("{name: a, labels: {x: '" + strings.Repeat("x", 60) + "{{CLUSTER_NAME}}'}}"), flaw.ReasonInvalidManifest, first + ".metadata.labels.x"},
-		"annotation":             {"is a number", configMap("{name: a, annotations: {x: 1}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations.x"},
-		"uid":                    {"is the server's", configMap("{name: a, uid: x}"), flaw.ReasonInvalidManifest, first + ".metadata.uid"},
-		"resourceVersion":        {"is the server's", configMap("{name: a, resourceVersion: '1'}"), flaw.ReasonInvalidManifest, first + ".metadata.resourceVersion"},
-		"reserved annotation":    {"is our mark", configMap("{name: a, annotations: {addonflow.io/digest: x}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations[addonflow.io/digest]"},
-		"place holder":           {"cannot be told from ours", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\uFDD0`, 1), flaw.ReasonInvalidTemplate, first + ".metadata.annotations.x"},
-		"place holder elsewhere": {"cannot be told from ours", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: \"\\uFDD1\"}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", flaw.ReasonInvalidTemplate, "spec"},
-		"NUL":                    {"no manifest may hold", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\0`, 1), flaw.ReasonInvalidTemplate, first + ".metadata.annotations.x"},
-		"containers":             {"are no list", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: {}}}}}"), flaw.ReasonInvalidManifest, first + ".spec.template.spec.containers"},
-		"container":              {"is no object", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [x]}}}}"), flaw.ReasonInvalidManifest, first + ".spec.template.spec.containers[0]"},
-		"pod spec":               {"is no object", manifestsOfYAML("{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {jobTemplate: {spec: {template: {spec: x}}}}}"), flaw.ReasonInvalidManifest, first + ".spec.jobTemplate.spec.template.spec"},
-		"only_hooks":             {"nothing would be deployed", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}"), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
-		"helm_hook":              {"would be deployed with the others", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {helm.sh/hook: pre-delete}}}"), ReasonNotSupported, first + ".metadata.annotations[helm.sh/hook]"},
-		"location":               {"OCM knows three", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosted}}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations[addon.open-cluster-management.io/hosted-manifest-location]"},
-		"two of one object":      {"differ", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}"), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests[1]"},
-		"custom signer":          {"says nothing", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}") + "registration: [{type: CustomSigner}]", flaw.ReasonInvalidRegistration, "spec.registration"},
-		"ttl":                    {"deletes what is kept", "agentSpec: {deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 1}, workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", ReasonNotSupported, "spec.agentSpec.deleteOption.ttlSecondsAfterFinished"},
-		"variable in an option":  {"has no value", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: '{{A}}'}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", flaw.ReasonUnresolvedVariable, "spec.agentSpec.manifestConfigs[0].resourceIdentifier.name"},
+		"no_name":               {"the hub takes none", configMap("{namespace: a}"), flaw.ReasonInvalidManifest, first + ".metadata.name"},
+		"generate_name":         {"the hub takes none", configMap("{name: a, generateName: b}"), flaw.ReasonInvalidManifest, first + ".metadata.generateName"},
+		"null":                  {"is no object", manifestsOfYAML("null"), flaw.ReasonInvalidManifest, first},
+		"none":                  {"the hub takes no empty work", manifestsOfYAML(""), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
+		"name":                  {"is a path", configMap("{name: a/b}"), flaw.ReasonInvalidManifest, first + ".metadata.name"},
+		"namespace":             {"is no label", configMap("{name: a, namespace: 'a.b'}"), flaw.ReasonInvalidManifest, first + ".metadata.namespace"},
+		"rendered_label":        {"is only known when rendered", configMap("{name: a, labels: {x: '" + strings.Repeat("x", 60) + "{{CLUSTER_NAME}}'}}"), flaw.ReasonInvalidManifest, first + ".metadata.labels.x"},
+		"annotation":            {"is a number", configMap("{name: a, annotations: {x: 1}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations.x"},
+		"uid":                   {"is the server's", configMap("{name: a, uid: x}"), flaw.ReasonInvalidManifest, first + ".metadata.uid"},
+		"resourceVersion":       {"is the server's", configMap("{name: a, resourceVersion: '1'}"), flaw.ReasonInvalidManifest, first + ".metadata.resourceVersion"},
+		"reserved annotation":   {"is our mark", configMap("{name: a, annotations: {addonflow.io/digest: x}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations[addonflow.io/digest]"},
+		"NUL":                   {"no manifest may hold", strings.Replace(configMap("{name: a, annotations: {x: \"PH\"}}"), "PH", `\0`, 1), flaw.ReasonInvalidTemplate, first + ".metadata.annotations.x"},
+		"containers":            {"are no list", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: {}}}}}"), flaw.ReasonInvalidManifest, first + ".spec.template.spec.containers"},
+		"container":             {"is no object", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [x]}}}}"), flaw.ReasonInvalidManifest, first + ".spec.template.spec.containers[0]"},
+		"pod spec":              {"is no object", manifestsOfYAML("{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {jobTemplate: {spec: {template: {spec: x}}}}}"), flaw.ReasonInvalidManifest, first + ".spec.jobTemplate.spec.template.spec"},
+		"only_hooks":            {"nothing would be deployed", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}"), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests"},
+		"helm_hook":             {"would be deployed with the others", manifestsOfYAML("{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {helm.sh/hook: pre-delete}}}"), ReasonNotSupported, first + ".metadata.annotations[helm.sh/hook]"},
+		"location":              {"OCM knows three", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosted}}}"), flaw.ReasonInvalidManifest, first + ".metadata.annotations[addon.open-cluster-management.io/hosted-manifest-location]"},
+		"two of one object":     {"differ", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}"), flaw.ReasonInvalidManifest, "spec.agentSpec.workload.manifests[1]"},
+		"custom signer":         {"says nothing", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}") + "registration: [{type: CustomSigner}]", flaw.ReasonInvalidRegistration, "spec.registration"},
+		"ttl":                   {"deletes what is kept", "agentSpec: {deleteOption: {propagationPolicy: Foreground, ttlSecondsAfterFinished: 1}, workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", ReasonNotSupported, "spec.agentSpec.deleteOption.ttlSecondsAfterFinished"},
+		"variable in an option": {"has no value", "agentSpec: {manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: '{{A}}'}}], workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}", flaw.ReasonUnresolvedVariable, "spec.agentSpec.manifestConfigs[0].resourceIdentifier.name"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +67,7 @@ func TestTemplatesThatCan(t *testing.T) {
 		"hook on another":     {"kind is no hook for OCM", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}}}")},
 		"pre-delete hook":     {"runs when the add-on is removed", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: a, labels: {open-cluster-management.io/addon-pre-delete: ''}}}")},
 		"hosted location":     {"means nothing in the default mode", manifestsOfYAML("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.open-cluster-management.io/hosted-manifest-location: hosting}}}")},
-		"binding to nobody":   {"is one", manifestsOfYAML("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: b}}")},
+		"binding to none":     {"is valid", manifestsOfYAML("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: b}}")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -107,14 +105,14 @@ func TestCheckLooksAtEveryAssignment(t *testing.T) {
 func TestCheckOfDefaultsWithoutATemplate(t *testing.T) {
 	content := assignments(t)
 	content.Defaults = []ConfigReference{agentReference("a")}
-	content.Placements = content.Placements[:1] // canary brings its template
+	content.Placements = content.Placements[:1] // the placement canary assigns its template
 	if found := newRenderer(t, content).Check(); len(found) > 0 {
-		t.Errorf("nobody need get the defaults: %q", found)
+		t.Errorf("no cluster need get the defaults: %q", found)
 	}
 	content.Placements = nil
 	found := newRenderer(t, content).Check()
 	if len(found) != 1 || found[0].Reason != flaw.ReasonReferenceNotFound {
-		t.Errorf("nobody gets a template: %q", found)
+		t.Errorf("no cluster gets a template: %q", found)
 	}
 }
 

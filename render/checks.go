@@ -17,18 +17,18 @@ import (
 // maxRaw bounds a structured feedback value that expressions can read.
 const maxRaw = 64 * 1024
 
-// ErrInvalidHealth says that a health policy cannot be used.
+// ErrInvalidHealth: the health policy cannot be used.
 var ErrInvalidHealth = errors.New("health cannot be judged")
 
 // check is a compiled HealthCheckExpr.
 type check struct {
 	kind                                  schema.GroupKind
 	namespace, name                       string
-	field                                 string // where it stands
+	field                                 string // position of the policy
 	inProgress, failed, current, degraded *expression
 }
 
-// NewProber returns the prober of a policy; nil is the default one. The error wraps
+// NewProber returns the prober of a policy; nil gives the default. The error wraps
 // ErrInvalidHealth and names the first thing wrong.
 func NewProber(h *v1alpha1.Health) (Prober, error) {
 	p, flaws := newProber(h)
@@ -60,7 +60,7 @@ func newProber(h *v1alpha1.Health) (Prober, []flaw.Flaw) {
 	return p, flaws
 }
 
-// proberFlaws judges what the AddOnRollout's schema judges on the hub.
+// proberFlaws applies the rules that the AddOnRollout's schema applies on the hub.
 func proberFlaws(h *v1alpha1.Health, at flaw.Path) []flaw.Flaw {
 	add := func(name, message, hint string) []flaw.Flaw {
 		return []flaw.Flaw{{Field: at.Child(name), Reason: flaw.ReasonInvalidHealth, Message: message, Hint: hint}}
@@ -136,9 +136,9 @@ func (c *check) matchesReported(m workv1.ManifestResourceMeta) bool {
 	return c.matches(schema.GroupKind{Group: m.Group, Kind: m.Kind}, m.Namespace, m.Name)
 }
 
-// checkHealth is what the expressions say about one work. Partial feedback is not
-// health: every object of the work must be reported, and those that carry the
-// content's digest must have echoed it.
+// checkHealth evaluates the expressions for one work. Partial feedback is not enough: every
+// object of the work must be reported, and those that carry the content's digest must have
+// echoed it.
 func (p Prober) checkHealth(work *workv1.ManifestWork) health {
 	h := health{current: true, verified: true}
 	if len(p.checks) == 0 {
@@ -158,8 +158,8 @@ func (p Prober) checkHealth(work *workv1.ManifestWork) health {
 	return h
 }
 
-// unmatched is about checks that judge nothing on the cluster: what nobody says is
-// not health.
+// unmatched reports checks that match no object on the cluster: such a check must not count as
+// healthy.
 func (p Prober) unmatched(parts []*workv1.ManifestWork) health {
 	h := health{applied: true, current: true, verified: true}
 	for c := range p.checks {
@@ -178,14 +178,14 @@ func (p Prober) unmatched(parts []*workv1.ManifestWork) health {
 	return h
 }
 
-// judgement is what a check says about one object.
+// judgement is the result of a check for one object.
 type judgement struct {
-	// known: what the expressions read is about the present content and is all there.
+	// known: everything that the expressions read is reported, and about the current content.
 	known bool
-	// current, failed and degraded are those of the expressions. A failure counts
-	// where the object echoed its content only.
+	// current, failed and degraded are the results of the expressions. A failure counts only if
+	// the object echoed its content.
 	current, failed, degraded bool
-	// reason in words; with degraded, why it is.
+	// reason; with degraded, why it is degraded.
 	reason string
 }
 
@@ -193,7 +193,7 @@ func (j judgement) health() health {
 	return health{current: j.known, verified: j.current, failed: j.failed, reason: j.unwell()}
 }
 
-// unwell is the reason where the object is not current.
+// unwell returns the reason if the object is not current.
 func (j judgement) unwell() string {
 	if j.current {
 		return ""
@@ -251,7 +251,7 @@ func (c *check) judgeCurrent(object string, read map[string]any) judgement {
 	return j
 }
 
-// maybe evaluates an expression that may be left out.
+// maybe evaluates an optional expression.
 func (e *expression) maybe(values map[string]any) (bool, error) {
 	if e == nil {
 		return false, nil
@@ -259,7 +259,7 @@ func (e *expression) maybe(values map[string]any) (bool, error) {
 	return e.holds(values)
 }
 
-// askOf returns what AddOnFlow asked about an object.
+// askOf returns AddOnFlow's feedback rules for an object.
 func askOf(work *workv1.ManifestWork, m workv1.ManifestResourceMeta) (ask, bool) {
 	for i := range work.Spec.ManifestConfigs {
 		id := work.Spec.ManifestConfigs[i].ResourceIdentifier
@@ -273,7 +273,7 @@ func askOf(work *workv1.ManifestWork, m workv1.ManifestResourceMeta) (ask, bool)
 	return ask{}, false
 }
 
-// readable is what expressions read about one object.
+// readable returns what expressions read about one object.
 func readable(m *workv1.ManifestCondition) map[string]any {
 	feedback := make(map[string]any, len(m.StatusFeedbacks.Values))
 	for i := range m.StatusFeedbacks.Values {
@@ -294,7 +294,7 @@ func readable(m *workv1.ManifestCondition) map[string]any {
 	}
 }
 
-// plainValue returns a feedback value as CEL reads it, nil for none.
+// plainValue returns a feedback value as CEL reads it; nil if there is none.
 func plainValue(v *workv1.FieldValue) any {
 	switch {
 	case v.Type == workv1.Integer && v.Integer != nil:

@@ -28,16 +28,16 @@ func referencedIn(names map[string]bool, value any) {
 	}
 }
 
-// clusterVariables are the variables of a template that the cluster gives, in one text
-// that is equal for clusters that give the same; "" for none. The trouble with them,
-// if any, is part of it.
+// clusterVariables are the variables of a template that come from the cluster, as one text that
+// is equal for clusters with the same values; "" for none. Problems with them are part of the
+// text.
 type clusterVariables struct {
 	Values  map[string]string `json:"values,omitempty"`
 	Trouble []string          `json:"trouble,omitempty"`
 }
 
-// variablesOf reads from the cluster what the template names of it. The annotation of a
-// package's cluster is no variables but values.
+// variablesOf reads the variables that the template names from the cluster. For a package the
+// cluster's annotation gives values instead of variables.
 func (t *parsedTemplate) variablesOf(c Cluster) string {
 	if t.pkg != nil {
 		c.Values = ""
@@ -65,8 +65,8 @@ func (t *parsedTemplate) variablesOf(c Cluster) string {
 	return string(text)
 }
 
-// set takes one label or claim, if the template names it. Two that are written alike
-// give neither.
+// set takes one label or claim if the template names it. If two map to the same variable name,
+// neither is taken.
 func (v *clusterVariables) set(named map[string]bool, name, value, what string) {
 	if !named[name] {
 		return
@@ -75,8 +75,8 @@ func (v *clusterVariables) set(named map[string]bool, name, value, what string) 
 		v.trouble(fmt.Sprintf("two %ss of the cluster are written %s", what, name))
 		return
 	}
-	if c := ForbiddenCharacter(value); c != "" {
-		v.trouble(fmt.Sprintf("the %s of the cluster that is written %s contains %s", what, name, c))
+	if HasNUL(value) {
+		v.trouble(fmt.Sprintf("the %s of the cluster that is written %s contains NUL", what, name))
 		return
 	}
 	v.Values[name] = value
@@ -88,8 +88,8 @@ func (v *clusterVariables) trouble(text string) {
 	}
 }
 
-// annotated takes what the annotation addon.open-cluster-management.io/values gives to
-// the variables that the template names; the rest of it is for charts.
+// annotated takes the variables that the template names from the annotation
+// addon.open-cluster-management.io/values; the rest of the annotation is for charts.
 func (v *clusterVariables) annotated(annotation string, referenced map[string]bool) {
 	var values map[string]any
 	d := json.NewDecoder(bytes.NewReader([]byte(annotation)))
@@ -103,7 +103,7 @@ func (v *clusterVariables) annotated(annotation string, referenced map[string]bo
 			continue
 		}
 		text, err := variable.ScalarText(value)
-		if err != nil || ForbiddenCharacter(text) != "" {
+		if err != nil || HasNUL(text) {
 			v.trouble(fmt.Sprintf("the annotation addon.open-cluster-management.io/values has no text for %s", name))
 			continue
 		}
@@ -111,7 +111,7 @@ func (v *clusterVariables) annotated(annotation string, referenced map[string]bo
 	}
 }
 
-// identifier is a name with every character that a variable cannot have written _.
+// identifier returns a name with _ for every character that a variable name cannot contain.
 func identifier(name string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' {
@@ -121,7 +121,7 @@ func identifier(name string) string {
 	}, name)
 }
 
-// merge gives a rendering the variables of its cluster. They go over customised ones.
+// merge adds the variables of the cluster to a rendering. They override customised ones.
 func (b *builder) merge(ofCluster string) {
 	maps.Copy(b.variables.values, b.assignment.mapped)
 	if ofCluster == "" {
@@ -137,13 +137,13 @@ func (b *builder) merge(ofCluster string) {
 	}
 }
 
-// probeVariables are what a template is checked with for what only a cluster gives: the
-// labels and claims that the template names, and the configurations that a
-// ManagedClusterAddOn may name. Nobody knows yet which clusters it goes to.
+// probeVariables are sample values for a check of variables that only a cluster gives: labels
+// and claims that the template names, and configurations that a ManagedClusterAddOn may name.
+// The clusters that will get the content are not known yet.
 func (a *assignment) probeVariables() string {
 	t := a.template
 	if t == nil || t.pkg != nil {
-		return "" // a chart has values of its own for a cluster without them
+		return "" // a chart has its own values for a cluster without them
 	}
 	v := clusterVariables{Values: map[string]string{}}
 	for name := range t.ofCluster {
@@ -159,7 +159,7 @@ func (a *assignment) probeVariables() string {
 	return string(text)
 }
 
-// probeValue is a value of the type that the template declares for a variable.
+// probeValue is a sample value of the type that the template declares for a variable.
 func (t *parsedTemplate) probeValue(name string) string {
 	switch t.typed[name] {
 	case variable.TypeInteger, variable.TypeNumber:

@@ -15,32 +15,32 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// Difference is how a work differs from what it is to be.
+// Difference is how an existing work differs from the desired one.
 type Difference int
 
 const (
 	// Same: there is nothing to write.
 	Same Difference = iota
-	// MarksMissing: OCM, or somebody else, wrote the same content; only
-	// AddOnFlow's marks and feedback rules are not there. Taking an add-on over
-	// writes no such work; they come with the next content. Where they are needed to
-	// tell whether the content runs, in a cluster in flight, they are written.
+	// MarksMissing: the content is the same, but OCM or another writer wrote the work, without
+	// AddonFlow's marks and feedback rules. Taking an add-on over does not write such a work;
+	// the marks come with the next content. They are written earlier if the cluster is in
+	// flight, because without them the operator cannot verify the content.
 	MarksMissing
-	// MarksOutdated: the content is the same and can be verified; the marks and feedback
-	// rules are those of another version of AddOnFlow. Nothing is written for them, or an
+	// MarksOutdated: the content is the same and can be verified; the marks and feedback rules
+	// are those of another version of AddonFlow. The work is not written, because otherwise an
 	// upgrade of the operator would rewrite every fleet at once.
 	MarksOutdated
 	// Different: the work must be written.
 	Different
 )
 
-// Compare tells how existing, a work as read from the hub, differs from desired,
-// the work of its name that Works returned. Foreign labels, annotations and owners
-// do not count, nor do defaults that the hub fills in or fields it does not know.
+// Compare reports how existing, a work as read from the hub, differs from desired, the work of its name that
+// Works returned. It ignores labels, annotations and owners of others, defaults that the hub fills in, and
+// fields that the hub does not know.
 //
-// A work that carries our digest was written by us and is compared as text, if its
-// marks are of this version. One that carries none is compared by meaning: OCM passes Deployments and DaemonSets
-// through their Go types, which adds empty structs and rewrites quantities.
+// A work with AddonFlow's digest was written by AddonFlow. If its marks are of this version, it is compared as
+// text. A work without the digest is compared by meaning: OCM passes Deployments and DaemonSets through their Go
+// types, which adds empty structs and rewrites quantities.
 func Compare(desired, existing *workv1.ManifestWork) Difference {
 	if existing == nil || !sameSettings(desired, existing) {
 		return Different
@@ -62,9 +62,9 @@ func Compare(desired, existing *workv1.ManifestWork) Difference {
 	return MarksMissing
 }
 
-// writtenFor returns the annotations that a work of ours is to have, but for the hashes of
-// its configurations. They name what the work was rendered from when it was written. The
-// digest says whether that makes a difference; if not, they stay until the next write.
+// writtenFor returns the annotations that a work must have, except for the hashes of its
+// configurations. The hashes name the configurations at the time of the write. If a changed
+// hash changes no digest, it stays until the next write.
 func writtenFor(desired *workv1.ManifestWork) map[string]string {
 	out := maps.Clone(desired.Annotations)
 	delete(out, workv1.ManifestConfigSpecHashAnnotationKey)
@@ -81,7 +81,7 @@ func holds(have, want map[string]string) bool {
 	return true
 }
 
-// sameSettings compares what marks have no part in.
+// sameSettings compares everything that marks do not change.
 func sameSettings(desired, existing *workv1.ManifestWork) bool {
 	for _, owner := range desired.OwnerReferences {
 		if !slices.ContainsFunc(existing.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
@@ -92,7 +92,7 @@ func sameSettings(desired, existing *workv1.ManifestWork) bool {
 		equality.Semantic.DeepEqual(desired.Spec.Executor, existing.Spec.Executor)
 }
 
-// foreground makes the default delete option explicit.
+// foreground returns the delete option, with the default made explicit.
 func foreground(o *workv1.DeleteOption) workv1.DeleteOption {
 	if o == nil {
 		return workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeForeground}
@@ -109,13 +109,13 @@ func sameManifests(desired, existing *workv1.ManifestWork, same func(desired, ex
 		func(a, b workv1.Manifest) bool { return bytes.Equal(a.Raw, b.Raw) || same(a.Raw, b.Raw) })
 }
 
-// sameObject compares JSON, whatever its spacing, without timestamps that are null.
+// sameObject compares JSON, ignoring spacing and null timestamps.
 func sameObject(desired, existing []byte) bool {
 	a, b := decoded(desired), decoded(existing)
 	return a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
 }
 
-// sameMeaning compares without our marks, and Deployments and DaemonSets the way
+// sameMeaning compares without AddonFlow's marks, and compares Deployments and DaemonSets as
 // OCM writes them.
 func sameMeaning(desired, existing []byte) bool {
 	a, b := unmarked(desired), unmarked(existing)
@@ -142,7 +142,7 @@ func sameTyped(a, b map[string]any, typedA, typedB any) bool {
 	return strict.Convert(a, typedA) == nil && strict.Convert(b, typedB) == nil && equality.Semantic.DeepEqual(typedA, typedB)
 }
 
-// decoded is an object without timestamps that are null; nil where it is none.
+// decoded returns an object without null timestamps; nil if it cannot be decoded.
 func decoded(raw []byte) map[string]any {
 	var fields map[string]any
 	if err := utiljson.Unmarshal(raw, &fields); err != nil || fields == nil {
@@ -160,7 +160,7 @@ func decoded(raw []byte) map[string]any {
 	return fields
 }
 
-// unmarked is decoded without our marks.
+// unmarked is decoded without AddonFlow's marks.
 func unmarked(raw []byte) map[string]any {
 	fields := decoded(raw)
 	metadata, _ := fields[metadataKey].(map[string]any)
@@ -180,7 +180,7 @@ func sameOptions(desired, existing *workv1.ManifestWork) bool {
 		})
 }
 
-// polled makes the default scrape type explicit, which older hubs do not know.
+// polled makes the default scrape type explicit; older hubs do not have the field.
 func polled(o workv1.ManifestConfigOption) workv1.ManifestConfigOption {
 	if o.FeedbackScrapeType == "" {
 		o.FeedbackScrapeType = workv1.FeedbackPollType
@@ -188,8 +188,8 @@ func polled(o workv1.ManifestConfigOption) workv1.ManifestConfigOption {
 	return o
 }
 
-// sameEffect compares what manifestConfigs make the agent do to each object;
-// which feedback it returns is ours to add later.
+// sameEffect compares what manifestConfigs make the agent do to each object. It ignores
+// feedback rules, which AddonFlow adds with the next content.
 func sameEffect(desired, existing *workv1.ManifestWork) bool {
 	for _, id := range identitiesOf(desired) {
 		a := effectOn(id.resource(), desired.Spec.ManifestConfigs)
@@ -200,16 +200,6 @@ func sameEffect(desired, existing *workv1.ManifestWork) bool {
 		}
 	}
 	return true
-}
-
-func effectOn(id workv1.ResourceIdentifier, options []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
-	var matching []workv1.ManifestConfigOption
-	for _, o := range options {
-		if matchesResource(o.ResourceIdentifier, id) {
-			matching = append(matching, o)
-		}
-	}
-	return firstOf(matching)
 }
 
 // updated makes the default update strategy explicit.

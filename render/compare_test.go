@@ -58,12 +58,12 @@ func TestCompareWithWhatWeWrote(t *testing.T) {
 	}
 	desired, _ := worksFor(t, content)
 	if Compare(desired[0], nil) != Different {
-		t.Error("a work that is not there needs no writing")
+		t.Error("a missing work is not written")
 	}
 }
 
-// asOCMWrites is the work as OCM 1.3 writes it: Deployments through their Go type,
-// no marks, the well-known status asked.
+// asOCMWrites is the work as OCM 1.3 writes it: Deployments through their Go type, no marks,
+// feedback rules for the well-known status.
 func asOCMWrites(t *testing.T, desired *workv1.ManifestWork) *workv1.ManifestWork {
 	t.Helper()
 	out := desired.DeepCopy()

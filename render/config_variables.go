@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// readVariables gives an assignment the values that the template takes from
-// configurations. A kind of which none is assigned gives none: whoever refers to the
-// variable says that it has no value, of a cluster and not of the commit.
+// readVariables gives an assignment the values that the template takes from configurations. If
+// no configuration of a kind is assigned, the variable has no value; substitution reports that
+// for the cluster, not for the commit.
 func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]ConfigReference) {
 	if a.template == nil {
 		return
@@ -40,11 +41,11 @@ func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]Confi
 		}
 		body, ok := r.bodyOf(a, references[0])
 		if !ok {
-			continue // take said that it is missing
+			continue // take reported that it is missing
 		}
 		value, err := v.Read(body)
-		if c := ForbiddenCharacter(value); c != "" {
-			err = fmt.Errorf("contains %s", c)
+		if HasNUL(value) {
+			err = errors.New("contains NUL")
 		}
 		if err != nil {
 			wrong(fmt.Sprintf("%s %s: %v", references[0], v.Path, err), "")

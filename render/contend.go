@@ -7,34 +7,36 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// Contention is an object that two add-ons deploy on one cluster, differently.
+// Contention is an object that two add-ons deploy on one cluster with different content.
 type Contention struct {
-	// Object in words.
+	// Object is its kind and name.
 	Object string
-	// Yields: the cluster has it from this add-on before, so that the other one is to give way.
+	// Yields: this add-on deployed the object first, so the other add-on must stop deploying
+	// it.
 	Yields bool
-	// Alone: feedback is asked of it, which names one content, so that it cannot be shared.
+	// Alone: the object has feedback rules, which name one content, so two add-ons cannot share
+	// it.
 	Alone bool
 }
 
-// Contends returns the first object that the cluster is to get and that a work of another
-// add-on deploys there too, with other content: two works that are
-// both applied overwrite each other for ever. False when there is none. work is one in the
-// cluster's own namespace.
+// Contends returns the first object of this rendering that a work of another add-on also
+// deploys on the cluster with different content: the two works would overwrite each other for
+// ever. It returns false if there is none. work is in the cluster's own namespace; own are the
+// works that this add-on has there now.
 //
-// An object belongs to whose work of those that hold it is the oldest; own are the works
-// that this add-on has there now. One that this add-on may not write, because the other
-// one had it first, is returned before one that Yields.
+// An object belongs to the add-on whose work with the object is the oldest. An object that
+// belongs to the other add-on is returned before an object that Yields.
 //
-// A Namespace is none, since whoever deploys into it brings it along; nor is an object
-// that both describe alike. Objects on a hosting cluster are not compared.
+// Namespaces are ignored, because every add-on declares the Namespace that it deploys into, and
+// so are objects with the same content in both. Objects on a hosting cluster are not compared.
 func (r Rendered) Contends(work *workv1.ManifestWork, own []*workv1.ManifestWork) (Contention, bool) {
-	if r.shared == nil || r.Hosting != "" || work.Namespace != r.cluster {
+	if r.rendering == nil || r.Hosting != "" || work.Namespace != r.rendering.cluster {
 		return Contention{}, false
 	}
 	var wanted []Identity
-	for _, i := range r.shared.managed.managed {
-		wanted = append(wanted, r.shared.objects[i].id.of(r.cluster).Object())
+	deployed := r.bins().managed
+	for _, i := range deployed {
+		wanted = append(wanted, r.rendering.objects[i].id.Object())
 	}
 	var found Contention
 	contends := false
@@ -48,8 +50,8 @@ func (r Rendered) Contends(work *workv1.ManifestWork, own []*workv1.ManifestWork
 		if at < 0 {
 			continue
 		}
-		object := &r.shared.objects[r.shared.managed.managed[at]]
-		if object.workload == nil && sameMeaning(object.plain.appendTo(nil, r.fill), raw) {
+		object := &r.rendering.objects[deployed[at]]
+		if object.workload == nil && sameMeaning(object.plain, raw) {
 			continue
 		}
 		found, contends = Contention{Object: theirs.String(), Alone: object.workload != nil, Yields: hadFirst(theirs.Object(), own, work)}, true
@@ -60,7 +62,7 @@ func (r Rendered) Contends(work *workv1.ManifestWork, own []*workv1.ManifestWork
 	return found, contends
 }
 
-// hadFirst tells whether one of own deploys the object and is older than work.
+// hadFirst reports whether one of own deploys the object and is older than work.
 func hadFirst(id Identity, own []*workv1.ManifestWork, work *workv1.ManifestWork) bool {
 	return slices.ContainsFunc(own, func(w *workv1.ManifestWork) bool {
 		return w.Namespace == work.Namespace && older(w, work) &&
@@ -68,8 +70,8 @@ func hadFirst(id Identity, own []*workv1.ManifestWork, work *workv1.ManifestWork
 	})
 }
 
-// older orders works by when they were created, and within a second by name, so that two
-// add-ons which look at each other see the same.
+// older orders works by creation time, and within a second by name, so that two add-ons that
+// compare each other get the same result.
 func older(a, b *workv1.ManifestWork) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }

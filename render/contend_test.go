@@ -41,15 +41,15 @@ func TestContends(t *testing.T) {
 	}
 }
 
-// TestObjectBelongsToTheOlderWork: of two works that hold an object the older one's add-on
-// may change it, whichever of the two asks.
+// TestObjectBelongsToTheOlderWork: if two works hold an object, the older one's add-on may
+// change it, whichever add-on compares.
 func TestObjectBelongsToTheOlderWork(t *testing.T) {
 	object := func(name, value string) string {
 		return "agentSpec:\n  workload:\n    manifests:\n    - {apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}, data: {x: " + value + "}}\n"
 	}
 	const early, late = 1000, 2000
 	for name, tc := range map[string]struct {
-		holds   string // what our own work holds
+		holds   string // what this add-on's work holds
 		own     int64
 		ownName string
 		yields  bool

@@ -8,30 +8,30 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// Content is everything that decides what runs on a cluster for one add-on, and
-// nothing else: pace and install placements are policy and not part of it, apart
-// from which configurations a placement assigns. It is the body of an
-// AddOnRevision; equal Content has an equal digest whoever built it.
+// Content is everything that decides what runs on a cluster for one add-on, and nothing else.
+// Pace and install placements are policy and not part of it, except for the configurations that
+// a placement assigns. It is the body of an AddOnRevision; equal Content has an equal digest.
 //
-// Invariant: Templates and Configs are sorted by reference, normalised to the
-// hub's storage version with the CRD's structural schema, and stripped of
-// metadata but name and namespace. Placements are in declared order, because of
-// two that select a cluster the later has it.
+// Invariant: Templates and Configs are sorted by reference, normalised to the hub's storage
+// version with the CRD's structural schema, and reduced to name and namespace in their
+// metadata. Placements are in declared order, because the last of several that select a cluster
+// applies.
 type Content struct {
 	// AddOn is the name of the add-on.
 	AddOn string `json:"addOn"`
 	// Supported lists the configuration kinds the add-on declares, sorted.
 	Supported []addonv1alpha1.ConfigGroupResource `json:"supported,omitempty"`
-	// MergeConfigs: all AddOnDeploymentConfigs of a level count, not the first only.
+	// MergeConfigs: all AddOnDeploymentConfigs of a level are merged, instead of using only the
+	// first.
 	MergeConfigs bool `json:"mergeConfigs,omitempty"`
 	// Defaults are the default configurations, sorted by group and resource.
 	Defaults []ConfigReference `json:"defaults,omitempty"`
-	// Placements says which configurations each placement assigns. Placements
-	// that assign none are left out, so that adding one is policy, not content.
+	// Placements says which configurations each placement assigns. Placements that assign none
+	// are omitted, so that adding one is policy, not content.
 	Placements []PlacementConfigs `json:"placements,omitempty"`
 	// Templates by name.
 	Templates []Template `json:"templates,omitempty"`
-	// Package is given instead of Templates, by an AddOnPackage.
+	// Package is set instead of Templates, from an AddOnPackage.
 	Package *Package `json:"package,omitempty"`
 	// Configs are the other configurations: AddOnDeploymentConfigs and any kind
 	// the add-on declares as supported.

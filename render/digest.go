@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// The version of the canonical form. It is part of the digest and of what is
-// hashed. Whoever changes the form (a field of Content renamed, a default of an
-// embedded CRD changed, another order) makes every digest differ, so:
+// The version of the canonical form. It is part of the digest and of what is hashed. A change
+// of the form (a renamed field of Content, a changed default of an embedded CRD, another order)
+// changes every digest. So after such a change:
 //
 //   - the version becomes v2, and docs/decisions says why;
 //   - Decode keeps reading v1 bodies for as long as any cluster may run one;
 //   - an add-on whose v1 and v2 content is the same is not a rollout, because
 //     clusters are compared by their rendered inputs, not by the digest alone.
 //
-// A field added to Content with omitempty, absent in existing content, changes no
-// digest and needs no new version.
+// A field added to Content with omitempty, absent in existing content, changes no digest and
+// needs no new version.
 const digestVersion = "v1"
 
 // maxNameLength is what the API server allows for the name of most objects.
@@ -41,8 +41,8 @@ func (c Content) Digest() (string, error) {
 	return digestVersion + ":sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// canonical is the one text of this content: fields in the order of their types,
-// map keys sorted, no spaces. Lists are in the order Content's invariant gives.
+// canonical returns the canonical text of the content: fields in the order of their types, map
+// keys sorted, no spaces. Lists are in the order of Content's invariant.
 func (c Content) canonical() ([]byte, error) {
 	body, err := json.Marshal(c)
 	if err != nil {
@@ -51,9 +51,9 @@ func (c Content) canonical() ([]byte, error) {
 	return body, nil
 }
 
-// RevisionName returns the name of the AddOnRevision of an add-on's digest:
-// <add-on>-<10 hex of the digest>. A name that would be too long loses the end of
-// its add-on part; whoever finds an AddOnRevision of that name compares its digest.
+// RevisionName returns the name of the AddOnRevision of an add-on's digest: <add-on>-<10 hex of
+// the digest>. If the name would be too long, the add-on part is cut. The name is not unique;
+// callers compare the digest of the AddOnRevision.
 func RevisionName(addOn, digest string) string {
 	const shown = 10
 	short := digest[strings.LastIndexByte(digest, ':')+1:]

@@ -32,7 +32,7 @@ func TestDigestIsInjective(t *testing.T) {
 		}
 		var other Content
 		if err := json.Unmarshal(changed, &other); err != nil {
-			return // a number became a string: no content at all
+			return // a number became a string, which is not valid content
 		}
 		if after, err := other.Digest(); err != nil || after == before {
 			r.Fatalf("digest stays %s (%v) for\n%s", after, err, changed)
@@ -66,7 +66,7 @@ func countLeaves(value any) int {
 	return leaves
 }
 
-// changeLeaf changes the leaf that is the at-th in the order of sorted keys.
+// changeLeaf changes the at-th leaf in the order of sorted keys.
 func changeLeaf(value any, at *int) any {
 	switch value := value.(type) {
 	case map[string]any:

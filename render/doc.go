@@ -1,17 +1,17 @@
-// Package render turns the content of an add-on and a cluster into what runs there, and
-// says from what comes back whether it does:
+// Package render turns the content of an add-on and a cluster into ManifestWorks, and reads
+// from their status whether the content runs:
 //
 //	Content + Cluster --NewRenderer, Render--> objects --Works--> ManifestWorks
 //	ManifestWorks --Observe--> what the cluster runs and whether it is verified
 //
-// Where content comes from, and whether a commit is right, is render/load's, which stands
-// on this package. Below both are render/variable ({{NAME}}), render/strict (what Go types
+// Package render/load, which uses this package, reads and checks the content of commits.
+// Below both are render/variable ({{NAME}}), render/strict (what Go types
 // and API servers refuse), render/flaw (what is wrong with a field) and render/chart.
 //
 // The way of one rendering through the files:
 //
 //	content.go       what an AddOnRevision holds; digest.go, encode.go, spechash.go
-//	renderer.go      one for each revision: what clusters share is rendered once
+//	renderer.go      one for each revision: what clusters share is parsed once
 //	  inputs.go        which template and configurations a cluster gets: hubconfig.go,
 //	                   merge.go; read once: template.go, agentconfig.go, package*.go
 //	  builder.go       the manifests of one rendering, in this order:
@@ -20,7 +20,7 @@
 //	    pods.go          what OCM decorates: environment, images, nodeplacement, proxy,
 //	                     resources, volumes; namespace.go
 //	    options.go       updates and feedback, per object; feedback.go
-//	  rendering.go     the result, cut at the cluster's name and digest: segments.go
+//	  rendering.go     the result and its digest
 //	works.go         its ManifestWorks: split.go; hosting.go and hooks.go for the others
 //	  compare.go       whether one must be written; marks.go, finalizers.go
 //	observe.go       what works say: prober.go, health.go, availability.go,

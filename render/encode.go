@@ -12,24 +12,23 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// MaxContent is the largest canonical content, in bytes before compression. It
-// bounds what Decode takes into memory for an AddOnRevision of 1 MiB, which gzip
-// could blow up to a gigabyte.
+// MaxContent is the largest canonical content, in bytes before compression. It bounds the
+// memory of Decode: gzip could expand an AddOnRevision of 1 MiB to a gigabyte.
 const MaxContent = 16 << 20
 
 var (
-	// ErrTooLarge says that content exceeds MaxContent, or v1alpha1.MaxRevisionBody
-	// when compressed. The user must split the add-on.
+	// ErrTooLarge: the content exceeds MaxContent, or v1alpha1.MaxRevisionBody when compressed.
+	// The user must split the add-on.
 	ErrTooLarge = errors.New("content is too large for an AddOnRevision")
-	// ErrInvalidBody says that a body is not what Encode wrote, or that a newer
-	// version wrote it. Its clusters are to be held, never re-rendered from elsewhere.
+	// ErrInvalidBody: Encode did not write the body, or a newer version wrote it. Its clusters
+	// must be held, never rendered from other content.
 	ErrInvalidBody = errors.New("body of an AddOnRevision cannot be read")
 )
 
-// Encode returns the content as the body of an AddOnRevision: its canonical JSON,
-// gzip'd without name or time, so that equal content gives equal bytes. Another
-// version of Go may compress differently; therefore revisions are compared by
-// digest, never by body. It returns ErrTooLarge, with the sizes, beyond the limits.
+// Encode returns the content as the body of an AddOnRevision: its canonical JSON, gzip'd
+// without name or time, so that equal content gives equal bytes. Another version of Go may
+// compress differently, so revisions are compared by digest, never by body. Beyond the limits
+// it returns ErrTooLarge with the sizes.
 func (c Content) Encode() ([]byte, error) {
 	text, err := c.canonical()
 	if err != nil {
@@ -64,11 +63,10 @@ func compress(text []byte) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// Decode reads the body of an AddOnRevision. It returns ErrInvalidBody for
-// anything but one gzip stream of one JSON object whose fields it all knows: a
-// field it does not know was written by a newer version and may change what the
-// content means. The caller compares the digest of the result with the one the
-// AddOnRevision claims before it uses either.
+// Decode reads the body of an AddOnRevision. It returns ErrInvalidBody for anything but one
+// gzip stream of one JSON object with known fields: a newer version wrote an unknown field,
+// which may change the meaning of the content. The caller compares the digest of the result
+// with the digest in the AddOnRevision before it uses either.
 func Decode(body []byte) (Content, error) {
 	text, err := decompress(body)
 	if err != nil {
@@ -94,7 +92,7 @@ func decompress(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Multistream(false) // what follows is not ours; see below
+	r.Multistream(false) // only one stream is allowed; see below
 	text, err := io.ReadAll(io.LimitReader(r, MaxContent+1))
 	if err != nil {
 		return nil, err

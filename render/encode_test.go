@@ -100,8 +100,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds that whatever decodes is content like any other: it encodes,
-// and decodes to the same digest.
+// FuzzDecode: every body that decodes is valid content: it encodes, and decodes to the same
+// digest.
 func FuzzDecode(f *testing.F) {
 	f.Add(zipped(f, []byte(`{"addOn":"a","templates":[{"name":"t","specHash":"","spec":{"x":[1,1.5,"\u2028",null,1e300]}}]}`)))
 	f.Add(zipped(f, []byte(`{"addOn":"a","placements":[{"namespace":"n","name":"p","configs":null}]}`)))
@@ -118,7 +118,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// expectSameAgain holds that content survives being stored.
+// expectSameAgain asserts that content does not change when it is stored.
 func expectSameAgain(t rapid.TB, content Content) {
 	t.Helper()
 	again, err := content.Encode()
@@ -138,7 +138,8 @@ func expectSameAgain(t rapid.TB, content Content) {
 	}
 }
 
-// FuzzDecodeText is FuzzDecode of the JSON, which random bytes never reach.
+// FuzzDecodeText is FuzzDecode for the JSON text, which random bytes would never reach through
+// gzip.
 func FuzzDecodeText(f *testing.F) {
 	f.Add([]byte(`{"addOn":"a","configs":[{"group":"","resource":"r","name":"n","apiVersion":"v1","kind":"K","specHash":"h","body":{"x":{"y":"z"}}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -8,7 +8,7 @@ func (p *pod) inject(env []envVariable) {
 				continue
 			}
 			entry := map[string]any{nameKey: v.name}
-			if v.value != "" { // as the typed form is encoded
+			if v.value != "" { // the encoding of the Go type omits an empty value
 				entry["value"] = v.value
 			}
 			appendTo(c.fields, "env", entry)

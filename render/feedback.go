@@ -7,11 +7,11 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// valuePrefix begins the name of every feedback value AddOnFlow asks for. A name
-// that stands twice makes the hub reject the agent's whole status.
+// valuePrefix begins the name of every feedback value of AddonFlow. The hub rejects the agent's
+// whole status if a name occurs twice.
 const valuePrefix = "addonflow."
 
-// Feedback values. Which are asked of a workload tells, later, what to expect.
+// Feedback values. Those in a workload's feedback rules decide which values Observe expects.
 const (
 	valueDigest             = valuePrefix + "digest"
 	valueGeneration         = valuePrefix + "generation"
@@ -30,29 +30,29 @@ const (
 	valueFailed             = valuePrefix + "failed"
 )
 
-// feedback is what AddOnFlow asks of one workload.
+// feedback is AddonFlow's feedback rules for one workload.
 type feedback struct {
 	kind workloadType
-	// digest: the workload carries the digest and is to echo it.
+	// digest: the workload carries the digest and must echo it.
 	digest bool
-	// updated: nothing holds an update back, so that all of it is to be updated.
+	// updated: nothing holds an update back, so every pod must be updated.
 	updated bool
 }
 
-// reservedValue reports whether a feedback value may only be AddOnFlow's.
+// reservedValue reports whether a name of a feedback value is reserved for AddonFlow.
 func reservedValue(name string) bool {
 	return strings.HasPrefix(name, valuePrefix)
 }
 
-// rulesFor decides what is asked of a workload.
+// rulesFor returns the feedback rules of a workload.
 func rulesFor(m *manifest, effective workv1.ManifestConfigOption) feedback {
 	return feedback{kind: m.kind, digest: delivered(effective), updated: !heldBack(m.fields)}
 }
 
-// delivered reports whether an update of the manifest, and our mark with it, reaches
-// the managed cluster: not with a strategy that only creates or reads or that ignores
-// annotations, and not once a condition rule calls it complete, after which the agent
-// updates it no more.
+// delivered reports whether an update of the manifest, and the digest with it, reaches the
+// managed cluster. It does not with a strategy that only creates or reads or that ignores
+// annotations, nor after a condition rule reports the object as complete, because the agent
+// then stops updating it.
 func delivered(effective workv1.ManifestConfigOption) bool {
 	if s := effective.UpdateStrategy; s != nil &&
 		(s.Type == workv1.UpdateStrategyTypeCreateOnly || s.Type == workv1.UpdateStrategyTypeReadOnly) {
@@ -79,8 +79,8 @@ func heldBack(fields map[string]any) bool {
 	return partition > 0
 }
 
-// paths are the JSON paths asked. The annotation's dot must be escaped: the
-// bracket spellings return nothing.
+// paths are the JSON paths of the rules. The annotation's dot must be escaped: the bracket
+// spellings return nothing.
 func (f feedback) paths() []workv1.JsonPath {
 	var out []workv1.JsonPath
 	add := func(name, path string) { out = append(out, workv1.JsonPath{Name: name, Path: path}) }
@@ -89,7 +89,7 @@ func (f feedback) paths() []workv1.JsonPath {
 	}
 	add(valueGeneration, ".metadata.generation")
 	if f.kind.name == "" {
-		// Not a workload: its controller, if it has one, mostly says so.
+		// Not a workload: its controller, if it has one, usually reports it.
 		add(valueObservedGeneration, ".status.observedGeneration")
 	}
 	status := map[string][][2]string{
@@ -136,9 +136,9 @@ func (f feedback) paths() []workv1.JsonPath {
 	return out
 }
 
-// union returns our rules together with those the agent would use without us,
-// since it takes the first entry that has any: OCM's well-known status for the
-// kinds OCM probes, and the template's. Every name stands once.
+// union returns AddonFlow's rules together with those that the agent would use without
+// AddonFlow, because the agent uses the first entry with rules: OCM's well-known status for the
+// kinds that OCM probes, and the template's own. Each name occurs once.
 func (f feedback) union(effective workv1.ManifestConfigOption) []workv1.FeedbackRule {
 	out := []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: f.paths()}}
 	var paths []workv1.JsonPath
@@ -157,7 +157,7 @@ func (f feedback) union(effective workv1.ManifestConfigOption) []workv1.Feedback
 	case asked:
 		paths = slices.DeleteFunc(paths, clash)
 	case !f.kind.ocm || slices.ContainsFunc(paths, clash):
-		known = nil // the template's own meaning of that name goes first
+		known = nil // a value of that name in the template takes precedence
 	}
 	if asked || len(known) > 0 {
 		out = append(out, workv1.FeedbackRule{Type: workv1.WellKnownStatusType})

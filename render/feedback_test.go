@@ -166,7 +166,7 @@ status:
 	}
 }
 
-// integersIn makes whole floats integers, as a live object has them.
+// integersIn converts whole floats to integers, as in a live object.
 func integersIn(fields map[string]any) {
 	for _, key := range slices.Collect(maps.Keys(fields)) {
 		switch v := fields[key].(type) {

@@ -6,10 +6,10 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Finalizers returns OCM's finalizers that the cluster's ManagedClusterAddOn is to
-// carry while its works are there, nil for none: one for hooks
-// on the managed cluster, one for hooks on the hosting cluster, and one for whatever
-// lies on a hosting cluster, which no owner reference takes away.
+// Finalizers returns OCM's finalizers that the cluster's ManagedClusterAddOn must carry while
+// its works exist; nil for none. There is one for hooks on the managed cluster, one for hooks
+// on the hosting cluster, and one for everything on a hosting cluster, because no owner
+// reference deletes that.
 func (r Rendered) Finalizers() []string {
 	hooks := r.Hooks()
 	var out []string
@@ -25,9 +25,8 @@ func (r Rendered) Finalizers() []string {
 	return out
 }
 
-// WithFinalizers returns current with those of wanted that are missing, and without
-// OCM's deprecated spellings, which nobody else would ever take off. It returns
-// current itself when there is nothing to change.
+// WithFinalizers returns current with the missing ones of wanted, and without OCM's deprecated
+// spellings, which no other controller removes. It returns current itself if nothing changes.
 func WithFinalizers(current, wanted []string) []string {
 	out := current
 	if slices.ContainsFunc(current, deprecatedFinalizer) {
@@ -41,8 +40,8 @@ func WithFinalizers(current, wanted []string) []string {
 	return out
 }
 
-// WithoutFinalizers returns current without those of OCM's finalizers, deprecated
-// ones included, that are not wanted. Finalizers of others stay.
+// WithoutFinalizers returns current without those of OCM's finalizers, deprecated ones
+// included, that are not wanted. Finalizers of others stay.
 func WithoutFinalizers(current, wanted []string) []string {
 	drop := func(f string) bool { return HoldsAddOn(f) && !slices.Contains(wanted, f) }
 	if !slices.ContainsFunc(current, drop) {

@@ -10,18 +10,16 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/flaw"
-	"github.com/addonflow/addonflow/render/variable"
 )
 
-// ReasonNotSupported: what a template asks for cannot be delivered yet.
+// ReasonNotSupported: the template uses something that cannot be delivered yet.
 const ReasonNotSupported problem.Reason = "NotSupported"
 
-// Finding is one thing wrong with a content, found by rendering it. Template or
-// Config names the object it stands in (a Config as namespace/name), Field the
-// path inside that object.
+// Finding is one thing wrong with a content, found by rendering it. Template or Config names
+// the object (a Config as namespace/name), Field the path inside that object.
 type Finding struct {
 	Template, Config, Field string
-	// About is a configuration of another kind that it stands in, else zero.
+	// About is the configuration of another kind that the finding is about, else zero.
 	About ConfigReference
 	// Package names an AddOnPackage; File and Line (0: unknown) are in its folder.
 	Package, File string
@@ -65,14 +63,22 @@ func (f Finding) place(dir string) string {
 	return file
 }
 
-// InvalidError says that content cannot be rendered, with everything found
-// wrong. It does not go away by retrying.
+// InvalidError says that content cannot be rendered, with everything found wrong. Retrying does
+// not help.
 type InvalidError struct {
 	AddOn    string
 	Findings []Finding
+	// more counts findings that were left out.
+	more int
 }
 
-// Brief is the first finding, with what is wrong before where: for texts that are cut.
+// shortened keeps the findings that the texts name.
+func (e *InvalidError) shortened() *InvalidError {
+	kept := min(brief.Shown, len(e.Findings))
+	return &InvalidError{AddOn: e.AddOn, Findings: slices.Clone(e.Findings[:kept]), more: e.more + len(e.Findings) - kept}
+}
+
+// Brief is the first finding, with the problem before its position, for texts that are cut.
 func (e *InvalidError) Brief() string {
 	if len(e.Findings) == 0 {
 		return e.Error()
@@ -83,7 +89,7 @@ func (e *InvalidError) Brief() string {
 	if place := strings.TrimSuffix(at.String(), ": "); place != "" {
 		what += " (" + place + ")"
 	}
-	if more := len(e.Findings) - 1; more > 0 {
+	if more := len(e.Findings) - 1 + e.more; more > 0 {
 		what += fmt.Sprintf(" and %d more", more)
 	}
 	return what
@@ -95,13 +101,13 @@ func (e *InvalidError) Error() string {
 	for _, f := range e.Findings[:min(brief.Shown, len(e.Findings))] {
 		first = append(first, f.String())
 	}
-	return fmt.Sprintf("cannot render add-on %q: %s", e.AddOn, brief.NamesOf(len(e.Findings), first))
+	return fmt.Sprintf("cannot render add-on %q: %s", e.AddOn, brief.NamesOf(len(e.Findings)+e.more, first))
 }
 
-// maxFindings is how many findings are kept of one rendering; nobody reads more.
+// maxFindings bounds the findings that are kept of one rendering.
 const maxFindings = 1000
 
-// findings collects what is wrong; rendering goes on, so that all is said at once.
+// findings collects what is wrong. Rendering continues, so that everything is reported at once.
 type findings struct {
 	list []Finding
 }
@@ -110,7 +116,6 @@ func (f *findings) add(finding Finding) {
 	if len(f.list) == maxFindings {
 		return
 	}
-	finding.Message = strings.ReplaceAll(finding.Message, namePlaceholder, "{{"+variable.ClusterName+"}}")
 	if !slices.Contains(f.list, finding) {
 		f.list = append(f.list, finding)
 	}

@@ -10,15 +10,6 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// nameText is a cluster's name as rendering writes it.
-func nameText(t interface{ Fatal(args ...any) }, name string) []byte {
-	text, err := jsonText(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 func templateReference(name string) ConfigReference {
 	return ConfigReference{Group: addonGroup, Resource: TemplateResource, Name: name}
 }
@@ -42,8 +33,8 @@ func agentOf(tb testing.TB, name, spec string) Config {
 	}
 }
 
-// contentOf is the add-on hello with one template and, unless it is "", one
-// AddOnDeploymentConfig, both by default.
+// contentOf is the add-on hello with one template as the default and, unless agent is "", one
+// AddOnDeploymentConfig as the default.
 func contentOf(tb testing.TB, template, agent string) Content {
 	tb.Helper()
 	c := Content{

@@ -12,19 +12,19 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// maxWords bounds what a managed cluster may say in a reason, in runes.
+// maxWords bounds the text of a managed cluster in a reason, in runes.
 const maxWords = 200
 
-// maxFailures bounds how many failures a work remembers.
+// maxFailures bounds the failures that a work records.
 const maxFailures = 20
 
-// ask is what AddOnFlow asked of one workload.
+// ask is AddonFlow's feedback rules for one workload.
 type ask struct {
 	id    workv1.ResourceIdentifier
 	names []string
 }
 
-// askedOf returns what an entry of manifestConfigs asks for AddOnFlow, if it is ours.
+// askedOf returns AddonFlow's rules in an entry of manifestConfigs, if it has any.
 func askedOf(option *workv1.ManifestConfigOption) (ask, bool) {
 	for _, rule := range option.FeedbackRules {
 		if len(rule.JsonPaths) == 0 || !reservedValue(rule.JsonPaths[0].Name) {
@@ -59,7 +59,7 @@ func (p Prober) askHealth(a ask, work *workv1.ManifestWork) health {
 	if h, ok := a.observed(v); !ok {
 		return h
 	}
-	// Without the digest nothing tells whether it gave up on this content.
+	// Without the digest, the failure may be about other content.
 	if words := a.gaveUp(v); words != "" && !a.disregarded(v, work.Annotations[DisregardAnnotation]) {
 		return health{current: true, failed: a.asks(valueDigest), reason: a.name() + ": " + words}
 	}
@@ -72,7 +72,8 @@ func (p Prober) askHealth(a ask, work *workv1.ManifestWork) health {
 	return h
 }
 
-// echoed reports whether the object is the one the work has now, where that is asked.
+// echoed reports whether the live object is the one in the work now, if its rules include the
+// digest.
 func (a ask) echoed(v values, work *workv1.ManifestWork) (health, bool) {
 	if !a.asks(valueDigest) {
 		return health{}, true
@@ -96,7 +97,7 @@ func (a ask) name() string {
 	return kind + " " + a.id.Name
 }
 
-// workload reports whether the object runs pods, or makes what does.
+// workload reports whether the object runs pods, or creates objects that do.
 func (a ask) workload() bool {
 	switch a.id.Resource {
 	case deploymentsResource, daemonSetsResource, statefulSetsResource:
@@ -112,12 +113,12 @@ func (a ask) waiting(reason string) health {
 	return health{reason: a.name() + " " + reason}
 }
 
-// observed reports whether the workload's controller has seen it as it is; what
-// it says before that is about something older.
+// observed reports whether the workload's controller has observed the current generation. Its
+// status before that is about an older one.
 func (a ask) observed(v values) (health, bool) {
 	generation, known := v.number(valueGeneration)
 	if !known && !a.workload() {
-		return health{}, true // many kinds have none
+		return health{}, true // many kinds report no generation
 	}
 	if !known {
 		return a.waiting("has not been reported"), false
@@ -131,7 +132,7 @@ func (a ask) observed(v values) (health, bool) {
 	return health{}, true
 }
 
-// gaveUp returns the workload's own words for having given up, if it has.
+// gaveUp returns the workload's own message about its failure, "" if it has not failed.
 func (a ask) gaveUp(v values) string {
 	switch a.id.Resource {
 	case deploymentsResource:
@@ -148,7 +149,7 @@ func (a ask) gaveUp(v values) string {
 	return words(strings.TrimSuffix(v.text(valueReason)+": "+v.text(valueMessage), ": "))
 }
 
-// failure is how a reported failure of a Deployment is remembered.
+// failure identifies a reported failure of a Deployment in an annotation.
 func (a ask) failure(v values) string {
 	since := v.text(valueSince)
 	if since == "" || a.gaveUp(v) == "" || len(since) > len(metav1.RFC3339Micro) || strings.ContainsAny(since, ",=") {
@@ -157,13 +158,13 @@ func (a ask) failure(v values) string {
 	return a.id.Namespace + "/" + a.id.Name + "=" + since
 }
 
-// disregarded reports whether the failure is from before the present content.
+// disregarded reports whether the failure is older than the current content.
 func (a ask) disregarded(v values, known string) bool {
 	failure := a.failure(v)
 	return failure != "" && slices.Contains(strings.Split(known, ","), failure)
 }
 
-// reportedFailures are the failures that Deployments of the works report.
+// reportedFailures returns the failures that Deployments of the works report.
 func reportedFailures(parts []workPart) string {
 	var out []string
 	for _, part := range parts {
@@ -185,8 +186,8 @@ func reportedFailures(parts []workPart) string {
 	return strings.Join(out, ",")
 }
 
-// missing says what of the workload does not run yet, "" when all of it does.
-// Counts that the workload omits are 0, except for how many it wants.
+// missing says which part of the workload does not run yet, "" if all of it does. A count that
+// the workload omits is 0, except for the number of replicas it wants.
 func (a ask) missing(v values) string {
 	switch a.id.Resource {
 	case jobsResource:
@@ -195,10 +196,10 @@ func (a ask) missing(v values) string {
 		}
 		return ""
 	case cronJobsResource:
-		return "" // that it is there is all it promises
+		return "" // such an object only promises to exist
 	}
 	if !a.workload() {
-		return "" // it was echoed: its own rules, and prober CEL, say the rest
+		return "" // it was echoed; its own rules and prober CEL decide the rest
 	}
 	desired, known := v.number(valueDesired)
 	if !known {
@@ -217,7 +218,7 @@ func (a ask) missing(v values) string {
 	return ""
 }
 
-// values are what the agent returned for one workload.
+// values are the feedback values that the agent returned for one workload.
 type values []workv1.FeedbackValue
 
 func valuesOf(work *workv1.ManifestWork, id workv1.ResourceIdentifier) (values, bool) {
@@ -258,8 +259,8 @@ func (v values) number(name string) (n int64, ok bool) {
 	return *value.Integer, true
 }
 
-// words makes text that a managed cluster wrote fit to be shown: one line, no
-// control or invisible characters, bounded.
+// words makes text that a managed cluster wrote safe to show: one line, no control or invisible
+// characters, bounded.
 func words(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

@@ -14,10 +14,9 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// HealthFlaws judges the health policy of an add-on and holds it against its
-// content: an entry that finds no object in one of the templates would hold the
-// clusters of that template up for ever, and one that reads what nobody asks for those
-// of all.
+// HealthFlaws judges the health policy of an add-on against its content. An entry that matches
+// no object in a template would hold the clusters of that template for ever; an entry that
+// reads feedback without a rule for it would hold all clusters.
 func HealthFlaws(h *v1alpha1.Health, content Content) []flaw.Flaw {
 	p, flaws := newProber(h)
 	if len(flaws) > 0 {
@@ -40,9 +39,8 @@ func HealthFlaws(h *v1alpha1.Health, content Content) []flaw.Flaw {
 	return flaws
 }
 
-// judges are the manifests of a template that the check may judge. Names and namespaces
-// may depend on variables or on agentInstallNamespace; those that do are left to the
-// cluster.
+// judges returns the manifests of a template that the check may judge. Names and namespaces may
+// depend on variables or on agentInstallNamespace; those can only be matched on the cluster.
 func (c *check) judges(t Template) []Identity {
 	manifests, _ := flaw.Path("agentSpec.workload.manifests").In(t.Spec).([]any)
 	var judged []Identity
@@ -63,8 +61,8 @@ func (c *check) judges(t Template) []Identity {
 	return judged
 }
 
-// unaskedFlaws finds feedback that the check cannot do without and that no template asks
-// for about what it judges.
+// unaskedFlaws finds feedback that the check requires and that no template has a feedback rule
+// for.
 func (c *check) unaskedFlaws(at flaw.Path, templates []Template) []flaw.Flaw {
 	asked := map[string]bool{}
 	for _, t := range templates {
@@ -98,8 +96,8 @@ func (c *check) unaskedFlaws(at flaw.Path, templates []Template) []flaw.Flaw {
 	return flaws
 }
 
-// asks adds the names of the feedback that is asked about objects of a template. It is
-// false where the agent knows more names than AddonFlow.
+// asks adds the names of feedback that a template has rules for. It returns false if the agent
+// knows more names than AddonFlow.
 func asks(t Template, objects []Identity, names map[string]bool) bool {
 	var spec addonv1alpha1.AddOnTemplateSpec
 	if strict.Convert(t.Spec, &spec) != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// helmHookAnnotation marks a hook of Helm's, which OCM does not know.
+// helmHookAnnotation marks one of Helm's hooks, which OCM does not support.
 const helmHookAnnotation = "helm.sh/hook"
 
 // Kinds that can be a pre-delete hook.
@@ -44,8 +44,8 @@ func IsPreDeleteWork(work *workv1.ManifestWork, addOn string) bool {
 	return work.Name == PreDeleteWorkName(addOn) || work.Name == HostingPreDeleteWorkName(addOn, AddOnNamespace(work))
 }
 
-// isPreDeleteHook reports whether OCM holds the object back until the add-on is
-// removed: a Job or Pod with the annotation, or one of the two labels it used to be.
+// isPreDeleteHook reports whether OCM delays the object until the add-on is removed: a Job or
+// Pod with the annotation, or with one of the two older labels.
 func isPreDeleteHook(obj map[string]any) bool {
 	if !slices.Contains([]any{jobKind, podKind}, obj["kind"]) {
 		return false
@@ -57,8 +57,8 @@ func isPreDeleteHook(obj map[string]any) bool {
 	return label || legacy || annotated(metadata, addonv1alpha1.AddonPreDeleteHookAnnotationKey)
 }
 
-// hookAsk is what is asked of a hook: OCM's well-known status, which says that it
-// completed, and ours, which says whether that is about this content, and why it failed.
+// hookAsk returns the feedback rules of a hook: OCM's well-known status, which reports
+// completion, and AddonFlow's, which report the content and why it failed.
 func hookAsk(id Identity) *workv1.ManifestConfigOption {
 	paths := []workv1.JsonPath{{Name: valueDigest, Path: `.metadata.annotations.addonflow\.io/digest`}}
 	if id.Kind == jobKind {
@@ -80,8 +80,8 @@ func hookAsk(id Identity) *workv1.ManifestConfigOption {
 	}
 }
 
-// Hooks says on which of the two clusters pre-delete hooks are to run before the
-// add-on is removed.
+// Hooks says on which of the two clusters pre-delete hooks must run before the add-on is
+// removed.
 type Hooks struct {
 	Managed, Hosting bool
 }
@@ -91,22 +91,21 @@ func (h Hooks) Any() bool { return h.Managed || h.Hosting }
 
 // Hooks returns which hooks the cluster has. A Rendered without content has none.
 func (r Rendered) Hooks() Hooks {
-	if r.shared == nil {
+	if r.rendering == nil {
 		return Hooks{}
 	}
 	b := r.bins()
 	return Hooks{Managed: len(b.hooks) > 0, Hosting: len(b.hostingHooks) > 0}
 }
 
-// HookWorks returns the works that run the cluster's pre-delete hooks, that of the
-// managed cluster first; none without hooks. Write them once the ManagedClusterAddOn
-// is being deleted, and delete them, and the deploy works, when ObserveHook says of
-// all of them that they completed: they have no owner that would take them away, for
-// a deletion in the foreground takes dependents before any hook could run.
+// HookWorks returns the works that run the cluster's pre-delete hooks, that of the managed
+// cluster first; none without hooks. Write them once the ManagedClusterAddOn is being deleted.
+// Delete them and the deploy works when ObserveHook reports all of them as completed. They have
+// no owner: a foreground deletion would delete dependents before any hook could run.
 //
-// The error is an *InvalidError when the hooks exceed what the hub takes in one work.
+// The error is an *InvalidError if the hooks exceed the size of one work.
 func (r Rendered) HookWorks(owner Owner) ([]*workv1.ManifestWork, error) {
-	if r.shared == nil {
+	if r.rendering == nil {
 		return nil, ErrNoClusterName
 	}
 	b, raw := r.bins(), r.deliver()
@@ -132,11 +131,11 @@ func (r Rendered) HookWorks(owner Owner) ([]*workv1.ManifestWork, error) {
 			size += (&runtime.RawExtension{Raw: raw[i]}).Size()
 		}
 		if size > WorkLimit {
-			found.add(hooksTooLarge(r.shared.template, size))
+			found.add(hooksTooLarge(r.rendering.template, size))
 		}
 		works = append(works, work)
 	}
-	return works, found.err(r.shared.addOn)
+	return works, found.err(r.rendering.addOn)
 }
 
 func hooksTooLarge(template string, size int) Finding {
@@ -166,28 +165,26 @@ func (r Rendered) hookWork(owner Owner, objects []int, raw [][]byte) *workv1.Man
 	for _, i := range objects {
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
 			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw[i]}})
-		ask := *r.shared.objects[i].hook
-		ask.ResourceIdentifier = r.resource(ask.ResourceIdentifier)
-		work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, ask)
+		work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, *r.rendering.objects[i].hook)
 	}
-	work.Spec.Executor = r.shared.executor
+	work.Spec.Executor = r.rendering.executor
 	return work
 }
 
-// HookObservation is what a work says about the pre-delete hooks in it.
+// HookObservation is the state of the pre-delete hooks in a work.
 type HookObservation struct {
-	// Completed: every hook did, as OCM asks for it.
+	// Completed: every hook completed, by OCM's definition.
 	Completed bool
-	// Failed: a hook says that it gave up. It never completes by itself.
+	// Failed: a hook failed. It does not complete without a change.
 	Failed bool
-	// Reason says in words what is missing, or why it failed; "" when completed. Parts
-	// of it were written by the managed cluster; they are bounded and stripped.
+	// Reason says what is missing, or why a hook failed; "" if completed. The managed cluster
+	// wrote parts of it; they are bounded and stripped.
 	Reason string
 }
 
-// ObserveHook reads a hook work: completed when the work is available as it is now
-// and of every hook this very content was reported as complete (a Job) or succeeded
-// (a Pod). What the agent says of an older content of the same name counts for nothing.
+// ObserveHook reads a hook work. It is completed if the work is available in its current
+// version and every hook of this content was reported as complete (a Job) or succeeded (a Pod).
+// Reports about older content of the same name are ignored.
 func ObserveHook(work *workv1.ManifestWork) HookObservation {
 	if len(work.Spec.ManifestConfigs) == 0 {
 		return HookObservation{Reason: "the work asks for no feedback"}

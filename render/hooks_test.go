@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// hookedTemplate has a ConfigMap, a hook by annotation, one by the label and one by
-// the legacy label, and what only looks like one.
+// hookedTemplate has a ConfigMap, a hook by annotation, one by the label and one by the legacy
+// label, and an object that only looks like a hook.
 const hookedTemplate = `
 agentSpec:
   executor: {subject: {type: ServiceAccount, serviceAccount: {namespace: a, name: b}}}
@@ -153,7 +153,7 @@ func TestHooksComplete(t *testing.T) {
 		want               HookObservation
 	}{
 		"all":          {"", here, all(done, pod("Succeeded"), pod("Succeeded")), HookObservation{Completed: true}},
-		"not applied":  {"nobody looked yet", "", nil, HookObservation{Reason: "waiting for the agent to apply"}},
+		"not applied":  {"the agent has not applied it yet", "", nil, HookObservation{Reason: "waiting for the agent to apply"}},
 		"refused":      {"it may come yet", "Applied=False", nil, HookObservation{Reason: "not applied: no such namespace"}},
 		"unavailable":  {"OCM asks for it", "Applied=True Available=False", all(done, pod("Succeeded"), pod("Succeeded")), HookObservation{Reason: "waiting for the agent to report"}},
 		"running":      {"all of them must", here, all(done, pod("Running"), pod("Succeeded")), HookObservation{Reason: "Pod label has not completed"}},

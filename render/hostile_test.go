@@ -13,8 +13,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// TestExpansionIsBounded: a template of a megabyte with a variable of a kilobyte in
-// every line stands for a gigabyte; it is refused before it is one.
+// TestExpansionIsBounded: a template of a megabyte with a variable of a kilobyte in every line
+// expands to a gigabyte; it is refused before it is expanded.
 func TestExpansionIsBounded(t *testing.T) {
 	var found findings
 	s := &substitution{template: "t", values: map[string]string{"V": strings.Repeat("v", maxVariableValue)}, found: &found}
@@ -36,8 +36,8 @@ func TestExpansionIsBounded(t *testing.T) {
 	}
 }
 
-// TestFindingsAreBounded: a template with a hundred thousand mistakes is refused in the
-// time that it takes to read it.
+// TestFindingsAreBounded: a template with a hundred thousand mistakes is refused in the time
+// that it takes to read it.
 func TestFindingsAreBounded(t *testing.T) {
 	var found findings
 	for i := range 3 * maxFindings {
@@ -55,8 +55,8 @@ func TestFindingsAreBounded(t *testing.T) {
 	}
 }
 
-// TestValuesOfPackagesAreNotShared: a customised variable that a package puts below the
-// node selector changes the values of one rendering, not the configuration.
+// TestValuesOfPackagesAreNotShared: a customised variable that a package maps below the node
+// selector changes the values of one rendering, not the configuration.
 func TestValuesOfPackagesAreNotShared(t *testing.T) {
 	for _, engine := range []string{EngineHelm, EngineManifests} {
 		selector := map[string]any{"zone": "a"}
@@ -80,7 +80,8 @@ func TestValuesOfPackagesAreNotShared(t *testing.T) {
 	}
 }
 
-// TestWildcardsMatchAsTheAgentDoes holds the matching to OCM's words: * is any text.
+// TestWildcardsMatchAsTheAgentDoes checks the matching against OCM's documentation: * is any
+// text.
 func TestWildcardsMatchAsTheAgentDoes(t *testing.T) {
 	for _, c := range []struct {
 		pattern, text string

@@ -10,18 +10,18 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// bins are a rendering's objects, by index in the template's order: where each is
-// delivered, and when.
+// bins are a rendering's objects, by index in the template's order, grouped by where and when
+// they are delivered.
 type bins struct {
-	// managed and hosting are deployed, on the managed and on the hosting cluster.
+	// managed and hosting are deployed on the managed and on the hosting cluster.
 	managed, hosting []int
 	// hooks and hostingHooks run when the add-on is removed.
 	hooks, hostingHooks []int
 }
 
-// binned sorts the objects for one of the two install modes.
-// In the default mode all of them go to the managed cluster, whatever location they
-// declare; in the hosted one those without a location do.
+// binned groups the objects for one of the two install modes. In the default mode all of them
+// go to the managed cluster, whatever location they declare; in hosted mode those without a
+// location do.
 func binned(objects []object, hosted bool) bins {
 	var b bins
 	for i := range objects {
@@ -45,7 +45,7 @@ func binned(objects []object, hosted bool) bins {
 	return b
 }
 
-// installMode is what packages see as installMode, in OCM's words; "" is the default.
+// installMode is the value of installMode for packages, in OCM's words; "" is the default.
 func (c Cluster) installMode() string {
 	if c.Hosting == "" {
 		return ""
@@ -54,16 +54,10 @@ func (c Cluster) installMode() string {
 }
 
 // bins are those of the cluster's install mode.
-func (r Rendered) bins() *bins {
-	if r.Hosting != "" {
-		return &r.shared.hosted
-	}
-	return &r.shared.managed
-}
+func (r Rendered) bins() bins { return binned(r.rendering.objects, r.Hosting != "") }
 
-// hostedLocation reads where a manifest goes in hosted mode: the annotation, and
-// without one the label of the same key, as in OCM. ok is false for a value that
-// OCM does not know.
+// hostedLocation reads where a manifest goes in hosted mode: from the annotation, or without it
+// from the label of the same key, as in OCM. ok is false for a value that OCM does not know.
 func hostedLocation(fields map[string]any) (location string, ok bool) {
 	metadata, _ := fields[metadataKey].(map[string]any)
 	const key = addonv1alpha1.HostedManifestLocationAnnotationKey
@@ -88,8 +82,8 @@ func HostingWorkName(addOn, namespace string, index int) string {
 	return fmt.Sprintf("addon-%s-deploy-hosting-%s-%d", addOn, namespace, index)
 }
 
-// AddOnNamespace returns the namespace of the ManagedClusterAddOn that a work belongs
-// to: the one OCM's label names, which stands where it is not the work's own.
+// AddOnNamespace returns the namespace of the ManagedClusterAddOn that a work belongs to. OCM's
+// label names it if it is not the work's own namespace.
 func AddOnNamespace(work *workv1.ManifestWork) string {
 	if namespace := work.Labels[addonv1alpha1.AddonNamespaceLabelKey]; namespace != "" {
 		return namespace
@@ -100,7 +94,7 @@ func AddOnNamespace(work *workv1.ManifestWork) string {
 // hostingIndex returns the index of a deploy work on a hosting cluster.
 func hostingIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
 	if !strings.Contains(work.Name, "-deploy-hosting-") {
-		return 0, false // most works; says so without building a name
+		return 0, false // most works; this avoids building a name
 	}
 	namespace := AddOnNamespace(work)
 	suffix, ok := strings.CutPrefix(work.Name, "addon-"+addOn+"-deploy-hosting-"+namespace+"-")
@@ -131,7 +125,7 @@ type side struct {
 	objects   []int
 }
 
-// sides are where the cluster's deploy works lie, the managed one first.
+// sides are the namespaces of the cluster's deploy works, the managed one first.
 func (r Rendered) sides(owner Owner) []side {
 	b := r.bins()
 	all := []side{{namespace: owner.Namespace, objects: b.managed}}
@@ -141,7 +135,7 @@ func (r Rendered) sides(owner Owner) []side {
 	return all
 }
 
-// workName is the name of the side's work of an index.
+// workName returns the name of the side's work with an index.
 func (s side) workName(owner Owner, index int) string {
 	if s.hosting {
 		return HostingWorkName(owner.Name, owner.Namespace, index)
@@ -149,7 +143,7 @@ func (s side) workName(owner Owner, index int) string {
 	return WorkName(owner.Name, index)
 }
 
-// index returns the index of a work that is one of the side's.
+// index returns the index of a work that belongs to the side.
 func (s side) index(work *workv1.ManifestWork, owner Owner) (int, bool) {
 	if work.Namespace != s.namespace || AddOnNamespace(work) != owner.Namespace {
 		return 0, false
@@ -160,8 +154,8 @@ func (s side) index(work *workv1.ManifestWork, owner Owner) (int, bool) {
 	return deployIndex(work, owner.Name)
 }
 
-// stray are the deploy works of the ManagedClusterAddOn that lie on neither side:
-// those of a hosting cluster that is no longer its own.
+// stray returns the deploy works of the ManagedClusterAddOn on neither side: those on a hosting
+// cluster that it no longer uses.
 func stray(owner Owner, sides []side, existing []*workv1.ManifestWork) []*workv1.ManifestWork {
 	var out []*workv1.ManifestWork
 	for _, work := range existing {

@@ -26,7 +26,7 @@ agentSpec:
     - {apiVersion: v1, kind: Pod, metadata: {name: hosted-hook, namespace: ns, annotations: {addon.open-cluster-management.io/addon-pre-delete: "", addon.open-cluster-management.io/hosted-manifest-location: hosting}}}
 `
 
-// held are the names of the objects of each work, by namespace/name of the work.
+// held returns the names of the objects of each work, by namespace/name of the work.
 func held(works []*workv1.ManifestWork) map[string][]string {
 	out := map[string][]string{}
 	for _, w := range works {
@@ -40,7 +40,7 @@ func held(works []*workv1.ManifestWork) map[string][]string {
 	return out
 }
 
-// hostedWorks are the deploy works of cluster1 on a hosting cluster, and those to remove.
+// hostedWorks returns the deploy works of cluster1 on a hosting cluster, and those to remove.
 func hostedWorks(t *testing.T, host string, existing ...*workv1.ManifestWork) (desired, gone []*workv1.ManifestWork) {
 	t.Helper()
 	desired, gone, err := renderedFor(t, contentOf(t, hostedTemplate, ""), Cluster{Name: "cluster1", Hosting: host}).Works(owner, existing)

@@ -9,9 +9,9 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// ErrInvalidImageRegistries says that a ManagedCluster's annotation
-// open-cluster-management.io/image-registries cannot be read. Only that cluster
-// cannot be rendered.
+// ErrInvalidImageRegistries: a ManagedCluster's annotation
+// open-cluster-management.io/image-registries cannot be read. Only that cluster cannot be
+// rendered.
 var ErrInvalidImageRegistries = errors.New("annotation image-registries is invalid")
 
 // parseImageRegistries reads the annotation of a ManagedCluster.
@@ -26,8 +26,8 @@ func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error
 		return nil, fmt.Errorf("%w: %w", ErrInvalidImageRegistries, err)
 	}
 	for _, m := range value.Registries {
-		if c := ForbiddenCharacter(m.Source + m.Mirror); c != "" {
-			return nil, fmt.Errorf("%w: it contains %s", ErrInvalidImageRegistries, c)
+		if HasNUL(m.Source + m.Mirror) {
+			return nil, fmt.Errorf("%w: it contains NUL", ErrInvalidImageRegistries)
 		}
 	}
 	return value.Registries, nil
@@ -42,9 +42,9 @@ func (p *pod) redirect(mirrors []addonv1alpha1.ImageMirror) {
 	}
 }
 
-// mirrored returns image with its registry replaced: a source is a prefix of the
-// text, an empty source matches every image, and of several matches the last one
-// counts. A mirror that is empty is ignored, as its API says and OCM does not.
+// mirrored returns image with its registry replaced. A source is a prefix of the text; an empty
+// source matches every image; of several matches the last one counts. An empty mirror is
+// ignored, as OCM's API documents; OCM itself does not ignore it.
 func mirrored(image string, mirrors []addonv1alpha1.ImageMirror) string {
 	out := image
 	for _, m := range mirrors {

@@ -26,46 +26,45 @@ const (
 	HubConfigResource   = "addonhubconfigs"
 )
 
-// Cluster is what rendering needs to know of a managed cluster.
+// Cluster is what rendering reads from a managed cluster.
 type Cluster struct {
 	Name string
-	// Placements are all install placements that select the cluster, in the
-	// order of the ClusterManagementAddOn. The last one has it; if that one
-	// assigns no configuration, the cluster gets the defaults.
+	// Placements are all install placements that select the cluster, in the order of the
+	// ClusterManagementAddOn. The last one applies; if it assigns no configuration, the cluster
+	// gets the defaults.
 	Placements []v1alpha1.PlacementReference
-	// Configs are the configurations that the ManagedClusterAddOn names itself
-	// (spec.configs), in its order, as the hub stores them, with their hashes. They
-	// go before those of the placement, wholesale for each kind.
+	// Configs are the configurations that the ManagedClusterAddOn names itself (spec.configs),
+	// in its order, as the hub stores them, with their hashes. For each kind they replace those
+	// of the placement as a whole.
 	Configs []Config
 	// ImageRegistries is the value of the ManagedCluster's annotation
 	// open-cluster-management.io/image-registries.
 	ImageRegistries string
 	// Values is the value of the ManagedClusterAddOn's annotation
-	// addon.open-cluster-management.io/values, which packages read, and which sets
-	// variables of templates.
+	// addon.open-cluster-management.io/values, which gives values to packages and variables to
+	// templates.
 	Values string
-	// Labels and Claims of the ManagedCluster, for templates and packages that name
-	// them in variables. They are only read.
+	// Labels and Claims of the ManagedCluster, for templates and packages that name them in
+	// variables. They are not changed.
 	Labels map[string]string
 	Claims []clusterv1.ManagedClusterClaim
 	// KubeVersion is the ManagedCluster's status.version.kubernetes.
 	KubeVersion string
 	// Hosting is the value of the ManagedClusterAddOn's annotation
-	// addon.open-cluster-management.io/hosting-cluster-name: the cluster that part of
-	// the manifests are deployed on. "": all are deployed on the managed one.
+	// addon.open-cluster-management.io/hosting-cluster-name: the cluster on which some of the
+	// manifests are deployed. "": all are deployed on the managed cluster.
 	Hosting string
 }
 
-// facts are what of a cluster, apart from its name, a rendering reads beyond its
-// assignment. Those that an assignment does not read are empty, so that clusters that
-// differ in them share a rendering.
+// facts are what a rendering reads of a cluster beyond its name and assignment. Facts that an
+// assignment does not read are empty: a change of them changes no rendering.
 type facts struct {
 	registries, values, kubeVersion, mode string
 	// variables that a template takes from the cluster, in one text.
 	variables string
 }
 
-// facts returns those of the cluster that the assignment may read.
+// facts returns the facts of the cluster that the assignment may read.
 func (c Cluster) facts(a *assignment) facts {
 	known := facts{}
 	if a.mirrors {
@@ -87,7 +86,7 @@ type ConfigHash struct {
 	SpecHash string
 }
 
-// Inputs is what decides what a cluster gets, apart from its name.
+// Inputs is everything that decides what a cluster gets, apart from its name.
 type Inputs struct {
 	// Template is the name of the AddOnTemplate, "" when none is assigned.
 	Template string
@@ -95,12 +94,12 @@ type Inputs struct {
 	// them, as MCA.status.configReferences lists them: sorted by group and
 	// resource, then as declared.
 	Configs []ConfigHash
-	// Key is equal for two clusters, or for one cluster under two revisions,
-	// exactly when everything that rendering may read is equal but the cluster's name.
+	// Key is equal for two clusters, or for one cluster under two revisions, exactly if
+	// everything that rendering may read is equal except for the cluster's name.
 	Key string
 }
 
-// assignment is the configuration a placement, or the lack of one, gives.
+// assignment is the set of configurations that a placement, or the lack of one, gives.
 type assignment struct {
 	placement string            // namespace/name, "" for the defaults
 	over      []ConfigReference // what the placement assigns
@@ -109,23 +108,22 @@ type assignment struct {
 	agent     *agentConfig
 	configs   []ConfigHash
 	key       string
-	// mirrors: the agent config gives no registries, so that the cluster's
-	// annotation counts.
+	// mirrors: the agent config has no registries, so the cluster's annotation counts.
 	mirrors bool
 	// mapped are the variables that the template takes from configurations.
 	mapped map[string]string
-	// unassigned are those of them for which no configuration is assigned, by the kind
-	// that has them: each cluster's ManagedClusterAddOn may name its own.
+	// unassigned are the variables of configurations for which none is assigned, with the kind
+	// of the configuration: each cluster's ManagedClusterAddOn may name its own.
 	unassigned map[string]string
-	// others are the configurations that rendering does not understand, with hashes.
+	// others are the configurations that rendering does not read, with hashes.
 	others []ConfigHash
 	found  findings
 }
 
-// packaged tells whether a package is rendered.
+// packaged reports whether a package is rendered.
 func (a *assignment) packaged() bool { return a.template != nil && a.template.pkg != nil }
 
-// Inputs returns what decides what the cluster gets.
+// Inputs returns the inputs of the cluster.
 func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
 	a := r.assignmentFor(c)
 	inputs := Inputs{Configs: slices.Clone(a.configs), Key: a.key}
@@ -151,8 +149,8 @@ func (r *Renderer) assignmentOf(placements []v1alpha1.PlacementReference) *assig
 	return r.defaults
 }
 
-// assignmentFor returns what the cluster's placements assign, with its own
-// configurations over that.
+// assignmentFor returns what the cluster's placements assign, overridden by its own
+// configurations.
 func (r *Renderer) assignmentFor(c Cluster) *assignment {
 	base := r.assignmentOf(c.Placements)
 	if len(c.Configs) == 0 {
@@ -163,16 +161,18 @@ func (r *Renderer) assignmentFor(c Cluster) *assignment {
 	defer r.mu.Unlock()
 	a, ok := r.own[key]
 	if !ok {
-		r.bound()
+		if len(r.own) >= maxOwn {
+			clear(r.own)
+		}
 		a = r.assign(base.placement, base.over, c.Configs)
 		r.own[key] = a
 	}
 	return a
 }
 
-// Own names the cluster's own configurations and what is in them: equal for clusters
-// that name the same objects in the same order, "" for one that names none. The
-// hashes stand for the bodies.
+// Own identifies the cluster's own configurations and their content: it is equal for clusters
+// that name the same objects in the same order, and "" for a cluster that names none. The
+// hashes represent the content.
 func (c Cluster) Own() string {
 	if len(c.Configs) == 0 {
 		return ""
@@ -185,7 +185,7 @@ func (c Cluster) Own() string {
 	return b.String()
 }
 
-// ownKey names a cluster's own configurations over an assignment.
+// ownKey identifies an assignment with a cluster's own configurations.
 type ownKey struct {
 	base    *assignment
 	configs string
@@ -196,9 +196,9 @@ type groupResource struct {
 	group, resource string
 }
 
-// assign merges what a placement assigns over the defaults, and a cluster's own
-// configurations over that, wholesale for each kind of configuration, and
-// reads the first template and the first AddOnDeploymentConfig of the result.
+// assign overrides the defaults by what a placement assigns, and that by a cluster's own
+// configurations, each kind of configuration as a whole. It reads the first template and the
+// first AddOnDeploymentConfig of the result.
 func (r *Renderer) assign(placement string, over []ConfigReference, own []Config) *assignment {
 	a := &assignment{placement: placement, over: over, own: own}
 	named := make([]ConfigReference, 0, len(own))
@@ -206,7 +206,7 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 		named = append(named, c.ConfigReference)
 	}
 	if f, conflict := ConflictingLevel(named); conflict {
-		a.found.add(f) // in a commit it has a line, and was refused
+		a.found.add(f) // a commit with this flaw was refused, with its line
 	}
 	byKind := layered(r.content.Defaults, over, named)
 	r.selectVersion(a, byKind)
@@ -232,8 +232,8 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 	return a
 }
 
-// merge makes one of the AddOnDeploymentConfigs of an assignment, where the add-on asks
-// for it; else the first of them counts, as in OCM.
+// merge merges the AddOnDeploymentConfigs of an assignment if the add-on asks for it; otherwise
+// the first one counts, as in OCM.
 func (r *Renderer) merge(a *assignment, references []ConfigReference) {
 	if !r.content.MergeConfigs || len(references) < 2 {
 		return
@@ -245,15 +245,14 @@ func (r *Renderer) merge(a *assignment, references []ConfigReference) {
 		}
 	}
 	if len(configs) == 0 {
-		return // take said that they are missing
+		return // take reported that they are missing
 	}
 	a.agent = parseAgentConfig(mergedConfigs(configs))
 	sum := sha256.Sum256([]byte(a.key + "merged"))
 	a.key = hex.EncodeToString(sum[:])
 }
 
-// packed gives an assignment the add-on's package, if it has one, in the place of a
-// template.
+// packed uses the add-on's package, if it has one, in place of a template.
 func (r *Renderer) packed(a *assignment) {
 	if r.pkg == nil {
 		return
@@ -263,7 +262,7 @@ func (r *Renderer) packed(a *assignment) {
 	a.key = hex.EncodeToString(sum[:])
 }
 
-// layered merges lists of configurations: of each kind the last list that has any,
+// layered merges lists of configurations: of each kind it takes the last list that has any, and
 // each configuration once.
 func layered(layers ...[]ConfigReference) map[groupResource][]ConfigReference {
 	byKind := map[groupResource][]ConfigReference{}
@@ -285,8 +284,8 @@ func layered(layers ...[]ConfigReference) map[groupResource][]ConfigReference {
 	return byKind
 }
 
-// take adds one configuration to an assignment. Its identity and everything read
-// of it become part of the key.
+// take adds one configuration to an assignment. Its identity and everything that is read from
+// it become part of the key.
 func (r *Renderer) take(a *assignment, reference ConfigReference) {
 	hash, sum, ok := r.known(a, reference)
 	if !ok || hash == "" {
@@ -306,7 +305,7 @@ func (r *Renderer) take(a *assignment, reference ConfigReference) {
 	a.key = hex.EncodeToString(next[:])
 }
 
-// known looks a configuration up and keeps the first of the kinds rendering reads.
+// known looks up a configuration and keeps the first of each kind that rendering reads.
 func (r *Renderer) known(a *assignment, reference ConfigReference) (hash, sum string, ok bool) {
 	if i := slices.IndexFunc(a.own, func(c Config) bool { return c.ConfigReference == reference }); i >= 0 {
 		return r.ownConfig(a, a.own[i])
@@ -331,7 +330,7 @@ func (r *Renderer) known(a *assignment, reference ConfigReference) (hash, sum st
 	return config.SpecHash, "", true
 }
 
-// bodyOf returns the body of a configuration that is no template.
+// bodyOf returns the body of a configuration other than a template.
 func (r *Renderer) bodyOf(a *assignment, reference ConfigReference) (map[string]any, bool) {
 	for _, list := range [][]Config{a.own, r.content.Configs} {
 		for i := range list {
@@ -343,8 +342,8 @@ func (r *Renderer) bodyOf(a *assignment, reference ConfigReference) (map[string]
 	return nil, false
 }
 
-// ownConfig reads a configuration that the cluster names itself. An object of that
-// name in the content may be another one by now.
+// ownConfig reads a configuration that the cluster names itself. The content may have a
+// different version of the object under the same name.
 func (r *Renderer) ownConfig(a *assignment, c Config) (hash, sum string, ok bool) {
 	switch {
 	case c.Group != addonGroup:
@@ -359,7 +358,7 @@ func (r *Renderer) ownConfig(a *assignment, c Config) (hash, sum string, ok bool
 	return c.SpecHash, "", true
 }
 
-// words says which clusters a message is about.
+// words adds to a message which clusters it is about.
 func (a *assignment) words(message string) string {
 	if a.placement == "" {
 		return message + " by default"
@@ -378,7 +377,7 @@ func (r *Renderer) Supports(group, resource string) bool {
 // change them.
 func (r *Renderer) Supported() []addonv1alpha1.ConfigGroupResource { return r.content.Supported }
 
-// UnsupportedMessage is what OCM says of a configuration that an add-on does not
+// UnsupportedMessage is OCM's message about a configuration of a kind that an add-on does not
 // list.
 func UnsupportedMessage(group, resource string) string {
 	return fmt.Sprintf("Configuration with gvr %s/%s is not supported for this addon", group, resource)

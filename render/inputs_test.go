@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// assignments is an add-on whose placements assign this and that.
+// assignments is an add-on whose placements assign different configurations.
 func assignments(t *testing.T) Content {
 	t.Helper()
 	other := ConfigReference{Group: "example.com", Resource: "things", Namespace: "default", Name: "thing"}
@@ -57,8 +57,8 @@ func TestAssignment(t *testing.T) {
 	}
 }
 
-// expectAssigned renders a cluster twice, the second time from what is shared, and holds
-// the text of its first object and the names of its configurations against what is wanted.
+// expectAssigned renders a cluster twice, the second time from what is shared, and compares the
+// text of its first object and the names of its configurations with the expected ones.
 func expectAssigned(t *testing.T, r *Renderer, cluster Cluster, reason, text string, names []string) Inputs {
 	t.Helper()
 	inputs, err := r.Inputs(cluster)
@@ -142,7 +142,7 @@ func TestKey(t *testing.T) {
 		"nothing":          {"is nothing", func(*Content, *Cluster) {}, true},
 		"another name":     {"of the cluster", func(_ *Content, c *Cluster) { c.Name = "cluster2" }, true},
 		"other placement":  {"assigns other clusters something", func(c *Content, _ *Cluster) { c.Placements = nil }, true},
-		"unused template":  {"is read by nobody here", func(c *Content, _ *Cluster) { c.Templates[1].Spec = map[string]any{} }, true},
+		"unused template":  {"is not read here", func(c *Content, _ *Cluster) { c.Templates[1].Spec = map[string]any{} }, true},
 		"template":         {"changed", func(c *Content, _ *Cluster) { c.Templates[0].Spec["addonName"] = "x" }, false},
 		"template hash":    {"is in the works' annotation", func(c *Content, _ *Cluster) { c.Templates[0].SpecHash = "x" }, false},
 		"typed variable":   {"renders otherwise", func(c *Content, _ *Cluster) { c.Templates[0].Typed = map[string]string{"WHO": variable.TypeBoolean} }, false},
@@ -194,8 +194,8 @@ func TestErrors(t *testing.T) {
 	if _, err := good.Render(Cluster{Name: "c", ImageRegistries: "{"}); !errors.Is(err, ErrInvalidImageRegistries) {
 		t.Errorf("annotation: got %v", err)
 	}
-	if _, err := good.Render(Cluster{Name: "c", ImageRegistries: `{"registries":[{"mirror":"\ufdd0"}]}`}); !errors.Is(err, ErrInvalidImageRegistries) {
-		t.Errorf("place holder in the annotation: got %v", err)
+	if _, err := good.Render(Cluster{Name: "c", ImageRegistries: `{"registries":[{"mirror":"\u0000"}]}`}); !errors.Is(err, ErrInvalidImageRegistries) {
+		t.Errorf("NUL in the annotation: got %v", err)
 	}
 	if _, err := good.Render(Cluster{}); !errors.Is(err, ErrNoClusterName) {
 		t.Errorf("no name: got %v", err)

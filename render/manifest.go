@@ -31,13 +31,13 @@ const (
 	statusKey      = "status"
 )
 
-// Identity is what makes a manifest one object on the managed cluster; the hub
-// refuses a work that has two of one identity.
+// Identity identifies a manifest's object on the managed cluster; the hub refuses a work with
+// two manifests of one identity.
 type Identity struct {
 	APIVersion, Kind, Namespace, Name string
 }
 
-// IdentityOf reads the identity of an object; a part that is no text is "".
+// IdentityOf reads the identity of an object; a part that is not a string is "".
 func IdentityOf(obj map[string]any) Identity {
 	metadata, _ := obj["metadata"].(map[string]any)
 	text := func(fields map[string]any, name string) string {
@@ -50,7 +50,7 @@ func IdentityOf(obj map[string]any) Identity {
 	}
 }
 
-// Object is the identity without the version: an API server serves one object in all
+// Object returns the identity without the version: an API server serves one object in all
 // versions of its group.
 func (id Identity) Object() Identity {
 	id.APIVersion = schema.FromAPIVersionAndKind(id.APIVersion, id.Kind).Group
@@ -61,16 +61,11 @@ func (id Identity) groupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(id.APIVersion, id.Kind).GroupKind()
 }
 
-// resource identifies the object as manifestConfigs and orphaning rules do. The
-// plural is guessed, as OCM guesses it.
+// resource identifies the object as manifestConfigs and orphaning rules do. The plural is a
+// guess, as in OCM.
 func (id Identity) resource() workv1.ResourceIdentifier {
 	plural, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(id.APIVersion, id.Kind))
 	return workv1.ResourceIdentifier{Group: plural.Group, Resource: plural.Resource, Namespace: id.Namespace, Name: id.Name}
-}
-
-// varies reports whether the identity depends on the cluster.
-func (id Identity) varies() bool {
-	return varies(id.Namespace) || varies(id.Name)
 }
 
 // String returns Kind namespace/name.
@@ -81,14 +76,14 @@ func (id Identity) String() string {
 	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
-// served lists metadata that an API server sets and that a manifest must not:
-// the agent drops some of it and is stopped by the rest.
+// served lists metadata that an API server sets and that a manifest must not set: the agent
+// drops some of it and fails on the rest.
 func served() []string {
 	return []string{"uid", "resourceVersion", "generateName", "selfLink", "deletionTimestamp", "managedFields", "ownerReferences"}
 }
 
-// SetsNothing reports whether metadata that only an API server sets is empty where it
-// stands in a manifest, as exporters leave it: then nobody means anything by it.
+// SetsNothing reports whether metadata that only an API server sets is empty in a manifest.
+// Exporters leave such empty fields behind; they have no meaning.
 func SetsNothing(value any) bool {
 	switch value := value.(type) {
 	case nil:
@@ -102,8 +97,8 @@ func SetsNothing(value any) bool {
 	}
 }
 
-// tidy writes the metadata of a rendered manifest as the hub stores that of a template's:
-// what sets nothing is gone, and a label or annotation without a value has an empty one.
+// tidy normalises the metadata of a rendered manifest as the hub does for a template's: empty
+// server-set fields are dropped, and a null label or annotation becomes an empty one.
 func tidy(obj map[string]any) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	for _, name := range served() {
@@ -121,13 +116,13 @@ func tidy(obj map[string]any) {
 	}
 }
 
-// misshapen is what is wrong with a manifest, as the hub's work webhook or the managed
-// cluster would refuse it.
+// misshapen is a flaw for which the hub's work webhook or the managed cluster would refuse a
+// manifest.
 func misshapen(at flaw.Path, message string) flaw.Flaw {
 	return flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Message: message}
 }
 
-// shapeFlaws are what is wrong with the shape of one manifest, and whether it can be
+// shapeFlaws returns what is wrong with the shape of one manifest, and whether it can be
 // rendered at all.
 func shapeFlaws(obj map[string]any, at flaw.Path) (flaws []flaw.Flaw, renderable bool) {
 	id := IdentityOf(obj)
@@ -163,8 +158,8 @@ func shapeFlaws(obj map[string]any, at flaw.Path) (flaws []flaw.Flaw, renderable
 	return flaws, renderable
 }
 
-// nameFlaws are the names, labels and annotations that no API server takes. They are
-// looked for in objects rendered for a cluster, not in a shared rendering.
+// nameFlaws finds the names, labels and annotations that every API server refuses. It checks
+// rendered objects, where every variable has its value.
 func nameFlaws(obj map[string]any, at flaw.Path) []flaw.Flaw {
 	id := IdentityOf(obj)
 	metadata, _ := obj[metadataKey].(map[string]any)
@@ -202,14 +197,14 @@ func annotated(metadata map[string]any, key string) bool {
 	return ok
 }
 
-// ManifestNameFlaws checks a name against the rule of its kind where that is
-// known: built-in kinds take DNS subdomains, RBAC and custom kinds more. A name with a
-// variable in it is left to its rendering. at is the path of the name.
+// ManifestNameFlaws checks a name against the rule of its kind, where that is known: built-in
+// kinds take DNS subdomains, RBAC and custom kinds more. A name with a variable in it is
+// checked when it is rendered. at is the path of the name.
 func ManifestNameFlaws(at flaw.Path, manifest map[string]any, name string) []flaw.Flaw {
 	apiVersion, _ := manifest[apiVersionKey].(string)
 	group, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || strings.Contains(name, "{{") {
-		return nil // the schema's check of embedded resources has the words for a bad apiVersion
+		return nil // the schema's check of embedded resources reports a bad apiVersion
 	}
 	switch group.Group {
 	case "", appsv1.GroupName, "batch", "autoscaling", "networking.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io":

@@ -15,13 +15,13 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// marksShown is how much of the sum stands on a work: what is told apart are the few
+// marksShown is how much of the sum is written on a work: it only has to distinguish the few
 // versions of one operator.
 const marksShown = 10
 
-// marksOf sums up what AddOnFlow adds to the objects of a rendering: which of them carry
-// the digest, and what is asked of them. It is no part of the digest: content is what the
-// user declared. There is no number that somebody would have to raise.
+// marksOf sums up what AddonFlow adds to the objects of a rendering: which of them carry the
+// digest, and their feedback rules. It is not part of the digest, because content is what the
+// user declared. The sum replaces a version number that would have to be raised by hand.
 func marksOf(objects []object) (string, error) {
 	sum := sha256.New()
 	for i := range objects {
@@ -29,7 +29,11 @@ func marksOf(objects []object) (string, error) {
 		if o.workload == nil {
 			continue
 		}
-		text, err := json.Marshal([]any{len(o.delivered.holes) - len(o.plain.holes), o.workload.ask.FeedbackRules})
+		marks := 0
+		if o.marked {
+			marks = 1
+		}
+		text, err := json.Marshal([]any{marks, o.workload.ask.FeedbackRules})
 		if err != nil {
 			return "", fmt.Errorf("feedback rules cannot be encoded: %w", err)
 		}
@@ -38,9 +42,9 @@ func marksOf(objects []object) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:marksShown], nil
 }
 
-// compareMarked compares with a work of ours that carries other marks: another version
-// of the operator wrote it. Its content alone counts; the marks come with the next
-// content. Every version names its marks, so that one without a name was tampered with.
+// compareMarked compares with a work of AddonFlow that carries other marks, written by another
+// version of the operator. Only the content is compared; new marks come with the next content.
+// Every version writes the sum of its marks, so a work without it was tampered with.
 func compareMarked(desired, existing *workv1.ManifestWork) Difference {
 	if existing.Annotations[MarksAnnotation] == "" {
 		return Different
@@ -66,8 +70,9 @@ func sameContent(desired, existing []byte) bool {
 	return a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
 }
 
-// verifiable reports whether the work as it is asks of every object that is to echo the
-// digest, and lets it: without that a cluster would count as verified for being available.
+// verifiable reports whether the existing work carries the digest in every object that must
+// echo it, and has a feedback rule for it. Otherwise a cluster would count as verified as soon
+// as it is available.
 func verifiable(desired, existing *workv1.ManifestWork) bool {
 	for i := range desired.Spec.ManifestConfigs {
 		wanted, ok := askedOf(&desired.Spec.ManifestConfigs[i])
@@ -90,8 +95,8 @@ func verifiable(desired, existing *workv1.ManifestWork) bool {
 	return true
 }
 
-// markedIn counts the objects of a work that carry its digest. Each is to be asked for
-// it: were it not, the work would count as verified for being available.
+// markedIn counts the objects of a work that carry its digest. Each needs a feedback rule for
+// it; without one the work would count as verified as soon as it is available.
 func markedIn(work *workv1.ManifestWork) int {
 	mark := []byte(`"` + v1alpha1.DigestAnnotation + `":"` + work.Annotations[v1alpha1.DigestAnnotation] + `"`)
 	n := 0
@@ -103,5 +108,5 @@ func markedIn(work *workv1.ManifestWork) int {
 	return n
 }
 
-// ownAnnotation reports whether an annotation is one of AddOnFlow's, of whatever version.
+// ownAnnotation reports whether an annotation is one of AddonFlow's, of any version.
 func ownAnnotation(key string) bool { return strings.HasPrefix(key, "addonflow.io/") }

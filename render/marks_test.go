@@ -9,7 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// olderOperator makes the work what another version of AddOnFlow would have written for
+// olderOperator changes the work to what another version of AddonFlow would have written for
 // the same content.
 func olderOperator(w *workv1.ManifestWork) {
 	w.Annotations[MarksAnnotation] = "0123456789"
@@ -34,7 +34,7 @@ func TestMarksOfAnotherVersionAreNoDrift(t *testing.T) {
 		want   Difference
 	}{
 		"other rules":   {"come with the next content", func(*workv1.ManifestWork) {}, MarksOutdated},
-		"marks unnamed": {"every version names its marks: somebody took the name away", func(w *workv1.ManifestWork) { delete(w.Annotations, MarksAnnotation) }, Different},
+		"marks unnamed": {"every version names its marks, so the name was removed", func(w *workv1.ManifestWork) { delete(w.Annotations, MarksAnnotation) }, Different},
 		"other mark": {"on a workload", func(w *workv1.ManifestWork) {
 			edit(w, `"addonflow.io/digest":`, `"addonflow.io/former":"x","addonflow.io/digest":`)
 		}, MarksOutdated},
@@ -51,7 +51,7 @@ func TestMarksOfAnotherVersionAreNoDrift(t *testing.T) {
 		"object gone":   {"is drift of the content", func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = w.Spec.Workload.Manifests[1:] }, Different},
 		"revision":      {"is another move", func(w *workv1.ManifestWork) { w.Annotations[v1alpha1.RevisionAnnotation] = "x" }, Different},
 		"digest":        {"is other content", func(w *workv1.ManifestWork) { w.Annotations[v1alpha1.DigestAnnotation] = "x" }, Different},
-		"not ours":      {"nobody would know whose it is", func(w *workv1.ManifestWork) { delete(w.Labels, v1alpha1.ManagedByLabel) }, Different},
+		"not ours":      {"its owner would be unknown", func(w *workv1.ManifestWork) { delete(w.Labels, v1alpha1.ManagedByLabel) }, Different},
 		"other effect": {"of manifestConfigs is content", func(w *workv1.ManifestWork) {
 			w.Spec.ManifestConfigs[0].UpdateStrategy = &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly}
 		}, Different},
@@ -86,7 +86,7 @@ func TestMarksTellVersionsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := append([]object{}, r.shared.objects...)
+	objects := append([]object{}, r.rendering.objects...)
 	for i := range objects {
 		if objects[i].workload != nil {
 			other := *objects[i].workload

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// mergedConfigs returns all AddOnDeploymentConfigs of a level as one, in their order: lists
-// are joined, objects merged, and of a variable or value that two set the later counts.
-// The install namespace that the hub fills in where none is declared replaces no other.
-// The result goes by the first one's name.
+// mergedConfigs merges all AddOnDeploymentConfigs of a level in their order: lists are joined,
+// objects merged, and of a variable or value that two set the later counts. An install
+// namespace that the hub filled in as a default overrides no other. The result has the name of
+// the first.
 func mergedConfigs(configs []Config) Config {
 	out := configs[0]
 	body := map[string]any{}
@@ -46,8 +46,8 @@ func mergeObject(to, from map[string]any, at string) {
 	}
 }
 
-// joined appends a list to another: a variable replaces the one of its name, and what
-// is there already is not added again.
+// joined appends a list to another: a variable replaces the one of the same name, and an item
+// that is already there is not added again.
 func joined(to, from []any, field string) []any {
 	for _, item := range from {
 		i := slices.IndexFunc(to, func(other any) bool {
@@ -60,7 +60,7 @@ func joined(to, from []any, field string) []any {
 			to[i] = item
 		} else {
 			if i >= 0 {
-				to = slices.Delete(to, i, i+1) // the last of a list counts: it moves there
+				to = slices.Delete(to, i, i+1) // the last of a list counts, so it moves to the end
 			}
 			to = append(to, item)
 		}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 )
 
-// defaultInstallNamespace is where OCM installs agents that say nothing else.
+// defaultInstallNamespace is where OCM installs agents by default.
 const defaultInstallNamespace = "open-cluster-management-agent-addon"
 
-// relocate moves an object to the install namespace: its
-// own namespace where it names one, the subjects of a binding, and the Namespace
-// itself. A binding without subjects is one, OCM's error notwithstanding.
+// relocate moves an object to the install namespace: its own namespace if it has one, the
+// subjects of a binding, and the Namespace itself. A binding may have no subjects, although OCM
+// treats that as an error.
 func relocate(obj map[string]any, namespace string) {
 	if namespace == "" {
 		return
@@ -30,10 +30,9 @@ func relocate(obj map[string]any, namespace string) {
 	}
 }
 
-// registrationNamespace is where the registration agent keeps credentials:
-// the configuration's namespace, else that of the first
-// Deployment, else of the first DaemonSet before it; and, where OCM would not
-// look, of the first other workload.
+// registrationNamespace is where the registration agent keeps credentials: the configuration's
+// namespace, else that of the first Deployment, else that of the first DaemonSet, as in OCM;
+// else that of the first other workload.
 func registrationNamespace(configured string, objects []object) string {
 	var deployment, daemonSet, other string
 	for _, o := range objects {

@@ -63,8 +63,8 @@ func TestRegistrationNamespace(t *testing.T) {
 	}
 }
 
-// Where the agent's credentials are kept is rolled out, not written to every cluster at
-// once, also where no object says it.
+// The namespace of the agent's credentials is rolled out, not written to every cluster at once,
+// even if no object is in that namespace.
 func TestNamespaceOfCredentialsIsContent(t *testing.T) {
 	for name, manifest := range map[string]string{
 		"shown by an object": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}",

@@ -13,28 +13,27 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Observation is what the works of one cluster say.
+// Observation is the state of one cluster as its works report it.
 type Observation struct {
-	// Revision and Digest are those of the annotations, "" if there is no work or
-	// the works disagree: a cluster between two contents runs neither.
+	// Revision and Digest are those of the annotations; "" if there is no work or the works
+	// disagree, because a cluster between two contents runs neither.
 	Revision, Digest string
-	// Applied: every part is there and the agent applied it as it is now.
+	// Applied: every part exists and the agent applied its current version.
 	Applied bool
-	// Current: what the agent reports is about the works as they are now, and
-	// every workload that carries the digest echoed it.
+	// Current: the agent's report is about the current works, and every workload that carries
+	// the digest echoed it.
 	Current bool
-	// Verified: all of the content runs, and nothing of any other.
+	// Verified: all of the content runs, and no pod of other content is left.
 	Verified bool
-	// Failed: a workload reports, about this content, that it gave up. A work that
-	// cannot be applied is not failed: the agent goes on trying, and what it lacks
-	// (a namespace, a CRD, a permission) may come. It fails by the deadline.
+	// Failed: a workload reports a failure of this content. A work that cannot be applied is
+	// not failed: the agent keeps trying, and what is missing (a namespace, a CRD, a
+	// permission) may appear. It fails at the deadline.
 	Failed bool
-	// NotApplied is why the agent could not apply the works as they are now, of the first
-	// of them; "" where it could, or has not said. Bounded like Reason.
+	// NotApplied is the agent's reason why it could not apply the current works, of the first
+	// of them; "" if it could, or has not reported. Bounded like Reason.
 	NotApplied string
-	// Reason says in words what is not there yet, or why it failed; "" when verified.
-	// Parts of it were written by the managed cluster; they are bounded and
-	// stripped of control characters.
+	// Reason says what is missing, or why it failed; "" if verified. The managed cluster wrote
+	// parts of it; they are bounded and stripped of control characters.
 	Reason string
 }
 
@@ -44,16 +43,15 @@ func Observe(works []*workv1.ManifestWork, addOn string) Observation {
 	return Prober{}.Observe(Report{AddOn: addOn, Works: works})
 }
 
-// Observe reads the health of an add-on on one cluster. Works of other add-ons,
-// hooks, and works that are being deleted are skipped.
+// Observe reads the health of an add-on on one cluster. It skips works of other add-ons, hooks,
+// and works that are being deleted.
 //
-// Verified is earned: Available only says that objects exist. It takes all parts of
-// one digest, Applied and Available true for each part as it is now, and of every
-// workload what AddOnFlow's feedback rules ask for: that it echoes the digest, and,
-// as far as the prober asks, that its controller has seen it and that no pod of an
-// older content is left. What a rule does not ask (an update that OnDelete holds
-// back) is not expected; a workload that is not updated by its work counts with its
-// health only.
+// Available alone only says that objects exist. Verified requires all parts of one digest, with
+// Applied and Available true for the current version of each part, and of every workload what
+// AddonFlow's feedback rules return: that it echoes the digest and, as far as the prober checks
+// it, that its controller has observed it and that no pod of older content is left. Observe
+// does not expect what has no rule, such as an update that OnDelete holds back; a workload that
+// its work does not update counts with its health only.
 func (p Prober) Observe(r Report) Observation {
 	parts := deployParts(r.Works, r.AddOn)
 	if len(parts) == 0 {
@@ -79,7 +77,7 @@ func (p Prober) Observe(r Report) Observation {
 	return o
 }
 
-// add joins the health of one part. A failure's words go before any others.
+// add joins the health of one part. The reason of a failure takes precedence.
 func (o *Observation) add(h health) {
 	o.Applied = o.Applied && h.applied
 	o.Current = o.Current && h.current
@@ -111,7 +109,7 @@ func deployParts(works []*workv1.ManifestWork, addOn string) []*workv1.ManifestW
 	return append(parts, hosting...)
 }
 
-// agreed returns the value all works have for an annotation, else "".
+// agreed returns the value of an annotation if all works have the same, else "".
 func agreed(works []*workv1.ManifestWork, key string) string {
 	value := works[0].Annotations[key]
 	for _, work := range works[1:] {
@@ -122,7 +120,7 @@ func agreed(works []*workv1.ManifestWork, key string) string {
 	return value
 }
 
-// health is what one work, or one workload of it, says.
+// health is the health of one work, or of one workload in it.
 type health struct {
 	applied, current, verified, failed bool
 	reason, notApplied                 string
@@ -155,7 +153,7 @@ func (p Prober) workHealth(work *workv1.ManifestWork) health {
 		}
 	}
 	if echoes < markedIn(work) {
-		h.add(health{reason: "not every workload is asked for its content any more"})
+		h.add(health{reason: "a feedback rule for the digest of a workload is missing"})
 	}
 	h.add(p.checkHealth(work))
 	return h
@@ -170,7 +168,7 @@ func (h *health) add(w health) {
 	h.reason = cmp.Or(h.reason, w.reason)
 }
 
-// currentCondition returns a condition of the work if it is about its present spec.
+// currentCondition returns a condition of the work if it is about its current spec.
 func currentCondition(work *workv1.ManifestWork, name string) *metav1.Condition {
 	c := meta.FindStatusCondition(work.Status.Conditions, name)
 	if c == nil || c.ObservedGeneration != work.Generation {
@@ -179,7 +177,7 @@ func currentCondition(work *workv1.ManifestWork, name string) *metav1.Condition 
 	return c
 }
 
-// notApplied returns the words of the first manifest that could not be applied.
+// notApplied returns the message of the first manifest that could not be applied.
 func notApplied(work *workv1.ManifestWork, whole *metav1.Condition) string {
 	for i := range work.Status.ResourceStatus.Manifests {
 		m := &work.Status.ResourceStatus.Manifests[i]

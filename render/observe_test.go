@@ -34,8 +34,8 @@ func workOf(t *testing.T, kind, spec, configs string) *workv1.ManifestWork {
 	return works[0]
 }
 
-// report returns the work with what an agent reports, each live object being its
-// manifest with the given fields (status, metadata) merged over it.
+// report returns the work with an agent's report, in which each live object is its manifest
+// with the given fields (status, metadata) merged over it.
 func report(tb testing.TB, work *workv1.ManifestWork, live string) *workv1.ManifestWork {
 	tb.Helper()
 	out := work.DeepCopy()
@@ -150,7 +150,7 @@ func TestConditionsOfTheWork(t *testing.T) {
 		"nothing fed back":  {"an old agent", func(w *workv1.ManifestWork) { w.Status.ResourceStatus.Manifests = nil }, Observation{Applied: true, Reason: "Deployment w has not been reported"}},
 		"no values":         {"feedback failed", func(w *workv1.ManifestWork) { w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = nil }, Observation{Applied: true, Reason: "Deployment w has not been reported with its content"}},
 		"part missing":      {"no work mixes contents", func(w *workv1.ManifestWork) { w.Annotations[PartsAnnotation] = "2" }, Observation{Reason: "1 of 2 works written"}},
-		"part count absent": {"somebody else's doing", func(w *workv1.ManifestWork) { delete(w.Annotations, PartsAnnotation) }, Observation{Reason: "1 of ? works written"}},
+		"part count absent": {"another writer removed it", func(w *workv1.ManifestWork) { delete(w.Annotations, PartsAnnotation) }, Observation{Reason: "1 of ? works written"}},
 		"own words": {"of the manifest that fails", func(w *workv1.ManifestWork) {
 			w.Status.Conditions[0].Status = metav1.ConditionFalse
 			w.Status.ResourceStatus.Manifests[0].Conditions = []metav1.Condition{{Type: workv1.ManifestApplied, Status: metav1.ConditionFalse, ObservedGeneration: generation, Message: "namespaces \"ns\" not found"}}
@@ -220,8 +220,8 @@ func TestSetsOfWorks(t *testing.T) {
 	}
 }
 
-// A reverted Deployment finds its former ReplicaSet and keeps the condition of the
-// content that failed, under its new generation, until the bad pod is gone.
+// A reverted Deployment reuses its former ReplicaSet and keeps the condition of the failed
+// content, under its new generation, until the bad pod is gone.
 func TestFailureFromBeforeTheContentCountsForNothing(t *testing.T) {
 	content := func(image string) Rendered {
 		return renderedFor(t, contentOf(t, podTemplate("apps/v1", "Deployment", "{containers: [{name: c, image: "+image+"}]}"), ""), Cluster{Name: "cluster1"})
@@ -276,9 +276,9 @@ func TestWordsOfAManagedCluster(t *testing.T) {
 	}
 }
 
-// FuzzObserve lets a managed cluster say anything: what it says may keep it from
-// being verified, but never hides that a digest or count is missing, and what is
-// shown of it is bounded and printable.
+// FuzzObserve lets a managed cluster report anything. A report may keep the cluster from being
+// verified, but it never hides that a digest or count is missing; text from it is bounded and
+// printable.
 func FuzzObserve(f *testing.F) {
 	f.Add("ProgressDeadlineExceeded", "message", "digest", int64(1), int64(1))
 	f.Add("\x1b]0;x\a", strings.Repeat("\u202e", 500), "", int64(-1), int64(1<<62))

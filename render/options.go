@@ -11,8 +11,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// moved maps resources as the template declares them to where they were
-// relocated, for those that are nowhere else afterwards.
+// moved maps resources as the template declares them to where they were relocated, if nothing
+// is left at the declared place.
 func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifier {
 	out := map[workv1.ResourceIdentifier]workv1.ResourceIdentifier{}
 	for _, m := range b.manifests {
@@ -24,9 +24,9 @@ func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifie
 	return out
 }
 
-// options are the template's manifestConfigs, for this cluster: variables in
-// resource names replaced, and resources followed to the install namespace. OCM
-// does neither, so that such an entry never matches.
+// options are the template's manifestConfigs for this cluster: with variables in resource names
+// replaced, and following resources to the install namespace. OCM does neither, so such an
+// entry never matches there.
 func (b *builder) options(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier) []workv1.ManifestConfigOption {
 	at := b.template.configsAt
 	out := slices.Clone(b.template.configs)
@@ -43,16 +43,10 @@ func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.Resource
 	if to, ok := moved[id]; ok {
 		return to
 	}
-	for from := range moved {
-		// On one cluster it may name what was relocated, on another it does not.
-		b.alone = b.alone || from.Group == id.Group && from.Resource == id.Resource &&
-			(varies(from.Namespace+from.Name) || varies(id.Namespace+id.Name))
-	}
 	return id
 }
 
-// deleteOption is the template's, with a rule for every object that is annotated
-// to be orphaned.
+// deleteOption is the template's, with a rule for every object with the orphan annotation.
 func (b *builder) deleteOption(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, objects []object) *workv1.DeleteOption {
 	const at flaw.Path = "spec.agentSpec.deleteOption.selectivelyOrphans.orphaningRules"
 	var rules []workv1.OrphaningRule
@@ -78,19 +72,14 @@ func (b *builder) deleteOption(moved map[workv1.ResourceIdentifier]workv1.Resour
 	}
 }
 
-// effective returns what the agent makes of manifestConfigs for a resource: of
-// the entries that match it, the first with rules, the first with a strategy.
-func (b *builder) effective(options []workv1.ManifestConfigOption, id workv1.ResourceIdentifier) workv1.ManifestConfigOption {
-	matching := slices.DeleteFunc(slices.Clone(options), func(o workv1.ManifestConfigOption) bool {
-		return !b.matches(o.ResourceIdentifier, id)
-	})
-	return firstOf(matching)
-}
-
-// firstOf merges entries that match one resource.
-func firstOf(matching []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
+// effectOn returns the agent's effective manifestConfigs for a resource: of the entries that
+// match it, the first with rules of each kind and the first with a strategy.
+func effectOn(id workv1.ResourceIdentifier, options []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
 	var out workv1.ManifestConfigOption
-	for _, o := range matching {
+	for _, o := range options {
+		if !matchesResource(o.ResourceIdentifier, id) {
+			continue
+		}
 		if len(out.FeedbackRules) == 0 {
 			out.FeedbackRules = o.FeedbackRules
 		}
@@ -104,22 +93,8 @@ func firstOf(matching []workv1.ManifestConfigOption) workv1.ManifestConfigOption
 	return out
 }
 
-// matches as the agent does, noting where the cluster's name decides.
-func (b *builder) matches(option, id workv1.ResourceIdentifier) bool {
-	if option.Group != id.Group || option.Resource != id.Resource {
-		return false
-	}
-	for _, pair := range [][2]string{{option.Namespace, id.Namespace}, {option.Name, id.Name}} {
-		pattern, text := pair[0], pair[1]
-		if pattern != text && pattern != "*" && (varies(pattern) || varies(text)) {
-			b.alone = true
-		}
-	}
-	return matchesResource(option, id)
-}
-
-// matchesResource reports whether the agent applies an entry to a resource: *
-// stands for any text in namespace and name.
+// matchesResource reports whether the agent applies an entry to a resource: * matches any text
+// in namespace and name.
 func matchesResource(option, id workv1.ResourceIdentifier) bool {
 	return option.Group == id.Group && option.Resource == id.Resource &&
 		matchesWildcard(option.Namespace, id.Namespace) && matchesWildcard(option.Name, id.Name)
@@ -142,17 +117,17 @@ func matchesWildcard(pattern, text string) bool {
 	return strings.HasSuffix(rest, parts[last])
 }
 
-// orphaned reports whether an object stays on the managed cluster when its work goes.
-// OCM reads an annotation of that name, whatever its value; a
-// label of that name can mean nothing else.
+// orphaned reports whether an object stays on the managed cluster when its work is deleted. OCM
+// reads an annotation of that name, whatever its value; a label of that name has the same
+// meaning.
 func orphaned(metadata map[string]any) bool {
 	labels, _ := metadata[labelsKey].(map[string]any)
 	_, labelled := labels[addonv1alpha1.DeletionOrphanAnnotationKey]
 	return labelled || annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)
 }
 
-// ignoresMark reports whether fields that the agent leaves alone once the object is
-// there include our annotation. It would never arrive, and be waited for for ever.
+// ignoresMark reports whether the fields that the agent does not update include AddonFlow's
+// annotation. The digest would never arrive, and the cluster would never be verified.
 func ignoresMark(ignored []workv1.IgnoreField) bool {
 	return slices.ContainsFunc(ignored, func(f workv1.IgnoreField) bool {
 		return slices.ContainsFunc(f.JSONPaths, pathHoldsMark) || slices.ContainsFunc(f.JQPathExpressions, pathHoldsMark) ||
@@ -160,7 +135,7 @@ func ignoresMark(ignored []workv1.IgnoreField) bool {
 	})
 }
 
-// pathHoldsMark is about a JSONPath, with or without braces and root, or a jq path.
+// pathHoldsMark takes a JSONPath, with or without braces and root, or a jq path.
 func pathHoldsMark(path string) bool {
 	const annotations = ".metadata.annotations"
 	path = strings.TrimPrefix(strings.Trim(strings.TrimSpace(path), "{}"), "$")

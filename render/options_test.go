@@ -43,8 +43,8 @@ func TestOrphanedObjects(t *testing.T) {
 	}
 }
 
-// twoTemplates is an add-on whose placement canary gets a template of its own, each
-// with other options.
+// twoTemplates is an add-on whose placement canary gets its own template, each with different
+// options.
 func twoTemplates(t *testing.T) Content {
 	t.Helper()
 	spec := func(strategy, policy, account, rule string) string {
@@ -71,8 +71,8 @@ agentSpec:
 	}
 }
 
-// OCM takes manifestConfigs of the add-on's default template for
-// every cluster, and drops deleteOption and executor.
+// OCM uses manifestConfigs of the add-on's default template for every cluster, and drops
+// deleteOption and executor.
 func TestEachClusterHasTheOptionsOfItsOwnTemplate(t *testing.T) {
 	r := newRenderer(t, twoTemplates(t))
 	for name, c := range map[string]struct {
@@ -114,14 +114,14 @@ func TestEachClusterHasTheOptionsOfItsOwnTemplate(t *testing.T) {
 	}
 }
 
-// An update strategy that keeps annotations back keeps the digest back. The
-// workload then counts with its health only, like one that is only created.
+// An update strategy that ignores annotations does not deliver the digest. The workload then
+// counts with its health only, like one that is only created.
 func TestIgnoredAnnotationsCarryNoDigest(t *testing.T) {
 	cases := map[string]struct {
 		reason, ignored string
 		echoes          bool
 	}{
-		"replicas":       {"somebody else scales", "jsonPaths: [.spec.replicas]", true},
+		"replicas":       {"another writer scales", "jsonPaths: [.spec.replicas]", true},
 		"annotations":    {"whole", "jsonPaths: [.metadata.annotations]", false},
 		"with a root":    {"whole", "jsonPaths: ['$.metadata.annotations']", false},
 		"metadata":       {"whole", "jsonPaths: [.metadata]", false},
@@ -148,8 +148,8 @@ func TestIgnoredAnnotationsCarryNoDigest(t *testing.T) {
 	}
 }
 
-// What changes or comes leaves the other objects in their works, at their
-// places, whatever the template's order.
+// A changed or added object leaves the other objects in their works, at their positions,
+// whatever the template's order.
 func TestObjectsStayInTheirWorks(t *testing.T) {
 	const third = workRoom / 3
 	first, _ := worksFor(t, contentOf(t, configMaps(third, "a", "b", "c", "d"), ""))

@@ -24,9 +24,9 @@ const (
 	EngineManifests = "manifests"
 )
 
-// Package is an AddOnPackage with everything it names: enough to render any cluster
-// again, whatever becomes of the repository. An add-on with a Package has no
-// Templates, and the Package is every cluster's.
+// Package is an AddOnPackage with everything it names: enough to render any cluster again, even
+// if the repository is gone. An add-on with a Package has no Templates; every cluster gets the
+// Package.
 type Package struct {
 	// Name of the AddOnPackage.
 	Name string `json:"name"`
@@ -34,7 +34,7 @@ type Package struct {
 	Engine string `json:"engine"`
 	// Files of the folder, sorted by path.
 	Files []PackageFile `json:"files"`
-	// Values are the value files and the values of the package, merged; a null stays.
+	// Values are the value files and the values of the package, merged; nulls are kept.
 	Values map[string]any `json:"values,omitempty"`
 	// FromConfigs are the variables that configurations give, as of a Template.
 	FromConfigs []variable.FromConfig `json:"fromConfigs,omitempty"`
@@ -46,7 +46,7 @@ type Package struct {
 	ManifestConfigs []workv1.ManifestConfigOption    `json:"manifestConfigs,omitempty"`
 }
 
-// PackageFile is one file of a Package: as text where it is UTF-8, else as bytes.
+// PackageFile is one file of a Package: as text if it is UTF-8, else as bytes.
 type PackageFile struct {
 	Path   string `json:"path"`
 	Text   string `json:"text,omitempty"`
@@ -61,7 +61,7 @@ func NewPackageFile(path string, content []byte) PackageFile {
 	return PackageFile{Path: path, Binary: content}
 }
 
-// files of the package, as the renderer takes them.
+// files returns the package's files as the renderer takes them.
 func (p *Package) files() []chart.File {
 	out := make([]chart.File, 0, len(p.Files))
 	for _, f := range p.Files {
@@ -85,7 +85,7 @@ type parsedPackage struct {
 	charts chart.Engine
 }
 
-// parsePackage makes of a package what takes the place of a template.
+// parsePackage reads a package in place of a template.
 func parsePackage(addOn string, p *Package, charts chart.Engine) *parsedTemplate {
 	kind := chart.HelmChart
 	if p.Engine == EngineManifests {
@@ -116,7 +116,7 @@ func parsePackage(addOn string, p *Package, charts chart.Engine) *parsedTemplate
 	return t
 }
 
-// finding is an error of rendering, where it stands.
+// finding is an error of rendering, with its position.
 func (p *Package) finding(err error) Finding {
 	f := Finding{Package: p.Name, Reason: flaw.ReasonRenderFailed, Message: err.Error()}
 	if failed, ok := errors.AsType[*chart.Error](err); ok {
@@ -128,8 +128,8 @@ func (p *Package) finding(err error) Finding {
 	return f
 }
 
-// ErrInvalidValues says that a ManagedClusterAddOn's annotation
-// addon.open-cluster-management.io/values is no JSON object that can be used.
+// ErrInvalidValues: a ManagedClusterAddOn's annotation addon.open-cluster-management.io/values
+// is not a usable JSON object.
 var ErrInvalidValues = errors.New("annotation addon.open-cluster-management.io/values is invalid")
 
 // parseValues reads the annotation of a ManagedClusterAddOn.
@@ -141,8 +141,8 @@ func parseValues(annotation string) (map[string]any, error) {
 	if err := json.Unmarshal([]byte(annotation), &values); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidValues, err)
 	}
-	if c := ForbiddenCharacter(annotation); c != "" || strings.Contains(strings.ToLower(annotation), `\ufdd`) {
-		return nil, fmt.Errorf("%w: it contains a character that cannot be used", ErrInvalidValues)
+	if strings.Contains(annotation, `\u0000`) {
+		return nil, fmt.Errorf("%w: it contains NUL", ErrInvalidValues)
 	}
 	return values, nil
 }

@@ -9,15 +9,14 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// renderPackage makes the manifests of a package. Where they run and with which
-// resources is the chart's to decide, by the values that the configuration becomes;
-// only images are redirected, because a chart has no value for that.
+// renderPackage creates the manifests of a package. The chart decides where they run and with
+// which resources, by values from the configuration. Only images are redirected afterwards,
+// because a chart has no value for that.
 func (b *builder) renderPackage() error {
 	in, err := b.packageInput()
 	if err != nil {
 		return b.packageError(err)
 	}
-	b.alone = true
 	out, err := b.template.pkg.charts.Render(b.template.pkg.source, in)
 	if err != nil {
 		return b.packageError(err)
@@ -28,7 +27,7 @@ func (b *builder) renderPackage() error {
 	return nil
 }
 
-// packageInput is what the chart is rendered with.
+// packageInput is the input of the chart.
 func (b *builder) packageInput() (chart.Input, error) {
 	values, err := b.packageValues(b.facts.values)
 	if err != nil {
@@ -40,8 +39,8 @@ func (b *builder) packageInput() (chart.Input, error) {
 	}, nil
 }
 
-// packageError keeps what is wrong with the package. An invalid annotation of the cluster
-// and an interruption are errors of their own.
+// packageError keeps what is wrong with the package. An invalid annotation of the cluster and
+// an interruption are returned as errors.
 func (b *builder) packageError(err error) error {
 	if errors.Is(err, ErrInvalidValues) || errors.Is(err, ErrInterrupted) {
 		return err
@@ -72,7 +71,8 @@ func (b *builder) take(rendered chart.Manifest) {
 	b.manifests = append(b.manifests, m)
 }
 
-// verify renders the package for one cluster, and again in another order.
+// verify renders the package for one cluster, and again in another order, to find results that
+// depend on the order.
 func (b *builder) verify() error {
 	in, err := b.packageInput()
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// charted is an add-on of a chart with one template, and values that it may read.
+// charted is an add-on with a chart of one template, and values that it may read.
 func charted(text string) Content {
 	files := []PackageFile{
 		{Path: "Chart.yaml", Text: "apiVersion: v2\nname: hello-chart\nversion: 0.1.0\n"},
@@ -24,7 +24,7 @@ func charted(text string) Content {
 }
 
 // TestPackageDigestIsOfWhatTheClusterGets: equal digests mean equal objects, whatever the
-// cluster is called.
+// cluster's name.
 func TestPackageDigestIsOfWhatTheClusterGets(t *testing.T) {
 	const named = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: hello}\ndata: {cluster: a-{{ .Values.clusterName }}, level: \"{{ .Values.logLevel }}\"}\n"
 	edited := func(from, to string) string { return strings.Replace(named, from, to, 1) }
@@ -84,8 +84,8 @@ func TestPackageDigestIsOfWhatTheClusterGets(t *testing.T) {
 	}
 }
 
-// TestBuiltInValuesAreThoseGiven: what loading refuses, since it would be replaced on every
-// cluster, is what every cluster is given.
+// TestBuiltInValuesAreThoseGiven: every cluster gets the values that loading refuses in a
+// package, because they would be replaced on every cluster.
 func TestBuiltInValuesAreThoseGiven(t *testing.T) {
 	for _, registers := range []bool{true, false} {
 		b := builder{template: &parsedTemplate{registers: registers}, agent: &agentConfig{}}
@@ -96,7 +96,7 @@ func TestBuiltInValuesAreThoseGiven(t *testing.T) {
 	}
 }
 
-// flaky is an engine that is interrupted as often as left says.
+// flaky is an engine that is interrupted left times.
 type flaky struct {
 	chart.InProcess
 	left int
@@ -130,7 +130,7 @@ func (f *flaky) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
 	return f.InProcess.Render(s, in)
 }
 
-// TestInterruptedPackageIsNotBlamed: an interruption is no finding and is not remembered.
+// TestInterruptedPackageIsNotBlamed: an interruption is not a finding and is not cached.
 func TestInterruptedPackageIsNotBlamed(t *testing.T) {
 	content := charted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: hello}\n")
 	engine := &flaky{}
@@ -164,7 +164,7 @@ func TestInterruptedPackageIsNotBlamed(t *testing.T) {
 		t.Errorf("findings: %v", found)
 	}
 	if n, _ := r.Interruptions(); n == before {
-		t.Error("Check tells no interruption")
+		t.Error("Check does not report an interruption")
 	}
 	if found := r.Check(); len(found) > 0 {
 		t.Errorf("findings: %v", found)

@@ -19,8 +19,8 @@ import (
 // installModeDefault is .Values.installMode on a cluster that runs the agent itself.
 const installModeDefault = "Default"
 
-// packageValues are the values a package is rendered with, below the built-in ones:
-// the package's, over them those of configurations and of the cluster, over them the
+// packageValues are the values with which a package is rendered, before the built-in ones: the
+// package's, overridden by those of configurations and of the cluster, overridden by the
 // annotation of the ManagedClusterAddOn.
 func (b *builder) packageValues(annotation string) (map[string]any, error) {
 	own, err := parseValues(annotation)
@@ -30,7 +30,7 @@ func (b *builder) packageValues(annotation string) (map[string]any, error) {
 	return chart.MergeValues(chart.MergeValues(b.template.pkg.Values, b.agentValues()), own), nil
 }
 
-// builtIns are the values that nobody overrides.
+// builtIns are the values that cannot be overridden.
 func (b *builder) builtIns(mode string) map[string]any {
 	values := map[string]any{
 		"clusterName": b.name, "addonInstallNamespace": b.installNamespace(), "installMode": cmp.Or(mode, installModeDefault),
@@ -47,9 +47,9 @@ func (b *builder) installNamespace() string {
 	return cmp.Or(b.agent.namespace, defaultInstallNamespace)
 }
 
-// agentValues are those of the AddOnDeploymentConfig, under the names that OCM's
-// add-on framework gives them: for a chart what charts for OCM read, for manifests
-// plain names; and the variables, of whichever source.
+// agentValues are the values of the AddOnDeploymentConfig, under the names of OCM's add-on
+// framework (the names that charts for OCM read; plain names for manifests), and the variables
+// of all sources.
 func (b *builder) agentValues() map[string]any {
 	values := b.configValues()
 	for i, v := range b.agent.variables {
@@ -79,9 +79,9 @@ func (b *builder) agentValues() map[string]any {
 	return values
 }
 
-// taken are the variables that others than the AddOnDeploymentConfig give, sorted: other
-// configurations, and the cluster, as far as the package maps its labels and claims.
-// One that the cluster does not have is left to the chart's own values.
+// taken are the variables that sources other than the AddOnDeploymentConfig give, sorted: other
+// configurations, and labels and claims of the cluster that the package maps. A variable that
+// the cluster does not have is omitted, so that the chart's own value applies.
 func (b *builder) taken() []string {
 	names := slices.Collect(maps.Keys(b.assignment.mapped))
 	for name := range b.template.ofCluster {
@@ -93,15 +93,15 @@ func (b *builder) taken() []string {
 	return names
 }
 
-// configValues are what the AddOnDeploymentConfig gives besides variables, each under its
-// name for charts or that for manifests.
+// configValues are what the AddOnDeploymentConfig gives besides variables, each with its name
+// for charts and for manifests.
 func (b *builder) configValues() map[string]any {
 	values := map[string]any{}
 	for _, v := range []struct {
 		chart, manifests string
 		value            any
 	}{
-		{"global.nodeSelector", "NodeSelector", runtime.DeepCopyJSONValue(b.agent.nodeSelector)}, // a variable may go into it
+		{"global.nodeSelector", "NodeSelector", runtime.DeepCopyJSONValue(b.agent.nodeSelector)}, // copied, because a variable may be set inside it
 		{"tolerations", "Tolerations", b.agent.tolerations},
 		{"global.proxyConfig.HTTP_PROXY", "HTTPProxy", b.agent.proxy.HTTPProxy},
 		{"global.proxyConfig.HTTPS_PROXY", "HTTPSProxy", b.agent.proxy.HTTPSProxy},
@@ -134,7 +134,7 @@ func (b *builder) requirementValues() any {
 	return list
 }
 
-// target is where a customised variable goes, and its value in the type it has there.
+// target returns where a customised variable goes, and its value in the type declared for it.
 func (b *builder) target(name, text string) (at []string, value any, err error) {
 	for _, v := range b.template.pkg.Variables {
 		if v.Name == name {
@@ -162,7 +162,7 @@ func typedValue(v v1alpha1.PackageVariable, text string) (value any, err error) 
 	return value, nil
 }
 
-// setValue sets a nested value; what is no object on the way is replaced by one.
+// setValue sets a nested value; it replaces anything on the way that is not an object.
 func setValue(values map[string]any, at []string, value any) {
 	for _, name := range at[:len(at)-1] {
 		next, isObject := values[name].(map[string]any)
@@ -175,8 +175,8 @@ func setValue(values map[string]any, at []string, value any) {
 	values[at[len(at)-1]] = value
 }
 
-// BuiltInValues are the names of the values that every package is given, whatever it
-// declares; one that registers is given one more.
+// BuiltInValues are the names of the values that every package gets, whatever it declares; a
+// package that registers gets one more.
 func BuiltInValues(registers bool) []string {
 	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
 	if registers {

@@ -11,13 +11,13 @@ import (
 type workloadType struct {
 	group, name string
 	resource    string
-	// template is where its pod template stands.
+	// template is the path of its pod template.
 	template []string
-	// ocm: OCM decorates it, too, so that its containers must come out as OCM's.
+	// ocm: OCM decorates it, too, so its containers must equal OCM's.
 	ocm bool
 }
 
-// templateKey is where a workload has its pod template.
+// templateKey is the field of a workload with its pod template.
 const templateKey = "template"
 
 // Kinds that OCM decorates and probes, too.
@@ -66,16 +66,16 @@ type pod struct {
 	containers     []container
 }
 
-// container is one container of a pod. One that is kept has what it declares
-// itself left alone: OCM does not decorate it, so whatever it declares was written
-// because of that. In the others what is injected is appended, as OCM does, and wins.
+// container is one container of a pod. If kept is set, its own declarations stay: OCM does not
+// decorate it, so everything it declares was written because of that. In other containers
+// injected values are appended, as OCM does, and take precedence.
 type container struct {
 	fields map[string]any
 	keep   bool
 }
 
-// podOf returns the pod template of obj, nil where it has none, and the shapes in it that
-// no API server takes.
+// podOf returns the pod template of obj, nil if it has none, and the shapes in it that every
+// API server refuses.
 func podOf(obj map[string]any, k workloadType, at flaw.Path) (*pod, []flaw.Flaw) {
 	spec := obj
 	for _, name := range append(slices.Clone(k.template), specKey) {
@@ -111,7 +111,7 @@ func podOf(obj map[string]any, k workloadType, at flaw.Path) (*pod, []flaw.Flaw)
 	return p, append(flaws, listFlaws(spec, at, "volumes", "tolerations")...)
 }
 
-// listFlaws are the fields that are there and no lists.
+// listFlaws returns flaws for the given fields that are present and not lists.
 func listFlaws(fields map[string]any, at flaw.Path, names ...string) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	for _, name := range names {
@@ -122,7 +122,7 @@ func listFlaws(fields map[string]any, at flaw.Path, names ...string) []flaw.Flaw
 	return flaws
 }
 
-// objectsIn returns the objects of a list field, skipping what is none.
+// objectsIn returns the objects of a list field and skips other items.
 func objectsIn(fields map[string]any, name string) []map[string]any {
 	items, _ := fields[name].([]any)
 	out := make([]map[string]any, 0, len(items))

@@ -10,14 +10,14 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Prober decides what of an add-on's works is health.
-// The zero Prober is WorkloadAvailability. It is safe for concurrent use.
+// Prober decides the health of an add-on from its works. The zero Prober is
+// WorkloadAvailability. It is safe for concurrent use.
 //
-// Whatever the prober, a cluster is verified only when every part is applied and
-// available as it is now and every object that carries the digest echoed it.
-// Besides that are asked by
+// With every prober, a cluster is verified only if every part is applied and available in its
+// current version and every object that carries the digest echoed it. In addition the probers
+// require:
 //
-//	WorkloadAvailability    every workload: that no old pod is left and all run
+//	WorkloadAvailability    of every workload: no old pod is left and all run
 //	DeploymentAvailability  the same of Deployments
 //	Lease                   the same as WorkloadAvailability, and the agent's lease
 //	CEL                     the expressions
@@ -31,10 +31,10 @@ type Prober struct {
 type Report struct {
 	// AddOn is its name.
 	AddOn string
-	// Works of the cluster's namespace, whichever there are.
+	// Works of the cluster's namespace; those of other add-ons are ignored.
 	Works []*workv1.ManifestWork
-	// Available is that condition of the ManagedClusterAddOn, nil if there is none.
-	// Only prober Lease reads it, and then the klusterlet writes it.
+	// Available is that condition of the ManagedClusterAddOn, nil if there is none. Only prober
+	// Lease reads it; the klusterlet writes it then.
 	Available *metav1.Condition
 }
 
@@ -46,8 +46,8 @@ func (p Prober) Type() v1alpha1.ProberType {
 	return p.kind
 }
 
-// Mode returns what MCA.status.healthCheck.mode must be for it: with Lease the
-// klusterlet writes Available, with Customized it does not.
+// Mode returns the value of MCA.status.healthCheck.mode: with Lease the klusterlet writes
+// Available, with Customized it does not.
 func (p Prober) Mode() addonv1alpha1.HealthCheckMode {
 	if p.Type() == v1alpha1.ProberLease {
 		return addonv1alpha1.HealthCheckModeLease
@@ -55,7 +55,7 @@ func (p Prober) Mode() addonv1alpha1.HealthCheckMode {
 	return addonv1alpha1.HealthCheckModeCustomized
 }
 
-// probes reports whether the pods of a workload are asked for.
+// probes reports whether the prober checks the pods of a workload.
 func (p Prober) probes(a ask) bool {
 	switch p.Type() {
 	case v1alpha1.ProberWorkloadAvailability, v1alpha1.ProberLease:
@@ -67,14 +67,14 @@ func (p Prober) probes(a ask) bool {
 	}
 }
 
-// hears reports whether a workload that says it gave up is believed. With CEL the
-// expressions say what is well, and a workload's own failure is one all the same.
+// hears reports whether a workload's own report of a failure counts. With CEL the expressions
+// decide what is healthy, but a workload's own failure still counts.
 func (p Prober) hears(a ask) bool {
 	return p.probes(a) || p.Type() == v1alpha1.ProberCEL
 }
 
-// lease is the health that the agent's lease adds. What is known of it does not
-// tell which content renews it; so it is asked on top of the workloads.
+// lease is the health from the agent's lease. The lease does not say which content renews it,
+// so it is required in addition to the workloads.
 func (p Prober) lease(c *metav1.Condition) health {
 	h := health{applied: true, current: true, verified: true}
 	switch {
@@ -88,8 +88,8 @@ func (p Prober) lease(c *metav1.Condition) health {
 	return h
 }
 
-// ownAvailable reports whether a reason of Available is one that AddonFlow writes:
-// our own word, left from another prober, is no lease.
+// ownAvailable reports whether AddonFlow writes a reason of Available. Such a reason, left from
+// another prober, is not a lease.
 func ownAvailable(reason string) bool {
 	return slices.Contains([]string{
 		addonv1alpha1.AddonAvailableReasonWorkNotFound, addonv1alpha1.AddonAvailableReasonWorkNotApply,

@@ -10,7 +10,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// drawReport draws what an agent may say about a work: anything.
+// drawReport draws any report that an agent may send about a work.
 func drawReport(t *rapid.T, base *workv1.ManifestWork) (work *workv1.ManifestWork, current, echoed bool) {
 	work, current = base.DeepCopy(), true
 	for i := range work.Status.Conditions {
@@ -44,8 +44,8 @@ func drawReport(t *rapid.T, base *workv1.ManifestWork) (work *workv1.ManifestWor
 	return work, current, echoed
 }
 
-// Whoever judges and whatever an agent says: nobody verifies or fails content that
-// was not echoed, and no prober asks less than Work.
+// Whatever the prober and the agent's report: content that was not echoed neither verifies nor
+// fails, and no prober is weaker than Work.
 func TestProbersJudgeThePresentContentOnly(t *testing.T) {
 	base := report(t, workOf(t, "Deployment", "{}", "[]"), healthyDeployment)
 	probers := map[v1alpha1.ProberType]Prober{v1alpha1.ProberCEL: {}}
@@ -86,7 +86,7 @@ func TestProbersJudgeThePresentContentOnly(t *testing.T) {
 	})
 }
 
-// believable holds an observation against what is true of the report.
+// believable compares an observation with the facts of the report.
 func believable(t *rapid.T, kind v1alpha1.ProberType, o Observation, current, echoed bool) {
 	t.Helper()
 	switch {

@@ -33,7 +33,7 @@ const (
 	statefulWaiting   = "{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, currentRevision: r, updateRevision: s}}"
 )
 
-// Which prober asks what. Whoever is asked, the digest must be echoed.
+// What each prober checks. With each of them, the digest must be echoed.
 func TestProbersAskForTheirPartAndTheDigest(t *testing.T) {
 	const yes, no, failed = "verified", "waiting", "failed"
 	all := []v1alpha1.ProberType{
@@ -84,7 +84,7 @@ func leaseUpdated() *metav1.Condition {
 	}
 }
 
-// None of the probers is weaker than a work that is applied and available as it is.
+// No prober is weaker than a work whose current version is applied and available.
 func TestNoProberIsWeakerThanTheWork(t *testing.T) {
 	for _, kind := range []v1alpha1.ProberType{v1alpha1.ProberWork, v1alpha1.ProberNone, v1alpha1.ProberLease, v1alpha1.ProberDeploymentAvailability} {
 		for name, change := range map[string]func(*workv1.ManifestWork){
@@ -114,7 +114,7 @@ func TestLeaseProberAsksTheWorkloadsToo(t *testing.T) {
 		want     string
 	}{
 		"renewed":   {"by an agent of the new content: no other pod is left", leaseUpdated(), true, ""},
-		"absent":    {"nobody said anything", nil, false, "the klusterlet has not reported the agent's lease"},
+		"absent":    {"no report", nil, false, "the klusterlet has not reported the agent's lease"},
 		"our own":   {"a word of ours is no lease", condition(metav1.ConditionTrue, "ProbeAvailable", "hello add-on is available."), false, "the klusterlet has not reported the agent's lease"},
 		"stopped":   {"not renewed", condition(metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped", "hello add-on is not available."), false, "lease: hello add-on is not available."},
 		"not found": {"the agent renews none", condition(metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound", "no\nlease"), false, "lease: no lease"},
@@ -130,7 +130,7 @@ func TestLeaseProberAsksTheWorkloadsToo(t *testing.T) {
 	}
 }
 
-// Available in OCM's words, letter for letter.
+// Available uses OCM's words, letter for letter.
 func TestAvailableAsOCMWordsIt(t *testing.T) {
 	available := Availability{Status: metav1.ConditionTrue, Reason: "ProbeAvailable", Message: "hello add-on is available."}
 	degraded := func(words string) Availability {

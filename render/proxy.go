@@ -4,7 +4,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Where a proxy's CA bundle is found in a container.
+// Where a container finds a proxy's CA bundle.
 const (
 	caBundlePath     = "/managed/proxy-ca"
 	caBundleFile     = "ca-bundle.crt"
@@ -12,9 +12,9 @@ const (
 	caBundleVariable = "CA_BUNDLE_FILE_PATH"
 )
 
-// proxyEnvironment is what a proxy configuration injects, in OCM's order. OCM
-// leaves the CA bundle's variable out when no proxy is given; a bundle alone is
-// delivered and must be found as well.
+// proxyEnvironment is what a proxy configuration injects, in OCM's order. OCM omits the CA
+// bundle's variable if no proxy is given. Here the bundle alone is delivered, too, and
+// containers must find it.
 func proxyEnvironment(proxy addonv1alpha1.ProxyConfig) []envVariable {
 	var env []envVariable
 	for _, v := range []struct{ upper, lower, value string }{
@@ -45,9 +45,9 @@ func caBundleConfigMap(addOn string) string {
 	return addOn + "-proxy-ca"
 }
 
-// caBundleObjects are the ConfigMaps with the CA bundle, one in each namespace
-// that has a pod to mount it. OCM ships one, in the default namespace whatever
-// namespace the template names, where no pod of another namespace can mount it.
+// caBundleObjects are the ConfigMaps with the CA bundle, one in each namespace with a pod that
+// mounts it. OCM creates only one, in the default namespace, where pods of other namespaces
+// cannot mount it.
 func caBundleObjects(addOn string, proxy addonv1alpha1.ProxyConfig, namespaces []string) []map[string]any {
 	if len(proxy.CABundle) == 0 {
 		return nil

@@ -8,17 +8,15 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// ErrNoClusterName says that a Cluster has no name; nothing can be rendered for it.
+// ErrNoClusterName: a Cluster has no name, so nothing can be rendered for it.
 var ErrNoClusterName = errors.New("cluster has no name")
 
-// ErrInterrupted says that a package was not rendered, for a reason that lies outside of
-// the content and of the cluster. The caller tries again.
+// ErrInterrupted: a package was not rendered, for a reason outside the content and the cluster.
+// The caller retries.
 var ErrInterrupted = chart.ErrInterrupted
 
-// Renderer renders one add-on's content for any number of clusters. What clusters
-// share is rendered once: the second cluster with equal inputs costs no more than
-// writing its name into the result. A package is rendered for each cluster, because
-// its templates may decide anything by the cluster's name. It is safe for concurrent use.
+// Renderer renders one add-on's content for any number of clusters. Templates and
+// configurations are parsed once. It is safe for concurrent use.
 //
 // Objects equal OCM's, except where OCM is wrong or stops short:
 //
@@ -53,52 +51,39 @@ type Renderer struct {
 	agents    map[ConfigReference]*agentConfig
 	pkg       *parsedTemplate // nil for an add-on with templates
 
-	mu     sync.Mutex
-	own    map[ownKey]*assignment
-	shared map[sharedKey]*sharedRendering
-	// outlines of clusters that share their rendering with no other cluster.
-	outlines map[aloneKey]outline
-	// interruptions counts the renderings that ended with ErrInterrupted; interrupted is
-	// the error of the last one.
+	mu  sync.Mutex
+	own map[ownKey]*assignment
+	// outlines of clusters, so that a cluster is rendered again only when it is written.
+	outlines map[outlineKey]outline
+	// interruptions counts the renderings that ended with ErrInterrupted; interrupted is the
+	// error of the last one.
 	interruptions int
 	interrupted   error
 }
 
-// sharedKey tells apart what clusters of one name would get.
-type sharedKey struct {
-	assignment *assignment
-	facts      facts
-}
-
-// sharedRendering is rendered by the first cluster that needs it.
-type sharedRendering struct {
-	once      sync.Once
-	rendering *rendering
-	err       error
-}
-
-// aloneKey names one cluster's rendering.
-type aloneKey struct {
-	sharedKey
+// outlineKey is everything that one cluster's rendering depends on.
+type outlineKey struct {
+	assignment    *assignment
+	facts         facts
 	name, hosting string
 }
 
-// outline is what is remembered of one cluster's rendering.
+// outline is what is cached of one cluster's rendering.
 type outline struct {
 	digest string
 	hosts  bool
 	err    error
 }
 
-// maxOutlines bounds how many clusters' outlines are remembered.
-const maxOutlines = 100_000
+// Bounds of what is cached.
+const (
+	maxOutlines = 100_000
+	maxOwn      = 1024 // assignments with configurations of clusters
+)
 
-// maxShared bounds what is kept for annotations and configurations of clusters.
-const maxShared = 1024
-
-// NewRenderer reads content; charts renders its package. It fails only for content that
-// names no add-on, or has a package while charts is nil. Check says what is wrong with
-// templates and configurations, and so does Render for the clusters it concerns.
+// NewRenderer reads content; charts renders its package. It fails only for content without an
+// add-on name, or with a package while charts is nil. Check reports what is wrong with
+// templates and configurations, and so does Render for the affected clusters.
 func NewRenderer(c Content, charts chart.Engine) (*Renderer, error) {
 	if c.AddOn == "" {
 		return nil, errors.New("cannot render content: it names no add-on")
@@ -112,8 +97,7 @@ func NewRenderer(c Content, charts chart.Engine) (*Renderer, error) {
 		templates:  make(map[string]*parsedTemplate, len(c.Templates)),
 		agents:     map[ConfigReference]*agentConfig{},
 		own:        map[ownKey]*assignment{},
-		shared:     map[sharedKey]*sharedRendering{},
-		outlines:   map[aloneKey]outline{},
+		outlines:   map[outlineKey]outline{},
 	}
 	if c.Package != nil {
 		r.pkg = parsePackage(c.AddOn, c.Package, charts)
@@ -143,64 +127,58 @@ func (r *Renderer) agentConfig(c Config) *agentConfig {
 // that cannot be rendered for it, ErrInvalidImageRegistries or ErrInvalidValues for
 // an annotation, or ErrInterrupted.
 func (r *Renderer) Render(c Cluster) (Rendered, error) {
-	rendered, _, err := r.render(c)
-	return rendered, err
-}
-
-// render tells as well whether the cluster shares its rendering with others.
-func (r *Renderer) render(c Cluster) (rendered Rendered, shares bool, err error) {
 	if c.Name == "" {
-		return Rendered{}, false, ErrNoClusterName
+		return Rendered{}, ErrNoClusterName
 	}
 	a := r.assignmentFor(c)
-	known := c.facts(a)
-	name, err := jsonText(c.Name)
+	b, err := newBuilder(r.addOn, a, c.facts(a), c.Name)
+	if errors.Is(err, ErrInterrupted) {
+		r.interrupt(err)
+	}
 	if err != nil {
-		return Rendered{}, false, err
+		return Rendered{}, err
 	}
-	var p *rendering
-	if !a.packaged() {
-		shared := r.sharedFor(a, known)
-		if shared.err != nil && !shared.alone() {
-			return Rendered{}, false, shared.err
-		}
-		p = shared.rendering
-		shares = !p.alone && !p.collides(c.Name)
+	p := b.build()
+	b.stamped()
+	if err := b.found.err(r.addOn); err != nil {
+		return Rendered{}, err
 	}
-	if !shares {
-		if p, err = r.renderAlone(a, known, c.Name); err != nil {
-			return Rendered{}, false, err
-		}
-	}
-	return p.rendered(c, name), shares, nil
+	return p.rendered(c.Hosting), nil
 }
 
-// Digest returns the digest of what Render returns. The digest of a cluster that shares
-// its rendering with no other cluster is remembered, so that asking again renders nothing.
+// Digest returns the digest of what Render returns. It is cached, so that a second call renders
+// nothing.
 func (r *Renderer) Digest(c Cluster) (string, error) {
-	o, err := r.outline(c)
-	return o.digest, err
+	o := r.outline(c)
+	return o.digest, o.err
 }
 
-// Hosts returns what Rendered.Hosts says of what Render returns, at the cost of Digest.
+// Hosts returns Rendered.Hosts of what Render returns, at the cost of Digest.
 func (r *Renderer) Hosts(c Cluster) (bool, error) {
-	o, err := r.outline(c)
-	return o.hosts, err
+	o := r.outline(c)
+	return o.hosts, o.err
 }
 
-func (r *Renderer) outline(c Cluster) (outline, error) {
+// Refuses returns why the cluster cannot be rendered: something of its own is missing or wrong.
+// It costs as much as Digest.
+func (r *Renderer) Refuses(c Cluster) error { return r.outline(c).err }
+
+func (r *Renderer) outline(c Cluster) outline {
 	a := r.assignmentFor(c)
-	key := aloneKey{sharedKey{a, c.facts(a)}, c.Name, c.Hosting}
+	key := outlineKey{a, c.facts(a), c.Name, c.Hosting}
 	r.mu.Lock()
 	o, known := r.outlines[key]
 	r.mu.Unlock()
 	if known {
-		return o, o.err
+		return o
 	}
-	rendered, shares, err := r.render(c)
+	rendered, err := r.Render(c)
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		err = invalid.shortened() // thousands of clusters may lack the same variables
+	}
 	o = outline{digest: rendered.Digest, hosts: rendered.Hosts(), err: err}
-	if shares || errors.Is(err, ErrInterrupted) || err != nil && !a.packaged() {
-		return o, err
+	if errors.Is(err, ErrInterrupted) {
+		return o
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,12 +186,12 @@ func (r *Renderer) outline(c Cluster) (outline, error) {
 		clear(r.outlines)
 	}
 	r.outlines[key] = o
-	return o, err
+	return o
 }
 
-// Interruptions returns how many renderings ended with ErrInterrupted so far, and the
-// error of the last one. If the count changed between two calls, the answers of Digest,
-// Hosts and Refuses in between may have been about nothing but an interruption.
+// Interruptions returns how many renderings ended with ErrInterrupted so far, and the error of
+// the last one. If the count changed between two calls, errors of Digest, Hosts and Refuses in
+// between may come from an interruption.
 func (r *Renderer) Interruptions() (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,65 +203,4 @@ func (r *Renderer) interrupt(err error) {
 	defer r.mu.Unlock()
 	r.interruptions++
 	r.interrupted = err
-}
-
-// Refuses returns why nothing can be rendered for the cluster: something of its own is
-// missing or wrong. It costs a lookup; for a package, that of Digest.
-func (r *Renderer) Refuses(c Cluster) error {
-	a := r.assignmentFor(c)
-	if a.packaged() {
-		_, err := r.outline(c)
-		return err
-	}
-	if s := r.sharedFor(a, c.facts(a)); s.err != nil && !s.alone() {
-		return s.err
-	}
-	return nil
-}
-
-// sharedFor returns what all clusters of an assignment share.
-func (r *Renderer) sharedFor(a *assignment, known facts) *sharedRendering {
-	s := r.sharedEntry(sharedKey{a, known})
-	s.once.Do(func() { s.rendering, s.err = r.renderAlone(a, known, namePlaceholder) })
-	return s
-}
-
-func (r *Renderer) sharedEntry(key sharedKey) *sharedRendering {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s, ok := r.shared[key]
-	if !ok {
-		r.bound()
-		s = &sharedRendering{}
-		r.shared[key] = s
-	}
-	return s
-}
-
-// alone reports whether each cluster is to be rendered by itself. An error may then
-// come from the place holder.
-func (s *sharedRendering) alone() bool { return s.rendering != nil && s.rendering.alone }
-
-// bound forgets what is shared when it became too much. The lock is held.
-func (r *Renderer) bound() {
-	if len(r.shared) >= maxShared || len(r.own) >= maxShared {
-		clear(r.shared)
-		clear(r.own)
-	}
-}
-
-// renderAlone renders an assignment for one cluster name, or for all of them with
-// the place holder as the name. With an *InvalidError there may be a rendering, which
-// says what it depends on.
-func (r *Renderer) renderAlone(a *assignment, known facts, name string) (*rendering, error) {
-	b, err := newBuilder(r.addOn, a, known, name)
-	if errors.Is(err, ErrInterrupted) {
-		r.interrupt(err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p := b.build()
-	b.stamped()
-	return p, b.found.err(r.addOn)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -15,21 +14,19 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// rendering is what the clusters of one assignment share: encoded objects with
-// holes where a cluster's name and digest go. Nothing of it changes once built.
+// rendering is the objects of one cluster and how they are delivered.
 type rendering struct {
 	addOn   string
+	cluster string
 	objects []object
-	// options are the template's manifestConfigs for this rendering; asks are ours.
-	options []workv1.ManifestConfigOption
-	// optionsVary: a resource name in options or deleteOption depends on the cluster.
-	optionsVary  bool
+	// options are the template's manifestConfigs for this cluster; workload.ask has AddonFlow's.
+	options      []workv1.ManifestConfigOption
 	deleteOption *workv1.DeleteOption
 	executor     *workv1.ManifestWorkExecutor
-	// settings is everything above but the objects, as the digest covers it.
-	settings segments
+	// settings is the SHA-256 of everything above but the objects.
+	settings [sha256.Size]byte
 
-	// marks tells these marks and feedback rules from those of another version.
+	// marks distinguishes these marks and feedback rules from those of another version.
 	marks string
 
 	template     string
@@ -41,146 +38,91 @@ type rendering struct {
 
 	// packaged: rendered from an AddOnPackage.
 	packaged bool
-	// alone: good for the cluster it was rendered for only.
-	alone bool
-	// varying are the objects whose identity depends on the cluster.
-	varying []int
-	// digest of every cluster in the default mode, when nothing depends on the cluster.
-	digest string
-	// managed and hosted are the objects by destination, in the two install modes.
-	managed, hosted bins
 }
 
 // object is one rendered object.
 type object struct {
-	id Identity
-	// plain is the object, delivered the object with our mark.
-	plain, delivered segments
-	sum              [sha256.Size]byte // of plain, when it is the same everywhere
-	// workload is nil for what runs nothing and of which nothing is asked, and for hooks.
+	id     Identity
+	fields map[string]any
+	// plain is the object as JSON, without the mark.
+	plain []byte
+	// marked: the delivered object carries the digest.
+	marked bool
+	// workload is nil for objects without pods and without feedback rules, and for hooks.
 	workload *workload
 	orphan   bool
-	hook     *workv1.ManifestConfigOption // what is asked of a pre-delete hook; nil for what is deployed
+	hook     *workv1.ManifestConfigOption // the feedback rules of a pre-delete hook; nil for deployed objects
 	location string                       // in hosted mode
 }
 
-// workload is an object that something is asked of: it runs pods, or the template
-// has feedback rules for it. kind is zero for the latter.
+// delivered is the object as a work holds it.
+func (o *object) delivered(digest string) []byte {
+	if !o.marked {
+		return o.plain
+	}
+	text, _ := json.Marshal(marked(o.fields, digest)) //nolint:errchkjson // it was encoded without the mark
+	return text
+}
+
+// workload is an object with feedback rules: it runs pods, or the template has feedback rules
+// for it. kind is zero for the latter.
 type workload struct {
 	kind workloadType
 	ask  workv1.ManifestConfigOption
 }
 
-// digestVersionRendered begins what is hashed for a cluster's digest. See
-// rendering.sum before changing it: every cluster would count as changed.
+// digestVersionRendered begins the input of a cluster's digest. Before changing it, see
+// rendering.sum: every cluster would count as changed.
 const digestVersionRendered = "v1"
 
-// sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of
-// its objects, in the template's order, and of what else the works of the cluster
-// are told (manifestConfigs, deleteOption, executor) and of how its agent registers,
-// before our marks. In hosted mode the name of the hosting cluster is part of it:
-// moving there is a change like any other. Summing the objects apart lets the large
-// ones, which seldom hold the cluster's name, be summed once.
-func (p *rendering) sum(f fill, hosting string) string {
-	if p.digest != "" && hosting == "" {
-		return p.digest
-	}
-	scratch, all := sha256.New(), sha256.New()
+// sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of its objects
+// in the template's order, the other settings of its works (manifestConfigs, deleteOption,
+// executor), and how its agent registers; all without AddonFlow's marks. In hosted mode it
+// covers the name of the hosting cluster: a move to another one is a change.
+func (p *rendering) sum(hosting string) string {
+	all := sha256.New()
 	all.Write([]byte(digestVersionRendered + "\x00"))
 	for i := range p.objects {
-		o := &p.objects[i]
-		sum := o.sum
-		if !o.plain.same() {
-			sum = o.plain.sum(scratch, f)
-		}
+		sum := sha256.Sum256(p.objects[i].plain)
 		all.Write(sum[:])
 	}
-	settings := p.settings.sum(scratch, f)
-	all.Write(settings[:])
+	all.Write(p.settings[:])
 	if hosting != "" {
 		all.Write([]byte("hosting\x00" + hosting))
 	}
 	return digestVersionRendered + ":sha256:" + hex.EncodeToString(all.Sum(nil))
 }
 
-// seal completes a rendering once its objects stand.
+// seal completes a rendering once its objects are built.
 func (p *rendering) seal() error {
-	told := []any{p.options, p.deleteOption, p.executor}
+	hashed := []any{p.options, p.deleteOption, p.executor}
 	if len(p.registration) > 0 {
-		// Who the agent is on the hub and what it may do there is rolled out like
-		// what it runs: cluster by cluster.
-		told = append(told, p.registration)
+		// The agent's identity and permissions on the hub are rolled out like its workloads:
+		// cluster by cluster.
+		hashed = append(hashed, p.registration)
 		if p.packaged || !slices.ContainsFunc(p.objects, func(o object) bool { return o.id.Namespace != "" }) {
-			// So is where its credentials are kept. The namespaced objects of a template show it.
-			told = append(told, p.namespace)
+			// So is the namespace of its credentials. In a template, the namespaced objects
+			// already show it.
+			hashed = append(hashed, p.namespace)
 		}
 	}
 	if len(p.others) > 0 {
-		// Whoever reads them, rendering does not know it: a change is a change.
-		told = append(told, p.others)
+		// Rendering does not read these configurations, so every change of them counts.
+		hashed = append(hashed, p.others)
 	}
-	settings, err := json.Marshal(told)
+	settings, err := json.Marshal(hashed)
 	if err != nil {
 		return fmt.Errorf("manifestConfigs, deleteOption, executor or registration cannot be encoded: %w", err)
 	}
-	if p.marks, err = marksOf(p.objects); err != nil {
-		return err
-	}
-	p.settings = cut(settings)
-	p.optionsVary = !p.settings.same()
-	scratch, same := sha256.New(), p.settings.same()
-	for i := range p.objects {
-		o := &p.objects[i]
-		if o.plain.same() {
-			o.sum = o.plain.sum(scratch, fill{})
-		} else {
-			same = false
-		}
-		if o.id.varies() {
-			p.varying = append(p.varying, i)
-		}
-	}
-	p.managed, p.hosted = binned(p.objects, false), binned(p.objects, true)
-	if same {
-		p.digest = p.sum(fill{}, "")
-	}
-	return nil
+	p.settings = sha256.Sum256(settings)
+	p.marks, err = marksOf(p.objects)
+	return err
 }
 
-// collides reports whether, for this cluster, an object whose name depends on the
-// cluster is the same as another one.
-func (p *rendering) collides(cluster string) bool {
-	if len(p.varying) == 0 {
-		return false
-	}
-	seen := make(map[Identity]bool, len(p.objects))
-	for i := range p.objects {
-		id := p.objects[i].id.of(cluster)
-		if seen[id] {
-			return true
-		}
-		seen[id] = true
-	}
-	return false
-}
-
-// of returns the identity on a cluster.
-func (id Identity) of(cluster string) Identity {
-	id.Namespace, id.Name = named(id.Namespace, cluster), named(id.Name, cluster)
-	return id
-}
-
-// named puts the name of the cluster into text.
-func named(text, cluster string) string {
-	return strings.ReplaceAll(text, namePlaceholder, cluster)
-}
-
-// Rendered is what one cluster gets. Its fields are shared between clusters and
-// must not be changed.
+// Rendered is what one cluster gets. Its fields must not be changed: some are the template's.
 type Rendered struct {
-	// Digest is the value of addonflow.io/digest: equal for equal objects,
-	// manifestConfigs, deleteOption, executor and registration, whatever they were
-	// rendered from.
+	// Digest is the value of addonflow.io/digest: equal for equal objects, manifestConfigs,
+	// deleteOption, executor and registration, whatever they were rendered from.
 	Digest string
 	// Template is the name of the AddOnTemplate, "" when an AddOnPackage is rendered.
 	Template string
@@ -195,54 +137,51 @@ type Rendered struct {
 	// Hosting is the hosting cluster in hosted mode, "" in the default mode.
 	Hosting string
 
-	cluster string
-	fill    fill
-	shared  *rendering
+	rendering *rendering
 }
 
-func (p *rendering) rendered(c Cluster, name []byte) Rendered {
-	digest := p.sum(fill{name: name}, c.Hosting)
+func (p *rendering) rendered(hosting string) Rendered {
 	return Rendered{
-		Digest: digest, Template: p.template, ConfigReferences: p.configs,
-		Registration: p.registration, Namespace: named(p.namespace, c.Name), Hosting: c.Hosting,
-		cluster: c.Name, fill: fill{name: name, digest: []byte(digest)}, shared: p,
+		Digest: p.sum(hosting), Template: p.template, ConfigReferences: p.configs,
+		Registration: p.registration, Namespace: p.namespace, Hosting: hosting, rendering: p,
 	}
 }
 
-// Deploys reports whether the agent of the cluster itself, and that of its hosting cluster,
-// have anything to apply. Pre-delete hooks are not deployed.
+// Deploys reports whether there is anything to apply for the agent of the cluster itself, and
+// for that of its hosting cluster. Pre-delete hooks are not deployed.
 func (r Rendered) Deploys() (own, hosting bool) {
-	if r.shared == nil {
+	if r.rendering == nil {
 		return false, false
 	}
 	b := r.bins()
 	return len(b.managed) > 0, len(b.hosting) > 0
 }
 
-// Hosts reports whether anything goes to the hosting cluster, deployed or as a pre-delete
-// hook: without it the cluster does not depend on that one, whatever its annotation says.
+// Hosts reports whether anything goes to the hosting cluster, deployed or as a pre-delete hook.
+// Otherwise the cluster does not depend on the hosting cluster, even if its annotation names
+// one.
 func (r Rendered) Hosts() bool {
-	if r.Hosting == "" || r.shared == nil {
+	if r.Hosting == "" || r.rendering == nil {
 		return false
 	}
 	b := r.bins()
 	return len(b.hosting)+len(b.hostingHooks) > 0
 }
 
-// Objects returns copies of the cluster's objects, in the template's order and
-// without AddOnFlow's marks: those of both clusters in hosted mode, and pre-delete hooks.
+// Objects returns copies of the cluster's objects, in the template's order and without
+// AddonFlow's marks: those of both clusters in hosted mode, and pre-delete hooks.
 func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {
-	if r.shared == nil {
+	if r.rendering == nil {
 		return nil, nil
 	}
-	out := make([]*unstructured.Unstructured, 0, len(r.shared.objects))
-	for i := range r.shared.objects {
-		if r.Hosting != "" && r.shared.objects[i].location == addonv1alpha1.HostedManifestLocationNoneValue {
+	out := make([]*unstructured.Unstructured, 0, len(r.rendering.objects))
+	for i := range r.rendering.objects {
+		if r.Hosting != "" && r.rendering.objects[i].location == addonv1alpha1.HostedManifestLocationNoneValue {
 			continue
 		}
 		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON(r.shared.objects[i].plain.appendTo(nil, r.fill)); err != nil {
-			return nil, fmt.Errorf("cannot read rendered %s: %w", r.shared.objects[i].id, err)
+		if err := u.UnmarshalJSON(r.rendering.objects[i].plain); err != nil {
+			return nil, fmt.Errorf("cannot read rendered %s: %w", r.rendering.objects[i].id, err)
 		}
 		out = append(out, u)
 	}
@@ -270,7 +209,7 @@ func specHashAnnotation(configs []ConfigHash) string {
 // finish encodes the manifests.
 func (b *builder) finish() *rendering {
 	p := &rendering{
-		addOn: b.addOn, template: b.template.name, configs: slices.Clip(b.assignment.configs), others: b.assignment.others,
+		addOn: b.addOn, cluster: b.name, template: b.template.name, configs: slices.Clip(b.assignment.configs), others: b.assignment.others,
 		specHashes:   specHashAnnotation(b.assignment.configs),
 		registration: b.template.registration, executor: b.template.executor,
 	}
@@ -284,7 +223,6 @@ func (b *builder) finish() *rendering {
 	if b.template.pkg != nil {
 		p.packaged, p.namespace = true, b.installNamespace()
 	}
-	p.alone = b.alone
 	if err := p.seal(); err != nil {
 		b.found.add(Finding{Template: b.template.name, Field: "spec.agentSpec", Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
 	}
@@ -294,20 +232,17 @@ func (b *builder) finish() *rendering {
 func (b *builder) object(m *manifest, options []workv1.ManifestConfigOption) object {
 	id := IdentityOf(m.fields)
 	metadata, _ := m.fields["metadata"].(map[string]any)
-	o := object{id: id, plain: cut(b.encode(m, m.fields)), orphan: orphaned(metadata)}
-	o.delivered, o.location = o.plain, m.location
+	o := object{id: id, fields: m.fields, plain: b.encode(m, m.fields), orphan: orphaned(metadata), location: m.location}
 	if m.hook {
-		o.hook, o.delivered = hookAsk(id), cut(b.encode(m, marked(m.fields)))
+		o.hook, o.marked = hookAsk(id), true
 		return o
 	}
-	effective := b.effective(options, id.resource())
+	effective := effectOn(id.resource(), options)
 	rules := rulesFor(m, effective)
 	if !m.workload && (len(effective.FeedbackRules) == 0 || !rules.digest) {
 		return o
 	}
-	if rules.digest {
-		o.delivered = cut(b.encode(m, marked(m.fields)))
-	}
+	o.marked = rules.digest
 	o.workload = &workload{kind: m.kind, ask: workv1.ManifestConfigOption{
 		ResourceIdentifier: id.resource(), FeedbackRules: rules.union(effective),
 	}}

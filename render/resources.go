@@ -15,16 +15,16 @@ import (
 // maxContainerID bounds the pattern of a containerID, which is compiled.
 const maxContainerID = 256
 
-// requirement is what the containers matching a pattern require.
+// requirement is what the containers that match a pattern require.
 type requirement struct {
 	container *regexp.Regexp
 	resources map[string]any
 }
 
-// parseRequirements compiles "<resource>:<name>:<container>", each part a pattern
-// or * for anything. OCM skips a pattern that does not
-// compile; here it is an error. Each part stands for itself: OCM reads a|b as an
-// alternative of the whole text, which nobody can mean.
+// parseRequirements compiles "<resource>:<name>:<container>", each part a pattern or * for
+// anything. OCM skips a pattern that does not compile; here it is an error. Each part is a
+// pattern of its own, while OCM reads a|b as an alternative of the whole text, which makes no
+// sense.
 func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements) ([]requirement, []flaw.Flaw) {
 	var out []requirement
 	var flaws []flaw.Flaw
@@ -38,7 +38,7 @@ func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements) ([]re
 			})
 			continue
 		}
-		// Through the typed form, as OCM does: quantities come out canonical.
+		// Converted through the typed form, as OCM does, so that quantities are canonical.
 		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&item.Resources)
 		if err != nil {
 			flaws = append(flaws, flaw.Flaw{Field: at.Child("resources"), Reason: flaw.ReasonInvalidConfig, Message: err.Error()})
@@ -66,8 +66,8 @@ func containerPattern(id string) (*regexp.Regexp, error) {
 	return pattern, nil
 }
 
-// require sets the resources of every container that a requirement matches; of
-// several the last one counts.
+// require sets the resources of every container that a requirement matches; of several matches
+// the last one counts.
 func (p *pod) require(requirements []requirement) {
 	for _, c := range p.containers {
 		name, _ := c.fields["name"].(string)

@@ -10,16 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ErrNothingToHash says that an object consists of metadata and status only.
+// ErrNothingToHash: an object consists of metadata and status only.
 var ErrNothingToHash = errors.New("object has no field besides apiVersion, kind, metadata and status")
 
-// SpecHash returns OCM's hash of a configuration object: the lower-case hex
-// SHA-256 of the JSON of every top-level field but apiVersion, kind, metadata and
-// status. It equals the specHash OCM writes only for the
-// object as the API server stores it: Load's objects are, objects read from the
-// hub are, a file's are not.
+// SpecHash returns OCM's hash of a configuration object: the lower-case hex SHA-256 of the JSON
+// of every top-level field but apiVersion, kind, metadata and status. It equals the specHash
+// that OCM writes only for the object as the API server stores it, such as Load's objects and
+// objects read from the hub, but not for an object from a file.
 //
-// It returns ErrNothingToHash, as OCM fails, when no such field is left.
+// It returns ErrNothingToHash if no such field is left; OCM fails then, too.
 func SpecHash(object *unstructured.Unstructured) (string, error) {
 	body := HashedFields(object.Object)
 	if len(body) == 0 {
@@ -28,8 +27,8 @@ func SpecHash(object *unstructured.Unstructured) (string, error) {
 	return hashBody(body)
 }
 
-// HashedFields are the fields of an object that SpecHash hashes, as Config.Body has them: a
-// shallow copy, of which nothing below may be changed.
+// HashedFields are the fields of an object that SpecHash hashes, as in Config.Body: a shallow
+// copy, whose values must not be changed.
 func HashedFields(object map[string]any) map[string]any {
 	body := make(map[string]any, len(object))
 	for field, value := range object {
@@ -42,8 +41,8 @@ func HashedFields(object map[string]any) map[string]any {
 	return body
 }
 
-// hashBody relies on encoding/json: sorted keys, no spaces, <, > and & escaped.
-// Those are OCM's bytes, too.
+// hashBody relies on encoding/json: sorted keys, no spaces, <, > and & escaped. OCM's bytes are
+// the same.
 func hashBody(body map[string]any) (string, error) {
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// WorkLimit is how many bytes of manifests the hub takes in one ManifestWork.
+	// WorkLimit is the hub's limit for the manifests of one ManifestWork, in bytes.
 	WorkLimit = 500 * 1024
-	// workRoom is how far OCM fills a work with new manifests: 80 %, so that
-	// those in it have room to grow.
+	// workRoom is how far OCM fills a work with new manifests: 80 %, so that the manifests in
+	// it can grow.
 	workRoom = WorkLimit * 8 / 10
 )
 
@@ -19,17 +19,17 @@ type sized struct {
 	size int
 }
 
-// split places objects into works and returns their indexes per work: first the
-// works there are, in their order, then new ones. present says what each existing
-// work holds. It places as OCM does:
+// split places objects into works and returns their indexes per work: first the existing works,
+// in their order, then new ones. present holds the objects of each existing work. It places as
+// OCM does:
 //
-//   - an object stays in the work it is in, at its place: moving it would let the
+//   - an object stays in its work, at its position: moving it would let the
 //     managed cluster delete it and create it again;
 //   - new ones go, largest first, into the existing work with the most room below
 //     80 % of the limit, else into new works, filled one after the other. Ties are
-//     broken by identity, where OCM leaves them to chance;
+//     broken by identity, while OCM's order is random;
 //   - unlike in OCM, objects that grew beyond the limit of their work leave it,
-//     last first, since the hub would refuse the work.
+//     last first, because the hub would refuse the work.
 func split(objects []sized, present [][]Identity) [][]int {
 	index := make(map[Identity]int, len(objects))
 	for i, o := range objects {
@@ -52,7 +52,7 @@ func split(objects []sized, present [][]Identity) [][]int {
 	return placeNew(objects, placed, parts)
 }
 
-// placeNew places what no existing work holds.
+// placeNew places the objects that no existing work holds.
 func placeNew(objects []sized, placed []bool, parts [][]int) [][]int {
 	var rest []int
 	for i := range objects {

@@ -68,9 +68,9 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// dumbSplit says the same as split, in the slowest way that is easy to believe.
+// dumbSplit does the same as split, in the simplest and slowest way.
 func dumbSplit(objects []sized, present [][]Identity) [][]int {
-	where := make([]int, len(objects)) // -1: nowhere yet
+	where := make([]int, len(objects)) // -1: not placed yet
 	for o := range objects {
 		where[o] = -1
 	}
@@ -99,7 +99,7 @@ func dumbSplit(objects []sized, present [][]Identity) [][]int {
 	return append(parts, added...)
 }
 
-// dumbKeep is what stays of an existing work.
+// dumbKeep returns what stays in an existing work.
 func dumbKeep(objects []sized, ids []Identity, where []int) []int {
 	var part []int
 	for _, id := range ids {
@@ -117,7 +117,7 @@ func dumbKeep(objects []sized, ids []Identity, where []int) []int {
 	return part
 }
 
-// dumbNext is the largest object that is nowhere yet.
+// dumbNext is the largest object that is not placed yet.
 func dumbNext(objects []sized, where []int) int {
 	next := -1
 	for o := range objects {
@@ -148,7 +148,7 @@ func TestSplitAgreesWithTheDumbOne(t *testing.T) {
 			t.Fatalf("(-dumb +split):\n%s", diff)
 		}
 		placedOnce(t, objects, got, len(present))
-		// Splitting what was split moves nothing.
+		// A second split moves nothing.
 		again := make([][]Identity, len(got))
 		for p, part := range got {
 			for _, o := range part {

@@ -13,7 +13,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// What a boolean is as text.
+// Booleans as text.
 const (
 	trueText  = "true"
 	falseText = "false"
@@ -22,23 +22,23 @@ const (
 // numberText is a number as JSON writes it.
 var numberText = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// substitution replaces variables in the string scalars of a parsed document.
-// A value lands inside one string and nowhere else, so it cannot change the
-// document's shape; map keys are not touched for the same reason, and a variable
-// in one is refused rather than silently kept.
+// substitution replaces variables in the string scalars of a parsed document. A value is
+// inserted into one string only, so it cannot change the document's shape. For the same reason
+// map keys are not substituted; a variable in a map key is refused rather than silently kept.
 type substitution struct {
 	template string
 	values   map[string]string
 	typed    map[string]string
 	found    *findings
-	// unassigned are variables of configurations that the cluster itself has to name, by kind.
+	// unassigned are variables of configurations that only the cluster's ManagedClusterAddOn
+	// can name, by kind.
 	unassigned map[string]string
 	// brought is how many bytes values have added so far.
 	brought int
 }
 
-// maxBrought bounds what values may add to a template: a megabyte of them can stand for
-// a gigabyte.
+// maxBrought bounds what values may add to a template: a megabyte of variables can expand to a
+// gigabyte.
 const maxBrought = 32 << 20
 
 // value returns a copy of v with its strings substituted; v is not changed.
@@ -76,8 +76,8 @@ func (s *substitution) key(key string, at flaw.Path) {
 	}
 }
 
-// scalar substitutes one string. A string that is exactly one variable declared
-// with a type becomes a value of that type.
+// scalar substitutes one string. A string that is exactly one variable with a declared type
+// becomes a value of that type.
 func (s *substitution) scalar(text string, at flaw.Path) any {
 	s.characters(text, at)
 	if name, ok := variable.Whole(text); ok && s.typed[name] != "" {
@@ -110,7 +110,7 @@ func (s *substitution) text(text string, at flaw.Path) string {
 	return out
 }
 
-// hint is what to do about a variable without a value.
+// hint says how to give a value to a variable without one.
 func (s *substitution) hint(name string) string {
 	if kind := s.unassigned[name]; kind != "" {
 		return "name one of " + kind + " in spec.configs of the ManagedClusterAddOn, or as a default of the add-on"
@@ -119,10 +119,10 @@ func (s *substitution) hint(name string) string {
 }
 
 func (s *substitution) characters(text string, at flaw.Path) {
-	if c := ForbiddenCharacter(text); c != "" {
+	if HasNUL(text) {
 		s.found.add(Finding{
 			Template: s.template, Field: string(at), Reason: flaw.ReasonInvalidTemplate,
-			Message: "character " + c + " cannot be used",
+			Message: "character NUL cannot be used",
 		})
 	}
 }
@@ -150,8 +150,8 @@ func (s *substitution) convert(name, value string, at flaw.Path) any {
 	return value
 }
 
-// parseNumber reads a number the way a stored object holds it: an integer where
-// it is one, so that it is written back without an exponent.
+// parseNumber reads a number as a stored object holds it: as an integer if it is one, so that
+// it is encoded without an exponent.
 func parseNumber(value string) (any, bool) {
 	if !numberText.MatchString(value) {
 		return nil, false
@@ -166,14 +166,6 @@ func parseNumber(value string) (any, bool) {
 	return f, true
 }
 
-// ForbiddenCharacter names what text holds of the characters that no manifest may hold, ""
-// for none: two of them stand for the cluster's name and the digest in what is shared.
-func ForbiddenCharacter(text string) string {
-	switch {
-	case strings.Contains(text, "\x00"):
-		return "NUL"
-	case strings.Contains(text, namePlaceholder), strings.Contains(text, digestPlaceholder):
-		return "U+FDD0 or U+FDD1 (noncharacters)"
-	}
-	return ""
-}
+// HasNUL reports whether text contains the character NUL. No manifest may hold it: as the value
+// of an environment variable or an argument it would stop the container from starting.
+func HasNUL(text string) bool { return strings.Contains(text, "\x00") }

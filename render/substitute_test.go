@@ -9,8 +9,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// shape is a document with every string scalar replaced, so that only what a value
-// must not change is left.
+// shape is a document with every string scalar replaced, so that only its shape is left, which
+// no value may change.
 func shape(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -40,9 +40,9 @@ func encoded(t *testing.T, value any) string {
 	return string(text)
 }
 
-// FuzzSubstitute asserts that no value changes the shape of any document, that
-// substitution does not change its input, and that the result depends on the
-// value only where the variable stood.
+// FuzzSubstitute asserts that no value changes the shape of any document, that substitution
+// does not change its input, and that the result depends on the value only where the variable
+// was.
 func FuzzSubstitute(f *testing.F) {
 	for _, value := range []string{
 		"", "x", `a","evil":"1`, "x\nkind: Secret", "{{B}}", "{{A}}", "}}", "{{", "\u2028", `\`, `\u0022`, "<script>", "null", "1", "true", "\xff",

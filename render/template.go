@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -22,23 +23,22 @@ type parsedTemplate struct {
 	typed map[string]string
 	// fromConfigs are the variables that configurations give.
 	fromConfigs []variable.FromConfig
-	// newer are the names that a newer Kubernetes brings.
+	// newer are the names of fields that a newer Kubernetes adds.
 	newer []string
-	// referenced are the variables it names, and ofCluster those of them, or of a
-	// package's variables, that are labels or claims of the cluster.
+	// referenced are the variables that the template names. ofCluster are those of them, or of
+	// a package's variables, that are labels or claims of the cluster.
 	referenced, ofCluster map[string]bool
-	sum                   string // of everything of it that rendering reads
+	sum                   string // of everything that rendering reads from it
 
 	manifests     []any
 	configs       []workv1.ManifestConfigOption
 	deleteOption  *workv1.DeleteOption
 	executor      *workv1.ManifestWorkExecutor
 	registration  []addonv1alpha1.RegistrationSpec
-	registers     bool // a registration block is there, if only an empty one
+	registers     bool // there is a registration block, even an empty one
 	registrations []volume
 
-	// pkg is what is rendered instead of manifests; nil for a template. A package has
-	// its name there, and name is empty.
+	// pkg is rendered instead of manifests; nil for a template. With a package, name is empty.
 	pkg *parsedPackage
 	// configsAt is the field of configs.
 	configsAt flaw.Path
@@ -72,8 +72,8 @@ func readTemplate(t Template) (*parsedTemplate, error) {
 	sum := sha256.Sum256(text)
 	p.sum = hex.EncodeToString(sum[:])
 
-	// Decoded anew, so that numbers are int64 or float64 whoever built the
-	// content, and so that nothing is shared with it.
+	// Decoded anew, so that numbers are always int64 or float64 and nothing is shared with the
+	// content.
 	var raw struct {
 		Spec struct {
 			AgentSpec struct {
@@ -110,7 +110,7 @@ func (p *parsedTemplate) noteVariables(agentSpec any) {
 	}
 }
 
-// flaws are what is wrong with a template whatever the configuration.
+// flaws returns what is wrong with a template with any configuration.
 func (p *parsedTemplate) flaws() []flaw.Flaw {
 	var flaws []flaw.Flaw
 	add := func(at flaw.Path, reason problem.Reason, message, hint string) {
@@ -127,16 +127,16 @@ func (p *parsedTemplate) flaws() []flaw.Flaw {
 		add("spec.agentSpec.executor.subject.serviceAccount", flaw.ReasonInvalidTemplate,
 			"is required with type ServiceAccount: the hub refuses works without it", "give it name and namespace, or leave executor out")
 	}
-	// The manifests are looked at one by one when variables are replaced.
+	// The manifests are checked one by one when variables are replaced.
 	if rest, err := json.Marshal([]any{p.configs, p.deleteOption, p.executor, p.registration}); err == nil {
-		if c := ForbiddenCharacter(string(rest)); c != "" {
-			add(specKey, flaw.ReasonInvalidTemplate, "character "+c+" cannot be used", "")
+		if strings.Contains(string(rest), `\u0000`) {
+			add(specKey, flaw.ReasonInvalidTemplate, "character NUL cannot be used", "")
 		}
 	}
 	return append(flaws, p.configFlaws()...)
 }
 
-// configFlaws are what manifestConfigs ask the agent for that AddonFlow asks for itself.
+// configFlaws finds feedback rules in manifestConfigs that are reserved for AddonFlow.
 func (p *parsedTemplate) configFlaws() []flaw.Flaw {
 	var flaws []flaw.Flaw
 	for i, c := range p.configs {

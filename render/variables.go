@@ -15,7 +15,7 @@ import (
 // AddOnDeploymentConfig.
 const maxVariableValue = 1024
 
-// hubKubeconfigPath is what OCM's renderer has in HUB_KUBECONFIG.
+// hubKubeconfigPath is the value of HUB_KUBECONFIG in OCM's renderer.
 const hubKubeconfigPath = "/managed/hub-kubeconfig/kubeconfig"
 
 // envVariable is a name with its value.
@@ -23,16 +23,16 @@ type envVariable struct {
 	name, value string
 }
 
-// variables are what a template can use, and what every container is given.
+// variables are those that a template can use, and those that every container gets.
 type variables struct {
 	values map[string]string
-	// env is OCM's order: defaults sorted, then built-ins sorted. Customised
-	// variables are for the template only.
+	// env is in OCM's order: defaults sorted, then built-ins sorted. Customised variables are
+	// for the template only.
 	env []envVariable
 }
 
-// newVariables merges, later wins: defaults (only with a registration block,
-// whatever its type), customised variables, built-ins.
+// newVariables merges three sources; later ones override: defaults (only with a registration
+// block, of any type), customised variables, built-ins.
 func newVariables(t *parsedTemplate, d *agentConfig, cluster string) variables {
 	v := variables{values: map[string]string{}}
 	if t.registers {
@@ -54,8 +54,8 @@ func newVariables(t *parsedTemplate, d *agentConfig, cluster string) variables {
 	return v
 }
 
-// variableFlaws are what the schema of AddOnDeploymentConfig refuses, and a customised
-// variable that a built-in would silently replace.
+// variableFlaws finds what the schema of AddOnDeploymentConfig refuses, and customised
+// variables that a built-in would silently replace.
 func variableFlaws(list []addonv1alpha1.CustomizedVariable, namespace string) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	add := func(at flaw.Path, reason problem.Reason, hint, message string, about ...any) {
@@ -75,8 +75,8 @@ func variableFlaws(list []addonv1alpha1.CustomizedVariable, namespace string) []
 		if length := len([]rune(v.Value)); length > maxVariableValue {
 			add(at.Child("value"), flaw.ReasonInvalidVariable, "use at most 1024", "the value of %q has %d characters", v.Name, length)
 		}
-		if c := ForbiddenCharacter(v.Value); c != "" {
-			add(at.Child("value"), flaw.ReasonInvalidVariable, "", "the value of %q contains %s", v.Name, c)
+		if HasNUL(v.Value) {
+			add(at.Child("value"), flaw.ReasonInvalidVariable, "", "the value of %q contains NUL", v.Name)
 		}
 		seen = append(seen, v.Name)
 	}

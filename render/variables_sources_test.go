@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// textOf renders an echo for a cluster and returns what it says, or the error.
+// textOf renders an echo for a cluster and returns its text, or the error.
 func textOf(t *testing.T, r *Renderer, c Cluster) string {
 	t.Helper()
 	c.Name = "cluster1"
@@ -62,23 +61,8 @@ func TestVariablesOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestClustersShareARenderingUnlessTheyDifferInWhatIsNamed(t *testing.T) {
-	plain := newRenderer(t, contentOf(t, echo("{{CLUSTER_NAME}}", ""), ""))
-	named := newRenderer(t, contentOf(t, echo("{{CLUSTER_LABEL_zone}}", ""), ""))
-	for _, zone := range []string{"a", "a", "b"} {
-		for _, r := range []*Renderer{plain, named} {
-			if _, err := r.Render(Cluster{Name: "c", Labels: map[string]string{"zone": zone, "other": zone + "x"}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if got := []int{len(plain.shared), len(named.shared)}; !cmp.Equal(got, []int{1, 2}) {
-		t.Errorf("renderings %v, want one without labels in use and one for each zone", got)
-	}
-}
-
-// TestAnyKindAsConfiguration: a ConfigMap gives variables, is listed with its hash, and
-// a change of it that no variable shows is a change all the same.
+// TestAnyKindAsConfiguration: a ConfigMap gives variables and is listed with its hash; a change
+// of it counts even if no variable shows it.
 func TestAnyKindAsConfiguration(t *testing.T) {
 	settings := ConfigReference{Resource: "configmaps", Namespace: "default", Name: "settings"}
 	content := func(body, hash, mapped string) Content {
@@ -95,13 +79,13 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	}
 	const level = "LEVEL=configmaps{.data.level}"
 	cases := map[string]struct{ reason, body, mapped, want string }{
-		"text":         {"as it stands there", "{data: {level: debug}}", level, "debug"},
-		"number":       {"of a kind that has numbers", "{data: {level: 7}}", level, "7"},
-		"missing":      {"named with the object", "{data: {}}", level, `LEVEL: configmaps/default/settings {.data.level}: has no value at "level"`},
-		"object":       {"is no text", "{data: {level: {}}}", level, "is neither a string nor a number nor a boolean"},
-		"unlisted":     {"the add-on does not list the kind", "{data: {level: a}}", "LEVEL=things.example.com{.a}", "things.example.com is no configuration of the add-on"},
-		"set twice":    {"which of them is not said", "{data: {level: a}}", level + "\nWHO=configmaps{.data.level}", "WHO: an AddOnDeploymentConfig sets it"},
-		"place holder": {"cannot be used", `{data: {level: "a\ufdd0"}}`, level, "contains U+FDD0"},
+		"text":      {"as it stands there", "{data: {level: debug}}", level, "debug"},
+		"number":    {"of a kind that has numbers", "{data: {level: 7}}", level, "7"},
+		"missing":   {"named with the object", "{data: {}}", level, `LEVEL: configmaps/default/settings {.data.level}: has no value at "level"`},
+		"object":    {"is no text", "{data: {level: {}}}", level, "is neither a string nor a number nor a boolean"},
+		"unlisted":  {"the add-on does not list the kind", "{data: {level: a}}", "LEVEL=things.example.com{.a}", "things.example.com is no configuration of the add-on"},
+		"set twice": {"which of them is not said", "{data: {level: a}}", level + "\nWHO=configmaps{.data.level}", "WHO: an AddOnDeploymentConfig sets it"},
+		"NUL":       {"cannot be used", `{data: {level: "a\0"}}`, level, "contains NUL"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +97,7 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	one := renderedFor(t, content("{data: {level: a}}", "h1", level), Cluster{Name: "c"})
 	two := renderedFor(t, content("{data: {level: a, more: b}}", "h2", level), Cluster{Name: "c"})
 	if one.Digest == two.Digest {
-		t.Error("a change of a configuration that somebody else reads does not trigger a rollout")
+		t.Error("a change of a configuration with other readers does not trigger a rollout")
 	}
 	if last := one.ConfigReferences[0]; last.ConfigReference != settings || last.SpecHash != "h1" {
 		t.Errorf("listed is %+v", one.ConfigReferences)
@@ -124,9 +108,9 @@ func TestAnyKindAsConfiguration(t *testing.T) {
 	}
 }
 
-// TestVariablesOfAKindThatClustersNameThemselves: an add-on may list a kind of which it
-// has no object, so that each ManagedClusterAddOn names its own. Whoever names none is
-// held back, and the commit is good.
+// TestVariablesOfAKindThatClustersNameThemselves: an add-on may list a kind without an object
+// of it, so that each ManagedClusterAddOn names its own. A cluster that names none is held; the
+// commit is valid.
 func TestVariablesOfAKindThatClustersNameThemselves(t *testing.T) {
 	settings := ConfigReference{Resource: "configmaps", Namespace: "cluster1", Name: "settings"}
 	c := contentOf(t, "agentSpec: {workload: {manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: b}, "+
@@ -140,7 +124,7 @@ func TestVariablesOfAKindThatClustersNameThemselves(t *testing.T) {
 	c.Supported = append(c.Supported, addonv1alpha1.ConfigGroupResource{Resource: "configmaps"})
 	r := newRenderer(t, c)
 	if found := r.Check(); len(found) > 0 {
-		t.Errorf("nobody knows its clusters yet, and the commit is refused: %v", found)
+		t.Errorf("its clusters are not known yet, and the commit is refused: %v", found)
 	}
 	own := Config{ConfigReference: settings, SpecHash: "h", Body: rendertest.Fields(t, "{data: {level: debug, size: '3'}}")}
 	rendered, err := r.Render(Cluster{Name: "cluster1", Configs: []Config{own}})

@@ -8,7 +8,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// volume is a volume every container of a pod mounts.
+// volume is a volume that every container of a pod mounts.
 type volume struct {
 	name, path string
 	source     map[string]any
@@ -39,9 +39,9 @@ func secretVolume(name, path, secret string) volume {
 	}}
 }
 
-// mount adds volumes to the pod and mounts them in every container. A volume the
-// pod already has, or a path a container already mounts, stays as declared: a
-// second one would be refused by the managed cluster.
+// mount adds volumes to the pod and mounts them in every container. A volume that the pod
+// already has, or a path that a container already mounts, stays as declared: the managed
+// cluster would refuse a second one.
 func (p *pod) mount(volumes []volume) {
 	if len(p.containers) == 0 {
 		return

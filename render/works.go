@@ -18,21 +18,21 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// PartsAnnotation on a work says how many works the add-on has on the cluster, so
-// that a part that is gone, or not written yet, is missed.
+// PartsAnnotation on a work is the number of works that the add-on has on the cluster, so that
+// a missing part is noticed.
 const PartsAnnotation = "addonflow.io/parts"
 
-// MarksAnnotation on a work tells one version of AddOnFlow's marks and feedback rules
-// from another, so that an upgrade of the operator is no drift (see Compare).
+// MarksAnnotation on a work identifies the version of AddonFlow's marks and feedback rules, so
+// that an upgrade of the operator does not count as drift (see Compare).
 const MarksAnnotation = "addonflow.io/marks"
 
-// DisregardAnnotation on a work names the failures its Deployments reported before
-// the work got its present content, as namespace/name=time of the condition. A
-// Deployment that goes back to a ReplicaSet it had keeps its old condition for a
-// while, under its new generation; such a failure is none of the new content.
+// DisregardAnnotation on a work names the failures that its Deployments reported before the
+// work got its current content, as namespace/name=time of the condition. A Deployment that goes
+// back to an earlier ReplicaSet keeps its old condition for a while, under its new generation;
+// such a failure is not one of the new content.
 const DisregardAnnotation = "addonflow.io/disregard"
 
-// Owner is whom works belong to and where they come from.
+// Owner is the ManagedClusterAddOn that works belong to, and where their content comes from.
 type Owner struct {
 	// Name, Namespace and UID of the ManagedClusterAddOn.
 	Name, Namespace string
@@ -43,7 +43,7 @@ type Owner struct {
 	Revision string
 }
 
-// workPart is one work that is, or is to be.
+// workPart is one existing or desired work.
 type workPart struct {
 	side     side
 	index    int
@@ -52,24 +52,23 @@ type workPart struct {
 	gains    bool
 }
 
-// Works returns the works that make the cluster run what was rendered, in the
-// order to write them (a work that receives objects before the one that loses
-// them), and the works to delete after that. existing are the works of the
-// cluster's namespace and of its hosting cluster's, whichever there are; those that
-// are not deploy works of this add-on on this cluster are left alone. One to write may
-// have the name of one that is being deleted: it is created once that is gone. A work that
-// exists keeps its metadata and the order of its objects; use Compare to see whether
-// it needs writing at all.
+// Works returns the works that make the cluster run what was rendered, in the order to write
+// them (a work that receives objects before the one that loses them), and the works to delete
+// after that. existing are the works of the cluster's namespace and of its hosting cluster's;
+// Works ignores those that are not deploy works of this add-on on this cluster. A desired work
+// may have the name of one that is being deleted: create it after the deletion. An existing
+// work keeps its metadata and the order of its objects; use Compare to find out whether it must
+// be written.
 //
-// Works on a hosting cluster have no owner, since an owner is in one's own namespace;
-// nor have those of an add-on with pre-delete hooks, since a deletion in the
-// foreground would take them away before the hooks ran. Whoever removes the add-on
-// deletes them (see HookWorks).
+// Works on a hosting cluster have no owner, because an owner must be in the same namespace.
+// Works of an add-on with pre-delete hooks have none either, because a foreground deletion
+// would delete them before the hooks run. The caller that removes the add-on deletes them (see
+// HookWorks).
 //
-// The error is an *InvalidError when an object exceeds what the hub takes, or when
-// nothing is left to deploy in hosted mode; then nothing must be written.
+// The error is an *InvalidError if an object exceeds the hub's limit, or if nothing is left to
+// deploy in hosted mode; then nothing must be written.
 func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, remove []*workv1.ManifestWork, err error) {
-	if r.shared == nil {
+	if r.rendering == nil {
 		return nil, nil, ErrNoClusterName
 	}
 	raw := r.deliver()
@@ -77,18 +76,18 @@ func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, 
 	var found findings
 	for i := range raw {
 		objects[i] = sized{
-			id:   r.shared.objects[i].id.of(r.cluster),
-			size: (&runtime.RawExtension{Raw: raw[i]}).Size(), // what the hub counts
+			id:   r.rendering.objects[i].id,
+			size: (&runtime.RawExtension{Raw: raw[i]}).Size(), // measured as the hub does
 		}
 		if objects[i].size > WorkLimit {
-			found.add(tooLarge(r.shared.template, objects[i]))
+			found.add(tooLarge(r.rendering.template, objects[i]))
 		}
 	}
 	sides := r.sides(owner)
 	if r.Hosting != "" && len(r.bins().managed)+len(r.bins().hosting) == 0 {
-		found.add(nothingHosted(r.shared.template))
+		found.add(nothingHosted(r.rendering.template))
 	}
-	if err := found.err(r.shared.addOn); err != nil {
+	if err := found.err(r.rendering.addOn); err != nil {
 		return nil, nil, err
 	}
 	var parts []workPart
@@ -133,30 +132,16 @@ func tooLarge(template string, o sized) Finding {
 	}
 }
 
-// deliver returns the objects as they go into works. Objects that are the same on
-// every cluster share their bytes; nobody may write to them.
+// deliver returns the objects as works hold them.
 func (r Rendered) deliver() [][]byte {
-	out, size := make([][]byte, len(r.shared.objects)), 0
-	for i := range r.shared.objects {
-		if s := &r.shared.objects[i].delivered; !s.same() {
-			size += s.length(r.fill)
-		}
-	}
-	buffer := make([]byte, 0, size)
-	for i := range r.shared.objects {
-		s := &r.shared.objects[i].delivered
-		if s.same() {
-			out[i] = s.fixed[0]
-			continue
-		}
-		start := len(buffer)
-		buffer = s.appendTo(buffer, r.fill)
-		out[i] = buffer[start:len(buffer):len(buffer)]
+	out := make([][]byte, len(r.rendering.objects))
+	for i := range r.rendering.objects {
+		out[i] = r.rendering.objects[i].delivered(r.Digest)
 	}
 	return out
 }
 
-// partition spreads the side's objects, which are among all, over works.
+// partition distributes the side's objects, which are among all, over works.
 func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWork) []workPart {
 	parts, taken := s.deployWorks(owner, existing)
 	present := make([][]Identity, len(parts))
@@ -193,9 +178,9 @@ func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWor
 	return parts
 }
 
-// deployWorks are the side's works among existing, by index, and the indexes they hold.
-// One that is being deleted holds none: names are the same ones after it as before, so
-// that whoever writes waits until it is gone.
+// deployWorks returns the side's works among existing, by index, and the indexes that they
+// take. A work that is being deleted takes none: its name is used again, and the writer waits
+// until the work is gone.
 func (s side) deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts []workPart, taken map[int]bool) {
 	taken = map[int]bool{}
 	for _, work := range existing {
@@ -215,8 +200,8 @@ func WorkName(addOn string, index int) string {
 	return fmt.Sprintf("addon-%s-deploy-%d", addOn, index)
 }
 
-// deployIndex returns the index of a deploy work of the add-on. The label tells
-// add-ons apart whose names end alike, and where it was taken away the owner.
+// deployIndex returns the index of a deploy work of the add-on. The label distinguishes add-ons
+// with similar names; if the label was removed, the owner does.
 func deployIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
 	suffix, ok := strings.CutPrefix(work.Name, "addon-"+addOn+"-deploy-")
 	if !ok || work.Labels[addonv1alpha1.AddonLabelKey] != addOn && !ownedBy(work, addOn) {
@@ -264,8 +249,8 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 		v1alpha1.SourceAnnotation:                  owner.Source,
 		v1alpha1.RevisionAnnotation:                owner.Revision,
 		v1alpha1.DigestAnnotation:                  r.Digest,
-		MarksAnnotation:                            r.shared.marks,
-		workv1.ManifestConfigSpecHashAnnotationKey: r.shared.specHashes,
+		MarksAnnotation:                            r.rendering.marks,
+		workv1.ManifestConfigSpecHashAnnotationKey: r.rendering.specHashes,
 	})
 	switch {
 	case part.side.namespace != owner.Namespace:
@@ -280,46 +265,17 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 	for _, i := range part.objects {
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
 			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw[i]}})
-		if w := r.shared.objects[i].workload; w != nil {
-			ask := w.ask
-			ask.ResourceIdentifier = r.resource(ask.ResourceIdentifier)
-			work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, ask)
+		if w := r.rendering.objects[i].workload; w != nil {
+			work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, w.ask)
 		}
 	}
-	work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, r.options()...)
-	work.Spec.DeleteOption = r.deleteOption()
-	work.Spec.Executor = r.shared.executor
+	work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, r.rendering.options...)
+	work.Spec.DeleteOption = r.rendering.deleteOption
+	work.Spec.Executor = r.rendering.executor
 	return work
 }
 
-func (r Rendered) resource(id workv1.ResourceIdentifier) workv1.ResourceIdentifier {
-	id.Namespace, id.Name = named(id.Namespace, r.cluster), named(id.Name, r.cluster)
-	return id
-}
-
-func (r Rendered) options() []workv1.ManifestConfigOption {
-	if !r.shared.optionsVary {
-		return r.shared.options
-	}
-	out := slices.Clone(r.shared.options)
-	for i := range out {
-		out[i].ResourceIdentifier = r.resource(out[i].ResourceIdentifier)
-	}
-	return out
-}
-
-func (r Rendered) deleteOption() *workv1.DeleteOption {
-	if !r.shared.optionsVary || r.shared.deleteOption == nil || r.shared.deleteOption.SelectivelyOrphan == nil {
-		return r.shared.deleteOption
-	}
-	option := r.shared.deleteOption.DeepCopy()
-	for i, rule := range option.SelectivelyOrphan.OrphaningRules {
-		option.SelectivelyOrphan.OrphaningRules[i] = workv1.OrphaningRule(r.resource(workv1.ResourceIdentifier(rule)))
-	}
-	return option
-}
-
-// merged returns a copy of existing with ours; one of ours that is empty is removed.
+// merged returns a copy of existing with ours added; an empty value in ours removes the key.
 func merged(existing, ours map[string]string) map[string]string {
 	out := make(map[string]string, len(existing)+len(ours)+1)
 	maps.Copy(out, existing)
@@ -332,9 +288,8 @@ func merged(existing, ours map[string]string) map[string]string {
 	return out
 }
 
-// owned returns references with one to the ManagedClusterAddOn. One that is there
-// already stays as it is, whatever version it names; one to a former
-// ManagedClusterAddOn of the same name goes.
+// owned returns references with one to the ManagedClusterAddOn. An existing one stays as it is,
+// whatever version it names; one to a former ManagedClusterAddOn of the same name is removed.
 func owned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerReference {
 	if slices.ContainsFunc(references, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 		return references
@@ -353,5 +308,5 @@ func disowned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerRef
 	})
 }
 
-// installationKind is the kind of what owns works.
+// installationKind is the kind of the owner of works.
 const installationKind = "ManagedClusterAddOn"

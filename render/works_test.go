@@ -165,8 +165,8 @@ func TestWorksComeAndGo(t *testing.T) {
 		t.Errorf("parts: %v", second[0].Annotations)
 	}
 
-	// The gap is filled; an index that exists is never given twice (OCM takes the
-	// number of works, which is 2 here and in use).
+	// The gap is filled; an existing index is never used twice. OCM would use the number of
+	// works, which is 2 here and taken.
 	third, _ := worksFor(t, three, second...)
 	if diff := cmp.Diff([]string{"addon-hello-deploy-1", "addon-hello-deploy-0", "addon-hello-deploy-2"}, workNames(third)); diff != "" {
 		t.Errorf("new ones first (-want +got):\n%s", diff)

@@ -168,7 +168,7 @@ func (p *planner) arriving(u *unit) bool {
 	if patience == 0 {
 		patience = p.in.ParkAfter
 	}
-	until := u.record.Admitted.Add(patience)
+	until := u.record.Since.Add(patience)
 	p.look(until)
 	return p.now.Before(until)
 }
@@ -178,7 +178,7 @@ func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.state != Waiting || u.leaving || p.joins(u):
+		case u.state != Waiting || !u.retargetable() || p.joins(u):
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:
@@ -191,7 +191,7 @@ func (p *planner) candidates(s *step) []*unit {
 // joins tells whether a waiting cluster starts at the stable revision: it runs nothing, and
 // neither was late with that revision nor is unable to have it.
 func (p *planner) joins(u *unit) bool {
-	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || u.c.Blocked != "")
+	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || !u.c.writable())
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
@@ -231,7 +231,7 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 	u.before = u.record
 	u.record = &Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second}
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
-	p.look(u.record.deadline(p.pace(u, s)))
+	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
 }
 
 // abandonedText is "2 left before any was verified and soaked (c1, c2)".

@@ -181,6 +181,7 @@ func TestProperty_SilentIsTimedOutAndRecovers(t *testing.T) {
 			return plan
 		}
 		state(0)
+		state(0) // its works are written by now
 		if c, _ := state(deadline - time.Second).Why("cluster-01"); c.State != rollout.Updating {
 			t.Fatalf("a second before its deadline it is %s", c.State)
 		}
@@ -213,7 +214,7 @@ func drawMoment(t *rapid.T) rollout.Input {
 			on(c.Name, edited)(&in)
 		}
 		state := rapid.SampledFrom([]rollout.State{
-			"", rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed, rollout.TimedOut, rollout.Lost, rollout.Parked,
+			"", rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed, rollout.TimedOut, rollout.NotWritten, rollout.Lost, rollout.Parked,
 		}).Draw(t, "state")
 		if state != "" {
 			recorded(state, rapid.SampledFrom([]string{"v0", "v1", "v2"}).Draw(t, "revision"), minutes("admitted"), minutes("since"), c.Name)(&in)

@@ -66,6 +66,11 @@ func (w *world) clusterEvents(all map[string]func()) {
 			c.Running = rapid.SampledFrom([]string{rollout.Foreign, rollout.Mixed}).Draw(w.T, "by whom")
 		}
 	})
+	all["put back by hand"] = on(func(c *rollouttest.Cluster) {
+		if before := f.Policy.Stable; c.Running != "" && before != "" {
+			c.Running, c.Had = before, f.Now
+		}
+	})
 	all["works deleted"] = on(func(c *rollouttest.Cluster) { c.Running = "" })
 	all["health"] = on(func(c *rollouttest.Cluster) { c.Takes[c.Running] = w.behaviour() })
 	all["hand-made"] = on(func(c *rollouttest.Cluster) {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -23,7 +24,9 @@ type unit struct {
 	// labelled: the label selector selects it.
 	labelled bool
 	// placement is the position of the last install placement that selects it; -1: none.
+	// decided: OCM has decided about one of those that select it as it is now.
 	placement int
+	decided   bool
 	// named by a stage or strategy.
 	named bool
 
@@ -109,7 +112,7 @@ func (p *planner) assignRoles() {
 		case u.c.InstallDisabled && u.selected():
 			u.state, u.reason = Ignored, "its ManagedCluster disables automatic installation"
 		default:
-			u.member = u.selected() && p.spec.Removal == nil
+			u.member = (u.labelled || u.decided) && p.spec.Removal == nil
 			u.state, u.reason = Ignored, "outside the install set: "+p.unselectedText()
 		}
 	}
@@ -152,7 +155,7 @@ func (p *planner) unselectedText() string {
 	if p.selector != nil {
 		return "its labels do not select it"
 	}
-	return "no install placement selects it"
+	return cmp.Or(p.untrusted(p.install), "no install placement selects it")
 }
 
 // markSelected notes the last install placement of each cluster: of two that select
@@ -170,6 +173,7 @@ func (p *planner) markSelected() {
 			for _, name := range g.Clusters {
 				if u := at.find(name); u != nil {
 					u.placement = i
+					u.decided = u.decided || p.install[i].Settlement != Undecided
 				}
 			}
 		}

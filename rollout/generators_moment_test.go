@@ -159,7 +159,7 @@ func drawLedger(t *rapid.T, names []string) v1alpha1.Ledger {
 			Stage: rapid.SampledFrom([]string{"of the past", "s0", "s1", "rest", "all", "group-0", "group-canary"}).Draw(t, "admitted in"),
 			State: rapid.SampledFrom([]rollout.State{
 				rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed,
-				rollout.TimedOut, rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
+				rollout.TimedOut, rollout.NotWritten, rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
 			}).Draw(t, "state"),
 			Admitted: ago(t, "admitted"),
 		}

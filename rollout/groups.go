@@ -126,7 +126,7 @@ func (p *planner) progressive(sc scope, st clusterv1alpha1.RolloutProgressive) (
 	t := &track{shared: true}
 	mandatory, _, err := split(sc.groups, st.MandatoryDecisionGroups.MandatoryDecisionGroups)
 	for _, g := range mandatory {
-		t.steps = append(t.steps, p.groupAtOnce(sc, g, st.RolloutConfig).tolerateNone())
+		t.steps = append(t.steps, p.mandatoryGroup(sc, g, st.RolloutConfig))
 	}
 	rest := &step{name: sc.alone, members: p.left(sc.members)}
 	if len(mandatory) > 0 {
@@ -150,7 +150,7 @@ func (p *planner) progressivePerGroup(sc scope, st clusterv1alpha1.RolloutProgre
 	t := &track{}
 	mandatory, others, err := split(sc.groups, st.MandatoryDecisionGroups.MandatoryDecisionGroups)
 	for _, g := range mandatory {
-		t.steps = append(t.steps, p.groupAtOnce(sc, g, st.RolloutConfig).tolerateNone())
+		t.steps = append(t.steps, p.mandatoryGroup(sc, g, st.RolloutConfig))
 	}
 	for _, g := range others {
 		t.steps = append(t.steps, p.groupAtOnce(sc, g, st.RolloutConfig))
@@ -182,8 +182,15 @@ func atOnce(name string, members []*unit, c clusterv1alpha1.RolloutConfig) *step
 	return s.own()
 }
 
-func (s *step) tolerateNone() *step {
+// mandatoryGroup is the step of a group that tolerates no failure, and that proves nothing
+// without a cluster of the install set.
+func (p *planner) mandatoryGroup(sc scope, g group, c clusterv1alpha1.RolloutConfig) *step {
+	s := p.groupAtOnce(sc, g, c)
 	s.mandatory, s.maxFailures = true, 0
+	at := p.cursor()
+	if !slices.ContainsFunc(g.Clusters, func(name string) bool { u := at.find(name); return u != nil && u.member }) {
+		s.emptyHold = "held: no cluster of decision group " + s.name + ", which is mandatory, is in the install set"
+	}
 	return s
 }
 

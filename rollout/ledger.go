@@ -22,7 +22,7 @@ const (
 	positionRoom = 8
 	groupRoom    = 64
 	timesRoom    = 90
-	statesOfOne  = 10
+	statesOfOne  = 11
 )
 
 // fit encodes the ledger, with as many of the new admissions as it has room for. The

@@ -42,7 +42,7 @@ func drawRecords(t *rapid.T) []Record {
 			Cluster:  name,
 			Revision: rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "revision"),
 			Stage:    rapid.SampledFrom([]string{"", "canary"}).Draw(t, "stage"),
-			State:    rapid.SampledFrom([]State{Admitted, Updating, Soaking, Done, Failed, TimedOut, Lost, Parked, Left, LeftFailed}).Draw(t, "state"),
+			State:    rapid.SampledFrom([]State{Admitted, Updating, Soaking, Done, Failed, TimedOut, NotWritten, Lost, Parked, Left, LeftFailed}).Draw(t, "state"),
 			Admitted: second("admitted"), Since: second("since"),
 		}
 	}

@@ -36,6 +36,7 @@ type situation struct {
 	stale    bool // they are not what the revision that they name asks for any more
 	away     bool
 	outside  bool // nothing installs the add-on on the cluster any more
+	blocked  bool // its works cannot be written
 	health   rollout.HealthState
 }
 
@@ -73,6 +74,10 @@ func situations() []situation {
 		{name: "failed", core: true, state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: broken},
 		{name: "failed, verified now", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: proven},
 		{name: "failed, away", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, away: true, health: broken},
+		{name: "failed, put back by hand", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "a", health: proven},
+		{name: "not written", state: rollout.NotWritten, revision: "c", admitted: 60, since: 20, running: "a", health: proven, blocked: true},
+		{name: "not written, and can be now", state: rollout.NotWritten, revision: "c", admitted: 60, since: 20, running: "a", health: proven},
+		{name: "admitted, and cannot be written", state: rollout.Admitted, revision: "c", admitted: 1, since: 1, running: "a", health: proven, blocked: true},
 		{name: "timed out", core: true, state: rollout.TimedOut, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: unknown},
 		{name: "lost", core: true, state: rollout.Lost, revision: "c", admitted: 5, since: 2, running: "c", upToDate: true, away: true},
 		{name: "lost for long", state: rollout.Lost, revision: "c", admitted: 60, since: 50, running: "c", upToDate: true, away: true},
@@ -215,6 +220,9 @@ func (m *model) input(p modelPolicy, fleet []place) rollout.Input {
 			Name: name, Installed: rollout.Ours, Reachable: !s.away, Running: s.running,
 			UpToDate: s.upToDate, UpToDateStable: in.Stable == "a" && s.running == "a" && !s.stale,
 			Health: rollout.Health{State: s.health}, AvailableChanged: now().Add(-time.Hour),
+		}
+		if s.blocked {
+			c.Blocked = "no value for GREETING"
 		}
 		switch {
 		case s.outside:

@@ -47,14 +47,9 @@ func momentCases() map[string]momentCase {
 			change: []change{inSoak("v2", 15*time.Minute, 10*time.Minute, c1), on(c1, verified("v2"), offline)},
 			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"},
 		},
-		"lost in a soak longer than the declared deadline": {
-			reason: "its slot ends with its deadline",
-			change: []change{inSoak("v2", 40*time.Minute, 5*time.Minute, c1), on(c1, verified("v2"), offline)},
-			want:   map[string]string{c1: "Parked v2", c2: "Admitted v2"},
-		},
 		"silent past the deadline": {
 			reason: "a reachable cluster has failed, and the budget of 0 is spent",
-			change: []change{admitted("v2", 30*time.Minute, c1), on(c1, stuck)},
+			change: []change{updating("v2", 30*time.Minute, c1), on(c1, stuck)},
 			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
 			says: "halted in canary: 1 failed (cluster-01: past its progress deadline: Deployment/agent: 1 of 2 ready), 5 untouched",
 		},
@@ -100,7 +95,7 @@ func momentCases() map[string]momentCase {
 		},
 		"lost past the declared deadline": {
 			reason: "parked: the slot is free, and nothing has failed",
-			change: []change{lost(30*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
+			change: []change{lost(31*time.Minute, 30*time.Minute, c1), on(c1, stuck, offline)},
 			want:   map[string]string{c1: "Parked v2", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
 		"lost under the default deadline": {
@@ -111,11 +106,6 @@ func momentCases() map[string]momentCase {
 		"lost under the default deadline for the park time": {
 			reason: "its slot is free",
 			change: []change{canaryDone, lost(30*time.Minute, 10*time.Minute, c3), on(c3, stuck, offline)},
-			want:   map[string]string{c3: "Parked v2", c4: "Admitted v2"},
-		},
-		"lost and past the default deadline": {
-			reason: "the earlier of default deadline and park time frees its slot",
-			change: []change{canaryDone, lost(time.Hour, time.Minute, c3), on(c3, stuck, offline)},
 			want:   map[string]string{c3: "Parked v2", c4: "Admitted v2"},
 		},
 		"back after it was parked": {
@@ -206,7 +196,7 @@ func momentCases() map[string]momentCase {
 		},
 		"joiner stuck at the stable revision": {
 			reason: "it is late, and the target may repair it",
-			change: []change{canaryDone, admitted("v1", time.Hour, c4), on(c4, runs("v1", rollout.HealthProgressing))},
+			change: []change{canaryDone, updating("v1", time.Hour, c4), on(c4, runs("v1", rollout.HealthProgressing))},
 			want:   map[string]string{c4: "Admitted v2"},
 		},
 		"terminating": {
@@ -248,11 +238,12 @@ func momentCases() map[string]momentCase {
 			phase: v1alpha1.PhaseProgressing, says: "revision hello-2 is missing; canary 1/2, 1 in flight",
 		},
 		"contested past the deadline": {
-			reason: "works that may not be written are not late; works that were written before are",
+			reason: "no cluster is late while its works may not be written",
 			change: []change{
-				func(in *rollout.Input) { in.Contested = "ownership conflict" }, admitted("v2", time.Hour, c1, c2), on(c2, stuck),
+				func(in *rollout.Input) { in.Contested = "ownership conflict" },
+				admitted("v2", time.Hour, c1), updating("v2", time.Hour, c2), on(c2, stuck),
 			},
-			want: map[string]string{c1: "Admitted v2", c2: "TimedOut v2", c3: "Waiting v1"},
+			want: map[string]string{c1: "Admitted v2", c2: "Updating v2", c3: "Waiting v1"},
 		},
 		"revert": {
 			reason: "proven content does not soak; order and pace are those of any rollout",
@@ -356,13 +347,13 @@ func momentCases() map[string]momentCase {
 		},
 		"not applied, past the deadline": {
 			reason: "it has failed, and is counted once",
-			change: []change{admitted("v2", 30*time.Minute, c1), on(c1, unapplied("v2"))},
+			change: []change{updating("v2", 30*time.Minute, c1), on(c1, unapplied("v2"))},
 			want:   map[string]string{c1: "TimedOut v2"}, phase: v1alpha1.PhaseFailed, says: "1 failed (cluster-01: ", silent: "1 not applied",
 		},
 		"strategy All, unchanged": {
 			reason: "a cluster for which the target changes nothing takes no part, whatever its health",
 			change: []change{
-				admitted("v2", time.Hour, c2), strategyAll, on(c1, runs("v1", rollout.HealthProgressing), upToDate), on(c2, stuck),
+				updating("v2", time.Hour, c2), strategyAll, on(c1, runs("v1", rollout.HealthProgressing), upToDate), on(c2, stuck),
 			},
 			want: map[string]string{c1: "Unchanged v1", c2: "TimedOut v2"},
 		},
@@ -402,9 +393,9 @@ func momentCases() map[string]momentCase {
 			want: map[string]string{c6: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
 		"strategy All, each cluster has its own deadline": {
-			reason: "the deadline starts with the admission of the cluster",
+			reason: "the deadline starts when the works of the cluster were written",
 			change: []change{
-				admitted("v2", 10*time.Minute, c1), admitted("v2", time.Hour, c3), strategyAll, on(c1, stuck), on(c3, stuck),
+				updating("v2", 10*time.Minute, c1), updating("v2", time.Hour, c3), strategyAll, on(c1, stuck), on(c3, stuck),
 			},
 			want: map[string]string{c1: "Updating v2", c3: "TimedOut v2"},
 		},
@@ -772,17 +763,17 @@ func TestLateClusters(t *testing.T) {
 	for name, tc := range map[string]momentCase{
 		"a stage without a deadline, before an hour": {
 			reason: "the default is an hour",
-			change: []change{canaryDone, admitted("v2", time.Hour-time.Second, c3), on(c3, stuck)},
+			change: []change{canaryDone, updating("v2", time.Hour-time.Second, c3), on(c3, stuck)},
 			want:   waits, phase: v1alpha1.PhaseProgressing,
 		},
 		"a stage without a deadline, after an hour": {
 			reason: "the default is an hour",
-			change: []change{canaryDone, admitted("v2", time.Hour, c3), on(c3, stuck)},
+			change: []change{canaryDone, updating("v2", time.Hour, c3), on(c3, stuck)},
 			want:   map[string]string{c3: "TimedOut v2", c4: "Waiting v1"}, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure,
 		},
 		"a stage whose deadline is None": {
 			reason: "the user's word wins over the default",
-			change: []change{canaryDone, none, admitted("v2", 100*time.Hour, c3), on(c3, stuck)},
+			change: []change{canaryDone, none, updating("v2", 100*time.Hour, c3), on(c3, stuck)},
 			want:   waits, phase: v1alpha1.PhaseProgressing,
 		},
 		"an apply error that lasts ten minutes": {

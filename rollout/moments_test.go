@@ -145,6 +145,11 @@ func admitted(revision string, ago time.Duration, names ...string) change {
 	return recorded(rollout.Admitted, revision, ago, ago, names...)
 }
 
+// updating clusters have their works since some time ago.
+func updating(revision string, ago time.Duration, names ...string) change {
+	return recorded(rollout.Updating, revision, ago, ago, names...)
+}
+
 // inSoak says that clusters were admitted, and verified, some time ago.
 func inSoak(revision string, admitted, since time.Duration, names ...string) change {
 	return recorded(rollout.Soaking, revision, admitted, since, names...)

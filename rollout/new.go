@@ -31,6 +31,9 @@ type planner struct {
 	install []Placement
 
 	tracks []*track
+	// steps of the tracks, in order; named has them by name.
+	steps []*step
+	named map[string]*step
 	// unknownGroup holds every cluster of every track: a mandatory group that no placement has.
 	unknownGroup error
 	// absent have a record and are not in the input any more.
@@ -153,7 +156,7 @@ func (p *planner) frozen(cause error) Plan {
 		u.state, u.reason = Waiting, why
 		switch {
 		case u.record != nil:
-			u.state = u.record.State
+			u.state = u.record.shown()
 		case u.c.UpToDate && u.c.Running == p.target:
 			u.state, u.reason = Unchanged, "runs the target"
 		}

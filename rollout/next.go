@@ -19,7 +19,7 @@ type observation struct {
 	// blocked says why its works cannot be written at all; "" if they can.
 	blocked string
 	// paused says why its works may not be written now although nothing is wrong with the
-	// content; "" if they may. No deadline runs meanwhile.
+	// content; "" if they may. No deadline and no park time run meanwhile.
 	paused string
 	// awaits says what must pass before its works are written; away, why the cluster cannot
 	// be given anything although it is available. Both only explain.
@@ -30,7 +30,8 @@ type observation struct {
 type pace struct {
 	// soak after the content was verified; 0: none.
 	soak time.Duration
-	// deadline after the admission; 0: none. declared: the user wrote it.
+	// deadline is how long a cluster may stay in a state that it should leave; 0: for ever.
+	// declared: the user wrote it.
 	deadline time.Duration
 	declared bool
 	// parkAfter is how long a lost cluster keeps its slot without a declared deadline.
@@ -41,8 +42,7 @@ type pace struct {
 	takenBack bool
 }
 
-// pauseGrain is how often the deadline of a cluster starts anew while its works may not be
-// written.
+// pauseGrain is how often the clock of a state starts anew while writes are paused.
 const pauseGrain = time.Minute
 
 // applyErrorSeen is how long an apply error must have been seen before it counts.
@@ -54,46 +54,47 @@ const applyErrorSeen = time.Minute
 //
 //	state                      observed                                 next
 //	Admitted Updating Soaking  a failure is reported                    Failed
-//	                           the works cannot be written              Failed
 //	                           not available                            Lost
 //	Admitted                   the works are written                    Updating
-//	                           past the deadline                        TimedOut
+//	                           the works cannot be written              NotWritten
+//	                           what they wait for lasts for a deadline  NotWritten
 //	Updating                   the works are not written any more       Admitted
 //	                           verified                                 Soaking
 //	                           an apply error lasts                     Failed
-//	                           past the deadline                        TimedOut
-//	Soaking                    the works are not written any more       Admitted, new deadline
+//	                           for a deadline                           TimedOut
+//	Soaking                    the works are not written any more       Admitted
 //	                           not verified any more                    Updating
 //	                           was not available since                  Soaking, new soak
 //	                           verified, and the soak is over           Done
 //	                           silent for a deadline after the soak     TimedOut
 //	Lost                       a failure is reported                    Failed
 //	                           available                                Admitted or Updating
-//	                           past the deadline or the park time       Parked
+//	                           for a declared deadline or the park time Parked
 //	Parked                     a failure is reported                    Failed
-//	                           the works cannot be written              Failed
-//	                           available, the works are written         Updating, new deadline
+//	                           the works cannot be written              NotWritten
+//	                           available, the works are written         Updating
 //	TimedOut                   a failure is reported                    Failed
 //	Failed TimedOut            verified                                 Soaking
+//	NotWritten                 available, the works are written         Updating
 //	LeftFailed                 in the install set again                 Failed
-//	Left                       again, and the works are written         Updating, new deadline
+//	Left                       again, and the works are written         Updating
 //	Failed TimedOut            not in the install set                   LeftFailed
-//	other than Done            not in the install set                   Left
+//	other than Done NotWritten not in the install set                   Left
 //
 // Nothing else changes a record. In particular a Done cluster stays Done, whatever its
 // health; and a cluster that needs an admission (its own inputs changed, or its works were
 // never written) keeps its record until it has one.
+//
+// Every clock starts with the state: a deadline is how long a cluster may be Updating, or
+// Lost. New works, a return and health that is lost in the soak therefore have all of it.
+// While writes are paused the clocks that could end a state badly do not run.
 func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 	for {
 		state, why := successor(&r, o, p, now)
 		if state == r.State {
 			return r, why
 		}
-		second := clock.RoundUp(now, time.Second)
-		if state == Updating && (r.State == Parked || r.State == Left) || state == Admitted && r.State == Soaking {
-			r.Admitted = second
-		}
-		r.State, r.Since = state, second
+		r.State, r.Since = state, clock.RoundUp(now, time.Second)
 	}
 }
 
@@ -105,7 +106,11 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 	}
 	failed := o.written && o.health.State == HealthFailed
 	verified := o.written && o.available && o.health.State == HealthVerified
-	deadline := r.deadline(p)
+	paused := r.pauses(o) && !now.Before(r.Since.Add(pauseGrain))
+	if paused || r.State == Soaking && earlier(o.changed, now).After(r.Since) {
+		r.Since = clock.RoundUp(now, time.Second)
+	}
+	deadline := r.deadline(o, p)
 	late := !deadline.IsZero() && !now.Before(deadline)
 	reported := orElse(o.health.Reason, "it reported a failure")
 
@@ -115,16 +120,13 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case o.written:
 			return Updating, ""
 		case o.blocked != "":
-			return Failed, bounded(o.blocked)
+			return NotWritten, ""
 		case !o.available:
 			return Lost, ""
 		case o.paused != "":
-			if !now.Before(r.Admitted.Add(pauseGrain)) {
-				r.Admitted = clock.RoundUp(now, time.Second)
-			}
 			return Admitted, "admitted: " + bounded(o.paused)
-		case late:
-			return TimedOut, ""
+		case o.awaits != "" && late:
+			return NotWritten, ""
 		case o.awaits != "":
 			return Admitted, "admitted: " + bounded(o.awaits)
 		}
@@ -160,46 +162,49 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return Lost, ""
 		case o.health.State == HealthProgressing:
 			return Updating, ""
-		case earlier(o.changed, now).After(r.Since):
-			r.Since = clock.RoundUp(now, time.Second)
-			end = r.Since.Add(p.soak)
-		}
-		switch {
 		case verified && (p.soak == 0 || !now.Before(end)):
 			return Done, ""
 		case verified && p.soak >= untilRestored:
 			return Soaking, "soaking; " + removalDeclared
 		case verified:
 			return Soaking, "soaking until " + clock.Text(end, now)
-		case p.deadline > 0 && !now.Before(end.Add(p.deadline)):
+		case late:
 			return TimedOut, ""
 		}
 		return Soaking, "verified; waits for current feedback"
 
 	case Lost:
-		until := r.keepsSlotUntil(p)
 		switch {
 		case failed:
 			return Failed, reported
 		case o.available && !o.written:
 			return Admitted, ""
-		case p.takenBack && !o.available, !now.Before(until):
-			return Parked, "" // back now, it is in flight again, with a new deadline
 		case o.available:
 			return Updating, ""
+		case p.takenBack, late:
+			return Parked, ""
 		}
-		return Lost, orElse(o.away, "not available; keeps its slot until "+clock.Text(until, now))
+		if o.paused != "" {
+			return Lost, "not available; " + bounded(o.paused)
+		}
+		return Lost, orElse(o.away, "not available; keeps its slot until "+clock.Text(deadline, now))
 
 	case Parked:
 		switch {
 		case failed:
 			return Failed, reported
 		case !o.written && o.blocked != "":
-			return Failed, bounded(o.blocked)
+			return NotWritten, ""
 		case o.available && o.written:
 			return Updating, ""
 		}
 		return Parked, orElse(o.away, "not available since it was admitted; in flight again on return")
+
+	case NotWritten:
+		if o.available && o.written {
+			return Updating, ""
+		}
+		return NotWritten, orElse(o.blocked, orElse(o.awaits, "its works could not be written"))
 
 	case Failed, TimedOut:
 		switch {
@@ -234,6 +239,8 @@ func departed(r *Record, o observation) (State, string) {
 	switch {
 	case r.State == Done:
 		return Done, "verified and soaked before it left"
+	case r.State == NotWritten:
+		return NotWritten, failedThenLeft
 	case r.failed() || o.written && o.health.State == HealthFailed:
 		return LeftFailed, failedThenLeft
 	}
@@ -251,58 +258,46 @@ func applyErrorLasts(r *Record, o observation, p pace, now time.Time) bool {
 		!now.Before(seen.Add(applyErrorSeen)) && !now.Before(r.Since.Add(p.applyErrorAfter))
 }
 
-// deadline of a record; zero: none.
-func (r *Record) deadline(p pace) time.Time {
-	if p.deadline == 0 {
+// deadline is when the cluster has been in its state for too long; zero: never. A lost
+// cluster keeps its slot for its declared deadline; otherwise for the shorter of its default
+// deadline and the park time. Works that nothing keeps from being written have no deadline.
+func (r *Record) deadline(o observation, p pace) time.Time {
+	switch limit := p.deadline; {
+	case o.paused != "" || !r.InFlight() || r.State == Admitted && o.awaits == "":
 		return time.Time{}
+	case r.State == Lost && (limit == 0 || !p.declared && p.parkAfter < limit):
+		return r.Since.Add(p.parkAfter)
+	case limit == 0:
+		return time.Time{}
+	case r.State == Soaking:
+		return r.Since.Add(p.soak + limit)
+	default:
+		return r.Since.Add(limit)
 	}
-	return r.Admitted.Add(p.deadline)
 }
 
-// keepsSlotUntil is how long a lost cluster keeps its slot: until its declared deadline;
-// otherwise until the earlier of its default deadline and the park time.
-func (r *Record) keepsSlotUntil(p pace) time.Time {
-	deadline, park := r.deadline(p), r.Since.Add(p.parkAfter)
-	switch {
-	case deadline.IsZero():
-		return park
-	case p.declared:
-		return deadline
-	}
-	return earlier(deadline, park)
+// pauses reports whether the clock of the record's state stands still while writes are paused.
+// A soak goes on: the cluster has its works.
+func (r *Record) pauses(o observation) bool {
+	return o.paused != "" && r.InFlight() && r.State != Soaking
 }
 
 // wakeAt is the next time at which next moves the record by the clock alone; zero: never.
 func (r *Record) wakeAt(o observation, p pace) time.Time {
-	switch r.State {
-	case Admitted:
-		if o.paused != "" {
-			return r.Admitted.Add(pauseGrain)
-		}
-		return r.deadline(p)
-	case Updating:
-		wake := r.deadline(p)
-		if o.health.NotApplied != "" && p.applyErrorAfter > 0 {
-			fails := later(r.Since.Add(p.applyErrorAfter), o.health.NotAppliedSince.Add(applyErrorSeen))
-			if wake.IsZero() || fails.Before(wake) {
-				wake = fails
-			}
-		}
-		return wake
-	case Soaking:
-		end := r.Since.Add(p.soak)
-		if o.health.State != HealthVerified {
-			if p.deadline == 0 {
-				return time.Time{}
-			}
-			end = end.Add(p.deadline)
-		}
-		return end
-	case Lost:
-		return r.keepsSlotUntil(p)
-	default:
-		return time.Time{}
+	switch {
+	case r.pauses(o):
+		return r.Since.Add(pauseGrain)
+	case r.State == Soaking && o.health.State == HealthVerified:
+		return r.Since.Add(p.soak)
 	}
+	wake := r.deadline(o, p)
+	if r.State == Updating && o.health.NotApplied != "" && p.applyErrorAfter > 0 {
+		fails := later(r.Since.Add(p.applyErrorAfter), o.health.NotAppliedSince.Add(applyErrorSeen))
+		if wake.IsZero() || fails.Before(wake) {
+			wake = fails
+		}
+	}
+	return wake
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -34,6 +34,8 @@ func updating(o *observation)    { o.health = Health{State: HealthProgressing, R
 func failing(o *observation) { o.health = Health{State: HealthFailed, Reason: "image does not exist"} }
 func blocked(o *observation) { o.written, o.blocked = false, "no value for GREETING" }
 func paused(o *observation)  { o.written, o.paused = false, "the revision is missing" }
+func pausing(o *observation) { o.paused = "another source owns it" }
+func waiting(o *observation) { o.written, o.awaits = false, "a work is being deleted" }
 
 func refused(since time.Duration) func(*observation) {
 	return func(o *observation) {
@@ -55,24 +57,28 @@ func TestNext(t *testing.T) {
 	none.deadline, none.declared = 0, false
 	proven.soak = 0
 	takenBack.takenBack = true
+	hasty := undeclared
+	hasty.deadline = 5 * m
 	for name, c := range map[string]struct {
 		state           State
 		admitted, since time.Duration
 		o               observation
 		p               pace
 		want            State
-		// renewed: the deadline starts anew. kept: the state's clock does not.
-		renewed, kept bool
+		// kept: the state's clock does not start anew.
+		kept bool
 	}{
 		"Admitted: works not written":                        {state: Admitted, o: with(sound, unwritten), want: Admitted, kept: true},
 		"Admitted: works written":                            {state: Admitted, o: with(sound, updating), want: Updating},
 		"Admitted: written and verified between two looks":   {state: Admitted, o: sound, want: Soaking},
-		"Admitted: the works cannot be written":              {state: Admitted, o: with(sound, blocked), want: Failed},
+		"Admitted: the works cannot be written":              {state: Admitted, o: with(sound, blocked), want: NotWritten},
 		"Admitted: not available":                            {state: Admitted, o: with(sound, unwritten, unavailable), want: Lost},
 		"Admitted: feedback of other content counts nothing": {state: Admitted, o: with(sound, unwritten, failing), want: Admitted, kept: true},
-		"Admitted: just before the deadline":                 {state: Admitted, admitted: 30*m - s, since: 30*m - s, o: with(sound, unwritten), want: Admitted, kept: true},
-		"Admitted: at the deadline":                          {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, unwritten), want: TimedOut},
-		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused), want: Admitted, renewed: true, kept: true},
+		"Admitted: the operator was away for long":           {state: Admitted, admitted: 99 * m, since: 99 * m, o: with(sound, unwritten), want: Admitted, kept: true},
+		"Admitted: awaits, just before the deadline":         {state: Admitted, admitted: 30*m - s, since: 30*m - s, o: with(sound, waiting), want: Admitted, kept: true},
+		"Admitted: awaits, at the deadline":                  {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, waiting), want: NotWritten},
+		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused, waiting), want: Admitted},
+		"Admitted: writes are paused for less than a minute": {state: Admitted, admitted: m, since: m - s, o: with(sound, paused), want: Admitted, kept: true},
 
 		"Updating: not verified yet":                   {state: Updating, admitted: m, since: m, o: with(sound, updating), want: Updating, kept: true},
 		"Updating: no feedback":                        {state: Updating, admitted: m, since: m, o: with(sound, silent), want: Updating, kept: true},
@@ -83,8 +89,10 @@ func TestNext(t *testing.T) {
 		"Updating: not available":                      {state: Updating, admitted: m, since: m, o: with(sound, updating, unavailable), want: Lost},
 		"Updating: verified feedback of a lost one":    {state: Updating, admitted: m, since: m, o: with(sound, unavailable), want: Lost},
 		"Updating: its own inputs changed":             {state: Updating, admitted: m, since: m, o: with(sound, unwritten), want: Admitted},
-		"Updating: at the deadline":                    {state: Updating, admitted: 30 * m, since: m, o: with(sound, updating), want: TimedOut},
-		"Updating: at no deadline":                     {state: Updating, admitted: 999 * m, since: m, o: with(sound, updating), p: none, want: Updating, kept: true},
+		"Updating: at the deadline":                    {state: Updating, admitted: 31 * m, since: 30 * m, o: with(sound, updating), want: TimedOut},
+		"Updating: just before the deadline":           {state: Updating, admitted: 60 * m, since: 30*m - s, o: with(sound, updating), want: Updating, kept: true},
+		"Updating: late, and writes are paused":        {state: Updating, admitted: 30 * m, since: 30 * m, o: with(sound, updating, pausing), want: Updating},
+		"Updating: at no deadline":                     {state: Updating, admitted: 999 * m, since: 999 * m, o: with(sound, updating), p: none, want: Updating, kept: true},
 		"Updating: an apply error that is new":         {state: Updating, admitted: m, since: m, o: with(sound, refused(m)), want: Updating, kept: true},
 		"Updating: an apply error seen once":           {state: Updating, admitted: 11 * m, since: 11 * m, o: with(sound, refused(m-s)), want: Updating, kept: true},
 		"Updating: an apply error just before 10m":     {state: Updating, admitted: 11 * m, since: 10*m - s, o: with(sound, refused(5*m)), want: Updating, kept: true},
@@ -100,14 +108,14 @@ func TestNext(t *testing.T) {
 		"Soaking: silent for a deadline after its end":    {state: Soaking, admitted: 60 * m, since: 40 * m, o: with(sound, silent), want: TimedOut},
 		"Soaking: silent, and there is no deadline":       {state: Soaking, admitted: 999 * m, since: 999 * m, o: with(sound, silent), p: none, want: Soaking, kept: true},
 		"Soaking: health is lost":                         {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, updating), want: Updating},
-		"Soaking: health is lost after the deadline":      {state: Soaking, admitted: 31 * m, since: 9 * m, o: with(sound, updating), want: TimedOut},
+		"Soaking: health is lost after the deadline":      {state: Soaking, admitted: 31 * m, since: 9 * m, o: with(sound, updating), want: Updating},
 		"Soaking: a failure is reported":                  {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, failing), want: Failed},
 		"Soaking: not available":                          {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, unavailable), want: Lost},
-		"Soaking: lost after its deadline":                {state: Soaking, admitted: 31 * m, since: 9 * m, o: with(sound, unavailable), want: Parked},
+		"Soaking: lost after its deadline":                {state: Soaking, admitted: 31 * m, since: 9 * m, o: with(sound, unavailable), want: Lost},
 		"Soaking: lost and back while no operator ran":    {state: Soaking, admitted: 20 * m, since: 10 * m, o: with(sound, flapped(m)), want: Soaking},
 		"Soaking: changed before the soak began":          {state: Soaking, admitted: 20 * m, since: 10 * m, o: with(sound, flapped(10*m)), want: Done},
 		"Soaking: changed by a clock that is ahead":       {state: Soaking, admitted: 20 * m, since: 10 * m, o: with(sound, flapped(-60*m)), want: Soaking},
-		"Soaking: its own inputs changed":                 {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, unwritten), want: Admitted, renewed: true},
+		"Soaking: its own inputs changed":                 {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, unwritten), want: Admitted},
 		"Soaking: the content was proven in the meantime": {state: Soaking, admitted: 20 * m, since: m, o: sound, p: proven, want: Done},
 
 		"Done: verified":              {state: Done, admitted: 60 * m, since: 30 * m, o: sound, want: Done, kept: true},
@@ -125,11 +133,14 @@ func TestNext(t *testing.T) {
 		"TimedOut: verified late":     {state: TimedOut, admitted: 40 * m, since: m, o: sound, want: Soaking},
 		"TimedOut: fails late":        {state: TimedOut, admitted: 40 * m, since: m, o: with(sound, failing), want: Failed},
 
-		"Lost: just before the declared deadline":      {state: Lost, admitted: 30*m - s, since: 20 * m, o: with(sound, silent, unavailable), want: Lost, kept: true},
-		"Lost: at the declared deadline":               {state: Lost, admitted: 30 * m, since: m, o: with(sound, silent, unavailable), want: Parked},
+		"Lost: just before the declared deadline":      {state: Lost, admitted: 60 * m, since: 30*m - s, o: with(sound, silent, unavailable), want: Lost, kept: true},
+		"Lost: at the declared deadline":               {state: Lost, admitted: 31 * m, since: 30 * m, o: with(sound, silent, unavailable), want: Parked},
 		"Lost: default deadline, before the park time": {state: Lost, admitted: 15 * m, since: 10*m - s, o: with(sound, silent, unavailable), p: undeclared, want: Lost, kept: true},
 		"Lost: default deadline, at the park time":     {state: Lost, admitted: 15 * m, since: 10 * m, o: with(sound, silent, unavailable), p: undeclared, want: Parked},
-		"Lost: default deadline is earlier":            {state: Lost, admitted: 30 * m, since: m, o: with(sound, silent, unavailable), p: undeclared, want: Parked},
+		"Lost: default deadline is earlier":            {state: Lost, admitted: 30 * m, since: 5 * m, o: with(sound, silent, unavailable), p: hasty, want: Parked},
+		"Lost: past its time, and writes are paused":   {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, silent, unavailable, pausing), want: Lost},
+		"Lost: back just before its slot ends":         {state: Lost, admitted: 60 * m, since: 30*m - s, o: with(sound, updating), want: Updating},
+		"Lost: back after its slot ended":              {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, updating), want: Updating},
 		"Lost: no deadline, at the park time":          {state: Lost, admitted: 99 * m, since: 10 * m, o: with(sound, silent, unavailable), p: none, want: Parked},
 		"Lost: back, not verified":                     {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, updating), want: Updating},
 		"Lost: back and verified":                      {state: Lost, admitted: 15 * m, since: 5 * m, o: sound, want: Soaking},
@@ -137,23 +148,28 @@ func TestNext(t *testing.T) {
 		"Lost: its last word is a failure":             {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, failing, unavailable), want: Failed},
 		"Lost: a revert takes its content back":        {state: Lost, admitted: 15 * m, since: s, o: with(sound, silent, unavailable), p: takenBack, want: Parked},
 		"Parked: not available":                        {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, silent, unavailable), want: Parked, kept: true},
-		"Parked: back, not verified":                   {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating, renewed: true},
-		"Parked: back and verified":                    {state: Parked, admitted: 60 * m, since: 30 * m, o: sound, want: Soaking, renewed: true},
+		"Parked: back, not verified":                   {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating},
+		"Parked: back and verified":                    {state: Parked, admitted: 60 * m, since: 30 * m, o: sound, want: Soaking},
 		"Parked: back and failed":                      {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, failing), want: Failed},
 		"Parked: back, never written":                  {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: Parked, kept: true},
-		"Parked: its works cannot be written":          {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, blocked, unavailable), want: Failed},
+		"Parked: its works cannot be written":          {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, blocked, unavailable), want: NotWritten},
+		"NotWritten: they still cannot be":             {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, blocked), want: NotWritten, kept: true},
+		"NotWritten: they can be, and are not":         {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: NotWritten, kept: true},
+		"NotWritten: what it runs is verified":         {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten, unavailable), want: NotWritten, kept: true},
+		"NotWritten: they are":                         {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating},
 
-		"Admitted: left": {state: Admitted, o: with(sound, gone), want: Left},
-		"Updating: left": {state: Updating, o: with(sound, gone), want: Left},
-		"Soaking: left":  {state: Soaking, o: with(sound, gone), want: Left},
-		"Lost: left":     {state: Lost, o: with(sound, gone), want: Left},
-		"Parked: left":   {state: Parked, o: with(sound, gone), want: Left},
-		"Failed: left":   {state: Failed, o: with(sound, gone), want: LeftFailed},
-		"TimedOut: left": {state: TimedOut, o: with(sound, gone), want: LeftFailed},
+		"Admitted: left":   {state: Admitted, o: with(sound, gone), want: Left},
+		"Updating: left":   {state: Updating, o: with(sound, gone), want: Left},
+		"Soaking: left":    {state: Soaking, o: with(sound, gone), want: Left},
+		"Lost: left":       {state: Lost, o: with(sound, gone), want: Left},
+		"Parked: left":     {state: Parked, o: with(sound, gone), want: Left},
+		"Failed: left":     {state: Failed, o: with(sound, gone), want: LeftFailed},
+		"NotWritten: left": {state: NotWritten, o: with(sound, gone), want: NotWritten, kept: true},
+		"TimedOut: left":   {state: TimedOut, o: with(sound, gone), want: LeftFailed},
 		"Updating: left with a failure as its last word": {state: Updating, o: with(sound, failing, func(o *observation) { o.member = false }), want: LeftFailed},
 		"Left: still away":         {state: Left, o: with(sound, gone), want: Left, kept: true},
 		"LeftFailed: still away":   {state: LeftFailed, o: with(sound, gone), want: LeftFailed, kept: true},
-		"Left: back with works":    {state: Left, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating, renewed: true},
+		"Left: back with works":    {state: Left, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating},
 		"Left: back without works": {state: Left, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: Left, kept: true},
 		"LeftFailed: back":         {state: LeftFailed, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: Failed},
 	} {
@@ -165,9 +181,6 @@ func TestNext(t *testing.T) {
 			got, why := next(before, c.o, c.p, noon)
 			want := before
 			want.State = c.want
-			if c.renewed {
-				want.Admitted = noon
-			}
 			if !c.kept {
 				want.Since = noon
 			}
@@ -194,7 +207,7 @@ func TestNextWakesInTime(t *testing.T) {
 		o     observation
 		p     pace
 	}{
-		"Admitted":               {Admitted, with(sound, unwritten), patient},
+		"Admitted":               {Admitted, with(sound, waiting), patient},
 		"Updating":               {Updating, with(sound, updating), patient},
 		"Updating, apply error":  {Updating, with(sound, refused(0)), patient},
 		"Soaking":                {Soaking, sound, patient},

@@ -167,6 +167,114 @@ func TestClusterWhoseAddOnIsBeingDeleted(t *testing.T) {
 	}
 }
 
+// TestMandatoryGroupThatSelectsNoCluster: a mandatory group without a cluster of the install
+// set proves nothing. It is held, like a stage.
+func TestMandatoryGroupThatSelectsNoCluster(t *testing.T) {
+	pace := func(in *rollout.Input) {
+		in.Spec.Stages, in.Spec.Install = nil, installedBy("all")
+		in.Spec.Install.Placements[0].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{
+			MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "canary"}),
+		})
+		in.Placements = []rollout.Placement{grouped("all", group(0, "canary", c1), group(1, "rest", c2, c3, c4, c5, c6))}
+	}
+	gone := on(c1, func(c *rollout.Cluster) { c.Gone = true })
+	const held = "held: no cluster of decision group all/group-canary, which is mandatory, is in the install set"
+	for name, tc := range map[string]momentCase{
+		"its ManagedCluster is terminating": {
+			change: []change{pace, gone}, want: map[string]string{c2: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending, says: held,
+		},
+		"its ManagedCluster disables installation": {
+			change: []change{pace, on(c1, nothing, func(c *rollout.Cluster) { c.InstallDisabled = true })},
+			want:   map[string]string{c1: "Ignored", c2: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending, says: held,
+		},
+		"it proved the content before it was gone": {
+			change: []change{finished(c1), inStage("all/group-canary"), pace, gone}, want: map[string]string{c2: "Admitted v2"},
+		},
+		"a revert": {change: []change{pace, gone, revert}, want: map[string]string{c2: "Admitted v2"}},
+		"a first install": {
+			change: []change{pace, gone, func(in *rollout.Input) { in.Stable = "" }}, want: map[string]string{c2: "Admitted v2"},
+		},
+		"another placement has its cluster": {
+			change: []change{pace, func(in *rollout.Input) {
+				in.Spec.Install.Placements = append(in.Spec.Install.Placements, v1alpha1.InstallPlacement{PlacementReference: ref("own")})
+				in.Placements = append(in.Placements, placement("own", c1))
+			}},
+			want: map[string]string{c1: "Admitted v2", c2: "Admitted v2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestShareThatRotates: a cluster in flight in the share holds a slot of it until it is
+// decided, whichever clusters the placement selects by then.
+func TestShareThatRotates(t *testing.T) {
+	one := func(in *rollout.Input) {
+		share(in)
+		in.Spec.Strategy.RollingUpdateWithPlacement.MaxConcurrentlyUpdating = new(number(1))
+		in.Placements[0] = placement("canary", c2)
+	}
+	for name, tc := range map[string]momentCase{
+		"in flight": {
+			change: []change{updating("v2", time.Minute, c1), inStage("share"), on(c1, runs("v2", rollout.HealthProgressing)), one},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1"},
+		},
+		"in flight at content that was replaced": {
+			change: []change{updating("v0", time.Minute, c1), inStage("share"), on(c1, runs("v0", rollout.HealthProgressing)), one},
+			want:   map[string]string{c1: "Updating v0", c2: "Waiting v1"},
+		},
+		"back after it was parked, and another one joins": {
+			change: []change{parked("v2", c1), inStage("share"), on(c1, runs("v2", rollout.HealthProgressing)), one, on(c3, nothing)},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1", c3: "Admitted v1"},
+		},
+		"done": {change: []change{finished(c1), inStage("share"), one}, want: map[string]string{c1: "Done v2", c2: "Admitted v2"}},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestUndecidedPlacementInstallsNothing: the decisions of a placement that OCM has not judged
+// as it is now may be of an older one.
+func TestUndecidedPlacementInstallsNothing(t *testing.T) {
+	in := rolling(6)
+	on(c6, nothing)(&in)
+	for settlement, want := range map[rollout.Settlement]int{rollout.Undecided: 0, rollout.Unsettled: 1, rollout.Settled: 1} {
+		in.Placements = []rollout.Placement{in.Placements[0], placement("all", c1, c2, c3, c4, c5, c6)}
+		in.Placements[1].Settlement = settlement
+		installs := 0
+		for _, a := range planned(t, in).Actions {
+			if a.Kind == rollout.Install {
+				installs++
+			}
+		}
+		if installs != want {
+			t.Errorf("%s: %d ManagedClusterAddOns are created, want %d", settlement, installs, want)
+		}
+	}
+}
+
+// TestFailureOfAGoneStageHaltsEveryTrack: dropping the stages for a pace per placement does
+// not restart a rollout that failed, in any of the tracks.
+func TestFailureOfAGoneStageHaltsEveryTrack(t *testing.T) {
+	unselected := on(c1, func(c *rollout.Cluster) { c.Gone = true })
+	for name, tc := range map[string]momentCase{
+		"it failed": {
+			change: []change{recorded(rollout.LeftFailed, "v2", time.Hour, time.Hour, c1), unselected, twoPaces},
+			want:   map[string]string{c2: "Waiting v1", c4: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "halted in canary: 1 failed (cluster-01: it failed before it left), 5 untouched",
+		},
+		"it left": {
+			change: []change{recorded(rollout.Left, "v2", time.Hour, time.Hour, c1), unselected, twoPaces},
+			want:   map[string]string{c2: "Waiting v1", c4: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+		"in the track of a placement": {
+			change: []change{recorded(rollout.LeftFailed, "v2", time.Hour, time.Hour, c1), inStage("east/group-1"), unselected, twoPaces},
+			want:   map[string]string{c2: "Waiting v1", c4: "Admitted v2"}, phase: v1alpha1.PhaseFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
 // TestJoinerProvesNothing: a cluster on its way to the stable revision proves nothing for a
 // target that changes nothing for it.
 func TestJoinerProvesNothing(t *testing.T) {
@@ -274,4 +382,62 @@ func TestShareTakesFailedClustersFirst(t *testing.T) {
 		},
 		want: map[string]string{c5: "Admitted v2", c1: "Admitted v2", c2: "Waiting v1"},
 	})
+}
+
+// TestFailureOutlivesItsWorks: a cluster that failed is a failure whatever its works are
+// replaced with by hand. Only one that was never given the content is admitted again.
+func TestFailureOutlivesItsWorks(t *testing.T) {
+	failed, notWritten := recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), recorded(rollout.NotWritten, "v2", time.Hour, time.Hour, c1)
+	blocked := func(c *rollout.Cluster) { c.Blocked = "no value for GREETING" }
+	for name, tc := range map[string]momentCase{
+		"restored by hand to the content before": {
+			change: []change{failed, on(c1, verified("v1"))}, want: map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+		"its works cannot be written": {
+			change: []change{notWritten, on(c1, verified("v1"), blocked)}, want: map[string]string{c1: "Failed v1", c2: "Waiting v1"},
+			phase: v1alpha1.PhaseFailed, says: "cluster-01: no value for GREETING",
+		},
+		"its works can be written again": {
+			change: []change{notWritten, on(c1, verified("v1"))}, want: map[string]string{c1: "Admitted v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"its works can be written again, and it runs nothing of the add-on": {
+			change: []change{notWritten, on(c1, nothing)}, want: map[string]string{c1: "Waiting", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it left, and its works could be written": {
+			change: []change{notWritten, on(c1, verified("v1"), installedIn(rollout.Deleting))},
+			want:   map[string]string{c1: "Removing v1", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestDeadlineCountsFromTheState: a deadline is how long a cluster may be Updating, or Lost.
+// What it was before does not count.
+func TestDeadlineCountsFromTheState(t *testing.T) {
+	stuck := runs("v2", rollout.HealthProgressing)
+	for name, tc := range map[string]momentCase{
+		"the operator was away between admission and write": {
+			change: []change{admitted("v2", 40*time.Minute, c1)}, want: map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
+		},
+		"a cluster returns just before its deadline": {
+			change: []change{lost(29*time.Minute, time.Minute, c1), on(c1, stuck, available)}, want: map[string]string{c1: "Updating v2"},
+		},
+		"a cluster is not healthy for a moment in a soak that outlasts the deadline": {
+			change: []change{inSoak("v2", 40*time.Minute, 9*time.Minute, c1), on(c1, stuck)}, want: map[string]string{c1: "Updating v2"},
+		},
+		"a cluster is lost in a soak that outlasts the deadline": {
+			change: []change{inSoak("v2", 40*time.Minute, 9*time.Minute, c1), on(c1, stuck, offline)}, want: map[string]string{c1: "Lost v2", c2: "Waiting v1"},
+		},
+		"its inputs changed while it was late": {
+			change: []change{updating("v2", 31*time.Minute, c1), on(c1, stuck, edited)},
+			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
+		},
+		"it never became healthy": {
+			change: []change{updating("v2", 30*time.Minute, c1), on(c1, stuck)},
+			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
 }

@@ -92,6 +92,7 @@ const (
 	Done       = v1alpha1.ClusterDone
 	Failed     = v1alpha1.ClusterFailed
 	TimedOut   = v1alpha1.ClusterTimedOut
+	NotWritten = v1alpha1.ClusterNotWritten
 	Lost       = v1alpha1.ClusterLost
 	Parked     = v1alpha1.ClusterParked
 	Left       = v1alpha1.ClusterLeft

@@ -42,8 +42,9 @@ func (p *planner) buildTracks() error {
 		p.tracks = []*track{t}
 	}
 	p.nameApart()
+	p.index()
 	p.restoreSteps()
-	for _, s := range p.steps() {
+	for _, s := range p.steps {
 		s.proven, s.reverting = p.in.TargetProven, p.revert
 		if p.stable == "" || s.proven {
 			s.emptyHold = "" // nothing was there before to compare with, or nothing needs proof
@@ -52,58 +53,53 @@ func (p *planner) buildTracks() error {
 	return err
 }
 
-// steps are those of every track, in order.
-func (p *planner) steps() []*step {
-	var all []*step
+// index lists the steps of every track, in order and by name. A step that several tracks
+// begin with stands there once.
+func (p *planner) index() {
+	p.steps, p.named = nil, map[string]*step{}
 	for _, t := range p.tracks {
-		all = append(all, t.steps...)
-	}
-	return all
-}
-
-func (p *planner) stepNamed(name string) *step {
-	for _, s := range p.steps() {
-		if s.name == name {
-			return s
+		for _, s := range t.steps {
+			if p.named[s.name] == nil {
+				p.steps, p.named[s.name] = append(p.steps, s), s
+			}
 		}
 	}
-	return nil
 }
 
 // restoreSteps puts steps that the policy has no more before all others, while clusters
 // that no step selects were admitted in them and are not done: a decision group disappears
-// with its last cluster, and a pace can be dropped. Otherwise the step after it would start
-// with content that no cluster verified.
+// with its last cluster, and a pace can be dropped. Otherwise the steps after it would start
+// with content that no cluster verified. Every track begins with a step that was of none.
 func (p *planner) restoreSteps() {
 	if p.in.TargetProven {
 		return
 	}
 	open := map[string]bool{}
 	for u := range p.recorded() {
-		if r := u.record; u.step == nil && r.Revision == p.target && r.Stage != "" && r.State != Done && p.stepNamed(r.Stage) == nil {
+		if r := u.record; u.step == nil && r.Revision == p.target && r.Stage != "" && r.State != Done && p.named[r.Stage] == nil {
 			open[r.Stage] = true
 		}
 	}
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(open))) {
-		if t := p.trackOf(name); t != nil {
+		gone := &step{name: name}
+		for _, t := range p.tracksOf(name) {
 			first := t.steps[0]
-			t.steps = slices.Insert(t.steps, 0, &step{name: name, soak: first.soak, deadline: first.deadline, declared: first.declared})
+			gone.soak, gone.deadline, gone.declared = first.soak, first.deadline, first.declared
+			t.steps = slices.Insert(t.steps, 0, gone)
 		}
 	}
+	p.index()
 }
 
-// trackOf is the track that a step of the name belongs to: with a pace per placement that
-// of the placement, otherwise the first one; nil: there is none.
-func (p *planner) trackOf(step string) *track {
-	for _, t := range p.tracks {
+// tracksOf are the tracks that a step of the name belongs to: with a pace per placement that
+// of the placement, otherwise all.
+func (p *planner) tracksOf(step string) []*track {
+	for i, t := range p.tracks {
 		if t.prefix != "" && stageOf(strings.TrimSuffix(t.prefix, "/"))(step) {
-			return t
+			return p.tracks[i : i+1]
 		}
 	}
-	if len(p.tracks) == 0 {
-		return nil
-	}
-	return p.tracks[0]
+	return p.tracks
 }
 
 // nameApart numbers steps that would share a name, such as a placement called unplaced

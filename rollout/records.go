@@ -33,22 +33,31 @@ type Record struct {
 	Revision string // digest of the content
 	Stage    string
 	State    State
-	Admitted time.Time // starts the progress deadline
+	Admitted time.Time // when it was admitted
 	Since    time.Time // starts the clock of the state
 }
 
 // InFlight tells whether the cluster of the record holds a slot.
 func (r *Record) InFlight() bool { return r != nil && r.State.InFlight() }
 
+// shown is the state that is reported of the record's cluster: where the failure came from
+// matters to the ledger only.
+func (r *Record) shown() State {
+	if r.State == NotWritten {
+		return Failed
+	}
+	return r.State
+}
+
 // failed tells whether the cluster of the record counts as a failure of its content.
 func (r *Record) failed() bool {
-	return r != nil && (r.State == Failed || r.State == TimedOut || r.State == LeftFailed)
+	return r != nil && (r.State == Failed || r.State == TimedOut || r.State == NotWritten || r.State == LeftFailed)
 }
 
 // recordState tells whether a record can have the state.
 func recordState(s State) bool {
 	switch s {
-	case Admitted, Updating, Soaking, Done, Failed, TimedOut, Lost, Parked, Left, LeftFailed:
+	case Admitted, Updating, Soaking, Done, Failed, TimedOut, NotWritten, Lost, Parked, Left, LeftFailed:
 		return true
 	default:
 		return false

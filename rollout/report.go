@@ -76,7 +76,7 @@ func (p *planner) clusterPlans() []ClusterPlan {
 			Revision: p.keeps(u), SoakingUntil: u.until, SelectedBy: p.selectedBy(u),
 		}
 		if u.state.InFlight() {
-			cp.Deadline = p.deadlineOf(u)
+			cp.Deadline = u.record.deadline(p.observation(u), p.pace(u, u.step))
 		}
 		if u.leaving {
 			cp.State = Removing
@@ -86,14 +86,11 @@ func (p *planner) clusterPlans() []ClusterPlan {
 	return plans
 }
 
-// writes tells whether the works of a cluster follow its record: while it is in flight, and
-// while it counts as a failure of the target.
+// writes reports whether the works of a cluster follow its record: while it is in flight, and
+// while it counts as a failure of the target that it was given.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
-	if r.InFlight() {
-		return true
-	}
-	return r.failed() && r.State != LeftFailed && r.Revision == p.target && !p.due(u)
+	return r.InFlight() || r != nil && (r.State == Failed || r.State == TimedOut) && r.Revision == p.target
 }
 
 // keeps is the revision that the cluster's works are repaired to. One whose works at the

@@ -34,6 +34,11 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 		return &track{steps: []*step{share.own()}}
 	}
 	share.members = p.fillShare(chosen, size)
+	for _, u := range p.members(p.undecidedInShare) {
+		if !slices.Contains(chosen, u) {
+			u.bound, share.members = true, append(share.members, u)
+		}
+	}
 	share.own()
 	rest.members = p.members(nil)
 	if len(chosen) == 0 {
@@ -41,6 +46,12 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	}
 	share.distrust(pl.untrusted())
 	return &track{steps: []*step{share, rest.own()}}
+}
+
+// undecidedInShare reports whether the cluster was admitted in the share, and neither is done
+// nor needs another admission: it stays there, whatever the placement selects by now.
+func (p *planner) undecidedInShare(u *unit) bool {
+	return !p.due(u) && u.record.Stage == heldShare && u.record.State != Done
 }
 
 // fillShare chooses size clusters: first those at the target or admitted to it, and those

@@ -102,11 +102,6 @@ func (p *planner) settle() {
 		p.unstagedReason = "in no stage that can be determined now: " + why
 	}
 	for u := range p.recorded() {
-		if r := u.record; p.spec.Removal != nil && r.InFlight() && !p.now.Before(r.Admitted.Add(pauseGrain)) {
-			later := *r
-			later.Admitted = p.second
-			u.record = &later
-		}
 		home := p.stepOf(u)
 		o, pc := p.observation(u), p.pace(u, home)
 		moved, why := next(*u.record, o, pc, p.now)
@@ -158,11 +153,11 @@ func (p *planner) stepOf(u *unit) *step {
 	case r.Revision != p.target && !r.InFlight():
 		return nil
 	}
-	if s := p.stepNamed(r.Stage); s != nil || !r.InFlight() && !r.failed() {
+	if s := p.named[r.Stage]; s != nil || !r.InFlight() && !r.failed() {
 		return s
 	}
-	if t := p.trackOf(r.Stage); t != nil {
-		return t.steps[0]
+	if of := p.tracksOf(r.Stage); len(of) > 0 {
+		return of[0].steps[0]
 	}
 	return nil
 }
@@ -215,17 +210,16 @@ func (p *planner) pace(u *unit, s *step) pace {
 		pc.soak = 0
 	}
 	if p.spec.Removal != nil {
-		pc.soak, pc.parkAfter = untilRestored, untilRestored
+		pc.soak = untilRestored
 	}
 	pc.takenBack = p.revert && r != p.target
 	return pc
 }
 
-// due tells whether a cluster waits for an admission in spite of its record: the record is
+// due reports whether a cluster waits for an admission in spite of its record: the record is
 // of other content and holds no slot; or its works are not what the record asks for, so
-// that writing them is a move. A failure stays one while its works are gone or changed:
-// only a cluster that could not be given the content, and still runs other content, is
-// admitted again.
+// that writing them is a move. A failure stays one while its works are gone or changed; only
+// where they could not be written, and now can be, the cluster is admitted again.
 func (p *planner) due(u *unit) bool {
 	r := u.record
 	switch {
@@ -237,16 +231,14 @@ func (p *planner) due(u *unit) bool {
 		return true
 	case u.c.UpToDate:
 		return false
-	case r.State == Failed:
-		return u.c.Reachable && u.c.Blocked == "" && u.c.runsOther(p.target)
+	case r.State == NotWritten:
+		return u.c.Reachable && u.c.writable()
 	}
 	return r.State == Done || r.State == Left || r.State == Parked && u.c.Reachable
 }
 
-// runsOther tells whether the cluster's works name other content than the revision.
-func (c *Cluster) runsOther(revision string) bool {
-	return c.Running != revision && c.Running != "" && c.Running != Mixed
-}
+// writable reports whether works can be written now.
+func (c *Cluster) writable() bool { return c.Blocked == "" && c.Awaits == "" }
 
 // stateOf is the state of a member, and why it is in it.
 func (p *planner) stateOf(u *unit) (State, string) {
@@ -255,7 +247,7 @@ func (p *planner) stateOf(u *unit) (State, string) {
 		if r.State == Done {
 			return Done, u.c.runsTarget(p.missing)
 		}
-		return r.State, u.reason
+		return r.shown(), u.reason
 	}
 	switch {
 	case u.step == nil && p.spec.Removal == nil:
@@ -289,7 +281,7 @@ func (u *unit) failedBefore() bool {
 
 // unreadable says why the members of some step cannot be determined; "" if all can.
 func (p *planner) unreadable() string {
-	for _, s := range p.steps() {
+	for _, s := range p.steps {
 		if s.unknown {
 			return s.hold
 		}
@@ -307,12 +299,4 @@ func (p *planner) at(c *Cluster, revision string) bool {
 	default:
 		return c.Running == revision
 	}
-}
-
-// deadlineOf is when a cluster in flight is past its progress deadline; zero: never.
-func (p *planner) deadlineOf(u *unit) time.Time {
-	if !u.record.InFlight() {
-		return time.Time{}
-	}
-	return u.record.deadline(p.pace(u, u.step))
 }

@@ -95,7 +95,7 @@ func (s *step) empty() bool {
 // in a step counts there, whichever step selects them now; and so do those that were lost:
 // a placement must not replace one canary after the other.
 func (p *planner) count() {
-	for _, s := range p.steps() {
+	for _, s := range p.steps {
 		t := tally{}
 		for _, u := range s.members {
 			p.countMember(u, s, &t)
@@ -117,7 +117,7 @@ func (p *planner) count() {
 		if u.step == nil || r.Revision != p.target || r.Stage == u.step.name {
 			continue
 		}
-		s := p.stepNamed(r.Stage)
+		s := p.named[r.Stage]
 		switch {
 		case s == nil:
 		case r.State == Done && !p.due(u):
@@ -323,9 +323,12 @@ func (s *step) holding() string {
 
 func (p *planner) stageStatuses() []v1alpha1.StageStatus {
 	var all []v1alpha1.StageStatus
+	told := map[*step]bool{}
 	for _, t := range p.tracks {
 		for i, s := range t.steps {
-			all = append(all, p.stageStatus(t, i, s))
+			if !told[s] {
+				told[s], all = true, append(all, p.stageStatus(t, i, s))
+			}
 		}
 	}
 	return all

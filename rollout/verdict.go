@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -19,12 +20,9 @@ type verdict struct {
 	halted bool
 }
 
-// judge reads the tallies. A breach makes it Failed at once, also while others are
-// still in flight; a rollout that ended Succeeded stays so while joiners and
-// returners of the same target catch up, halted if a breach keeps them from it: what the
-// commit was told of them came out otherwise, so it is told anew. One whose pace was
-// widened to clusters that it left out goes on where it was: it has not ended. One that
-// found no cluster has proved nothing: it begins with the first that comes.
+// judge reads the tallies. A breach makes the rollout Failed at once, also while clusters are
+// in flight. A rollout that ended Succeeded stays so while joiners and returning clusters
+// catch up; if a breach keeps them from it, it is halted, and the commit gets a new status.
 func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	if p.spec.Removal != nil {
 		return p.judgeRemoval()
@@ -140,10 +138,11 @@ func (p *planner) held() bool {
 
 // openText says where each track stands that is not complete.
 func (p *planner) openText() string {
+	var open []*step
 	var parts []string
 	for _, t := range p.tracks {
-		if s := t.current(); s != nil {
-			parts = append(parts, p.standing(s))
+		if s := t.current(); s != nil && !slices.Contains(open, s) {
+			open, parts = append(open, s), append(parts, p.standing(s))
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -211,7 +210,7 @@ func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 // failing are the first clusters, by step and name, that failed with the target.
 func (p *planner) failing() []*unit {
 	var found []*unit
-	for _, s := range p.steps() {
+	for _, s := range p.steps {
 		found = append(found, s.tally.failures...)
 	}
 	return found[:min(len(found), shownFailures)]

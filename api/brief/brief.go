@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// Shown is how many are named.
+// Shown is the number of names that are shown.
 const Shown = 3
 
-// Names is "a, b, c and 4 more", of all.
+// Names returns all names as "a, b, c and 4 more".
 func Names(all []string) string {
 	return NamesOf(len(all), all)
 }
 
-// NamesOf is Names for n, of whom first holds at least those that are shown and may be
-// fewer than n.
+// NamesOf is Names for a list of n names of which first holds at least the first Shown.
 func NamesOf(n int, first []string) string {
 	return cut(n, first, ", ", " and %d more")
 }
 
-// ReasonsOf is NamesOf for parts longer than a name: "a: x; b: y; c: z; and 4 more".
+// ReasonsOf is NamesOf for longer parts: "a: x; b: y; c: z; and 4 more".
 func ReasonsOf(n int, first []string) string {
 	return cut(n, first, "; ", "; and %d more")
 }

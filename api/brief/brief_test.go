@@ -11,12 +11,12 @@ func TestFirstOfMany(t *testing.T) {
 		first          string
 		names, reasons string
 	}{
-		"nobody":                      {0, "", "", ""},
+		"none":                        {0, "", "", ""},
 		"one":                         {1, "a", "a", "a"},
 		"all fit":                     {3, "a b c", "a, b, c", "a; b; c"},
 		"those beyond are counted":    {5, "a b c d e", "a, b, c and 2 more", "a; b; c; and 2 more"},
 		"the first will do":           {5, "a b c", "a, b, c and 2 more", "a; b; c; and 2 more"},
-		"who is not given is counted": {2, "a", "a and 1 more", "a; and 1 more"},
+		"a name not given is counted": {2, "a", "a and 1 more", "a; and 1 more"},
 		"large counts are no longer":  {10000, "a b c", "a, b, c and 9997 more", "a; b; c; and 9997 more"},
 	} {
 		first := strings.Fields(c.first)

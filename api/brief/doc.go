@@ -1,3 +1,3 @@
-// Package brief names the first few of many, so that a text says who it is about and is
-// as long for ten thousand clusters as for ten.
+// Package brief shortens lists to their first few names, so that a text about ten thousand
+// clusters is as long as one about ten.
 package brief

@@ -1,7 +1,7 @@
 package problem
 
-// comparedBytes bounds what Distance looks at: names that differ only later are alike
-// to anyone who reads a hint.
+// comparedBytes bounds what Distance compares: in a hint, names that differ only later look
+// alike.
 const comparedBytes = 64
 
 // Distance counts the bytes to insert, delete or replace to get from a to b

@@ -1,8 +1,8 @@
-// Package problem is how AddonFlow says that an input is wrong: one line per
-// problem, with the place it stands at and what to do about it.
+// Package problem describes what is wrong with an input: one line per problem, with its
+// position and a hint.
 //
 //	path:line: Kind/name: field: problem; hint
 //
-// Packages that read input return a List; the text of a List goes onto the
-// commit it came with, so it never holds a secret.
+// Packages that read input return a List. The text of a List is posted to the commit that it is
+// about, so it never holds a secret.
 package problem

@@ -28,8 +28,8 @@ type Problem struct {
 	Message, Hint string
 }
 
-// String returns path:line: Kind/name: field: problem; hint, always one line: what
-// came from a file can neither start a second one nor steer a terminal.
+// String returns path:line: Kind/name: field: problem; hint. It is always one line: text from a
+// file can neither start a second line nor control a terminal.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Path != "" {
@@ -56,9 +56,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// List is every problem of one input, in the order in which they are to be read: what one
-// step of judging found before what the next one did, because the later ones may only
-// follow from the earlier. A nil or empty List is no error; use Err.
+// List is every problem of one input. Problems of an earlier check come first, because later
+// ones may follow from them. A nil or empty List is no error; use Err.
 type List []Problem
 
 // Err returns the list as an error, or nil when it is empty.
@@ -69,8 +68,8 @@ func (l List) Err() error {
 	return l
 }
 
-// Then returns the list and what a later step found, without what it says of a field that
-// has a problem already, or of one around it or in it: that is the same in other words.
+// Then appends the problems of a later check. It drops those about a field that already has a
+// problem, and about its parents and children: they would repeat it in other words.
 func (l List) Then(later List) List {
 	said, around := map[Problem]bool{}, map[Problem]bool{}
 	for _, p := range l {
@@ -97,7 +96,7 @@ func (p Problem) at(field string) Problem {
 	return Problem{Path: p.Path, Kind: p.Kind, Name: p.Name, Field: field}
 }
 
-// parents are the field and all around it, to the object itself.
+// parents returns the field and everything around it, up to the object itself.
 func parents(field string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for more := yield(field); more && field != ""; more = yield(field) {

@@ -69,8 +69,8 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-// TestThen: a later step is told behind the earlier ones, and says nothing again in other
-// words: of a field that has a problem, of what is around it or in it.
+// TestThen: problems of a later check follow the earlier ones; those about a field with a
+// problem, its parents or its children are dropped.
 func TestThen(t *testing.T) {
 	earlier := List{{Path: "b.yaml", Kind: "A", Name: "a", Field: "spec.list[1].x"}}
 	for field, again := range map[string]bool{

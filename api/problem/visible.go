@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// visible returns text as it can be shown to people: white space of any kind as a
-// space, characters no one sees (control characters, marks that change the
-// direction of text, spaces without width) as their escapes.
+// visible returns text as it can be shown to people: white space of any kind becomes a space;
+// invisible characters (control characters, marks that change the direction of text, spaces
+// without width) become escapes.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {

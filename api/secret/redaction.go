@@ -3,54 +3,38 @@ package secret
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
-	"html"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
+// layers is how many times a credential may be escaped, one way inside the other.
+const layers = 3
+
 // Redaction takes credentials out of text that a server wrote: a server may repeat the
 // request that it got, Authorization header included. The zero value changes nothing.
-type Redaction struct{ replacer *strings.Replacer }
+type Redaction struct{ forms []string }
 
-// NewRedaction returns the redaction of credentials: each as it is, in base64, and escaped
-// as URLs, HTML, JSON and Go do. Empty ones are left out. The parts of basic
-// authentication are given alone and, as user:password, together.
+// NewRedaction returns the redaction of credentials: as they are, in base64, and both of them
+// escaped as unescaped knows it, wholly or in parts, up to three times. Empty ones are left
+// out. The parts of basic authentication are given alone and, as user:password, together.
+//
+// A text and a credential are unescaped alike and compared at each layer, so that it does not
+// matter in which way the server escaped which character.
 func NewRedaction(secrets ...Text) Redaction {
 	var forms []string
 	for _, s := range secrets {
-		forms = append(forms, formsOf(string(s))...)
+		if s == "" {
+			continue
+		}
+		for _, form := range append(base64Forms(string(s)), string(s)) {
+			for range layers + 1 {
+				forms = append(forms, form)
+				form = verbatim(form).unescaped().text
+			}
+		}
 	}
-	if len(forms) == 0 {
-		return Redaction{}
-	}
-	// Of two forms at one place the longer one is replaced: base64 with its padding.
-	slices.SortFunc(forms, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
-	})
-	var pairs []string
-	for _, form := range slices.Compact(forms) {
-		pairs = append(pairs, form, Redacted)
-	}
-	return Redaction{strings.NewReplacer(pairs...)}
-}
-
-// formsOf returns how a server may write a secret.
-func formsOf(s string) []string {
-	if s == "" {
-		return nil
-	}
-	encoded, _ := json.Marshal(s) // a string never fails
-	forms := append(base64Forms(s),
-		s, html.EscapeString(s),
-		strings.Trim(string(encoded), `"`), strings.Trim(strconv.Quote(s), `"`),
-	)
-	for _, escaped := range []string{url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
-		forms = append(forms, escaped, lowerEscapes(escaped))
-	}
-	return forms
+	slices.Sort(forms)
+	return Redaction{slices.Compact(forms)}
 }
 
 // base64Forms returns a text in every alphabet of base64, padded or not.
@@ -61,32 +45,56 @@ func base64Forms(s string) []string {
 	}
 }
 
-// lowerEscapes writes the hexadecimal digits of URL escapes in lower case.
-func lowerEscapes(s string) string {
-	out := []byte(s)
-	for i := 0; i+2 < len(out); i++ {
-		if out[i] == '%' {
-			copy(out[i+1:i+3], strings.ToLower(s[i+1:i+3]))
-		}
-	}
-	return string(out)
-}
+// span is a part of a text: from its first byte to before the one behind its last.
+type span struct{ from, to int }
 
 // Text returns the text without the credentials.
 func (r Redaction) Text(s string) string {
-	if r.replacer == nil {
+	if len(r.forms) == 0 {
 		return s
 	}
-	return r.replacer.Replace(s)
+	var found []span
+	layer := verbatim(s)
+	for range layers + 1 {
+		for _, form := range r.forms {
+			found = append(found, layer.occurrences(form)...)
+		}
+		next := layer.unescaped()
+		if next.text == layer.text {
+			break
+		}
+		layer = next
+	}
+	return without(s, found)
 }
 
-// Error returns an error that says the same without the credentials, and that errors.Is
-// and errors.As see through.
+// without replaces parts of a text by the mark; those that overlap or touch by one.
+func without(s string, spans []span) string {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var b strings.Builder
+	end := 0
+	for i, part := range spans {
+		if i == 0 || part.from > end {
+			b.WriteString(s[end:part.from])
+			b.WriteString(Redacted)
+		}
+		end = max(end, part.to)
+	}
+	b.WriteString(s[end:])
+	return b.String()
+}
+
+// Error returns an error with the same text without the credentials. errors.Is and errors.As
+// see the original error.
 func (r Redaction) Error(err error) error {
-	if err == nil || r.Text(err.Error()) == err.Error() {
+	if err == nil {
+		return nil
+	}
+	text := r.Text(err.Error())
+	if text == err.Error() {
 		return err
 	}
-	return redactedError{text: r.Text(err.Error()), cause: err}
+	return redactedError{text: text, cause: err}
 }
 
 type redactedError struct {

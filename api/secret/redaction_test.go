@@ -4,8 +4,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"html"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/addonflow/addonflow/api/secret"
 )
@@ -24,10 +27,21 @@ func TestRedaction_TakesOutEveryForm(t *testing.T) {
 		"HTML":       "p&amp;s/w&#34;ö+1",
 		"JSON":       `p\u0026s/w\"ö+1`,
 		"Go":         `p&s/w\"ö+1`,
+		"all bytes":  "%70%26%73%2f%77%22%C3%b6%2B%31",
+		"all JSON":   `\u0070\u0026\u0073\/\u0077\"\u00F6\u002b\u0031`,
+		"all HTML":   "&#112;&#x26;&#x73;&sol;w&quot;&ouml;&plus;&#49;",
+		"C":          `p\x26s\057w\"\303\266+1`,
+		"twice":      "p%2526s%252Fw%2522%25C3%25B6%252B1",
+		"URL in Go":  `p%26s/w\"ö\x2b1`,
+		"base64 URL": url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("ana:" + password))),
 	} {
 		if got, want := r.Text("before "+text+" after"), "before [redacted] after"; got != want {
 			t.Errorf("%s: %q becomes %q", name, text, got)
 		}
+	}
+	const ended = `p%41\`
+	if got, want := secret.NewRedaction(ended).Text(`{"password":"p%41\\","user":"p%2541%5c"}`), `{"password":"[redacted]","user":"[redacted]"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := r.Text("nothing to hide"); got != "nothing to hide" {
 		t.Errorf("got %q", got)
@@ -52,16 +66,71 @@ func TestRedaction_ErrorsStayWhatTheyAre(t *testing.T) {
 	}
 }
 
+// FuzzRedaction writes a credential with each character in a way of its own, once more
+// escaped as a whole, into a text.
 func FuzzRedaction(f *testing.F) {
-	f.Add("s3cret", "you sent ", " to us")
-	f.Add("[", "[", "]")
-	f.Fuzz(func(t *testing.T, credential, before, after string) {
-		if credential == "" || strings.Contains(secret.Redacted, credential) { //nolint:gocritic // the mark may hold a short credential
+	f.Add("s3cret", "you sent ", " to us", []byte{0})
+	f.Add("[", "[", "]", []byte{1, 2})
+	f.Add(`p%41\`, `{"a":"`, `"}`, []byte{3, 4, 5, 6})
+	f.Add("p+&amp;w \"", "", "", []byte{0, 7, 1, 2, 3, 4, 5, 6})
+	f.Fuzz(func(t *testing.T, credential, before, after string, ways []byte) {
+		if len(credential) < 3 || len(ways) == 0 || strings.Contains(secret.Redacted, credential) { //nolint:gocritic // the mark may hold a short credential
 			return
 		}
-		got := secret.NewRedaction(secret.Text(credential)).Text(before + " " + credential + " " + after)
-		if got == before+" "+credential+" "+after {
-			t.Errorf("%q shows %q", got, credential)
+		r := secret.NewRedaction(secret.Text(credential))
+		if text := before + credential + after; r.Text(text) == text {
+			t.Errorf("%q shows %q", text, credential)
+		}
+		var escaped strings.Builder
+		for i, b := range []byte(credential) {
+			escaped.WriteString(escapedBy(ways[i%len(ways)], b))
+		}
+		for _, form := range []string{escaped.String(), url.QueryEscape(escaped.String()), html.EscapeString(escaped.String())} {
+			if got := r.Text("at <" + form + "> it"); strings.Contains(got, form) {
+				t.Errorf("%q of %q becomes %q", form, credential, got)
+			}
 		}
 	})
+}
+
+// escapedBy writes a byte in one of the ways of escaping.
+func escapedBy(way, b byte) string {
+	switch way % 8 {
+	case 1:
+		return fmt.Sprintf("%%%02x", b)
+	case 2:
+		return fmt.Sprintf("%%%02X", b)
+	case 3:
+		return fmt.Sprintf(`\x%02x`, b)
+	case 4:
+		return fmt.Sprintf(`\%03o`, b)
+	case 5:
+		if b < 0x80 {
+			return fmt.Sprintf(`\u%04X`, b)
+		}
+	case 6:
+		if b < 0x80 && b != 0 {
+			return fmt.Sprintf("&#x%x;", b)
+		}
+	case 7:
+		if strings.IndexByte(`\/"'`, b) >= 0 {
+			return `\` + string(b)
+		}
+	}
+	return fmt.Sprintf("%%%02X", b)
+}
+
+// TestRedaction_IsQuickOnHostileText: a server may answer with nothing but escapes.
+func TestRedaction_IsQuickOnHostileText(t *testing.T) {
+	r := secret.NewRedaction("s3cret", "ana:s3cret")
+	for _, text := range []string{"%25", `\\`, "&amp;", "s3cre", "%", "&", "&aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
+		long := strings.Repeat(text, 1<<18/len(text))
+		start := time.Now()
+		if r.Text(long) != long {
+			t.Errorf("%q is changed", text)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("256 KiB of %q take %s", text, took)
+		}
+	}
 }

@@ -5,12 +5,12 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// AddOnPackageKind is the kind of an add-on given as a Helm chart or as manifests.
+// AddOnPackageKind is the kind of an add-on that is given as a Helm chart or as manifests.
 const AddOnPackageKind = "AddOnPackage"
 
-// AddOnPackageSpec is an add-on given as a Helm chart or as Go-template manifests in
-// the repository, instead of an AddOnTemplate. An AddOnPackage is read from Git only:
-// the hub has no such kind, and what a commit gives is kept in the AddOnRevision.
+// AddOnPackageSpec is an add-on given as a Helm chart or as Go-template manifests in the
+// repository, instead of an AddOnTemplate. An AddOnPackage is read from Git only and does not
+// exist on the hub: the AddOnRevision keeps its content.
 //
 // +kubebuilder:object:generate=false
 type AddOnPackageSpec struct {
@@ -18,18 +18,18 @@ type AddOnPackageSpec struct {
 	AddOn string `json:"addOn"`
 	// Helm names a Helm chart. Exactly one of Helm and Manifests is given.
 	Helm *PackageFolder `json:"helm,omitempty"`
-	// Manifests names a folder of Go-template manifests: every .yaml, .yml and .json
-	// file in it is rendered, .tpl files are partials, other files are not read.
+	// Manifests names a folder of Go-template manifests. Every .yaml, .yml and .json file in it
+	// is rendered; .tpl files are partials; other files are ignored.
 	Manifests *PackageFolder `json:"manifests,omitempty"`
-	// ValueFiles are files of values, relative to this file; a later one goes over an
-	// earlier one.
+	// ValueFiles are files of values, relative to this file; a later file overrides an earlier
+	// one.
 	ValueFiles []string `json:"valueFiles,omitempty"`
-	// Values go over those of the files.
+	// Values override those of the files.
 	Values map[string]any `json:"values,omitempty"`
-	// Variables say where customizedVariables of an AddOnDeploymentConfig go, and those
-	// that configurations of other kinds give. One that is not listed becomes a text at
-	// the top of the values, under its own name. Labels and claims of the cluster, by the
-	// names they have in templates, become values when they are listed, and only then.
+	// Variables map variables to values: customizedVariables of an AddOnDeploymentConfig and
+	// variables of configurations of other kinds. A variable that is not listed becomes a
+	// string at the top of the values, under its own name. Labels and claims of the cluster
+	// become values only if they are listed, by the names that they have in templates.
 	Variables []PackageVariable `json:"variables,omitempty"`
 	// Registration as in an AddOnTemplate.
 	Registration []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
@@ -45,14 +45,14 @@ type PackageFolder struct {
 	Path string `json:"path"`
 }
 
-// PackageVariable says which value a variable sets.
+// PackageVariable maps a variable to a value.
 //
 // +kubebuilder:object:generate=false
 type PackageVariable struct {
-	// Name of a customizedVariable, of one that a configuration gives, or of a label or
-	// claim of the cluster: CLUSTER_LABEL_region, CLUSTER_CLAIM_id_k8s_io.
+	// Name of the variable: a customizedVariable, a variable of another configuration, or a
+	// label or claim of the cluster, such as CLUSTER_LABEL_region or CLUSTER_CLAIM_id_k8s_io.
 	Name string `json:"name"`
-	// Value is where it goes: names separated by dots, such as agent.replicas.
+	// Value is the path of the value: names separated by dots, such as agent.replicas.
 	Value string `json:"value"`
 	// Type is string (the default), integer, number or boolean.
 	Type string `json:"type,omitempty"`

@@ -7,7 +7,7 @@ import (
 // AddOnRevisionKind is the kind of AddOnRevision.
 const AddOnRevisionKind = "AddOnRevision"
 
-// MaxRevisionBody is the largest body, gzip'd, an AddOnRevision may hold, in bytes.
+// MaxRevisionBody is the size limit of the gzip'd body of an AddOnRevision, in bytes.
 const MaxRevisionBody = 1 << 20
 
 // AddOnRevisionSpec is an immutable snapshot of one add-on's content.
@@ -19,9 +19,9 @@ type AddOnRevisionSpec struct {
 	Digest string `json:"digest"`
 	// Body is the gzip'd canonical content.
 	//
-	// Not format byte: the API server reads that with the URL alphabet when a CEL
-	// rule compares it, and then refuses every update of most bodies, also one that
-	// only annotates. Of a format it does not know it makes nothing.
+	// Its format is base64, not byte: the API server decodes byte with the URL alphabet when a
+	// CEL rule compares it, and then refuses every update of most bodies, even one that changes
+	// only annotations. It leaves a format that it does not know alone.
 	// +kubebuilder:validation:Format=base64
 	Body []byte `json:"body"`
 }

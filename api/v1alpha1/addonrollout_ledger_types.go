@@ -19,12 +19,16 @@ const (
 	ClusterDone ClusterState = "Done"
 	// ClusterFailed: the cluster failed with this content.
 	ClusterFailed ClusterState = "Failed"
-	// ClusterTimedOut: the cluster was available and silent past its deadline. It counts as
-	// a failure.
+	// ClusterTimedOut: the cluster was available and not verified for the whole progress
+	// deadline. It counts as a failure.
 	ClusterTimedOut ClusterState = "TimedOut"
+	// ClusterNotWritten: the works could not be written, so that the cluster failed without
+	// the content. It is admitted again once they can be. Everywhere but in the ledger it is
+	// shown as Failed.
+	ClusterNotWritten ClusterState = "NotWritten"
 	// ClusterLost: the cluster is not available and keeps its slot for a while.
 	ClusterLost ClusterState = "Lost"
-	// ClusterParked: the cluster is not available and holds no slot. It is no failure.
+	// ClusterParked: the cluster is not available and holds no slot. This is not a failure.
 	ClusterParked ClusterState = "Parked"
 	// ClusterLeft: the cluster left the add-on before it was Done.
 	ClusterLeft ClusterState = "Left"
@@ -33,12 +37,12 @@ const (
 	ClusterLeftFailed ClusterState = "LeftFailed"
 )
 
-// InFlight tells whether a cluster in the state holds a slot.
+// InFlight reports whether a cluster in the state holds a slot.
 func (s ClusterState) InFlight() bool {
 	return s == ClusterAdmitted || s == ClusterUpdating || s == ClusterSoaking || s == ClusterLost
 }
 
-// States of a cluster that takes no part in the rollout of the target, or not yet.
+// States of a cluster outside the rollout of the target, or not yet admitted to it.
 const (
 	// ClusterWaiting: the cluster is not admitted to the target yet.
 	ClusterWaiting ClusterState = "Waiting"
@@ -54,19 +58,19 @@ const (
 	ClusterGone ClusterState = "Gone"
 )
 
-// Ledger is the memory of a rollout: one record per cluster, and the removals. A record
-// stays until its cluster is admitted to other content. There are two exceptions: when a
-// rollout ends Succeeded, records of other revisions are dropped; after that, records of
-// clusters that no longer exist are dropped.
+// Ledger is the memory of a rollout: one record per cluster, and the removals. A record stays
+// until its cluster is admitted to other content. There are two exceptions: when a rollout ends
+// Succeeded, records of other revisions are dropped; after that, records of clusters that no
+// longer exist are dropped.
 type Ledger struct {
 	// Names of all clusters in the ledger: sorted, joined by newlines, gzip'd. Every other
 	// field names a cluster by its position in this list.
 	// +optional
 	Names []byte `json:"names,omitempty"`
-	// Records of the clusters, grouped by what they share. A cluster stands in one group.
+	// Records of the clusters, grouped by what they share. Each cluster is in one group.
 	// +optional
 	Records []RecordGroup `json:"records,omitempty"`
-	// Removal is what is remembered of clusters that leave the add-on.
+	// Removal is the record of clusters that leave the add-on.
 	// +optional
 	Removal *RemovalRecord `json:"removal,omitempty"`
 }
@@ -87,9 +91,9 @@ type RecordGroup struct {
 // RecordTimes are the clusters of a group that share their times. Both times have a
 // precision of a second and are rounded up, so that a soak is never shorter than declared.
 type RecordTimes struct {
-	// Admitted starts the progress deadline.
+	// Admitted is when the clusters were admitted.
 	Admitted metav1.Time `json:"admitted"`
-	// Since is when the clusters entered their state; a soak starts here.
+	// Since is when the clusters entered their state; soaks and deadlines start here.
 	Since metav1.Time `json:"since"`
 	// Clusters are positions in the ledger's names, ascending, as ranges: "0-3,7".
 	Clusters string `json:"clusters"`

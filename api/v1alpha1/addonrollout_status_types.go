@@ -11,17 +11,19 @@ type Phase string
 const (
 	// PhaseProgressing: clusters are being moved to the target.
 	PhaseProgressing Phase = "Progressing"
-	// PhaseSucceeded: every cluster in question runs the target, failures within budget.
+	// PhaseSucceeded: every cluster of the rollout runs the target, with failures within the
+	// budget.
 	PhaseSucceeded Phase = "Succeeded"
-	// PhaseFailed: the failure budget is spent, nobody further is admitted.
+	// PhaseFailed: more clusters failed than the failure budget allows; no further cluster is
+	// admitted.
 	PhaseFailed Phase = "Failed"
-	// PhaseHeld: the strategy's share is moved, the rest is held.
+	// PhaseHeld: the strategy's share of clusters is moved; the other clusters are held.
 	PhaseHeld Phase = "Held"
-	// PhaseSuspended: nobody is admitted until resumed.
+	// PhaseSuspended: no cluster is admitted until the rollout is resumed.
 	PhaseSuspended Phase = "Suspended"
 	// PhaseRemoving: the add-on is being taken off the fleet.
 	PhaseRemoving Phase = "Removing"
-	// PhaseRemoved: no cluster has the add-on any more.
+	// PhaseRemoved: no cluster has the add-on.
 	PhaseRemoved Phase = "Removed"
 )
 
@@ -40,7 +42,7 @@ type AddOnRolloutStatus struct {
 	// Phase of the rollout of the target.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// Message says in words what Phase means right now.
+	// Message explains the phase.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -55,17 +57,17 @@ type AddOnRolloutStatus struct {
 	// TargetSince is when the target was first planned for.
 	// +optional
 	TargetSince *metav1.Time `json:"targetSince,omitempty"`
-	// Reverting says that the target had succeeded here before it became the target.
+	// Reverting is true if the target had succeeded on this hub before it became the target.
 	// +optional
 	Reverting bool `json:"reverting,omitempty"`
 	// Stable is the newest revision whose rollout ended Succeeded.
 	// +optional
 	Stable *Target `json:"stable,omitempty"`
 
-	// Counts over the clusters in question.
+	// Counts of the clusters that the rollout is about.
 	// +optional
 	Counts Counts `json:"counts,omitempty"`
-	// Stages in the order they are worked.
+	// Stages in the order in which they are worked.
 	// +optional
 	Stages []StageStatus `json:"stages,omitempty"`
 	// Failing names the first failing clusters, with the reason.
@@ -85,7 +87,7 @@ type AddOnRolloutStatus struct {
 	// +optional
 	Journal []JournalEntry `json:"journal,omitempty"`
 
-	// CommitStatuses are the marks of what the forge accepted, and what is still owed to it.
+	// CommitStatuses are the marks of what the forge accepted, and of what is still owed to it.
 	// +optional
 	CommitStatuses []CommitMark `json:"commitStatuses,omitempty"`
 
@@ -109,15 +111,15 @@ type Counts struct {
 	InFlight int32 `json:"inFlight"`
 	// Failed clusters failed or are past the deadline.
 	Failed int32 `json:"failed"`
-	// Parked clusters are not available: lost after admission, or not there when
-	// their turn came. They are caught up on return.
+	// Parked clusters are not available: lost after their admission, or not available when
+	// their turn came. They are updated when they return.
 	Parked int32 `json:"parked"`
 	// Waiting clusters are not admitted yet.
 	Waiting int32 `json:"waiting"`
-	// Unstaged clusters are in no stage and keep what they have.
+	// Unstaged clusters are in no stage and keep what they run.
 	// +optional
 	Unstaged int32 `json:"unstaged,omitempty"`
-	// Ignored clusters are selected by a stage or strategy but not installed.
+	// Ignored clusters are selected by a stage or strategy but are not in the install set.
 	// +optional
 	Ignored int32 `json:"ignored,omitempty"`
 	// Removing clusters are leaving the install set.
@@ -125,20 +127,20 @@ type Counts struct {
 	Removing int32 `json:"removing,omitempty"`
 }
 
-// StageStatus is where one stage stands.
+// StageStatus reports one stage.
 type StageStatus struct {
-	// Name of the stage: a declared stage; a decision group, as in group-canary; rest
-	// after the groups, or all without any; with a pace per placement those names
-	// after the placement's, or its name alone.
+	// Name of the stage: that of a declared stage; that of a decision group, such as
+	// group-canary; rest after the groups; or all without groups. With a pace per placement,
+	// these names follow the name of the placement, or the placement's name stands alone.
 	Name string `json:"name"`
 	// Phase is Waiting, Progressing, Soaking, Complete, Failed, Held or NothingToDo.
 	Phase string `json:"phase"`
-	// Counts over the stage's clusters.
+	// Counts of the stage's clusters.
 	Counts Counts `json:"counts"`
-	// SoakingUntil is when the last cluster verified so far has soaked.
+	// SoakingUntil is when the soak of the last cluster verified so far ends.
 	// +optional
 	SoakingUntil *metav1.Time `json:"soakingUntil,omitempty"`
-	// Message says in words what the stage waits for.
+	// Message explains what the stage waits for.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -147,7 +149,7 @@ type StageStatus struct {
 type ClusterReason struct {
 	// Cluster name.
 	Cluster string `json:"cluster"`
-	// Reason in words, bounded in length.
+	// Reason, of limited length.
 	Reason string `json:"reason"`
 }
 
@@ -155,7 +157,7 @@ type ClusterReason struct {
 type HistoryEntry struct {
 	// Target of the rollout.
 	Target Target `json:"target"`
-	// Phase it ended in, or is in.
+	// Phase in which the rollout ended, or in which it is.
 	Phase Phase `json:"phase"`
 	// Started is when it was first planned for.
 	Started metav1.Time `json:"started"`
@@ -164,7 +166,7 @@ type HistoryEntry struct {
 	Finished *metav1.Time `json:"finished,omitempty"`
 	// Counts when it ended, or now.
 	Counts Counts `json:"counts"`
-	// Reason says in words how it ended, or where it stands.
+	// Reason explains how the rollout ended, or where it stands.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Failing names the first clusters that failed, at most ten, with the reason.

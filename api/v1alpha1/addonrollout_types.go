@@ -15,7 +15,7 @@ type StrategyType string
 const (
 	// StrategyAll moves every cluster at once; OCM's lifecycle proposal calls it UpdateAll.
 	StrategyAll StrategyType = "All"
-	// StrategyUpdateAll is StrategyAll by the name of OCM's lifecycle proposal.
+	// StrategyUpdateAll is StrategyAll under the name of OCM's lifecycle proposal.
 	StrategyUpdateAll StrategyType = "UpdateAll"
 	// StrategyProgressive moves clusters a few at a time.
 	StrategyProgressive StrategyType = "Progressive"
@@ -27,9 +27,9 @@ const (
 )
 
 // AddOnRolloutSpec is policy: which clusters get the add-on, and how fast. A user declares
-// strategy or stages, clusterLabelSelector, health, suspend and revisionHistoryLimit
-// in Git; target, install, policyCommit and removal are written by AddonFlow from the same commit and
-// refused in Git. AddonFlow writes the whole of it: what another writer adds is undone.
+// strategy or stages, clusterLabelSelector, health, suspend and revisionHistoryLimit in Git.
+// AddonFlow writes target, install, policyCommit and removal from the same commit and refuses
+// them in Git. AddonFlow writes the whole spec and undoes changes by other writers.
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="!(has(self.strategy) && has(self.stages) && size(self.stages) > 0)",message="strategy and stages exclude each other"
 type AddOnRolloutSpec struct {
@@ -45,13 +45,13 @@ type AddOnRolloutSpec struct {
 	// +optional
 	Stages []Stage `json:"stages,omitempty"`
 
-	// ClusterLabelSelector installs the add-on on every cluster whose ManagedCluster has
-	// these labels. The ClusterManagementAddOn's installStrategy
-	// must be Manual beside it. An empty selector selects every cluster.
+	// ClusterLabelSelector installs the add-on on every cluster whose ManagedCluster has these
+	// labels. It requires installStrategy Manual in the ClusterManagementAddOn. An empty
+	// selector selects every cluster.
 	// +optional
 	ClusterLabelSelector *metav1.LabelSelector `json:"clusterLabelSelector,omitempty"`
 
-	// Suspend admits nobody further; what runs goes on and is repaired.
+	// Suspend stops admissions; what runs keeps running and is repaired.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -61,7 +61,7 @@ type AddOnRolloutSpec struct {
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// Health says what decides the health of the add-on on a cluster; prober
+	// Health says how the health of the add-on on a cluster is determined; prober
 	// WorkloadAvailability if absent.
 	// +optional
 	Health *Health `json:"health,omitempty"`
@@ -69,22 +69,22 @@ type AddOnRolloutSpec struct {
 	// Target is the content the fleet is to run. Written by AddonFlow.
 	// +optional
 	Target *Target `json:"target,omitempty"`
-	// Install says who gets the add-on, as its ClusterManagementAddOn declares.
-	// Written by AddonFlow.
+	// Install is the install strategy that the ClusterManagementAddOn declares. Written by
+	// AddonFlow.
 	// +optional
 	Install *Install `json:"install,omitempty"`
-	// PolicyCommit is the commit that declared the rest of this spec, <ref>@sha1:<commit>,
-	// where that is another one than the target's. Written by AddonFlow.
+	// PolicyCommit is the commit that declared the rest of this spec, <ref>@sha1:<commit>, if
+	// it is not the target's. Written by AddonFlow.
 	// +optional
 	PolicyCommit string `json:"policyCommit,omitempty"`
-	// Removal asks to take the add-on off the fleet. Written by AddonFlow.
+	// Removal requests that the add-on is removed from the fleet. Written by AddonFlow.
 	// +optional
 	Removal *Removal `json:"removal,omitempty"`
 }
 
 // RolloutStrategy is one pace for the whole add-on, in OCM's fields and those of its lifecycle proposal.
-// OCM's minSuccessTime has no pattern, and one stored value that is no duration
-// would break the watch on every AddOnRollout; hence the rules.
+// The validation rules exist because OCM's minSuccessTime has no pattern, and one stored value that is
+// not a duration would break the watch on every AddOnRollout.
 // +kubebuilder:validation:XValidation:rule="!has(self.progressive) || !has(self.progressive.minSuccessTime) || self.progressive.minSuccessTime.matches('^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$')",message="progressive.minSuccessTime must be a duration such as 10m"
 // +kubebuilder:validation:XValidation:rule="!has(self.progressivePerGroup) || !has(self.progressivePerGroup.minSuccessTime) || self.progressivePerGroup.minSuccessTime.matches('^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$')",message="progressivePerGroup.minSuccessTime must be a duration such as 10m"
 // +kubebuilder:validation:XValidation:rule="!has(self.all) || !has(self.all.minSuccessTime) || self.all.minSuccessTime.matches('^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$')",message="all.minSuccessTime must be a duration such as 10m"
@@ -111,8 +111,8 @@ type RolloutStrategy struct {
 // RollingUpdateWithPlacement moves a share of a placement's clusters.
 type RollingUpdateWithPlacement struct {
 	PlacementReference `json:",inline"`
-	// MaxConcurrentlyUpdating is the number or percent, rounded up, of the
-	// clusters both selected and installed; 25% if absent.
+	// MaxConcurrentlyUpdating is the number or percent, rounded up, of the clusters that are
+	// both selected and installed; 25% if absent.
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	MaxConcurrentlyUpdating *intstr.IntOrString `json:"maxConcurrentlyUpdating,omitempty"`
@@ -136,14 +136,14 @@ type Stage struct {
 	Name string `json:"name"`
 	// Placement whose clusters the stage moves.
 	Placement PlacementReference `json:"placement"`
-	// MaxConcurrency is the number or percent, rounded up, of the stage's whole
-	// membership that may be in flight; 0 holds. Absent: the placement's
-	// clustersPerDecisionGroup, and without one the whole membership.
+	// MaxConcurrency is the number or percent, rounded up, of all clusters of the stage that
+	// may be in flight; 0 holds the stage. If absent, it is the placement's
+	// clustersPerDecisionGroup, and without that, all clusters of the stage.
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// MinSuccessTime is the soak of each cluster, from when the new content was
-	// verified there.
+	// MinSuccessTime is the soak of each cluster: how long the new content must stay verified
+	// there.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^(0|([0-9]+(\\.[0-9]+)?(ms|s|m|h))+)$"
 	// +optional
@@ -151,27 +151,26 @@ type Stage struct {
 	// ProgressDeadline is a positive duration, or None. Absent: 1h.
 	// +optional
 	ProgressDeadline string `json:"progressDeadline,omitempty"`
-	// MaxFailures is the number or percent, rounded up, of the stage's
-	// membership that may fail; none if absent.
+	// MaxFailures is the number or percent, rounded up, of the stage's clusters that may fail;
+	// none if absent.
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
-	// WhenEmpty says what happens while the placement selects no cluster of the install
-	// set: Hold (the default) holds the stages after it, Pass lets them start. An empty
-	// stage always passes on a first install, a revert and a removal, and after the
-	// rollout ended Succeeded.
+	// WhenEmpty says what happens while the placement selects no cluster of the install set:
+	// Hold (the default) holds the stages after it, Pass lets them start. An empty stage always
+	// passes on a first install, a revert and a removal, and after the rollout ended Succeeded.
 	// +kubebuilder:validation:Enum=Hold;Pass
 	// +optional
 	WhenEmpty WhenEmpty `json:"whenEmpty,omitempty"`
 }
 
-// WhenEmpty is what a stage without clusters does.
+// WhenEmpty is the behaviour of a stage without clusters.
 type WhenEmpty string
 
 const (
-	// WhenEmptyHold holds the stages after it.
+	// WhenEmptyHold holds the stages after the empty stage.
 	WhenEmptyHold WhenEmpty = "Hold"
-	// WhenEmptyPass lets the stages after it start.
+	// WhenEmptyPass lets the stages after the empty stage start.
 	WhenEmptyPass WhenEmpty = "Pass"
 )
 
@@ -183,7 +182,7 @@ type Target struct {
 	Revision string `json:"revision"`
 	// Digest of the AddOnRevision.
 	Digest string `json:"digest"`
-	// Commit that brought the content, <ref>@sha1:<commit>.
+	// Commit that introduced the content, <ref>@sha1:<commit>.
 	Commit string `json:"commit"`
 }
 
@@ -191,7 +190,7 @@ type Target struct {
 type Install struct {
 	// Type is Manual or Placements.
 	Type string `json:"type"`
-	// Placements in declared order; of two that select a cluster the later has it.
+	// Placements in declared order; if two select a cluster, the later one applies.
 	// +optional
 	Placements []InstallPlacement `json:"placements,omitempty"`
 }
@@ -204,15 +203,20 @@ type InstallPlacement struct {
 	RolloutStrategy clusterv1alpha1.RolloutStrategy `json:"rolloutStrategy,omitempty"`
 }
 
-// Removal asks to take the add-on off the fleet because its source no longer declares it.
+// Removal requests that the add-on is removed from the fleet because its source no longer
+// declares it, or is being deleted.
 type Removal struct {
-	// Commit whose tree no longer declares the add-on, or, for a deleted source,
-	// the last commit it saw: a full sha. The approval annotation names it.
+	// Commit whose tree no longer declares the add-on. For a deleted source, the last commit
+	// that it saw. A full sha; the approval annotation names it.
 	Commit string `json:"commit"`
-	// Approved says that spec.prune of the source approves the removal at the
-	// budget's pace.
+	// Approved is true if spec.prune of the source approves the removal, at the pace of the
+	// removal budget.
 	// +optional
 	Approved bool `json:"approved,omitempty"`
+	// Deleting is what is being deleted and the add-on with it, such as AddOnSource/fleet.
+	// Absent: the add-on left Git.
+	// +optional
+	Deleting string `json:"deleting,omitempty"`
 }
 
 // AddOnRollout is policy and admission ledger of one add-on.

@@ -11,17 +11,17 @@ const AddOnSourceKind = "AddOnSource"
 // AddOnSourceSpec says which Git repository add-ons are declared in. Field
 // names and meaning are those of Flux's GitRepository and Kustomization.
 type AddOnSourceSpec struct {
-	// URL of the repository, https:// or http://, without credentials in it.
+	// URL of the repository, https:// or http://, without credentials.
 	// +kubebuilder:validation:Pattern="^https?://[^@]+$"
 	// +kubebuilder:validation:MaxLength=2048
 	// +required
 	URL string `json:"url"`
 
-	// Reference says which revision to follow; without it, the branch master.
+	// Reference is the revision to follow; the branch master if absent.
 	// +optional
 	Reference *GitReference `json:"ref,omitempty"`
 
-	// Interval between two looks at the repository.
+	// Interval between two checks of the repository.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="interval must be at least 10s"
@@ -41,8 +41,8 @@ type AddOnSourceSpec struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// SecretRef names a Secret in the same namespace with credentials: username
-	// and password, or bearerToken; and ca.crt for a private authority.
+	// SecretRef names a Secret in the same namespace with credentials: username and password,
+	// or bearerToken; and ca.crt for a private certificate authority.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 
@@ -50,12 +50,12 @@ type AddOnSourceSpec struct {
 	// +optional
 	Ignore *string `json:"ignore,omitempty"`
 
-	// Prune approves removing, within the removal budget, what a commit no
-	// longer declares.
+	// Prune approves the removal, within the removal budget, of what a commit no longer
+	// declares.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
 
-	// Suspend stops reading the repository; rollouts that run go on.
+	// Suspend stops reading the repository; current rollouts continue.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -65,21 +65,20 @@ type AddOnSourceSpec struct {
 	// +optional
 	AddOns []string `json:"addOns,omitempty"`
 
-	// CommitStatus says where commit statuses go; absent: nowhere.
+	// CommitStatus says where commit statuses are posted; if absent, none are posted.
 	// +optional
 	CommitStatus *CommitStatusSpec `json:"commitStatus,omitempty"`
 }
 
-// GitReference says which revision to follow. Precedence: commit, name, semver,
-// tag, branch.
+// GitReference is the revision to follow. Precedence: commit, name, semver, tag, branch.
 type GitReference struct {
-	// Branch to follow, master if nothing else is given.
+	// Branch to follow; master if no other field is set.
 	// +optional
 	Branch string `json:"branch,omitempty"`
 	// Tag to follow.
 	// +optional
 	Tag string `json:"tag,omitempty"`
-	// SemVer range of tags; the highest that matches is taken.
+	// SemVer range of tags; the highest matching tag is followed.
 	// +optional
 	SemVer string `json:"semver,omitempty"`
 	// Name is a full reference name such as refs/pull/420/head.
@@ -91,7 +90,7 @@ type GitReference struct {
 	Commit string `json:"commit,omitempty"`
 }
 
-// CommitStatusSpec says where commit statuses go.
+// CommitStatusSpec says where commit statuses are posted.
 type CommitStatusSpec struct {
 	// Provider is the forge's API.
 	// +kubebuilder:validation:Enum=gitea;forgejo;github
@@ -104,7 +103,7 @@ type CommitStatusSpec struct {
 	// SecretRef names a Secret in the same namespace with the key token.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
-	// Context is the prefix of the contexts posted, addonflow/<source> if absent.
+	// Context is the prefix of the contexts that are posted; addonflow/<source> if absent.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Context string `json:"context,omitempty"`
@@ -115,7 +114,7 @@ type CommitStatusSpec struct {
 	TargetURL string `json:"targetURL,omitempty"`
 }
 
-// AddOnSourceStatus is what AddonFlow knows of a source.
+// AddOnSourceStatus is what AddonFlow knows about a source.
 type AddOnSourceStatus struct {
 	// ObservedGeneration is the generation of spec this status is about.
 	// +optional
@@ -127,20 +126,20 @@ type AddOnSourceStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// LastAttemptedRevision is the newest revision looked at, <ref>@sha1:<commit>.
+	// LastAttemptedRevision is the newest revision that was read, <ref>@sha1:<commit>.
 	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
-	// LastAttemptedSpec fingerprints the spec fields that decide what a commit
-	// builds to, so that a changed path or ignore is not taken for a known commit.
+	// LastAttemptedSpec fingerprints the spec fields that decide what a commit builds to, so
+	// that a changed path or ignore is not mistaken for a commit already judged.
 	// +optional
 	LastAttemptedSpec string `json:"lastAttemptedSpec,omitempty"`
 	// LastAppliedRevision is the newest revision that was applied to the hub.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 
-	// LastAppliedFields fingerprints what the hub stored of what was applied: content, and
-	// which fields are AddonFlow's. A field that another writer changed or removed is
-	// noticed after a restart, too.
+	// LastAppliedFields fingerprints what the hub stored when the objects were applied: their
+	// content, and which fields AddonFlow owns. With it, a change by another writer is noticed
+	// even after a restart.
 	// +optional
 	LastAppliedFields string `json:"lastAppliedFields,omitempty"`
 
@@ -154,7 +153,7 @@ type AddOnSourceStatus struct {
 	// +optional
 	Inventory []ObjectReference `json:"inventory,omitempty"`
 
-	// CommitStatuses are the marks of what the forge accepted, and what is still owed to it.
+	// CommitStatuses are the marks of what the forge accepted, and of what is still owed to it.
 	// +optional
 	CommitStatuses []CommitMark `json:"commitStatuses,omitempty"`
 
@@ -170,7 +169,7 @@ type SourcedAddOn struct {
 	Revision string `json:"revision"`
 	// Digest of its content.
 	Digest string `json:"digest"`
-	// Commit that brought this content, <ref>@sha1:<commit>.
+	// Commit that introduced this content, <ref>@sha1:<commit>.
 	Commit string `json:"commit"`
 	// PolicyCommit is the AddOnRollout's spec.policyCommit.
 	// +optional

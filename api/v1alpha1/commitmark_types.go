@@ -4,15 +4,16 @@ import "strings"
 
 // CommitMark is what the operator knows about one context of one commit at the forge.
 //
-// A post is written down as Posting before it is sent. So the forge shows either Accepted or
-// Posting, whenever the operator ends; anything else in that context is not the operator's.
+// The operator writes a post down as Posting before it sends it. So whenever the operator
+// stops, the forge shows either Accepted or Posting; anything else in that context was written
+// by another client.
 type CommitMark struct {
 	// SHA is the full object name of the commit.
 	SHA string `json:"sha"`
 	// Context of the commit status.
 	Context string `json:"context"`
-	// To is a digest of the destination: forge, repository, and the source's own context.
-	// The mark says nothing about another one.
+	// To is a digest of the destination: forge, repository, and the source's own context. The
+	// mark says nothing about any other destination.
 	// +optional
 	To string `json:"to,omitempty"`
 	// Accepted is what the forge accepted last; absent: nothing yet.
@@ -21,13 +22,13 @@ type CommitMark struct {
 	// AcceptedAt is when, in seconds since 1970.
 	// +optional
 	AcceptedAt int64 `json:"acceptedAt,omitempty"`
-	// ProgressPosts counts the accepted posts that were pending after another one.
+	// ProgressPosts counts the accepted pending posts that followed another pending post.
 	// +optional
 	ProgressPosts int `json:"progressPosts,omitempty"`
 	// Posting is what is being posted; the forge may have it already.
 	// +optional
 	Posting *CommitStatement `json:"posting,omitempty"`
-	// Owed is what the commit should say, where that is neither accepted nor being posted.
+	// Owed is what the commit should say, if that is neither accepted nor being posted.
 	// +optional
 	Owed *CommitStatement `json:"owed,omitempty"`
 }
@@ -54,7 +55,7 @@ type CommitStatement struct {
 // status.lastAttemptedRevision.
 const RefusedSuffix = "-refused"
 
-// Refused tells whether the newest commit that was judged was refused.
+// Refused reports whether the newest commit that was judged was refused.
 func (s *AddOnSourceStatus) Refused() bool {
 	return strings.HasSuffix(s.LastAttemptedSpec, RefusedSuffix)
 }

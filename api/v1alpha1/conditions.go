@@ -3,15 +3,15 @@ package v1alpha1
 // Condition types. Ready, Reconciling and Stalled are those of
 // github.com/fluxcd/pkg/apis/meta and read as kstatus reads them.
 const (
-	// CommitStatusReportedCondition says whether the forge accepted what was to be told.
+	// CommitStatusReportedCondition says whether the forge accepted the commit statuses.
 	CommitStatusReportedCondition = "CommitStatusReported"
-	// ClustersWrittenCondition is False, and there, while single clusters of a rollout
-	// cannot be brought to what they are to run; it names them. Whatever else the rollout
-	// has to do goes on.
+	// ClustersWrittenCondition is False while works or add-ons of some clusters cannot be
+	// written; its message names the clusters. It is absent otherwise. The rollout continues on
+	// the other clusters.
 	ClustersWrittenCondition = "ClustersWritten"
 )
 
-// Reasons of conditions and events. One word per thing.
+// Reasons of conditions and events.
 const (
 	// FetchFailedReason: the repository or ref could not be read; retried.
 	FetchFailedReason = "FetchFailed"
@@ -31,23 +31,23 @@ const (
 	LimitExceededReason = "LimitExceeded"
 	// ReferenceNotFoundReason: an object referenced on the hub does not exist yet; retried.
 	ReferenceNotFoundReason = "ReferenceNotFound"
-	// PlacementUndecidedReason: OCM has not decided about a placement, or its decisions are
-	// still being written; that passes by itself.
+	// PlacementUndecidedReason: OCM has not decided about a placement, or is still writing its
+	// decisions; retried.
 	PlacementUndecidedReason = "PlacementUndecided"
-	// RenderInterruptedReason: a package could not be rendered for a reason outside of its
+	// RenderInterruptedReason: a package could not be rendered for a reason outside its
 	// content, such as a deadline; retried.
 	RenderInterruptedReason = "RenderInterrupted"
 	// ApplyFailedReason: a hub object could not be written; retried.
 	ApplyFailedReason = "ApplyFailed"
 	// OwnershipConflictReason: another source or a foreign writer owns the object.
 	OwnershipConflictReason = "OwnershipConflict"
-	// ObjectConflictReason: another add-on deploys one of the objects to the same cluster,
-	// with other content, and had it first.
+	// ObjectConflictReason: another add-on, which came first, deploys one of the objects to the
+	// same cluster with different content.
 	ObjectConflictReason = "ObjectConflict"
 	// TakingOverReason: the add-on is being taken over from OCM's addon-manager.
 	TakingOverReason = "TakingOver"
 	// DeletionGuardReason: a removal waits for its grace period, budget or approval; or a
-	// rollout that was deleted is kept while a cluster has its add-on.
+	// deleted rollout is kept while a cluster has its add-on.
 	DeletionGuardReason = "DeletionGuard"
 	// AddOnDeletedReason: a ClusterManagementAddOn that Git declares was deleted on the hub.
 	AddOnDeletedReason = "AddOnDeleted"
@@ -67,23 +67,24 @@ const (
 	LedgerFullReason = "LedgerFull"
 	// RolloutProgressingReason: clusters are being moved to the target revision.
 	RolloutProgressingReason = "RolloutProgressing"
-	// RolloutSucceededReason: every cluster in question runs the target revision.
+	// RolloutSucceededReason: every cluster of the rollout runs the target revision.
 	RolloutSucceededReason = "RolloutSucceeded"
-	// RolloutFailedReason: the failure budget is spent; nobody further is admitted.
+	// RolloutFailedReason: more clusters failed than the failure budget allows; no further
+	// cluster is admitted.
 	RolloutFailedReason = "RolloutFailed"
-	// RolloutHeldReason: the strategy holds the rest of the fleet back.
+	// RolloutHeldReason: the strategy holds the other clusters.
 	RolloutHeldReason = "RolloutHeld"
-	// RolloutRevertedReason: the target is content that succeeded here before.
+	// RolloutRevertedReason: the target is content that succeeded on this hub before.
 	RolloutRevertedReason = "RolloutReverted"
 	// StageStartedReason: the first cluster of a stage was admitted.
 	StageStartedReason = "StageStarted"
 	// RemovalStartedReason: the add-on is being taken off the fleet.
 	RemovalStartedReason = "RemovalStarted"
-	// RemovalEndedReason: no cluster has the add-on any more.
+	// RemovalEndedReason: no cluster has the add-on.
 	RemovalEndedReason = "RemovalEnded"
-	// ClockSteppedReason: the operator's clock was set; stored times moved with it.
+	// ClockSteppedReason: the operator's clock was set; stored times were moved with it.
 	ClockSteppedReason = "ClockStepped"
-	// ReleasedReason: the add-on was let go of, and goes on running where it runs.
+	// ReleasedReason: AddonFlow released the add-on, which continues to run where it runs.
 	ReleasedReason = "Released"
 	// PreDeleteHookOverdueReason: a pre-delete hook failed or takes too long; its cluster keeps the add-on.
 	PreDeleteHookOverdueReason = "PreDeleteHookOverdue"

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the kinds of the API group addonflow.io: what a user
-// declares and what AddonFlow reports.
+// Package v1alpha1 holds the kinds of the API group addonflow.io: what a user declares and what
+// AddonFlow reports.
 //
 //	AddOnSource    a Git repository, which revision of it, where its commit
 //	               statuses go; written by the user
@@ -8,10 +8,10 @@
 //	AddOnRollout   policy (spec, from Git or defaulted) and the admission
 //	               ledger (status) of one add-on; status is written by AddonFlow
 //
-// Data walks in one direction: a commit becomes AddOnRevisions, an AddOnRollout
-// names the revision to reach, its status says which clusters may have it.
-// AddOnRollout.status.ledger is the only clock and the only memory of a
-// rollout; nothing steers by a condition AddonFlow wrote itself.
+// Data flows in one direction: a commit becomes AddOnRevisions, an AddOnRollout names the
+// target revision, its status says which clusters may run it. AddOnRollout.status.ledger is the
+// only clock and the only memory of a rollout; the operator decides nothing by a condition that
+// it wrote itself.
 //
 // The package imports API types only: no client, no logic beyond accessors.
 //

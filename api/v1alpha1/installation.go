@@ -6,17 +6,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Installed reports whether AddonFlow installed the add-on that a ManagedClusterAddOn
-// stands for: it has AddonFlow's label, or it lost it and Created holds. Any other is made
-// by hand and is never deleted.
+// Installed reports whether AddonFlow installed the add-on of a ManagedClusterAddOn: it has
+// AddonFlow's label, or it lost the label and Created holds. Every other ManagedClusterAddOn is
+// hand-made and is never deleted.
 func Installed(addOn metav1.Object) bool {
 	return addOn.GetLabels()[ManagedByLabel] == ManagedByValue || Created(addOn)
 }
 
 // Created reports whether the managed fields of a ManagedClusterAddOn show that AddonFlow
-// created or applied it. Of one that it did not create AddonFlow writes metadata and status,
-// never a spec; the spec of one that it created stays its field when labels and owner
-// references are taken away.
+// created or applied it. AddonFlow owns the spec of a ManagedClusterAddOn that it created, even
+// if labels and owner references are removed. Of any other it writes only metadata and status.
 func Created(addOn metav1.Object) bool {
 	for _, e := range addOn.GetManagedFields() {
 		if !writtenByOperator(e) {
@@ -33,7 +32,7 @@ func Created(addOn metav1.Object) bool {
 	return false
 }
 
-// Disowned returns managed fields that do not show that AddonFlow created the object.
+// Disowned returns managed fields without AddonFlow's, so that Created no longer holds.
 func Disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for _, e := range entries {
@@ -42,13 +41,13 @@ func Disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 		}
 	}
 	if len(out) == 0 {
-		// The API server takes no entry for no change, and one empty entry for none.
+		// The API server ignores an empty list; one empty entry clears the managed fields.
 		return []metav1.ManagedFieldsEntry{{}}
 	}
 	return out
 }
 
-// writtenByOperator reports whether an entry is AddonFlow's and not one of a subresource.
+// writtenByOperator reports whether an entry is AddonFlow's and not for a subresource.
 func writtenByOperator(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == FieldManager && e.Subresource == ""
 }

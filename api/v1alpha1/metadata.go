@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Labels, annotations and finalizers AddonFlow puts on objects. OCM's own
-// objects carry these besides the names OCM gives them, never instead.
+// Labels, annotations and finalizers that AddonFlow puts on objects. OCM's own objects carry
+// these in addition to OCM's names.
 const (
 	// ManagedByLabel marks everything AddonFlow creates; its value is ManagedByValue.
 	ManagedByLabel = "addonflow.io/managed-by"
@@ -13,44 +13,45 @@ const (
 	SourceAnnotation = "addonflow.io/source"
 	// RevisionAnnotation is the digest of the AddOnRevision a work was rendered from.
 	RevisionAnnotation = "addonflow.io/revision"
-	// DigestAnnotation is the digest of one cluster's rendered objects, all parts
-	// together, before AddonFlow's own marks. It stands on works and on every
-	// workload in them, and is what an agent echoes.
+	// DigestAnnotation is the digest of one cluster's rendered objects, all parts together,
+	// before AddonFlow adds its marks. It is on works and on every workload in them; an agent
+	// echoes it.
 	DigestAnnotation = "addonflow.io/digest"
-	// SucceededAtAnnotation on an AddOnRevision is the RFC 3339 time at which a
-	// rollout of it last ended Succeeded. A revision that carries it was verified before.
+	// SucceededAtAnnotation on an AddOnRevision is the RFC 3339 time at which a rollout of it
+	// last ended Succeeded. A revision that carries it is proven.
 	SucceededAtAnnotation = "addonflow.io/succeeded-at"
 	// ApproveRemovalAnnotation on an AddOnRollout names the commit sha whose
 	// removal of the add-on is approved; it lifts grace period and budget.
 	ApproveRemovalAnnotation = "addonflow.io/approve-removal"
-	// SelectedByAnnotation on a ManagedClusterAddOn of ours is the type of the install
-	// strategy that last selected its cluster; absent: Placements. A cluster leaves when that
-	// type selects it no more, so that switching the type keeps what is there.
+	// SelectedByAnnotation on a ManagedClusterAddOn of ours is the type of the install strategy
+	// that last selected its cluster; absent: Placements. A cluster leaves when that type no
+	// longer selects it, so that a change of the type removes nothing.
 	SelectedByAnnotation = "addonflow.io/selected-by"
-	// SuspendAnnotation on an AddOnSource or AddOnRollout suspends it from the
-	// command line; a suspend declared in spec wins over its absence.
+	// SuspendAnnotation on an AddOnSource or AddOnRollout suspends it from the command line.
+	// spec.suspend suspends it even without the annotation.
 	SuspendAnnotation = "addonflow.io/suspend"
 
-	// ReleaseAnnotation on an AddOnRollout lets go of its add-on when its source declares
-	// it no more, instead of removing it; until then it suspends. See Releasing.
+	// ReleaseAnnotation on an AddOnRollout releases its add-on instead of removing it when its
+	// source no longer declares it. Until then the rollout is suspended. See Releasing.
 	ReleaseAnnotation = "addonflow.io/release"
 
-	// SkipPreDeleteAnnotation on a ManagedClusterAddOn that is being deleted, with the
-	// value "true", removes it without its pre-delete hooks, whatever they left undone.
+	// SkipPreDeleteAnnotation, with the value "true", on a ManagedClusterAddOn that is being
+	// deleted removes it without running its pre-delete hooks.
 	SkipPreDeleteAnnotation = "addonflow.io/skip-pre-delete"
 
 	// AddOnLabel names the add-on an AddOnRevision or AddOnRollout belongs to.
 	AddOnLabel = "addonflow.io/add-on"
 
-	// Finalizer holds an AddOnSource until what it declared is dealt with, an AddOnRollout
-	// while any cluster runs its add-on, and a ClusterManagementAddOn while a source has it.
+	// Finalizer holds an AddOnSource until everything it declared is removed or released, an
+	// AddOnRollout while any cluster runs its add-on, and a ClusterManagementAddOn while a
+	// source declares it.
 	Finalizer = "addonflow.io/finalizer"
 
-	// FieldManager owns the fields AddonFlow applies server-side.
+	// FieldManager owns the fields that AddonFlow applies server-side.
 	FieldManager = "addonflow"
 
-	// FencedAtAnnotation on a ClusterManagementAddOn is when AddonFlow last fenced it off from
-	// OCM's addon-manager, which had acted on it before, as RFC 3339.
+	// FencedAtAnnotation on a ClusterManagementAddOn is the RFC 3339 time at which AddonFlow
+	// last fenced it off after OCM's addon-manager had acted on it.
 	FencedAtAnnotation = "addonflow.io/fenced-at"
 
 	// LifecycleAnnotation is OCM's fence on a ClusterManagementAddOn; any value
@@ -61,8 +62,8 @@ const (
 	LifecycleValue = "addonflow"
 )
 
-// SuspendedByAnnotation tells whether a user suspended an object by SuspendAnnotation: by
-// any value but "false", because whoever sets it means to stop something.
+// SuspendedByAnnotation reports whether a user suspended an object by SuspendAnnotation. Any
+// value but "false" suspends, because a user who sets it wants something to stop.
 func SuspendedByAnnotation(annotations map[string]string) bool {
 	value, ok := annotations[SuspendAnnotation]
 	return ok && value != "false"

@@ -2,23 +2,22 @@ package v1alpha1
 
 import "slices"
 
-// ReleaseRequested tells whether the user wants AddonFlow to let go of the add-on: any
-// value of ReleaseAnnotation but "false", because whoever sets it means to keep what
-// runs. From then on nobody is admitted and nobody is removed.
+// ReleaseRequested reports whether the user wants AddonFlow to release the add-on. Any value of
+// ReleaseAnnotation but "false" counts, because a user who sets it wants to keep what runs.
+// From then on no cluster is admitted and none is removed.
 func (r *AddOnRollout) ReleaseRequested() bool {
 	value, ok := r.Annotations[ReleaseAnnotation]
 	return ok && value != "false"
 }
 
-// Releasing tells whether the release may be carried out: the source, which does not
-// declare the add-on any more, asked for its removal, and the user for its release
-// instead.
+// Releasing reports whether the release may be carried out: the source no longer declares the
+// add-on and requests its removal, and the user requested its release instead.
 func (r *AddOnRollout) Releasing() bool {
 	return r.ReleaseRequested() && r.Spec.Removal != nil
 }
 
-// Released tells whether the clusters were let go of: the finalizer is off, and what is
-// left to do is the source's.
+// Released reports whether the clusters were released: the finalizer is removed, and the source
+// does the rest.
 func (r *AddOnRollout) Released() bool {
 	return r.Releasing() && !slices.Contains(r.Finalizers, Finalizer)
 }

@@ -56,6 +56,8 @@ type cli struct {
 	explain  func(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error)
 	now      func() time.Time
 	terminal func() terminal
+	// putBack is how long an operator may take to put a finalizer back.
+	putBack time.Duration
 }
 
 // output is where data goes. What cannot be written, to a full disk say, is a failure, and
@@ -84,6 +86,7 @@ func newCLI(name string) *cli {
 			return addonrollout.Explain(ctx, hub, key, charts)
 		},
 		now:      time.Now,
+		putBack:  5 * time.Second,
 		terminal: func() terminal { return terminalOf(os.Stdout, os.Getenv) },
 	}
 	c.connect = c.dial

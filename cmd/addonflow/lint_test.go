@@ -48,6 +48,10 @@ func TestLint_ListsHubSideObjectsOnceAndTogether(t *testing.T) {
 			t.Errorf("%q is missing in %q", want, out)
 		}
 	}
+	_, out, _ = lintOf(t, dir, "--ignore", "z-role-[12].yaml")
+	if want := "apply it with what sets up your hub, from outside spec.path, or name its file in spec.ignore"; !strings.Contains(out, want) {
+		t.Errorf("%q is missing in %q", want, out)
+	}
 	if code, out, _ := lintOf(t, dir, "--ignore", "z-role-*.yaml"); code != 0 {
 		t.Errorf("ignored: exit code %d: %s", code, out)
 	}
@@ -103,18 +107,52 @@ func TestLint_RefusesAnEmptyStrategyType(t *testing.T) {
 	}
 }
 
+// placementsYAML is what examples/hello takes from its hub.
+const placementsYAML = `apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: all, namespace: default}
+spec: {decisionStrategy: {groupStrategy: {decisionGroups: [{groupName: canary, groupClusterSelector: {labelSelector: {matchLabels: {canary: "true"}}}}]}}}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: canary, namespace: default}
+spec: {}
+`
+
 func TestLint_WarnsOfWhatIsHardlyMeant(t *testing.T) {
 	for name, c := range map[string]struct{ file, from, to, want string }{
 		"StageWithoutPlacement": {
 			"addonrollout.yaml", "      name: canary\n", "      name: canry\n",
-			"spec.stages[0].placement: Placement default/canry is not in the directory, and no placement that installs the add-on; the hub must have it",
+			"addonrollout.yaml:11: AddOnRollout/hello: spec.stages[0].placement: Placement default/canry is not in the directory; did you mean canary? If not, the hub must have it",
+		},
+		"InstallWithoutPlacement": {
+			"clustermanagementaddon.yaml", "      name: all\n", "      name: al\n",
+			"clustermanagementaddon.yaml:23: ClusterManagementAddOn/hello: spec.installStrategy.placements[0]: Placement default/al is not in the directory; did you mean all? If not, the hub must have it",
+		},
+		"AbsentTemplate": {
+			"clustermanagementaddon.yaml", "    defaultConfig:\n      name: hello\n", "    defaultConfig:\n      name: helo\n",
+			"clustermanagementaddon.yaml:13: ClusterManagementAddOn/hello: spec.supportedConfigs[0].defaultConfig: AddOnTemplate helo is not in the directory; did you mean hello? If not, the hub must have it",
+		},
+		"ConfigurationOfAnotherNamespace": {
+			"clustermanagementaddon.yaml", "      namespace: default\n      name: hello\n", "      namespace: other\n      name: hello\n",
+			"clustermanagementaddon.yaml:17: ClusterManagementAddOn/hello: spec.supportedConfigs[1].defaultConfig: AddOnDeploymentConfig other/hello is not in the directory; did you mean default/hello? If not, the hub must have it",
+		},
+		"GroupOfNoPlacement": {
+			"progressive/clustermanagementaddon.yaml", "groupName: canary", "groupName: canry",
+			`clustermanagementaddon.yaml:34: ClusterManagementAddOn/audit-log: spec.installStrategy.placements[0].rolloutStrategy.progressivePerGroup.mandatoryDecisionGroups[0].groupName: no decision group of Placement default/by-region is named "canry"; did you mean canary?`,
+		},
+		"GroupOfTheStrategy": {
+			"progressive/placement.yaml", "# The groups", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: audit-log}\nspec:\n" +
+				"  strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupName: canary}, {groupName: first}]}}\n---\n# The groups",
+			`placement.yaml:5: AddOnRollout/audit-log: spec.strategy.progressive.mandatoryDecisionGroups[1].groupName: no decision group of Placement default/by-region is named "first"; the rollout stalls until it is defined in spec.decisionStrategy`,
 		},
 		"UnclosedVariable": {"addontemplate.yaml", "--greeting={{GREETING}}", "--greeting={{GREETING", "{{GREETING is never closed and kept as text; write {{GREETING}} for the value of a variable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := broken(t, c.file, c.from, c.to)
-			if _, out, hints := lintOf(t, dir); !strings.Contains(hints, c.want) {
-				t.Errorf("%q is missing in %q %q", c.want, out, hints)
+			put(t, dir, "placements.yaml", placementsYAML)
+			if _, out, hints := lintOf(t, dir); strings.Count(hints, "warning: ") != 1 || !strings.Contains(hints, c.want) {
+				t.Errorf("got %q %q, want one warning with %q", out, hints, c.want)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/controllers/addonsource"
@@ -58,25 +57,9 @@ func (c *cli) warn(commit load.Commit) {
 		}
 		c.hint("warning: %s", s)
 	}
-	for _, m := range commit.Missing {
-		c.hint("warning: %s is not in the directory; the hub must have it", referenceName(m))
-	}
 	for _, u := range commit.Undefined {
 		c.hint("warning: without CustomResourceDefinition %s its objects are taken as they are written; --crds names a file with it", u.Name)
 	}
-}
-
-// referenceName is Kind/namespace/name, with the resource where render knows no kind.
-func referenceName(r load.Reference) string {
-	kind := r.Kind
-	if kind == "" {
-		kind = r.Resource + "." + r.Group
-	}
-	parts := []string{kind, r.Namespace, r.Name}
-	if r.Namespace == "" {
-		parts = []string{kind, r.Name}
-	}
-	return strings.Join(parts, "/")
 }
 
 // counted is a number and its noun.

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/yaml"
@@ -158,11 +160,13 @@ func TestSourceExample(t *testing.T) {
 	}
 }
 
-// broken writes examples/hello with edits into a directory of its own.
+// broken writes an example, hello unless file names another, with an edit into a directory
+// of its own.
 func broken(t *testing.T, file, from, to string) string {
 	t.Helper()
 	dir := t.TempDir()
-	err := fs.WalkDir(examples.Files, "hello", func(name string, entry fs.DirEntry, err error) error {
+	example, file := path.Split(file)
+	err := fs.WalkDir(examples.Files, path.Clean(cmp.Or(example, "hello")), func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -252,7 +256,7 @@ func TestLintNested(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"":           "taken twice: by the kustomizations in base and in production; let spec.path, or the argument of lint, name one of the two",
+		"":           "taken twice: by the kustomizations in base and in production; let spec.path, or the argument of lint, be production, or list it in a kustomization.yaml at spec.path",
 		"production": "the path ../base leaves the repository; the directory is in no Git work tree and so taken for the repository; name the one that holds both",
 	} {
 		s := newStage(t)
@@ -262,6 +266,10 @@ func TestLintNested(t *testing.T) {
 	}
 	if code := newStage(t).run(t.Context(), "lint", "../../examples/overlay/production"); code != 0 {
 		t.Errorf("in a Git work tree: exit code %d", code)
+	}
+	put(t, dir, "kustomization.yaml", "resources: [production]\n")
+	if code, out, _ := lintOf(t, dir); code != 0 {
+		t.Errorf("with a kustomization that lists one of the two: exit code %d: %s", code, out)
 	}
 }
 
@@ -273,7 +281,7 @@ func TestMissingReference(t *testing.T) {
 	if code := s.run(t.Context(), "lint", dir); code != 0 {
 		t.Errorf("exit code %d: %s", code, s.out.String())
 	}
-	if want := "warning: AddOnDeploymentConfig/default/elsewhere is not in the directory"; !strings.Contains(s.err.String(), want) {
+	if want := "defaultConfig: AddOnDeploymentConfig default/elsewhere is not in the directory; the hub must have it"; !strings.Contains(s.err.String(), want) {
 		t.Errorf("stderr %q does not hold %q", s.err.String(), want)
 	}
 	if code := s.run(t.Context(), "render", dir); code != exitFailed || s.out.Len() > 0 {
@@ -347,6 +355,6 @@ func TestRenderUsage(t *testing.T) {
 func TestVersion(t *testing.T) {
 	s := newStage(t)
 	if code := s.run(t.Context(), "version"); code != 0 || !strings.HasPrefix(s.out.String(), "addonflow ") {
-		t.Error(cmp.Diff("addonflow ...", s.out.String()))
+		t.Error(gocmp.Diff("addonflow ...", s.out.String()))
 	}
 }

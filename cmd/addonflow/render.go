@@ -138,7 +138,7 @@ func parsePlacements(names []string) ([]v1alpha1.PlacementReference, error) {
 // render prints one add-on.
 func (o *renderOptions) render(addOn load.AddOn, placements []v1alpha1.PlacementReference) error {
 	if len(addOn.Missing) > 0 {
-		return fmt.Errorf("cannot render add-on %q: it refers to %s, which is not in the directory", addOn.Name, referenceName(addOn.Missing[0]))
+		return fmt.Errorf("cannot render add-on %q: it refers to %s, which is not in the directory", addOn.Name, addOn.Missing[0])
 	}
 	selecting, err := inOrder(addOn, placements)
 	if err != nil {

@@ -33,7 +33,9 @@ operator was deleted, this command takes it off all of them, so that they, and t
 can be deleted. No add-on is removed from a cluster: add-ons keep running, and are no
 longer rolled out. To hand add-ons over while the operator runs, use release.
 
-While an operator holds its Lease the command changes nothing.`,
+While an operator holds its Lease the command changes nothing. An operator that was started
+without leader election holds none, and puts the finalizers back: the command looks again
+after five seconds, and fails if one is back.`,
 		Example: `  kubectl delete -k manifests/install
   addonflow uninstall`,
 		Args: cobra.NoArgs,
@@ -41,7 +43,7 @@ While an operator holds its Lease the command changes nothing.`,
 	})
 }
 
-// uninstall takes the finalizers off.
+// uninstall takes the finalizers off, and looks whether an operator puts them back.
 func (c *cli) uninstall(ctx context.Context) error {
 	hub, err := c.connect()
 	if err != nil {
@@ -50,41 +52,73 @@ func (c *cli) uninstall(ctx context.Context) error {
 	if err := c.noOperator(ctx, hub); err != nil {
 		return err
 	}
+	held, absent, err := heldBy(ctx, hub)
+	if err != nil {
+		return err
+	}
+	for _, kind := range absent {
+		if _, err := fmt.Fprintf(c.Out, "%ss: the hub does not serve this kind, nothing to free\n", kind); err != nil {
+			return err
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	for i := range held {
+		if err := c.freed(ctx, hub, &held[i]); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return hubError("uninstall", ctx.Err())
+	case <-time.After(c.putBack):
+	}
+	again, _, err := heldBy(ctx, hub)
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	return &exitError{code: exitFailed, err: fmt.Errorf(
+		"cannot uninstall: an operator that holds no Lease is running: it put the finalizer back on %s %s; end the operator, then run this again",
+		again[0].Kind, nameOf(&again[0]))}
+}
+
+// heldBy lists the objects with AddonFlow's finalizer, ClusterManagementAddOns first, and the
+// kinds that the hub does not serve.
+func heldBy(ctx context.Context, hub client.Client) (held []metav1.PartialObjectMetadata, absent []string, err error) {
 	cmas := schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: addonv1alpha1.GroupVersion.Version, Kind: "ClusterManagementAddOn"}
 	for _, kind := range []schema.GroupVersionKind{
 		cmas, v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind), v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnSourceKind),
 	} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := hub.List(ctx, list)
-		if unserved(err) {
-			if _, err := fmt.Fprintf(c.Out, "%ss: the hub does not serve this kind, nothing to free\n", kind.Kind); err != nil {
-				return err
-			}
+		if err := hub.List(ctx, list); unserved(err) {
+			absent = append(absent, kind.Kind)
 			continue
+		} else if err != nil {
+			return nil, nil, fmt.Errorf("cannot list %ss: %w", kind.Kind, err)
 		}
-		if err != nil {
-			return fmt.Errorf("cannot list %ss: %w", kind.Kind, err)
-		}
-		for i := range list.Items {
-			object := &list.Items[i]
-			object.SetGroupVersionKind(kind)
-			if err := c.freed(ctx, hub, object); err != nil {
-				return err
+		for _, object := range list.Items {
+			if controllerutil.ContainsFinalizer(&object, v1alpha1.Finalizer) {
+				object.SetGroupVersionKind(kind)
+				held = append(held, object)
 			}
 		}
 	}
-	return nil
+	return held, absent, nil
+}
+
+// nameOf is namespace/name, or the name of what has no namespace.
+func nameOf(object *metav1.PartialObjectMetadata) string {
+	return strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
 }
 
 // freed takes the finalizer off one object. A ClusterManagementAddOn that is being deleted
 // goes with it, and would take every agent along that refers to it.
 func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.PartialObjectMetadata) error {
 	after := object.DeepCopy()
-	if !controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer) {
-		return nil
-	}
-	name := strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
+	controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer)
+	name := nameOf(object)
 	if object.Kind == "ClusterManagementAddOn" && object.DeletionTimestamp != nil {
 		if _, err := addonsource.Disown(ctx, hub, hub, object); err != nil && !unserved(err) {
 			return fmt.Errorf("cannot free %s %s: %w", object.Kind, name, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,9 @@ func TestUninstall_GoesOnWhereAKindOrAnObjectIsGone(t *testing.T) {
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if o.GetName() == "gone" {
+				if err := errors.Join(c.Patch(ctx, o, p, opts...), c.Delete(ctx, o)); err != nil {
+					return err
+				}
 				return apierrors.NewNotFound(resource, o.GetName())
 			}
 			return c.Patch(ctx, o, p, opts...)
@@ -85,6 +89,28 @@ func TestUninstall_GoesOnWhereAKindOrAnObjectIsGone(t *testing.T) {
 		"AddOnSource default/gone: is gone already\nAddOnSource default/there: finalizer removed\n"
 	if diff := cmp.Diff(want, s.out.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestUninstall_NoticesAnOperatorWithoutALease, which puts finalizers back.
+func TestUninstall_NoticesAnOperatorWithoutALease(t *testing.T) {
+	rollout := hello(v1alpha1.PhaseSucceeded)
+	rollout.Finalizers = []string{v1alpha1.Finalizer}
+	s := newStageWith(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := c.Patch(ctx, o, p, opts...); err != nil {
+				return err
+			}
+			back := &v1alpha1.AddOnRollout{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(o), back); err != nil {
+				return err
+			}
+			back.Finalizers = []string{v1alpha1.Finalizer}
+			return c.Update(ctx, back)
+		},
+	}, rollout)
+	if code := s.run(t.Context(), "uninstall"); code != exitFailed || !strings.Contains(s.err.String(), "it put the finalizer back on AddOnRollout default/hello; end the operator") {
+		t.Errorf("exit code %d: %s", code, s.err.String())
 	}
 }
 

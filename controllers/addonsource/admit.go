@@ -24,15 +24,15 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// reasonNotAdmitted is the reason of a problem that the API server found.
+// reasonNotAdmitted is the reason of a problem found by the API server.
 const reasonNotAdmitted problem.Reason = "NotAdmitted"
 
-// admit asks the API server, for every object that differs, whether it would take
-// it: a dry-run create under a generated name, so that it is judged whole, by its
-// schema and by every admission policy. What it refuses is a problem of the commit;
-// nothing of the commit is applied then. A commit that is on the hub already is not
-// judged again, unless what it refers to there gave it other content; but what the API
-// server refused to repair is a problem of it as well, and is tried again.
+// admit asks the API server for every object that differs whether it accepts the object: with a
+// dry-run create under a generated name, so that its schema and every admission policy judge
+// the whole object. A refusal is a problem of the commit; then nothing of the commit is
+// applied. A commit that is on the hub already is not judged again, unless objects that it
+// refers to have changed its content. If the API server refused to repair an object, that is a
+// problem of the commit, too, and is tried again.
 func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 	applied := p.source.Status.LastAttemptedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
 	a.refusedByHub = slices.ContainsFunc(todo.changes(), func(c change) bool { return len(c.refused) > 0 })
@@ -61,7 +61,8 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 	return nil
 }
 
-// grown tells whether an add-on of the plan has other content than was applied last.
+// grown reports whether the content of an add-on of the plan differs from what was applied
+// last.
 func (p *pass) grown(todo plan) bool {
 	return slices.ContainsFunc(todo.addOns, func(next v1alpha1.SourcedAddOn) bool {
 		return !slices.ContainsFunc(p.source.Status.AddOns, func(before v1alpha1.SourcedAddOn) bool {
@@ -70,7 +71,7 @@ func (p *pass) grown(todo plan) bool {
 	})
 }
 
-// oversized returns a problem for each add-on whose content no AddOnRevision can hold.
+// oversized returns a problem for each add-on whose content does not fit into an AddOnRevision.
 func (p *pass) oversized(todo plan) problem.List {
 	var problems problem.List
 	for _, addOn := range todo.revisions {
@@ -85,7 +86,7 @@ func (p *pass) oversized(todo plan) problem.List {
 	return problems
 }
 
-// createdNamespaces returns the Namespaces that this commit brings.
+// createdNamespaces returns the Namespaces that this commit creates.
 func createdNamespaces(todo plan) map[string]bool {
 	created := map[string]bool{}
 	for _, c := range todo.namespaces {
@@ -96,8 +97,8 @@ func createdNamespaces(todo plan) map[string]bool {
 	return created
 }
 
-// tryCreate returns what the API server has against an object. An object of a
-// Namespace that the same commit creates is tried in default.
+// tryCreate returns the API server's objections to an object. An object in a Namespace that the
+// same commit creates is tried in the namespace default.
 func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured, created map[string]bool) (problem.List, error) {
 	u := desired.DeepCopy()
 	u.SetName(generatedName(desired, p.head.Commit))
@@ -117,7 +118,7 @@ func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured
 	}
 }
 
-// generatedName returns a name of at most 63 characters that nobody has.
+// generatedName returns an unused name of at most 63 characters.
 func generatedName(u *unstructured.Unstructured, commit string) string {
 	sum := sha256.Sum256([]byte(keyOf(u).String() + commit))
 	name := u.GetName()
@@ -125,7 +126,7 @@ func generatedName(u *unstructured.Unstructured, commit string) string {
 	return name + "-" + hex.EncodeToString(sum[:5])
 }
 
-// transient tells whether an error says nothing about the object.
+// transient reports whether an error is unrelated to the object.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -136,7 +137,7 @@ func transient(err error) bool {
 		code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusUnauthorized
 }
 
-// refusals turns the API server's answer into problems, one for each field it names.
+// refusals converts the API server's answer into problems, one for each field that it names.
 func refusals(err error, desired *unstructured.Unstructured, tried string) problem.List {
 	whole := problem.Problem{
 		Reason: reasonNotAdmitted, Kind: desired.GetKind(), Name: desired.GetName(),
@@ -146,8 +147,12 @@ func refusals(err error, desired *unstructured.Unstructured, tried string) probl
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return problem.List{whole}
 	}
+	causes := status.Status().Details.Causes
+	if found := slices.DeleteFunc(slices.Clone(causes), unchecked); len(found) > 0 {
+		causes = found
+	}
 	var problems problem.List
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range causes {
 		one := whole
 		one.Field, one.Message = cause.Field, strings.ReplaceAll(cause.Message, tried, desired.GetName())
 		if one.Field == "<nil>" {
@@ -158,9 +163,14 @@ func refusals(err error, desired *unstructured.Unstructured, tried string) probl
 	return problems
 }
 
-// asWritten returns problems of an object that is applied as problems of what the commit
-// declares: of an AddOnRollout that is no file, or of its part that its add-on declares,
-// they are problems of the ClusterManagementAddOn.
+// unchecked reports whether a cause says only that other causes ended the validation.
+func unchecked(cause metav1.StatusCause) bool {
+	return strings.Contains(cause.Message, "some validation rules were not checked")
+}
+
+// asWritten converts problems of an applied object into problems of what the commit declares.
+// An AddOnRollout may have no file, or its add-on may declare the part with the problem; then
+// the problem is one of the ClusterManagementAddOn.
 func asWritten(objects []gitsource.Object, key objectKey, problems problem.List) problem.List {
 	problems = positioned(objects, key, problems)
 	for i, one := range problems {

@@ -1,16 +1,21 @@
 package addonsource
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// TestProblemsOfTheHubNameWhatTheUserWrote: the hub is asked about an AddOnRollout that
-// the operator made of two files, or of one.
+// TestProblemsOfTheHubNameWhatTheUserWrote: the operator makes an AddOnRollout from two files,
+// or from one; a problem that the hub finds names the right file.
 func TestProblemsOfTheHubNameWhatTheUserWrote(t *testing.T) {
 	const pace = "rolloutStrategy.progressive.maxConcurrency"
 	key := rolloutKey("team", "hello")
@@ -35,6 +40,26 @@ func TestProblemsOfTheHubNameWhatTheUserWrote(t *testing.T) {
 		got := asWritten(objects, key, of(c.field))
 		if diff := cmp.Diff(c.want, got[0].String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestRefusals_LeaveOutThatRulesWereNotChecked: the API server adds it, without a field, to
+// what it found. It is a cause only if there is no other.
+func TestRefusals_LeaveOutThatRulesWereNotChecked(t *testing.T) {
+	unchecked := field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
+	found := field.Invalid(field.NewPath("spec", "prioritizerPolicy", "mode"), "Both", "should be one of Additive, Exact")
+	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Placement", "metadata": map[string]any{"name": "all"}}}
+	for name, c := range map[string]struct {
+		causes field.ErrorList
+		want   string
+	}{
+		"Beside": {field.ErrorList{unchecked, found}, "Placement/all: spec.prioritizerPolicy.mode: "},
+		"Alone":  {field.ErrorList{unchecked}, "Placement/all: Invalid value: null: some validation rules"},
+	} {
+		err := apierrors.NewInvalid(schema.GroupKind{Kind: "Placement"}, "tried", c.causes)
+		if got := refusals(err, u, "tried"); len(got) != 1 || !strings.HasPrefix(got[0].String(), c.want) {
+			t.Errorf("%s: got %v, want one with %q", name, got, c.want)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// regionYAML is a configuration that leaves its level to the default.
+// regionYAML is a configuration whose level is the default.
 const regionYAML = `apiVersion: example.com/v1
 kind: Region
 metadata:

@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/ssa"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,9 +22,9 @@ import (
 // apply writes what differs: Namespaces, AddOnRevisions, configurations,
 // ClusterManagementAddOns, and last the AddOnRollouts, whose targets then exist.
 //
-// While it takes objects that nobody has, the passes of a process take turns, so that
-// of two sources with the same add-on the one that came first has all of it. Another
-// process is kept out by leader election.
+// While it takes objects without an owner, the passes of a process take turns: if two sources
+// declare the same add-on, the first one gets all of its objects. Leader election excludes
+// other processes.
 func (p *pass) apply(ctx context.Context, todo plan) error {
 	if changes := todo.changes(); slices.ContainsFunc(changes, change.unowned) {
 		p.claims.Lock()
@@ -58,7 +60,7 @@ func (p *pass) writeAll(ctx context.Context, changes []change) error {
 	return nil
 }
 
-// write applies one object and remembers what the API server made of it.
+// write applies one object and keeps the API server's answer.
 func (p *pass) write(ctx context.Context, c change) error {
 	key := keyOf(c.desired)
 	hub := &answering{Client: p.Client}
@@ -72,17 +74,43 @@ func (p *pass) write(ctx context.Context, c change) error {
 		p.writes.compared(key, c.desired, c.live)
 		return p.guard(ctx, c.live)
 	}
+	if log := ctrl.LoggerFrom(ctx); p.repairs(c) {
+		log.Info("Repaired the object", "object", key.String(), "commit", p.head.Commit, "reason", driftOf(c.live))
+	} else {
+		log.V(1).Info("Applied the object", "object", key.String(), "commit", p.head.Commit)
+	}
 	p.applied[key] = hub.answer
 	p.writes.record(key, c.desired, hub.answer)
-	ctrl.LoggerFrom(ctx).V(1).Info("Applied the object", "object", key.String())
 	return nil
 }
 
-// unowned tells whether nobody had the object when it was read.
+// repairs reports whether a change only restores an object: the commit is on the hub already,
+// and the object is the one that this process applied before, if it did.
+func (p *pass) repairs(c change) bool {
+	before := p.writes.of(keyOf(c.desired)).desired
+	return p.source.Status.LastAppliedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec &&
+		(before == "" || before == digestOf(c.desired))
+}
+
+// driftOf returns why an object differs from what was applied.
+func driftOf(live *unstructured.Unstructured) string {
+	if live == nil {
+		return "it was deleted on the hub"
+	}
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager != v1alpha1.FieldManager && entry.Subresource == "" && entry.Time != nil && (last.Time == nil || last.Time.Before(entry.Time)) {
+			last = entry
+		}
+	}
+	return "it was changed on the hub; last by " + cmp.Or(last.Manager, "a writer without a name")
+}
+
+// unowned reports whether the object had no owner when it was read.
 func (c change) unowned() bool { return ownerOf(c.live) == "" }
 
-// recheck reads again what nobody had, and halts when somebody has it now: the next
-// pass sees whose it is, and says so.
+// recheck reads objects without an owner again, and halts if one has an owner now. The next
+// pass sees and reports the owner.
 func (p *pass) recheck(ctx context.Context, changes []change) error {
 	now := newObservation()
 	for _, c := range changes {
@@ -103,8 +131,8 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 	return nil
 }
 
-// ensureRevision creates an add-on's revision, or makes sure that the one that has
-// its name holds its content: ten hexadecimal digits may collide.
+// ensureRevision creates an add-on's revision, or makes sure that the existing one of that name
+// holds the same content: ten hexadecimal digits may collide.
 func (p *pass) ensureRevision(ctx context.Context, addOn load.AddOn) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	live := &v1alpha1.AddOnRevision{}
@@ -133,7 +161,7 @@ func (p *pass) createRevision(ctx context.Context, addOn load.AddOn) error {
 	return nil
 }
 
-// delete deletes the very object that was read, and no other of its name.
+// delete deletes exactly the object that was read, by its UID.
 func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) error {
 	if live.GetDeletionTimestamp() != nil {
 		return nil
@@ -152,7 +180,7 @@ func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) erro
 	return nil
 }
 
-// prune deletes what left the commit, where that is approved.
+// prune deletes objects that left the commit, if that is approved.
 func (p *pass) prune(ctx context.Context, todo plan) error {
 	for _, live := range todo.pruned {
 		if err := p.delete(ctx, live); err != nil {

@@ -19,25 +19,25 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// attempt is one commit under one fingerprint, as far as it got. The objects of a
-// commit never change; what it compiles to may, with what it refers to on the hub.
+// attempt is the work on one commit under one fingerprint. The objects of a commit never
+// change. The result of compiling them may, with objects on the hub that they refer to.
 type attempt struct {
 	revision string
 	spec     string
 	objects  []gitsource.Object
-	// unread is what kept a part of the commit from being read.
+	// unread is why a part of the commit could not be read.
 	unread problem.List
-	// hub are the referenced objects that live only there, as read last.
+	// hub are the referenced objects that exist only on the hub, as last read.
 	hub    load.Lookup
 	commit load.Commit
-	// admitted says that the API server let every object pass.
+	// admitted is set if the API server accepted every object.
 	admitted bool
-	// refusedByHub says that the API server refused to change an object that exists.
+	// refusedByHub is set if the API server refused to change an existing object.
 	refusedByHub bool
 }
 
-// dependent tells whether the verdict on the commit depends on the hub: on objects that
-// live only there, or on a webhook. Then what it was refused for may be fixed there.
+// dependent reports whether the verdict on the commit depends on the hub: on objects that exist
+// only there, or on a webhook. Then a change there may lift the refusal.
 func (a *attempt) dependent() bool {
 	if a.refusedByHub {
 		return true
@@ -50,8 +50,8 @@ func (a *attempt) dependent() bool {
 	return false
 }
 
-// lookups bounds how often a commit is compiled in one pass: an object read from the
-// hub may refer to another one, but not without end.
+// lookups bounds how often a commit is compiled in one pass: an object read from the hub may
+// refer to another one.
 const lookups = 4
 
 // remembered returns the attempt of the head, nil if it is not in memory.
@@ -63,7 +63,7 @@ func (p *pass) remembered() *attempt {
 	return a
 }
 
-// compiled returns what the head compiles to with the hub as it is now.
+// compiled returns the result of compiling the head with the current state of the hub.
 func (p *pass) compiled(ctx context.Context) (*attempt, error) {
 	a := p.remembered()
 	if a == nil {
@@ -87,7 +87,7 @@ func (p *pass) compiled(ctx context.Context) (*attempt, error) {
 	return a, nil
 }
 
-// compile compiles the attempt, reading from the hub what only lives there.
+// compile compiles the attempt; it reads from the hub what exists only there.
 func (p *pass) compile(ctx context.Context, a *attempt) error {
 	hub, err := p.reread(ctx, a.hub)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 				return err
 			}
 			if object != nil || reference.Definition() {
-				hub[reference] = object // a kind without a definition is taken as declared
+				hub[reference] = object // objects of a kind without a definition are taken as declared
 				found++
 			}
 		}
@@ -124,8 +124,8 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// reread reads the references of an earlier pass again: what has gone is missing
-// from now on, what has changed changes the content.
+// reread reads the references of an earlier pass again. A deleted object is missing from now
+// on; a changed one changes the content.
 func (p *pass) reread(ctx context.Context, before load.Lookup) (load.Lookup, error) {
 	hub := make(load.Lookup, len(before))
 	for reference := range before {
@@ -140,7 +140,7 @@ func (p *pass) reread(ctx context.Context, before load.Lookup) (load.Lookup, err
 	return hub, nil
 }
 
-// lookUp reads one referenced object, nil if the hub has none or does not serve its
+// lookUp reads one referenced object; nil if the hub does not have it or does not serve its
 // kind (yet).
 func (p *pass) lookUp(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
 	kind, err := p.Client.RESTMapper().KindFor(resourceOf(r))
@@ -157,13 +157,13 @@ func (p *pass) lookUp(ctx context.Context, r load.Reference) (*unstructured.Unst
 		return nil, nil
 	}
 	if err != nil {
-		return nil, retry(v1alpha1.ReferenceNotFoundReason, fmt.Errorf("cannot read %s: %w", referenceName(r), err))
+		return nil, retry(v1alpha1.ReferenceNotFoundReason, fmt.Errorf("cannot read %s: %w", r, err))
 	}
 	return object, nil
 }
 
-// resourceOf names the resource of a reference. OCM's own are read in the version
-// that the content is normalised to; of others the hub's preferred version is.
+// resourceOf returns the resource of a reference. OCM's own are read in the version that the
+// content is normalised to, others in the hub's preferred version.
 func resourceOf(r load.Reference) schema.GroupVersionResource {
 	resource := schema.GroupVersionResource{Group: r.Group, Resource: r.Resource}
 	if r.Group == addonv1alpha1.GroupName {
@@ -176,19 +176,7 @@ func resourceOf(r load.Reference) schema.GroupVersionResource {
 func referenceNames(references []load.Reference) string {
 	names := make([]string, 0, len(references))
 	for _, r := range references {
-		names = append(names, referenceName(r))
+		names = append(names, r.String())
 	}
 	return brief.Names(names)
-}
-
-// referenceName returns kind or resource, and namespace/name.
-func referenceName(r load.Reference) string {
-	name := r.Name
-	if r.Namespace != "" {
-		name = r.Namespace + "/" + name
-	}
-	if r.Kind != "" {
-		return r.Kind + " " + name
-	}
-	return r.Resource + " " + name
 }

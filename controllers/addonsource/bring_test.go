@@ -25,7 +25,7 @@ import (
 )
 
 var _ = Describe("A commit", func() {
-	It("brings revision, rollout and hub objects, and turns green", func() {
+	It("creates revision, rollout and hub objects, and turns green", func() {
 		w := newWorld()
 		sha := w.commit("add hello", addOnFilesWith(map[string]string{
 			"addons/addonrollout.yaml": rolloutYAML,
@@ -125,7 +125,7 @@ var _ = Describe("A commit", func() {
 		Expect(w.revisions()).To(HaveLen(2))
 	})
 
-	It("that is bad changes nothing and is told file and line", func() {
+	It("that is bad changes nothing and gets a status with file and line", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		good := w.commit("add hello", addOnFiles())
 		w.passes()
@@ -174,7 +174,7 @@ var _ = Describe("A commit", func() {
 		Expect(w.green(fixed).Description).To(Equal("no add-on content changed; 1 add-on up to date"))
 	})
 
-	It("that another process of the operator applies at the same time is in conflict with nobody", func() {
+	It("that another process of the operator applies at the same time causes no conflict", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		applied := false
@@ -196,7 +196,7 @@ var _ = Describe("A commit", func() {
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 	})
 
-	It("of which a part cannot be read is told what is wrong with the rest as well", func() {
+	It("that cannot be read in part reports what is wrong with the rest as well", func() {
 		w := newWorld()
 		bad := w.commit("two mistakes", addOnFilesWith(map[string]string{
 			"addons/addontemplate.yaml": strings.Replace(templateYAML, "{{GREETING}}", "{{GREETINGS}}", 1),
@@ -225,7 +225,7 @@ var _ = Describe("A commit", func() {
 		Expect(rollout.Spec.Removal).To(BeNil())
 	})
 
-	It("that is refused for another reason, because the source was changed, is told so", func() {
+	It("that is refused for another reason after a change of the source reports the new reason", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Path = "nowhere" })
 		sha := w.commit("add hello", addOnFiles())
 		w.passes()
@@ -325,7 +325,7 @@ var _ = Describe("A commit", func() {
 		Expect(exists(live)).To(BeFalse())
 	})
 
-	It("tries objects of a Namespace it brings in default", func() {
+	It("tries objects of a Namespace that it creates in the namespace default", func() {
 		w := newWorld()
 		namespaceYAML := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: NAMESPACE-new\n"
 		w.commit("add hello", addOnFilesWith(map[string]string{
@@ -385,7 +385,7 @@ func refuseAddOnTemplates(w *world) {
 		w.create(u)
 		DeferCleanup(func() { Expect(admin.Delete(context.Background(), u)).To(Succeed()) })
 	}
-	// A policy is enforced some time after it was stored.
+	// The API server enforces a policy some time after it was stored.
 	Eventually(func() error {
 		template := w.template()
 		template.Labels = map[string]string{"refuse": w.namespace}
@@ -513,7 +513,7 @@ var _ = Describe("A repository", func() {
 		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("halted in canary"))
 	})
 
-	It("whose commit has another name is not told that it brought nothing", func() {
+	It("whose commit has another name does not report that it changed nothing", func() {
 		w := newWorld()
 		sha := w.commit("add hello", addOnFiles())
 		w.passes()

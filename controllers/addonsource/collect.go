@@ -15,11 +15,11 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// defaultHistoryLimit is how many AddOnRevisions are kept besides those in use.
+// defaultHistoryLimit is how many AddOnRevisions are kept in addition to those in use.
 const defaultHistoryLimit = 10
 
-// collect deletes AddOnRevisions beyond the history of the add-ons that this pass
-// changed. Only then can one have become too many; at rest nothing is listed.
+// collect deletes AddOnRevisions beyond the history of the add-ons that this pass changed.
+// Their number grows only with a change, so without one nothing is listed.
 func (p *pass) collect(ctx context.Context, todo plan) error {
 	for _, c := range todo.rollouts {
 		if err := p.collectRevisions(ctx, c.desired.GetName()); err != nil {
@@ -29,7 +29,7 @@ func (p *pass) collect(ctx context.Context, todo plan) error {
 	return nil
 }
 
-// collectRevisions deletes the oldest revisions of one add-on that nobody uses.
+// collectRevisions deletes the oldest unused revisions of one add-on.
 func (p *pass) collectRevisions(ctx context.Context, addOn string) error {
 	revisions, err := p.revisionsOf(ctx, addOn)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *pass) collectRevisions(ctx context.Context, addOn string) error {
 	if len(revisions)-len(used) <= limit {
 		return nil
 	}
-	// Only now is it worth looking at every cluster's works.
+	// Reading every cluster's works is expensive, so it comes last.
 	if err := p.usedByWorks(ctx, addOn, used); err != nil {
 		return err
 	}
@@ -74,9 +74,8 @@ func (p *pass) revisionsOf(ctx context.Context, addOn string) ([]metav1.PartialO
 	return list.Items, nil
 }
 
-// usedByRollout returns the names of the revisions that a rollout needs: target and
-// stable, those of its records, and the one that succeeded last, from
-// which a lost status is rebuilt.
+// usedByRollout returns the names of the revisions that a rollout needs: target and stable,
+// those of its records, and the one that succeeded last, from which a lost status is rebuilt.
 func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMetadata) map[string]bool {
 	used := map[string]bool{}
 	for _, target := range []*v1alpha1.Target{r.Spec.Target, r.Status.Target, r.Status.Stable} {
@@ -89,7 +88,7 @@ func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMet
 	}
 	newest, at := "", ""
 	for _, revision := range revisions {
-		// RFC 3339 in UTC orders as text.
+		// RFC 3339 times in UTC sort as text.
 		if succeeded := revision.Annotations[v1alpha1.SucceededAtAnnotation]; succeeded > at {
 			newest, at = revision.Name, succeeded
 		}

@@ -24,30 +24,31 @@ const addOnKind = "ClusterManagementAddOn"
 type CompileOptions struct {
 	// AddOns is the allow-list of add-on names; empty allows every name.
 	AddOns []string
-	// Namespace of the AddOnSource; empty, as offline: AddOnRollouts of any are taken.
+	// Namespace of the AddOnSource. Empty, as offline: AddOnRollouts of any namespace are
+	// accepted.
 	Namespace string
-	// Unread is what kept a part of the commit from being read (gitsource's Build). It is
-	// the first of the problems returned: the others may follow from it.
+	// Unread is why a part of the commit could not be read (from gitsource's Build). It comes
+	// first among the returned problems, because the others may follow from it.
 	Unread problem.List
-	// AsksDefinitions says that the caller reads CustomResourceDefinitions that are
-	// missing; else objects of a kind without one in the lookup are taken as declared.
+	// AsksDefinitions says that the caller reads missing CustomResourceDefinitions. Otherwise
+	// objects of a kind without a definition in the lookup are taken as declared.
 	AsksDefinitions bool
-	// KubeVersions are the Kubernetes versions that packages are checked with; empty: one
-	// that the chart admits.
+	// KubeVersions are the Kubernetes versions with which packages are checked; empty: one that
+	// the chart allows.
 	KubeVersions []string
 	// Charts renders the packages of the commit. It may be nil if there are none.
 	Charts chart.Engine
 }
 
-// Compile turns the objects a commit declares into what is applied to the hub. hub
-// holds the referenced objects that live only there. All problems of the commit are
-// returned, each with file and line as far as known; with any the commit must not be
-// applied. References in Commit.Missing are no problem: the caller reads them from
-// the hub and compiles again, and waits for what is not there either. With a problem
-// there are none: what is missing may be what is wrong.
+// Compile converts the objects that a commit declares into the objects to apply. hub holds the
+// referenced objects that exist only there. All problems of the commit are returned, each with
+// file and line as far as known; with any problem the commit must not be applied. References in
+// Commit.Missing are not problems: the caller reads them from the hub and compiles again, and
+// waits for those that do not exist there either. With a problem Missing is empty, because the
+// missing reference may be a mistake.
 //
-// The controller and `addonflow lint` compile with this one function, so that a
-// commit that passes offline is not refused for its content on the hub.
+// The controller and `addonflow lint` both use this function, so that a commit that passes
+// offline is not refused for its content on the hub.
 func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (load.Commit, problem.List) {
 	located := make([]load.Located, 0, len(objects))
 	for _, object := range objects {
@@ -69,8 +70,8 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 	return commit, problems
 }
 
-// declaredPaces returns what is wrong with the paces of a commit that only shows
-// before they become typed values: a 0 that was written, a value of another type.
+// declaredPaces returns flaws of the paces of a commit that only show before they become typed
+// values: an explicit 0, a value of another type.
 func declaredPaces(objects []gitsource.Object) problem.List {
 	var problems problem.List
 	for _, object := range objects {
@@ -86,11 +87,11 @@ func declaredPaces(objects []gitsource.Object) problem.List {
 	return problems
 }
 
-// plainNumber is a number of clusters as everybody reads it.
+// plainNumber matches a number of clusters with only one reading.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// writtenOtherwise returns the numbers of clusters in a pace that YAML reads as another
-// number than most people do: 025 is 21.
+// writtenOtherwise returns problems for numbers of clusters in a pace that YAML reads as
+// another number than most people do: 025 is 21.
 func writtenOtherwise(object gitsource.Object, field string, pace map[string]any) problem.List {
 	var problems problem.List
 	for _, name := range slices.Sorted(maps.Keys(pace)) {
@@ -119,7 +120,7 @@ func quantities() []string {
 	return []string{"maxConcurrency", "maxConcurrentlyUpdating", "maxFailures"}
 }
 
-// declaredPace is a strategy or stage and where it stands.
+// declaredPace is a strategy or stage with its position.
 type declaredPace struct {
 	field string
 	pace  map[string]any
@@ -150,7 +151,7 @@ func pacesOf(u *unstructured.Unstructured) []declaredPace {
 	return paces
 }
 
-// listAt returns the list at a path, nil where there is none.
+// listAt returns the list at a path, nil if there is none.
 func listAt(u *unstructured.Unstructured, path ...string) []any {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 	list, _ := value.([]any)
@@ -181,8 +182,8 @@ func problemOf(e rollout.FieldError, kind, name, field string) problem.Problem {
 	}
 }
 
-// policyOf returns the policy an add-on declares: its AddOnRollout, if the commit has
-// one, and its installStrategy.
+// policyOf returns the policy that an add-on declares: its AddOnRollout, if the commit has one,
+// and its installStrategy.
 func policyOf(addOn load.AddOn) v1alpha1.AddOnRolloutSpec {
 	spec := v1alpha1.AddOnRolloutSpec{}
 	if addOn.Rollout != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// built returns the objects of a directory with the given files, and what kept some
-// from being read.
+// built returns the objects of a directory with the given files, and why some could not be
+// read.
 func built(t *testing.T, files map[string]string) ([]gitsource.Object, problem.List) {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,7 +103,7 @@ func TestCompile(t *testing.T) {
 			want:   []string{"r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: "},
 		},
 		"WrittenOtherwise": {
-			reason: "YAML reads 025 as 21, 25.0 as 25 and 1e1 as 10: whoever wrote one may mean something else",
+			reason: "YAML reads 025 as 21, 25.0 as 25 and 1e1 as 10: the author may mean something else",
 			files: map[string]string{
 				"a.yaml": strings.Replace(compiledAddOn, "maxConcurrency: 10%", "maxConcurrency: 025\n          maxFailures: 1e1", 1),
 				"t.yaml": compiledTemplate, "r.yaml": strings.Replace(compiledRollout, "maxConcurrency: 1", "maxConcurrency: 25.0", 1),
@@ -115,7 +115,7 @@ func TestCompile(t *testing.T) {
 			},
 		},
 		"TooLong": {
-			reason: "what is a duration by its shape is told that it is too long",
+			reason: "a text in the form of a duration is reported as too long",
 			files: map[string]string{
 				"a.yaml": compiledAddOn, "t.yaml": compiledTemplate,
 				"r.yaml": compiledRollout + "    minSuccessTime: 9999999h\n    progressDeadline: 9999999h\n",
@@ -208,8 +208,8 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// TestFormattingIsNoContent: how a file is written down is not what it says. A byte order mark,
-// line ends of Windows, quotes, comments and the way through kustomize roll nothing.
+// TestFormattingIsNoContent: a change of formatting alone rolls out nothing: a byte order mark,
+// Windows line ends, quotes, comments, or building with kustomize.
 func TestFormattingIsNoContent(t *testing.T) {
 	const block = "        data:\n          text: |\n            one\n            two\n"
 	template := compiledTemplate + block

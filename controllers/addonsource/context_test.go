@@ -41,7 +41,7 @@ var _ = Describe("Two sources with one context on one repository", func() {
 		Expect(reported).NotTo(BeNil())
 		Expect(reported.Reason).To(Equal(v1alpha1.OwnershipConflictReason))
 		Expect(reported.Message).To(And(ContainSubstring("source "+w.namespace+"/fleet,"), ContainSubstring("spec.commitStatus.context")))
-		Expect(second.Status.CommitStatuses).To(BeEmpty(), "nothing is kept that would be told into another's context later")
+		Expect(second.Status.CommitStatuses).To(BeEmpty(), "no mark is kept that would be posted into another source's context later")
 		w.look()
 		Expect(conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)).To(BeTrue(), "the older one is not disturbed")
 

@@ -16,12 +16,12 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// templatesResource is the configuration kind that makes OCM's template manager
-// take an add-on.
+// templatesResource is the configuration kind that makes OCM's template manager act on an
+// add-on.
 const templatesResource = "addontemplates"
 
-// liveForm returns a declared object as it is applied: marked with its source, and a
-// ClusterManagementAddOn with our finalizer, in the form that mode asks for.
+// liveForm returns a declared object in the form in which it is applied: marked with its
+// source, and a ClusterManagementAddOn with AddonFlow's finalizer and in the form for the mode.
 func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *unstructured.Unstructured {
 	u := declared.DeepCopy()
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
@@ -39,8 +39,8 @@ func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *un
 	return u
 }
 
-// deadlinesForOCM writes every progressDeadline as OCM's schemas take it, which know less
-// of durations than a commit may use. Strategies of an AddOnRollout have the same ones.
+// deadlinesForOCM writes every progressDeadline in the form that OCM's schemas accept; a commit
+// may use more forms of durations. Strategies of an AddOnRollout have the same field.
 func deadlinesForOCM(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -58,13 +58,13 @@ func deadlinesForOCM(value any) {
 	}
 }
 
-// mark puts our label and the source on an object.
+// mark adds AddonFlow's label and the source to an object.
 func mark(u *unstructured.Unstructured, source string) {
 	u.SetLabels(with(u.GetLabels(), v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue))
 	u.SetAnnotations(with(u.GetAnnotations(), v1alpha1.SourceAnnotation, source))
 }
 
-// with returns a copy of a map with one entry more.
+// with returns a copy of a map with one more entry.
 func with(m map[string]string, key, value string) map[string]string {
 	out := maps.Clone(m)
 	if out == nil {
@@ -74,9 +74,9 @@ func with(m map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// fence takes out of a ClusterManagementAddOn what OCM's addon-manager acts upon: it
-// installs by placements, and its template manager starts for any add-on that lists
-// addontemplates, whatever the lifecycle annotation says.
+// fence removes from a ClusterManagementAddOn what OCM's addon-manager acts on. The
+// addon-manager installs by placements, and its template manager starts for any add-on that
+// lists addontemplates, whatever the lifecycle annotation says.
 func fence(u *unstructured.Unstructured) {
 	u.SetAnnotations(with(u.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
 	spec, ok := u.Object["spec"].(map[string]any)
@@ -92,8 +92,8 @@ func fence(u *unstructured.Unstructured) {
 	}
 }
 
-// markFenced says on a ClusterManagementAddOn since when it is fenced off, if it was there
-// without the fence before: what OCM's addon-manager wrote until then is repaired, and what it
+// markFenced writes on a ClusterManagementAddOn since when it is fenced off, if it existed
+// without the fence before. What OCM's addon-manager wrote until then is repaired; what it
 // writes later is a conflict.
 func markFenced(desired, live *unstructured.Unstructured, source string, now time.Time) {
 	at := ""
@@ -109,14 +109,14 @@ func markFenced(desired, live *unstructured.Unstructured, source string, now tim
 	}
 }
 
-// supportedConfigs returns the configuration kinds a ClusterManagementAddOn lists.
+// supportedConfigs returns the configuration kinds that a ClusterManagementAddOn lists.
 func supportedConfigs(u *unstructured.Unstructured) []any {
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "supportedConfigs")
 	entries, _ := list.([]any)
 	return entries
 }
 
-// withoutTemplates returns the entries for other kinds than AddOnTemplate.
+// withoutTemplates returns the entries of kinds other than AddOnTemplate.
 func withoutTemplates(entries []any) []any {
 	var kept []any
 	for _, entry := range entries {
@@ -127,13 +127,13 @@ func withoutTemplates(entries []any) []any {
 	return kept
 }
 
-// isTemplates tells whether an entry, with group and resource, is about AddOnTemplates.
+// isTemplates reports whether an entry, with group and resource, is about AddOnTemplates.
 func isTemplates(entry any) bool {
 	fields, ok := entry.(map[string]any)
 	return ok && fields["group"] == addonv1alpha1.GroupName && fields["resource"] == templatesResource
 }
 
-// listsTemplates tells whether a ClusterManagementAddOn lists AddOnTemplates.
+// listsTemplates reports whether a ClusterManagementAddOn lists AddOnTemplates.
 func listsTemplates(u *unstructured.Unstructured) bool {
 	entries := supportedConfigs(u)
 	return len(withoutTemplates(entries)) != len(entries)
@@ -162,16 +162,17 @@ func rolloutSpec(addOn load.AddOn, target v1alpha1.Target) v1alpha1.AddOnRollout
 	return spec
 }
 
-// removalOf returns what an AddOnRollout is asked for whose add-on its source no
-// longer declares. The commit that asked first stays, because an approval names it.
-func removalOf(live v1alpha1.AddOnRolloutSpec, commit string, approved approval) v1alpha1.Removal {
+// removalOf returns the removal in the spec of an AddOnRollout whose add-on its source no
+// longer declares. The first such commit stays, because an approval names it.
+func removalOf(live v1alpha1.AddOnRolloutSpec, in planInput) v1alpha1.Removal {
+	commit := in.commitSHA
 	if live.Removal != nil {
 		commit = live.Removal.Commit
 	}
-	return v1alpha1.Removal{Commit: commit, Approved: approved == approvedByPrune}
+	return v1alpha1.Removal{Commit: commit, Approved: in.approved == approvedByPrune, Deleting: in.deleting}
 }
 
-// approval says who approved taking an add-on off the fleet.
+// approval says what approves the removal of an add-on from the fleet.
 type approval string
 
 const (
@@ -187,8 +188,8 @@ func approvalOf(source *v1alpha1.AddOnSource) approval {
 	return notApproved
 }
 
-// revisionObject returns the AddOnRevision of an add-on's content. The error is
-// render's: content too large for one.
+// revisionObject returns the AddOnRevision of an add-on's content. The error is render's, for
+// content that is too large.
 func revisionObject(namespace, source string, addOn load.AddOn) (*v1alpha1.AddOnRevision, error) {
 	body, err := addOn.Content.Encode()
 	if err != nil {
@@ -199,8 +200,8 @@ func revisionObject(namespace, source string, addOn load.AddOn) (*v1alpha1.AddOn
 			Namespace: namespace,
 			Name:      render.RevisionName(addOn.Name, addOn.Digest),
 			Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
-			// The digest stands here as well, so that metadata alone, without the body,
-			// tells which content succeeded.
+			// The digest is an annotation as well, so that metadata alone, without the body,
+			// shows which content succeeded.
 			Annotations: map[string]string{v1alpha1.SourceAnnotation: source, v1alpha1.RevisionAnnotation: addOn.Digest},
 		},
 		Spec: v1alpha1.AddOnRevisionSpec{AddOn: addOn.Name, Digest: addOn.Digest, Body: body},

@@ -19,10 +19,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// settled reports whether an object is as the hub had it when desired was last applied or
-// compared by this process: then applying desired changes nothing, and no request is needed
-// to know it.
-func settled(live, desired *unstructured.Unstructured, last written) bool {
+// unchanged reports whether an object is as the hub had it when this process last applied or
+// compared desired. Then applying desired changes nothing, and no request is needed.
+func unchanged(live, desired *unstructured.Unstructured, last written) bool {
 	return live != nil && last.desired != "" && last.desired == digestOf(desired) && last.stored == storedDigest(live)
 }
 
@@ -35,10 +34,10 @@ func digestOf(u *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// storedDigest identifies what the hub stores of an object, as far as a commit can declare
-// it: everything but metadata and status, and which fields, those of metadata included, the
-// API server records as applied by AddonFlow. Another writer that changes or removes such a
-// field takes it out of that record.
+// storedDigest identifies what the hub stores of an object, as far as a commit can declare it:
+// everything but metadata and status, and the fields, those of metadata included, that the API
+// server records as applied by AddonFlow. The API server removes a field from that record when
+// another writer changes or removes the field.
 func storedDigest(live *unstructured.Unstructured) string {
 	if live == nil {
 		return ""
@@ -59,11 +58,11 @@ func storedDigest(live *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// diff leaves in the plan only the changes that would change something. The API server says
-// so: it runs each apply dry, and what it would store is compared with what it stores. So
-// declared fields and whole atomic lists are compared, after defaults and webhooks, and what
-// other writers added elsewhere is not. What the API server refuses stays in the plan, for
-// admit to judge.
+// diff keeps only those changes in the plan that would change something. The API server
+// decides: it runs each apply dry, and the result is compared with what it stores. So declared
+// fields and whole atomic lists are compared, after defaults and webhooks, while fields that
+// other writers added are not. Changes that the API server refuses stay in the plan; admit
+// judges them.
 func (p *pass) diff(ctx context.Context, todo *plan) error {
 	for _, list := range []*[]change{&todo.namespaces, &todo.objects, &todo.addOnObjects, &todo.rollouts} {
 		var differing []change
@@ -81,7 +80,7 @@ func (p *pass) diff(ctx context.Context, todo *plan) error {
 	return todo.namePolicy(p.head.String())
 }
 
-// differs runs one apply dry. It notes in the change why the API server refuses it.
+// differs runs one apply dry. If the API server refuses it, the reason is kept in the change.
 func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	if c.live == nil {
 		return true, nil // tryCreate judges it
@@ -93,7 +92,7 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	case err == nil:
 		p.writes.compared(keyOf(c.desired), c.desired, c.live)
 		return !guarded(c.live), nil
-	case apierrors.IsConflict(err): // ownership is forced, so that it is about the object
+	case apierrors.IsConflict(err): // ownership is forced, so the conflict is about the object's version
 		return false, goneMeanwhile(c)
 	case transient(err):
 		return false, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot compare %s: %w", keyOf(c.desired), err))
@@ -102,9 +101,9 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	return true, nil
 }
 
-// applied is what is sent: desired, bound to the object that was read. One that was read is
-// not made anew: an AddOnRollout that was released meanwhile would come back without the
-// release, as a removal that never ends.
+// applied returns what is sent: desired, bound to the object that was read. An object that was
+// read is never created anew: an AddOnRollout that was released meanwhile would come back
+// without the release, as a removal that never ends.
 func (c *change) applied() *unstructured.Unstructured {
 	u := c.desired.DeepCopy()
 	if c.live != nil {
@@ -113,19 +112,19 @@ func (c *change) applied() *unstructured.Unstructured {
 	return u
 }
 
-// goneMeanwhile halts the pass: the object is not the one that was read.
+// goneMeanwhile halts the pass, because the object is no longer the one that was read.
 func goneMeanwhile(c *change) error {
 	return wait(fluxmeta.ProgressingReason, firstWait, "%s was deleted meanwhile", keyOf(c.desired))
 }
 
-// resources compares and applies objects as Flux does. Inventory, pruning and waiting are
-// AddonFlow's own.
+// resources compares and applies objects as Flux does. AddonFlow does inventory, pruning and
+// waiting itself.
 func (p *pass) resources(c client.Client) *ssa.ResourceManager {
 	return ssa.NewResourceManager(c, nil, ssa.Owner{Field: v1alpha1.FieldManager, Group: v1alpha1.GroupVersion.Group})
 }
 
-// answering keeps the API server's answer to the patch that was not a dry run, which the
-// resource manager drops: its version tells the event of our own write from others.
+// answering keeps the API server's answer to the patch that was not a dry run; the resource
+// manager drops it. Its version distinguishes events of AddonFlow's own writes from others.
 type answering struct {
 	client.Client
 	answer *unstructured.Unstructured

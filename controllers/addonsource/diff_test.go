@@ -28,9 +28,9 @@ func owning(u *unstructured.Unstructured, manager, fields string) *unstructured.
 	return u
 }
 
-// TestSettled_OnlyAsLongAsNeitherSideChanged needs no request for what this process applied
-// or compared, and nothing else.
-func TestSettled_OnlyAsLongAsNeitherSideChanged(t *testing.T) {
+// TestUnchanged_OnlyAsLongAsNeitherSideChanged: no request is needed for an object that this
+// process applied or compared, as long as neither side changes.
+func TestUnchanged_OnlyAsLongAsNeitherSideChanged(t *testing.T) {
 	const desired = `{apiVersion: v1, kind: X, metadata: {name: a}, spec: {cpu: 1000m}}`
 	stored := func(t *testing.T) *unstructured.Unstructured {
 		t.Helper()
@@ -59,17 +59,17 @@ func TestSettled_OnlyAsLongAsNeitherSideChanged(t *testing.T) {
 			u.Object["spec"] = map[string]any{"cpu": "1", "list": []any{map[string]any{"k": "a", "v": "b"}}}
 			return u
 		}, desired, false},
-		"TakenFromUs": {"a field is not AddonFlow's any more", func(u *unstructured.Unstructured) *unstructured.Unstructured { u.SetManagedFields(nil); return u }, desired, false},
+		"TakenFromUs": {"a field is no longer AddonFlow's", func(u *unstructured.Unstructured) *unstructured.Unstructured { u.SetManagedFields(nil); return u }, desired, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			memory := &writes{}
 			key := objectKey{Kind: "X", Name: "a"}
 			memory.record(key, parse(t, desired), stored(t))
-			if got := settled(c.live(stored(t)), parse(t, c.desired), memory.of(key)); got != c.want {
+			if got := unchanged(c.live(stored(t)), parse(t, c.desired), memory.of(key)); got != c.want {
 				t.Errorf("%s: got %t, want %t", c.reason, got, c.want)
 			}
-			if settled(c.live(stored(t)), parse(t, c.desired), written{}) {
+			if unchanged(c.live(stored(t)), parse(t, c.desired), written{}) {
 				t.Error("settled without a memory")
 			}
 		})

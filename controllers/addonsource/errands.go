@@ -18,30 +18,29 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// Bounds of the conversations with Git servers that are under way at once. A source
-// whose last conversation failed gets half of the places at most: servers that hang leave
-// the other half to those that answer.
+// Limits of concurrent conversations with Git servers. Sources whose last conversation failed
+// get at most half of the places, so that servers that hang leave the other half to servers
+// that answer.
 const (
 	errandsAtOnce  = 128
 	errandsPerHost = 32
 )
 
-// errAway ends a pass that needs an answer of the Git server: an errand fetches it, and
-// its end puts the source into the queue again.
+// errAway ends a pass that needs an answer of the Git server. An errand fetches the answer and
+// then queues the source again.
 var errAway = errors.New("waiting for the Git server")
 
-// order says what an errand is for. What was brought for another order is of no use: the
-// source has changed since, or the user has asked for a new look.
+// order identifies what an errand is for. A result for another order is discarded: the source
+// has changed since, or the user has requested a new look.
 type order struct {
 	generation int64
-	// requestedAt is the request of the user that is answered, "" without one.
+	// requestedAt is the user's request that the errand answers, "" without one.
 	requestedAt string
-	// content is the revision whose objects are asked for; the zero value: what the
-	// reference names.
+	// content is the revision whose objects are fetched; the zero value resolves the reference.
 	content gitsource.Revision
 }
 
-// brought is what came of an errand.
+// brought is the result of an errand.
 type brought struct {
 	head    gitsource.Revision
 	objects []gitsource.Object
@@ -53,7 +52,7 @@ type brought struct {
 type errand struct {
 	order order
 	host  string
-	// doubtful says that the last conversation of the source failed.
+	// doubtful is set if the last conversation of the source failed.
 	doubtful bool
 	run      func(context.Context) brought
 	cancel   context.CancelFunc
@@ -62,8 +61,8 @@ type errand struct {
 	result brought
 }
 
-// errands are those of all sources, at most one of each. No reconcile waits for one.
-// Nothing of them is stored: one that a restart ends is sent again.
+// errands are those of all sources, at most one per source. No reconcile waits for one. They
+// are not stored: after a restart they are sent again.
 type errands struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*errand
@@ -79,14 +78,14 @@ type waitingErrand struct {
 	errand *errand
 }
 
-// lane is what has a bound of its own: all errands, or those to a host; of these all, or
-// the doubtful ones.
+// lane is a group of errands with a limit: all errands, or those to one host; of each, all or
+// only the doubtful ones.
 type lane struct {
 	host     string
 	doubtful bool
 }
 
-// lanes are those that an errand takes a place in.
+// lanes returns the lanes in which an errand takes a place.
 func (e *errand) lanes() map[lane]int {
 	most := map[lane]int{{}: errandsAtOnce, {host: e.host}: errandsPerHost}
 	if e.doubtful {
@@ -99,7 +98,7 @@ func newErrands() *errands {
 	return &errands{of: map[types.NamespacedName]*errand{}, running: map[lane]int{}}
 }
 
-// take returns what was brought for an order, once.
+// take returns the result for an order, once.
 func (e *errands) take(source types.NamespacedName, o order) (brought, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,16 +110,16 @@ func (e *errands) take(source types.NamespacedName, o order) (brought, bool) {
 	return sent.result, true
 }
 
-// awaits tells whether an errand for an order is under way, or back.
+// awaits reports whether an errand for an order is running, or has ended.
 func (e *errands) awaits(source types.NamespacedName, o order) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.of[source] != nil && e.of[source].order == o
 }
 
-// send starts an errand in place of any other of the source.
+// send starts an errand and stops any other of the source.
 func (e *errands) send(ctx context.Context, source types.NamespacedName, next *errand) {
-	// It outlives the pass, whose logger it keeps.
+	// The errand outlives the pass but uses its logger.
 	ctx, next.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	next.done = make(chan struct{})
 	e.mu.Lock()
@@ -163,7 +162,7 @@ func (e *errands) admit() {
 	})
 }
 
-// work runs an errand to its end and wakes its source.
+// work runs an errand to its end and queues its source.
 func (e *errands) work(w waitingErrand) {
 	result := w.errand.safely(w.ctx)
 	w.errand.cancel()
@@ -182,7 +181,7 @@ func (e *errands) work(w waitingErrand) {
 	}
 }
 
-// safely runs the errand. A panic is the failure of one source, as it is in a reconcile.
+// safely runs the errand. A panic fails one source only, as in a reconcile.
 func (e *errand) safely(ctx context.Context) (result brought) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -193,7 +192,7 @@ func (e *errand) safely(ctx context.Context) (result brought) {
 	return e.run(ctx)
 }
 
-// ended tells whether the errand is back.
+// ended reports whether the errand has ended.
 func (e *errand) ended() bool {
 	select {
 	case <-e.done:
@@ -203,7 +202,7 @@ func (e *errand) ended() bool {
 	}
 }
 
-// ends is the source of reconcile requests for sources whose errand is back.
+// ends is the source of reconcile requests for sources whose errand has ended.
 func (e *errands) ends() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		e.mu.Lock()

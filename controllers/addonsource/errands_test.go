@@ -16,7 +16,7 @@ func sourceNo(n int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "team", Name: fmt.Sprintf("source-%d", n)}
 }
 
-// hanging is an errand that its context alone ends. It says when it starts.
+// hanging is an errand that only its context ends. It reports its start.
 func hanging(host string, doubtful bool, started chan<- struct{}) *errand {
 	return &errand{host: host, doubtful: doubtful, run: func(ctx context.Context) brought {
 		if started != nil {
@@ -27,7 +27,7 @@ func hanging(host string, doubtful bool, started chan<- struct{}) *errand {
 	}}
 }
 
-// answeringServer is an errand that is back at once.
+// answeringServer is an errand that ends at once.
 func answeringServer(host string) *errand {
 	return &errand{host: host, run: func(context.Context) brought { return brought{head: gitsource.Revision{Commit: host}} }}
 }
@@ -69,7 +69,7 @@ func TestErrands_SourcesThatFailedLeaveHalfOfTheirHost(t *testing.T) {
 		e.send(t.Context(), sourceNo(1000+i), good)
 		<-good.done
 	}
-	// A place that becomes free goes to an errand that waits for it.
+	// A freed place goes to an errand that waits for it.
 	e.stop(sourceNo(0))
 	<-started
 }

@@ -10,16 +10,15 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// revisionMetadata is the key under which Flux's notification-controller looks for
-// the revision an event is about.
+// revisionMetadata is the key under which Flux's notification-controller looks for the revision
+// of an event.
 const revisionMetadata = "event.toolkit.fluxcd.io/revision"
 
-// eventLimit is the longest text of an event, in bytes, that every API takes.
+// eventLimit is the longest text of an event, in bytes, that every API accepts.
 const eventLimit = 1000
 
-// announce sends an event when what Ready says is not what it said before the pass.
-// It is called after the status was written, so that nothing is announced that a
-// restart would announce again.
+// announce sends an event if the pass changed what Ready says. It is called after the status
+// was written, so that a restart does not announce it again.
 func (p *pass) announce(h *halt) {
 	ready := conditions.Get(p.source, fluxmeta.ReadyCondition)
 	before := conditions.Get(p.before, fluxmeta.ReadyCondition)
@@ -37,7 +36,7 @@ func (p *pass) eventMetadata() map[string]string {
 	return map[string]string{revisionMetadata: p.head.String()}
 }
 
-// eventType is Warning for what somebody should look at.
+// eventType is Warning for results that need attention.
 func eventType(h *halt) string {
 	if h == nil || h.reason == v1alpha1.TakingOverReason || h.reason == fluxmeta.ProgressingReason {
 		return corev1.EventTypeNormal

@@ -8,8 +8,8 @@ import (
 // Stop ends the errand of a source.
 func (r *Reconciler) Stop(source types.NamespacedName) { r.errands.stop(source) }
 
-// Await waits for the errand of a source, for tests that drive the passes themselves. It
-// returns false if there is none.
+// Await waits for the errand of a source, for tests that run the passes themselves. It returns
+// false if there is none.
 func (r *Reconciler) Await(source types.NamespacedName) bool {
 	r.errands.mu.Lock()
 	sent := r.errands.of[source]

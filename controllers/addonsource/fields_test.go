@@ -119,7 +119,7 @@ var _ = Describe("Declared fields", func() {
 		w.passes()
 		cma := w.cma()
 		w.read(cma)
-		cma.Spec.AddOnMeta.Description = "a word of somebody's"
+		cma.Spec.AddOnMeta.Description = "a text of another writer"
 		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
 		w.requests.reset()
 		w.look()
@@ -137,10 +137,10 @@ var _ = Describe("Declared fields", func() {
 		Expect(w.requests.tried()).To(BeEmpty())
 		Expect(theGit.Requests().UploadPack).To(BeZero(), "what was compared is known to be")
 		w.read(cma)
-		Expect(cma.Spec.AddOnMeta.Description).To(Equal("a word of somebody's"))
+		Expect(cma.Spec.AddOnMeta.Description).To(Equal("a text of another writer"))
 	})
 
-	It("that the hub's admission refuses to repair are told on the commit, until it admits them", func() {
+	It("that the hub's admission refuses to repair are reported on the commit, until it admits them", func() {
 		w := newWorld()
 		sha := w.commit("add hello", addOnFiles())
 		w.passes()
@@ -162,8 +162,8 @@ var _ = Describe("Declared fields", func() {
 	})
 })
 
-// forbidTemplateUpdates has the hub refuse changes of the world's template, until the
-// function it returns is called.
+// forbidTemplateUpdates makes the hub refuse changes of the world's template, until the
+// returned function is called.
 func (w *world) forbidTemplateUpdates() func() {
 	GinkgoHelper()
 	ctx := context.Background()
@@ -190,7 +190,8 @@ func (w *world) forbidTemplateUpdates() func() {
 	}
 	w.create(policy)
 	w.create(binding)
-	// It takes the API server a moment to act by a policy, and another to stop.
+	// The API server enforces a policy with a delay, both when it is created and when it is
+	// deleted.
 	template := w.template()
 	w.read(template)
 	template.Spec.AddonName = "changed"

@@ -8,13 +8,13 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// fingerprintVersion changes when the same commit under the same spec has to be
-// applied anew, because this program makes something else of it.
+// fingerprintVersion changes when this program compiles the same commit differently, so that
+// the commit is applied anew.
 const fingerprintVersion = "1"
 
-// fingerprint identifies everything besides the commit that decides what is applied
-// and pruned. A commit attempted under another fingerprint is not known. Credentials,
-// intervals and commit statuses take no part.
+// fingerprint identifies everything besides the commit that decides what is applied and pruned.
+// A commit attempted under another fingerprint counts as new. Credentials, intervals and commit
+// statuses are not part of it.
 func fingerprint(spec v1alpha1.AddOnSourceSpec, mode Mode) (string, error) {
 	encoded, err := json.Marshal(struct {
 		Version   string

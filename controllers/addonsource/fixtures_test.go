@@ -7,7 +7,7 @@ import (
 	"github.com/addonflow/addonflow/test/sample"
 )
 
-// addOnFiles is an add-on in Git: template, configuration and who gets it.
+// addOnFiles is an add-on in Git: template, configuration and ClusterManagementAddOn.
 func addOnFiles() map[string]string {
 	return map[string]string{
 		"addons/clustermanagementaddon.yaml": addOnYAML,
@@ -51,7 +51,7 @@ spec:
           maxConcurrency: 25%
 `
 
-// templateYAML is the sample add-on's template with a variable of the user's.
+// templateYAML is the sample add-on's template with a user-defined variable.
 var templateYAML = strings.Replace(sample.Template("ADDON", "v1"), "--cluster={{CLUSTER_NAME}}", "--greeting={{GREETING}}", 1)
 
 const configYAML = `apiVersion: addon.open-cluster-management.io/v1alpha1
@@ -92,7 +92,7 @@ metadata:
 spec: {}
 `
 
-// configSaying is the configuration with another greeting.
+// configSaying returns the configuration with another greeting.
 func configSaying(greeting string) string {
 	return strings.Replace(configYAML, "value: hello", "value: "+greeting, 1)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// follow brings the head of the repository to the hub. It returns nil when the hub
-// has it, else a *halt or an error of the hub.
+// follow applies the head of the repository to the hub. It returns nil when the hub has it,
+// else a *halt or an error of the hub.
 func (p *pass) follow(ctx context.Context) error {
 	spec, err := fingerprint(p.source.Spec, p.AddonManager)
 	if err != nil {
@@ -61,8 +61,8 @@ func (p *pass) nextStep() step {
 	})
 }
 
-// bring takes a compiled commit to the hub: all of it, or, with a halt before
-// anything of the commit is written, nothing.
+// bring applies a compiled commit to the hub as a whole. If it halts before the first write,
+// nothing is applied.
 func (p *pass) bring(ctx context.Context, a *attempt) error {
 	seen, err := p.observe(ctx, a)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	if err := p.letGo(ctx, todo); err != nil {
+	if err := p.release(ctx, todo); err != nil {
 		return err
 	}
 	if err := p.finishRemovals(ctx, todo); err != nil {
@@ -105,7 +105,7 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 		return err
 	}
 	if len(todo.going) > 0 {
-		// All else is on the hub, and is to be pruned when it leaves Git.
+		// All other objects are on the hub, and must be pruned when they leave Git.
 		p.source.Status.Inventory = todo.inventory
 		return wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to be gone, which was deleted on the hub and is held by finalizers of other writers",
 			brief.Names(sortedTexts(todo.going)))

@@ -7,22 +7,22 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// haltKind says who has to act after a pass that did not get to its end.
+// haltKind says what must happen after a pass that did not complete.
 type haltKind int
 
 const (
-	// retried: something failed that may work the next time; the queue backs off.
+	// retried: something failed that may succeed later; the queue backs off.
 	retried haltKind = iota
-	// waiting: something is not there yet; looked for again after a while.
+	// waiting: something does not exist yet; the pass is repeated after a while.
 	waiting
 	// stalled: the user must change something, but the commit was not judged.
 	stalled
-	// refused: the commit was judged and found bad; it is not tried again.
+	// refused: the commit was judged and is invalid; it is not tried again.
 	refused
 )
 
-// halt is why a pass ended before its commit was on the hub. It is an error, and
-// report is the one place that turns it into conditions, commit status and requeue.
+// halt is why a pass ended before its commit was on the hub. It is an error; only report
+// converts it into conditions, commit status and requeue.
 type halt struct {
 	kind haltKind
 	// reason is one of the reasons of api/v1alpha1.
@@ -31,7 +31,7 @@ type halt struct {
 	text string
 	// after is when a waiting pass is repeated.
 	after time.Duration
-	// problems in what the commit declares.
+	// problems of the commit.
 	problems problem.List
 	// cause of a retried pass, for the log.
 	cause error
@@ -48,7 +48,7 @@ func retry(reason string, cause error) *halt {
 	return &halt{kind: retried, reason: reason, text: cause.Error(), cause: cause}
 }
 
-// wait is a halt until something is there.
+// wait is a halt until something exists.
 func wait(reason string, after time.Duration, format string, args ...any) *halt {
 	return &halt{kind: waiting, reason: reason, after: after, text: fmt.Sprintf(format, args...)}
 }

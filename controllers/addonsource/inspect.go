@@ -11,11 +11,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// inspect compares the facts in the status with the hub, for a commit that is
-// applied and not in memory. It reports true when nothing is missing: every add-on
-// has its revision and a rollout with its target, every object of the inventory exists,
-// is ours and is stored as it was when the commit was applied, and nothing is on its way
-// out.
+// inspect compares the facts in the status with the hub, for a commit that is applied and not
+// in memory. It returns true if nothing is missing: every add-on has its revision and a rollout
+// with its target; every object of the inventory exists, is this source's and is stored as it
+// was when the commit was applied; and none is being deleted.
 func (p *pass) inspect(ctx context.Context) (bool, error) {
 	seen := newObservation()
 	if err := p.seeRollouts(ctx, seen); err != nil {
@@ -69,7 +68,7 @@ func (p *pass) storedFields(seen *observation) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// targets tells whether a rollout is this source's and has the spec that was applied.
+// targets reports whether a rollout belongs to this source and has the spec that was applied.
 func targets(r *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, source string) bool {
 	return targetedBy(r, source) && addOn.Declares(&r.Spec)
 }

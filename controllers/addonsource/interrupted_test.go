@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// packagedFiles is an add-on that is a Helm chart.
+// packagedFiles is an add-on with a Helm chart.
 func packagedFiles() map[string]string {
 	return map[string]string{
 		"addons/clustermanagementaddon.yaml": "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ClusterManagementAddOn\nmetadata: {name: ADDON}\n" +

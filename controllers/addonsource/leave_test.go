@@ -41,7 +41,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(w.source().Status.Inventory).NotTo(ContainElement(HaveField("Kind", "Placement")))
 	})
 
-	It("is not pruned when it is marked as somebody else's", func() {
+	It("is not pruned when it is marked as another source's", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
 		w.commit("add hello", addOnFilesWith(map[string]string{"addons/placement.yaml": placementYAML}))
@@ -69,7 +69,7 @@ var _ = Describe("What leaves Git", func() {
 		rollout := w.rollout()
 		w.read(rollout)
 		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha}))
-		Expect(rollout.Spec.Suspend).To(BeFalse(), "nobody could take it back in Git")
+		Expect(rollout.Spec.Suspend).To(BeFalse(), "it could not be changed back in Git")
 		Expect(rollout.Spec.Target).NotTo(BeNil(), "the rest of the spec stays")
 		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(And(
 			ContainSubstring(v1alpha1.DeletionGuardReason), ContainSubstring(v1alpha1.ApproveRemovalAnnotation+"="+sha)))
@@ -119,14 +119,14 @@ var _ = Describe("What leaves Git", func() {
 		w.look()
 		w.passes()
 		w.read(rollout)
-		Expect(rollout.Spec.Removal).NotTo(BeNil(), "the rollout is told that its add-on left Git")
+		Expect(rollout.Spec.Removal).NotTo(BeNil(), "the rollout is asked for the removal")
 		cma := w.cma()
 		w.read(cma)
-		Expect(cma.Annotations).To(HaveKey(v1alpha1.SourceAnnotation), "nothing is let go of before its clusters are")
+		Expect(cma.Annotations).To(HaveKey(v1alpha1.SourceAnnotation), "nothing is released before its clusters are")
 		Expect(exists(w.template())).To(BeTrue())
 		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(ContainSubstring("is being released"))
 
-		rollout.Finalizers = nil // the clusters were let go of
+		rollout.Finalizers = nil // the clusters were released
 		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
 		w.passes()
 		for _, o := range []client.Object{w.cma(), w.template()} {
@@ -144,10 +144,10 @@ var _ = Describe("What leaves Git", func() {
 		Expect(admin.Delete(context.Background(), mca)).To(Succeed())
 		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
 		w.passes()
-		Expect(exists(w.cma())).To(BeTrue(), "it is nobody's any more")
+		Expect(exists(w.cma())).To(BeTrue(), "it has no owner now")
 	})
 
-	It("as an add-on whose rollout is deleted, released, is let go of before the rollout is gone", func() {
+	It("as a released add-on whose rollout is deleted is released before the rollout is gone", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		w.commit("add hello", addOnFilesWith(map[string]string{"addons/README.md": "add-ons"}))
 		w.passes()
@@ -160,12 +160,12 @@ var _ = Describe("What leaves Git", func() {
 		Expect(admin.Delete(context.Background(), rollout)).To(Succeed())
 		w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
 		w.look()
-		w.pass() // lets go, and waits for the rollout to be gone
+		w.pass() // releases, and waits for the rollout's deletion
 		cma := w.cma()
 		w.read(cma)
 		Expect(cma.Annotations).NotTo(HaveKey(v1alpha1.SourceAnnotation))
 		w.read(rollout)
-		rollout.Finalizers = nil // as its own controller does now
+		rollout.Finalizers = nil // the rollout's controller does this now
 		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
 		w.passes()
 		Expect(exists(w.cma())).To(BeTrue())
@@ -173,14 +173,14 @@ var _ = Describe("What leaves Git", func() {
 		Expect(w.source().Status.Inventory).To(BeEmpty())
 	})
 
-	It("as an add-on whose rollout went while it was asked to leave, does not bring it back", func() {
+	It("as an add-on whose rollout was deleted before the removal was requested does not create it again", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		w.commit("add hello", addOnFilesWith(map[string]string{"addons/README.md": "add-ons"}))
 		w.passes()
 		w.remove("no hello", "addons/clustermanagementaddon.yaml", "addons/addontemplate.yaml", "addons/addondeploymentconfig.yaml")
 		w.requests.before = func(r *http.Request) {
 			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/addonrollouts/") {
-				// Another process, which read the same, has finished meanwhile.
+				// Another process, which read the same state, has finished meanwhile.
 				Expect(client.IgnoreNotFound(admin.Delete(context.Background(), w.rollout()))).To(Succeed())
 			}
 		}
@@ -190,7 +190,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HaveSuffix("was deleted meanwhile"))
 	})
 
-	It("as a source without prune whose add-on is released lets go of it and goes", func() {
+	It("as a source without prune releases its add-on and is deleted", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()
@@ -201,7 +201,7 @@ var _ = Describe("What leaves Git", func() {
 		rollout.Annotations[v1alpha1.ReleaseAnnotation] = "true"
 		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
 		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
-		w.pass() // asks for the removal, which the rollout would answer by letting go
+		w.pass() // requests the removal, which the rollout would answer by a release
 		w.passes()
 		Expect(exists(w.rollout())).To(BeFalse())
 		w.goes()
@@ -222,7 +222,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(conditions.GetReason(source, fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.DeletionGuardReason))
 		rollout := w.rollout()
 		w.read(rollout)
-		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha}))
+		Expect(rollout.Spec.Removal).To(Equal(&v1alpha1.Removal{Commit: sha, Deleting: "AddOnSource/fleet"}))
 		Expect(exists(w.cma())).To(BeTrue())
 		Expect(w.delivered(sha, "error").Description).To(Equal("ended: the source was deleted"), "its commit is pending no longer, however long that takes")
 
@@ -232,7 +232,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(w.rollout())).To(BeFalse())
 		Expect(w.revisions()).To(BeEmpty())
 		w.goes()
-		Expect(exists(w.template())).To(BeTrue(), "nobody approved pruning")
+		Expect(exists(w.template())).To(BeTrue(), "pruning is not approved")
 	})
 
 	It("as a source waits for the forge to accept its last words, and not for ever", func() {
@@ -278,7 +278,7 @@ var _ = Describe("An add-on", func() {
 		Expect(other.delivered(sha, "error").Description).To(HavePrefix(v1alpha1.OwnershipConflictReason + ": belongs to source " + w.namespace + "/fleet"))
 
 		soon := other.pass().RequeueAfter
-		Expect(soon).To(BeNumerically("<=", time.Minute), "nothing else tells it when the other one lets go")
+		Expect(soon).To(BeNumerically("<=", time.Minute), "no event says when the other source releases it")
 		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
 		w.pass()
 		w.removed()
@@ -400,7 +400,7 @@ var _ = Describe("On a hub without OCM's addon-manager", func() {
 })
 
 var _ = Describe("Revisions", func() {
-	It("are kept as long as somebody uses them, and the newest besides", func() {
+	It("are kept as long as they are used, and so are the newest", func() {
 		w := newWorld()
 		limit := strings.Replace(rolloutYAML, "spec:\n", "spec:\n  revisionHistoryLimit: 1\n", 1)
 		files := addOnFilesWith(map[string]string{"addons/addonrollout.yaml": limit})
@@ -424,7 +424,7 @@ var _ = Describe("Revisions", func() {
 	})
 })
 
-// createHashed makes a ManagedClusterAddOn as OCM's addon-manager leaves it.
+// createHashed creates a ManagedClusterAddOn as OCM's addon-manager leaves it.
 func (w *world) createHashed(cluster string) {
 	GinkgoHelper()
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})

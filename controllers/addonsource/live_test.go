@@ -28,10 +28,10 @@ import (
 	"github.com/addonflow/addonflow/test/gitserver"
 )
 
-// patience is how long the machine may take, not how long anything should.
+// patience is a generous timeout for slow machines, not an expected duration.
 const patience = time.Minute
 
-// run starts a manager that sees the sources of the world's namespace.
+// run starts a manager for the sources of the world's namespace.
 func (w *world) run() {
 	GinkgoHelper()
 	only := cache.ByObject{Namespaces: map[string]cache.Config{w.namespace: {}}}
@@ -123,7 +123,7 @@ var _ = Describe("A running operator", func() {
 		}).WithTimeout(patience).Should(Equal(v1alpha1.FetchFailedReason), "spec.timeout bounds the look")
 	})
 
-	It("brings 190 sources with large repositories to the hub while the servers of 10 others send a line a second", func() {
+	It("applies 190 sources with large repositories while the servers of 10 others send a line a second", func() {
 		const all, hanging, large = 200, 10, 1200 << 10
 		released := make(chan struct{})
 		reference := fmt.Sprintf("003f%040x refs/heads/a\n", 1)

@@ -21,9 +21,9 @@ import (
 // firstWait is the wait after a first failure; it doubles up to the interval.
 const firstWait = time.Second
 
-// look returns the revision that the source's reference names: from one ls-remote
-// per interval, from memory in between. A requested reconcile always looks. A head whose
-// content is on its way is not looked for again.
+// look returns the revision that the source's reference names: from one ls-remote per interval,
+// from memory in between. A requested reconcile always asks the server. While the content of a
+// head is being fetched, look does not ask again.
 func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	if !p.unanswered() {
 		if p.memory.knows(p.source.Generation) && (p.now.Before(p.memory.nextLook) || p.errands.awaits(p.key().NamespacedName, p.order(p.memory.head))) {
@@ -46,7 +46,7 @@ func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	return head, nil
 }
 
-// requestedAt returns the request of the user that is not handled yet, "" without one.
+// requestedAt returns the user's request that is not handled yet, "" without one.
 func (p *pass) requestedAt() string {
 	if !p.requested {
 		return ""
@@ -54,10 +54,10 @@ func (p *pass) requestedAt() string {
 	return p.source.Annotations[fluxmeta.ReconcileRequestAnnotation]
 }
 
-// unanswered tells whether the user asked for a look that has not been made yet.
+// unanswered reports whether the user requested a look that has not been made yet.
 func (p *pass) unanswered() bool { return p.requested && p.memory.answered != p.requestedAt() }
 
-// order is what an errand of this pass is for.
+// order identifies an errand of this pass.
 func (p *pass) order(content gitsource.Revision) order {
 	return order{generation: p.source.Generation, requestedAt: p.requestedAt(), content: content}
 }
@@ -77,7 +77,7 @@ func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 	return b.head, nil
 }
 
-// ask returns what an errand brought, or sends it and ends the pass with errAway.
+// ask returns the result of an errand, or sends it and ends the pass with errAway.
 func (p *pass) ask(ctx context.Context, o order, run func(context.Context, *gitsource.Repository) brought) (brought, error) {
 	source := p.key().NamespacedName
 	if b, ok := p.errands.take(source, o); ok {
@@ -116,8 +116,8 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 	return repository, nil
 }
 
-// credentials reads the Secret of the source. A Secret that is missing or malformed
-// is waited for: nobody tells us when it is mended.
+// credentials reads the Secret of the source. If the Secret is missing or malformed, the pass
+// is repeated after a while, because Secrets are not watched.
 func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 	ref := p.source.Spec.SecretRef
 	if ref == nil {
@@ -137,8 +137,8 @@ func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 	return credentials, nil
 }
 
-// unread turns an error of gitsource into a halt. Only the URL is the spec's own
-// mistake; everything else may be mended elsewhere, and is tried again.
+// unread converts an error of gitsource into a halt. Only an invalid URL is certainly a mistake
+// in the spec; everything else may be fixed elsewhere, and is tried again.
 func (p *pass) unread(ctx context.Context, err error) *halt {
 	reason := v1alpha1.FetchFailedReason
 	switch {
@@ -169,8 +169,8 @@ func (p *pass) backoff() time.Duration {
 	return min(after, p.source.Spec.Interval.Duration)
 }
 
-// fetch reads the head and builds the objects it declares, as far as they could be
-// read, and what kept others from being read, for compile to judge both at once.
+// fetch reads the head and builds the objects that it declares. It returns the readable ones
+// and the reasons for the others; compile judges both together.
 func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, error) {
 	options := gitsource.BuildOptions{Path: p.source.Spec.Path}
 	if p.source.Spec.Ignore != nil {
@@ -197,11 +197,11 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 	if b.err != nil {
 		return nil, nil, p.unread(ctx, b.err)
 	}
-	// The branch may have moved since it was resolved; what came is what counts.
+	// The branch may have moved since it was resolved; the fetched commit counts.
 	p.head = b.head
 	p.memory.head = p.head
 	for _, one := range b.unread {
-		// Content that could not be read is nobody's mistake: it is tried again.
+		// The commit is not at fault if content could not be read: it is tried again.
 		if one.Reason == gitsource.FetchFailed {
 			return nil, nil, wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
 		}
@@ -209,8 +209,8 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 	return b.objects, b.unread, nil
 }
 
-// verdict is the reason of a refused commit: what kept it from being read, if
-// anything did, else that it is not valid.
+// verdict is the reason of a refused commit: why it could not be read, if so, else that it is
+// invalid.
 func verdict(unread problem.List) string {
 	switch {
 	case len(unread) == 0:

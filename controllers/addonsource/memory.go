@@ -12,21 +12,21 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// attemptsKept bounds how many compiled commits are kept. A source whose commit was
-// dropped fetches again when, and only when, something of it must be applied.
+// attemptsKept bounds how many compiled commits are kept. A source whose commit was dropped
+// fetches again only when something of it must be applied.
 const attemptsKept = 64
 
-// memory is what this process knows about one source, to spare reads and fetches.
-// Nothing in it is needed: a restart begins without.
+// memory is what this process knows about one source, to save reads and fetches. It can be lost
+// at any time: a restart begins without it.
 type memory struct {
-	// head was seen for generation, and is not looked for again before nextLook.
+	// head was resolved for generation; nextLook is when it is resolved again.
 	head       gitsource.Revision
 	generation int64
 	nextLook   time.Time
-	// answered is the request of the user that the last look answered.
+	// answered is the user's request that the last look answered.
 	answered string
-	// unread is why the repository could not be read under generation, until it is tried
-	// again at nextLook: a pass in between, for a forge's answer, is no success.
+	// unread is why the repository could not be read under generation, until nextLook. A pass
+	// in between, for an answer of a forge, must not report success.
 	unread *halt
 	// failures in a row, for the next wait.
 	failures int
@@ -34,37 +34,37 @@ type memory struct {
 	refusal         *halt
 	refusedRevision string
 	refusedSpec     string
-	// withdrawn is when a source that is being deleted had nothing left on the hub.
+	// withdrawn is when nothing was left on the hub of a source that is being deleted.
 	withdrawn time.Time
 	// rollouts as this process last wrote them, by name.
 	rollouts map[string]writtenRollout
-	// forced says that a forced reconcile has not got to its end yet.
+	// forced is set until a forced reconcile is complete.
 	forced bool
 }
 
-// writtenRollout is a rollout as this process last wrote it. One of that name that was made
-// anew counts its generations from 1.
+// writtenRollout is a rollout as this process last wrote it. The uid is needed because a new
+// rollout of the same name counts its generations from 1.
 type writtenRollout struct {
 	uid        types.UID
 	generation int64
 }
 
-// newer tells whether what was written is newer than what was read.
+// newer reports whether the written rollout is newer than the one that was read.
 func (w writtenRollout) newer(ro *v1alpha1.AddOnRollout) bool {
 	return w.uid == ro.UID && w.generation > ro.Generation
 }
 
-// knows tells whether the last look under the generation found the head.
+// knows reports whether the last look under the generation found the head.
 func (m *memory) knows(generation int64) bool {
 	return m.head.Commit != "" && m.unread == nil && m.generation == generation
 }
 
-// saw remembers the head, until the next look.
+// saw stores the head until the next look.
 func (m *memory) saw(head gitsource.Revision, generation int64, nextLook time.Time) {
 	m.head, m.generation, m.nextLook, m.unread = head, generation, nextLook, nil
 }
 
-// lost remembers that a look failed: the head is not known any more. One that waits is not
+// lost records that a look failed, so that the head is unknown. A look that waits is not
 // repeated before its time.
 func (m *memory) lost(err error, generation int64, now time.Time) {
 	m.head, m.generation, m.nextLook, m.unread = gitsource.Revision{}, generation, time.Time{}, nil
@@ -92,8 +92,8 @@ func (m *memory) refusalOf(revision, spec string) *halt {
 	return m.refusal
 }
 
-// memories are those of all sources. A source is reconciled by one worker at a time,
-// so what is in a memory needs no lock.
+// memories are those of all sources. Only one worker at a time reconciles a source, so a memory
+// needs no lock.
 type memories struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*memory
@@ -121,7 +121,7 @@ func (m *memories) open(source types.NamespacedName) *memory {
 	return m.of[source]
 }
 
-// attempt returns the commit compiled last for a source, nil if none is kept.
+// attempt returns the last compiled commit of a source, nil if none is kept.
 func (m *memories) attempt(source types.NamespacedName, now time.Time) *attempt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,8 +131,7 @@ func (m *memories) attempt(source types.NamespacedName, now time.Time) *attempt 
 	return m.attempts[source]
 }
 
-// keep remembers the commit compiled last, and drops the one that was not used for
-// the longest time if these are too many.
+// keep stores the last compiled commit, and drops the least recently used one beyond the limit.
 func (m *memories) keep(source types.NamespacedName, a *attempt, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +149,7 @@ func (m *memories) keep(source types.NamespacedName, a *attempt, now time.Time) 
 	delete(m.used, oldest)
 }
 
-// forget drops everything about a source that is gone.
+// forget drops everything about a source that no longer exists.
 func (m *memories) forget(source types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,33 +158,33 @@ func (m *memories) forget(source types.NamespacedName) {
 	delete(m.used, source)
 }
 
-// written is what this process knows of an object from its last write or comparison.
+// written is what this process knows about an object from its last write or comparison.
 type written struct {
-	// resourceVersion of our last write.
+	// resourceVersion of the last write.
 	resourceVersion string
-	// desired is the digest of what was applied or compared last, stored of what the hub
+	// desired is the digest of what was last applied or compared, stored that of what the hub
 	// had then.
 	desired, stored string
 }
 
-// writes remembers our last write to each object: an event that it caused needs no
-// pass, and what the API server made of it needs no second dry run.
+// writes keeps the last write to each object: the event that it causes needs no pass, and its
+// result needs no second dry run.
 type writes struct {
 	mu   sync.Mutex
 	last map[objectKey]written
 }
 
-// record remembers a write and the API server's answer.
+// record stores a write and the API server's answer.
 func (w *writes) record(key objectKey, desired, answer *unstructured.Unstructured) {
 	w.put(key, written{resourceVersion: answer.GetResourceVersion(), desired: digestOf(desired), stored: storedDigest(answer)})
 }
 
-// compared remembers that applying desired to live would change nothing.
+// compared records that applying desired to live would change nothing.
 func (w *writes) compared(key objectKey, desired, live *unstructured.Unstructured) {
 	w.put(key, written{resourceVersion: w.of(key).resourceVersion, desired: digestOf(desired), stored: storedDigest(live)})
 }
 
-// put remembers an entry.
+// put stores an entry.
 func (w *writes) put(key objectKey, entry written) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,14 +194,14 @@ func (w *writes) put(key objectKey, entry written) {
 	w.last[key] = entry
 }
 
-// of returns what is known of an object, the zero value if nothing is.
+// of returns the entry of an object, the zero value if there is none.
 func (w *writes) of(key objectKey) written {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last[key]
 }
 
-// drop forgets an object that was deleted.
+// drop deletes the entry of a deleted object.
 func (w *writes) drop(key objectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

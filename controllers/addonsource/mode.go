@@ -6,10 +6,10 @@ import "fmt"
 type Mode string
 
 const (
-	// Coexist: it runs, for add-ons that are not ours. The live ClusterManagementAddOn
-	// of ours is fenced off from it.
+	// Coexist: it runs, for other add-ons. The ClusterManagementAddOns of AddonFlow are fenced
+	// off from it.
 	Coexist Mode = "coexist"
-	// Replace: it does not run. The ClusterManagementAddOn is applied as declared.
+	// Replace: it does not run. ClusterManagementAddOns are applied as declared.
 	Replace Mode = "replace"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// objectKey identifies a hub object whatever version it is read in.
+// objectKey identifies a hub object independently of the version in which it is read.
 type objectKey struct {
 	Group, Kind, Namespace, Name string
 }
@@ -60,17 +60,17 @@ func rolloutKey(namespace, addOn string) objectKey {
 	return objectKey{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddOnRolloutKind, Namespace: namespace, Name: addOn}
 }
 
-// isAddOn tells whether an object is a ClusterManagementAddOn.
+// isAddOn reports whether an object is a ClusterManagementAddOn.
 func (k objectKey) isAddOn() bool {
 	return k.Group == addonv1alpha1.GroupName && k.Kind == addOnKind
 }
 
-// isRollout tells whether an object is an AddOnRollout.
+// isRollout reports whether an object is an AddOnRollout.
 func (k objectKey) isRollout() bool {
 	return k.Group == v1alpha1.GroupVersion.Group && k.Kind == v1alpha1.AddOnRolloutKind
 }
 
-// isNamespace tells whether an object is a Namespace.
+// isNamespace reports whether an object is a Namespace.
 func (k objectKey) isNamespace() bool { return k.Group == "" && k.Kind == "Namespace" }
 
 // referenceTo returns an object as the inventory lists it.
@@ -83,7 +83,7 @@ func keyOfReference(r v1alpha1.ObjectReference) objectKey {
 	return objectKey{Group: groupOf(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// emptyOf returns an object with the identity of an entry of the inventory alone.
+// emptyOf returns an object with only the identity of an entry of the inventory.
 func emptyOf(r v1alpha1.ObjectReference) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(r.APIVersion)
@@ -93,7 +93,7 @@ func emptyOf(r v1alpha1.ObjectReference) *unstructured.Unstructured {
 	return u
 }
 
-// groupOf returns the group of an apiVersion, "" for one that does not parse.
+// groupOf returns the group of an apiVersion, "" if it cannot be parsed.
 func groupOf(apiVersion string) string {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -107,7 +107,7 @@ func compareReferences(a, b v1alpha1.ObjectReference) int {
 	return keyOfReference(a).compare(keyOfReference(b))
 }
 
-// ownerOf returns the source an object is marked with, "" for none.
+// ownerOf returns the source that an object is marked with, "" for none.
 func ownerOf(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
@@ -115,8 +115,8 @@ func ownerOf(u *unstructured.Unstructured) string {
 	return u.GetAnnotations()[v1alpha1.SourceAnnotation]
 }
 
-// ours tells whether an object carries both our marks of a source. Only such an
-// object is ever deleted.
+// ours reports whether an object carries both marks of a source. Only such objects are ever
+// deleted.
 func ours(u *unstructured.Unstructured, source string) bool {
 	return u != nil && ownerOf(u) == source && u.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }

@@ -17,32 +17,32 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// observation is what a pass saw on the hub.
+// observation is the state of the hub that a pass read.
 type observation struct {
 	// rollouts of the namespace, by add-on.
 	rollouts map[string]*v1alpha1.AddOnRollout
-	// live is the stored form of every object in question; nil: there is none.
+	// live is the stored form of every relevant object; nil: it does not exist.
 	live map[objectKey]*unstructured.Unstructured
-	// unserved are objects applied before whose kind the hub does not serve now.
+	// unserved are objects applied earlier whose kind the hub does not serve now.
 	unserved map[objectKey]bool
 	// revisions that exist, by name.
 	revisions map[string]bool
-	// sources says of other sources named on objects whether they exist.
+	// sources says which of the other sources named on objects exist.
 	sources map[string]bool
 	// installed are the ManagedClusterAddOns of the add-ons that are taken over or leave.
 	installed map[string]installation
 }
 
-// installation is what is known of the ManagedClusterAddOns of one add-on.
+// installation is the state of the ManagedClusterAddOns of one add-on.
 type installation struct {
 	total int
-	// handMade names the clusters whose object does not carry our label.
+	// handMade names the clusters whose object does not carry AddonFlow's label.
 	handMade []string
-	// hashed are those that OCM's template manager would still act upon.
+	// hashed are those that OCM's template manager would still act on.
 	hashed []addonv1alpha1.ManagedClusterAddOn
 }
 
-// newObservation returns one that saw nothing.
+// newObservation returns an empty one.
 func newObservation() *observation {
 	return &observation{
 		rollouts:  map[string]*v1alpha1.AddOnRollout{},
@@ -106,8 +106,8 @@ func (p *pass) seeRollouts(ctx context.Context, seen *observation) error {
 	return nil
 }
 
-// see reads the stored form of an object, once. A kind that the hub does not serve
-// is waited for, as an object that is not there: a CRD may come with its operator.
+// see reads the stored form of an object, once. If the hub does not serve a kind, its objects
+// count as missing and are waited for: a CRD may be installed with its operator.
 func (p *pass) see(ctx context.Context, seen *observation, u *unstructured.Unstructured) error {
 	key := keyOf(u)
 	if _, done := seen.live[key]; done {
@@ -129,8 +129,8 @@ func (p *pass) see(ctx context.Context, seen *observation, u *unstructured.Unstr
 	return nil
 }
 
-// seeInventory reads what was applied before. Whether objects of a kind that the hub does
-// not serve are gone with it, or will be there again with the next discovery, cannot be told.
+// seeInventory reads what was applied before. If the hub does not serve a kind, it is unknown
+// whether its objects are deleted or return with the next discovery.
 func (p *pass) seeInventory(ctx context.Context, seen *observation) error {
 	for _, reference := range p.source.Status.Inventory {
 		object := emptyOf(reference)
@@ -149,8 +149,8 @@ func (p *pass) seeInventory(ctx context.Context, seen *observation) error {
 	return nil
 }
 
-// seeAddOn reads whether the revision exists, and, of an add-on that is not ours
-// yet, what OCM's addon-manager left on the clusters' objects.
+// seeAddOn reads whether the revision exists. For an add-on that this source does not own yet,
+// it also reads what OCM's addon-manager left on the clusters' objects.
 func (p *pass) seeAddOn(ctx context.Context, seen *observation, addOn load.AddOn) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	exists, err := p.revisionExists(ctx, name)
@@ -178,7 +178,7 @@ func (p *pass) revisionExists(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// seeLeaving reads what is left of the add-ons of this source that are not declared.
+// seeLeaving reads what exists of the add-ons of this source that are not declared.
 func (p *pass) seeLeaving(ctx context.Context, seen *observation, declared map[string]bool) error {
 	for name := range leavingNames(seen, p.source.Status.Inventory, declared, p.name()) {
 		cma := &unstructured.Unstructured{}
@@ -197,7 +197,7 @@ func (p *pass) seeLeaving(ctx context.Context, seen *observation, declared map[s
 	return nil
 }
 
-// pageSize bounds one answer with ManagedClusterAddOns of many clusters.
+// pageSize bounds one page of ManagedClusterAddOns.
 const pageSize = 500
 
 // seeInstalled reads the ManagedClusterAddOns of one add-on, page by page.
@@ -230,8 +230,8 @@ func (i *installation) add(mca addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// seeSources reads which of the other sources that own something exist: what a
-// deleted source left behind belongs to nobody.
+// seeSources reads which of the other sources that own an object exist: the objects of a
+// deleted source have no owner.
 func (p *pass) seeSources(ctx context.Context, seen *observation) error {
 	for _, live := range seen.live {
 		owner := ownerOf(live)

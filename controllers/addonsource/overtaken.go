@@ -16,16 +16,16 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// overtaken is content that another commit took the place of before its rollout looked at
-// it: nobody else can tell the commit that brought it.
+// overtaken is content that another commit replaced before its rollout saw it: only the source
+// can report on the commit that introduced it.
 type overtaken struct {
 	addOn, commit string
 }
 
-// overtake returns the content that applying the plan took away from rollouts that have
-// not seen it. It is called after the plan was applied: the API server's answer says what the
-// rollout had seen by then, and from then on the rollout sees the new target only. So either
-// the rollout tells a commit or the source does, and never both.
+// overtake returns the content that applying the plan replaced before its rollouts saw it. It
+// is called after the plan was applied: the API server's answer contains what the rollout had
+// seen by then, and from then on the rollout sees the new target only. So for each commit
+// either the rollout or the source reports, never both.
 func (p *pass) overtake(ctx context.Context, todo plan, seen *observation) ([]overtaken, error) {
 	var all []overtaken
 	for _, next := range todo.addOns {
@@ -40,19 +40,19 @@ func (p *pass) overtake(ctx context.Context, todo plan, seen *observation) ([]ov
 		if before.Commit == "" {
 			continue
 		}
-		told, err := p.toldBefore(ctx, ro, before.Revision)
+		judged, err := p.judgedBefore(ctx, ro, before.Revision)
 		if err != nil {
 			return nil, err
 		}
-		if !told {
+		if !judged {
 			all = append(all, overtaken{addOn: next.Name, commit: before.Commit})
 		}
 	}
 	return all, nil
 }
 
-// answered returns a rollout as it was read before the plan was applied, with the status that
-// the API server answered when its target was written.
+// answered returns a rollout as it was read before the plan was applied, with the status in the
+// API server's answer to the write of its target.
 func (p *pass) answered(ro *v1alpha1.AddOnRollout) (*v1alpha1.AddOnRollout, error) {
 	if ro == nil {
 		return nil, nil
@@ -70,10 +70,10 @@ func (p *pass) answered(ro *v1alpha1.AddOnRollout) (*v1alpha1.AddOnRollout, erro
 	return ro, nil
 }
 
-// unseen returns the target that next takes the place of, if the rollout did not see it;
-// else an empty one. Where next stands in the rollout already, because a pass got no
-// further than that, the status of the source remembers what was there before. Equal
-// content by another commit counts as seen then: the history of a rollout names the first.
+// unseen returns the target that next replaces, if the rollout did not see it; else an empty
+// one. If next is in the rollout already, because an earlier pass did not complete, the status
+// of the source has the previous target. Equal content of another commit counts as seen then:
+// the history of a rollout names the first commit.
 func unseen(ro v1alpha1.AddOnRollout, next v1alpha1.SourcedAddOn, applied []v1alpha1.SourcedAddOn) v1alpha1.Target {
 	before := *ro.Spec.Target
 	if before.Commit == next.Commit {
@@ -90,7 +90,7 @@ func unseen(ro v1alpha1.AddOnRollout, next v1alpha1.SourcedAddOn, applied []v1al
 	return before
 }
 
-// seenTargets are those that a rollout looked at.
+// seenTargets are the targets that a rollout has seen.
 func seenTargets(ro v1alpha1.AddOnRollout) []v1alpha1.Target {
 	var targets []v1alpha1.Target
 	if ro.Status.Target != nil {
@@ -102,9 +102,9 @@ func seenTargets(ro v1alpha1.AddOnRollout) []v1alpha1.Target {
 	return targets
 }
 
-// toldBefore tells whether a rollout that remembers nothing brought the content to its end
-// before its status was lost: its commit has a verdict then.
-func (p *pass) toldBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revision string) (bool, error) {
+// judgedBefore reports whether a rollout without a history completed the content before its
+// status was lost: its commit has a verdict then.
+func (p *pass) judgedBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revision string) (bool, error) {
 	if len(seenTargets(*ro)) > 0 {
 		return false, nil
 	}
@@ -119,8 +119,8 @@ func (p *pass) toldBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revisi
 	return metav1.HasAnnotation(stored.ObjectMeta, v1alpha1.SucceededAtAnnotation), nil
 }
 
-// tellOvertaken supersedes the add-on's context on commits that were overtaken.
-func (p *pass) tellOvertaken(book *forge.Book) {
+// supersedeOvertaken supersedes the add-on's context on commits that were overtaken.
+func (p *pass) supersedeOvertaken(book *forge.Book) {
 	for _, o := range p.overtaken {
 		old, err := gitsource.ParseRevision(o.commit)
 		if err != nil || old.Commit == p.head.Commit {

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("Content that is overtaken before its rollout saw it", func() {
-	It("is told so in the context of the add-on, and not where the rollout saw it", func() {
+	It("is reported in the context of the add-on, unless the rollout saw it", func() {
 		w := newWorld()
 		saying := func(greeting string) map[string]string {
 			return addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(greeting)})
@@ -24,7 +24,7 @@ var _ = Describe("Content that is overtaken before its rollout saw it", func() {
 		Expect(w.delivered(first, "error", w.addOn).Description).To(Equal("superseded by " + second[:10]))
 		Expect(w.delivered(first, "error").Description).To(Equal("superseded by " + second[:10]))
 
-		By("a rollout that looks at its target tells that commit itself")
+		By("a rollout that saw its target reports on that commit itself")
 		w.rolloutLooks()
 		third := w.commit("change it again", saying("and again"))
 		w.look()
@@ -50,7 +50,7 @@ var _ = Describe("Content that is overtaken before its rollout saw it", func() {
 	})
 })
 
-// rolloutLooks says for the rollout controller that it saw the target.
+// rolloutLooks writes the rollout's status as its controller does when it sees the target.
 func (w *world) rolloutLooks() {
 	GinkgoHelper()
 	w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
@@ -59,7 +59,7 @@ func (w *world) rolloutLooks() {
 	})
 }
 
-// rolloutForgets loses the status of the rollout.
+// rolloutForgets clears the status of the rollout.
 func (w *world) rolloutForgets() {
 	GinkgoHelper()
 	w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) { r.Status = v1alpha1.AddOnRolloutStatus{} })
@@ -73,7 +73,7 @@ func (w *world) changeRolloutStatus(change func(*v1alpha1.AddOnRollout)) {
 	Expect(admin.Status().Update(context.Background(), r)).To(Succeed())
 }
 
-// rolloutTarget is what the rollout is to bring.
+// rolloutTarget is the rollout's target.
 func (w *world) rolloutTarget() *v1alpha1.Target {
 	GinkgoHelper()
 	r := w.rollout()

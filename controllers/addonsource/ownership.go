@@ -13,29 +13,30 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// conflict is an object that somebody else owns. The first owner keeps it.
+// conflict is an object that has another owner. The first owner keeps it.
 type conflict struct {
 	object objectKey
-	// owner is a source, or a field manager that is none.
+	// owner is a source, or a field manager.
 	owner string
-	// hint says what would resolve it.
+	// hint says how to resolve it.
 	hint string
 }
 
-// contested is the halt of a commit that declares what others own. It names file and line.
+// contested is the halt of a commit that declares objects of other owners. It names file and
+// line.
 func contested(objects []gitsource.Object, conflicts []conflict) *halt {
 	var problems problem.List
 	for _, c := range conflicts {
 		one := problem.Problem{Kind: c.object.Kind, Name: c.object.Name, Message: "belongs to " + c.owner, Hint: c.hint}
 		problems = append(problems, asWritten(objects, c.object, problem.List{one})...)
 	}
-	// Of an add-on, what stands in one file are two objects on the hub.
+	// One file of an add-on may be two objects on the hub.
 	problems = slices.Compact(problems.Sorted())
 	return &halt{kind: stalled, reason: v1alpha1.OwnershipConflictReason, text: problems.Error(), problems: problems}
 }
 
-// conflictWith returns the conflict over one object that the commit declares, false
-// if there is none.
+// conflictWith returns the conflict about one object that the commit declares, false if there
+// is none.
 func conflictWith(key objectKey, in planInput) (conflict, bool) {
 	live := in.seen.live[key]
 	owner := ownerOf(live)
@@ -57,8 +58,8 @@ func conflictWith(key objectKey, in planInput) (conflict, bool) {
 	return conflict{}, false
 }
 
-// released tells whether the owner of an AddOnRollout is done with it: its add-on
-// was taken off the fleet to the end.
+// released reports whether the owner of an AddOnRollout no longer needs it: its add-on was
+// removed from the whole fleet.
 func released(key objectKey, seen *observation) bool {
 	if !key.isRollout() {
 		return false
@@ -67,8 +68,8 @@ func released(key objectKey, seen *observation) bool {
 	return r != nil && r.Spec.Removal != nil && r.Status.Phase == v1alpha1.PhaseRemoved
 }
 
-// claimed tells whether a ClusterManagementAddOn was applied by this source before:
-// its take-over, if there was one, got to its end.
+// claimed reports whether this source applied a ClusterManagementAddOn before, so that any
+// take-over is complete.
 func claimed(live *unstructured.Unstructured, source string) bool {
 	return live != nil && ownerOf(live) == source &&
 		live.GetAnnotations()[v1alpha1.LifecycleAnnotation] == v1alpha1.LifecycleValue

@@ -19,25 +19,26 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// Reasons of problems with what a template asks of the hub for its agents.
+// Reasons of problems with a template's requests for its agents on the hub.
 const (
 	reasonHubPermissionDenied problem.Reason = "HubPermissionDenied"
 	reasonSigningCADenied     problem.Reason = "SigningCADenied"
 )
 
-// templateKind is the kind that asks.
+// templateKind is the kind with these requests.
 const templateKind = "AddOnTemplate"
 
 // Permits is what an admin allows the agents of add-ons on the hub.
 type Permits struct {
 	Roles registration.RolePolicy
-	// SigningNamespaces are where a template may name a signing CA; OCM's own if nil.
+	// SigningNamespaces are the namespaces of signing CAs that a template may name; OCM's own
+	// if nil.
 	SigningNamespaces []string
 }
 
-// permit refuses a commit whose templates or packages ask for a role that no admin allowed, that
-// the operator itself may not give away, or for a signing CA from elsewhere. A role
-// that does not exist is waited for.
+// permit refuses a commit whose templates or packages request a role that no admin allowed or
+// that the operator itself may not grant, or a signing CA from another namespace. A role that
+// does not exist is waited for.
 func (p *pass) permit(ctx context.Context, a *attempt) error {
 	var problems problem.List
 	for _, addOn := range a.commit.AddOns {
@@ -59,7 +60,7 @@ func (p *pass) permit(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// permitOne returns what an admin has not allowed of one template or package.
+// permitOne returns the requests of one template or package that an admin has not allowed.
 func (p *pass) permitOne(ctx context.Context, r registrant) (problem.List, error) {
 	problems := r.deniedSigners(p.Permits.SigningNamespaces)
 	for _, permission := range registration.Permissions(r.blocks) {
@@ -95,7 +96,7 @@ func (r registrant) deniedSigners(allowed []string) problem.List {
 	return problems
 }
 
-// hintFor says what would make a denied role good.
+// hintFor says how to make a denied role allowed.
 func hintFor(denied error) string {
 	switch {
 	case errors.Is(denied, registration.ErrRoleNotAllowed):
@@ -106,11 +107,11 @@ func hintFor(denied error) string {
 	return "name a role of your own with what the agent needs"
 }
 
-// errMayNotBind says that the API server would not let the operator give a role.
+// errMayNotBind says that the API server would not let the operator grant a role.
 var errMayNotBind = errors.New("cannot be given by the operator")
 
-// permitRole says whether agents may have a role: its name, its rules and label, and,
-// by a dry run, the API server's own rule against escalation.
+// permitRole returns why agents may not have a role, if so. It checks its name, its rules and
+// label, and, by a dry run, the API server's own rule against escalation.
 func (p *pass) permitRole(ctx context.Context, role registration.Role) (denied, err error) {
 	if denied := p.Permits.Roles.CheckName(role); denied != nil {
 		return denied, nil

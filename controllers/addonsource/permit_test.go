@@ -59,7 +59,7 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("addons/addontemplate.yaml:"))
 	})
 
-	It("waits for a role, is refused while nobody allows it, and applied when an admin does", func() {
+	It("waits for a role, is refused while it is not allowed, and applied when an admin allows it", func() {
 		w := newWorld()
 		name := "reader-" + w.namespace
 		sha := w.commit("reads", registering(strings.Replace(currentYAML, "ROLE", name, 1)))
@@ -77,7 +77,7 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 			ContainSubstring("ClusterRole/"+name+" is not allowed for agents"), ContainSubstring(registration.AllowLabel)))
 		Expect(exists(w.cma())).To(BeFalse())
 
-		existing := w.cma() // as OCM has it, so that a take-over of several passes comes first
+		existing := w.cma() // as OCM has it, so that the source must take it over in several passes first
 		existing.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyManual
 		w.create(existing)
 		role.Labels = map[string]string{registration.AllowLabel: "true"}
@@ -126,7 +126,7 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 		Expect(w.revisions()).To(HaveLen(len(before)), "what runs goes on running")
 
 		change(templateYAML)
-		Expect(conditions.IsReady(w.source())).To(BeTrue(), "nobody has to ask: %s", conditions.GetMessage(w.source(), fluxmeta.ReadyCondition))
+		Expect(conditions.IsReady(w.source())).To(BeTrue(), "no reconcile was requested: %s", conditions.GetMessage(w.source(), fluxmeta.ReadyCondition))
 		w.green(sha)
 	})
 })

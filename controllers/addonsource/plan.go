@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// planInput is everything a plan depends on.
+// planInput is everything that a plan depends on.
 type planInput struct {
 	// source is namespace/name; namespace is its namespace.
 	source, namespace string
@@ -26,26 +26,28 @@ type planInput struct {
 	mode      Mode
 	forced    bool
 	approved  approval
-	commit    load.Commit
+	// deleting is what is being deleted, such as AddOnSource/fleet; "" if Git decides what leaves.
+	deleting string
+	commit   load.Commit
 	// addOns and inventory are from the status.
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
 	seen      *observation
-	// now is when the ClusterManagementAddOns that this pass fences off are.
+	// now is written on the ClusterManagementAddOns that this pass fences off.
 	now time.Time
-	// written returns what is known of our last write to an object.
+	// written returns the last write to an object.
 	written func(objectKey) written
 }
 
-// change is an object that is applied, unless the hub has it so already.
+// change is an object to apply, unless the hub has it already.
 type change struct {
 	desired, live *unstructured.Unstructured
 	// refused is why the API server refused the dry run.
 	refused problem.List
 }
 
-// plan is what is to be done to bring one commit to the hub. With conflicts nothing
-// of it may be done. Everything in it is in the order in which it is written.
+// plan is everything to do to apply one commit. With conflicts nothing of it may be done. All
+// lists are in the order of the writes.
 type plan struct {
 	conflicts  []conflict
 	takeOvers  []takeOver
@@ -56,19 +58,19 @@ type plan struct {
 	// addOnObjects are the ClusterManagementAddOns.
 	addOnObjects []change
 	rollouts     []change
-	// going are ClusterManagementAddOns that were deleted on the hub and are still there.
-	// They are applied anew once they are gone.
+	// going are ClusterManagementAddOns that were deleted on the hub and still exist. They are
+	// applied anew after the deletion.
 	going   []objectKey
 	leaving []leaving
-	// released stay on the hub without our marks.
+	// released stay on the hub without AddonFlow's marks.
 	released []*unstructured.Unstructured
-	// pruned are deleted, kept are left although they are not declared any more.
+	// pruned are deleted; kept stay although they are no longer declared.
 	pruned []*unstructured.Unstructured
 	kept   []objectKey
 	// unserved may be pruned once the hub serves their kinds again.
 	unserved []objectKey
 
-	// addOns and inventory are what the status says once all is done.
+	// addOns and inventory go into the status once all is done.
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
 }
@@ -92,8 +94,8 @@ func (p *pass) planInput(a *attempt, seen *observation) planInput {
 	}
 }
 
-// newPlan compares a commit with what was seen. It has no client and no clock: the
-// same input gives the same plan.
+// newPlan compares a commit with the observed hub. It has no client and no clock: the same
+// input gives the same plan.
 func newPlan(in planInput) (plan, error) {
 	todo := plan{}
 	declared := map[objectKey]bool{}
@@ -150,7 +152,7 @@ func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructur
 		t.going = append(t.going, key)
 		return
 	}
-	if !in.forced && guarded(live) && settled(live, desired, in.written(key)) {
+	if !in.forced && guarded(live) && unchanged(live, desired, in.written(key)) {
 		return
 	}
 	list := &t.objects
@@ -165,14 +167,14 @@ func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructur
 	*list = append(*list, change{desired: desired, live: live})
 }
 
-// changes returns every object that is applied, in order.
+// changes returns every object to apply, in order.
 func (t *plan) changes() []change {
 	return slices.Concat(t.namespaces, t.objects, t.addOnObjects, t.rollouts)
 }
 
 // namePolicy enters the head into the spec of every AddOnRollout that the plan changes, so that
-// whoever reads the spec knows its commit before the status of the source names it. The target
-// names the head already where the head brings the content. A spec that does not change keeps
+// a reader of the spec knows its commit before the status of the source names it. If the head
+// also introduces the content, the target names it already. A spec that does not change keeps
 // its commit, so that a commit that leaves an add-on alone writes nothing.
 func (t *plan) namePolicy(head string) error {
 	for _, c := range t.rollouts {
@@ -188,14 +190,14 @@ func (t *plan) namePolicy(head string) error {
 	return nil
 }
 
-// targetedBy tells whether a rollout is a source's, and the source declared it last.
+// targetedBy reports whether a rollout belongs to a source, which declared it last.
 func targetedBy(r *v1alpha1.AddOnRollout, source string) bool {
 	return r != nil && r.Annotations[v1alpha1.SourceAnnotation] == source && r.Spec.Removal == nil && r.Spec.Target != nil
 }
 
-// targetOf returns the content an add-on's clusters are to run, with the commit that
-// brought it: while the content stays equal, so does the commit, whatever else later
-// commits change. An add-on that comes back after a removal is brought anew.
+// targetOf returns the content that an add-on's clusters are to run, with the commit that
+// introduced it. As long as the content stays equal, so does the commit, whatever else later
+// commits change. An add-on that is declared again after a removal gets a new target.
 func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 	target := v1alpha1.Target{
 		Source:   strings.TrimPrefix(in.source, in.namespace+"/"),
@@ -209,7 +211,7 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 		}
 		return target
 	}
-	// The rollout was deleted by hand: the status remembers.
+	// The rollout was deleted by hand; the status has its target.
 	for _, before := range in.addOns {
 		if before.Name == addOn.Name && before.Digest == addOn.Digest {
 			target.Commit = before.Commit
@@ -218,10 +220,11 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 	return target
 }
 
-// addPruning plans what left the commit. What belongs to an add-on that is being
-// removed stays until that is done, and nothing tells which object that is; so
-// everything waits. For the same reason everything is let go of with an add-on that is
-// released: what is left behind can be deleted by hand, what is deleted may be missed.
+// addPruning plans what happens to objects that left the commit. Objects of an add-on that is
+// being removed must stay until the removal is complete, but an object does not say which
+// add-on it belongs to, so all of them wait. For the same reason all of them are released with
+// an add-on that is released: objects that stay can be deleted by hand, but a deleted object
+// may be missed.
 func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 	removing := slices.ContainsFunc(t.leaving, func(l leaving) bool { return l.installed() || l.releaseRequested() })
 	released := releasedNames(t.leaving)
@@ -234,7 +237,7 @@ func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 			t.unserved = append(t.unserved, key)
 			t.inventory = append(t.inventory, reference)
 		case !ours(live, in.source):
-		case key.isLetGo(released):
+		case key.isReleased(released):
 			t.released = append(t.released, live)
 			t.inventory = append(t.inventory, reference)
 		case key.isAddOn():
@@ -250,7 +253,7 @@ func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 	}
 }
 
-// notes say what an applied commit leaves behind, in stable words.
+// notes describe what an applied commit leaves behind, in stable words.
 func (t *plan) notes() []string {
 	var notes []string
 	for _, l := range t.leaving {
@@ -259,7 +262,7 @@ func (t *plan) notes() []string {
 		}
 	}
 	if len(t.kept) > 0 {
-		notes = append(notes, "left Git and kept (Namespaces always are, everything is without spec.prune): "+brief.Names(sortedTexts(t.kept)))
+		notes = append(notes, "declared no more and kept (Namespaces always are; everything is without spec.prune, and while AddonFlow itself is deleted): "+brief.Names(sortedTexts(t.kept)))
 	}
 	if len(t.unserved) > 0 {
 		notes = append(notes, "left Git, and looked for once the hub serves their kinds again: "+brief.Names(sortedTexts(t.unserved)))
@@ -267,7 +270,7 @@ func (t *plan) notes() []string {
 	return notes
 }
 
-// sortedTexts are the keys as texts name them, in order.
+// sortedTexts returns the keys as text, sorted.
 func sortedTexts(keys []objectKey) []string {
 	texts := make([]string, 0, len(keys))
 	for _, key := range keys {

@@ -135,7 +135,7 @@ func TestConflicts(t *testing.T) {
 		change func(*planInput)
 		want   string
 	}{
-		"Free":      {"nobody has it", nil, func(*planInput) {}, ""},
+		"Free":      {"it has no owner", nil, func(*planInput) {}, ""},
 		"Ours":      {"we have it", stored(t, strippedAddOn), func(*planInput) {}, ""},
 		"Theirs":    {"the first owner wins", theirs, func(in *planInput) { in.seen.sources["other/source"] = true }, "source other/source"},
 		"Orphaned":  {"a deleted source owns nothing", theirs, func(in *planInput) { in.seen.sources["other/source"] = false }, ""},
@@ -175,10 +175,10 @@ func TestLeavingDone(t *testing.T) {
 		in     leaving
 		want   bool
 	}{
-		"Through":  {"removed, and nobody is left", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, asked)}, true},
+		"Through":  {"removed from the last cluster", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, asked)}, true},
 		"Running":  {"not removed yet", leaving{rollout: rollout(v1alpha1.PhaseRemoving, 2, asked)}, false},
 		"Old":      {"a verdict about an older spec", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 1, asked)}, false},
-		"NotAsked": {"nobody asked for it", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, v1alpha1.AddOnRolloutSpec{})}, false},
+		"NotAsked": {"it was not requested", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, v1alpha1.AddOnRolloutSpec{})}, false},
 		"HandMade": {"hand-made ones remain", leaving{rollout: rollout(v1alpha1.PhaseRemoved, 2, asked), installation: installation{total: 1, handMade: []string{"c1"}}}, false},
 		"Deleted":  {"the rollout is gone already", leaving{}, true},
 	}
@@ -191,14 +191,13 @@ func TestLeavingDone(t *testing.T) {
 	}
 }
 
-// TestRemovalKeepsItsCommit makes sure that an approval stays valid when later
-// commits come.
+// TestRemovalKeepsItsCommit: an approval stays valid when later commits arrive.
 func TestRemovalKeepsItsCommit(t *testing.T) {
-	first := removalOf(v1alpha1.AddOnRolloutSpec{}, "aaa", notApproved)
+	first := removalOf(v1alpha1.AddOnRolloutSpec{}, planInput{commitSHA: "aaa"})
 	if first.Commit != "aaa" || first.Approved {
 		t.Errorf("got %+v", first)
 	}
-	second := removalOf(v1alpha1.AddOnRolloutSpec{Removal: &first}, "bbb", approvedByPrune)
+	second := removalOf(v1alpha1.AddOnRolloutSpec{Removal: &first}, planInput{commitSHA: "bbb", approved: approvedByPrune})
 	if second.Commit != "aaa" || !second.Approved {
 		t.Errorf("got %+v, want the first commit, approved", second)
 	}
@@ -227,8 +226,8 @@ func TestPlanIsPure(t *testing.T) {
 	}
 }
 
-// TestInventoryOfAnUnservedKindIsKept: what the hub does not show for a moment is pruned
-// when it does again.
+// TestInventoryOfAnUnservedKindIsKept: objects of a kind that the hub does not serve for a
+// moment are pruned when it serves the kind again.
 func TestInventoryOfAnUnservedKindIsKept(t *testing.T) {
 	live := stored(t, placement)
 	in := fleetInput(nil)

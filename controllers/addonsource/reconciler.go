@@ -23,16 +23,16 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// Config is what a Reconciler works with.
+// Config is what a Reconciler needs.
 type Config struct {
-	// Client writes, and compares what is applied with what is there. It must read
-	// unstructured objects from the API server; other reads are done with Live.
+	// Client writes, and compares what is applied with what is stored. It must read
+	// unstructured objects from the API server; other reads use Live.
 	Client client.Client
-	// Live reads from the API server, not from a cache: a pass decides by what it
-	// reads, runs at most once an interval at rest, and must see its own writes.
-	// Secrets are read with it, by name.
+	// Live reads from the API server, not from a cache: a pass decides by what it reads, runs
+	// at most once per interval if nothing changes, and must see its own writes. It also reads
+	// Secrets, by name.
 	Live client.Reader
-	// Events and Metrics are told what happened.
+	// Events and Metrics receive what happened.
 	Events  kuberecorder.EventRecorder
 	Metrics controller.Metrics
 	// Desk delivers commit statuses.
@@ -43,9 +43,9 @@ type Config struct {
 	Permits Permits
 	// Charts renders packages.
 	Charts chart.Engines
-	// Limits of what is read of a repository; zero fields take their defaults.
+	// Limits of a repository; zero fields take their defaults.
 	Limits gitsource.Limits
-	// Clock tells the time; nil: the system's.
+	// Clock returns the time; nil: the system's.
 	Clock func() time.Time
 }
 
@@ -55,14 +55,14 @@ type Reconciler struct {
 	memories *memories
 	writes   *writes
 	errands  *errands
-	// room bounds what all fetches take in memory together.
+	// room bounds the memory that all fetches use together.
 	room *gitsource.Room
-	// claims orders the passes of one process that take objects nobody has, so that
-	// the second one sees the mark of the first.
+	// claims serializes the passes of one process that take objects without an owner, so that
+	// the second pass sees the mark of the first.
 	claims sync.Mutex
 }
 
-// New returns a Reconciler that remembers nothing yet.
+// New returns a Reconciler without any memory.
 func New(config Config) *Reconciler {
 	if config.AddonManager == "" {
 		config.AddonManager = Coexist
@@ -79,36 +79,37 @@ func New(config Config) *Reconciler {
 // pass is one reconcile of one source.
 type pass struct {
 	*Reconciler
-	// source is changed in place and written once, at the end; before is how it was read.
+	// source is changed in place and written once, at the end; before is a copy as it was read.
 	source, before *v1alpha1.AddOnSource
 	memory         *memory
 	now            time.Time
-	// requested and forced are the user's annotations, not yet handled.
+	// requested and forced are the user's annotations that are not handled yet.
 	requested, forced bool
 
-	// head is the revision this pass is about; spec the fingerprint it is judged under.
+	// head is the revision of this pass; spec the fingerprint under which it is judged.
 	head gitsource.Revision
 	spec string
-	// applied is what this pass wrote, as the API server answered; nil: it was deleted.
+	// applied are the API server's answers to the writes of this pass; nil: the object was
+	// deleted.
 	applied map[objectKey]*unstructured.Unstructured
-	// judging says that the pass read and compiled the head, whatever was said of it before.
+	// judging is set if the pass read and compiled the head, whatever the earlier verdict.
 	judging bool
-	// valid says that nothing is wrong with the head, as far as the hub can tell.
+	// valid is set if nothing is wrong with the head, as far as the hub can tell.
 	valid bool
-	// steady says that the pass found everything as the status has it.
+	// steady is set if the pass found everything as the status says.
 	steady bool
-	// untouched says that the conditions carry the verdict already.
+	// untouched is set if the conditions carry the verdict already.
 	untouched bool
-	// away says that the pass ended for want of an answer of the Git server: it says nothing
-	// new of the repository. What a commit says of the fleet does not wait for that answer.
+	// away is set if the pass ended because the Git server has not answered yet. It then has
+	// nothing new to say about the repository; reports about the fleet continue.
 	away bool
-	// notes go behind the text of an applied commit.
+	// notes are appended to the text of an applied commit.
 	notes []string
-	// overtaken are contents that the head took the place of before anybody saw them.
+	// overtaken is content that the head replaced before its rollout saw it.
 	overtaken []overtaken
 }
 
-// Reconcile is one pass over one source.
+// Reconcile runs one pass over one source.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	source := &v1alpha1.AddOnSource{}
 	if err := r.Live.Get(ctx, req.NamespacedName, source); err != nil {
@@ -145,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return p.report(ctx, err)
 }
 
-// hold puts our finalizer on a source before anything of it reaches the hub.
+// hold adds AddonFlow's finalizer to a source before anything of it is written to the hub.
 func (r *Reconciler) hold(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	if !source.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(source, v1alpha1.Finalizer) {
 		return nil
@@ -179,8 +180,7 @@ func (r *Reconciler) newPass(source *v1alpha1.AddOnSource) *pass {
 	return p
 }
 
-// suspended tells whether the user, in spec or by annotation, wants the repository
-// left alone.
+// suspended reports whether the user has suspended the source, in spec or by annotation.
 func suspended(source *v1alpha1.AddOnSource) bool {
 	return source.Spec.Suspend || v1alpha1.SuspendedByAnnotation(source.Annotations)
 }
@@ -188,12 +188,12 @@ func suspended(source *v1alpha1.AddOnSource) bool {
 // name returns namespace/name, the value of the source annotation.
 func (p *pass) name() string { return p.source.Namespace + "/" + p.source.Name }
 
-// key names the ledger of the source.
+// key identifies the marks of the source.
 func (p *pass) key() forge.Key {
 	return forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: client.ObjectKeyFromObject(p.source)}
 }
 
-// forget drops what is remembered of a source that is gone.
+// forget drops the memory of a source that no longer exists.
 func (r *Reconciler) forget(req ctrl.Request) {
 	r.errands.stop(req.NamespacedName)
 	r.memories.forget(req.NamespacedName)
@@ -201,7 +201,7 @@ func (r *Reconciler) forget(req ctrl.Request) {
 	r.Desk.Forget(forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: req.NamespacedName})
 }
 
-// measure records what Flux's dashboards show of every object.
+// measure records the metrics that Flux's dashboards show for every object.
 func (r *Reconciler) measure(ctx context.Context, source *v1alpha1.AddOnSource, start time.Time) {
 	r.Metrics.RecordSuspend(ctx, source, suspended(source))
 	r.Metrics.RecordReadiness(ctx, source)

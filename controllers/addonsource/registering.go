@@ -14,14 +14,14 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// registrant is an object of a commit that asks for credentials of agents: a template,
-// or a package.
+// registrant is an object of a commit that requests credentials for agents: a template, or a
+// package.
 type registrant struct {
 	key    objectKey
 	blocks []addonv1alpha1.RegistrationSpec
 }
 
-// registrantsOf returns what of an add-on's content asks for credentials.
+// registrantsOf returns the parts of an add-on's content that request credentials.
 func registrantsOf(addOn load.AddOn) ([]registrant, error) {
 	var out []registrant
 	for _, template := range addOn.Content.Templates {
@@ -41,8 +41,8 @@ func registrantsOf(addOn load.AddOn) ([]registrant, error) {
 	return out, nil
 }
 
-// checkRegistrations returns what an add-on asks for its agents that no hub gives:
-// roles that no label could allow, and the names of others.
+// checkRegistrations returns requests of an add-on for its agents that every hub refuses: roles
+// that no label could allow, and subjects that belong to others.
 func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.List {
 	registrants, err := registrantsOf(addOn)
 	if err != nil {
@@ -55,15 +55,15 @@ func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.Li
 	return problems
 }
 
-// HubWarnings says what a commit that compiles asks of its hub for its agents, and a hub
-// as it is installed refuses: roles that an admin has to allow, and signing CAs from
-// namespaces other than OCM's own.
+// HubWarnings describes requests for agents, in a commit that compiles, that a hub refuses as
+// installed: roles that an admin has to allow, and signing CAs from namespaces other than OCM's
+// own.
 func HubWarnings(objects []gitsource.Object, commit load.Commit) problem.List {
 	var problems problem.List
 	for _, addOn := range commit.AddOns {
 		registrants, err := registrantsOf(addOn)
 		if err != nil {
-			continue // a problem of the commit
+			continue // this is a problem of the commit
 		}
 		for _, r := range registrants {
 			found := r.deniedSigners([]string{registration.DefaultSigningNamespace})
@@ -89,7 +89,7 @@ func (r registrant) forbiddenRoles() problem.List {
 	return problems
 }
 
-// deniedRole is the problem of a role that is not given.
+// deniedRole is the problem of a role that is not granted.
 func (r registrant) deniedRole(permission registration.Permission, denied error) problem.Problem {
 	return problem.Problem{
 		Reason: reasonHubPermissionDenied, Kind: r.key.Kind, Name: r.key.Name,

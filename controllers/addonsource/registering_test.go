@@ -20,8 +20,8 @@ spec:
     path: m
 `
 
-// TestCompileRegistration: what no hub gives an agent is refused without a hub, in a
-// template and in a package, at its line.
+// TestCompileRegistration: a request that every hub refuses is refused offline, in a template
+// and in a package, with its line.
 func TestCompileRegistration(t *testing.T) {
 	role := func(permission string) string {
 		return "  - type: KubeClient\n    kubeClient:\n      hubPermissions:\n      - " + permission + "\n"
@@ -49,7 +49,7 @@ func TestCompileRegistration(t *testing.T) {
 		"NoNamespace":   {"could never be there", in("Team_A"), reasonHubPermissionDenied, "no namespace can have that name"},
 		"NoRole":        {"could never be there", cluster("hello/agent"), reasonHubPermissionDenied, permission + `currentCluster.clusterRoleName: "hello/agent" is never given to an agent: no role can have that name`},
 		"OwnSubject":    {reason: "names of the user's", blocks: subject("{user: a, groups: [b, 'system:open-cluster-management:addon:hello']}")},
-		"SystemUser":    {"somebody else", subject("{user: 'system:admin'}"), flaw.ReasonInvalidSigner, `customSigner.subject.user: "system:admin" is never signed`},
+		"SystemUser":    {"another subject", subject("{user: 'system:admin'}"), flaw.ReasonInvalidSigner, `customSigner.subject.user: "system:admin" is never signed`},
 		"Masters":       {"may everything", subject("{user: a, groups: [b, 'system:masters']}"), flaw.ReasonInvalidSigner, `customSigner.subject.groups[1]: "system:masters" is never signed`},
 		"OtherAddOn":    {"another add-on's agents", subject("{user: a, groups: ['system:open-cluster-management:addon:other']}"), flaw.ReasonInvalidSigner, "customSigner.subject.groups[0]"},
 	}

@@ -12,18 +12,19 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// releaseRequested tells whether the user wants the add-on let go of, not removed. Until
-// that is done nothing of it, nor what may be part of it, is deleted.
+// releaseRequested reports whether the user wants the add-on released, not removed. Until the
+// release is complete, none of its objects are deleted, nor objects that may belong to it.
 func (l leaving) releaseRequested() bool { return l.rollout != nil && l.rollout.ReleaseRequested() }
 
-// released tells whether its clusters were let go of, so that the hub's objects may be. A
-// rollout that is being deleted waits for us instead: without it nobody would know.
+// released reports whether its clusters were released, so that the objects on the hub may be. A
+// rollout that is being deleted waits for the source instead: without the rollout nothing
+// records the release.
 func (l leaving) released() bool {
 	r := l.rollout
 	return r != nil && (r.Released() || r.Releasing() && r.DeletionTimestamp != nil)
 }
 
-// releasedNames are the add-ons whose clusters were let go of.
+// releasedNames are the add-ons whose clusters were released.
 func releasedNames(gone []leaving) map[string]bool {
 	names := map[string]bool{}
 	for _, l := range gone {
@@ -34,20 +35,20 @@ func releasedNames(gone []leaving) map[string]bool {
 	return names
 }
 
-// isLetGo tells whether an object that left Git is let go of, with the add-ons that are
-// released. A Namespace is kept whatever happens.
-func (k objectKey) isLetGo(released map[string]bool) bool {
+// isReleased reports whether an object that left Git is released together with the released
+// add-ons. A Namespace always stays.
+func (k objectKey) isReleased(released map[string]bool) bool {
 	if k.isAddOn() {
 		return released[k.Name]
 	}
 	return len(released) > 0 && !k.isNamespace()
 }
 
-// letGo lets go of add-ons whose clusters were let go of: what the source
-// applied for them stays, without the marks that make it the source's, and without the
-// fence; then their rollouts and revisions are deleted, on which nobody depends any more.
-// It halts until they are gone, so that the next pass reads what is left.
-func (p *pass) letGo(ctx context.Context, todo plan) error {
+// release releases add-ons whose clusters were released. The objects that the source applied
+// for them stay, without the marks of the source and without the fence; then their rollouts and
+// revisions, which are no longer used, are deleted. It halts until these are gone, so that the
+// next pass reads the new state.
+func (p *pass) release(ctx context.Context, todo plan) error {
 	var gone []leaving
 	for _, l := range todo.leaving {
 		if l.released() {
@@ -64,12 +65,12 @@ func (p *pass) letGo(ctx context.Context, todo plan) error {
 			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot release %s: %w", keyOf(live), err))
 		}
 		p.writes.drop(keyOf(live))
-		ctrl.LoggerFrom(ctx).Info("Let go of the object", "object", keyOf(live).String())
+		ctrl.LoggerFrom(ctx).Info("Released the object", "object", keyOf(live).String())
 	}
 	return p.deleteRollouts(ctx, gone)
 }
 
-// unmarked returns an object as it was stored, without what makes it a source's.
+// unmarked returns a stored object without the marks of its source.
 func unmarked(live *unstructured.Unstructured) *unstructured.Unstructured {
 	u := live.DeepCopy()
 	labels, annotations := u.GetLabels(), unclaimed(u.GetAnnotations())

@@ -14,16 +14,15 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// leaving is an add-on of this source that the source does not declare any more. Its
-// clusters are left by the rollout, at the pace that was approved; its
-// ClusterManagementAddOn goes last.
+// leaving is an add-on of this source that the source no longer declares. The rollout removes
+// it from its clusters at the approved pace; its ClusterManagementAddOn is deleted last.
 type leaving struct {
 	addOn string
-	// rollout is nil when somebody deleted it.
+	// rollout is nil if it was deleted by hand.
 	rollout *v1alpha1.AddOnRollout
-	// removal is what the rollout is, or is about to be, asked for.
+	// removal is the removal in the spec of the rollout, or the one about to be written.
 	removal v1alpha1.Removal
-	// cma is ours; nil: there is none any more.
+	// cma is the ClusterManagementAddOn of this source; nil: it does not exist.
 	cma *unstructured.Unstructured
 	installation
 }
@@ -51,7 +50,7 @@ func leavingAddOns(in planInput, declared map[string]bool) []leaving {
 		l := leaving{addOn: name, installation: in.seen.installed[name]}
 		if r := in.seen.rollouts[name]; r != nil && r.Annotations[v1alpha1.SourceAnnotation] == in.source {
 			l.rollout = r
-			l.removal = removalOf(r.Spec, in.commitSHA, in.approved)
+			l.removal = removalOf(r.Spec, in)
 		}
 		if cma := in.seen.live[addOnKey(name)]; ours(cma, in.source) {
 			l.cma = cma
@@ -61,14 +60,14 @@ func leavingAddOns(in planInput, declared map[string]bool) []leaving {
 	return out
 }
 
-// addRemoval plans that the rollout of a leaving add-on is asked to leave.
+// addRemoval plans the write that requests the removal from the rollout of a leaving add-on.
 func (t *plan) addRemoval(in planInput, l leaving) error {
 	if l.rollout == nil {
 		return nil
 	}
 	spec := *l.rollout.Spec.DeepCopy()
 	spec.Removal = &l.removal
-	// What declared it left Git as well; nobody could take it back there. The
+	// The file with suspend left Git as well, so it can no longer be changed there. The
 	// annotation still suspends.
 	spec.Suspend = false
 	desired, err := rolloutObject(in.namespace, l.addOn, in.source, spec)
@@ -79,11 +78,11 @@ func (t *plan) addRemoval(in planInput, l leaving) error {
 	return nil
 }
 
-// installed tells whether the add-on is still on the hub.
+// installed reports whether the add-on is still on the hub.
 func (l leaving) installed() bool { return l.cma != nil }
 
-// left tells whether the rollout says that no cluster has the add-on any more, about
-// a spec that asks for the removal.
+// left reports whether the rollout says, about a spec that requests the removal, that no
+// cluster has the add-on.
 func (l leaving) left() bool {
 	if l.rollout == nil {
 		return true
@@ -93,15 +92,15 @@ func (l leaving) left() bool {
 		status.ObservedGeneration >= l.rollout.Generation
 }
 
-// done tells whether the ClusterManagementAddOn may go: the rollout is through, and
-// no ManagedClusterAddOn at all is left, hand-made ones included.
+// done reports whether the ClusterManagementAddOn may be deleted: the rollout is complete, and
+// no ManagedClusterAddOn is left, hand-made ones included.
 func (l leaving) done() bool { return l.left() && l.total == 0 && !l.releaseRequested() }
 
-// note says what the removal waits for, "" when it is over.
+// note says what the removal waits for, "" if it is complete.
 func (l leaving) note() string {
 	switch {
 	case l.releaseRequested():
-		return l.addOn + " left Git and is being released: it stays on its clusters"
+		return l.addOn + " is being released: it stays on its clusters"
 	case !l.installed() && l.left():
 		return ""
 	case l.left() && len(l.handMade) > 0:
@@ -109,19 +108,22 @@ func (l leaving) note() string {
 		return fmt.Sprintf("%s stays for the hand-made ManagedClusterAddOns of %s", l.addOn, brief.Names(l.handMade))
 	case l.rollout == nil || l.approved():
 		return l.addOn + " is being removed"
+	case l.removal.Deleting != "":
+		return fmt.Sprintf("%s is held (%s): %s is being deleted, which approves no removal; to remove it, annotate AddOnRollout %s with %s=%s",
+			l.addOn, v1alpha1.DeletionGuardReason, l.removal.Deleting, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)
 	default:
 		return fmt.Sprintf("%s left Git and is held (%s): set spec.prune, or annotate AddOnRollout %s with %s=%s",
 			l.addOn, v1alpha1.DeletionGuardReason, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)
 	}
 }
 
-// approved tells whether somebody approved the removal.
+// approved reports whether the removal is approved.
 func (l leaving) approved() bool {
 	return l.removal.Approved || l.rollout.Annotations[v1alpha1.ApproveRemovalAnnotation] == l.removal.Commit
 }
 
-// finishRemovals deletes the ClusterManagementAddOns of add-ons that no cluster has
-// any more. What else belonged to them is pruned by the next pass, when they are gone.
+// finishRemovals deletes the ClusterManagementAddOns of add-ons that no cluster has. The next
+// pass prunes their other objects, once these are deleted.
 func (p *pass) finishRemovals(ctx context.Context, todo plan) error {
 	var deleted []string
 	for _, l := range todo.leaving {

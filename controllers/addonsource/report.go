@@ -17,9 +17,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// report ends a pass: one status write, and only of a change; then the event; then
-// the commit statuses. It is the one place that turns a halt into conditions and a
-// requeue.
+// report ends a pass: one status write, only if the status changed; then the event; then the
+// commit statuses. Only report converts a halt into conditions and a requeue.
 func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 	p.noteRollouts()
 	h, err := haltOf(err)
@@ -27,7 +26,8 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	if h != nil && apierrors.IsConflict(h.cause) {
-		// Somebody was faster. What was read is old; it is read again, and nothing is said.
+		// Another writer changed the source meanwhile. It is read again, and nothing is
+		// reported.
 		return ctrl.Result{RequeueAfter: firstWait}, nil
 	}
 	p.remember(h)
@@ -52,7 +52,7 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 	return p.requeue(h, book.Deliver())
 }
 
-// haltOf returns the halt behind an error; other errors go to the queue as they are.
+// haltOf returns the halt in an error; other errors go to the queue unchanged.
 func haltOf(err error) (*halt, error) {
 	var h *halt
 	if err == nil || errors.As(err, &h) {
@@ -61,10 +61,10 @@ func haltOf(err error) (*halt, error) {
 	return nil, err
 }
 
-// remember records the verdict on a refused commit: in the status, so that it is not
-// read again, and in memory, so that it can be repeated word for word. The verdict stands
-// until the commit is found valid. Its words do not outlive a pass that judged the commit anew
-// and came to no end: the next pass goes on from there.
+// remember records the verdict on a refused commit: in the status, so that the commit is not
+// read again, and in memory, so that its text can be repeated. The verdict stands until the
+// commit is found valid. Its text is dropped when a pass judged the commit anew without a
+// result: the next pass continues from there.
 func (p *pass) remember(h *halt) {
 	if p.judging {
 		p.memory.refusal = nil
@@ -100,8 +100,8 @@ func (p *pass) mark(h *halt) {
 	}
 }
 
-// markSuspended says who suspended the source, and that what was applied stays. A
-// source that was ready stays so: nothing is wrong with it.
+// markSuspended says by what the source is suspended, and that what was applied stays. A source
+// that was ready stays ready, because nothing is wrong with it.
 func (p *pass) markSuspended() {
 	text := "suspended by spec.suspend: the repository is not read"
 	if !p.source.Spec.Suspend {
@@ -117,17 +117,17 @@ func (p *pass) markSuspended() {
 	conditions.MarkFalse(p.source, fluxmeta.ReadyCondition, v1alpha1.SuspendedReason, "%s", text)
 }
 
-// showsApplied tells whether the conditions say already what a pass that found
-// nothing to do would say, but for notes that only a compiled commit can give.
+// showsApplied reports whether the conditions already say what a pass without changes would
+// say, except for notes that need a compiled commit.
 func (p *pass) showsApplied() bool {
 	ready := conditions.Get(p.source, fluxmeta.ReadyCondition)
 	return conditions.IsReady(p.source) && ready.Reason == fluxmeta.ReconciliationSucceededReason &&
 		ready.ObservedGeneration == p.source.Generation && strings.HasPrefix(ready.Message, p.appliedText())
 }
 
-// showsRefusal tells whether the conditions still carry the verdict on a commit. It
-// decides about nothing but whether the verdict, its words lost in a restart and
-// another text in its place, is worth reading the commit for once more.
+// showsRefusal reports whether the conditions still carry the verdict on a commit. After a
+// restart the verdict's text may be lost; if the conditions do not show it either, the commit
+// is read once more for it. Nothing else depends on this.
 func (p *pass) showsRefusal() bool {
 	stalled := conditions.Get(p.source, fluxmeta.StalledCondition)
 	if stalled == nil {
@@ -161,10 +161,10 @@ func (p *pass) markHandled() {
 	}
 }
 
-// store writes the status if it changed. This is not fluxcd's SerialPatcher: that
-// writes conditions and the rest in two requests, after a read, and nobody but this
-// controller writes here. The patch is bound to the status it was computed from, so
-// that two operators cannot lose each other's marks of commit statuses.
+// store writes the status if it changed. It does not use fluxcd's SerialPatcher, which writes
+// conditions and the rest in two requests after a read; only this controller writes here. The
+// patch is bound to the status it was computed from, so that two operators cannot lose each
+// other's marks of commit statuses.
 func (p *pass) store(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.before.Status, p.source.Status) {
 		return nil
@@ -178,8 +178,8 @@ func (p *pass) store(ctx context.Context) error {
 	return nil
 }
 
-// requeue returns when the next pass is: at the next look at the repository, or
-// sooner for what is waited for or told to a forge. Events come besides.
+// requeue returns when the next pass runs: at the next look at the repository, or earlier for
+// what the pass waits for or owes to a forge. Events cause passes in addition.
 func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 	if h != nil && h.kind == retried {
 		return ctrl.Result{}, h
@@ -197,11 +197,11 @@ func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: sooner(after, forge)}, nil
 }
 
-// ownerAgain is how long whose an object is goes without a look while another source has
-// it: nothing wakes the one that waits when that ends.
+// ownerAgain is how long a pass waits before it reads the owner of an object again while
+// another source has it: no event tells the waiting source.
 const ownerAgain = time.Minute
 
-// nextLook returns the time until the repository is looked at again.
+// nextLook returns the time until the next look at the repository.
 func (p *pass) nextLook() time.Duration {
 	if after := p.memory.nextLook.Sub(p.now); after > 0 {
 		return after

@@ -73,6 +73,7 @@ var _ = Describe("Drift", func() {
 		rollout := w.rollout()
 		w.read(rollout)
 		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(sha), "not the head: it did not bring the content")
+		Expect(w.logged).To(ContainElement(And(ContainSubstring(`"Repaired the object","object":"AddOnRollout/`), ContainSubstring("it was deleted on the hub"))))
 		Expect(theGit.Requests().UploadPack).To(BeZero())
 	})
 
@@ -88,10 +89,11 @@ var _ = Describe("Drift", func() {
 		Expect(theGit.Requests().UploadPack).To(Equal(1))
 	})
 
-	It("of fields is repaired", func() {
+	It("of fields is repaired, which the log says at level info", func() {
 		w := newWorld()
-		w.commit("add hello", addOnFiles())
+		sha := w.commit("add hello", addOnFiles())
 		w.passes()
+		Expect(w.logged).NotTo(ContainElement(ContainSubstring("Repaired")))
 		cma := w.cma()
 		w.read(cma)
 		cma.Spec.AddOnMeta.DisplayName = "Goodbye"
@@ -99,6 +101,8 @@ var _ = Describe("Drift", func() {
 		w.passes()
 		w.read(cma)
 		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
+		Expect(w.logged).To(ContainElement(And(
+			ContainSubstring(`"Repaired the object","object":"ClusterManagementAddOn/`+w.addOn), ContainSubstring(sha), ContainSubstring("it was changed on the hub; last by addonsource.test"))))
 	})
 
 	It("of the source's own status wakes the source, and its own writes do not", func() {
@@ -250,7 +254,7 @@ var _ = Describe("A forge", func() {
 		}).WithTimeout(time.Minute).Should(Equal(v1alpha1.DeliveryFailedReason))
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 
-		// A new process has nothing but the marks in the status.
+		// A new process has only the marks in the status.
 		w.start()
 		Expect(w.forge.Up()).To(Succeed())
 		w.request("forge is back")

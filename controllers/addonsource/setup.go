@@ -22,7 +22,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Options say how a controller works its queue.
+// Options configure the controller's queue.
 type Options struct {
 	// Concurrent is how many sources are reconciled at once; no reconcile waits for a
 	// Git server. 4 if not positive.
@@ -31,10 +31,9 @@ type Options struct {
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
 }
 
-// SetupWithManager registers the controller. Besides the sources it watches what it
-// applied, so that drift is repaired when it happens: AddOnRollouts and, by metadata
-// only, ClusterManagementAddOns and AddOnRevisions. Other objects are compared once
-// an interval.
+// SetupWithManager registers the controller. Besides the sources it watches what it applied, so
+// that drift is repaired at once: AddOnRollouts and, by metadata only, ClusterManagementAddOns
+// and AddOnRevisions. Other objects are compared once per interval.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if o.Concurrent <= 0 {
 		o.Concurrent = 4
@@ -107,9 +106,9 @@ func deleted() predicate.Predicate {
 	}
 }
 
-// movedByOthers lets deletions pass, and changes of what we apply, unless it is we
-// who made them. Of a rollout's status, which changes every second, only its standing
-// and the end of a removal or release matter here.
+// movedByOthers lets deletions pass, and changes by others to what AddonFlow applies. Of a
+// rollout's status, which changes every second, only its standing and the end of a removal or
+// release matter here.
 func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicate.Predicate {
 	ownWrite := func(o client.Object) bool {
 		return r.writes.of(keyOf(o)).resourceVersion == o.GetResourceVersion()
@@ -123,7 +122,7 @@ func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicat
 	}
 }
 
-// moved tells whether an update changed anything that we write, wait for or tell of.
+// moved reports whether an update changed anything that a source writes, waits for or reports.
 func moved(before, after client.Object) bool {
 	switch {
 	case before.GetGeneration() != after.GetGeneration(),
@@ -135,7 +134,7 @@ func moved(before, after client.Object) bool {
 		before.GetLabels()[v1alpha1.ManagedByLabel] != after.GetLabels()[v1alpha1.ManagedByLabel]:
 		return true
 	}
-	return phaseOf(before) != phaseOf(after) && phaseOf(after) == v1alpha1.PhaseRemoved || !letGoOf(before) && letGoOf(after) ||
+	return phaseOf(before) != phaseOf(after) && phaseOf(after) == v1alpha1.PhaseRemoved || !isReleasedRollout(before) && isReleasedRollout(after) ||
 		standingOf(before) != standingOf(after)
 }
 
@@ -143,11 +142,12 @@ func moved(before, after client.Object) bool {
 type standing struct {
 	outcome, hold, digest string
 	observed              bool
-	// tenth of the clusters that are updated: a status is posted no more often.
+	// tenth of the clusters that are updated, so that a status is posted at most once per
+	// tenth.
 	tenth int32
 }
 
-// standingOf returns where a rollout stands; the same for anything else.
+// standingOf returns where a rollout stands; the zero value for any other object.
 func standingOf(o client.Object) standing {
 	r, ok := o.(*v1alpha1.AddOnRollout)
 	if !ok {
@@ -163,13 +163,13 @@ func standingOf(o client.Object) standing {
 	return s
 }
 
-// letGoOf tells whether an object is a rollout whose clusters were let go of.
-func letGoOf(o client.Object) bool {
+// isReleasedRollout reports whether an object is a rollout whose clusters were released.
+func isReleasedRollout(o client.Object) bool {
 	r, ok := o.(*v1alpha1.AddOnRollout)
 	return ok && r.Released()
 }
 
-// phaseOf returns the phase of a rollout, "" of anything else.
+// phaseOf returns the phase of a rollout, "" for any other object.
 func phaseOf(o client.Object) v1alpha1.Phase {
 	if r, ok := o.(*v1alpha1.AddOnRollout); ok {
 		return r.Status.Phase

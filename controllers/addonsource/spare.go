@@ -18,14 +18,14 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// guarded reports whether a ClusterManagementAddOn has AddonFlow's finalizer; other objects
-// need none. Neither the digest of what is stored nor a dry run notices a finalizer that was
-// taken off.
+// guarded reports whether a ClusterManagementAddOn has AddonFlow's finalizer; it is true for
+// all other objects. Neither the digest of what is stored nor a dry run notices that a
+// finalizer was removed.
 func guarded(live *unstructured.Unstructured) bool {
 	return live == nil || !keyOf(live).isAddOn() || controllerutil.ContainsFinalizer(live, v1alpha1.Finalizer)
 }
 
-// guard puts the finalizer on a ClusterManagementAddOn that lost it.
+// guard adds the finalizer to a ClusterManagementAddOn that lost it.
 func (p *pass) guard(ctx context.Context, live *unstructured.Unstructured) error {
 	if guarded(live) {
 		return nil
@@ -35,7 +35,7 @@ func (p *pass) guard(ctx context.Context, live *unstructured.Unstructured) error
 	return p.patchMetadata(ctx, live, after)
 }
 
-// unguard takes the finalizer off, and returns the object as it is then.
+// unguard removes the finalizer, and returns the updated object.
 func (p *pass) unguard(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	after := live.DeepCopy()
 	if !controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer) {
@@ -53,15 +53,16 @@ func (p *pass) patchMetadata(ctx context.Context, live, after *unstructured.Unst
 	return nil
 }
 
-// spare keeps agents running when a user deletes a ClusterManagementAddOn. The garbage
-// collector deletes every ManagedClusterAddOn with an owner reference to it, and the add-on
-// with them, as soon as it is gone. The finalizer holds it until every reference is off; then
-// it may go. The commit that declares it applies it anew, and the rollout puts references back.
-// It needs nothing of the repository, whose head may be refused or out of reach.
+// spare keeps agents running when a user deletes a ClusterManagementAddOn. As soon as it is
+// gone, the garbage collector would delete every ManagedClusterAddOn with an owner reference to
+// it, and the add-on with them. The finalizer holds the ClusterManagementAddOn until every
+// reference is removed; then its deletion may finish. The commit that declares it applies it
+// again, and the rollout restores the references. This needs nothing from the repository, whose
+// head may be refused or unreachable.
 //
 // A foreground deletion deletes the ManagedClusterAddOns first and cannot be stopped.
 func (p *pass) spare(ctx context.Context) error {
-	list := &metav1.PartialObjectMetadataList{} // from the watch: a pass at rest costs no request
+	list := &metav1.PartialObjectMetadataList{} // from the watch, so that a pass without changes costs no request
 	list.SetGroupVersionKind(addOnGVK().GroupVersion().WithKind(addOnKind + "List"))
 	if err := p.Client.List(ctx, list); err != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list ClusterManagementAddOns: %w", err))
@@ -80,13 +81,13 @@ func (p *pass) spare(ctx context.Context) error {
 			err = p.spareOne(ctx, live)
 		}
 		if err != nil {
-			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot let %s go: %w", live.GetName(), err))
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot finish the deletion of %s: %w", live.GetName(), err))
 		}
 	}
 	return nil
 }
 
-// spareOne takes the references to one ClusterManagementAddOn off, and lets it go.
+// spareOne removes the references to one ClusterManagementAddOn, then its finalizer.
 func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) error {
 	for range disownings {
 		owned, err := Disown(ctx, p.Live, p.Client, live)
@@ -94,30 +95,34 @@ func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) er
 			return err
 		}
 		if owned == 0 {
-			return p.letOneGo(ctx, live)
+			return p.finishDeletion(ctx, live)
 		}
 	}
-	return fmt.Errorf("cannot let %s go: another writer puts owner references to it back", keyOf(live))
+	return fmt.Errorf("cannot finish the deletion of %s: another writer restores owner references to it", keyOf(live))
 }
 
-// disownings is how often references are taken off before the next pass goes on: another
-// writer may put one back meanwhile.
+// disownings is how often references are removed before the rest is left to the next pass:
+// another writer may restore one meanwhile.
 const disownings = 3
 
-// letOneGo takes the finalizer off a ClusterManagementAddOn that is being deleted.
-func (p *pass) letOneGo(ctx context.Context, live *unstructured.Unstructured) error {
+// finishDeletion removes the finalizer from a ClusterManagementAddOn that is being deleted.
+func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructured) error {
 	if _, err := p.unguard(ctx, live); err != nil {
 		return err
 	}
-	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason,
-		"%s was deleted on the hub. No ManagedClusterAddOn refers to it any more, so that no agent goes with it. It is applied again if Git declares it; "+
-			"agents that a foreground deletion removed are installed again at the pace of the rollout", keyOf(live))
+	text := "%s was deleted on the hub. AddonFlow removed the owner references to it, so that from now on no agent is removed with it. It is applied again if Git declares it; " +
+		"agents that a foreground deletion removed before are installed again at the pace of the rollout"
+	if slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		text = "%s was deleted on the hub in the foreground, which deletes the ManagedClusterAddOns that refer to it, and with them the agents. " +
+			"It is applied again if Git declares it; the agents are installed again at the pace of the rollout"
+	}
+	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, text, keyOf(live))
 	return nil
 }
 
-// Disown takes the owner references to one ClusterManagementAddOn off every
+// Disown removes the owner references to one ClusterManagementAddOn from every
 // ManagedClusterAddOn, hand-made ones included, and returns how many had one. Without a
-// reference they stay when the ClusterManagementAddOn is gone.
+// reference they stay when the ClusterManagementAddOn is deleted.
 func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner client.Object) (int, error) {
 	owned, err := ownedBy(ctx, live, owner)
 	if err != nil {
@@ -132,7 +137,7 @@ func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner cl
 			patch := client.MergeFromWithOptions(&owned[i], client.MergeFromWithOptimisticLock{})
 			err := hub.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager))
 			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("cannot take the owner off ManagedClusterAddOn %s/%s: %w", after.Namespace, after.Name, err)
+				return fmt.Errorf("cannot remove the owner of ManagedClusterAddOn %s/%s: %w", after.Namespace, after.Name, err)
 			}
 			return nil
 		})

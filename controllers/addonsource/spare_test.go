@@ -30,7 +30,7 @@ func (w *world) owned(labels map[string]string) *addonv1alpha1.ManagedClusterAdd
 	return addOn
 }
 
-// contend has another source own an object that the world's source declares from then on.
+// contend makes another source own an object that the world's source declares from then on.
 func (w *world) contend() {
 	GinkgoHelper()
 	w.create(w.newSource("first", func(s *v1alpha1.AddOnSource) { s.Spec.Path, s.Spec.CommitStatus = "other", nil }))
@@ -69,7 +69,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 				return after.UID
 			}).WithTimeout(patience).ShouldNot(Equal(before.UID))
 			Expect(after.Finalizers).To(ContainElement(v1alpha1.Finalizer))
-			Expect(w.announced()).To(ContainElement(And(ContainSubstring(v1alpha1.AddOnDeletedReason), ContainSubstring(w.addOn))))
+			Expect(w.announced()).To(ContainElement(And(ContainSubstring(v1alpha1.AddOnDeletedReason), ContainSubstring(w.addOn), ContainSubstring("from now on no agent goes with it"))))
 			spared := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
 			Consistently(func() types.UID { w.read(spared); return spared.UID }, "2s").Should(Equal(addOn.UID), "the collector has nothing to collect")
 			Expect(spared.DeletionTimestamp).To(BeNil())
@@ -94,7 +94,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 			w.read(after)
 			return after.UID
 		}).WithTimeout(patience).ShouldNot(Equal(before.UID))
-		Expect(w.announced()).To(ContainElement(ContainSubstring("foreground")))
+		Expect(w.announced()).To(ContainElement(And(ContainSubstring("foreground"), Not(ContainSubstring("so that no agent goes with it")))))
 	})
 
 	for name, blocked := range map[string]func(*world){

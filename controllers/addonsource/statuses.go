@@ -21,7 +21,7 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// openBook enters what commits should say in the source's own context, which is the whole:
+// openBook records what commits should say in the source's own context, which is the whole:
 //
 //	the applied commit     failure if a rollout failed or is halted, pending while one moves
 //	                       or is held for a decision, else success
@@ -29,8 +29,8 @@ import (
 //	                       judged
 //	any other              see commitstatus.Overtake
 //
-// It writes an add-on's context on one kind of commit only: content that another commit took
-// the place of before its rollout saw it.
+// It writes an add-on's context on one kind of commit only: those whose content another commit
+// replaced before the rollout saw it.
 func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	book := p.Desk.Open(p.key(), p.source, p.source.Status.CommitStatuses)
 	book.Retry(p.source, p.requestedAt())
@@ -38,7 +38,7 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	case p.source.Spec.CommitStatus == nil:
 		return book, nil
 	case !p.source.DeletionTimestamp.IsZero():
-		// It judges no commit any more, however long its add-ons stay.
+		// A deleted source judges no commit, however long its add-ons stay.
 		book.EndAll("ended: the source was deleted")
 		return book, nil
 	}
@@ -66,12 +66,12 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	switch {
 	case head != "":
 		succession.Live = append(succession.Live, head)
-	case attempted != "": // the repository cannot be read now: nothing has taken its place
+	case attempted != "": // the repository cannot be read now, so nothing has replaced it
 		succession.Live = append(succession.Live, attempted)
 		succession.By = attempted
 	}
 	if applied == head && h == nil {
-		p.tellOvertaken(book)
+		p.supersedeOvertaken(book)
 	}
 	if len(succession.Live) > 0 {
 		book.Overtake(succession)
@@ -79,8 +79,8 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	return book, nil
 }
 
-// tellHead says of the head what keeps it from being applied. A verdict stands: a commit that
-// was judged is not pending again because drift could not be repaired.
+// tellHead reports why the head is not applied. A verdict stands: a judged commit does not
+// become pending again because drift could not be repaired.
 func (p *pass) tellHead(book *forge.Book, h *halt) {
 	judged := p.before.Status.LastAttemptedRevision == p.head.String()
 	switch {
@@ -97,8 +97,8 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 	}
 }
 
-// told tells whether the head was told anything, wherever commits are told: it was not
-// under another context, nor while the context was another source's.
+// told reports whether the head has a status at the forge. It has none if the context was
+// renamed, or belonged to another source.
 func (p *pass) told() bool {
 	return p.source.Spec.CommitStatus == nil || commitstatus.Shown(p.source.Status.CommitStatuses, p.head.Commit, forge.ContextName(p.source))
 }
@@ -108,8 +108,8 @@ func (p *pass) want(sha string, state commitstatus.State, text string) commitsta
 	return commitstatus.Want{SHA: sha, Context: forge.ContextName(p.source), State: state, Description: text}
 }
 
-// noteRollouts remembers the rollouts that this pass wrote. What the watch cache shows of an
-// older generation is not the outcome of the commit.
+// noteRollouts stores the rollouts that this pass wrote. The watch cache may still show an
+// older generation, which is not the outcome of the commit.
 func (p *pass) noteRollouts() {
 	for key, object := range p.applied {
 		if key.Kind != v1alpha1.AddOnRolloutKind || object == nil {
@@ -122,7 +122,7 @@ func (p *pass) noteRollouts() {
 	}
 }
 
-// content names all content of the applied commit.
+// content identifies all content of the applied commit.
 func (p *pass) content() string {
 	var texts []string
 	for _, addOn := range p.source.Status.AddOns {
@@ -153,10 +153,10 @@ func (p *pass) appliedIn(applied string, f fleet) string {
 // fleet is where the add-ons of a source stand.
 type fleet struct {
 	failed, onHold, moving []addOnStanding
-	// contentFailed: of the failed ones at least one has not failed for its policy alone, which
-	// is of a later commit than its content. Older commits with the same content fail with it.
+	// contentFailed: the content of at least one add-on failed, not only a policy that a later
+	// commit declared. Older commits with the same content fail with it.
 	contentFailed bool
-	// upToDate counts the others.
+	// upToDate counts the other add-ons.
 	upToDate int
 	// updated and total count clusters.
 	updated, total int32
@@ -164,11 +164,11 @@ type fleet struct {
 	left map[string][]string
 }
 
-// addOnStanding is an add-on and where it stands.
+// addOnStanding is an add-on and its state as text.
 type addOnStanding struct{ name, text string }
 
-// fleet reads, from the watch cache, where the add-ons of the applied commit stand, and those
-// that are being removed.
+// fleet reads the states of the add-ons of the applied commit, and of those that are being
+// removed, from the watch cache.
 func (p *pass) fleet(ctx context.Context) (fleet, error) {
 	var list v1alpha1.AddOnRolloutList
 	if err := p.Client.List(ctx, &list, client.InNamespace(p.source.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -198,8 +198,8 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 	return f, nil
 }
 
-// add counts an add-on in. A rollout that has not looked at what the commit declares is moving,
-// and so is one that was given the spec of a newer commit already.
+// add counts an add-on in. A rollout that has not seen what the commit declares counts as
+// moving, and so does one that already has the spec of a newer commit.
 func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
 	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) ||
 		ro.Status.ObservedGeneration < ro.Generation {
@@ -224,7 +224,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	}
 }
 
-// holdOf says that a rollout is held or suspended, and why; "" of one that is not.
+// holdOf returns why a rollout is held or suspended; "" if it is not.
 func holdOf(ro *v1alpha1.AddOnRollout) string {
 	switch {
 	case ro.Status.Outcome != string(commitstatus.Pending):
@@ -236,7 +236,7 @@ func holdOf(ro *v1alpha1.AddOnRollout) string {
 	return ""
 }
 
-// held says what is held, "" if nothing is.
+// held lists what is held, "" if nothing is.
 func (f *fleet) held() string {
 	var texts []string
 	for _, a := range f.onHold {
@@ -245,7 +245,7 @@ func (f *fleet) held() string {
 	return strings.Join(texts, "; ")
 }
 
-// state is that of the whole.
+// state is the state of the whole fleet.
 func (f *fleet) state() commitstatus.State {
 	switch {
 	case len(f.failed) > 0:
@@ -257,7 +257,7 @@ func (f *fleet) state() commitstatus.State {
 	}
 }
 
-// percent of the clusters that are where they should be.
+// percent of the clusters that are up to date.
 func (f *fleet) percent() int {
 	if f.total == 0 {
 		return 100
@@ -274,7 +274,7 @@ func (f *fleet) failing() []string {
 	return names
 }
 
-// text is what the whole says: "applied; hello 3/24; 11 add-ons up to date".
+// text describes the whole fleet: "applied; hello 3/24; 11 add-ons up to date".
 func (f *fleet) text(applied string) string {
 	var parts []string
 	if len(f.failed) == 0 {
@@ -307,8 +307,8 @@ func commitOf(revision string) string {
 	return parsed.Commit
 }
 
-// pendingText says what the head waits for. It names no attempt and no time, so that
-// it is posted once.
+// pendingText says what the head waits for. It names no attempt and no time, so that it is
+// posted only once.
 func (p *pass) pendingText(h *halt) string {
 	switch h.reason {
 	case v1alpha1.ReferenceNotFoundReason, v1alpha1.TakingOverReason, v1alpha1.AddOnDeletedReason:
@@ -329,7 +329,8 @@ func shortRevision(ref, commit string) string {
 	return ref + "@" + short
 }
 
-// refusalText returns the first problem, how many more there are, and where the first stands.
+// refusalText returns the first problem, the number of the others, and the position of the
+// first.
 func refusalText(h *halt, limit int) string {
 	if len(h.problems) == 0 {
 		return h.text

@@ -9,8 +9,8 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// TestFleet_RolloutMadeAnewCountsFromOne: generations tell versions of one object apart, and
-// not those of its successor.
+// TestFleet_RolloutMadeAnewCountsFromOne: generations distinguish versions of one object, but
+// not those of a new object with its name.
 func TestFleet_RolloutMadeAnewCountsFromOne(t *testing.T) {
 	ro := &v1alpha1.AddOnRollout{}
 	ro.UID, ro.Generation = "new", 1

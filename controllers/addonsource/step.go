@@ -2,35 +2,36 @@ package addonsource
 
 import "github.com/addonflow/addonflow/api/v1alpha1"
 
-// step is what a pass does about the head of the repository.
+// step is what a pass does with the head of the repository.
 type step int
 
 const (
-	// bring: the commit is new, was asked for, or has not got to the hub yet.
+	// bring: the commit is new, was requested, or is not on the hub yet.
 	bring step = iota
 	// keep: the commit was refused; nothing is read and nothing is changed.
 	keep
 	// verify: the commit is applied, and what it compiles to is in memory: every
 	// object is compared, and drift repaired.
 	verify
-	// inspect: the commit is applied, but not in memory (a restart): the facts in the
-	// status are compared with the hub, and only a difference is worth a fetch.
+	// inspect: the commit is applied, but not in memory (after a restart): the facts in the
+	// status are compared with the hub, and the commit is fetched only if they differ.
 	inspect
 )
 
-// facts decide the step. No condition is among them.
+// facts decide the step. Conditions are not among them.
 type facts struct {
 	head string
 	spec string
 	// attempted and attemptedSpec are from the status.
 	attempted, attemptedSpec string
-	// asked says that a reconcile was requested, or that a pass left something to do.
+	// asked is set if a reconcile was requested, or if a pass left something to do.
 	asked bool
-	// compiled says that what the head compiles to is in memory.
+	// compiled is set if the compiled head is in memory.
 	compiled bool
-	// explained says that the refusal of the head can be repeated, word for word.
+	// explained is set if the text of the refusal of the head is in memory or in the
+	// conditions.
 	explained bool
-	// dependent says that the head refers to objects that live only on the hub.
+	// dependent is set if the head refers to objects that exist only on the hub.
 	dependent bool
 }
 
@@ -57,7 +58,7 @@ func nextStep(f facts) step {
 	}
 }
 
-// refusedUnder is what status.lastAttemptedSpec says of a commit that was refused
-// under a fingerprint. That the commit is not lastAppliedRevision does not say it:
-// the same commit may have been applied from another path before.
+// refusedUnder is the value of status.lastAttemptedSpec for a commit that was refused under a
+// fingerprint. It is not enough that the commit differs from lastAppliedRevision: the same
+// commit may have been applied from another path before.
 func refusedUnder(spec string) string { return spec + v1alpha1.RefusedSuffix }

@@ -94,7 +94,7 @@ func TestRefusalText(t *testing.T) {
 	}
 }
 
-// FuzzShortened checks that no event is longer than every API takes, or broken text.
+// FuzzShortened: no event exceeds the limit of any API, and its text is valid UTF-8.
 func FuzzShortened(f *testing.F) {
 	f.Add("short")
 	f.Add(strings.Repeat("one line\n", 200))
@@ -111,8 +111,8 @@ func FuzzShortened(f *testing.F) {
 	})
 }
 
-// TestMovedByAnApproval: what a source says of an add-on that left Git follows whoever
-// approves its removal on the rollout, and no other annotation.
+// TestMovedByAnApproval: when the removal of an add-on that left Git is approved on the
+// rollout, the source's report follows; other annotations do not matter.
 func TestMovedByAnApproval(t *testing.T) {
 	before := &v1alpha1.AddOnRollout{}
 	for key, want := range map[string]bool{v1alpha1.ApproveRemovalAnnotation: true, "example.com/note": false} {

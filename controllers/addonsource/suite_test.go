@@ -19,13 +19,13 @@ import (
 	"github.com/addonflow/addonflow/test/hub"
 )
 
-// One control plane and one Git server serve every spec; a spec has its own
-// namespace, repository and add-on names.
+// One control plane and one Git server serve every spec; each spec has its own namespace,
+// repository and add-on names.
 var (
 	theHub *hub.Hub
 	theGit *gitserver.Server
 	scheme *runtime.Scheme
-	// admin reads and writes as a user would, and is not counted.
+	// admin reads and writes as a user would; its requests are not counted.
 	admin client.Client
 )
 
@@ -46,7 +46,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() { Expect(theGit.Close()).To(Succeed()) })
 })
 
-// useHub starts a control plane and uses it until the end of the spec, or of the suite.
+// useHub starts a control plane for the rest of the spec or suite.
 func useHub() {
 	GinkgoHelper()
 	crds, err := manifests.CRDFiles()

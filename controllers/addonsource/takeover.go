@@ -14,28 +14,26 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// takeOverStep is the next thing to be done before an add-on that OCM's
-// addon-manager runs may be run by us.
+// takeOverStep is the next step before AddonFlow may run an add-on that OCM's addon-manager
+// runs.
 type takeOverStep int
 
 const (
 	// takenOver: nothing is left to do.
 	takenOver takeOverStep = iota
-	// fenceOff: the lifecycle annotation keeps OCM's install and configuration
-	// controllers away. It comes before anything else: without it, they would answer
-	// each of the later steps.
+	// fenceOff: the lifecycle annotation keeps OCM's install and configuration controllers
+	// away. It comes first: without it, they would undo each of the later steps.
 	fenceOff
-	// stripTemplates: no entry for addontemplates and no placement may be left, and
-	// no other manager may own fields. Server-side apply cannot remove a list entry
-	// that somebody else owns, so this is a write of the whole object, preconditioned
-	// on the one that was read.
+	// stripTemplates: no entry for addontemplates, no placement and no fields of other managers
+	// may be left. Server-side apply cannot remove a list entry that another manager owns, so
+	// this is a write of the whole object, preconditioned on the version that was read.
 	stripTemplates
-	// clearHashes: OCM's template manager, once started, runs while any
-	// ManagedClusterAddOn of the add-on exists, for those with the hash of a template.
+	// clearHashes: OCM's template manager, once started, keeps acting on ManagedClusterAddOns
+	// of the add-on that have the hash of a template, as long as any exists.
 	clearHashes
 )
 
-// words for each step, for the condition.
+// takeOverWords describes each step, for the condition.
 var takeOverWords = map[takeOverStep]string{
 	fenceOff:       "fencing its ClusterManagementAddOn off",
 	stripTemplates: "taking addontemplates and placements out of its ClusterManagementAddOn",
@@ -51,8 +49,8 @@ type takeOver struct {
 	hashed []addonv1alpha1.ManagedClusterAddOn
 }
 
-// takeOverOf returns the next step for an add-on, false if it may be applied. It
-// decides by what is stored, so a pass that ended anywhere is taken up where it was.
+// takeOverOf returns the next step for an add-on, false if it may be applied. It decides by
+// what is stored, so a take-over continues wherever the last pass ended.
 func takeOverOf(addOn string, in planInput) (takeOver, bool) {
 	live, installed := in.seen.live[addOnKey(addOn)], in.seen.installed[addOn]
 	t := takeOver{addOn: addOn, step: nextTakeOver(live, in, installed), live: live, hashed: installed.hashed}
@@ -82,22 +80,21 @@ func nextTakeOver(live *unstructured.Unstructured, in planInput, installed insta
 	}
 }
 
-// installsByPlacements tells whether OCM's install controller has placements to act upon.
+// installsByPlacements reports whether OCM's install controller has placements to act on.
 func installsByPlacements(u *unstructured.Unstructured) bool {
 	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "installStrategy", "type")
 	_, placements, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "installStrategy", "placements")
 	return placements || strategy != "" && strategy != addonv1alpha1.AddonInstallStrategyManual
 }
 
-// takeOver takes one step for each add-on that needs one, and halts. The next pass
-// reads back what came of it; templates, configurations and targets are applied only
-// when nothing is left to do.
+// takeOver takes one step for each add-on that needs one, and halts. The next pass reads the
+// result; templates, configurations and targets are applied only after the last step.
 func (p *pass) takeOver(ctx context.Context, todo plan) error {
 	if len(todo.takeOvers) == 0 {
 		return nil
 	}
 	for _, t := range todo.takeOvers {
-		// What somebody else wrote meanwhile is read back by the next pass.
+		// The next pass reads what other writers changed meanwhile.
 		if err := p.takeStep(ctx, t); err != nil && !apierrors.IsConflict(err) {
 			return retry(v1alpha1.TakingOverReason, fmt.Errorf("cannot take over %s: %w", t.addOn, err))
 		}
@@ -120,8 +117,8 @@ func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 	return nil
 }
 
-// fenceOff sets the lifecycle annotation on the object that was read, and takes a
-// claim of ours off it (from replace mode): the claim says that a take-over is over.
+// fenceOff sets the lifecycle annotation on the object that was read, and removes a claim of
+// ours from it (left by replace mode), because the claim says that a take-over is complete.
 func (p *pass) fenceOff(ctx context.Context, live *unstructured.Unstructured) error {
 	fenced := live.DeepCopy()
 	fenced.SetAnnotations(unclaimed(with(live.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue)))
@@ -135,9 +132,9 @@ func unclaimed(annotations map[string]string) map[string]string {
 	return annotations
 }
 
-// stripped returns a ClusterManagementAddOn without what OCM's addon-manager acts
-// upon, without our claim, and without the fields of other managers in its spec. The
-// rest stays until the commit is applied.
+// stripped returns a ClusterManagementAddOn without what OCM's addon-manager acts on, without
+// our claim, and without the fields of other managers in its spec. The rest stays until the
+// commit is applied.
 func stripped(live *unstructured.Unstructured) *unstructured.Unstructured {
 	u := live.DeepCopy()
 	fence(u)
@@ -146,9 +143,8 @@ func stripped(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// ownFields returns the entries that stay: ours, and those of status writers. The
-// list must not become empty, which the API server reads as "unchanged"; one empty
-// entry means "nobody owns anything".
+// ownFields returns the entries that stay: AddonFlow's, and those of status writers. The API
+// server reads an empty list as "unchanged"; one empty entry means that there are no managers.
 func ownFields(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range entries {
@@ -162,7 +158,7 @@ func ownFields(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry 
 	return kept
 }
 
-// parallelWrites bounds the writes at once to objects of many clusters.
+// parallelWrites bounds concurrent writes to objects of many clusters.
 const parallelWrites = 8
 
 // clearHashes writes the status of each ManagedClusterAddOn that was read.
@@ -184,11 +180,10 @@ func (p *pass) clearHashes(ctx context.Context, hashed []addonv1alpha1.ManagedCl
 	return group.Wait()
 }
 
-// withoutTemplateHash returns the object with its template references as OCM's
-// template manager ignores them, and whether that is a change: the name stays, the
-// hash is empty on both sides. Where spec.configs names a template the reference is
-// left out, since OCM's configuration controller, which no annotation stops there,
-// would fill the hash again.
+// withoutTemplateHash returns the object with its template references as OCM's template manager
+// ignores them, and whether that is a change: the name stays, the hash is empty on both sides.
+// If spec.configs names a template the reference is omitted, because OCM's configuration
+// controller, which no annotation stops there, would write the hash again.
 func withoutTemplateHash(mca *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, bool) {
 	out := mca.DeepCopy()
 	out.Status.ConfigReferences = nil
@@ -224,7 +219,7 @@ func clearHash(config *addonv1alpha1.ConfigSpecHash) {
 	}
 }
 
-// namesTemplate tells whether the configurations of a ManagedClusterAddOn name a template.
+// namesTemplate reports whether the configurations of a ManagedClusterAddOn name a template.
 func namesTemplate(configs []addonv1alpha1.AddOnConfig) bool {
 	for _, config := range configs {
 		if isTemplateReference(config.ConfigGroupResource) {

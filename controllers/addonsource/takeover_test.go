@@ -40,7 +40,7 @@ func TestNextTakeOver(t *testing.T) {
 		installed installation
 		want      takeOverStep
 	}{
-		"Absent":       {"nobody runs it", "", planInput{mode: Coexist}, installation{}, takenOver},
+		"Absent":       {"it does not exist", "", planInput{mode: Coexist}, installation{}, takenOver},
 		"AbsentHashed": {"OCM's template manager outlives the object", "", planInput{mode: Coexist}, hashed, clearHashes},
 		"Foreign":      {"the annotation comes first", foreignAddOn, planInput{mode: Coexist}, hashed, fenceOff},
 		"Fenced":       {"then the templates", fencedAddOn, planInput{mode: Coexist}, hashed, stripTemplates},
@@ -49,7 +49,7 @@ func TestNextTakeOver(t *testing.T) {
 		"Cleared":      {"read back, nothing is left", strippedAddOn, planInput{mode: Coexist}, installation{total: 1}, takenOver},
 		"Claimed":      {"a foreign entry in ours is a conflict, not a take-over", claimedAddOn, planInput{mode: Coexist}, hashed, takenOver},
 		"Forced":       {"until the user forces it", claimedAddOn, planInput{mode: Coexist, forced: true}, hashed, stripTemplates},
-		"Replace":      {"there is nobody to take it over from", foreignAddOn, planInput{mode: Replace}, hashed, takenOver},
+		"Replace":      {"OCM's addon-manager does not run", foreignAddOn, planInput{mode: Replace}, hashed, takenOver},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestNextTakeOver(t *testing.T) {
 	}
 }
 
-// TestStripped takes templates, placements and other managers out, and nothing else.
+// TestStripped: templates, placements and other managers are removed, and nothing else.
 func TestStripped(t *testing.T) {
 	live := parse(t, foreignAddOn)
 	live.SetAnnotations(map[string]string{v1alpha1.SourceAnnotation: "team/fleet"})
@@ -157,8 +157,8 @@ func TestLiveForm(t *testing.T) {
 	}
 }
 
-// TestMarkFenced says since when OCM's addon-manager is fenced off, and keeps that time until
-// the fence was down again.
+// TestMarkFenced: the annotation keeps the time at which OCM's addon-manager was fenced off
+// until the fence was down again.
 func TestMarkFenced(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	since := parse(t, claimedAddOn)
@@ -170,7 +170,7 @@ func TestMarkFenced(t *testing.T) {
 		live   *unstructured.Unstructured
 		want   string
 	}{
-		"Absent":  {"nobody could act on it", nil, ""},
+		"Absent":  {"OCM's addon-manager could not act on it", nil, ""},
 		"Foreign": {"OCM ran it", parse(t, foreignAddOn), "2026-01-02T03:04:05Z"},
 		"Claimed": {"the fence was never down", parse(t, claimedAddOn), ""},
 		"Since":   {"the time stays", since, "2025-12-31T00:00:00Z"},

@@ -19,8 +19,8 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// uninstall is the pass over a source that is being deleted. The finalizer stays
-// until its add-ons are off the fleet, which spec.prune or an annotation approves.
+// uninstall is the pass over a source that is being deleted. The finalizer stays until its
+// add-ons are removed from the fleet, which spec.prune or an annotation approves.
 func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	if err := p.withdraw(ctx); err != nil {
 		return p.report(ctx, err)
@@ -37,10 +37,10 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// takeLeave waits until the forge has accepted what the source has told its commits, at most
-// forge.LeaveFor from when there was nothing else left to do: the marks go with the source.
-// That begins anew with a new process, which costs once more as long at most. Those of the
-// rollouts are delivered by then: they hold them back.
+// takeLeave waits until the forge has accepted the commit statuses of the source, because their
+// marks are deleted with the source. It waits at most forge.LeaveFor after everything else is
+// done; a new process starts this time anew. The rollouts have delivered their statuses by
+// then, because they wait for that themselves.
 func (p *pass) takeLeave(ctx context.Context) error {
 	book, err := p.openBook(ctx, nil)
 	if err != nil {
@@ -56,8 +56,8 @@ func (p *pass) takeLeave(ctx context.Context) error {
 	return wait(fluxmeta.ProgressingReason, left, "waiting for the forge to accept the last commit statuses")
 }
 
-// withdraw takes everything of the source off the hub, as far as it may. It returns
-// nil when nothing is left to wait for.
+// withdraw removes everything of the source from the hub, as far as approved. It returns nil if
+// there is nothing left to wait for.
 func (p *pass) withdraw(ctx context.Context) error {
 	seen := newObservation()
 	if err := p.seeRollouts(ctx, seen); err != nil {
@@ -74,10 +74,9 @@ func (p *pass) withdraw(ctx context.Context) error {
 		return err
 	}
 	in := p.planInput(&attempt{}, seen)
-	in.commitSHA = p.lastCommit()
+	in.commitSHA, in.deleting = p.lastCommit(), v1alpha1.AddOnSourceKind+"/"+p.source.Name
 	if uninstalling != "" {
-		in.approved = notApproved
-		p.notes = append(p.notes, uninstalling+" is being deleted, which approves no removal")
+		in.approved, in.deleting = notApproved, uninstalling
 	}
 	todo, err := newPlan(in)
 	if err != nil {
@@ -86,7 +85,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 	if err := p.writeAll(ctx, todo.rollouts); err != nil {
 		return err
 	}
-	if err := p.letGo(ctx, todo); err != nil {
+	if err := p.release(ctx, todo); err != nil {
 		return err
 	}
 	if err := p.finishRemovals(ctx, todo); err != nil {
@@ -101,9 +100,9 @@ func (p *pass) withdraw(ctx context.Context) error {
 	return p.deleteRollouts(ctx, todo.leaving)
 }
 
-// uninstalling names what takes the source away with everything else in it: its Namespace, or
-// a CustomResourceDefinition of AddonFlow's. That it is deleted says that AddonFlow is to
-// go, not that the add-ons are. It returns "" if the source alone was deleted.
+// uninstalling names the object whose deletion deletes the source: its Namespace, or a
+// CustomResourceDefinition of AddonFlow's. That deletion uninstalls AddonFlow; it does not
+// approve the removal of add-ons. It returns "" if only the source was deleted.
 func (p *pass) uninstalling(ctx context.Context) (string, error) {
 	definition := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 	for _, of := range []struct {
@@ -135,8 +134,8 @@ func (p *pass) lastCommit() string {
 	return ""
 }
 
-// deleteRollouts deletes the rollouts, which have nothing left to do, and the
-// revisions, which nobody runs; and waits until the rollouts are gone.
+// deleteRollouts deletes the rollouts, which have nothing left to do, and the unused revisions,
+// and waits until the rollouts are gone.
 func (p *pass) deleteRollouts(ctx context.Context, gone []leaving) error {
 	waiting := false
 	for _, l := range gone {

@@ -18,7 +18,7 @@ import (
 var _ = Describe("Deleting AddonFlow from the hub", func() {
 	installed := func(namespace string) *world {
 		GinkgoHelper()
-		useHub() // it is not one to go on with
+		useHub() // this control plane is not reused
 		w := newWorldIn(namespace, func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		w.commit("add hello", addOnFiles())
 		w.passes()
@@ -34,11 +34,12 @@ var _ = Describe("Deleting AddonFlow from the hub", func() {
 		Eventually(func() string {
 			w.pass()
 			return conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)
-		}).WithTimeout(patience).Should(And(ContainSubstring(why+" is being deleted, which approves no removal"), ContainSubstring("is held (DeletionGuard)")))
+		}).WithTimeout(patience).Should(And(ContainSubstring("is held (DeletionGuard): "+why+" is being deleted, which approves no removal"), Not(ContainSubstring("left Git"))))
 		rollout := w.rollout()
 		w.read(rollout)
 		Expect(rollout.Spec.Removal).NotTo(BeNil())
 		Expect(rollout.Spec.Removal.Approved).To(BeFalse())
+		Expect(rollout.Spec.Removal.Deleting).To(Equal(why), "what the rollout says that it waits for")
 		Expect(exists(w.cma())).To(BeTrue())
 		Expect(exists(w.template())).To(BeTrue())
 	}

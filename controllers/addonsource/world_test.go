@@ -10,6 +10,7 @@ import (
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions/check"
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,8 @@ import (
 	"github.com/addonflow/addonflow/test/gitserver"
 )
 
-// world is what one spec has to itself: a namespace, a repository, a forge, a source
-// and an operator that is driven pass by pass.
+// world is the environment of one spec: a namespace, a repository, a forge, a source and an
+// operator that runs pass by pass.
 type world struct {
 	namespace string
 	// addOn is a name no other spec uses.
@@ -44,7 +45,9 @@ type world struct {
 	stop       func()
 	reconciler *addonsource.Reconciler
 	clock      *clocktesting.FakeClock
-	// mode of the operator, and what renders its charts, count from the next start.
+	// logged are the lines at level info.
+	logged []string
+	// mode of the operator, and its engine for charts; changes apply from the next start.
 	mode   addonsource.Mode
 	charts chart.Engines
 }
@@ -105,7 +108,7 @@ func (w *world) newSource(name string, change ...func(*v1alpha1.AddOnSource)) *v
 	return source
 }
 
-// start starts an operator that remembers nothing, in place of the one before.
+// start starts an operator without memory, in place of the one before.
 func (w *world) start() {
 	GinkgoHelper()
 	config := theHub.Config()
@@ -122,7 +125,8 @@ func (w *world) start() {
 	})
 }
 
-// deliver lets a desk post, and returns what stops it, once or more often.
+// deliver lets a desk post, and returns the function that stops it, which may be called more
+// than once.
 func deliver(desk *forge.Desk) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
@@ -158,14 +162,15 @@ func (w *world) passOf(name string) (ctrl.Result, error) {
 // reconcile runs one reconcile, and those that its errands to the Git server lead to.
 func (w *world) reconcile(key client.ObjectKey) (ctrl.Result, error) {
 	for {
-		result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+		log := funcr.NewJSON(func(line string) { w.logged = append(w.logged, line) }, funcr.Options{})
+		result, err := w.reconciler.Reconcile(ctrl.LoggerInto(context.Background(), log), ctrl.Request{NamespacedName: key})
 		if err != nil || !w.reconciler.Await(key) {
 			return result, err
 		}
 	}
 }
 
-// passes runs passes until one does not ask for another soon, as a queue would.
+// passes runs passes until none requests another one soon, as a queue would.
 func (w *world) passes() {
 	GinkgoHelper()
 	for range 20 {
@@ -214,8 +219,8 @@ func (w *world) delivered(sha, state string, part ...string) testforge.Entry {
 	return entry
 }
 
-// green says for the rollout controller that the target is rolled out, and waits until the
-// forge says so of a commit.
+// green writes, as the rollout controller would, that the target is rolled out, and waits until
+// the forge shows it on a commit.
 func (w *world) green(sha string) testforge.Entry {
 	GinkgoHelper()
 	w.rolledOut()
@@ -223,7 +228,7 @@ func (w *world) green(sha string) testforge.Entry {
 	return w.delivered(sha, "success")
 }
 
-// goes waits until a source that is being deleted is gone: its forge accepts the last words.
+// goes waits until a source that is being deleted is gone; its forge accepts the last statuses.
 func (w *world) goes() {
 	GinkgoHelper()
 	Eventually(func() bool {
@@ -236,7 +241,7 @@ func (w *world) goes() {
 	}).WithTimeout(time.Minute).Should(BeTrue())
 }
 
-// rolledOut says for the rollout controller that the target is rolled out.
+// rolledOut writes, as the rollout controller would, that the target is rolled out.
 func (w *world) rolledOut() {
 	GinkgoHelper()
 	w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
@@ -281,7 +286,7 @@ func (w *world) read(o client.Object) {
 	Expect(admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)).To(Succeed())
 }
 
-// exists tells whether an object exists.
+// exists reports whether an object exists.
 func exists(o client.Object) bool {
 	GinkgoHelper()
 	err := admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)
@@ -336,7 +341,7 @@ func (w *world) revisions() []v1alpha1.AddOnRevision {
 	return list.Items
 }
 
-// removed says for the rollout controller that no cluster has the add-on any more.
+// removed writes, as the rollout controller would, that no cluster has the add-on.
 func (w *world) removed() {
 	GinkgoHelper()
 	r := w.rollout()
@@ -345,12 +350,12 @@ func (w *world) removed() {
 	Expect(admin.Status().Update(context.Background(), r)).To(Succeed())
 }
 
-// counter notes the write requests of an operator, and apart from them the dry runs.
+// counter counts the write requests of an operator, and its dry runs separately.
 type counter struct {
 	mu      sync.Mutex
 	writes  []string
 	dryRuns []string
-	// before a write request is sent; nil: nothing.
+	// before is called before a write request is sent, if not nil.
 	before func(*http.Request)
 	// down answers dry runs with an error of the hub.
 	down bool

@@ -19,23 +19,23 @@ type Book struct {
 	desk  *Desk
 	key   Key
 	marks []commitstatus.Mark
-	// to is the destination of the marks, "" if it is not known.
+	// to is the destination of the marks, "" if unknown.
 	to string
-	// line is where they go; "" without commitStatus, or with err.
+	// line is the deliverer's line for them; "" without commitStatus, or with err.
 	line string
 	// began are the posts that begin with the next status write.
 	began []commitstatus.Mark
 	err   error
-	// retry is when to look again after err: nothing announces a changed Secret.
+	// retry is when to try again after err, because Secrets are not watched.
 	retry time.Duration
-	// owner of the contexts, where that is another source: nothing is posted then.
+	// owner of the contexts if it is another source: nothing is posted then.
 	owner string
 }
 
 // Open returns the marks of an object as its status stores them, for the place that its source
-// reports to, with everything entered that this process has learnt from the forge since. Of an
-// object without marks of that place, which is new or has lost its status, nothing is known:
-// the forge is read before anything is posted. Without a source the place is not known.
+// reports to, with all results that this process has received from the forge since. If an
+// object has no marks of that place, because it is new or has lost its status, the forge is
+// read before anything is posted. Without a source the place is unknown.
 func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.CommitMark) *Book {
 	b := &Book{desk: d, key: key}
 	if source != nil && source.Spec.CommitStatus != nil {
@@ -52,24 +52,24 @@ func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.Com
 // Marks returns the marks.
 func (b *Book) Marks() []commitstatus.Mark { return b.marks }
 
-// Tell enters what live commits should say. Telling the same again changes nothing.
+// Tell records what live commits should say. Telling the same again changes nothing.
 func (b *Book) Tell(wants ...commitstatus.Want) { b.marks = commitstatus.Tell(b.marks, wants...) }
 
-// Overtake says what becomes of commits that are not live, and drops the marks of those that
-// have their verdict. See commitstatus.Overtake.
+// Overtake updates the marks of commits that are not live, and drops those of commits with a
+// delivered verdict. See commitstatus.Overtake.
 func (b *Book) Overtake(s commitstatus.Succession) {
 	b.marks = commitstatus.Prune(commitstatus.Overtake(b.marks, s), s.Live...)
 }
 
-// Supersede ends one commit because another one took its place.
+// Supersede ends one commit that another one replaced.
 func (b *Book) Supersede(sha, by string) { b.marks = commitstatus.Supersede(b.marks, sha, by) }
 
-// EndAll ends every context that has no verdict.
+// EndAll ends every context without a verdict.
 func (b *Book) EndAll(description string) { b.marks = commitstatus.End(b.marks, "", description) }
 
-// Retry makes due at once what the forge did not take, of this object and of every other one
-// of the source. It does so once for each request of the user: a request can be open for long,
-// and what the forge refuses meanwhile waits as long as ever. "" is no request.
+// Retry makes due at once what the forge did not accept, of this object and of every other one
+// of the source. It does so once for each request of the user: a request can stay open for
+// long, and what the forge refuses meanwhile waits as usual. "" is no request.
 func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
 	if b.desk.answers(b.key, request) {
 		b.desk.deliverer.Retry(lineOf(source))
@@ -80,8 +80,9 @@ func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
 // commit statuses that its forge has not accepted yet. After that they are given up.
 const LeaveFor = 5 * time.Minute
 
-// Owes tells whether the forge has not accepted a verdict yet, so that the marks are still
-// needed. What the forge refused for good is not owed, nor what a newer status stands over.
+// Owes reports whether the forge has not accepted a verdict yet, so that the marks are still
+// needed. A status that the forge refused permanently is not owed, nor one in conflict with a
+// newer status.
 func (b *Book) Owes() bool {
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	return slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool {
@@ -91,11 +92,11 @@ func (b *Book) Owes() bool {
 	})
 }
 
-// Address finds out where the marks go, from the source's commitStatus and its Secret, which
-// is read only when something is not accepted, and begins the posts that are due. It is called
-// last before the status is written. What goes wrong is kept for SetCondition. Without
-// commitStatus the marks are dropped, and where the contexts belong to another source: what
-// holds once that is resolved is told anew.
+// Address resolves where the marks are posted, from the source's commitStatus and its Secret,
+// and begins the posts that are due. It reads the Secret only if something is not accepted. It
+// is called last before the status is written. Errors are kept for SetCondition. It drops the
+// marks if there is no commitStatus, or if the contexts belong to another source; once that is
+// resolved, the state at that time is reported anew.
 func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if source.Spec.CommitStatus == nil {
 		b.marks = nil
@@ -122,7 +123,7 @@ func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	b.begin()
 }
 
-// secretAgain is how long after a Secret could not be used it is read again.
+// secretAgain is when a Secret that could not be used is read again.
 const secretAgain = 10 * time.Second
 
 // begin begins the posts that are due, but none while the forge as a whole does not answer:
@@ -135,8 +136,8 @@ func (b *Book) begin() {
 	b.marks, b.began = commitstatus.Begin(b.marks, time.Now(), troubles)
 }
 
-// Stored returns the marks as a status keeps them; none are nil, as a status without the
-// field decodes.
+// Stored returns the marks as a status keeps them; an empty list is nil, as a status without
+// the field decodes.
 func (b *Book) Stored() []v1alpha1.CommitMark {
 	if len(b.marks) == 0 {
 		return nil
@@ -149,10 +150,10 @@ func (b *Book) Stored() []v1alpha1.CommitMark {
 	return b.marks
 }
 
-// SetCondition sets the condition CommitStatusReported: False with the source that the
-// contexts belong to, a newer status that is not the operator's, or the first reason why a
-// status was not accepted; Unknown while a change of state is on its way; True when the forge
-// shows everything. An object that reports nothing has no such condition.
+// SetCondition sets the condition CommitStatusReported: False with the source that owns the
+// contexts, a newer status that is not the operator's, or the first reason why a status was not
+// accepted; Unknown while a change of state is being posted; True when the forge shows
+// everything. An object that reports nothing has no such condition.
 func (b *Book) SetCondition(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusReportedCondition
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
@@ -181,15 +182,15 @@ func (b *Book) SetCondition(obj conditions.Setter) {
 	}
 }
 
-// turning tells whether the forge shows another state than it should. A text that lags
-// behind does not count, nor that a context is pending again: progress is paced.
+// turning reports whether the forge shows another state than it should. A text that lags behind
+// does not count, nor a context that is pending again, because progress is paced.
 func turning(m commitstatus.Mark) bool {
 	last := commitstatus.Last(m)
 	return !commitstatus.Settled(m) && last != nil &&
 		(m.Accepted == nil || m.Accepted.State != last.State && commitstatus.State(last.State).Terminal())
 }
 
-// count puts a number of commit statuses into words.
+// count describes a number of commit statuses.
 func count(n int) string {
 	if n == 1 {
 		return "1 commit status"
@@ -197,9 +198,9 @@ func count(n int) string {
 	return fmt.Sprintf("%d commit statuses", n)
 }
 
-// Deliver hands the marks over for posting and returns at once, with the time after which the
-// object must be reconciled again for their sake; zero: nothing waits for time. It is called
-// after the status was written.
+// Deliver enqueues the marks for posting and returns at once, with the time after which the
+// object must be reconciled again for them; zero: never. It is called after the status was
+// written.
 func (b *Book) Deliver() time.Duration {
 	if b.line == "" {
 		if len(b.marks) == 0 {

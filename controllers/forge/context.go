@@ -16,7 +16,7 @@ func ContextName(source *v1alpha1.AddOnSource, parts ...string) string {
 	return commitstatus.ContextName(append([]string{prefix}, parts...)...)
 }
 
-// destination is a digest of where the statuses of a source go.
+// destination is a digest of where the statuses of a source are posted.
 func destination(source *v1alpha1.AddOnSource) string {
 	spec := source.Spec.CommitStatus
 	repository, err := commitstatus.Repository(spec.Address)

@@ -18,7 +18,7 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// Key names the object whose status keeps marks.
+// Key identifies the object whose status keeps marks.
 type Key struct {
 	// Kind of the object; Outcomes of the same kind get the requests.
 	Kind string
@@ -49,16 +49,16 @@ type Desk struct {
 	mu       sync.Mutex
 	queues   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]
 	limiters map[string]*rate.Limiter
-	// routes remembers how the forge of each source was last addressed.
+	// routes has the last address of the forge of each source.
 	routes map[client.ObjectKey]address
-	// requests remembers what the user last asked for about each object.
+	// requests has the user's last request about each object.
 	requests map[Key]string
 }
 
-// NewDesk returns a desk that reads Secrets, by name only, with the first reader: the
-// manager's API reader, so that no Secret is cached; and lists AddOnSources with the
-// second, from a watch cache. A nil http client is the default one. Nothing is posted until
-// Start; add the desk to the manager.
+// NewDesk returns a desk. It reads Secrets, by name only, with the first reader: the manager's
+// API reader, so that no Secret is cached. It lists AddOnSources with the second, from a watch
+// cache. A nil http client is the default one. Nothing is posted until Start; add the desk to
+// the manager.
 func NewDesk(secrets, sources client.Reader, httpClient *http.Client) *Desk {
 	d := &Desk{
 		secrets:  secrets,
@@ -97,8 +97,8 @@ func (d *Desk) Start(ctx context.Context) error {
 	return nil
 }
 
-// lookAtRefused connects sources anew whose forge refuses the operator, if their Secret has
-// changed. What was refused is due again then.
+// lookAtRefused connects sources whose forge refuses the operator anew, if their Secret has
+// changed. Refused statuses are due again then.
 func (d *Desk) lookAtRefused(ctx context.Context) {
 	d.mu.Lock()
 	var refused []client.ObjectKey
@@ -114,12 +114,12 @@ func (d *Desk) lookAtRefused(ctx context.Context) {
 		if d.sources.Get(ctx, key, source) != nil || source.Spec.CommitStatus == nil {
 			continue
 		}
-		_ = d.connect(ctx, source) // the condition says what is wrong with the Secret
+		_ = d.connect(ctx, source) // the condition reports what is wrong with the Secret
 	}
 }
 
-// Outcomes is the source of reconcile requests for the objects of a kind about
-// whose statuses something was learnt. One controller per kind watches it.
+// Outcomes is the source of reconcile requests for the objects of a kind with new results. One
+// controller per kind watches it.
 func (d *Desk) Outcomes(kind string) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		d.mu.Lock()
@@ -129,7 +129,7 @@ func (d *Desk) Outcomes(kind string) source.Source {
 	})
 }
 
-// answers tells whether the request is a new one, and remembers it.
+// answers reports whether the request is new, and stores it.
 func (d *Desk) answers(key Key, request string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,8 +140,7 @@ func (d *Desk) answers(key Key, request string) bool {
 	return true
 }
 
-// notify puts the object that keeps marks into its controller's queue. A queue
-// never blocks, which is what a Deliverer asks of it.
+// notify queues the object that keeps the marks. A queue never blocks, as a Deliverer requires.
 func (d *Desk) notify(s string) {
 	key, ok := parseKey(s)
 	if !ok {
@@ -155,7 +154,7 @@ func (d *Desk) notify(s string) {
 	}
 }
 
-// Forget drops what is remembered of an object that is gone.
+// Forget drops everything about a deleted object.
 func (d *Desk) Forget(key Key) {
 	d.deliverer.Forget(key.String())
 	d.mu.Lock()

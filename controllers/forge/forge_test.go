@@ -65,7 +65,7 @@ func TestContextName(t *testing.T) {
 	}
 }
 
-// bench is a desk at work, a forge and the object that keeps the ledger.
+// bench is a desk, a forge and the object that keeps the marks.
 type bench struct {
 	t      *testing.T
 	forge  *testforge.Forge
@@ -155,12 +155,12 @@ func want(state commitstatus.State, text string) func(*Book) {
 	}
 }
 
-// overtaken says that the next commit took the place of the first.
+// overtaken makes the next commit replace the first.
 func overtaken(b *Book) {
 	b.Overtake(commitstatus.Succession{Live: []string{nextSHA}, By: nextSHA, Whole: "addonflow/team"})
 }
 
-// TestDelivers follows one status from the wish to the condition.
+// TestDelivers follows one status from the want to the condition.
 func TestDelivers(t *testing.T) {
 	b := newBench(t, goodWord)
 	b.reconcile(want(commitstatus.Success, "applied"))
@@ -181,8 +181,8 @@ func TestDelivers(t *testing.T) {
 	}
 }
 
-// TestWrongToken shows that a refused token is said without the token, asks for a
-// reconcile later, and is forgotten with another token.
+// TestWrongToken: a refused token is reported without the token, causes a reconcile later, and
+// is forgotten with another token.
 func TestWrongToken(t *testing.T) {
 	b := newBench(t, badWord)
 	b.reconcile(want(commitstatus.Failure, "does not build"))
@@ -204,7 +204,7 @@ func TestWrongToken(t *testing.T) {
 	}
 }
 
-// TestNewTokenIsUsedAtOnce: nothing else wakes an object whose statuses were refused.
+// TestNewTokenIsUsedAtOnce: no other event queues an object whose statuses were refused.
 func TestNewTokenIsUsedAtOnce(t *testing.T) {
 	b := newBench(t, badWord)
 	b.store(b.source.DeepCopy())
@@ -226,8 +226,8 @@ func TestNewTokenIsUsedAtOnce(t *testing.T) {
 	}
 }
 
-// TestReconcileOfTheSourceRetriesItsRollouts: what a user asks of the source makes the
-// statuses of every object due that reports to its forge.
+// TestReconcileOfTheSourceRetriesItsRollouts: a user's request to the source makes the statuses
+// of every object due that reports to its forge.
 func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
 	b := newBench(t, badWord)
 	b.reconcile(want(commitstatus.Failure, "does not build"))
@@ -252,13 +252,13 @@ func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
 	}
 }
 
-// TestAnotherDestinationIsToldEverything: what one forge has accepted says nothing of another
+// TestAnotherDestinationGetsEverything: what one forge has accepted does not count for another
 // repository, provider or context.
-func TestAnotherDestinationIsToldEverything(t *testing.T) {
+func TestAnotherDestinationGetsEverything(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*v1alpha1.CommitStatusSpec)
-		// told and ended are what is posted anew.
+		// told and ended are the statuses that are posted anew.
 		told, ended string
 	}{
 		"Repository": {
@@ -343,8 +343,8 @@ func TestAddressTrouble(t *testing.T) {
 	}
 }
 
-// TestSupersedeAndPrune ends what an older commit left open, and drops what both
-// sides know.
+// TestSupersedeAndPrune ends the open contexts of an older commit, and drops marks with a
+// delivered verdict.
 func TestSupersedeAndPrune(t *testing.T) {
 	b := newBench(t, goodWord)
 	b.reconcile(want(commitstatus.Pending, "fetched"))
@@ -365,7 +365,7 @@ func TestSupersedeAndPrune(t *testing.T) {
 	}
 }
 
-// TestNowhere drops the marks of a source that reports nowhere.
+// TestNowhere: the marks of a source without commitStatus are dropped.
 func TestNowhere(t *testing.T) {
 	b := newBench(t, goodWord)
 	b.source.Spec.CommitStatus = nil
@@ -377,8 +377,7 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
-// Tokens that are renewed every hour leave nothing behind in memory, nor does an object
-// that is gone.
+// Tokens that are renewed every hour leave nothing behind in memory, nor does a deleted object.
 func TestRenewedTokensAreForgotten(t *testing.T) {
 	b := newBench(t, goodWord)
 	for _, token := range []string{"first", "second", "third"} {

@@ -12,11 +12,11 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// owner returns the source that the contexts of a source belong to: of all that report
-// under the same contexts to the same repository, the oldest one. Two that write one
-// context would make a commit green that one of them refused. What counts is what
-// they declare, so that every operator finds the same: one that is suspended has rollouts
-// that go on, one that is being deleted has last verdicts to tell.
+// owner returns the source that owns the contexts of a source: of all that report under the
+// same contexts to the same repository, the oldest one. If two wrote one context, one could
+// make a commit green that the other refused. Only declarations count, so that every operator
+// gets the same result: a suspended source still has rollouts, and a source that is being
+// deleted still has verdicts to post.
 func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.ObjectKey, error) {
 	others, err := d.sharing(ctx, source)
 	if err != nil {
@@ -32,8 +32,7 @@ func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.
 }
 
 // Sharing requests the other sources that report under the contexts of a source to its
-// repository: who owns them is theirs to find out when it comes, changes or goes. It is
-// a handler.MapFunc.
+// repository, because an event of the source may change the owner. It is a handler.MapFunc.
 func (d *Desk) Sharing(ctx context.Context, source client.Object) []reconcile.Request {
 	declared, ok := source.(*v1alpha1.AddOnSource)
 	if !ok {
@@ -41,7 +40,7 @@ func (d *Desk) Sharing(ctx context.Context, source client.Object) []reconcile.Re
 	}
 	others, err := d.sharing(ctx, declared)
 	if err != nil {
-		return nil // the watch cache is starting, and then everybody is queued
+		return nil // the watch cache is starting, and then every source is queued
 	}
 	var requests []reconcile.Request
 	for _, other := range others {
@@ -50,8 +49,8 @@ func (d *Desk) Sharing(ctx context.Context, source client.Object) []reconcile.Re
 	return requests
 }
 
-// sharing reads, from the watch cache, the other sources that would write the contexts
-// of a source. An address that cannot be used is nobody's: nothing goes there.
+// sharing reads, from the watch cache, the other sources that would write the contexts of a
+// source. With an address that cannot be used there are none, because nothing is posted there.
 func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1alpha1.AddOnSource, error) {
 	spec := source.Spec.CommitStatus
 	if spec == nil {
@@ -59,7 +58,7 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 	}
 	repository, err := commitstatus.Repository(spec.Address)
 	if err != nil {
-		return nil, nil //nolint:nilerr // Address says so, once there is something to tell
+		return nil, nil //nolint:nilerr // Address reports it, once there is something to post
 	}
 	list := &v1alpha1.AddOnSourceList{}
 	if err := d.sources.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -78,7 +77,7 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 	return others, nil
 }
 
-// sameContext tells whether two sources report under one context; GitHub's have no case.
+// sameContext reports whether two sources report under one context; GitHub ignores case.
 func sameContext(a, b *v1alpha1.AddOnSource) bool {
 	if a.Spec.CommitStatus == nil || b.Spec.CommitStatus == nil {
 		return false
@@ -87,7 +86,7 @@ func sameContext(a, b *v1alpha1.AddOnSource) bool {
 	return one == other || a.Spec.CommitStatus.Provider == commitstatus.ProviderGitHub && strings.EqualFold(one, other)
 }
 
-// older orders sources by their creation, and those of one second by namespace and name.
+// older orders sources by creation time, and within a second by namespace and name.
 func older(a, b *v1alpha1.AddOnSource) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)

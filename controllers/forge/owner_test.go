@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// second returns a source of the same name in another namespace that was created that
-// long after the bench's own, and declares the same statuses.
+// second returns a source of the same name in another namespace, created later by the given
+// time, that declares the same statuses.
 func (b *bench) second(namespace string, after time.Duration) *v1alpha1.AddOnSource {
 	s := b.source.DeepCopy()
 	s.Namespace, s.ResourceVersion = namespace, ""
@@ -31,8 +31,8 @@ func (b *bench) store(sources ...*v1alpha1.AddOnSource) {
 	}
 }
 
-// TestContextBelongsToTheOldestSource: whoever is older, by what both
-// declare, has the context; the other one is told whose it is, and tells nobody.
+// TestContextBelongsToTheOldestSource: the older source, by what both declare, owns the
+// context; the other one reports the owner and posts nothing.
 func TestContextBelongsToTheOldestSource(t *testing.T) {
 	on := func(change func(*v1alpha1.CommitStatusSpec)) func(*v1alpha1.AddOnSource) {
 		return func(s *v1alpha1.AddOnSource) { change(s.Spec.CommitStatus) }
@@ -79,9 +79,9 @@ func TestContextBelongsToTheOldestSource(t *testing.T) {
 	}
 }
 
-// TestContextPassesOn: what was wanted while the context was another's is not told into
-// it later; and once the other one is gone, or another context is declared, what holds
-// then is told.
+// TestContextPassesOn: statements from the time when another source owned the context are not
+// posted later. When the owner is deleted, or another context is declared, the current state is
+// posted.
 func TestContextPassesOn(t *testing.T) {
 	for name, resolve := range map[string]func(*bench, *v1alpha1.AddOnSource){
 		"OwnerGone": func(b *bench, owner *v1alpha1.AddOnSource) {

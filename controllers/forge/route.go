@@ -22,21 +22,21 @@ import (
 // tokenKey is the key of the token in the Secret of spec.commitStatus.secretRef.
 const tokenKey = "token"
 
-// route is a forge and how it is addressed.
+// route is a forge with its address.
 type route struct {
 	forge   commitstatus.Forge
 	address address
 }
 
-// address identifies how a forge is addressed, by digests of the repository and the token,
-// and by the link that statuses carry.
+// address identifies how a forge is addressed: by digests of the repository and the token, and
+// by the link of the statuses.
 type address struct{ repository, token, url string }
 
-// lineOf names the line of a source at the deliverer.
+// lineOf names the deliverer's line of a source.
 func lineOf(source *v1alpha1.AddOnSource) string { return client.ObjectKeyFromObject(source).String() }
 
-// connect makes sure that the line of a source leads to its forge, with the token that its
-// Secret has now. What the forge refused before is due again if that is another one.
+// connect makes the line of a source lead to its forge, with the token that its Secret has now.
+// If the token changed, refused statuses are due again.
 func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	route, err := d.route(ctx, source)
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error 
 	return nil
 }
 
-// route returns where the commit statuses of a source go. The error is fit for a
+// route returns where the commit statuses of a source are posted. The error is fit for a
 // condition: it names objects and keys, never values.
 func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
 	spec := source.Spec.CommitStatus
@@ -101,16 +101,16 @@ func (d *Desk) token(ctx context.Context, source *v1alpha1.AddOnSource) (commits
 	return commitstatus.Secret(secret.Data[tokenKey]), nil
 }
 
-// digestOf tells one way of addressing a forge from another without keeping a token
-// in memory longer than its Forge.
+// digestOf identifies an address of a forge without keeping a token in memory longer than its
+// Forge.
 func digestOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
-// limiter returns the limiter that every user of a token shares. GitHub allows 80
-// content-creating requests a minute; the others set no limit of their own, and
-// ours only keeps a burst from looking like an attack.
+// limiter returns the limiter shared by every user of a token. GitHub allows 80
+// content-creating requests a minute. The others have no limit; the limiter only keeps a burst
+// from looking like an attack.
 func (d *Desk) limiter(provider, token string) *rate.Limiter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,8 +124,8 @@ func (d *Desk) limiter(provider, token string) *rate.Limiter {
 	return d.limiters[token]
 }
 
-// forgetLimiters drops the limiters of tokens that no source uses any more: there are
-// tokens that are renewed every hour. The lock is held.
+// forgetLimiters drops the limiters of unused tokens, because some tokens are renewed every
+// hour. The lock is held.
 func (d *Desk) forgetLimiters() {
 	used := map[string]bool{}
 	for _, to := range d.routes {

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// metadataOnly asks the API server to answer with an object's metadata.
+// metadataOnly makes the API server answer with an object's metadata.
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// NewClient is client.New, but for updates of ManifestWorks: of the answer only the
-// metadata is asked for and taken over. What is sent must carry the version it was planned
-// from; then its spec is what the hub has, up to defaults, and its status is the caller's
-// to fill in from what it read. It is what ctrl.Options.NewClient asks for.
+// NewClient is client.New, except for updates of ManifestWorks: it requests and takes over only
+// the metadata of the answer. The object must carry the version it was planned from. Then its
+// spec is what the hub has, up to defaults, and the caller fills in the status that it read.
+// Use it as ctrl.Options.NewClient.
 func NewClient(config *rest.Config, options client.Options) (client.Client, error) {
 	whole, err := client.New(config, options)
 	if err != nil {
@@ -33,7 +33,7 @@ func NewClient(config *rest.Config, options client.Options) (client.Client, erro
 	return &writer{Client: whole, works: works}, nil
 }
 
-// writer updates works by itself.
+// writer updates works without the rest of the answer.
 type writer struct {
 	client.Client
 	works rest.Interface

@@ -18,8 +18,8 @@ import (
 	"github.com/addonflow/addonflow/test/hub/hubtest"
 )
 
-// TestUpdate_OfAWorkTakesOverTheMetadata: everything else about an update is
-// controller-runtime's.
+// TestUpdate_OfAWorkTakesOverTheMetadata: controller-runtime does everything else about an
+// update.
 func TestUpdate_OfAWorkTakesOverTheMetadata(t *testing.T) {
 	h := hubtest.Start(t, hub.Options{Namespaces: []string{"cluster1"}})
 	httpClient, err := rest.HTTPClientFor(h.Config())

@@ -1,8 +1,7 @@
 // Package hubclient is controller-runtime's client, with one difference: an update of a
-// ManifestWork asks the API server for the metadata only, because the rest of the answer
-// is what was sent. NewClient is what ctrl.Options asks for.
+// ManifestWork requests only the metadata from the API server, because the rest of the answer
+// is what was sent. Use NewClient as ctrl.Options.NewClient.
 //
-// Reads and watches are controller-runtime's own; what the cache keeps is said by
-// cacheOptions in cmd/addonflow. Measured, with and without:
-// docs/decisions/0022-watches-are-controller-runtimes.md.
+// Reads and watches are controller-runtime's own; cacheOptions in cmd/addonflow configures the
+// cache. Measurements with and without: docs/decisions/0022-watches-are-controller-runtimes.md.
 package hubclient

@@ -19,11 +19,11 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// bindPace is the least time between two looks at one add-on's bindings: an install
-// on a thousand clusters is a few of them.
+// bindPace is the shortest time between two reconciles of one add-on's bindings, so that an
+// install on a thousand clusters causes only a few.
 const bindPace = time.Second
 
-// Bindings gives agents the roles their templates name. Its requests name an add-on.
+// Bindings grants agents the roles that their templates name. Its requests name an add-on.
 type Bindings struct {
 	Options
 
@@ -34,8 +34,8 @@ type Bindings struct {
 // NewBindings returns a reconciler; register it with SetupWithManager.
 func NewBindings(o Options) *Bindings { return &Bindings{Options: o, last: map[string]time.Time{}} }
 
-// Reconcile brings the RoleBindings of one add-on to what its agents ask for and an
-// admin allows.
+// Reconcile makes the RoleBindings of one add-on match what its agents request and an admin
+// allows.
 func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if left := r.wait(req.Name); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
@@ -52,7 +52,7 @@ func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if len(agents) == 0 && slices.ContainsFunc(found, func(b rbacv1.RoleBinding) bool { return registration.Ours(&b) }) {
-		// All of them would go. The watch shows the rollouts of --watch-namespace alone.
+		// All of them would be deleted. But the watch shows only rollouts in --watch-namespace.
 		if elsewhere, err := r.elsewhere(ctx, req.Name); elsewhere || err != nil {
 			return ctrl.Result{}, err
 		}
@@ -65,7 +65,8 @@ func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return t.write(ctx)
 }
 
-// wait returns how long the add-on has to wait for its turn; 0 takes it.
+// wait returns how long the add-on has to wait for its turn. If it returns 0, the turn is
+// taken.
 func (r *Bindings) wait(addOn string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,9 +79,9 @@ func (r *Bindings) wait(addOn string) time.Duration {
 	return 0
 }
 
-// agents lists the agents of an add-on: none when AddonFlow has no rollout of it. One
-// whose add-on is being deleted keeps what it has until it is gone, because it may
-// have to clean up.
+// agents lists the agents of an add-on: none if AddonFlow has no rollout of it. An agent whose
+// add-on is being deleted keeps its roles until the deletion is complete, because it may have
+// to clean up.
 func (r *Bindings) agents(ctx context.Context, addOn string) ([]registration.Agent, error) {
 	ours, err := managed(ctx, r.Client, addOn)
 	if err != nil || !ours {
@@ -100,8 +101,8 @@ func (r *Bindings) agents(ctx context.Context, addOn string) ([]registration.Age
 	return agents, nil
 }
 
-// elsewhere reports whether an add-on has a rollout that the watch does not show: it is
-// another operator's, and so are its bindings.
+// elsewhere reports whether an add-on has a rollout that the watch does not show: then the
+// rollout and its bindings belong to another operator.
 func (r *Bindings) elsewhere(ctx context.Context, addOn string) (bool, error) {
 	shown, err := managed(ctx, r.Client, addOn)
 	if err != nil || shown {
@@ -110,7 +111,7 @@ func (r *Bindings) elsewhere(ctx context.Context, addOn string) (bool, error) {
 	return managed(ctx, r.Live, addOn)
 }
 
-// found lists the bindings that carry the add-on's name, ours and OCM's.
+// found lists the bindings that carry the add-on's name, AddonFlow's and OCM's.
 func (r *Bindings) found(ctx context.Context, addOn string) ([]rbacv1.RoleBinding, error) {
 	var list rbacv1.RoleBindingList
 	if err := r.Client.List(ctx, &list, client.MatchingLabels{addonv1alpha1.AddonLabelKey: addOn}); err != nil {
@@ -119,14 +120,14 @@ func (r *Bindings) found(ctx context.Context, addOn string) ([]rbacv1.RoleBindin
 	return list.Items, nil
 }
 
-// errRoleMissing says that a role an agent is to have does not exist.
+// errRoleMissing: a role that an agent is to have does not exist.
 var errRoleMissing = errors.New("does not exist")
 
-// errOtherCluster says that a role would be given in the namespace of a cluster.
+// errOtherCluster: a role would be granted in the namespace of a cluster.
 var errOtherCluster = errors.New("is the namespace of a managed cluster")
 
-// judge says of every role that the agents ask for whether they may have it. Its own
-// error is one of reading: then nothing is decided.
+// judge returns a verdict on every role that the agents request. Its own error is a failed
+// read; then there are no verdicts.
 func (r *Bindings) judge(ctx context.Context, agents []registration.Agent) (map[registration.Role]error, error) {
 	verdicts := map[registration.Role]error{}
 	for _, agent := range agents {
@@ -168,7 +169,7 @@ func (r *Bindings) judgeRole(ctx context.Context, role registration.Role) (verdi
 	return r.Roles.Check(role, labels, rules), nil
 }
 
-// ReadRole reads what a RolePolicy judges a role by. The error is the API server's.
+// ReadRole reads what a RolePolicy needs to judge a role. The error is the API server's.
 func ReadRole(ctx context.Context, live client.Reader, role registration.Role) (map[string]string, []rbacv1.PolicyRule, error) {
 	if role.Kind == "ClusterRole" {
 		found := &rbacv1.ClusterRole{}
@@ -180,7 +181,7 @@ func ReadRole(ctx context.Context, live client.Reader, role registration.Role) (
 	return found.Labels, found.Rules, err
 }
 
-// turn is one look at one add-on's bindings.
+// turn is one reconcile of one add-on's bindings.
 type turn struct {
 	*Bindings
 	addOn    string
@@ -191,7 +192,8 @@ type turn struct {
 	failed map[client.ObjectKey]error
 }
 
-// write makes what is missing, repairs what differs and removes what nobody asks for.
+// write creates missing bindings, repairs those that differ and removes those that are no
+// longer requested.
 func (t *turn) write(ctx context.Context) (ctrl.Result, error) {
 	desired := registration.Bindings(t.addOn, t.agents, t.ours(), func(role registration.Role) error { return t.verdicts[role] })
 	existing := map[client.ObjectKey]*rbacv1.RoleBinding{}
@@ -199,7 +201,7 @@ func (t *turn) write(ctx context.Context) (ctrl.Result, error) {
 		existing[client.ObjectKeyFromObject(&t.found[i])] = &t.found[i]
 	}
 	for i := range desired {
-		if err := t.bring(ctx, &desired[i], existing[client.ObjectKeyFromObject(&desired[i])]); err != nil {
+		if err := t.ensure(ctx, &desired[i], existing[client.ObjectKeyFromObject(&desired[i])]); err != nil {
 			if ctx.Err() != nil {
 				return ctrl.Result{}, err
 			}
@@ -213,20 +215,20 @@ func (t *turn) write(ctx context.Context) (ctrl.Result, error) {
 	if len(t.verdicts) == 0 {
 		return ctrl.Result{}, nil
 	}
-	// An admin may grant the operator the verb bind, or change a role that is allowed by
-	// flag; neither is watched.
+	// An admin may grant the operator the verb bind, or change a role that is allowed by flag;
+	// neither is watched.
 	return ctrl.Result{RequeueAfter: retryAfter}, nil
 }
 
-// ours are the found bindings that we made.
+// ours are the found bindings that AddonFlow created.
 func (t *turn) ours() []rbacv1.RoleBinding {
 	return slices.DeleteFunc(slices.Clone(t.found), func(b rbacv1.RoleBinding) bool { return !registration.Ours(&b) })
 }
 
-// bring makes one binding what it is to be. A role cannot be changed in a binding: one
-// with another role has our name and is replaced, also where the watch does not show it,
-// because it is without the add-on's label.
-func (t *turn) bring(ctx context.Context, want, have *rbacv1.RoleBinding) error {
+// ensure creates or repairs one binding. The role of a binding cannot be changed, so a binding
+// of the same name with another role is replaced, even if the watch does not show it because it
+// lacks the add-on's label.
+func (t *turn) ensure(ctx context.Context, want, have *rbacv1.RoleBinding) error {
 	if have != nil && registration.Same(want, have) {
 		return nil
 	}
@@ -240,9 +242,9 @@ func (t *turn) bring(ctx context.Context, want, have *rbacv1.RoleBinding) error 
 	return nil
 }
 
-// replace makes a binding anew in whose place one with another role stands; refused is the
-// API server's word on the binding where none does. It lists by name, because that is what
-// the operator may do.
+// replace deletes a binding with another role and creates the wanted one; if there is no such
+// binding, it returns refused, the API server's error about the wanted one. It lists by name,
+// because the operator has no right to get a binding.
 func (t *turn) replace(ctx context.Context, want *rbacv1.RoleBinding, refused error) error {
 	var list rbacv1.RoleBindingList
 	if err := t.Live.List(ctx, &list, client.InNamespace(want.Namespace), client.MatchingFields{indexName: want.Name}); err != nil {
@@ -257,7 +259,7 @@ func (t *turn) replace(ctx context.Context, want *rbacv1.RoleBinding, refused er
 	return t.apply(ctx, want)
 }
 
-// bindError words why a binding was refused.
+// bindError explains why a binding was refused.
 func bindError(want *rbacv1.RoleBinding, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("the operator may not bind %s %s in %s: grant it verb bind on it: %w", want.RoleRef.Kind, want.RoleRef.Name, want.Namespace, err)
@@ -273,8 +275,8 @@ func (t *turn) delete(ctx context.Context, binding *rbacv1.RoleBinding) error {
 	return nil
 }
 
-// remove deletes the bindings of ours that nobody asks for any more and, once
-// everything is known and bound, what OCM left of the add-on.
+// remove deletes AddonFlow's bindings that are no longer requested and, once every agent is
+// declared and bound, what OCM left of the add-on.
 func (t *turn) remove(ctx context.Context, desired []rbacv1.RoleBinding) error {
 	kept := map[client.ObjectKey]bool{}
 	for i := range desired {
@@ -293,7 +295,7 @@ func (t *turn) remove(ctx context.Context, desired []rbacv1.RoleBinding) error {
 	return nil
 }
 
-// outcomes says of each agent that asks for roles whether it has them all.
+// outcomes returns the outcome of each declared agent: Applied if it has all roles it requests.
 func (t *turn) outcomes() map[string]registration.Outcome {
 	out := map[string]registration.Outcome{}
 	for _, agent := range t.agents {
@@ -313,7 +315,7 @@ func (t *turn) outcomes() map[string]registration.Outcome {
 	return out
 }
 
-// errorOf says why an agent does not have a role, or nil.
+// errorOf returns why an agent does not have a role, or nil.
 func (t *turn) errorOf(agent registration.Agent, role registration.Role) error {
 	if err := t.verdicts[role]; err != nil {
 		return err

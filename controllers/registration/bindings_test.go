@@ -19,7 +19,7 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// mayBind lets the operator give away roles, as an admin would.
+// mayBind lets the operator grant roles, as an admin would.
 func mayBind(roles ...string) {
 	GinkgoHelper()
 	grant("binds-"+roles[0], rbacv1.PolicyRule{
@@ -127,7 +127,7 @@ var _ = Describe("Bindings", func() {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, registration.AllowLabel, value)
 			Expect(admin.Patch(ctx, role, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 		}
-		// Without the watch it is five minutes: longer than patience.
+		// Without the watch it would take five minutes: longer than patience.
 		label(`"true"`)
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
 		label("null")
@@ -156,7 +156,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a") + "ServiceAccount " + w.addOn + "-agent\n"))
 	})
 
-	It("leaves bindings to whoever comes next when the add-on is released", func(ctx context.Context) {
+	It("leaves bindings to the next manager when the add-on is released", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)

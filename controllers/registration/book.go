@@ -24,12 +24,12 @@ type Key struct{ Cluster, AddOn string }
 // String returns cluster/add-on.
 func (k Key) String() string { return k.Cluster + "/" + k.AddOn }
 
-// Book knows which credentials and permissions each cluster's agent asks for. It is
-// safe for concurrent use.
+// Book knows which credentials and permissions each cluster's agent requests. It is safe for
+// concurrent use.
 type Book struct {
 	mu      sync.RWMutex
 	entries map[Key]*entry
-	// declared and decided are told what changed of an agent.
+	// declared and decided are called with an agent that changed.
 	declared, decided []func(Key)
 }
 
@@ -42,9 +42,9 @@ type entry struct {
 // NewBook returns an empty book.
 func NewBook() *Book { return &Book{entries: map[Key]*entry{}} }
 
-// Declare says what the template of the revision that a cluster is to have, or has,
-// asks for. Call it before anything is written that has the agent ask. It returns how
-// far its permissions are.
+// Declare records what the template of the revision that a cluster is to have, or has,
+// requests. Call it before writing anything that makes the agent request it. It returns the
+// state of its permissions.
 func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) registration.Outcome {
 	b.mu.Lock()
 	e := b.entries[key]
@@ -57,22 +57,23 @@ func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) registra
 		e.outcome.State = registration.Applied
 	}
 	b.entries[key] = e
-	outcome, told := e.outcome, b.declared
+	outcome, listeners := e.outcome, b.declared
 	b.mu.Unlock()
-	for _, tell := range told {
-		tell(key)
+	for _, notify := range listeners {
+		notify(key)
 	}
 	return outcome
 }
 
-// Assume is Declare for a cluster of which nothing is known yet; what is known stays.
+// Assume is Declare for an agent that is not declared yet; it changes no existing declaration.
 func (b *Book) Assume(key Key, asked []addonv1alpha1.RegistrationSpec) {
 	if _, known := b.asked(key); !known {
 		b.Declare(key, asked)
 	}
 }
 
-// Outcome returns how far an agent's permissions are; Pending for one nobody declared.
+// Outcome returns the state of an agent's permissions; Pending for an agent that is not
+// declared.
 func (b *Book) Outcome(key Key) registration.Outcome {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -82,8 +83,8 @@ func (b *Book) Outcome(key Key) registration.Outcome {
 	return registration.Outcome{}
 }
 
-// Outcomes is the source of requests about agents whose permissions were decided on;
-// requests makes those of an add-on.
+// Outcomes is the source of requests about agents with new outcomes; requests makes those of an
+// add-on.
 func (b *Book) Outcomes(requests func(ctx context.Context, addOn string) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		b.mu.Lock()
@@ -93,7 +94,7 @@ func (b *Book) Outcomes(requests func(ctx context.Context, addOn string) []recon
 	})
 }
 
-// declarations is the source of requests about agents that ask for something new.
+// declarations is the source of requests about agents with a new declaration.
 func (b *Book) declarations(requests func(context.Context, Key) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		b.mu.Lock()
@@ -109,7 +110,7 @@ func enqueue(q queue, requests []reconcile.Request) {
 	}
 }
 
-// decide records outcomes of one add-on's agents, and tells once if any is new.
+// decide records outcomes of one add-on's agents, and notifies once if any is new.
 func (b *Book) decide(addOn string, outcomes map[string]registration.Outcome) {
 	b.mu.Lock()
 	changed := false
@@ -118,23 +119,23 @@ func (b *Book) decide(addOn string, outcomes map[string]registration.Outcome) {
 			e.outcome, changed = outcome, true
 		}
 	}
-	told := b.decided
+	listeners := b.decided
 	b.mu.Unlock()
 	if changed {
-		for _, tell := range told {
-			tell(Key{AddOn: addOn})
+		for _, notify := range listeners {
+			notify(Key{AddOn: addOn})
 		}
 	}
 }
 
-// forget drops an agent whose add-on is gone from its cluster.
+// forget drops an agent whose add-on was removed from its cluster.
 func (b *Book) forget(key Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.entries, key)
 }
 
-// asked returns what an agent asks for, and whether that is known.
+// asked returns what an agent requests, and whether that is known.
 func (b *Book) asked(key Key) ([]addonv1alpha1.RegistrationSpec, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -144,8 +145,8 @@ func (b *Book) asked(key Key) ([]addonv1alpha1.RegistrationSpec, bool) {
 	return nil, false
 }
 
-// asking lists the add-ons that ask for a role for some agent: a Role in a namespace, or
-// a ClusterRole, for which namespace is "".
+// asking lists the add-ons with an agent that requests a role: a Role in a namespace, or a
+// ClusterRole, for which namespace is "".
 func (b *Book) asking(namespace, name string) []string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

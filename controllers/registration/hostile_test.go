@@ -32,7 +32,8 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// request is one in the making: the klusterlet's good one, unless a spec changes it.
+// request is a request before it is encoded: the klusterlet's valid one, unless a spec changes
+// it.
 type request struct {
 	csr  certificatesv1.CertificateSigningRequest
 	x509 x509.CertificateRequest
@@ -41,13 +42,13 @@ type request struct {
 	text func(good []byte) []byte
 }
 
-// hostile is one way to ask for more than one is due, and what its event says.
+// hostile is a request for more than the agent may have, with the text of its event.
 type hostile struct {
 	change func(*request)
 	says   string
 }
 
-// makes creates a request of the first cluster's agent by whoever c is, and returns it.
+// makes creates a request of the first cluster's agent with the client c, and returns it.
 func (w *world) makes(c client.Client, change func(*request)) (*certificatesv1.CertificateSigningRequest, error) {
 	GinkgoHelper()
 	cluster := w.cluster("a")
@@ -78,7 +79,7 @@ func (w *world) makes(c client.Client, change func(*request)) (*certificatesv1.C
 	return &r.csr, c.Create(w.ctx, &r.csr)
 }
 
-// reachesUs are requests that the API server takes.
+// reachesUs are hostile requests that the API server accepts.
 func (w *world) reachesUs() []hostile {
 	usages := func(of ...certificatesv1.KeyUsage) func(*request) {
 		return func(r *request) { r.csr.Spec.Usages = of }
@@ -114,7 +115,7 @@ func (w *world) reachesUs() []hostile {
 	}
 }
 
-// otherOrder names the groups last first, each by itself.
+// otherOrder lists the groups in reverse order, each in an element of its own.
 func otherOrder(r *request) {
 	for _, group := range slices.Backward(r.x509.Subject.Organization) {
 		r.x509.Subject.ExtraNames = append(r.x509.Subject.ExtraNames, pkix.AttributeTypeAndValue{
@@ -147,7 +148,7 @@ var _ = Describe("Hostile requests", func() {
 		left(w.user("system:serviceaccount:"+w.cluster("a")+":klusterlet", group), hostile{unchanged, "is not the agent of a managed cluster"})
 		left(w.user(registration.DefaultSubject(w.addOn, w.cluster("a")).User, group), hostile{unchanged, "is not the agent of a managed cluster"})
 
-		// Whatever wakes them again must not repeat what was said.
+		// Later reconciles must not repeat the event.
 		again := said("Left pending")
 		for _, name := range pending {
 			csr := &certificatesv1.CertificateSigningRequest{}
@@ -205,7 +206,7 @@ var _ = Describe("Hostile requests", func() {
 		csr, err := w.makes(w.klusterlet(w.cluster("a")), func(*request) {})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, csr)).To(Succeed()) })
-		// The relabelling comes after the request was judged, and before the approval.
+		// The label changes after the request was judged, and before the approval.
 		watching, err := client.NewWithWatch(theHub.Config(), client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 		changed := interceptor.NewClient(watching, interceptor.Funcs{

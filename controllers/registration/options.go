@@ -31,7 +31,7 @@ type Options struct {
 	Live client.Reader
 	// Recorder of events.
 	Recorder record.EventRecorder
-	// Book says what agents ask for.
+	// Book holds what agents request.
 	Book *Book
 	// Clock of approvals and certificates.
 	Clock clock.PassiveClock
@@ -39,11 +39,11 @@ type Options struct {
 	Random io.Reader
 	// Roles that may be given to agents.
 	Roles registration.RolePolicy
-	// SigningNamespaces are where a template may name a signing CA.
+	// SigningNamespaces are the namespaces of signing CAs that a template may name.
 	SigningNamespaces []string
 }
 
-// apply writes an object whole by server-side apply, taking its fields from others.
+// apply applies a whole object server-side and takes over fields of other managers.
 func (o *Options) apply(ctx context.Context, object client.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -54,8 +54,8 @@ func (o *Options) apply(ctx context.Context, object client.Object) error {
 	return o.Client.Apply(ctx, u, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager))
 }
 
-// managed reports whether AddonFlow has a rollout of an add-on; agents of others are
-// OCM's to let in.
+// managed reports whether AddonFlow has a rollout of an add-on; OCM is responsible for agents
+// of other add-ons.
 func managed(ctx context.Context, c client.Reader, addOn string) (bool, error) {
 	var list v1alpha1.AddOnRolloutList
 	if err := c.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
@@ -65,7 +65,7 @@ func managed(ctx context.Context, c client.Reader, addOn string) (bool, error) {
 }
 
 // releasing reports whether an add-on's rollout is being released: then its bindings are
-// nobody's to write or to remove.
+// neither written nor removed.
 func releasing(ctx context.Context, c client.Reader, addOn string) (bool, error) {
 	var list v1alpha1.AddOnRolloutList
 	if err := c.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
@@ -79,7 +79,7 @@ func releasing(ctx context.Context, c client.Reader, addOn string) (bool, error)
 	return false, nil
 }
 
-// stateOf says what became of an object that was read.
+// stateOf returns the state of an object that was read.
 func stateOf(obj metav1.Object, err error) (registration.State, error) {
 	switch {
 	case apierrors.IsNotFound(err):

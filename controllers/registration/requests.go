@@ -19,13 +19,13 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// Approval as OCM words it.
+// Approval in OCM's words.
 const (
 	approvalReason  = "AutoApprovedByHubCSRApprovingController"
 	approvalMessage = "Auto approving addon agent certificate."
 )
 
-// Reasons of events besides those of a Refusal.
+// Reasons of events other than those of a Refusal.
 const (
 	eventApproved      = "Approved"
 	eventSigned        = "Signed"
@@ -35,13 +35,13 @@ const (
 )
 
 const (
-	// patience is how long a request waits for the operator to learn what its
-	// agent may ask for, before an event says that it waits.
+	// patience is how long the operator may take to learn what an agent requests before an
+	// event reports that the request waits.
 	patience = time.Minute
-	// signAgain is how long a request is left alone whose signing CA cannot be used: no
-	// watch tells when its Secret changes.
+	// signAgain is when a request whose signing CA cannot be used is tried again, because
+	// Secrets are not watched.
 	signAgain = 15 * time.Second
-	// retryAfter is how long something that only an admin can mend is left alone.
+	// retryAfter is when a failure that only an admin can fix is tried again.
 	retryAfter = 5 * time.Minute
 )
 
@@ -51,12 +51,12 @@ type Requests struct {
 	Options
 
 	mu sync.Mutex
-	// told is what was last said about a request, so that it is said once.
-	told map[string]string
+	// reported is the last event about a request, so that it is not repeated.
+	reported map[string]string
 }
 
 // NewRequests returns a reconciler; register it with SetupWithManager.
-func NewRequests(o Options) *Requests { return &Requests{Options: o, told: map[string]string{}} }
+func NewRequests(o Options) *Requests { return &Requests{Options: o, reported: map[string]string{}} }
 
 // Reconcile looks at one request.
 func (r *Requests) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -68,7 +68,7 @@ func (r *Requests) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	addOn, cluster := registration.AddOnOf(csr)
-	if settled(csr) {
+	if finished(csr) {
 		return ctrl.Result{}, nil
 	}
 	ours, err := managed(ctx, r.Client, addOn)
@@ -86,8 +86,8 @@ func (r *Requests) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return r.sign(ctx, csr, facts)
 }
 
-// settled reports whether nothing is left to be done about a request.
-func settled(csr *certificatesv1.CertificateSigningRequest) bool {
+// finished reports whether nothing is left to do about a request.
+func finished(csr *certificatesv1.CertificateSigningRequest) bool {
 	if len(csr.Status.Certificate) > 0 || hasCondition(csr, certificatesv1.CertificateDenied) || hasCondition(csr, certificatesv1.CertificateFailed) {
 		return true
 	}
@@ -99,7 +99,7 @@ func hasCondition(csr *certificatesv1.CertificateSigningRequest, kind certificat
 	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
 }
 
-// review approves a request, or says why not and leaves it pending.
+// review approves a request, or leaves it pending and reports why.
 func (r *Requests) review(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, key Key, facts registration.Facts) (ctrl.Result, error) {
 	if refusal := registration.Check(csr, facts); refusal != nil {
 		return r.leave(csr, key, refusal), nil
@@ -111,13 +111,14 @@ func (r *Requests) review(ctx context.Context, csr *certificatesv1.CertificateSi
 	})
 	err := r.Client.SubResource("approval").Update(ctx, approved)
 	if err == nil {
-		r.tell(csr, corev1.EventTypeNormal, eventApproved, fmt.Sprintf("Approved for add-on %s on %s", key.AddOn, key.Cluster))
+		r.report(csr, corev1.EventTypeNormal, eventApproved, fmt.Sprintf("Approved for add-on %s on %s", key.AddOn, key.Cluster))
 		return ctrl.Result{}, nil
 	}
 	return r.unwritten(csr, "approve", err)
 }
 
-// leave says why a request stays pending. What is not known yet is given some time.
+// leave reports why a request stays pending. It waits for a while if the agent is not declared
+// yet.
 func (r *Requests) leave(csr *certificatesv1.CertificateSigningRequest, key Key, refusal *registration.Refusal) ctrl.Result {
 	reason := string(refusal.Reason)
 	if _, known := r.Book.asked(key); !known && refusal.Reason == registration.ReasonNotAsked {
@@ -126,36 +127,36 @@ func (r *Requests) leave(csr *certificatesv1.CertificateSigningRequest, key Key,
 		}
 		reason = eventUnknownReason
 	}
-	r.tell(csr, corev1.EventTypeWarning, reason, "Left pending: "+refusal.Message)
+	r.report(csr, corev1.EventTypeWarning, reason, "Left pending: "+refusal.Message)
 	return ctrl.Result{}
 }
 
 // sign issues the certificate of an approved request for a custom signer.
 func (r *Requests) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, facts registration.Facts) (ctrl.Result, error) {
 	if refusal := registration.CheckContent(csr, facts); refusal != nil {
-		r.tell(csr, corev1.EventTypeWarning, string(refusal.Reason), "Not signed: "+refusal.Message)
-		return ctrl.Result{}, nil //nolint:nilerr // what is refused is not tried again
+		r.report(csr, corev1.EventTypeWarning, string(refusal.Reason), "Not signed: "+refusal.Message)
+		return ctrl.Result{}, nil //nolint:nilerr // a refused request is not tried again
 	}
 	certificate, err := r.certificate(ctx, csr, facts)
 	if err != nil {
-		r.tell(csr, corev1.EventTypeWarning, eventCannotSign, "Not signed: "+err.Error())
-		return ctrl.Result{RequeueAfter: signAgain}, nil //nolint:nilerr // said on the request, and tried again
+		r.report(csr, corev1.EventTypeWarning, eventCannotSign, "Not signed: "+err.Error())
+		return ctrl.Result{RequeueAfter: signAgain}, nil //nolint:nilerr // reported in an event, and tried again
 	}
 	signed := csr.DeepCopy()
 	signed.Status.Certificate = certificate
 	err = r.Client.Status().Update(ctx, signed)
 	if err == nil {
-		r.tell(csr, corev1.EventTypeNormal, eventSigned, "Signed for "+csr.Spec.SignerName)
+		r.report(csr, corev1.EventTypeNormal, eventSigned, "Signed for "+csr.Spec.SignerName)
 		return ctrl.Result{}, nil
 	}
 	return r.unwritten(csr, "sign", err)
 }
 
-// errNamespace says that a signing CA stands where none is taken from.
+// errNamespace: a signing CA is in a namespace that is not allowed.
 var errNamespace = errors.New("no signing CA is taken from this namespace")
 
-// certificate signs with the CA as its Secret is now, so that a new one takes effect
-// with the next request.
+// certificate signs with the CA that the Secret holds now, so that a new one takes effect with
+// the next request.
 func (r *Requests) certificate(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, facts registration.Facts) ([]byte, error) {
 	namespace, name, _ := registration.SigningCA(facts, csr.Spec.SignerName)
 	if !slices.Contains(r.SigningNamespaces, namespace) {
@@ -172,36 +173,36 @@ func (r *Requests) certificate(ctx context.Context, csr *certificatesv1.Certific
 	return authority.Sign(csr, r.Clock.Now(), r.Random)
 }
 
-// unwritten says what to do after a write failed: a missing permission is an admin's
-// to grant, the rest is tried again.
+// unwritten returns the result of a failed write: an admin must grant a missing permission;
+// everything else is tried again.
 func (r *Requests) unwritten(csr *certificatesv1.CertificateSigningRequest, verb string, err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil // it changed: the watch brings it again
+		return ctrl.Result{}, nil // it changed, so the watch queues it again
 	case apierrors.IsForbidden(err):
-		r.tell(csr, corev1.EventTypeWarning, eventNotPermitted,
+		r.report(csr, corev1.EventTypeWarning, eventNotPermitted,
 			fmt.Sprintf("The operator may not %s for signer %s: grant it verb %s on signers, with resourceNames [%s]", verb, csr.Spec.SignerName, verb, csr.Spec.SignerName))
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}
 	return ctrl.Result{}, fmt.Errorf("cannot %s %s: %w", verb, csr.Name, err)
 }
 
-// tell sends an event about a request, unless it was the last thing said about it.
-func (r *Requests) tell(csr *certificatesv1.CertificateSigningRequest, kind, reason, message string) {
+// report sends an event about a request, unless it was the last one about it.
+func (r *Requests) report(csr *certificatesv1.CertificateSigningRequest, kind, reason, message string) {
 	said := string(csr.UID) + reason + message
 	r.mu.Lock()
-	known := r.told[csr.Name] == said
-	r.told[csr.Name] = said
+	known := r.reported[csr.Name] == said
+	r.reported[csr.Name] = said
 	r.mu.Unlock()
 	if !known {
 		r.Recorder.Event(csr, kind, reason, shortened(message))
 	}
 }
 
-// eventLimit is the longest text of an event that every API takes, in bytes.
+// eventLimit is the longest text of an event that every API accepts, in bytes.
 const eventLimit = 1000
 
-// shortened cuts a text that a hostile request made long.
+// shortened cuts a text, because a hostile request may make it long.
 func shortened(text string) string {
 	if len(text) <= eventLimit {
 		return text
@@ -209,9 +210,9 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:eventLimit], "") + "..."
 }
 
-// forget drops what was said about a request that is gone.
+// forget drops the last event of a deleted request.
 func (r *Requests) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.told, name)
+	delete(r.reported, name)
 }

@@ -18,9 +18,9 @@ const (
 	ocmReason = "AutoApprovedByHubCSRApprovingController"
 )
 
-// The API server vouches for who asks: every request here is made with a client
-// certificate of its user. kube-controller-manager, which signs for the hub's own
-// signer, does not run here, so the approval is the evidence there.
+// The API server authenticates the requester: every request here is made with a client
+// certificate of its user. kube-controller-manager, which signs for the hub's own signer, does
+// not run here, so the specs look at the approval.
 var _ = Describe("Requests", func() {
 	It("approves what the klusterlet of the cluster asks for, also a second time", func(ctx context.Context) {
 		w := newWorld(ctx)
@@ -37,7 +37,7 @@ var _ = Describe("Requests", func() {
 		name := w.ask(w.klusterlet(w.cluster("b")), "a", hubSigner)
 		count := said("was asked by the agent of \"" + w.cluster("b"))
 		Eventually(count, patience).Should(Equal(1))
-		// Whatever wakes it again must not repeat it.
+		// Later reconciles must not repeat the event.
 		csr := &certificatesv1.CertificateSigningRequest{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: name}, csr)).To(Succeed())
 		csr.Annotations = map[string]string{"touched": "yes"}

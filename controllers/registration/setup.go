@@ -32,8 +32,8 @@ const (
 	clusterIndex = "cluster"
 )
 
-// Selector selects the requests and role bindings of add-ons; no other needs to be in
-// memory.
+// Selector selects the requests and role bindings of add-ons, so that the cache holds no
+// others.
 func Selector() labels.Selector {
 	s, err := labels.Parse(addonv1alpha1.AddonLabelKey)
 	if err != nil {
@@ -42,8 +42,8 @@ func Selector() labels.Selector {
 	return s
 }
 
-// RoleSelector selects the roles that an admin allows by label; of no other is it
-// worth knowing when it changes.
+// RoleSelector selects the roles that an admin allows by label; changes of other roles do not
+// matter.
 func RoleSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{registration.AllowLabel: "true"})
 }
@@ -53,9 +53,9 @@ func TokenSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{registration.InfrastructureLabel: registration.InfrastructureValue})
 }
 
-// SetupWithManager registers the reconciler of requests and what wakes it: the
-// request, and whatever Facts are gathered from. addonrollout must be set up as well:
-// it indexes what both read.
+// SetupWithManager registers the reconciler of requests with its watches: requests, and the
+// objects that Facts are read from. addonrollout must be set up as well: it indexes what both
+// read.
 func (r *Requests) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	for name, value := range map[string]func(Key) string{agentIndex: Key.String, clusterIndex: func(k Key) string { return k.Cluster }} {
 		err := mgr.GetFieldIndexer().IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, name, indexOpen(value))
@@ -73,11 +73,11 @@ func (r *Requests) SetupWithManager(ctx context.Context, mgr ctrl.Manager, optio
 		Complete(r)
 }
 
-// indexOpen indexes the requests that are still to be dealt with.
+// indexOpen indexes the requests that are not finished.
 func indexOpen(value func(Key) string) client.IndexerFunc {
 	return func(o client.Object) []string {
 		csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-		if !ok || settled(csr) {
+		if !ok || finished(csr) {
 			return nil
 		}
 		addOn, cluster := registration.AddOnOf(csr)
@@ -85,17 +85,17 @@ func indexOpen(value func(Key) string) client.IndexerFunc {
 	}
 }
 
-// ofAddOn wakes the open requests of the agent of a ManagedClusterAddOn.
+// ofAddOn queues the open requests of the agent of a ManagedClusterAddOn.
 func (r *Requests) ofAddOn(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.ofAgent(ctx, Key{Cluster: obj.GetNamespace(), AddOn: obj.GetName()})
 }
 
-// ofAgent wakes the open requests of an agent.
+// ofAgent queues the open requests of an agent.
 func (r *Requests) ofAgent(ctx context.Context, key Key) []reconcile.Request {
 	return r.open(ctx, client.MatchingFields{agentIndex: key.String()})
 }
 
-// ofCluster wakes the open requests of a cluster.
+// ofCluster queues the open requests of a cluster.
 func (r *Requests) ofCluster(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.open(ctx, client.MatchingFields{clusterIndex: obj.GetName()})
 }
@@ -114,10 +114,10 @@ func (r *Requests) open(ctx context.Context, opts ...client.ListOption) []reconc
 	return requests
 }
 
-// SetupWithManager registers the reconciler of role bindings and what wakes it: a
-// binding, an add-on that comes, goes or changes its driver, a rollout that goes, an
-// agent that asks for something new, and a role, by its metadata, that RoleSelector
-// comes to select, selects no more, or that changes meanwhile.
+// SetupWithManager registers the reconciler of role bindings with its watches: a binding; an
+// add-on that is created, deleted or changes its driver; a rollout that is deleted; an agent
+// that requests something new; and, by metadata, a role that RoleSelector selects or no longer
+// selects, or that changes.
 func (r *Bindings) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request { return ofName(o.GetName()) })
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -137,7 +137,7 @@ func (r *Bindings) SetupWithManager(mgr ctrl.Manager, options controller.Options
 		Complete(r)
 }
 
-// ofRole wakes the add-ons that ask for a role.
+// ofRole queues the add-ons that request a role.
 func (r *Bindings) ofRole(_ context.Context, role client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, addOn := range r.Book.asking(role.GetNamespace(), role.GetName()) {
@@ -146,10 +146,10 @@ func (r *Bindings) ofRole(_ context.Context, role client.Object) []reconcile.Req
 	return out
 }
 
-// SetupWithManager registers the reconciler of the objects behind tokens and what wakes
-// it: one of these objects, an add-on that comes, changes its driver or the condition,
-// and an agent that asks for something new. objects is a cache of what TokenSelector
-// selects; whoever made it adds it to mgr.
+// SetupWithManager registers the reconciler of the objects behind tokens with its watches: one
+// of these objects, an add-on that is created or changes its driver or condition, and an agent
+// that requests something new. objects is a cache of what TokenSelector selects; its creator
+// adds it to mgr.
 func (r *Tokens) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options controller.Options) error {
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return ofAddOn(Key{Cluster: o.GetNamespace(), AddOn: o.GetLabels()[registration.InfrastructureAddOnLabel]})
@@ -174,7 +174,7 @@ func ofAddOn(key Key) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: key.Cluster, Name: key.AddOn}}}
 }
 
-// tokenState is how an add-on's agent identifies itself, and what is said of its token.
+// tokenState is how an add-on's agent authenticates, and the condition about its token.
 func tokenState(o client.Object) string {
 	a, ok := o.(*addonv1alpha1.ManagedClusterAddOn)
 	if !ok {
@@ -188,8 +188,8 @@ func ofName(addOn string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: addOn}}}
 }
 
-// forget drops what an agent asked for whose add-on is gone, unless it is back; it
-// wakes nobody.
+// forget drops what an agent requested if its add-on is deleted and not created again; it
+// queues nothing.
 func (r *Bindings) forget(ctx context.Context, e event.DeleteEvent, _ queue) {
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(e.Object), &addonv1alpha1.ManagedClusterAddOn{})
 	if apierrors.IsNotFound(err) {
@@ -197,8 +197,8 @@ func (r *Bindings) forget(ctx context.Context, e event.DeleteEvent, _ queue) {
 	}
 }
 
-// comesOrGoes passes that an object came, goes or is gone, and that what fact says of
-// it changed.
+// comesOrGoes passes events of objects that were created or deleted, that are being deleted, or
+// for which fact changed.
 func comesOrGoes(fact func(client.Object) string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		if (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) {
@@ -208,7 +208,7 @@ func comesOrGoes(fact func(client.Object) string) predicate.Predicate {
 	}}
 }
 
-// accepted says whether the hub lets a cluster in.
+// accepted returns whether the hub accepts a cluster.
 func accepted(o client.Object) string {
 	if c, ok := o.(*clusterv1.ManagedCluster); ok {
 		return fmt.Sprint(c.Spec.HubAcceptsClient)
@@ -216,7 +216,7 @@ func accepted(o client.Object) string {
 	return ""
 }
 
-// driver says how an add-on's agent identifies itself.
+// driver returns how an add-on's agent authenticates.
 func driver(o client.Object) string {
 	if a, ok := o.(*addonv1alpha1.ManagedClusterAddOn); ok {
 		return a.Status.KubeClientDriver

@@ -20,9 +20,9 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// With --watch-namespace an operator sees the rollouts of one namespace and the bindings
-// of all. Those of another operator's add-on are not its to take away; those of an add-on
-// that nobody has a rollout of go.
+// With --watch-namespace an operator sees the rollouts of one namespace and the bindings of
+// all. It must not delete those of another operator's add-on, and deletes those of an add-on
+// without a rollout.
 func TestBindingsOfAnotherOperatorStay(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{rbacv1.AddToScheme, v1alpha1.AddToScheme, addonv1alpha1.Install, clusterv1.Install} {
@@ -32,7 +32,7 @@ func TestBindingsOfAnotherOperatorStay(t *testing.T) {
 	}
 	role := registration.Role{Kind: "ClusterRole", Name: "reader"}
 	cases := map[string]struct {
-		rollouts []client.Object // that only an uncached read shows
+		rollouts []client.Object // shown by an uncached read only
 		stays    bool
 	}{
 		"RolloutOfAnotherNamespace": {rollouts: []client.Object{&v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "theirs", Name: "hello"}}}, stays: true},

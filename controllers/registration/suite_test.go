@@ -30,8 +30,8 @@ import (
 	"github.com/addonflow/addonflow/test/rights"
 )
 
-// One control plane and one operator serve every spec; a spec has its own clusters
-// and add-on. The operator has the rights that are installed, and no others.
+// One control plane and one operator serve every spec; each spec has its own clusters and
+// add-on. The operator has exactly the rights that are installed.
 var (
 	theHub *hub.Hub
 	scheme *runtime.Scheme
@@ -64,7 +64,7 @@ var _ = BeforeSuite(func() {
 	startOperator()
 })
 
-// grant gives the operator one rule more, as an admin would.
+// grant gives the operator one more rule, as an admin would.
 func grant(name string, rule rbacv1.PolicyRule) {
 	GinkgoHelper()
 	Expect(rights.Grant(context.Background(), admin, name, rule)).To(Succeed())

@@ -17,21 +17,21 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// lostWrite is when a write that came too late is tried again.
+// lostWrite is when a write that lost a conflict is tried again.
 const lostWrite = time.Second
 
-// Tokens makes the objects behind the tokens of agents, on a hub where OCM's
-// addon-manager, which makes them else, does not run. Its requests name a
-// ManagedClusterAddOn. Objects go with the ManagedClusterAddOn, their owner, and before
-// it only when its agent is known to come without a token.
+// Tokens creates the objects behind the tokens of agents on a hub without OCM's addon-manager,
+// which creates them otherwise. Its requests name a ManagedClusterAddOn. The objects are
+// deleted with the ManagedClusterAddOn, their owner; before that only if the agent is known not
+// to use a token.
 type Tokens struct {
 	Options
 	// Objects reads from a watch cache of what TokenSelector selects.
 	Objects client.Reader
 }
 
-// Reconcile brings the objects of one agent, and the condition that its klusterlet waits
-// for, to what the agent needs.
+// Reconcile makes the objects of one agent, and the condition that its klusterlet waits for,
+// match what the agent needs.
 func (r *Tokens) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	if err := r.Client.Get(ctx, req.NamespacedName, addOn); err != nil {
@@ -44,7 +44,7 @@ func (r *Tokens) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	agent := registration.Agent{Cluster: addOn.Namespace, UID: addOn.UID, Driver: addOn.Status.KubeClientDriver}
 	agent.Registrations, agent.Declared = r.Book.asked(Key{Cluster: addOn.Namespace, AddOn: addOn.Name})
 	if !agent.Declared {
-		return ctrl.Result{}, nil // as after a restart: it keeps what it has
+		return ctrl.Result{}, nil // not declared yet, as after a restart: it keeps what it has
 	}
 	found, err := r.found(ctx, addOn)
 	if err != nil {
@@ -53,10 +53,10 @@ func (r *Tokens) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if !agent.UsesToken() {
 		return r.drop(ctx, addOn, found)
 	}
-	return r.bring(ctx, addOn, registration.NewTokenObjects(addOn.Name, agent), found)
+	return r.ensure(ctx, addOn, registration.NewTokenObjects(addOn.Name, agent), found)
 }
 
-// found reads the objects of an agent; what is not there is nil.
+// found reads the objects of an agent; one that does not exist is nil.
 func (r *Tokens) found(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (registration.TokenObjects, error) {
 	found := registration.TokenObjects{Account: &corev1.ServiceAccount{}, Role: &rbacv1.Role{}, Binding: &rbacv1.RoleBinding{}}
 	role := registration.TokenRoleName(addOn.Name)
@@ -71,7 +71,7 @@ func (r *Tokens) found(ctx context.Context, addOn *addonv1alpha1.ManagedClusterA
 	return found, err
 }
 
-// read returns an object, or nil where there is none.
+// read returns an object, or nil if it does not exist.
 func read[T client.Object](ctx context.Context, from client.Reader, namespace, name string, into T) (T, error) {
 	var none T
 	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
@@ -84,9 +84,9 @@ func read[T client.Object](ctx context.Context, from client.Reader, namespace, n
 	return into, nil
 }
 
-// bring makes what is missing, repairs what differs, and says that all of it stands.
-// What was written comes back through the watch, and is spoken of then.
-func (r *Tokens) bring(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want, have registration.TokenObjects) (ctrl.Result, error) {
+// ensure creates missing objects, repairs those that differ, and then sets the condition. After
+// a write, the watch causes the reconcile that sets it.
+func (r *Tokens) ensure(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want, have registration.TokenObjects) (ctrl.Result, error) {
 	var differing []client.Object
 	if have.Account == nil || !registration.SameAccount(want.Account, have.Account) {
 		differing = append(differing, want.Account)
@@ -108,8 +108,8 @@ func (r *Tokens) bring(ctx context.Context, addOn *addonv1alpha1.ManagedClusterA
 	return r.say(ctx, addOn, registration.TokenReady(have.Account))
 }
 
-// failed says why the objects cannot be made. What only an admin can mend is left alone
-// for a while.
+// failed sets the condition with the reason. A failure that only an admin can fix is tried
+// again after a while.
 func (r *Tokens) failed(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, object client.Object, err error) (ctrl.Result, error) {
 	if ctx.Err() != nil {
 		return ctrl.Result{}, err
@@ -129,8 +129,7 @@ func (r *Tokens) failed(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return result, said
 }
 
-// drop removes the objects of an agent that comes without a token, and what was said of
-// them.
+// drop removes the objects of an agent that does not use a token, and their condition.
 func (r *Tokens) drop(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, found registration.TokenObjects) (ctrl.Result, error) {
 	var objects []client.Object
 	if found.Binding != nil {
@@ -154,14 +153,14 @@ func (r *Tokens) drop(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	})
 }
 
-// say writes a condition of a ManagedClusterAddOn, if it is new.
+// say sets a condition of a ManagedClusterAddOn, if it changed.
 func (r *Tokens) say(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, condition metav1.Condition) (ctrl.Result, error) {
 	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
 	return r.change(ctx, addOn, func(conditions *[]metav1.Condition) { meta.SetStatusCondition(conditions, condition) })
 }
 
-// change writes the conditions of a ManagedClusterAddOn, bound to the version that was
-// read: several others write there.
+// change writes the conditions of a ManagedClusterAddOn, bound to the version that was read,
+// because several others write there.
 func (r *Tokens) change(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, edit func(*[]metav1.Condition)) (ctrl.Result, error) {
 	changed := addOn.DeepCopy()
 	edit(&changed.Status.Conditions)
@@ -179,12 +178,12 @@ func (r *Tokens) change(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return ctrl.Result{}, nil
 }
 
-// same reports whether two lists of conditions say the same of the objects behind a token.
+// same reports whether two lists of conditions agree about the objects behind a token.
 func same(a, b []metav1.Condition) bool {
 	return tokenCondition(a) == tokenCondition(b)
 }
 
-// tokenCondition is what conditions say of the objects behind a token, in one text.
+// tokenCondition returns the condition about the objects behind a token, as one text.
 func tokenCondition(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, registration.InfrastructureReady)
 	if c == nil {

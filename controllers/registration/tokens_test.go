@@ -17,8 +17,8 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// mayMint lets the operator give away the right to tokens of an add-on's accounts, as an
-// admin would.
+// mayMint lets the operator grant the right to tokens of an add-on's accounts, as an admin
+// would.
 func mayMint(addOn string) {
 	GinkgoHelper()
 	grant("mints-"+addOn, rbacv1.PolicyRule{
@@ -27,7 +27,7 @@ func mayMint(addOn string) {
 	})
 }
 
-// chooses has the klusterlet of a cluster say how the add-on's agent identifies itself.
+// chooses makes the klusterlet of a cluster report how the add-on's agent authenticates.
 func (w *world) chooses(letter, driver string) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -40,7 +40,7 @@ func (w *world) chooses(letter, driver string) {
 	}, patience).Should(Succeed())
 }
 
-// token returns what the hub says of the objects behind a token: status and message.
+// token returns the condition about the objects behind a token: status and message.
 func (w *world) token(letter string) func() (string, error) {
 	return func() (string, error) {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
@@ -60,7 +60,7 @@ func (w *world) account(letter string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster(letter), Name: w.addOn + "-agent"}}
 }
 
-// ready is what the hub says once an agent's account stands.
+// ready is the condition's text once an agent's account exists.
 func (w *world) ready(letter string) string {
 	GinkgoHelper()
 	account := w.account(letter)
@@ -85,7 +85,7 @@ var _ = Describe("Tokens", func() {
 		Expect(apierrors.IsForbidden(mint("b"))).To(BeTrue())
 	})
 
-	It("repairs what was changed by hand, and tells the klusterlet of a new account", func(ctx context.Context) {
+	It("repairs what was changed by hand, and reports a new account to the klusterlet", func(ctx context.Context) {
 		w := newWorld(ctx)
 		mayMint(w.addOn)
 		w.declare("a", kubeClient())
@@ -128,7 +128,7 @@ var _ = Describe("Tokens", func() {
 			ContainSubstring("grant it verb create on serviceaccounts/token, with resourceNames ["+w.addOn+"-agent]"),
 		))
 		mayMint(w.addOn)
-		w.chooses("a", "csr") // an admin's grant is looked for again in minutes, or with the next change
+		w.chooses("a", "csr") // an admin's grant is noticed in minutes, or with the next change
 		Eventually(w.token("a"), patience).Should(BeEmpty())
 		w.chooses("a", registration.DriverToken)
 		Eventually(w.token("a"), patience).Should(Equal(w.ready("a")))

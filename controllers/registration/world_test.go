@@ -23,10 +23,10 @@ import (
 	"github.com/addonflow/addonflow/test/sample"
 )
 
-// patience is generous: these specs share two cores with everything else.
+// patience is generous, because the machine may be busy.
 const patience = "120s"
 
-// world is what one spec has to itself: an add-on of ours and clusters that have it.
+// world is the environment of one spec: an add-on of ours and clusters that have it.
 type world struct {
 	addOn string
 	ctx   context.Context //nolint:containedctx // a world lives as long as its spec
@@ -90,7 +90,7 @@ func single(namespace, role string) addonv1alpha1.HubPermissionConfig {
 	}
 }
 
-// customSigner is a registration block for a signer of the user's.
+// customSigner is a registration block for a user-defined signer.
 func customSigner(signer, namespace, secret string) addonv1alpha1.RegistrationSpec {
 	return addonv1alpha1.RegistrationSpec{
 		Type: addonv1alpha1.RegistrationTypeCustomSigner,
@@ -100,19 +100,19 @@ func customSigner(signer, namespace, secret string) addonv1alpha1.RegistrationSp
 	}
 }
 
-// declare says what the template applied on a cluster asks for.
+// declare declares what the template applied on a cluster requests.
 func (w *world) declare(letter string, blocks ...addonv1alpha1.RegistrationSpec) {
 	book.Declare(w.key(letter), blocks)
 }
 
-// klusterlet returns a client with the certificate of a cluster's agent, which may
-// ask for certificates as OCM lets it.
+// klusterlet returns a client with the certificate of a cluster's agent, which may request
+// certificates as OCM allows it.
 func (w *world) klusterlet(cluster string) client.Client {
 	GinkgoHelper()
 	return w.user("system:open-cluster-management:"+cluster+":9bkfw", "system:open-cluster-management:"+cluster, "system:open-cluster-management:managed-clusters")
 }
 
-// user returns a client of a user who may ask for certificates.
+// user returns a client of a user who may request certificates.
 func (w *world) user(name string, groups ...string) client.Client {
 	GinkgoHelper()
 	config, _, err := theHub.User(name, groups...)
@@ -132,8 +132,8 @@ func (w *world) user(name string, groups ...string) client.Client {
 	return c
 }
 
-// ask creates the request that a klusterlet makes for the add-on's agent, by whoever
-// c is, and returns its name.
+// ask creates the request that a klusterlet makes for the add-on's agent, with the client c,
+// and returns its name.
 func (w *world) ask(c client.Client, letter, signer string) string {
 	GinkgoHelper()
 	cluster := w.cluster(letter)
@@ -162,7 +162,7 @@ func (w *world) approval(name string) func() (string, error) {
 	}
 }
 
-// certificate returns the one that was issued, nil while there is none.
+// certificate returns the issued certificate, nil while there is none.
 func (w *world) certificate(name string) func() (*x509.Certificate, error) {
 	return func() (*x509.Certificate, error) {
 		csr := &certificatesv1.CertificateSigningRequest{}
@@ -177,7 +177,7 @@ func (w *world) certificate(name string) func() (*x509.Certificate, error) {
 	}
 }
 
-// newCA makes a signing CA and its Secret, or replaces what is in it.
+// newCA creates a signing CA and its Secret, or replaces its content.
 func (w *world) newCA(namespace, name string) *x509.Certificate {
 	GinkgoHelper()
 	secret, ca, err := sample.CA(namespace, name)
@@ -198,7 +198,7 @@ func readsConfigMaps() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}
 }
 
-// subjects returns the names a role is bound to in a namespace, "" for none.
+// subjects returns the names that a role is bound to in a namespace, "" for none.
 func (w *world) subjects(namespace, role string) func() (string, error) {
 	return func() (string, error) {
 		var list rbacv1.RoleBindingList

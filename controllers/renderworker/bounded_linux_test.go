@@ -15,7 +15,7 @@ import (
 // containerMemory is the limit of the operator's container in both manifests.
 const containerMemory = 1 << 30
 
-// hostile are templates that would take the operator's memory, time or stack.
+// hostile are templates that would use up the operator's memory, time or stack.
 func hostile() map[string]string {
 	doubling := `{{ $s := "0123456789abcdef" }}{{ range until 40 }}{{ $s = print $s $s }}{{ end }}{{ $s }}`
 	return map[string]string{
@@ -142,10 +142,9 @@ func peak(t *testing.T) int64 {
 	return 0
 }
 
-// TestBounded renders charts that would take the operator's memory, time or stack. Each
-// ends in an error of its template, or in objects, and is blamed on nothing else. This
-// process stands for the operator. The kernel holds it and its child to what the
-// container has: RLIMIT_DATA of both together is the limit of the container.
+// TestBounded renders charts that would use up the operator's memory, time or stack. Each ends
+// in an error of its template, or in objects. This process acts as the operator. The kernel
+// limits it and its child together to the limit of the container (RLIMIT_DATA).
 func TestBounded(t *testing.T) {
 	limits := tightLimits()
 	var before unix.Rlimit
@@ -188,7 +187,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestLimits_AreThoseThatWereSet on a child before it works.
+// TestLimits_AreThoseThatWereSet: a child has its limits before it reads anything.
 func TestLimits_AreThoseThatWereSet(t *testing.T) {
 	p := newPool(t, Options{})
 	entryOf(t, p.For("a"), chartOf(settings("x")), "c1")
@@ -203,7 +202,8 @@ func TestLimits_AreThoseThatWereSet(t *testing.T) {
 	}
 }
 
-// TestLimits_NameTheTemplate that reached them, also where a file includes another one.
+// TestLimits_NameTheTemplate: the error names the template that reached the limit, even if
+// another file includes it.
 func TestLimits_NameTheTemplate(t *testing.T) {
 	p := newPool(t, Options{Limits: tightLimits()})
 	memory := `{{ $l := list }}{{ range until 10000 }}{{ $l = append $l (repeat 1000000 "x") }}{{ end }}`

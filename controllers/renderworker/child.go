@@ -26,27 +26,27 @@ type child struct {
 	out    *os.File // what it writes
 	stderr *tail
 	gone   chan struct{} // closed when it ended and was waited for
-	used   time.Duration // CPU time, by its last answer
-	file   string        // by its word, the file that it renders
+	used   time.Duration // CPU time, as of its last answer
+	file   string        // the file that it renders, as it last reported
 	// since is when it was started.
 	since time.Time
-	// idle is when it answered last.
+	// idle is when it last answered.
 	idle time.Time
-	// late: it was ended at its deadline.
+	// late: it was killed at its deadline.
 	late atomic.Bool
 }
 
-// key tells children apart.
+// key identifies a child.
 type key struct{ owner, sum string }
 
 // broken is the end of a child, or why it cannot be used. wrong is what is wrong with the
-// chart, nil where the end says nothing of it.
+// chart, nil if the chart is not at fault.
 type broken struct {
 	wrong *chart.Error
 	err   error
 }
 
-// errDeadline says that a rendering was not over at its deadline.
+// errDeadline: a rendering did not end before its deadline.
 var errDeadline = errors.New("it took too long; the machine may be busy")
 
 func (b *broken) Unwrap() error { return b.err }
@@ -58,7 +58,7 @@ func (b *broken) Error() string {
 	return b.err.Error()
 }
 
-// start starts a child, limits it and loads the chart. It lives as long as the context.
+// start starts a child, limits it and loads the chart. The child lives as long as the context.
 func start(ctx context.Context, command []string, limits Limits, k key, s *chart.Source) (*child, error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
@@ -69,7 +69,7 @@ func start(ctx context.Context, command []string, limits Limits, k key, s *chart
 		return nil, errors.Join(err, theirIn.Close(), in.Close())
 	}
 	c := &child{key: k, limits: limits, in: in, out: out, stderr: &tail{}, gone: make(chan struct{}), since: time.Now()}
-	c.cmd = exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the operator's own binary, or what a test names
+	c.cmd = exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the operator's own binary, or one that a test names
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirIn, theirOut, c.stderr
 	c.cmd.Env = []string{
 		fmt.Sprintf("%s=%d", memoryVariable, limits.Memory), fmt.Sprintf("GOMEMLIMIT=%d", limits.Memory/4*3),
@@ -85,7 +85,7 @@ func start(ctx context.Context, command []string, limits Limits, k key, s *chart
 	}
 	go func() {
 		defer close(c.gone)
-		_ = c.cmd.Wait() // how it ended is asked of ProcessState
+		_ = c.cmd.Wait() // ProcessState says how it ended
 	}()
 	if err := c.begin(s); err != nil {
 		c.end()
@@ -94,14 +94,14 @@ func start(ctx context.Context, command []string, limits Limits, k key, s *chart
 	return c, nil
 }
 
-// begin limits a child that was started, and has it read the chart.
+// begin limits a child that was started, and makes it read the chart.
 func (c *child) begin(s *chart.Source) error {
 	if err := confine(c.cmd.Process.Pid, uint64(c.limits.Memory)); err != nil { //nolint:gosec // positive
 		return &broken{err: err}
 	}
 	stop := c.deadline()
 	defer stop()
-	if _, err := c.read(); err != nil { // it says that it is there
+	if _, err := c.read(); err != nil { // it reports that it is ready
 		return err
 	}
 	payload, err := json.Marshal(load{Kind: s.Kind, Files: s.Files})
@@ -112,8 +112,8 @@ func (c *child) begin(s *chart.Source) error {
 	return err
 }
 
-// ask has the child carry out a request. After an error that is broken the child is of no
-// more use.
+// ask makes the child carry out a request. After a broken error the child cannot be used any
+// more.
 func (c *child) ask(r request) (answer, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *child) read() (answer, error) {
 	}
 }
 
-// deadline ends the child unless stop is called in time.
+// deadline kills the child unless stop is called in time.
 func (c *child) deadline() (stop func()) {
 	timer := time.AfterFunc(c.limits.Deadline, func() {
 		c.late.Store(true)
@@ -172,14 +172,14 @@ func (c *child) deadline() (stop func()) {
 
 func (c *child) kill() { _ = c.cmd.Process.Kill() } // it may have ended
 
-// end ends the child and waits for it. It may be called again.
+// end kills the child and waits for it. It may be called again.
 func (c *child) end() {
 	c.kill()
 	<-c.gone
-	_, _ = c.in.Close(), c.out.Close() // pipes to nothing
+	_, _ = c.in.Close(), c.out.Close() // the other ends are closed
 }
 
-// ended says why the child ended. said is the limit that it reached by its own word.
+// ended returns why the child ended. said is the limit that it reported itself.
 func (c *child) ended(said limit) error {
 	c.end()
 	if said == "" {
@@ -203,10 +203,11 @@ func (c *child) ended(said limit) error {
 	return &broken{err: fmt.Errorf("the process that renders charts ended: %s", c.cmd.ProcessState)}
 }
 
-// tailSize bounds what is kept of what a child prints.
+// tailSize bounds how much of a child's standard error is kept.
 const tailSize = 8 << 10
 
-// tail keeps the first words of a child: the Go runtime begins with what is wrong.
+// tail keeps the beginning of a child's standard error: the Go runtime first prints what is
+// wrong.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -222,7 +223,7 @@ func (t *tail) Write(p []byte) (int, error) {
 
 var _ io.Writer = (*tail)(nil)
 
-// limit is the limit that the Go runtime ran into: it does not return from either.
+// limit is the limit that the Go runtime ran into; it cannot recover from either.
 func (t *tail) limit() limit {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// created has Helm create a chart.
+// created returns the chart that `helm create` writes.
 func created(tb testing.TB) []chart.File {
 	tb.Helper()
 	dir, err := chartutil.Create("hello", tb.TempDir())

@@ -2,8 +2,8 @@
 //
 //	Pool (operator, CLI) --frames over pipes--> Serve (child: `addonflow render-worker`)
 //
-// Helm's engine bounds nothing: a line of a template can ask for any memory and any time.
-// The child has limits for both, so that the operator needs none in the engine.
+// Helm's engine has no limits: one line of a template can use any amount of memory and time.
+// The child is limited in both, so that the engine needs no limits.
 //
 //   - A child serves one chart of one owner, for any number of clusters, one after the
 //     other. Another chart gets another child.
@@ -11,10 +11,10 @@
 //     before the child reads its first frame; everywhere the child watches its own memory.
 //     A rendering that reaches one of these two limits is an error of the chart, and names
 //     the template.
-//   - Renderings wait in one queue, in the order of asking.
-//   - A deadline, of the wait or of the rendering, a child that does not start and a child
-//     that is killed from outside are chart.ErrInterrupted: nothing is known of the content,
-//     and the caller tries again.
+//   - Renderings wait in one queue, in the order of their requests.
+//   - Three failures are chart.ErrInterrupted: a deadline, of the wait or of the rendering;
+//     a child that does not start; a child that is killed from outside. They say nothing
+//     about the content, and the caller tries again.
 //   - If the node runs out of memory, the kernel kills the child first (oom_score_adj).
 //   - Nothing is written to a file.
 package renderworker

@@ -12,20 +12,20 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// kind is the first byte of a frame. The length of what follows, four bytes, is next.
+// kind is the first byte of a frame. Four bytes with the length of the payload follow.
 type kind byte
 
 const (
-	// To the child: load what all later requests are about; answer one request.
+	// To the child: load the chart of all later requests; answer one request.
 	kindLoad    kind = 'l'
 	kindRequest kind = 'q'
-	// From the child: ready for the next frame to it; a file is next; a limit is reached.
+	// From the child: ready for the next frame; the file it renders next; a limit was reached.
 	kindAnswer kind = 'a'
 	kindFile   kind = 'f'
 	kindLimit  kind = 'x'
 )
 
-// maxFrame bounds what one side takes from the other.
+// maxFrame bounds the payload that one side accepts from the other.
 const maxFrame = 64 << 20
 
 var errFrameTooLong = errors.New("a frame is too long")
@@ -86,8 +86,8 @@ type answer struct {
 	Manifests []manifest   `json:"manifests,omitempty"`
 }
 
-// manifest is a chart.Manifest. Its fields are decoded apart, with int64 for what is
-// whole, as objects of Kubernetes are.
+// manifest is a chart.Manifest. Its fields are decoded separately, with int64 for whole
+// numbers, as in Kubernetes objects.
 type manifest struct {
 	File   string          `json:"file"`
 	Fields json.RawMessage `json:"fields"`

@@ -12,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oomScore lets the kernel kill the child before any other process.
+// oomScore makes the kernel kill the child before any other process.
 const oomScore = 1000
 
-// prepare sets how a child is started: apart from the signals of a terminal.
+// prepare puts the child into its own process group, so that signals of a terminal do not reach
+// it.
 func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// confine limits a child before it works. RLIMIT_DATA counts what Go has mapped to be
-// written, and not the address space that it reserves.
+// confine limits a child before it works. RLIMIT_DATA counts memory that Go has mapped
+// writable, not the address space that it reserves.
 func confine(pid int, memory uint64) error {
 	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil); err != nil {
 		return fmt.Errorf("cannot limit its memory: %w", err)
@@ -33,8 +34,8 @@ func confine(pid int, memory uint64) error {
 	return nil
 }
 
-// allowCPU limits the CPU time of a child, from its start. It is the soft limit, which can
-// be raised for the next rendering: the child ends itself at SIGXCPU.
+// allowCPU limits the CPU time of a child, from its start. It sets the soft limit, which can be
+// raised for the next rendering: the child ends itself at SIGXCPU.
 func allowCPU(pid int, most uint64) error {
 	var now unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_CPU, nil, &now); err != nil {
@@ -47,7 +48,7 @@ func allowCPU(pid int, most uint64) error {
 	return nil
 }
 
-// watchCPU calls reached when the process used the CPU time that its parent allows.
+// watchCPU calls reached when the process has used the CPU time that its parent allows.
 func watchCPU(reached func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGXCPU)

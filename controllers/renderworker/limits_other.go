@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Without Linux there are the deadline and the child's own watch over its memory.
+// On other systems there are only the deadline and the child's own check of its memory.
 
 func prepare(*exec.Cmd) {}
 

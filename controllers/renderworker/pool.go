@@ -18,7 +18,7 @@ type Limits struct {
 	Memory int64
 	// CPU time of one rendering. Linux counts whole seconds.
 	CPU time.Duration
-	// Deadline of one rendering. It covers waiting for a processor and is far longer.
+	// Deadline of one rendering. It includes waiting for a processor and is much longer.
 	Deadline time.Duration
 }
 
@@ -35,30 +35,30 @@ type Options struct {
 }
 
 const (
-	// idleAfter is how long a child waits for more of its chart.
+	// idleAfter is how long a child without requests lives.
 	idleAfter = 30 * time.Second
-	// linger is how long a child that has just answered is kept for its own chart when
-	// another one waits: the next cluster follows at once.
+	// linger is how long a child that has just answered stays reserved for its own chart while
+	// another one waits, because the next cluster usually follows at once.
 	linger = 20 * time.Millisecond
-	// turnFor is how long a chart may keep the child when another one waits.
+	// turnFor is how long a chart may keep the child while another one waits.
 	turnFor = 2 * time.Second
 )
 
-// Pool renders charts in a child process, one at a time. It is safe for concurrent use.
-// Close ends it.
+// Pool renders charts in a child process, one at a time. It is safe for concurrent use. Close
+// ends it.
 //
-// Renderings wait in one queue. A chart has the child to itself for turnFor at most, for
-// the sake of its other clusters, before the rendering that has waited longest is next.
+// Renderings wait in one queue. A chart may keep the child for turnFor at most, for its other
+// clusters. Then the rendering that has waited longest is next.
 type Pool struct {
 	options Options
-	// ctx ends the waiting and the child.
+	// ctx ends the waits and the child.
 	ctx   context.Context //nolint:containedctx // the life of the pool, not of a request
 	close context.CancelCauseFunc
 
 	mu sync.Mutex
-	// busy: one rendering has its turn, and the child is its own.
+	// busy: one rendering has its turn and uses the child.
 	busy bool
-	// child is the last one that was started; nil: there is none.
+	// child is the last one that was started; nil if it has ended.
 	child   *child
 	waiting []*waiter
 	idle    *time.Timer
@@ -80,32 +80,31 @@ func NewPool(o Options) *Pool {
 	return p
 }
 
-// For returns the engine for the charts of one owner, such as a source. Owners share no
-// child.
+// For returns the engine for the charts of one owner, such as a source. Owners share no child.
 func (p *Pool) For(owner string) chart.Engine { return engine{pool: p, owner: owner} }
 
-// Start closes the pool when the context ends. It makes of the pool a Runnable of a
-// controller manager.
+// Start closes the pool when the context ends. With it the pool is a Runnable of a controller
+// manager.
 func (p *Pool) Start(ctx context.Context) error {
 	<-ctx.Done()
-	p.Close() //nolint:contextcheck // that one has ended, and the child is waited for
+	p.Close() //nolint:contextcheck // ctx has ended, but Close waits for the child
 	return nil
 }
 
 // NeedLeaderElection is part of controller-runtime's LeaderElectionRunnable.
 func (*Pool) NeedLeaderElection() bool { return false }
 
-// Close ends the child. What waits or is being rendered is interrupted.
+// Close ends the child and interrupts all renderings.
 func (p *Pool) Close() {
 	p.close(errClosed)
-	_ = p.await(context.Background(), key{}) // for the end of what is being rendered
+	_ = p.await(context.Background(), key{}) // waits for the end of the current rendering
 	p.endChild()
 }
 
 var (
-	// errClosed says that the pool was closed.
+	// errClosed: the pool was closed.
 	errClosed = errors.New("the operator is stopping")
-	// errQueue says that a rendering had no turn before its deadline.
+	// errQueue: a rendering got no turn before its deadline.
 	errQueue = errors.New("too many other charts are being rendered")
 )
 
@@ -134,7 +133,7 @@ func (p *Pool) acquire(k key, s *chart.Source) (*child, error) {
 	return c, nil
 }
 
-// await waits in the queue until it is the turn of a rendering.
+// await waits in the queue for the turn of a rendering.
 func (p *Pool) await(ctx context.Context, k key) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -159,8 +158,8 @@ func (p *Pool) await(ctx context.Context, k key) error {
 	return context.Cause(ctx)
 }
 
-// next begins the turn of the rendering that has waited longest. While the child is kept
-// for its chart, only a rendering of that one is next. Callers hold the lock.
+// next begins the turn of the rendering that has waited longest. While the child is reserved
+// for its chart, only a rendering of that chart is next. The lock is held.
 func (p *Pool) next() {
 	if p.busy || len(p.waiting) == 0 {
 		return
@@ -185,7 +184,7 @@ func (p *Pool) look() {
 	p.next()
 }
 
-// kept is how long the child is still kept for its own chart.
+// kept is how long the child is still reserved for its own chart.
 func (c *child) kept(now time.Time) time.Duration {
 	if c == nil {
 		return 0
@@ -205,7 +204,7 @@ func (p *Pool) start(k key, s *chart.Source) (*child, error) {
 	return start(p.ctx, command, p.options.Limits, k, s)
 }
 
-// leave ends a turn, and leaves a child for the next one; nil: there is none any more.
+// leave ends a turn, and leaves a child for the next one, nil if it ended.
 func (p *Pool) leave(c *child) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,7 +231,7 @@ func (p *Pool) lost(c *child) {
 	p.leave(nil)
 }
 
-// endIdle ends a child of which nothing was asked for a while.
+// endIdle ends a child without recent requests.
 func (p *Pool) endIdle() {
 	p.mu.Lock()
 	if p.busy || len(p.waiting) > 0 {
@@ -252,10 +251,10 @@ func (p *Pool) endChild() {
 	p.leave(nil)
 }
 
-// attempts is how often a rendering is tried whose child does not start, or is killed.
+// attempts is how often a rendering is tried if its child does not start, or is killed.
 const attempts = 2
 
-// ask has a child carry out a request.
+// ask makes a child carry out a request.
 func (p *Pool) ask(owner string, s *chart.Source, r request) (answer, error) {
 	var interrupted error
 	for range attempts {

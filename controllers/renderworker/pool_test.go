@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// TestMain makes of the test binary a child, as the argument makes of the operator's.
+// TestMain makes the test binary a child if it has the same argument as the operator's.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
 		if err := Serve(os.Stdin, os.Stdout); err != nil {
@@ -84,7 +84,7 @@ func (p *Pool) pids() []int {
 	return []int{p.child.cmd.Process.Pid}
 }
 
-// TestChild_RendersWhatTheEngineRenders in process.
+// TestChild_RendersWhatTheEngineRenders compares the child's result with rendering in process.
 func TestChild_RendersWhatTheEngineRenders(t *testing.T) {
 	e := newPool(t, Options{}).For("a")
 	s := chartOf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hello}\nspec: {replicas: {{ .Values.replicas }}, ratio: 1.5, big: 9007199254740993, huge: 1e30}\n")
@@ -112,7 +112,7 @@ func TestChild_RendersWhatTheEngineRenders(t *testing.T) {
 	}
 }
 
-// TestChild_ServesOneChartOfOneOwner and several clusters of it.
+// TestChild_ServesOneChartOfOneOwner: a child serves several clusters of one chart.
 func TestChild_ServesOneChartOfOneOwner(t *testing.T) {
 	p := newPool(t, Options{})
 	s := chartOf(settings("{{ .Values.clusterName }}"))
@@ -139,8 +139,8 @@ func TestChild_ServesOneChartOfOneOwner(t *testing.T) {
 	}
 }
 
-// TestPool_ServesAllWhoAskAtOnce with one child.
-func TestPool_ServesAllWhoAskAtOnce(t *testing.T) {
+// TestPool_ServesConcurrentRequests: one child serves all of them.
+func TestPool_ServesConcurrentRequests(t *testing.T) {
 	p := newPool(t, Options{})
 	var all sync.WaitGroup
 	for owner := range 3 {
@@ -164,7 +164,8 @@ func TestPool_ServesAllWhoAskAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestInterrupted_SaysNothingOfTheContent: each way that a rendering ends from outside.
+// TestInterrupted_SaysNothingOfTheContent covers each way in which a rendering ends from
+// outside.
 func TestInterrupted_SaysNothingOfTheContent(t *testing.T) {
 	long := chartOf(settings(`{{ range until 2000000000 }}{{ end }}x`))
 	endless := Limits{Memory: 1 << 30, CPU: time.Hour, Deadline: time.Hour}
@@ -249,7 +250,7 @@ func TestInterrupted_SaysNothingOfTheContent(t *testing.T) {
 	})
 }
 
-// forever is a chart that renders for as long as it may.
+// forever is a chart whose rendering never ends.
 func forever() *chart.Source {
 	return chartOf(settings(`{{ $l := until 10000 }}{{ range $l }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}{{ end }}`))
 }
@@ -268,11 +269,11 @@ func awaitBusy(t *testing.T, p *Pool) *child {
 				return c
 			}
 		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a child that is another process tells nothing when it begins
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the start of work in another process cannot be awaited
 	}
 }
 
-// awaitWaiting waits until so many renderings wait for their turn.
+// awaitWaiting waits until n renderings wait for their turn.
 func awaitWaiting(t *testing.T, p *Pool, n int) {
 	t.Helper()
 	for {
@@ -282,11 +283,11 @@ func awaitWaiting(t *testing.T, p *Pool, n int) {
 		if waiting == n {
 			return
 		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // a queue tells nothing when it grows
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the growth of the queue cannot be awaited
 	}
 }
 
-// turnOf has the child for an owner until free is called.
+// turnOf keeps the child for an owner until free is called.
 func turnOf(t *testing.T, p *Pool, owner string) (free func()) {
 	t.Helper()
 	s := chartOf(settings("x"))
@@ -297,8 +298,9 @@ func turnOf(t *testing.T, p *Pool, owner string) (free func()) {
 	return func() { p.release(c) }
 }
 
-// TestPool_ServesInTheOrderOfAsking, but for what follows within the turn of a chart: one
-// that asks without a pause keeps no other waiting for longer.
+// TestPool_ServesInTheOrderOfAsking: renderings are served in the order of their requests,
+// except for those within the turn of a chart. A chart with requests without a pause does not
+// delay others further.
 func TestPool_ServesInTheOrderOfAsking(t *testing.T) {
 	for name, c := range map[string]struct {
 		had   time.Duration
@@ -331,13 +333,13 @@ func TestPool_ServesInTheOrderOfAsking(t *testing.T) {
 	}
 }
 
-// kill ends a child from outside.
+// kill kills a child from outside.
 func kill(c *child) {
 	c.kill()
 	<-c.gone
 }
 
-// TestPool_EndsIdleChildren and starts another one when it is asked again.
+// TestPool_EndsIdleChildren: another child is started for the next request.
 func TestPool_EndsIdleChildren(t *testing.T) {
 	p := newPool(t, Options{})
 	s := chartOf(settings("x"))
@@ -355,8 +357,8 @@ func helmCreate(tb testing.TB) *chart.Source {
 	return chart.NewSource(chart.HelmChart, created(tb))
 }
 
-// TestThousandClusters renders the chart that helm create writes for 1,000 clusters. It
-// prints how long that takes; the time is for the reader to judge.
+// TestThousandClusters renders the chart of helm create for 1,000 clusters. It prints the
+// duration, which is not asserted.
 func TestThousandClusters(t *testing.T) {
 	e, s := newPool(t, Options{}).For("a"), helmCreate(t)
 	begin := time.Now()

@@ -16,20 +16,20 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// Command is the argument that makes of the binary a child that calls Serve.
+// Command is the argument that makes the binary a child, which calls Serve.
 const Command = "render-worker"
 
-// memoryVariable tells the child its limit in bytes.
+// memoryVariable is the environment variable with the child's limit in bytes.
 const memoryVariable = "ADDONFLOW_RENDER_MEMORY"
 
 const (
-	// watchEvery is how often the child looks at its memory.
+	// watchEvery is how often the child checks its memory.
 	watchEvery = 10 * time.Millisecond
-	// exitLimit is the exit code of a child that reached a limit and said which.
+	// exitLimit is the exit code of a child that reached a limit and reported it.
 	exitLimit = 3
 )
 
-// limit is what a child reached.
+// limit is the limit that a child reached.
 type limit string
 
 const (
@@ -46,7 +46,7 @@ type worker struct {
 }
 
 // Serve answers the requests of a Pool until in ends. It ends the process when a limit is
-// reached, and is for a process of its own.
+// reached, so it needs a process of its own.
 func Serve(in io.Reader, out io.Writer) error {
 	w := &worker{out: out}
 	memory, err := strconv.ParseInt(os.Getenv(memoryVariable), 10, 64)
@@ -66,7 +66,7 @@ func Serve(in io.Reader, out io.Writer) error {
 		for {
 			k, payload, err := readFrame(in)
 			if err != nil {
-				os.Exit(0) // the parent is gone, whatever is being rendered
+				os.Exit(0) // the parent is gone, so the current rendering is not needed
 			}
 			frames <- frame{k, payload}
 		}
@@ -98,7 +98,7 @@ func (w *worker) take(f frame) error {
 			return w.answer(answer{Error: w.wrong})
 		}
 		w.chart = c.Watched(func(file string) {
-			_ = w.write(kindFile, []byte(file)) // if the parent is gone, the next read says so
+			_ = w.write(kindFile, []byte(file)) // if the parent is gone, the next read fails
 		})
 		return w.answer(answer{})
 	case kindRequest:
@@ -131,7 +131,7 @@ func (w *worker) carryOut(r request) answer {
 	}
 }
 
-// inContent is what is wrong with the chart; nil for nil.
+// inContent returns what is wrong with the chart; nil for nil.
 func inContent(err error) *chart.Error {
 	if err == nil {
 		return nil
@@ -142,7 +142,7 @@ func inContent(err error) *chart.Error {
 	return &chart.Error{Message: err.Error()}
 }
 
-// answer says that the child is done, and what it used.
+// answer sends the result and the CPU time used.
 func (w *worker) answer(a answer) error {
 	a.Used = int64(usedCPU())
 	payload, err := json.Marshal(a)
@@ -161,13 +161,13 @@ func (w *worker) write(k kind, payload []byte) error {
 	return writeFrame(w.out, k, payload)
 }
 
-// reached says which limit the child reached, and ends it.
+// reached reports which limit the child reached, and ends it.
 func (w *worker) reached(l limit) {
-	_ = w.write(kindLimit, []byte(l)) // if the parent is gone, there is nothing to tell
+	_ = w.write(kindLimit, []byte(l)) // if the parent is gone, the write may fail
 	os.Exit(exitLimit)
 }
 
-// watchMemory ends the process when it holds more than most bytes.
+// watchMemory ends the process when it uses more than most bytes.
 func (w *worker) watchMemory(most uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(watchEvery) {

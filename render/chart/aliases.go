@@ -7,19 +7,19 @@ import (
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// cheapExpansion is what the aliases of a text can stand for without being counted: each
-// can at most double it, since what one stands for may hold those before it. From
-// maxStars on they are counted in any case.
+// cheapExpansion is what the aliases of a text may expand to without being counted: each can at
+// most double the size, because its target may contain the aliases before it. From maxStars on
+// they are always counted.
 const (
 	cheapExpansion = 16 << 20
 	maxStars       = 24
-	// maxExpansion bounds what the aliases of a text stand for.
+	// maxExpansion bounds what the aliases of a text expand to.
 	maxExpansion = 64 << 20
 )
 
-// checkExpansion bounds how many bytes the aliases of a YAML text stand for, once for each,
-// by maxExpansion. The parser bounds how many parts they make, and not how long a text among
-// them is: a megabyte can stand for gigabytes.
+// checkExpansion bounds how many bytes the aliases of a YAML text expand to by maxExpansion.
+// The parser bounds the number of nodes, but not the length of a string among them: a megabyte
+// can expand to gigabytes.
 func checkExpansion(text []byte) error {
 	if stars := min(bytes.Count(text, []byte("*")), maxStars); len(text)<<stars <= cheapExpansion || !bytes.Contains(text, []byte("&")) {
 		return nil
@@ -36,18 +36,18 @@ func checkExpansion(text []byte) error {
 	return nil
 }
 
-// aliases adds up what they stand for.
+// aliases adds up the expanded sizes.
 type aliases struct {
 	anchored map[*goyaml.Node]int64
 	total    int64
 }
 
-// size is what a node stands for, written out.
+// size returns the size of a node with its aliases expanded.
 func (e *aliases) size(n *goyaml.Node) int64 {
 	if n.Kind == goyaml.AliasNode {
 		size, known := e.anchored[n.Alias]
 		if !known {
-			e.anchored[n.Alias] = 0 // one that holds itself is refused by the parser
+			e.anchored[n.Alias] = 0 // the parser refuses an alias inside its own target
 			before := e.total
 			size = e.size(n.Alias)
 			e.anchored[n.Alias], e.total = size, before

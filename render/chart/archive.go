@@ -11,16 +11,16 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 )
 
-// maxUnpacked bounds what the archives of a chart's sub-charts unpack to.
+// maxUnpacked bounds the unpacked size of a chart's sub-chart archives.
 const maxUnpacked = 16 << 20
 
-// subArchive is the archive of a sub-chart, at any level.
+// subArchive matches the archive of a sub-chart, at any level.
 var subArchive = regexp.MustCompile(`^(charts/[^/]+/)*charts/[^/]+\.tgz$`)
 
 func isArchive(name string) bool { return subArchive.MatchString(name) }
 
-// unpacked returns the files with the archives in charts/ as folders, so that an
-// archive is unpacked once and within bounds: a megabyte can stand for a gigabyte.
+// unpacked returns the files with the archives in charts/ as folders, so that each archive is
+// unpacked once and within bounds: a megabyte can unpack to a gigabyte.
 func unpacked(files []File) ([]File, error) {
 	var out []File
 	left := int64(maxUnpacked)
@@ -50,7 +50,7 @@ func unpacked(files []File) ([]File, error) {
 	return out, nil
 }
 
-// unpackedSize reads at most a byte more than limit.
+// unpackedSize reads at most one byte more than limit.
 func unpackedSize(content []byte, limit int64) (int64, error) {
 	r, err := gzip.NewReader(bytes.NewReader(content))
 	if err != nil {

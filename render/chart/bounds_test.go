@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAliasesAreBounded refuses YAML of a megabyte that stands for gigabytes wherever a
-// chart has it. A text of its size without them is fine.
+// TestAliasesAreBounded: YAML of a megabyte that expands to gigabytes is refused in every file
+// of a chart. A text of the same size without aliases is accepted.
 func TestAliasesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	bomb := "a: &a " + long + "\nb: [" + strings.Repeat("*a,", 1000) + "]\n"
@@ -34,7 +34,8 @@ func TestAliasesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreBounded refuses what no hub takes before it is read.
+// TestDocumentsAreBounded: documents larger than the hub's limits are refused before they are
+// read.
 func TestDocumentsAreBounded(t *testing.T) {
 	for template, says := range map[string]string{
 		`{{ repeat 1000000 "- 1\n" }}`: "renders a document of more than 2 MiB",
@@ -47,7 +48,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBoundsAreWide renders what charts do with the functions that are dear.
+// TestBoundsAreWide renders what charts commonly do with expensive functions.
 func TestBoundsAreWide(t *testing.T) {
 	for value, want := range map[string]any{
 		`"{{ $t := repeat 3000 "some words of a line\n" }}{{ regexSplit "\n" $t -1 | len }}"`:                 "3001",
@@ -62,7 +63,7 @@ func TestBoundsAreWide(t *testing.T) {
 	}
 }
 
-// TestErrorsAreTheChartsOwn says what a chart did wrong in the chart's words.
+// TestErrorsAreTheChartsOwn: an error of a chart is shown in the chart's words.
 func TestErrorsAreTheChartsOwn(t *testing.T) {
 	for _, value := range []string{
 		`{{ lt .Values "a" }}`, `{{ .Values.greeting.x.y | eq 1 }}`, `{{ index .Values.clusterName "a" }}`,
@@ -74,7 +75,8 @@ func TestErrorsAreTheChartsOwn(t *testing.T) {
 	}
 }
 
-// TestSchemaErrorsAreInOrder says the same each time: the text is on the commit.
+// TestSchemaErrorsAreInOrder: the order of the errors is always the same, because the text is
+// posted to the commit.
 func TestSchemaErrorsAreInOrder(t *testing.T) {
 	from := minimal(settings("x")).
 		with("values.yaml", "e: 1\na: 1\nd: 1\nb: 1\nc: 1\nz: x\nw: x\nx: x\n").
@@ -90,7 +92,7 @@ func TestSchemaErrorsAreInOrder(t *testing.T) {
 	}
 }
 
-// TestHelmVersionIsFixed holds .Capabilities.HelmVersion to what no build changes.
+// TestHelmVersionIsFixed: .Capabilities.HelmVersion does not depend on the build.
 func TestHelmVersionIsFixed(t *testing.T) {
 	const value = `"{{ with .Capabilities.HelmVersion }}{{ .Version }}[{{ .GoVersion }}{{ .KubeClientVersion }}{{ .GitCommit }}{{ .GitTreeState }}]{{ end }}"`
 	from := minimal(settings(value))
@@ -100,8 +102,8 @@ func TestHelmVersionIsFixed(t *testing.T) {
 	verified(t, from, inputOfCluster1())
 }
 
-// TestClosed refuses what reaches out of the chart, or differs from one time to the
-// next, when it is called, and with a hint.
+// TestClosed: functions that reach outside the chart, or whose result varies, are refused with
+// a hint when they are called.
 func TestClosed(t *testing.T) {
 	cases := map[string]struct{ value, hint string }{
 		"lookup":         {`{{ lookup "v1" "Secret" "a" "b" }}`, lookupHint},
@@ -135,7 +137,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestUnordered_FilesOfOneName: Helm keeps either file.
+// TestUnordered_FilesOfOneName: Helm keeps one of two files of the same name at random.
 func TestUnordered_FilesOfOneName(t *testing.T) {
 	for value, fine := range map[string]bool{
 		`{{ .Files.AsConfig | quote }}`:                      false,
@@ -149,7 +151,7 @@ func TestUnordered_FilesOfOneName(t *testing.T) {
 	}
 }
 
-// TestUnordered refuses a rendering that hangs on the order of a map, every time.
+// TestUnordered: a rendering that depends on the order of a map is always refused.
 func TestUnordered(t *testing.T) {
 	const dict = `(dict "a" 1 "b" 2 "c" 3)`
 	for value, fine := range map[string]bool{

@@ -8,13 +8,13 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
-// capabilities is .Capabilities. KubeVersion is a method and no field, so that only a
-// chart that reads it fails while the version is not known.
+// capabilities is .Capabilities. KubeVersion is a method, not a field, so that only charts that
+// read it fail while the version is unknown.
 type capabilities struct {
 	// APIVersions are the API versions that Helm knows without asking a cluster.
 	APIVersions common.VersionSet
-	// HelmVersion is the version of the Helm library, and nothing of how the operator
-	// was built: the same commit is the same content in every build.
+	// HelmVersion is the version of the Helm library, without information about the operator's
+	// build: the same commit is the same content in every build.
 	HelmVersion any
 
 	version string
@@ -25,7 +25,7 @@ func newCapabilities(version string) *capabilities {
 	return &capabilities{APIVersions: known.APIVersions, HelmVersion: known.HelmVersion, version: version}
 }
 
-// builtCapabilities are Helm's own without what differs between builds.
+// builtCapabilities returns Helm's own capabilities without what differs between builds.
 func builtCapabilities() *common.Capabilities {
 	known := common.DefaultCapabilities.Copy()
 	helm := &known.HelmVersion
@@ -34,7 +34,7 @@ func builtCapabilities() *common.Capabilities {
 	return known
 }
 
-// KubeVersion is what the managed cluster reports. It is an error while it has not.
+// KubeVersion returns the version that the managed cluster reports, and an error until it does.
 func (c *capabilities) KubeVersion() (*common.KubeVersion, error) {
 	if c.version == "" {
 		return nil, &refusal{"the managed cluster has not reported its Kubernetes version", "it does once its agent is connected"}
@@ -46,8 +46,8 @@ func (c *capabilities) KubeVersion() (*common.KubeVersion, error) {
 	return parsed, nil
 }
 
-// Admits returns the first of the Kubernetes versions that the chart's kubeVersion
-// admits; the first of all where it admits none, or says nothing.
+// Admits returns the first of the Kubernetes versions that the chart's kubeVersion allows; the
+// first of all if it allows none, or is absent.
 func (c *Chart) Admits(versions []string) string {
 	if c.helm == nil || c.helm.Metadata.KubeVersion == "" {
 		return versions[0]

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -29,17 +27,13 @@ type File struct {
 // chartFile declares a chart.
 const chartFile = "Chart.yaml"
 
-// quotedMark is how Go quotes the characters that stand for a cluster's name and digest
-// in what is rendered for several clusters.
-const quotedMark = `\ufdd0`
-
 // Chart is a folder that can be rendered. It is not changed by rendering and safe
 // for concurrent use.
 type Chart struct {
 	files []File
 	// helm is the chart as Helm read it; nil for a folder of manifests.
 	helm *helmchart.Chart
-	// enter is told the file that is rendered or read next; nil: not told.
+	// enter is called with the file that is rendered or read next, if not nil.
 	enter func(file string)
 }
 
@@ -51,7 +45,7 @@ func (c *Chart) Watched(enter func(file string)) *Chart {
 	return &watched
 }
 
-// at tells which file is next.
+// at announces the next file.
 func (c *Chart) at(file string) {
 	if c.enter != nil {
 		c.enter(file)
@@ -82,9 +76,8 @@ func Load(files []File) (*Chart, error) {
 	return c, c.vendored(helm)
 }
 
-// LoadManifests reads a folder of Go-template manifests. Of it every .yaml, .yml and
-// .json file is rendered and .tpl files are partials; other files are left alone.
-// The error is an *Error.
+// LoadManifests reads a folder of Go-template manifests. Every .yaml, .yml and .json file in it
+// is rendered; .tpl files are partials; other files are ignored. The error is an *Error.
 func LoadManifests(files []File) (*Chart, error) {
 	c := &Chart{files: files}
 	if err := c.judge(); err != nil {
@@ -104,13 +97,12 @@ func isPartial(name string) bool {
 	return strings.HasPrefix(path.Base(name), "_") || path.Ext(name) == ".tpl"
 }
 
-// readByHelm are the files of a chart that Helm's loader parses.
+// readByHelm reports whether Helm's loader parses a file of a chart.
 func readByHelm(name string) bool {
 	return slices.Contains([]string{chartFile, "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}, path.Base(name))
 }
 
-// judge refuses the characters that stand for a cluster's name and digest in what is
-// rendered, and aliases that stand for more than is read.
+// judge refuses aliases that expand to too much.
 func (c *Chart) judge() error {
 	for _, f := range c.files {
 		if readByHelm(f.Path) {
@@ -118,23 +110,12 @@ func (c *Chart) judge() error {
 				return &Error{File: f.Path, Message: err.Error()}
 			}
 		}
-		if !utf8.Valid(f.Content) {
-			continue // an archive, or a picture for .Files
-		}
-		for _, mark := range []string{"\uFDD0", "\uFDD1"} {
-			if bytes.Contains(f.Content, []byte(mark)) {
-				return &Error{File: f.Path, Message: fmt.Sprintf("character %U cannot be used", []rune(mark)[0])}
-			}
-		}
-		if bytes.Contains(bytes.ToLower(f.Content), []byte(quotedMark)) {
-			return &Error{File: f.Path, Message: quotedMark + " cannot be used"}
-		}
 	}
 	return nil
 }
 
-// read loads the chart anew, because Helm changes what it renders. Test templates
-// and notes are left out: neither is part of an installation.
+// read loads the chart anew, because Helm changes what it renders. It drops test templates and
+// notes, which are not installed.
 func (c *Chart) read() (*helmchart.Chart, error) {
 	buffered := make([]*archive.BufferedFile, 0, len(c.files))
 	for _, f := range c.files {
@@ -148,8 +129,8 @@ func (c *Chart) read() (*helmchart.Chart, error) {
 	return helm, nil
 }
 
-// prune drops what is not installed and puts sub-charts into an order, which the
-// loader leaves to chance.
+// prune drops what is not installed and sorts sub-charts, which the loader returns in random
+// order.
 func prune(c *helmchart.Chart) {
 	c.Templates = slices.DeleteFunc(c.Templates, func(f *common.File) bool {
 		return f == nil || path.Base(f.Name) == "NOTES.txt" || strings.HasPrefix(f.Name, "templates/tests/")
@@ -164,7 +145,7 @@ func prune(c *helmchart.Chart) {
 	}
 }
 
-// vendored refuses a chart that names dependencies it does not bring.
+// vendored refuses a chart whose dependencies are not all in the folder.
 func (c *Chart) vendored(helm *helmchart.Chart) error {
 	present := map[string]bool{}
 	for _, dependency := range helm.Dependencies() {
@@ -184,7 +165,7 @@ func (c *Chart) vendored(helm *helmchart.Chart) error {
 	return nil
 }
 
-// yamlLine is how the parser names a line.
+// yamlLine matches the line number in the parser's errors.
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // ReadValues reads a file of values. The error is an *Error without a file.
@@ -203,9 +184,8 @@ func ReadValues(content []byte) (map[string]any, error) {
 	return values, nil
 }
 
-// MergeValues returns values with those over it: objects are merged, all else is
-// replaced, and a null stays, which removes the chart's own value. Neither argument
-// is changed.
+// MergeValues returns values overridden by over: objects are merged, everything else is
+// replaced, and a null stays, which removes the chart's own value. Neither argument is changed.
 func MergeValues(values, over map[string]any) map[string]any {
 	out := make(map[string]any, len(values)+len(over))
 	maps.Copy(out, values)
@@ -220,8 +200,8 @@ func MergeValues(values, over map[string]any) map[string]any {
 	return out
 }
 
-// helmNumbers is a deep copy in which every number is a float64: what Helm makes of
-// values, and what charts therefore print.
+// helmNumbers returns a deep copy in which every number is a float64, as Helm converts values
+// and charts therefore print them.
 func helmNumbers(values map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(values)
 	if err != nil {

@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// TestClosedSchemasNeedNotKnowBuiltInValues: a chart of Helm's that closes its schema is
-// taken, one for OCM that lists OCM's values too, and a value that somebody set is held to
-// the schema all the same.
+// TestClosedSchemasNeedNotKnowBuiltInValues: the closed schema of any chart is accepted, also
+// if it does not list OCM's values; a value that a user set is checked by the schema all the
+// same.
 func TestClosedSchemasNeedNotKnowBuiltInValues(t *testing.T) {
 	const own = `"greeting": {"type": "string"}, "replicas": {}, "global": {}`
 	for name, c := range map[string]struct{ reason, schema, want string }{
-		"closed":     {"nobody chose to set what is built in", `{"additionalProperties": false, "properties": {` + own + `}}`, ""},
-		"referred":   {"wherever it is closed", `{"$ref": "#/$defs/all", "$defs": {"all": {"additionalProperties": false, "properties": {` + own + `}}}}`, ""},
-		"for OCM":    {"what it lists is there", `{"additionalProperties": false, "required": ["clusterName"], "properties": {` + own + `, "clusterName": {"minLength": 1}, "addonInstallNamespace": {}}}`, ""},
-		"wrong":      {"what it lists is checked", `{"additionalProperties": false, "properties": {` + own + `, "clusterName": {"maxLength": 1}, "addonInstallNamespace": {}}}`, "at '/clusterName'"},
-		"somebody's": {"what somebody set is refused", `{"additionalProperties": false, "properties": {"greeting": {}, "global": {}}}`, "additional properties 'replicas' not allowed"},
-		"below":      {"so is what is not at the top", `{"properties": {"nested": {"additionalProperties": false}}}`, "additional properties 'clusterName' not allowed"},
+		"closed":   {"users do not set built-in values", `{"additionalProperties": false, "properties": {` + own + `}}`, ""},
+		"referred": {"wherever it is closed", `{"$ref": "#/$defs/all", "$defs": {"all": {"additionalProperties": false, "properties": {` + own + `}}}}`, ""},
+		"for OCM":  {"what it lists is there", `{"additionalProperties": false, "required": ["clusterName"], "properties": {` + own + `, "clusterName": {"minLength": 1}, "addonInstallNamespace": {}}}`, ""},
+		"wrong":    {"what it lists is checked", `{"additionalProperties": false, "properties": {` + own + `, "clusterName": {"maxLength": 1}, "addonInstallNamespace": {}}}`, "at '/clusterName'"},
+		"user's":   {"a value that a user set is refused", `{"additionalProperties": false, "properties": {"greeting": {}, "global": {}}}`, "additional properties 'replicas' not allowed"},
+		"below":    {"so is what is not at the top", `{"properties": {"nested": {"additionalProperties": false}}}`, "additional properties 'clusterName' not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := minimal(settings("{{ .Values.clusterName }}")).with("values.schema.json", c.schema)
@@ -34,8 +34,8 @@ func TestClosedSchemasNeedNotKnowBuiltInValues(t *testing.T) {
 	}
 }
 
-// TestTypesHaveHelmsNames: what stands here in the place of Helm's types is called as
-// those are, and an address is refused by its name.
+// TestTypesHaveHelmsNames: types that replace Helm's have the names of those, and an address is
+// refused.
 func TestTypesHaveHelmsNames(t *testing.T) {
 	for value, want := range map[string]string{
 		`{{ typeOf .Capabilities | quote }}`: "*common.Capabilities",

@@ -1,16 +1,15 @@
-// Package chart renders a Helm chart, or a folder of Go-template manifests, into
-// objects.
+// Package chart renders a Helm chart, or a folder of Go-template manifests, into objects.
 //
 //	files --Source--> Engine --Render(Input)--> Output: objects with their files
 //
 // Charts are read and rendered by Helm's own library. The rendering is
 //
 //   - closed: no hub, no network, no DNS, no environment, no files but the chart's;
-//   - repeatable: functions that draw random numbers or ask for the time are refused,
-//     and so is a rendering that depends on the order of a map (Verify).
+//   - repeatable: functions that use random numbers or the time are refused, and so is a
+//     rendering that depends on the order of a map (Verify).
 //
-// The package does not bound what a chart takes. An Engine that does runs Source.Load
-// and the methods of Chart in a process of its own, with limits; InProcess has none.
+// The package does not limit time and memory. An Engine that does runs Source.Load and the
+// methods of Chart in a process of its own, with limits; InProcess has none.
 //
 // Everything is a function of its arguments.
 package chart

@@ -7,15 +7,15 @@ import (
 	"fmt"
 )
 
-// ErrInterrupted says that a rendering was not carried out, for a reason that lies
-// outside of the content. The same rendering may succeed at the next attempt.
+// ErrInterrupted: a rendering was not carried out, for a reason outside the content. The next
+// attempt may succeed.
 var ErrInterrupted = errors.New("rendering was interrupted")
 
-// Engine renders. Every error is an *Error, which is about the content, or wraps
-// ErrInterrupted, which says nothing about it. It is safe for concurrent use.
+// Engine renders. An error is either an *Error, which is about the content, or wraps
+// ErrInterrupted, which is not. It is safe for concurrent use.
 type Engine interface {
-	// Admits returns the first of the Kubernetes versions that the chart's kubeVersion
-	// admits; the first of all if it admits none, or says nothing.
+	// Admits returns the first of the Kubernetes versions that the chart's kubeVersion allows;
+	// the first of all if it allows none, or is absent.
 	Admits(s *Source, versions []string) (string, error)
 	// Verify refuses a source whose rendering depends on the order of a map.
 	Verify(s *Source, in Input) error
@@ -36,8 +36,7 @@ func EngineFor(charts Engines, owner string) Engine {
 	return charts.For(owner)
 }
 
-// Source is a Helm chart or a folder of manifests that was not read yet. It is
-// immutable.
+// Source is a Helm chart or a folder of manifests that has not been read yet. It is immutable.
 type Source struct {
 	// Kind says how Load reads the files.
 	Kind Kind
@@ -75,7 +74,7 @@ func (s *Source) Load() (*Chart, error) {
 	return Load(s.Files)
 }
 
-// InProcess is an Engine without bounds, for content that is trusted: in tests.
+// InProcess is an Engine without limits, for trusted content: in tests.
 type InProcess struct{}
 
 // For is part of Engines.

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Error is what is wrong with one file. File is relative to the folder and "" when
-// no file is to blame; Line is 1-based and 0 when it is not known.
+// Error is what is wrong with one file. File is relative to the folder, and "" if no file is at
+// fault; Line is 1-based, and 0 if unknown.
 type Error struct {
 	File    string
 	Line    int
@@ -43,25 +43,26 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.message }
 
-// place finds where a template failed: Go names template:line: and template:line:column:.
+// place matches the position in Go's template errors: template:line: or template:line:column:.
 var place = regexp.MustCompile(`template: ([^\s:]+):(\d+)(?::\d+)?: `)
 
-// relaid finds the same in what Helm makes of some errors: in parentheses, or in a line
-// of its own, with what it says in others.
+// Two forms in which Helm rewrites some of these errors: the position in parentheses, or on a
+// line of its own.
 var (
 	lineBreaks = regexp.MustCompile(`\n\s*`)
 	relaid     = regexp.MustCompile(`(?m)^(?:[a-z]+ error at \()?([^\s:()]+:\d+(?::\d+)?)(?:\): |\n\s+)`)
 )
 
-// written finds what stands in the manifests of a folder beside their own where Go quotes it.
+// written matches functions that this package adds to the manifests of a folder, where Go
+// quotes them in an error.
 var written = regexp.MustCompile(`error calling ` + ownPrefix + `[a-z]*: |\s*\| ` + ownPrefix + `[a-z]* "[^"]*"|` +
 	ownPrefix + `[a-z]+ (?:"[^"]*" )?|` + ownPrefix + `[a-z]*(\.\.\.)| at <` + ownPrefix + `[a-z]+>`)
 
-// shownMessage bounds what is said of one failure: a chart may quote whole files.
+// shownMessage bounds the text of one failure: a chart may quote whole files.
 const shownMessage = 400
 
-// templateError turns an error of text/template into one of a file. Of nested
-// calls the innermost place counts: that is the line to mend.
+// templateError converts an error of text/template into one of a file. Of nested calls the
+// innermost position counts: that is the line to fix.
 func (c *Chart) templateError(err error) *Error {
 	text := err.Error()
 	if !strings.HasPrefix(text, "template: ") {
@@ -73,7 +74,7 @@ func (c *Chart) templateError(err error) *Error {
 		if n == len(all)-1 {
 			out.Message = text[at[1]:]
 		}
-		// A text that tpl renders has no file; whoever rendered it has.
+		// Text that tpl renders has no file; the template that called tpl has.
 		template := text[at[2]:at[3]]
 		if file := c.writtenIn(template); c.has(file) {
 			out.File = file
@@ -107,8 +108,8 @@ func (c *Chart) fileOf(template string) string {
 	return strings.TrimPrefix(template, c.helm.Name()+"/")
 }
 
-// writtenIn returns the file that a template is written in. Those of a folder go by the
-// names of partials.
+// writtenIn returns the file that contains a template. Files of a folder have the names of
+// partials.
 func (c *Chart) writtenIn(template string) string {
 	if c.helm == nil {
 		return path.Join(path.Dir(template), strings.TrimPrefix(path.Base(template), filePrefix))

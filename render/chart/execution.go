@@ -9,8 +9,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// ownPrefix begins the names of the functions that are called by what is added to
-// templates.
+// ownPrefix begins the names of the functions that this package adds to templates.
 const ownPrefix = "addonflow_"
 
 // enterFunction is called at the beginning of each file, with its data.
@@ -18,7 +17,7 @@ const enterFunction = ownPrefix + "enter"
 
 // execution is one run of a chart's templates.
 type execution struct {
-	// enter is told the name of each template before it runs; nil: not told.
+	// enter is called with the name of each template before it runs, if not nil.
 	enter func(template string)
 	// backwards: functions that list a map do so in the opposite order.
 	backwards bool
@@ -31,8 +30,8 @@ func (x *execution) run(c *helmchart.Chart, values common.Values) (map[string]st
 	return engine.Engine{CustomTemplateFuncs: x.functions()}.Render(c, values)
 }
 
-// announced lets each file of a chart and its sub-charts that is rendered say so when
-// it begins. Aliases of a sub-chart share what is below it.
+// announced makes each rendered file of a chart and its sub-charts call enterFunction when it
+// begins. Aliases of a sub-chart share its files.
 func announced(c *helmchart.Chart, seen map[*helmchart.Chart]bool) {
 	if seen[c] {
 		return
@@ -51,8 +50,8 @@ func announced(c *helmchart.Chart, seen map[*helmchart.Chart]bool) {
 	}
 }
 
-// entered tells the name of the template that Helm runs. A file that another one
-// includes is given the data of that one, and its name.
+// entered returns the name of the template that Helm runs. A file that another one includes
+// gets the data of that one, and therefore its name.
 func (x *execution) entered(data any) string {
 	values, _ := data.(common.Values)
 	if values == nil {

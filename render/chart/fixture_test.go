@@ -17,7 +17,7 @@ func (t tree) files() []File {
 	return out
 }
 
-// with returns the folder with one more file, or without it.
+// with returns the folder with one more file, or (content "") without it.
 func (t tree) with(path, content string) tree {
 	out := maps.Clone(t)
 	if out[path] = content; content == "" {

@@ -11,19 +11,20 @@ import (
 )
 
 const (
-	// folderFunction is what a manifest is given, calledFunction whether a partial was
+	// folderFunction returns the data of a manifest, calledFunction whether a partial was
 	// called.
 	folderFunction = ownPrefix + "folder"
 	calledFunction = ownPrefix + "called"
 
-	// filePrefix makes a partial of a file, under a name that no other file has.
+	// filePrefix begins the name of the partial made from a file; no other file has such a
+	// name.
 	filePrefix = "_" + ownPrefix
 )
 
-// manifestTexts renders a folder of manifests: its values are at the top, beside
-// the built-in ones in both spellings, and under .Values as in a chart. To Helm's engine
-// the folder is a chart in which each file is a partial, which is not rendered by itself,
-// and a template of the file's name renders it.
+// manifestTexts renders a folder of manifests: its values are at the top, beside the built-in
+// ones in both spellings, and under .Values as in a chart. For Helm's engine the folder is a
+// chart in which each file is a partial; a template with the name of the file renders the
+// partial.
 func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities) (map[string]string, error) {
 	values, err := helmNumbers(MergeValues(in.Values, in.BuiltIns))
 	if err != nil {
@@ -58,15 +59,16 @@ func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities
 	return texts, nil
 }
 
-// called tells by its data whether a template of a folder is called by another one, and
-// not by Helm's engine.
+// called reports, by its data, whether another template calls a template of a folder, rather
+// than Helm's engine.
 func called(data any) bool {
 	top, isTop := data.(common.Values)
 	_, ofEngine := top["Subcharts"]
 	return !isTop || !ofEngine
 }
 
-// folder is the data of a file: that of the template that calls it, or the folder's values.
+// folder returns the data of a file: that of the template that calls it, or the folder's
+// values.
 func (x *execution) folder(name string, data any) any {
 	if called(data) {
 		return data

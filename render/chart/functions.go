@@ -9,7 +9,7 @@ import (
 	"text/template"
 )
 
-// Why a function that Helm has is refused here.
+// Why some of Helm's functions are refused.
 const (
 	randomHint = "set the value in the package, or keep it in a Secret on the managed cluster"
 	clockHint  = "a rendering must be the same tomorrow"
@@ -18,9 +18,9 @@ const (
 	cryptoHint = "keys and passwords do not belong into a manifest"
 )
 
-// refused are Helm's functions whose result is not given by their arguments, or that
-// would put a secret into a ManifestWork, each with what to do instead. They are
-// refused when they are called, not where they are written.
+// refused maps functions of Helm to a hint. Their result does not depend on their arguments
+// only, or they would put a secret into a ManifestWork. A chart is refused when it calls them,
+// not because it mentions them.
 func refused() map[string]string {
 	out := map[string]string{"lookup": lookupHint, "getHostByName": dnsHint}
 	for hint, names := range map[string]string{
@@ -36,11 +36,11 @@ func refused() map[string]string {
 	return out
 }
 
-// verb is what a format writes an argument by. Of %p that is the group.
+// verb matches a verb of a format. The group is set for %p.
 var verb = regexp.MustCompile(`(?s)%[-+# 0]*(?:\[[^]]*\])?(?:\*|[0-9]*)(?:\.(?:\[[^]]*\])?(?:\*|[0-9]*))?(?:\[[^]]*\])?(.)`)
 
-// functions go over Helm's: those that are refused, those whose result Helm leaves to
-// chance, and those that show that the engine is called from here.
+// functions override Helm's: those that are refused, those whose result is random in Helm, and
+// those that would show that AddonFlow calls the engine.
 func (x *execution) functions() template.FuncMap {
 	out := template.FuncMap{
 		"keys": x.keys, "values": x.values, "typeOf": typeOf, "typeIs": typeIs, "typeIsLike": typeIsLike,
@@ -55,7 +55,7 @@ func (x *execution) functions() template.FuncMap {
 	return out
 }
 
-// printf is Go's without %p: an address differs each time.
+// printf is Go's without %p, because an address differs each time.
 func printf(format string, args ...any) (string, error) {
 	for _, at := range verb.FindAllStringSubmatch(format, -1) {
 		if at[1] == "p" {
@@ -65,7 +65,7 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// typeOf is sprig's, with Helm's name for what stands here in the place of its type.
+// typeOf is sprig's, with Helm's type names for the types that replace Helm's.
 func typeOf(v any) string {
 	return strings.ReplaceAll(fmt.Sprintf("%T", v), "chart.capabilities", "common.Capabilities")
 }
@@ -81,13 +81,13 @@ func required(message string, value any) (any, error) {
 	return value, nil
 }
 
-// fail returns the message of a chart. The space keeps Helm from reading it as an error
-// of the language; the message is shown without it.
+// fail returns the message of a chart. The leading space keeps Helm from reading it as an error
+// of the template language; it is removed before the message is shown.
 func fail(message string) (string, error) { return "", said(message) }
 
 func said(message string) error { return &refusal{message: " " + message} }
 
-// keys is sprig's in a fixed order, which Go's maps do not have. Verify reverses it.
+// keys is sprig's in a fixed order, while the order of Go's maps is random. Verify reverses it.
 func (x *execution) keys(dicts ...map[string]any) []string {
 	out := []string{}
 	for _, dict := range dicts {

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// helmCase is a file of testdata/charts: a comment that says what the chart shows, and
-// its files, each after a line "-- path --". Those below given/ are files of values that
-// go over the chart's own, in order. A comment with "refused: ..." says what we say of a
-// chart that Helm renders, "wrong: ..." of one that Helm refuses too.
+// helmCase is a file of testdata/charts: a comment that says what the chart shows, and its
+// files, each after a line "-- path --". Those below given/ are files of values that override
+// the chart's own, in order. The comment "refused: ..." is AddonFlow's error for a chart that
+// Helm renders, "wrong: ..." for one that Helm refuses too.
 type helmCase struct {
 	files   tree
 	given   []string
@@ -66,9 +66,8 @@ func readHelmCase(t *testing.T, name string) helmCase {
 	return c
 }
 
-// TestChartsAreHelms renders charts as people write them, through Helm's own way from the
-// files to the objects and through ours: loader, values, dependencies, capabilities,
-// schema, engine and the split into documents.
+// TestChartsAreHelms renders realistic charts twice, with Helm and with this package: loader,
+// values, dependencies, capabilities, schema, engine and the split into documents.
 func TestChartsAreHelms(t *testing.T) {
 	paths, err := filepath.Glob("testdata/charts/*.txt")
 	if err != nil || len(paths) < 30 {
@@ -95,7 +94,7 @@ func TestChartsAreHelms(t *testing.T) {
 	}
 }
 
-// input is what a chart is rendered for. Its values are read as an AddOnPackage's are.
+// input is the input of a chart. Its values are read as an AddOnPackage's are.
 func (c helmCase) input(t *testing.T) Input {
 	t.Helper()
 	in := inputOfCluster1()
@@ -113,7 +112,7 @@ func (c helmCase) input(t *testing.T) Input {
 	return in
 }
 
-// ours are the rendered texts, and the objects as Helm's documents are.
+// ours returns the texts rendered by this package, and the objects in them.
 func (c helmCase) ours(t *testing.T) (map[string]any, error) {
 	t.Helper()
 	loaded, err := Load(c.files.files())
@@ -146,7 +145,7 @@ func (c helmCase) ours(t *testing.T) (map[string]any, error) {
 	return out, nil
 }
 
-// helm is the same by Helm's library alone, as `helm template` puts it together.
+// helm returns the same by Helm's library alone, as `helm template` uses it.
 func (c helmCase) helm() (map[string]any, error) {
 	in := inputOfCluster1()
 	values := map[string]any{}
@@ -200,7 +199,7 @@ func (c helmCase) helm() (map[string]any, error) {
 	return out, nil
 }
 
-// builtInText are the built-in values as a last file of values.
+// builtInText returns the built-in values as the last file of values.
 func builtInText(in Input) string {
 	text, _ := yaml.Marshal(in.BuiltIns)
 	return string(text)

@@ -9,16 +9,16 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// helmFunctions are the functions that Helm gives to charts, which it exports nowhere.
+// helmFunctions are the functions that Helm gives to charts; Helm does not export them.
 //
 //go:linkname helmFunctions helm.sh/helm/v4/pkg/engine.funcMap
 func helmFunctions() template.FuncMap
 
-// languageFunctions are those of text/template itself, and what Helm adds late.
+// languageFunctions are those of text/template itself, and those that Helm adds late.
 const languageFunctions = "and or not eq ne lt le gt ge len index call html js urlquery print printf println getHostByName"
 
-// calls are expressions by the function they try, one a line. Each is rendered by Helm's
-// engine and by ours; what the one refuses the other must refuse.
+// calls are expressions by the function that they test, one per line. Helm's engine and this
+// one render each of them; if one refuses it, the other must refuse it too.
 var calls = map[string]string{
 	"abbrev":                     "abbrev 5 \"hello world\"\nabbrev 2 \"hello\"",
 	"abbrevboth":                 "abbrevboth 5 10 \"1234 5678 9123 4567\"",
@@ -229,8 +229,8 @@ var calls = map[string]string{
 	"println":                    "println \"a\" 1",
 }
 
-// TestEveryFunctionIsHelms calls every function that Helm knows, and none is forgotten:
-// one that Helm adds fails here until it is known, or refused with a reason.
+// TestEveryFunctionIsHelms calls every function of Helm. It fails if Helm adds a function that
+// is not tested here, or refused with a reason.
 func TestEveryFunctionIsHelms(t *testing.T) {
 	names := append(slices.Collect(maps.Keys(helmFunctions())), strings.Fields(languageFunctions)...)
 	slices.Sort(names)

@@ -7,9 +7,9 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// verified holds a chart against another order of its maps, and against Helm's own
-// engine, which must render the same. Helm's engine knows no bounds and shows a chart
-// that it is the one that runs it, so that only tests run it, on charts of their own.
+// verified compares a chart's rendering with one in another order of its maps, and with that of
+// Helm's own engine; they must be equal. Helm's engine has no limits and shows charts which
+// engine runs them, so only tests run it, on their own charts.
 func verified(t *testing.T, from tree, in Input) {
 	t.Helper()
 	c := loaded(t, from)
@@ -29,7 +29,7 @@ func verified(t *testing.T, from tree, in Input) {
 	}
 }
 
-// helmTexts renders what is prepared for our engine with Helm's.
+// helmTexts renders the prepared chart with Helm's engine.
 func helmTexts(t *testing.T, c *Chart, in Input) (map[string]string, error) {
 	t.Helper()
 	helm, values, err := c.prepare(in)
@@ -41,7 +41,7 @@ func helmTexts(t *testing.T, c *Chart, in Input) (map[string]string, error) {
 	})
 }
 
-// helmCapabilities are what Helm would have asked the cluster for.
+// helmCapabilities are what Helm would ask the cluster for.
 func helmCapabilities(in Input) *common.Capabilities {
 	known := builtCapabilities()
 	if version, err := newCapabilities(in.KubeVersion).KubeVersion(); err == nil {

@@ -32,8 +32,8 @@ const (
 	keepAnnotation = "helm.sh/resource-policy"
 )
 
-// Bounds of one document, and of all, before it is read: each byte can be a part that takes
-// a hundred. A ManifestWork takes less, and an add-on.
+// Bounds of one document, and of all, before they are parsed: each byte can become a node of a
+// hundred bytes. A ManifestWork and an add-on have lower limits.
 const (
 	maxDocument  = 2 << 20
 	maxDocuments = 32 << 20
@@ -83,7 +83,7 @@ func (d Document) manifests() ([]Manifest, error) {
 		if len(text) > maxDocument {
 			return nil, &Error{File: d.File, Message: fmt.Sprintf("renders a document of more than %d MiB, which no hub takes", maxDocument>>20)}
 		}
-		// As Helm ends a document: the newline is part of a block scalar that is last in it.
+		// As Helm ends a document: the newline may be part of a block scalar at its end.
 		text = strings.TrimRight(text, " \t\r\n") + "\n"
 		if err := checkExpansion([]byte(text)); err != nil {
 			return nil, &Error{File: d.File, Message: "what it renders " + err.Error()}
@@ -131,7 +131,7 @@ func (d Document) objects(value any) ([]Manifest, error) {
 	return d.object(fields)
 }
 
-// object refuses a hook and leaves out a test.
+// object refuses a hook and skips a test.
 func (d Document) object(fields map[string]any) ([]Manifest, error) {
 	name := func(value any) string {
 		text, _ := value.(string)
@@ -156,5 +156,5 @@ func (d Document) object(fields map[string]any) ([]Manifest, error) {
 	return []Manifest{{File: d.File, Fields: fields}}, nil
 }
 
-// orphanAnnotation is OCM's word for what helm.sh/resource-policy: keep means.
+// orphanAnnotation is OCM's equivalent of helm.sh/resource-policy: keep.
 const orphanAnnotation = "addon.open-cluster-management.io/deletion-orphan"

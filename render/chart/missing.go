@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// needFunction refuses a value that is missing.
+	// needFunction refuses a missing value.
 	needFunction = ownPrefix + "need"
-	// tplFunction is given the text that tpl renders.
+	// tplFunction rewrites the text that tpl renders.
 	tplFunction = ownPrefix + "tpl"
 )
 
-// asking are the functions that ask whether there is a value.
+// asking are the functions that test whether there is a value.
 const asking = " and coalesce default empty kindIs not or required ternary "
 
-// shownName bounds what an error shows of an expression.
+// shownName bounds the text of an expression in an error.
 const shownName = 80
 
 func among(list, name string) bool { return strings.Contains(list, " "+name+" ") }
 
-// need refuses a value that is not there.
+// need refuses a missing value.
 func need(name string, v any) (any, error) {
 	if v == nil {
 		return nil, &refusal{"no value for " + name, "set it in values, or ask whether there is one with if, with or default"}
@@ -32,11 +32,10 @@ func need(name string, v any) (any, error) {
 	return v, nil
 }
 
-// needing returns the text of a manifest in which a value that is missing is an error
-// where it is used, and none where the template asks for it. Helm's engine knows only
-// charts, where a missing value is empty. Everything is written between what stands
-// there, so that each line stays where it is. A text that cannot be parsed is returned
-// as it is: Helm's engine says what is wrong.
+// needing rewrites the text of a manifest so that the use of a missing value is an error,
+// unless the template tests for it. Helm's engine supports only charts, in which a missing
+// value is empty. Everything is inserted on the same line, so that line numbers stay the same.
+// A text that cannot be parsed is returned unchanged; Helm's engine reports the error.
 func needing(text string) string {
 	root := parse.New("manifest")
 	root.Mode = parse.SkipFuncCheck
@@ -51,13 +50,13 @@ func needing(text string) string {
 	return n.written()
 }
 
-// needs gathers what is to be written where.
+// needs collects the edits.
 type needs struct {
 	text  string
 	edits []edit
 	// ends are the offsets after expressions in parentheses.
 	ends map[parse.Node]int
-	// asked: the template asks for whatever is read, so that it may be missing.
+	// asked: the template tests for the values it reads, so they may be missing.
 	asked bool
 }
 
@@ -69,7 +68,7 @@ type edit struct {
 
 func (n *needs) write(at int, text string) { n.edits = append(n.edits, edit{at, text}) }
 
-// written is the text with the edits. Those at one offset stay in their order.
+// written returns the text with the edits. Edits at one offset keep their order.
 func (n *needs) written() string {
 	slices.SortStableFunc(n.edits, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
@@ -106,7 +105,8 @@ func (n *needs) list(list *parse.ListNode) {
 	}
 }
 
-// action prints, or keeps in a variable what may then be asked for.
+// action walks into an action. A value that it only keeps in a variable may be missing, because
+// a later test may ask for it.
 func (n *needs) action(pipe *parse.PipeNode) {
 	if len(pipe.Decl) > 0 && len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 {
 		n.ask(pipe)
@@ -121,7 +121,8 @@ func (n *needs) branch(b *parse.BranchNode) {
 	n.list(b.ElseList)
 }
 
-// ask is pipe for what may be missing: a condition, or a value that is kept as it is.
+// ask walks into a pipe whose values may be missing: a condition, or a value that is kept as it
+// is.
 func (n *needs) ask(pipe *parse.PipeNode) {
 	before := n.asked
 	n.asked = true
@@ -139,7 +140,7 @@ func (n *needs) pipe(pipe *parse.PipeNode) {
 	}
 }
 
-// arguments walks into those of one command.
+// arguments walks into the arguments of one command.
 func (n *needs) arguments(cmd *parse.CommandNode) {
 	before := n.asked
 	n.asked = before || asks(cmd)
@@ -161,7 +162,7 @@ func (n *needs) arguments(cmd *parse.CommandNode) {
 	n.asked = before
 }
 
-// within walks into what stands in parentheses.
+// within walks into parentheses.
 func (n *needs) within(arg parse.Node) {
 	switch node := arg.(type) {
 	case *parse.PipeNode:
@@ -171,7 +172,7 @@ func (n *needs) within(arg parse.Node) {
 	}
 }
 
-// reads tells whether a node reads what must be there.
+// reads reports whether a node reads a value that must not be missing.
 func (n *needs) reads(node parse.Node) bool {
 	switch node := node.(type) {
 	case *parse.FieldNode, *parse.ChainNode:
@@ -182,21 +183,21 @@ func (n *needs) reads(node parse.Node) bool {
 	return false
 }
 
-// asks tells whether a command asks for a value.
+// asks reports whether a command tests for a value.
 func asks(cmd *parse.CommandNode) bool {
 	name, ok := cmd.Args[0].(*parse.IdentifierNode)
 	return ok && among(asking, name.Ident)
 }
 
-// need is the call that refuses what a node reads, if that is missing.
+// need returns the call that refuses the value that a node reads, if it is missing.
 func (n *needs) need(node parse.Node) string {
 	start, end := n.startOf(node), n.endOf(node)
 	name := strings.ToValidUTF8(n.text[start:min(end, start+shownName)], "")
 	return fmt.Sprintf("%s %s", needFunction, strconv.Quote(name))
 }
 
-// startOf is the offset of the first byte of a node that can be an argument. The parser
-// keeps that of the second name of a.b.c.
+// startOf returns the offset of the first byte of a node that can be an argument. For a.b.c the
+// parser stores the offset of the second name.
 func (n *needs) startOf(node parse.Node) int {
 	at := int(node.Position())
 	switch node := node.(type) {
@@ -210,13 +211,13 @@ func (n *needs) startOf(node parse.Node) int {
 		}
 	case *parse.ChainNode:
 		at = n.startOf(node.Node)
-	case *parse.PipeNode: // from its parenthesis
+	case *parse.PipeNode: // at its parenthesis
 		at = strings.LastIndexByte(n.text[:at], '(')
 	}
 	return at
 }
 
-// endOf is the offset after the last byte of a node that can be an argument.
+// endOf returns the offset after the last byte of a node that can be an argument.
 func (n *needs) endOf(node parse.Node) int {
 	if at, known := n.ends[node]; known {
 		return at
@@ -228,7 +229,7 @@ func (n *needs) endOf(node parse.Node) int {
 		for _, name := range node.Field {
 			at += 1 + len(name)
 		}
-	case *parse.PipeNode: // to its parenthesis
+	case *parse.PipeNode: // after its parenthesis
 		cmd := node.Cmds[len(node.Cmds)-1]
 		at = n.endOf(cmd.Args[len(cmd.Args)-1])
 		at += strings.IndexByte(n.text[at:], ')') + 1

@@ -7,7 +7,7 @@ import (
 
 const crdKind = "CustomResourceDefinition"
 
-// clusterScoped are the kinds of Kubernetes' own groups that live in no namespace.
+// clusterScoped are the kinds of Kubernetes' own groups that have no namespace.
 const clusterScoped = " Namespace Node PersistentVolume ComponentStatus ClusterRole ClusterRoleBinding " + crdKind +
 	" APIService StorageClass CSIDriver CSINode VolumeAttachment VolumeAttributesClass PriorityClass RuntimeClass IngressClass" +
 	" MutatingWebhookConfiguration ValidatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding" +
@@ -15,7 +15,8 @@ const clusterScoped = " Namespace Node PersistentVolume ComponentStatus ClusterR
 	" ClusterTrustBundle StorageVersion StorageVersionMigration IPAddress ServiceCIDR ResourceSlice DeviceClass DeviceTaintRule" +
 	" TokenReview SelfSubjectReview SubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview PodSecurityPolicy "
 
-// kubernetesGroups are the groups without a dot; the others end in .k8s.io.
+// kubernetesGroup reports whether a group is one of Kubernetes' own: those without a dot are
+// listed; the others end in .k8s.io.
 func kubernetesGroup(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && slices.Contains([]string{
 		"admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization", "certificates",
@@ -24,8 +25,8 @@ func kubernetesGroup(group string) bool {
 	}, strings.TrimSuffix(group, ".k8s.io"))
 }
 
-// placer gives a namespace to objects that need one and have none, as installing
-// with Helm does.
+// placer sets the namespace of objects that need one and have none, as Helm does on
+// installation.
 type placer struct {
 	release string
 	// scopes of the kinds whose CustomResourceDefinition is among the objects.
@@ -46,8 +47,8 @@ func newPlacer(manifests []Manifest, release string) placer {
 	return p
 }
 
-// namespace gives an object the release's namespace. A kind that neither Kubernetes
-// has nor the chart defines stays as it is: its scope is not known here.
+// namespace gives an object the release's namespace. Objects of kinds that neither Kubernetes
+// has nor the chart defines stay unchanged: their scope is unknown.
 func (p placer) namespace(fields map[string]any) {
 	metadata, ok := fields[metadataKey].(map[string]any)
 	if own, _ := metadata["namespace"].(string); !ok || own != "" || !p.namespaced(fields) {
@@ -69,8 +70,8 @@ func (p placer) namespaced(fields map[string]any) bool {
 	return p.scopes[group+"/"+kind] == "Namespaced"
 }
 
-// trim removes the descriptions of a CustomResourceDefinition: they are most of its
-// size, and only people read them.
+// trim removes the descriptions of a CustomResourceDefinition: they are most of its size and
+// have no effect.
 func trim(fields map[string]any) {
 	if fields[kindKey] != crdKind {
 		return
@@ -86,8 +87,8 @@ func trim(fields map[string]any) {
 	trimSchema(validation["openAPIV3Schema"])
 }
 
-// trimSchema removes the description of a schema and of those in it; a property may
-// itself be called description.
+// trimSchema removes the description of a schema and of those in it, but not a property named
+// description.
 func trimSchema(value any) {
 	schema, isObject := value.(map[string]any)
 	if !isObject {

@@ -13,18 +13,18 @@ import (
 type Input struct {
 	// Release and Namespace are .Release.Name and .Release.Namespace.
 	Release, Namespace string
-	// Values go over the chart's own.
+	// Values override the chart's own.
 	Values map[string]any
-	// BuiltIns go over Values. For a folder of manifests every one of them can be
-	// written with a capital letter as well.
+	// BuiltIns override Values. For a folder of manifests each of them can also be written with
+	// a capital letter.
 	BuiltIns map[string]any
-	// KubeVersion is what the managed cluster reports; "" until it does.
+	// KubeVersion is the version that the managed cluster reports; "" until it does.
 	KubeVersion string
 }
 
 // Output is what a source renders to.
 type Output struct {
-	// Manifests are CRDs first, then the objects by file, in their order there.
+	// Manifests are CRDs first, then the objects by file, in the order of the file.
 	Manifests []Manifest
 }
 
@@ -69,8 +69,7 @@ func (c *Chart) texts(x *execution, in Input) (texts map[string]string, crds []D
 	return texts, crds, nil
 }
 
-// prepare reads the chart anew and brings values and dependencies together, as
-// `helm install` does.
+// prepare reads the chart anew and merges values and dependencies, as `helm install` does.
 func (c *Chart) prepare(in Input) (*helmchart.Chart, common.Values, error) {
 	helm, err := c.read()
 	if err != nil {
@@ -94,9 +93,9 @@ func (c *Chart) prepare(in Input) (*helmchart.Chart, common.Values, error) {
 	return helm, all, nil
 }
 
-// agree removes from a chart's own values those that are an object where the new
-// ones are not, or the other way round: the new ones stand either way, and Helm
-// would print a warning to the operator's log.
+// agree removes those of a chart's own values that are an object while the new ones are not, or
+// the other way round. The new values apply anyway, but Helm would print a warning to the
+// operator's log.
 func agree(own, over map[string]any) {
 	for key, value := range over {
 		mine, known := own[key]

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRenderIsHelms renders what charts commonly do. Every case is rendered by
-// Helm's own engine as well (verified), and must come out the same.
+// TestRenderIsHelms renders what charts commonly do. Helm's own engine renders every case as
+// well (verified), with the same result.
 func TestRenderIsHelms(t *testing.T) {
 	cases := map[string]struct {
 		value string
@@ -73,8 +73,8 @@ func TestRenderIsHelms(t *testing.T) {
 	}
 }
 
-// TestLastScalarKeepsItsNewline: Helm ends every document with a newline, also before a
-// separator and where the text of a template ends without one.
+// TestLastScalarKeepsItsNewline: Helm ends every document with a newline, even before a
+// separator or if the text of a template ends without one.
 func TestLastScalarKeepsItsNewline(t *testing.T) {
 	document := func(name, end string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata:\n  crontab: |\n    * * * * * root x" + end

@@ -16,7 +16,7 @@ import (
 // schemaURL names a chart's schema while it is compiled; nothing is read from it.
 const schemaURL = "chart:values.schema.json"
 
-// nothing refuses what a schema wants to load. Helm would fetch URLs and open files.
+// nothing refuses everything that a schema tries to load. Helm would fetch URLs and open files.
 type nothing struct{}
 
 // Load is part of jsonschema.URLLoader.
@@ -24,9 +24,8 @@ func (nothing) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %s, and nothing is loaded; copy what it needs into $defs", url)
 }
 
-// checkSchemas holds values to the values.schema.json of a chart and its sub-charts. A
-// chart whose schema is closed need not know the built-in values: nobody chose to set
-// them.
+// checkSchemas checks values against the values.schema.json of a chart and its sub-charts. A
+// closed schema does not have to list the built-in values, because users did not set them.
 func checkSchemas(c *helmchart.Chart, at string, values, builtIns map[string]any) error {
 	if c.Schema != nil {
 		if err := checkSchema(c.Schema, values, builtIns); err != nil {
@@ -76,7 +75,8 @@ func checkSchema(text []byte, values, builtIns map[string]any) error {
 	return nil
 }
 
-// refusedNames lists the built-in values that a schema refuses for their names alone.
+// refusedNames lists the built-in values that a schema refuses only because it does not list
+// them.
 func refusedNames(err error, builtIns map[string]any) []string {
 	failed, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
@@ -96,7 +96,7 @@ func refusedNames(err error, builtIns map[string]any) []string {
 	return out
 }
 
-// inOrder sorts what the validator found, which is in the order of Go's maps.
+// inOrder sorts the validator's errors, which come in the random order of Go's maps.
 func inOrder(err error) {
 	failed, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {

@@ -1,8 +1,8 @@
 package chart
 
-// What OCM's add-on framework gives to templates of manifests as Go structs is a map
-// here, as everything else, that answers to the names of the struct's fields as well:
-// {{ .Key }} and {{ .key }}. A field that is not there is empty, as in a struct.
+// OCM's add-on framework gives some values to templates of manifests as Go structs. Here they
+// are maps that also have the names of the struct's fields: {{ .Key }} and {{ .key }}. A
+// missing field is empty, as in a struct.
 
 type toleration map[string]any
 
@@ -32,7 +32,7 @@ func resourcesOf(v any) resources {
 	return resources(fields)
 }
 
-// first is what stands under the first of the names that is there.
+// first returns the value of the first of the names that exists.
 func first(fields map[string]any, names ...string) any {
 	for _, name := range names {
 		if v, ok := fields[name]; ok {
@@ -42,7 +42,7 @@ func first(fields map[string]any, names ...string) any {
 	return nil
 }
 
-// text is first for a field that is empty where it is missing.
+// text is first, with an empty string for a missing field.
 func text(fields map[string]any, names ...string) any {
 	if v := first(fields, names...); v != nil {
 		return v
@@ -50,8 +50,7 @@ func text(fields map[string]any, names ...string) any {
 	return ""
 }
 
-// addStructs puts what answers like a struct in the place of the values that the
-// framework has as structs.
+// addStructs replaces the values that the framework has as structs by maps of these types.
 func addStructs(given map[string]any) {
 	each(given, "Tolerations", func(item map[string]any) any { return toleration(item) })
 	each(given, "ResourceRequirements", func(item map[string]any) any { return requirement(item) })

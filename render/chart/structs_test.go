@@ -22,8 +22,8 @@ func ofManifests(t *testing.T, value string, in Input) (any, error) {
 	return fields["it"], nil
 }
 
-// TestManifestsMayAskForWhatIsMissing: OCM's framework prints <no value> for it, which is
-// never what was meant; a condition is how its own examples ask.
+// TestManifestsMayAskForWhatIsMissing: OCM's framework prints <no value> for a missing value,
+// which is always a mistake; its own examples test for it with a condition.
 func TestManifestsMayAskForWhatIsMissing(t *testing.T) {
 	cases := map[string]struct{ text, want, refusal string }{
 		"If":            {`{{ if .Missing }}a{{ else }}b{{ end }}`, "b", ""},
@@ -61,8 +61,8 @@ func TestManifestsMayAskForWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestManifestsNameFieldsAsTheFramework: tolerations and resource requirements are Go
-// structs there, whose fields templates name; here they are objects as well.
+// TestManifestsNameFieldsAsTheFramework: in the framework, tolerations and resource
+// requirements are Go structs, whose fields templates name; here they are also objects.
 func TestManifestsNameFieldsAsTheFramework(t *testing.T) {
 	in := Input{Release: "hello", Namespace: "agents", Values: map[string]any{
 		"Tolerations": []any{
@@ -102,7 +102,7 @@ func TestManifestsNameFieldsAsTheFramework(t *testing.T) {
 	}
 }
 
-// TestManifestBesideAPartialOfItsName: a partial that is named like a manifest takes nothing away.
+// TestManifestBesideAPartialOfItsName: a partial with the name of a manifest does not hide it.
 func TestManifestBesideAPartialOfItsName(t *testing.T) {
 	c, err := LoadManifests([]File{
 		{"_it.yaml", []byte(`{{ define "data" }}data: {it: here}{{ end }}`)},
@@ -117,8 +117,8 @@ func TestManifestBesideAPartialOfItsName(t *testing.T) {
 	}
 }
 
-// TestManifestsAreCalledByTheirPaths: a file of a folder is a template of its path, with
-// what it is called with; one that is rendered sees the folder's values.
+// TestManifestsAreCalledByTheirPaths: a file of a folder is a template named by its path; it
+// gets the data of its caller, or the folder's values if it is rendered itself.
 func TestManifestsAreCalledByTheirPaths(t *testing.T) {
 	files := []File{
 		{"_names.tpl", []byte(`{{ define "b" }}b-{{ . }}{{ end }}`)},

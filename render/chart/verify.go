@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// verifications is how often a chart is rendered in which .Files.AsConfig or AsSecrets may
-// meet two files of one name. Go's order of a map decides which one Helm writes: two
-// renderings in opposite orders are equal in less than one of four cases.
+// verifications is how often a chart is rendered if .Files.AsConfig or AsSecrets may find two
+// files of one name. Go's random map order decides which one Helm writes: two renderings in
+// opposite orders are equal in less than one of four cases.
 const verifications = 16
 
 // Verify refuses a source whose rendering depends on the order of a map. The error is an
@@ -43,8 +43,8 @@ func (c *Chart) Verify(in Input) error {
 	return nil
 }
 
-// namesFilesTwice tells whether two files of a chart have the same name, and a file calls
-// one of the methods that keep one of them.
+// namesFilesTwice reports whether two files of a chart have the same name and a file calls one
+// of the methods that keep only one of them.
 func (c *Chart) namesFilesTwice() bool {
 	names, twice, asks := map[string]bool{}, false, false
 	for _, f := range c.files {
@@ -55,7 +55,7 @@ func (c *Chart) namesFilesTwice() bool {
 	return twice && asks
 }
 
-// firstDifference names the first template that only one has, or that differs.
+// firstDifference names the first template that is missing on one side, or that differs.
 func firstDifference(a, b map[string]string) string {
 	names := slices.Sorted(maps.Keys(a))
 	for _, name := range slices.Sorted(maps.Keys(b)) {

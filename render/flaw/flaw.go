@@ -4,24 +4,23 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// Flaw is one thing wrong with one object: a problem that does not know yet which
-// object it is about.
+// Flaw is one thing wrong with one object, before it is known which object that is.
 type Flaw struct {
 	Field   Path
 	Reason  problem.Reason
 	Message string
 	Hint    string
-	// Missing: the field is not there, or has nothing in it.
+	// Missing: the field is absent or empty.
 	Missing bool
-	// File and Line are where it stands, when that is not where the field does.
+	// File and Line are the position, if it is not that of the field.
 	File string
 	Line int
-	// Untemplated: an add-on lists no templates, which one with a package must not.
+	// Untemplated: the add-on lists no templates, which is correct for one with a package.
 	Untemplated bool
 }
 
-// FirstPerField drops flaws of a field that already has one. The checks run from
-// the most to the least specific, so the first has the better words.
+// FirstPerField drops flaws of a field that already has one. The checks run from the most to
+// the least specific, so the first has the best message.
 func FirstPerField(flaws []Flaw) []Flaw {
 	seen := make(map[Path]bool, len(flaws))
 	var kept []Flaw

@@ -9,8 +9,8 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// DidYouMean returns a hint for a word that is none of the known ones: the closest
-// if it is close, else the known ones if they are few.
+// DidYouMean returns a hint for an unknown word: the closest known word if it is close, else
+// all known words if they are few.
 func DidYouMean(word string, known []string) string {
 	if match := Closest(word, known); match != "" {
 		return "did you mean " + match + "?"
@@ -42,7 +42,7 @@ func Closest(word string, known []string) string {
 	return best
 }
 
-// Shown is a value as a message quotes it.
+// Shown returns a value as a message quotes it.
 func Shown(value any) string {
 	const most = 40
 	text := fmt.Sprint(value)
@@ -58,8 +58,8 @@ func Shown(value any) string {
 	return text
 }
 
-// RemoveIt is the hint for what must not be there at all.
+// RemoveIt is the hint for a field that is not allowed.
 const RemoveIt = "remove it"
 
-// IsRequired is what is wrong with a field that is not there.
+// IsRequired is the message about a missing field.
 const IsRequired = "is required"

@@ -37,7 +37,7 @@ func (p Path) Last() string {
 	return string(p[strings.LastIndexAny(string(p), ".[")+1:])
 }
 
-// Position is the index a path ends in, -1 if it ends in none.
+// Position is the index at the end of a path, -1 if there is none.
 func (p Path) Position() int {
 	open := strings.LastIndexByte(string(p), '[')
 	i, err := strconv.Atoi(strings.TrimSuffix(string(p[open+1:]), "]"))
@@ -76,7 +76,7 @@ func (p Path) Steps() []string {
 	return steps
 }
 
-// In returns the value of the field in an object, nil where there is none.
+// In returns the value of the field in an object, nil if there is none.
 func (p Path) In(object map[string]any) any {
 	value := any(object)
 	for _, name := range p.Steps() {
@@ -85,7 +85,7 @@ func (p Path) In(object map[string]any) any {
 	return value
 }
 
-// step returns what an object or list has under a key or index, nil for nothing.
+// step returns the value under a key or index of an object or list, nil if there is none.
 func step(value any, name string) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -98,8 +98,8 @@ func step(value any, name string) any {
 	return nil
 }
 
-// RemoveFrom deletes the field from an object, and of an item of a list the whole list,
-// so that no other item gets its place.
+// RemoveFrom deletes the field from an object. For an item of a list it deletes the whole list,
+// so that no other item takes its index.
 func (p Path) RemoveFrom(object map[string]any) {
 	var parent map[string]any
 	key, value := "", any(object)

@@ -16,15 +16,17 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// draft is an add-on of the commit while it is put together.
+// draft is an add-on of the commit while it is built.
 type draft struct {
 	AddOn
 	addOn   *loaded
 	rollout *loaded
 	pkg     *loaded
-	// broken says that nothing can be told of something it refers to: its content is
-	// not built, because what it lacks would be reported as missing.
+	// broken is set if an object that it refers to has problems. The content is not built then,
+	// because whatever that object does not provide would be reported as missing.
 	broken bool
+	// absent are the Missing references with their fields.
+	absent []referring
 }
 
 // buildAddOns makes an AddOn of every ClusterManagementAddOn that can be decoded.
@@ -57,7 +59,7 @@ func (l *loader) newDraft(o *loaded) *draft {
 	d.Name = o.object.GetName()
 	var cma addonv1alpha1.ClusterManagementAddOn
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.object.Object, &cma); err != nil {
-		// Every field was checked against schema and pace, so this names what was forgotten there.
+		// Schema and pace checks cover every field, so this error points to a gap in those checks.
 		l.reportNormalised(o, flaw.Flaw{Reason: flaw.ReasonInvalidManifest, Message: fmt.Sprintf("cannot be decoded: %v", err)})
 		d.broken = true
 		return d
@@ -82,8 +84,8 @@ func (d *draft) position(kind, field string) (path string, line int) {
 	}
 }
 
-// installOf is the installStrategy as policy. Placements are kept with type Manual
-// too: the pace stays written down while nothing is installed by it.
+// installOf returns the installStrategy as policy. Placements are kept even with type Manual:
+// their pace is declared although they install nothing.
 func installOf(strategy addonv1alpha1.InstallStrategy) v1alpha1.Install {
 	install := v1alpha1.Install{Type: strategy.Type}
 	for _, p := range strategy.Placements {
@@ -120,13 +122,13 @@ func (l *loader) attachRollout(o *loaded) {
 	}
 	i := slices.IndexFunc(l.addOns, func(d *draft) bool { return d.Name == object.GetName() })
 	if i < 0 {
-		return // its add-on has problems of its own
+		return // its add-on has problems that are reported already
 	}
 	l.setRollout(l.addOns[i], o)
 }
 
-// setRollout decodes the spec of an AddOnRollout. One name in two namespaces is
-// caught here, since both can only mean the add-on.
+// setRollout decodes the spec of an AddOnRollout. It also finds AddOnRollouts of one name in
+// two namespaces, because both would be for the same add-on.
 func (l *loader) setRollout(d *draft, o *loaded) {
 	if d.rollout != nil {
 		l.reportNormalised(o, duplicate(d.rollout))
@@ -141,7 +143,7 @@ func (l *loader) setRollout(d *draft, o *loaded) {
 	l.reportNormalised(o, render.HealthFlaws(rollout.Spec.Health, d.Content)...)
 }
 
-// checkAllowed holds a source to the add-ons it may declare.
+// checkAllowed checks an add-on against the list of those that the source may declare.
 func (l *loader) checkAllowed(o *loaded, at flaw.Path, addOn string) {
 	allowed := l.options.AllowedAddOns
 	if len(allowed) == 0 || addOn == "" || slices.Contains(allowed, addOn) {

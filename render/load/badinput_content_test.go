@@ -134,7 +134,7 @@ func badManifests(t *testing.T) []badInput {
 	}
 }
 
-// large is an add-on of some small manifests that need several works together.
+// large is an add-on of small manifests that need several works together.
 func large(t *testing.T) tree {
 	t.Helper()
 	var manifests strings.Builder
@@ -144,7 +144,7 @@ func large(t *testing.T) tree {
 	return hello().edited(t, templateFile, "  registration:", manifests.String()+"  registration:")
 }
 
-// twoAddOns deploys the objects of hello a second time, by add-on other.
+// twoAddOns deploys the objects of hello a second time, in the add-on other.
 func twoAddOns(t *testing.T) tree {
 	t.Helper()
 	other := hello().edited(t, addOnFile, "  name: hello\n", "  name: other\n").edited(t, addOnFile, "{name: hello}", "{name: other}").
@@ -152,7 +152,7 @@ func twoAddOns(t *testing.T) tree {
 	return hello().with("other.addon.yaml", other[addOnFile]).with("other.template.yaml", other[templateFile])
 }
 
-// shareNamespace lets two add-ons deploy nothing in common but a Namespace.
+// shareNamespace makes two add-ons deploy the same Namespace and nothing else in common.
 func shareNamespace(t *testing.T) tree {
 	t.Helper()
 	const namespace = "      - {apiVersion: v1, kind: Namespace, metadata: {name: hello}}\n  registration:"

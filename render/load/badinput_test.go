@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// complaint is a problem as a test expects it: its reason, its file, and parts of its text.
+// complaint is an expected problem: its reason, its file, and parts of its text.
 type complaint struct {
 	reason problem.Reason
 	path   string
@@ -24,22 +24,22 @@ func (c complaint) matches(p problem.Problem) bool {
 	return p.Reason == c.reason && p.Path == c.path && !slices.ContainsFunc(c.parts, func(part string) bool { return !contained(part) })
 }
 
-// badInput is one way to get a commit wrong. Only the listed problems may be reported, the
-// first of them first.
+// badInput is one mistake in a commit. Only the listed problems may be reported, the first of
+// them first.
 type badInput struct {
-	// row of the documented bad inputs, and what is tried.
+	// row is the documented bad input, and the mistake made.
 	row    string
 	commit tree
 	want   []complaint
 }
 
-// followed is the input with what follows from its problems.
+// followed adds the problems that follow from those of the input.
 func (b badInput) followed(by ...complaint) badInput {
 	b.want = append(slices.Clone(b.want), by...)
 	return b
 }
 
-// unset are the uses of a variable that has no value.
+// unset are the problems of the uses of a variable without a value.
 func unset(name string) []complaint {
 	return []complaint{
 		{flaw.ReasonUnresolvedVariable, templateFile, []string{"manifests[0].spec.template.spec.containers[0].args[0]: no value for " + name}},
@@ -121,8 +121,8 @@ func badFields(t *testing.T) []badInput {
 	}
 }
 
-// nothingListed is what follows where an add-on lists its kinds of configuration in a field
-// of another version, not in the one it should.
+// nothingListed are the problems that follow if an add-on lists its kinds of configuration in a
+// field of another version.
 func nothingListed(field string) []complaint {
 	return []complaint{
 		{flaw.ReasonConfigurationUnsupported, addOnFile, []string{"spec." + field + ": lists no addontemplates"}},
@@ -224,7 +224,7 @@ func renamed(t *testing.T, name string) tree {
 		edited(t, rolloutFile, "metadata: {name: hello}", "metadata: {name: "+name+"}")
 }
 
-// badStrategies are the paces that cannot be decoded, and those that can and are
+// badStrategies are the paces that cannot be decoded, and those that can be decoded and are
 // therefore left to rollout.Validate, whatever the CRD's patterns say.
 func badStrategies(t *testing.T) []badInput {
 	t.Helper()

@@ -13,10 +13,10 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// TestOneProblemHidesNoOther: of its object, or of those that go with it.
+// TestOneProblemHidesNoOther: not of the same object, and not of objects that refer to it.
 func TestOneProblemHidesNoOther(t *testing.T) {
 	const settings = "{name: hello-settings, namespace: hello}"
-	// also is hello with a variable that nobody sets, and something else.
+	// also is hello with a variable without a value, and one more mistake.
 	also := func(row, path, from, to string, reason problem.Reason, parts ...string) badInput {
 		commit := hello().edited(t, templateFile, "{{GREETING}}", "{{GRETING}}").edited(t, path, from, to)
 		return badInput{row, commit, append([]complaint{{reason, path, parts}}, unset("GRETING")...)}
@@ -53,7 +53,7 @@ func TestOneProblemHidesNoOther(t *testing.T) {
 	}
 }
 
-// TestFirstCauseComesFirst: problems that only follow from a mistake come behind it.
+// TestFirstCauseComesFirst: problems that follow from a mistake come after it.
 func TestFirstCauseComesFirst(t *testing.T) {
 	mistakes := []struct {
 		name, path, from, to string
@@ -90,7 +90,8 @@ func TestFirstCauseComesFirst(t *testing.T) {
 	}
 }
 
-// TestFieldsAreRemovedWithTheirList: of a list nothing moves up.
+// TestFieldsAreRemovedWithTheirList: an item with a flaw is removed with its whole list, so
+// that other items keep their index.
 func TestFieldsAreRemovedWithTheirList(t *testing.T) {
 	for field, want := range map[flaw.Path]string{
 		"spec.a":             "spec: {b: [{c: 1}, 2]}",

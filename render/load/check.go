@@ -15,13 +15,12 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// checkAddOns digests and renders every complete add-on, and reports what its
-// rendering finds.
+// checkAddOns digests and renders every complete add-on, and reports the findings.
 func (l *loader) checkAddOns() {
 	claims := claims{}
 	for _, d := range l.addOns {
 		if d.Content.AddOn == "" {
-			continue // something it refers to is missing or has problems of its own
+			continue // an object that it refers to is missing or has problems
 		}
 		if err := d.seal(); err != nil {
 			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonLimitExceeded, Message: err.Error(), Hint: "split the add-on"})
@@ -45,10 +44,10 @@ func (l *loader) checkAddOns() {
 	}
 }
 
-// check renders what the declared install strategy gives to clusters. The defaults
-// are left out where every placement has its own configurations: they are for
-// hand-made ManagedClusterAddOns then, and whoever makes one sees what it lacks.
-// Renderer.Check, which knows no install strategy, would refuse the commit.
+// check renders what the declared install strategy gives to clusters. It skips the defaults if
+// every placement has its own configurations: then only hand-made ManagedClusterAddOns use the
+// defaults, and their author sees what is missing. Renderer.Check does not know the install
+// strategy and would refuse the commit.
 func (d *draft) check(r *render.Renderer, versions []string) []render.Finding {
 	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
 		return r.CheckPlacements(nil, versions)
@@ -73,8 +72,8 @@ func (d *draft) seal() error {
 	return nil
 }
 
-// reportFinding reports what rendering found where it stands: in the template or
-// configuration, if the commit declares it, else at the add-on that refers to it.
+// reportFinding reports a finding at its position: in the template or configuration if the
+// commit declares it, else at the add-on that refers to it.
 func (l *loader) reportFinding(d *draft, f render.Finding) {
 	if f.Package != "" && d.pkg != nil {
 		l.reportNormalised(d.pkg, packageFlaw(d.pkg, f))
@@ -101,7 +100,7 @@ func (l *loader) reportFinding(d *draft, f render.Finding) {
 	l.reportNormalised(d.addOn, about)
 }
 
-// place is what an *InvalidError found, where the commit has it.
+// place returns the findings of an *InvalidError with their positions in the commit.
 func (l *loader) place(d *draft, err error) problem.List {
 	said := &loader{configs: l.configs}
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
@@ -112,19 +111,18 @@ func (l *loader) place(d *draft, err error) problem.List {
 	return said.problems.Sorted()
 }
 
-// claim is an object that an add-on brings to the clusters of a placement.
+// claim is an object that an add-on deploys to the clusters of a placement.
 type claim struct {
 	addOn  string
 	object *unstructured.Unstructured
 }
 
-// claims are the first claims on the objects of each placement's clusters.
+// claims are the first claims to the objects of each placement's clusters.
 type claims map[v1alpha1.PlacementReference]map[render.Identity]claim
 
-// checkConflicts finds objects that two add-ons bring to the clusters of one
-// placement: their works would overwrite each other for ever.
-// A Namespace that both describe alike is no conflict. Clusters that two
-// placements of different names share are not known here and not compared.
+// checkConflicts finds objects that two add-ons deploy to the clusters of one placement: their
+// works would overwrite each other for ever. A Namespace that both describe alike is not a
+// conflict. Clusters that two different placements share are unknown here and not compared.
 func (l *loader) checkConflicts(all claims, d *draft, r *render.Renderer) {
 	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
 		return
@@ -133,7 +131,7 @@ func (l *loader) checkConflicts(all claims, d *draft, r *render.Renderer) {
 		cluster := render.Cluster{Name: render.ProbeCluster, Placements: []v1alpha1.PlacementReference{p.PlacementReference}}
 		rendered, err := r.Render(cluster)
 		if err != nil {
-			continue // Check found nothing, so it is about the probe
+			continue // Check found nothing, so the error is about the probe's name only
 		}
 		objects, err := rendered.Objects()
 		if err != nil {
@@ -151,7 +149,7 @@ func (l *loader) checkConflicts(all claims, d *draft, r *render.Renderer) {
 	}
 }
 
-// take claims an object for an add-on. It returns a flaw if another one has it.
+// take claims an object for an add-on. It returns a flaw if another add-on has claimed it.
 func (c claims) take(p v1alpha1.PlacementReference, addOn string, object *unstructured.Unstructured) (flaw.Flaw, bool) {
 	id := render.IdentityOf(object.Object).Object()
 	first, claimed := c[p][id]
@@ -169,8 +167,8 @@ func (c claims) take(p v1alpha1.PlacementReference, addOn string, object *unstru
 	}, true
 }
 
-// reportConflict reports at the manifest, if the commit declares the template and
-// has a manifest there; objects that rendering added have none.
+// reportConflict reports at the manifest if the commit declares it; objects that rendering
+// added have no position.
 func (l *loader) reportConflict(d *draft, template string, f flaw.Flaw) {
 	o, declared := l.configs[Reference{Group: addonGroup, Resource: render.TemplateResource, Name: template}]
 	if d.pkg != nil {

@@ -11,13 +11,12 @@ import (
 
 // toStorage converts a completed object to the version the hub stores.
 //
-// AddOnDeploymentConfig only changes its version. What differs
-// in ClusterManagementAddOn is one list, and it is moved here as it stands: the
-// api module's conversion goes through Go types, which refuse a pace that cannot
-// be decoded before it can be explained, and write 1h0m0s for 1h. A test holds
-// the result to the module's.
+// AddOnDeploymentConfig only changes its version. ClusterManagementAddOn differs in one list,
+// which is moved here unchanged. The api module's conversion goes through Go types: those
+// refuse a pace that cannot be decoded, before a problem can explain it, and write 1h0m0s for
+// 1h. A test compares the result with the module's.
 //
-// It shares with object what it does not change, and changes nothing.
+// The result shares unchanged parts with object, which is not modified.
 func toStorage(object map[string]any, r role, k kindSchema) map[string]any {
 	if r != roleAddOn && r != roleConfig || object[apiVersionKey] == addonGroup+"/"+k.storage {
 		return object
@@ -35,8 +34,8 @@ func toStorage(object map[string]any, r role, k kindSchema) map[string]any {
 	return converted
 }
 
-// supportedConfigs is v1alpha1's form of v1beta1's defaultConfigs: a name that is
-// empty or the module's sentinel means that the kind has no default.
+// supportedConfigs returns v1alpha1's form of v1beta1's defaultConfigs: an empty name, or the
+// module's sentinel, means that the kind has no default.
 func supportedConfigs(defaults []any) []any {
 	supported := make([]any, 0, len(defaults))
 	for _, entry := range defaults {
@@ -54,8 +53,8 @@ func supportedConfigs(defaults []any) []any {
 	return supported
 }
 
-// asDeclaredBeta turns the path of a converted field back into what a v1beta1
-// ClusterManagementAddOn calls it.
+// asDeclaredBeta converts the path of a converted field to its path in a v1beta1
+// ClusterManagementAddOn.
 func asDeclaredBeta(field flaw.Path) flaw.Path {
 	rest, converted := strings.CutPrefix(string(field), "spec.supportedConfigs")
 	if !converted {

@@ -51,8 +51,8 @@ func betaAddOns() *rapid.Generator[map[string]any] {
 	})
 }
 
-// TestConversionAgreesWithTheModule compares typed results: the module's own writes
-// empty structs and reformats durations, which is why it is not used.
+// TestConversionAgreesWithTheModule compares typed results: the module's own result has empty
+// structs and reformatted durations.
 func TestConversionAgreesWithTheModule(t *testing.T) {
 	schemas := schemasForTest(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,26 +12,26 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// What a boolean is as text, in variables and annotations.
+// Booleans as text, in variables and annotations.
 const (
 	trueText  = "true"
 	falseText = "false"
 )
 
-// MergeConfigsAnnotation on a ClusterManagementAddOn, with the value "true", merges
-// all AddOnDeploymentConfigs of one level, in order, where OCM reads the first of
-// them. Lists are joined, of a variable, label or field that two set the later counts.
+// MergeConfigsAnnotation on a ClusterManagementAddOn, with the value "true", merges all
+// AddOnDeploymentConfigs of one level, in order, while OCM reads only the first. Lists are
+// joined; of a variable, label or field that two set, the later counts.
 const MergeConfigsAnnotation = "addonflow.io/merge-configs"
 
 // declaredKey is a label or annotation of AddonFlow's that a commit may declare.
 type declaredKey struct {
 	key string
 	on  []role
-	// kind says in a message where it belongs.
+	// kind is what messages call the kind on which the key is allowed.
 	kind string
 }
 
-// declaredKeys are all of them. Every other key of AddonFlow's is its own to write.
+// declaredKeys lists them. AddonFlow writes all of its other keys itself.
 func declaredKeys() []declaredKey {
 	return []declaredKey{
 		{variable.TypedAnnotation, []role{roleTemplate}, "an AddOnTemplate"},
@@ -42,12 +42,12 @@ func declaredKeys() []declaredKey {
 	}
 }
 
-// declarable reports whether a commit may declare a key of AddonFlow's somewhere.
+// declarable reports whether a commit may declare a key of AddonFlow's on some kind.
 func declarable(key string) bool {
 	return slices.ContainsFunc(declaredKeys(), func(d declaredKey) bool { return d.key == key })
 }
 
-// misplacedKeys finds keys of AddonFlow's on an object of another kind than theirs.
+// misplacedKeys finds keys of AddonFlow's on an object of a kind on which they are not allowed.
 func misplacedKeys(labels, annotations map[string]string, r role) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	for _, d := range declaredKeys() {
@@ -60,7 +60,7 @@ func misplacedKeys(labels, annotations map[string]string, r role) []flaw.Flaw {
 	return flaws
 }
 
-// writtenKeys are the keys that AddonFlow writes or that are set on the hub.
+// writtenKeys are the keys that AddonFlow writes or that users set on the hub.
 func writtenKeys() []string {
 	return []string{
 		v1alpha1.ManagedByLabel, v1alpha1.AddOnLabel, v1alpha1.SourceAnnotation, v1alpha1.RevisionAnnotation,
@@ -82,8 +82,8 @@ func ownKeyFlaw(at flaw.Path, key string) flaw.Flaw {
 	return f
 }
 
-// meantKey returns the declarable key that a misspelt one of AddonFlow's was probably
-// meant to be, "" for none.
+// meantKey returns the declarable key that is nearest to a misspelt one of AddonFlow's, "" for
+// none.
 func meantKey(key string) string {
 	var names []string
 	for _, d := range declaredKeys() {

@@ -14,17 +14,18 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// definitionsResource is where CustomResourceDefinitions are.
+// definitionsResource is the resource of CustomResourceDefinitions.
 const definitionsResource = "customresourcedefinitions"
 
-// Definition reports whether the reference names a CustomResourceDefinition. A Lookup
-// that says the hub has none is an answer: objects of the kind are taken as declared.
+// Definition reports whether the reference names a CustomResourceDefinition. If a Lookup has it
+// with a nil value, the hub has no such definition, and objects of the kind are taken as
+// declared.
 func (r Reference) Definition() bool {
 	return r.Group == apiextensionsv1.GroupName && r.Resource == definitionsResource
 }
 
-// DefinitionOf is the reference to the CustomResourceDefinition of a resource, as a
-// Lookup has it.
+// DefinitionOf returns the reference to the CustomResourceDefinition of a resource, as used in
+// a Lookup.
 func DefinitionOf(resource schema.GroupResource) Reference {
 	return Reference{
 		Group: apiextensionsv1.GroupName, Resource: definitionsResource, Kind: "CustomResourceDefinition", Name: resource.String(),
@@ -45,7 +46,7 @@ func (s schemaSet) defined(hub Lookup) (schemaSet, error) {
 			return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", reference.Name, err)
 		}
 		if crd.Spec.Group == addonGroup || crd.Spec.PreserveUnknownFields {
-			continue // known here; or stored as declared
+			continue // the schema is embedded, or objects are taken as declared
 		}
 		if err := all.add(&crd); err != nil {
 			return nil, err
@@ -54,9 +55,9 @@ func (s schemaSet) defined(hub Lookup) (schemaSet, error) {
 	return all, nil
 }
 
-// completeOther does to an object what the hub does when it stores one, where the schema
-// of its kind is known, and returns what the hub would not take or drop. Without the
-// schema the object stays as declared. It changes object.
+// completeOther completes an object as the hub does when it stores one, if the schema of its
+// kind is known, and returns flaws for what the hub would refuse or drop. Without the schema
+// the object stays as declared. It changes object.
 func (s schemaSet) completeOther(object map[string]any, declared *unstructured.Unstructured) []flaw.Flaw {
 	k, known := s[declared.GroupVersionKind()]
 	if !known {
@@ -71,8 +72,8 @@ func (s schemaSet) completeOther(object map[string]any, declared *unstructured.U
 	return flaws
 }
 
-// undefined returns the CustomResourceDefinition that an object of a kind only the hub
-// knows should be completed by, and that nobody was asked for yet.
+// undefined returns the CustomResourceDefinition that should complete an object of a kind that
+// only the hub knows, if the Lookup has no answer for it yet.
 func (l *loader) undefined(declared *unstructured.Unstructured, r role) (Reference, bool) {
 	kind := declared.GroupVersionKind()
 	if _, known := l.schemas[kind]; known || r != roleOther {

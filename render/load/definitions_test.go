@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// withRegion is the add-on hello with a configuration of a kind of the user's.
+// withRegion is the add-on hello with a configuration of a user-defined kind.
 func withRegion(t *testing.T, spec string) tree {
 	t.Helper()
 	return hello().
@@ -26,7 +26,7 @@ func regionsReference() Reference {
 	return DefinitionOf(schema.GroupResource{Group: "example.com", Resource: "regions"})
 }
 
-// definedBy is a lookup with the definition, or with the word that there is none.
+// definedBy is a lookup with the definition, or one that says that there is none.
 func definedBy(t *testing.T, text string) Lookup {
 	t.Helper()
 	if text == "" {
@@ -47,9 +47,9 @@ func regionHash(t *testing.T, c Commit) string {
 	return ""
 }
 
-// TestAnyKindIsHashedAsStored: with its definition an object of a user's kind is hashed,
-// and read by variables, as the hub stores it; where the default is written, it is the
-// same content.
+// TestAnyKindIsHashedAsStored: with its definition an object of a user-defined kind is hashed,
+// and read by variables, as the hub stores it. Writing a default out does not change the
+// content.
 func TestAnyKindIsHashedAsStored(t *testing.T) {
 	hub := definedBy(t, rendertest.RegionsDefinition)
 	short := load(t, withRegion(t, "{zone: a, free: {x: {}}}"), hub)
@@ -69,8 +69,8 @@ func TestAnyKindIsHashedAsStored(t *testing.T) {
 	}
 }
 
-// TestAnyKindInAnotherVersion: what is declared in a version that the hub serves and does not
-// store gets the defaults of the stored one, unless a webhook converts it.
+// TestAnyKindInAnotherVersion: an object in a served version other than the stored one gets the
+// defaults of the stored version, unless a webhook converts it.
 func TestAnyKindInAnotherVersion(t *testing.T) {
 	const beta = "  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
 	const webhook = "  conversion: {strategy: Webhook}\n"
@@ -87,8 +87,8 @@ func TestAnyKindInAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestUndefinedKinds: whoever can ask is told what to ask for; whoever cannot, or got the
-// answer that there is none, takes the objects as declared.
+// TestUndefinedKinds: a caller that reads definitions gets the missing ones; for any other
+// caller, and if the hub has none, the objects are taken as declared.
 func TestUndefinedKinds(t *testing.T) {
 	commit := withRegion(t, "{zone: a, level: debug}")
 	asks, problems := Load(commit.objects(t), Lookup{}, Options{AsksDefinitions: true})
@@ -103,13 +103,13 @@ func TestUndefinedKinds(t *testing.T) {
 	if len(problems) > 0 || len(none.Missing) > 0 || none.AddOns[0].Digest != offline.AddOns[0].Digest {
 		t.Errorf("a kind without a definition: problems %v, missing %v", problems, none.Missing)
 	}
-	// With a value that the default would not change, all three agree.
+	// If the value equals the default, all three agree.
 	if known := load(t, commit, definedBy(t, rendertest.RegionsDefinition)); known.AddOns[0].Digest != offline.AddOns[0].Digest {
-		t.Error("the content hangs on who loads it")
+		t.Error("the content depends on the caller")
 	}
 }
 
-// TestAnyKindIsCheckedByItsDefinition: what the hub would refuse or drop is said, with the
+// TestAnyKindIsCheckedByItsDefinition: what the hub would refuse or drop is reported with its
 // line.
 func TestAnyKindIsCheckedByItsDefinition(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want string }{

@@ -23,8 +23,8 @@ func digestOf(tb testing.TB, f tree) string {
 	return ""
 }
 
-// TestDigestGolden changes when the canonical form does. Then the version in
-// digestVersion must change, too; see there.
+// TestDigestGolden fails if the canonical form changes. Then the version in digestVersion must
+// change, too; see there.
 func TestDigestGolden(t *testing.T) {
 	const want = "v1:sha256:e7c9601769d70eca7597e8d34163564ea768a8ab44e4f1fdaba26b35907f69b0"
 	if got := digestOf(t, hello()); got != want {
@@ -35,7 +35,7 @@ func TestDigestGolden(t *testing.T) {
 func TestDigestIgnoresOrder(t *testing.T) {
 	want := digestOf(t, hello())
 	rapid.Check(t, func(r *rapid.T) {
-		// Fields of an object are maps, whose order differs in each run, too.
+		// Fields of an object are maps, whose order also differs in each run.
 		objects := rapid.Permutation(hello().objects(t)).Draw(r, "objects")
 		commit, problems := Load(objects, nil, Options{Charts: chart.InProcess{}})
 		if len(problems) > 0 || commit.AddOns[0].Digest != want {
@@ -80,7 +80,7 @@ func TestDigestFollowsContent(t *testing.T) {
 	}
 }
 
-// TestPlacementWithoutConfigsIsPolicy adds one to an add-on that has defaults for
+// TestPlacementWithoutConfigsIsPolicy adds such a placement to an add-on that has defaults for
 // everything.
 func TestPlacementWithoutConfigsIsPolicy(t *testing.T) {
 	start := hello().edited(t, addOnFile, "addondeploymentconfigs\n", "addondeploymentconfigs\n    defaultConfig: {namespace: hello, name: agent}\n")

@@ -18,7 +18,7 @@ func schemasForTest(t interface{ Fatal(args ...any) }) schemaSet {
 	return schemas
 }
 
-// newRenderer is a renderer of what was loaded.
+// newRenderer is a renderer of loaded content.
 func newRenderer(tb testing.TB, c render.Content) *render.Renderer {
 	tb.Helper()
 	r, err := render.NewRenderer(c, chart.InProcess{})
@@ -28,7 +28,7 @@ func newRenderer(tb testing.TB, c render.Content) *render.Renderer {
 	return r
 }
 
-// objectsFor renders what was loaded for a cluster.
+// objectsFor renders loaded content for a cluster.
 func objectsFor(tb testing.TB, c render.Content, cluster render.Cluster) []*unstructured.Unstructured {
 	tb.Helper()
 	rendered, err := newRenderer(tb, c).Render(cluster)

@@ -9,7 +9,7 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// killed is an engine whose child is always killed from outside.
+// killed is an engine whose child process is always killed from outside.
 type killed struct{}
 
 var errKilled = fmt.Errorf("%w: killed", chart.ErrInterrupted)
@@ -22,7 +22,8 @@ func (killed) Render(*chart.Source, chart.Input) (chart.Output, error) {
 	return chart.Output{}, errKilled
 }
 
-// TestInterruptedPackageIsNoProblem of the commit: it is loaded again.
+// TestInterruptedPackageIsNoProblem: an interruption is not a problem of the commit, which is
+// loaded again.
 func TestInterruptedPackageIsNoProblem(t *testing.T) {
 	commit, problems := Load(packagedHello().packageObjects(t), nil, Options{Charts: killed{}})
 	if len(problems) > 0 || !errors.Is(commit.Interrupted, render.ErrInterrupted) {

@@ -34,6 +34,7 @@ const (
 
 	configMapsResource = "configmaps"
 	secretsResource    = "secrets"
+	placementsResource = "placements"
 
 	addOnKind     = "ClusterManagementAddOn"
 	templateKind  = "AddOnTemplate"
@@ -46,7 +47,7 @@ const (
 	configMapKind  = "ConfigMap"
 )
 
-// role is what an object is to a commit.
+// role is the meaning of an object in a commit.
 type role int
 
 const (
@@ -54,8 +55,8 @@ const (
 	roleNamespace
 	roleSetBinding
 	rolePlacement
-	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration
-	// and whose schema, if any, is in a CustomResourceDefinition of the hub.
+	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration. Its schema,
+	// if any, is in a CustomResourceDefinition of the hub.
 	roleOther
 	roleConfigMap
 	roleConfig
@@ -66,7 +67,7 @@ const (
 	rolePackage
 )
 
-// supportedKinds is what the message about an unsupported kind lists.
+// supportedKinds is the hint of the message about an unsupported kind.
 const supportedKinds = "supported are ClusterManagementAddOn, AddOnTemplate, AddOnDeploymentConfig and AddOnHubConfig " +
 	"(addon.open-cluster-management.io/v1alpha1; the first and the third v1beta1 as well), AddOnRollout and AddOnPackage (addonflow.io/v1alpha1), " +
 	"Placement and ManagedClusterSetBinding (cluster.open-cluster-management.io/v1beta1 and v1beta2), Namespace (v1), " +
@@ -83,8 +84,8 @@ func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) 
 	case !listed[resource] || refusedConfiguration(resource) != "":
 		return roleUnsupported
 	case misspelt(kind.GroupKind()) || !servedVersion(kind.GroupVersion()):
-		// The guessed resource is in lower case, so that a known kind in the wrong
-		// case would pass for one that only the hub knows, without a schema.
+		// The guessed resource is in lower case. So without this check, a known kind in the
+		// wrong case would count as one that only the hub knows, without a schema.
 		return roleUnsupported
 	case resource == schema.GroupResource{Resource: configMapsResource}:
 		return when(kind.Version == "v1", roleConfigMap)
@@ -93,7 +94,7 @@ func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) 
 	}
 }
 
-// knownRole classifies the kinds that are something to every commit.
+// knownRole classifies the kinds that have the same role in every commit.
 func knownRole(kind schema.GroupVersionKind) (r role, known bool) {
 	alpha, beta := kind.Version == storageVersion, kind.Version == betaVersion
 	switch kind.GroupKind() {
@@ -136,15 +137,15 @@ func knownKinds(group string) []string {
 	}
 }
 
-// misspelt reports whether a kind differs from a known one in case only.
+// misspelt reports whether a kind differs from a known one only in case.
 func misspelt(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(knownKinds(kind.Group), func(known string) bool {
 		return known != kind.Kind && strings.EqualFold(known, kind.Kind)
 	})
 }
 
-// servedVersion reports whether a group can have the version; of a group that
-// render does not know, it can have any.
+// servedVersion reports whether a version may exist in a group; in a group that render does not
+// know, any may.
 func servedVersion(v schema.GroupVersion) bool {
 	switch v.Group {
 	case addonGroup:
@@ -165,8 +166,8 @@ func when(ok bool, r role) role {
 	return r
 }
 
-// refusedConfiguration says why a resource cannot be a configuration of an add-on;
-// "" if it can.
+// refusedConfiguration returns why a resource cannot be a configuration of an add-on; "" if it
+// can.
 func refusedConfiguration(resource schema.GroupResource) string {
 	switch resource {
 	case schema.GroupResource{Resource: secretsResource}:
@@ -182,7 +183,7 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
 	return plural.GroupResource()
 }
 
-// knownKind is the kind of a configuration resource, "" where only the hub knows.
+// knownKind is the kind of a configuration resource; "" if only the hub knows it.
 func knownKind(resource schema.GroupResource) string {
 	switch resource {
 	case schema.GroupResource{Group: addonGroup, Resource: render.TemplateResource}:

@@ -12,13 +12,13 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// ErrUnusableConfig says that an object on the hub cannot be the configuration it is
-// named as. It does not go away by retrying.
+// ErrUnusableConfig: an object on the hub cannot be used as the named configuration. Retrying
+// does not help.
 var ErrUnusableConfig = errors.New("unusable configuration")
 
-// LiveConfig reads an object of the hub as a configuration of the add-on, for
-// Cluster.Configs: normalised and hashed as the configurations of a commit are, and
-// judged by the same rules. live is not changed and not kept.
+// LiveConfig reads an object of the hub as a configuration of the add-on, for Cluster.Configs.
+// It is normalised, hashed and checked as the configurations of a commit are. live is not
+// changed and not kept.
 //
 // The error is ErrUnusableConfig with everything wrong with the object.
 func LiveConfig(addOn string, reference render.ConfigReference, live *unstructured.Unstructured) (render.Config, error) {
@@ -51,14 +51,14 @@ func LiveConfig(addOn string, reference render.ConfigReference, live *unstructur
 		SpecHash: hash, Body: render.HashedFields(object.Object),
 	}
 	if role == roleTemplate {
-		// Both were read by templateFlaws already.
+		// templateFlaws parsed both before.
 		c.Typed, _ = variable.ParseTyped(object.GetAnnotations()[variable.TypedAnnotation])
 		c.FromConfigs, _ = variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation])
 	}
 	return c, nil
 }
 
-// unusable is everything wrong with an object as one error.
+// unusable joins everything wrong with an object into one error.
 func unusable(reference render.ConfigReference, flaws []flaw.Flaw) error {
 	err := fmt.Errorf("%w: %s", ErrUnusableConfig, reference)
 	for _, f := range flaws {

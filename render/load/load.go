@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -13,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// Located is an object of a commit and where it stands in it.
+// Located is an object of a commit with its position.
 type Located interface {
 	// GetUnstructured returns the object as declared; Load does not change it.
 	GetUnstructured() *unstructured.Unstructured
@@ -27,56 +28,74 @@ type Located interface {
 type Reference struct {
 	Group    string
 	Resource string
-	// Kind of the object where render knows it; it takes no part in a lookup.
+	// Kind of the object if render knows it; it is not used in a lookup.
 	Kind      string
 	Namespace string
 	Name      string
 }
 
-// Lookup holds objects that live only on the hub, as read there. A nil value says
-// that the hub was asked and has none.
+// String returns Kind namespace/name, or the resource if render does not know the kind.
+func (r Reference) String() string {
+	kind, name := r.Kind, r.Name
+	if kind == "" {
+		kind = schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
+	}
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// key is the reference as a key of objects.
+func (r Reference) key() Reference {
+	r.Kind = ""
+	return r
+}
+
+// Lookup holds objects that exist only on the hub, as read there. A nil value means that the
+// hub has no such object.
 type Lookup map[Reference]*unstructured.Unstructured
 
-// Options say what a source may declare.
+// Options say what a source may declare, and how it is checked.
 type Options struct {
 	// AllowedAddOns are the names of the add-ons it may declare; empty: any.
 	AllowedAddOns []string
-	// Namespace of the AddOnSource. An AddOnRollout may name no other. Empty, as
-	// offline: not checked.
+	// Namespace of the AddOnSource. An AddOnRollout must be in the same one. Empty, as offline:
+	// not checked.
 	Namespace string
-	// AsksDefinitions says that the caller reads CustomResourceDefinitions: one that is
-	// needed and not in the Lookup is Missing. Without it, as offline, it is in
+	// AsksDefinitions says that the caller reads CustomResourceDefinitions: if one is needed
+	// and not in the Lookup, it is in Missing. Without it, as offline, it is in
 	// Commit.Undefined, and the objects are taken as declared.
 	AsksDefinitions bool
-	// KubeVersions are the Kubernetes versions that packages are checked with; empty: one
-	// that the chart admits.
+	// KubeVersions are the Kubernetes versions with which packages are checked; empty: one that
+	// the chart allows.
 	KubeVersions []string
 	// Charts renders the packages of the commit. It may be nil if there are none.
 	Charts chart.Engine
 }
 
-// Commit is what the objects of one commit ask for.
+// Commit is what the objects of one commit declare.
 type Commit struct {
 	// AddOns sorted by name.
 	AddOns []AddOn
-	// Objects to apply to the hub, normalised to the storage version and sorted,
-	// Namespaces first and ClusterManagementAddOns, as declared, last. AddOnRollouts
-	// are not among them; see AddOn.Rollout. With a problem there are none.
+	// Objects to apply to the hub, normalised to the storage version and sorted: Namespaces
+	// first, ClusterManagementAddOns, as declared, last. AddOnRollouts are in AddOn.Rollout
+	// instead. With a problem there are none.
 	Objects []*unstructured.Unstructured
-	// Missing are references found neither in the commit nor in the Lookup, or
-	// known to be absent, sorted. The caller reads them from the hub and loads
-	// again; what then remains missing is waited for (Reconciling), not an error.
+	// Missing are references that are neither in the commit nor in the Lookup, or that the hub
+	// does not have, sorted. The caller reads them from the hub and loads again. If some are
+	// still missing, the caller waits for them (Reconciling); this is not an error.
 	Missing []Reference
-	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were
-	// taken as declared: what the hub fills in and drops is not in their hashes.
+	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were taken as
+	// declared. Their hashes do not reflect what the hub fills in and drops.
 	Undefined []Reference
-	// Warnings are of what was accepted and is hardly meant: a variable with spaces in its
-	// braces, braces that are never closed. With a problem there are none.
+	// Warnings are about what was accepted but is probably a mistake: a variable with spaces in
+	// its braces, braces that are never closed, a name that the commit does not declare. With a
+	// problem there are none.
 	Warnings problem.List
 
-	// Interrupted is why a package could not be checked now; it wraps
-	// render.ErrInterrupted. Without a problem, the caller loads the commit again later:
-	// nothing is known of it yet.
+	// Interrupted is why a package could not be checked now; it wraps render.ErrInterrupted. If
+	// there is no problem, the commit is not judged yet, and the caller loads it again later.
 	Interrupted error
 }
 
@@ -95,32 +114,30 @@ type AddOn struct {
 	Rollout *v1alpha1.AddOnRolloutSpec
 	// ClusterManagementAddOn is normalised and otherwise as declared.
 	ClusterManagementAddOn *addonv1alpha1.ClusterManagementAddOn
-	// Position returns where a field of the add-on's ClusterManagementAddOn or
-	// AddOnRollout (the kind) stands; "" and 0 for another kind.
+	// Position returns the position of a field of the add-on's ClusterManagementAddOn or
+	// AddOnRollout (the kind); "" and 0 for another kind.
 	Position func(kind, field string) (path string, line int)
-	// Place returns what an *InvalidError of rendering the content found, where the
-	// commit has it; nothing for another error.
+	// Place returns the findings of an *InvalidError with their positions in the commit;
+	// nothing for another error.
 	Place func(err error) problem.List
 }
 
-// Load checks the objects of a commit as one unit and returns what they ask for.
-// With any problem the commit must not be applied; the AddOns may be used to look for
-// more problems. They are those of the objects without the fields that are wrong.
+// Load checks the objects of a commit as one unit and returns what they declare. With any problem the
+// commit must not be applied. The AddOns are then built without the fields that are wrong, and may be
+// used to look for more problems.
 //
-// All problems are returned, in the order of the steps that find them: the form of each
-// object, what it lacks, its values, what it refers to, what the add-ons render to. What a later step
-// finds may only follow from an earlier problem. Within a step they are sorted. What
-// depends on a Missing object is checked when it is there. The order of objects changes
-// nothing.
+// All problems are returned, in the order of the steps that find them: the form of each object, its
+// missing fields, its values, its references, its rendering. Problems of a later step may follow from
+// earlier ones. Within a step they are sorted. Checks that need a Missing object run when it is
+// available. The order of objects does not matter.
 //
-// Standard OCM objects are accepted in the versions that OCM serves. Strict means: an
-// unknown field, a value of another type, or metadata that only the API server
-// may set is a problem. Dropped as the API server itself drops them on a write:
-// status, null fields, metadata.creationTimestamp, generation and selfLink, and the
-// namespace of a cluster-scoped object.
+// Standard OCM objects are accepted in the versions that OCM serves. Strict means: an unknown field,
+// a value of another type, or metadata that only the API server may set is a problem. Load drops what
+// the API server itself drops on a write: status, null fields, metadata.creationTimestamp, generation
+// and selfLink, and the namespace of a cluster-scoped object.
 //
-// The pace in rolloutStrategy, strategy and stages is left to rollout.Validate
-// wherever it has the right type.
+// Load leaves the pace in rolloutStrategy, strategy and stages to rollout.Validate if it has the
+// right type.
 func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
 	l := loader{options: o, hub: hub.byReference()}
 	schemas, err := compiledSchemas()
@@ -141,12 +158,11 @@ func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
 	return commit, l.problems
 }
 
-// byReference is the lookup without the kinds, which do not identify anything.
+// byReference returns the lookup without kinds, which do not identify an object.
 func (h Lookup) byReference() Lookup {
 	plain := make(Lookup, len(h))
 	for reference, object := range h {
-		reference.Kind = ""
-		plain[reference] = object
+		plain[reference.key()] = object
 	}
 	return plain
 }

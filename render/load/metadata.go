@@ -22,17 +22,16 @@ const (
 	scopeUnknown scope = iota
 	scopeCluster
 	scopeNamespaced
-	// scopeNamespace is that of Namespace itself: cluster-scoped, shorter names.
+	// scopeNamespace is the scope of Namespace itself: cluster-scoped, with shorter names.
 	scopeNamespace
 )
 
-// ownKeys is the prefix of labels and annotations that are AddonFlow's to write.
+// ownKeys is the prefix of labels and annotations that only AddonFlow may write.
 const ownKeys = "addonflow.io/"
 
-// reduceMetadata returns name, namespace, labels and annotations of a declared
-// object and what is wrong with its metadata. What the API server drops or
-// overwrites on a write is dropped; what it would refuse, or what would make the
-// object depend on others, is refused.
+// reduceMetadata returns name, namespace, labels and annotations of a declared object and what
+// is wrong with its metadata. It drops what the API server drops or overwrites on a write. It
+// refuses what the API server would refuse, and what would make the object depend on others.
 func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw.Flaw) {
 	declared, isObject := object[metadataKey].(map[string]any)
 	if !isObject {
@@ -53,7 +52,7 @@ func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw.Flaw
 	return reduced, flaw.FirstPerField(append(flaws, metadataFlaws(reduced, s)...))
 }
 
-// reduceField returns what is kept of one metadata field, nil for nothing.
+// reduceField returns the part of one metadata field that is kept, nil for nothing.
 func reduceField(key string, value any) (any, []flaw.Flaw) {
 	at := flaw.Path(metadataKey).Child(key)
 	switch {
@@ -78,7 +77,7 @@ func reduceField(key string, value any) (any, []flaw.Flaw) {
 	return nil, []flaw.Flaw{strict.UnknownField(metadataKey, key, []string{nameKey, namespaceKey, labelsKey, "annotations"})}
 }
 
-// reduceStrings returns the labels or annotations that are good, nil when there are none.
+// reduceStrings returns the valid labels or annotations, nil if there are none.
 func reduceStrings(at flaw.Path, value any) (any, []flaw.Flaw) {
 	flaws := stringMapFlaws(at, value)
 	entries, _ := value.(map[string]any)
@@ -89,7 +88,7 @@ func reduceStrings(at flaw.Path, value any) (any, []flaw.Flaw) {
 			flaws = append(flaws, ownKeyFlaw(at, key))
 		}
 		if text, isString := entries[key].(string); !own && (isString || entries[key] == nil) {
-			kept[key] = text // null is the empty text, as in the API server
+			kept[key] = text // null means an empty string, as in the API server
 		}
 	}
 	if len(kept) == 0 {
@@ -98,8 +97,8 @@ func reduceStrings(at flaw.Path, value any) (any, []flaw.Flaw) {
 	return kept, flaws
 }
 
-// stringMapFlaws refuses labels or annotations whose values are no strings; a null is an
-// empty one.
+// stringMapFlaws refuses labels or annotations whose values are not strings; a null counts as
+// an empty string.
 func stringMapFlaws(at flaw.Path, value any) []flaw.Flaw {
 	entries, isMap := value.(map[string]any)
 	if !isMap {
@@ -114,8 +113,8 @@ func stringMapFlaws(at flaw.Path, value any) []flaw.Flaw {
 	return flaws
 }
 
-// refusedMetadata is the flaw of a metadata field that Git must not set, neither
-// on a hub object nor on a manifest of a template.
+// refusedMetadata returns the flaw of a metadata field that Git must not set, neither on a hub
+// object nor on a manifest of a template.
 func refusedMetadata(at flaw.Path, key string) (flaw.Flaw, bool) {
 	f := flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Hint: flaw.RemoveIt}
 	switch key {
@@ -126,7 +125,7 @@ func refusedMetadata(at flaw.Path, key string) (flaw.Flaw, bool) {
 	case "ownerReferences":
 		f.Message = "owners cannot be declared: they are known by a uid of one cluster"
 	case "finalizers":
-		f.Message = "finalizers cannot be declared: nobody would remove them"
+		f.Message = "finalizers cannot be declared: no controller would remove them"
 	default:
 		return flaw.Flaw{}, false
 	}

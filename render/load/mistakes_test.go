@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// fieldsOf are the paths of everything that has a name in a value.
+// fieldsOf returns the paths of all named fields in a value.
 func fieldsOf(at flaw.Path, value any) []flaw.Path {
 	var fields []flaw.Path
 	switch value := value.(type) {
@@ -29,7 +29,7 @@ func fieldsOf(at flaw.Path, value any) []flaw.Path {
 	return fields
 }
 
-// spoil changes the field that a path leads to: its name, or its type.
+// spoil breaks the field that a path leads to: its name, or its type.
 type spoil func(parent map[string]any, key string)
 
 func spoils() map[string]spoil {
@@ -55,7 +55,7 @@ func spoils() map[string]spoil {
 	}
 }
 
-// spoilt are the objects of hello with some fields of one object spoilt.
+// spoilt returns the objects of hello with some fields of one object broken.
 func spoilt(tb testing.TB, path string, fields map[flaw.Path]spoil) []Located {
 	tb.Helper()
 	var objects []Located
@@ -87,31 +87,31 @@ func spoilt(tb testing.TB, path string, fields map[flaw.Path]spoil) []Located {
 	return objects
 }
 
-// TestMistakeIsToldFirst misspells every field of a good commit, and gives it another type.
-// The first problem is at that field, around it or beside it.
-func TestMistakeIsToldFirst(t *testing.T) {
+// TestMistakeIsReportedFirst misspells every field of a valid commit, and gives it another
+// type. The first problem is at that field, its parent or its siblings.
+func TestMistakeIsReportedFirst(t *testing.T) {
 	for path, text := range hello() {
 		for _, field := range fieldsOf("", document(t, path, text).GetUnstructured().Object) {
 			for how, change := range spoils() {
 				_, problems := Load(spoilt(t, path, map[flaw.Path]spoil{field: change}), nil, Options{Charts: chart.InProcess{}, Namespace: "flow"})
 				if len(problems) == 0 {
-					continue // it has no form, and no meaning that could be wrong
+					continue // any value is valid in this field
 				}
 				first, beside := flaw.Path(problems[0].Field), field.Parent()
 				if inManifest(field) {
-					beside = manifestOf(field) // what selects a label is elsewhere in it
+					beside = manifestOf(field) // a selector and its labels are in different parts of a manifest
 				}
 				if problems[0].Path != path || beside != "" && !first.Under(beside) && !field.Under(first) {
-					t.Errorf("%s of %s, %s, is not told first:\n%v", field, path, how, problems)
+					t.Errorf("%s of %s, %s, is not reported first:\n%v", field, path, how, problems)
 				}
 			}
 		}
 	}
 }
 
-// TestTwoMistakesInOneObjectAreBothTold: whatever is wrong with one field, it is told beside
-// what is wrong with another one. Of a manifest without a kind nothing can be said.
-func TestTwoMistakesInOneObjectAreBothTold(t *testing.T) {
+// TestTwoMistakesInOneObjectAreBothReported: a problem of one field does not hide that of
+// another. A manifest without a kind is not checked further.
+func TestTwoMistakesInOneObjectAreBothReported(t *testing.T) {
 	paths := []string{addOnFile, templateFile, configFile, rolloutFile}
 	fields := map[string][]flaw.Path{}
 	for _, path := range paths {
@@ -134,10 +134,10 @@ func TestTwoMistakesInOneObjectAreBothTold(t *testing.T) {
 		}
 		both := problemsOf(path, map[flaw.Path]spoil{a: change, b: change})
 		for _, field := range []flaw.Path{a, b} {
-			told := problemsOf(path, map[flaw.Path]spoil{field: change})
-			for _, alone := range told[:min(1, len(told))] { // others only follow from it
+			single := problemsOf(path, map[flaw.Path]spoil{field: change})
+			for _, alone := range single[:min(1, len(single))] { // the others follow from it
 				if !slices.ContainsFunc(both, func(p problem.Problem) bool { return p.Field == alone.Field && p.Message == alone.Message }) {
-					rt.Fatalf("%s beside %s: %s is not told:\n%v", a, b, alone, both)
+					rt.Fatalf("%s beside %s: %s is not reported:\n%v", a, b, alone, both)
 				}
 			}
 		}

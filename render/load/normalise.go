@@ -17,9 +17,9 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// normalise returns a declared object as the hub stores it: in the storage version,
-// defaults filled in, metadata reduced. With any flaw the object is only good to look for
-// more, without what is flawed.
+// normalise returns a declared object as the hub stores it: in the storage version, defaults
+// filled in, metadata reduced. With any flaw the object, without the flawed fields, is only
+// good for finding more flaws.
 func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unstructured.Unstructured, []flaw.Flaw) {
 	object, err := plainJSON(declared.Object)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	return &unstructured.Unstructured{Object: object}, flaw.FirstPerField(append(flaws, found...))
 }
 
-// normaliseBySchema does it for the kinds whose CRD is embedded.
+// normaliseBySchema normalises objects of kinds whose CRD is embedded.
 func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructured.Unstructured, r role) (map[string]any, []flaw.Flaw) {
 	k, known := s[declared.GroupVersionKind()]
 	if !known {
@@ -68,7 +68,7 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	}
 	k.complete(object)
 	for _, f := range schemaFlaws(object, k, r) {
-		// The schema's view of a manifest is coarser.
+		// The schema's check of a manifest is less precise.
 		if !slices.ContainsFunc(manifests, func(m flaw.Flaw) bool { return f.Field.Under(manifestOf(m.Field)) || m.Field.Under(f.Field) }) {
 			flaws = append(flaws, f)
 		}
@@ -78,16 +78,16 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	return object, flaws
 }
 
-// storageSchema is the schema of the version the hub stores an object in; what is
-// converted gets that version's defaults when the hub reads it back.
+// storageSchema returns the schema of the version in which the hub stores an object; a
+// converted object gets that version's defaults when the hub reads it back.
 func (s schemaSet) storageSchema(object *unstructured.Unstructured, k kindSchema) kindSchema {
 	kind := object.GroupVersionKind()
 	kind.Version = k.storage
 	return s[kind]
 }
 
-// stored returns an object read from the hub in the same form, trusting the hub to
-// have validated it. It may be served in another version than the hub stores.
+// stored returns an object read from the hub in the same form. It trusts the hub's validation.
+// The object may be in a served version other than the stored one.
 func (s schemaSet) stored(live *unstructured.Unstructured, r role) (*unstructured.Unstructured, error) {
 	object, err := plainJSON(live.Object)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s schemaSet) stored(live *unstructured.Unstructured, r role) (*unstructure
 	return &unstructured.Unstructured{Object: object}, nil
 }
 
-// scopeOf says where objects of a kind live.
+// scopeOf returns the scope of a kind.
 func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 	switch r {
 	case roleNamespace:
@@ -112,7 +112,7 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 	case roleConfigMap:
 		return scopeNamespaced
 	case roleRollout, rolePackage, roleOther:
-		return scopeUnknown // an AddOnRollout takes its source's namespace
+		return scopeUnknown // an AddOnRollout is applied in its source's namespace
 	default:
 	}
 	if s[object.GroupVersionKind()].namespaced {
@@ -121,18 +121,18 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 	return scopeCluster
 }
 
-// normaliseNamespace keeps nothing of a Namespace but its metadata: its spec is
-// for finalizers, and those belong to the hub.
+// normaliseNamespace keeps only the metadata of a Namespace: its spec is for finalizers, which
+// belong to the hub.
 func normaliseNamespace(object map[string]any) (map[string]any, []flaw.Flaw) {
 	flaws := strictTopLevel(object, reflect.TypeFor[corev1.Namespace]())
 	if finalizers := valueAt(object, specKey, "finalizers"); finalizers != nil {
-		flaws = append(flaws, flaw.Flaw{Field: "spec.finalizers", Reason: flaw.ReasonInvalidManifest, Message: "finalizers cannot be declared: nobody would remove them", Hint: flaw.RemoveIt})
+		flaws = append(flaws, flaw.Flaw{Field: "spec.finalizers", Reason: flaw.ReasonInvalidManifest, Message: "finalizers cannot be declared: no controller would remove them", Hint: flaw.RemoveIt})
 	}
 	return map[string]any{apiVersionKey: object[apiVersionKey], kindKey: object[kindKey]}, flaws
 }
 
-// normaliseConfigMap writes a ConfigMap as the API server does: an entry without a
-// value is an empty one, a field without entries is none.
+// normaliseConfigMap writes a ConfigMap as the API server does: an entry without a value
+// becomes an empty string, and a field without entries is dropped.
 func normaliseConfigMap(object map[string]any) (map[string]any, []flaw.Flaw) {
 	flaws := strictTopLevel(object, reflect.TypeFor[corev1.ConfigMap]())
 	if len(flaws) > 0 {
@@ -151,7 +151,7 @@ func normaliseConfigMap(object map[string]any) (map[string]any, []flaw.Flaw) {
 	return written, nil
 }
 
-// dropNulls removes null fields, as the API server does where a field cannot be null.
+// dropNulls removes null fields, as the API server does if a field is not nullable.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -166,7 +166,8 @@ func dropNulls(value any) {
 	}
 }
 
-// strictTopLevel is Flaws of every field but the metadata, which reduceMetadata checks.
+// strictTopLevel returns the strict.Flaws of every field but the metadata, which reduceMetadata
+// checks.
 func strictTopLevel(object map[string]any, want reflect.Type) []flaw.Flaw {
 	body := make(map[string]any, len(object))
 	for key, value := range object {
@@ -177,8 +178,8 @@ func strictTopLevel(object map[string]any, want reflect.Type) []flaw.Flaw {
 	return strict.Flaws("", body, want)
 }
 
-// plainJSON is a deep copy with the value types that decoding JSON gives: int64,
-// float64, []any and map[string]any. A whole number is an int64 whoever wrote it.
+// plainJSON returns a deep copy with the value types of decoded JSON: int64, float64, []any and
+// map[string]any. Every whole number is an int64.
 func plainJSON(object map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -191,7 +192,7 @@ func plainJSON(object map[string]any) (map[string]any, error) {
 	return copied, nil
 }
 
-// valueAt returns a nested value, nil where there is none.
+// valueAt returns a nested value, nil if there is none.
 func valueAt(object map[string]any, keys ...string) any {
 	value := any(object)
 	for _, key := range keys {

@@ -17,17 +17,16 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// Foldered is a Located AddOnPackage, with what its paths name.
+// Foldered is a Located AddOnPackage with the content of its paths.
 type Foldered interface {
 	Located
-	// Folder returns what the path in a field, such as spec.helm.path or
-	// spec.valueFiles[0], names: its place in the repository, and the files below it
-	// by their path relative to it ("" for a file that is named itself). No files: it
-	// names nothing, and somebody reported it.
+	// Folder returns the content of the path in a field, such as spec.helm.path or
+	// spec.valueFiles[0]: its path in the repository, and its files by their path relative to
+	// it ("" for a single file). Without files the path does not exist, which was reported.
 	Folder(field string) (dir string, files map[string][]byte)
 }
 
-// declaredPackage is an AddOnPackage as strict decoding sees it.
+// declaredPackage is an AddOnPackage for strict decoding.
 type declaredPackage struct {
 	APIVersion string                    `json:"apiVersion"`
 	Kind       string                    `json:"kind"`
@@ -38,7 +37,7 @@ type declaredPackage struct {
 func normalisePackage(object map[string]any) []flaw.Flaw {
 	flaws := strictTopLevel(object, reflect.TypeFor[declaredPackage]())
 	spec, _ := object[specKey].(map[string]any)
-	values := spec["values"] // a null among them says something
+	values := spec["values"] // a null value is meaningful here
 	delete(spec, "values")
 	dropNulls(object)
 	if values != nil {
@@ -47,8 +46,8 @@ func normalisePackage(object map[string]any) []flaw.Flaw {
 	return flaws
 }
 
-// packagedAddOns are the add-ons that AddOnPackages of the commit name, whether the
-// packages are good or not: such an add-on needs no template.
+// packagedAddOns returns the add-ons that AddOnPackages of the commit name, even if the
+// packages have problems: such an add-on needs no template.
 func packagedAddOns(objects []Located) map[string]bool {
 	out := map[string]bool{}
 	for _, located := range objects {
@@ -60,8 +59,8 @@ func packagedAddOns(objects []Located) map[string]bool {
 	return out
 }
 
-// packageOf returns the AddOnPackage of an add-on, the first of them; more are
-// problems by themselves.
+// packageOf returns the first AddOnPackage of an add-on; a second one is reported by
+// checkPackages.
 func (l *loader) packageOf(addOn string) *loaded {
 	for _, o := range l.objects {
 		if o.role == rolePackage && packageAddOn(o) == addOn {
@@ -76,8 +75,8 @@ func packageAddOn(o *loaded) string {
 	return name
 }
 
-// checkPackages finds packages that belong to no add-on of the commit, or to one that
-// has another already.
+// checkPackages finds packages without an add-on in the commit, and second packages of one
+// add-on.
 func (l *loader) checkPackages() {
 	for _, o := range l.objects {
 		if o.role != rolePackage {
@@ -123,7 +122,7 @@ func (l *loader) takePackage(d *draft, c *render.Content) {
 	}
 }
 
-// readPackage brings a package and what it names together; nil where that has problems.
+// readPackage reads a package with the files it names; nil if they have problems.
 func (l *loader) readPackage(o *loaded) *render.Package {
 	foldered, ok := o.Located.(Foldered)
 	var declared declaredPackage
@@ -136,7 +135,7 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 		Name: object.GetName(), Engine: render.EngineHelm, Values: map[string]any{},
 		Variables: spec.Variables, Registration: spec.Registration, ManifestConfigs: spec.ManifestConfigs,
 	}
-	pkg.FromConfigs, _ = variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]) // packageFlaws judged both
+	pkg.FromConfigs, _ = variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]) // packageFlaws checked both
 	pkg.Newer, _ = strict.ParseNewerNames(object.GetAnnotations()[strict.NewerNamesAnnotation])
 	if spec.Manifests != nil {
 		pkg.Engine = render.EngineManifests
@@ -152,8 +151,8 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 		good = good && values != nil
 	}
 	pkg.Values = chart.MergeValues(pkg.Values, spec.Values)
-	if c := forbiddenIn(pkg.Values); c != "" {
-		l.reportNormalised(o, flaw.Flaw{Field: "spec.values", Reason: flaw.ReasonInvalidPackage, Message: "character " + c + " cannot be used"})
+	if hasNUL(pkg.Values) {
+		l.reportNormalised(o, flaw.Flaw{Field: "spec.values", Reason: flaw.ReasonInvalidPackage, Message: "character NUL cannot be used"})
 		return nil
 	}
 	if !good {
@@ -165,7 +164,7 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 func (l *loader) valueFile(o *loaded, foldered Foldered, at flaw.Path) map[string]any {
 	name, files := foldered.Folder(string(at))
 	if files == nil {
-		return nil // whoever read it said why
+		return nil // the reader reported why
 	}
 	values, err := chart.ReadValues(files[""])
 	if err != nil {
@@ -179,29 +178,25 @@ func (l *loader) valueFile(o *loaded, foldered Foldered, at flaw.Path) map[strin
 	return values
 }
 
-// forbiddenIn names a character among values that no manifest may hold.
-func forbiddenIn(value any) string {
+// hasNUL reports whether values contain NUL, which no manifest may hold.
+func hasNUL(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, item := range value {
-			if c := render.ForbiddenCharacter(key) + forbiddenIn(item); c != "" {
-				return c
+			if render.HasNUL(key) || hasNUL(item) {
+				return true
 			}
 		}
 	case []any:
-		for _, item := range value {
-			if c := forbiddenIn(item); c != "" {
-				return c
-			}
-		}
+		return slices.ContainsFunc(value, hasNUL)
 	case string:
-		return render.ForbiddenCharacter(value)
+		return render.HasNUL(value)
 	}
-	return ""
+	return false
 }
 
-// packageFlaw is a finding in a package, where the commit has it: in a file of the folder,
-// which is line 1 of it where nobody knows the line, and by the field that names the folder.
+// packageFlaw converts a finding in a package to its position in the commit: in a file of the
+// folder (line 1 if the line is unknown), with the field that names the folder.
 func packageFlaw(o *loaded, f render.Finding) flaw.Flaw {
 	about := flawOfFinding(f)
 	foldered, ok := o.Located.(Foldered)
@@ -221,8 +216,8 @@ func packageFlaw(o *loaded, f render.Finding) flaw.Flaw {
 	return about
 }
 
-// archive returns the file of the commit that holds a file of a chart: the archive of
-// a sub-chart, which was unpacked into a folder of its name, where there is no such file.
+// archive returns the file of the commit that holds a file of a chart. If there is no such
+// file, it is in the archive of a sub-chart, which was unpacked into a folder of its name.
 func archive(name string, files map[string][]byte) string {
 	if _, known := files[name]; known {
 		return name

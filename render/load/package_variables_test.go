@@ -12,9 +12,9 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// TestPackageTakesVariables: what templates name in braces, packages map to values: a
-// value of a configuration of any kind, labels and claims of the cluster. The annotation
-// of the ManagedClusterAddOn goes over all of them.
+// TestPackageTakesVariables: packages map the same variables to values that templates name in
+// braces: values of a configuration of any kind, labels and claims of the cluster. The
+// annotation of the ManagedClusterAddOn overrides all of them.
 func TestPackageTakesVariables(t *testing.T) {
 	commit := packagedHello().
 		edited(t, addOnFile, "  installStrategy:", "  - {resource: configmaps, defaultConfig: {namespace: hello, name: settings}}\n  installStrategy:").
@@ -54,16 +54,16 @@ func TestPackageTakesVariables(t *testing.T) {
 	one, _ := r.Inputs(same)
 	two, _ := r.Inputs(other)
 	if one.Key != two.Key {
-		t.Error("a label that nobody mapped tells clusters apart")
+		t.Error("a label that is not mapped distinguishes clusters")
 	}
 	other.Labels = map[string]string{"region": "us"}
 	if two, _ = r.Inputs(other); one.Key == two.Key {
-		t.Error("a label that is a value tells no clusters apart")
+		t.Error("a label that is a value does not distinguish clusters")
 	}
 }
 
-// TestPackageFindingsHaveAPlace: what is wrong with a package has file, line and field, in
-// lint and for one cluster alike.
+// TestPackageFindingsHaveAPlace: a finding in a package has file, line and field, in lint and
+// for one cluster alike.
 func TestPackageFindingsHaveAPlace(t *testing.T) {
 	commit := packagedHello().edited(t, "hello/chart/templates/settings.yaml", "\ndata:", "\ndata: # {{ if eq .Values.greeting \"bad\" }}{{ fail \"too bad\" }}{{ end }}\n ")
 	addOn := loadPackaged(t, commit)
@@ -79,8 +79,8 @@ func TestPackageFindingsHaveAPlace(t *testing.T) {
 	}
 }
 
-// TestPackageKubeVersions: a chart is checked with a version that it admits, or with those
-// that somebody names.
+// TestPackageKubeVersions: a chart is checked with a version that it allows, or with the given
+// ones.
 func TestPackageKubeVersions(t *testing.T) {
 	newer := packagedHello().edited(t, "hello/chart/Chart.yaml", "version: 0.1.0", "version: 0.1.0\nkubeVersion: '>=1.34.0'")
 	older := packagedHello().edited(t, "hello/chart/Chart.yaml", "version: 0.1.0", "version: 0.1.0\nkubeVersion: '<1.30.0'")

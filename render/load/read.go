@@ -15,13 +15,13 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// What one commit may hold.
+// Limits of one commit.
 const (
-	// MaxAddOns is how many ClusterManagementAddOns a commit may declare.
+	// MaxAddOns is the limit of ClusterManagementAddOns in a commit.
 	MaxAddOns = 200
-	// MaxConfigs is how many templates and configurations a commit may declare.
+	// MaxConfigs is the limit of templates and configurations in a commit.
 	MaxConfigs = 1000
-	// MaxSupportedConfigs is how many kinds of configuration an add-on may list.
+	// MaxSupportedConfigs is the limit of kinds of configuration that an add-on may list.
 	MaxSupportedConfigs = 32
 )
 
@@ -38,9 +38,9 @@ type loader struct {
 	declared map[string]bool
 	// objects in the order of their positions, those with problems included.
 	objects []*loaded
-	// configs by reference, for what the add-ons refer to.
+	// configs by reference, to resolve the references of add-ons.
 	configs map[Reference]*loaded
-	// missingDefinitions are those of objects that are taken as declared.
+	// missingDefinitions are the definitions of objects that are taken as declared.
 	missingDefinitions []Reference
 
 	addOns   []*draft
@@ -53,12 +53,12 @@ type loader struct {
 type loaded struct {
 	Located
 	role role
-	// object is normalised, without the fields that have flaws; nil where nothing is left.
+	// object is normalised, without the fields that have flaws; nil if nothing is left.
 	object *unstructured.Unstructured
-	// missing are the fields that it must have. One may be there under another name, which
-	// is said first.
+	// missing are flaws for absent required fields. A field may be present under another name;
+	// that is reported first.
 	missing []flaw.Flaw
-	// awaits is the CustomResourceDefinition without which the object is not to be hashed.
+	// awaits is the CustomResourceDefinition that is needed to hash the object.
 	awaits *Reference
 }
 
@@ -92,8 +92,8 @@ func (l *loader) read(objects []Located) {
 	l.checkLimits()
 }
 
-// reportForeign reports objects of the hub that are nothing to an add-on, all of them in
-// one problem: most directories of add-ons that were not written for AddonFlow hold some.
+// reportForeign reports objects of the hub that do not belong to an add-on, all of them in one
+// problem: most directories that were not written for AddonFlow hold some.
 func (l *loader) reportForeign(foreign []Located) {
 	if len(foreign) == 0 {
 		return
@@ -105,15 +105,17 @@ func (l *loader) reportForeign(foreign []Located) {
 		names = append(names, fmt.Sprintf("%s/%s (%s:%d)", declared.GetKind(), declared.GetName(), file, line))
 	}
 	f := unsupported(foreign[0].GetUnstructured())
+	what, files := "it", "its file"
 	if len(names) > 1 {
 		f.Message = fmt.Sprintf("%s; %d objects of the commit are not: %s", f.Message, len(names), brief.Names(names))
+		what, files = "them", "their files"
 	}
-	f.Hint = "apply them with what sets up your hub, from outside spec.path, or name their files in spec.ignore; " + f.Hint
+	f.Hint = fmt.Sprintf("apply %s with what sets up your hub, from outside spec.path, or name %s in spec.ignore; %s", what, files, f.Hint)
 	l.report(foreign[0], f)
 }
 
-// identify is what makes two declared objects the same one on the hub, whatever
-// version each is written in.
+// identify returns the identity of a declared object on the hub, which does not depend on its
+// version.
 func (l *loader) identify(declared *unstructured.Unstructured, r role) render.Identity {
 	id := render.IdentityOf(declared.Object).Object()
 	if s := l.schemas.scopeOf(declared, r); s == scopeCluster || s == scopeNamespace {
@@ -148,9 +150,9 @@ func (l *loader) add(located Located, r role) {
 	l.configs[Reference{Group: resource.Group, Resource: resource.Resource, Namespace: id.Namespace, Name: id.Name}] = o
 }
 
-// withoutFlaws returns a normalised object without the fields that have flaws, so that the
-// rest can be decoded and judged; nil where nothing is left. Manifests stay as they are:
-// they are rendered one by one.
+// withoutFlaws returns a normalised object without the fields that have flaws, so that the rest
+// can be decoded and checked; nil if nothing is left. Manifests stay as they are: they are
+// rendered one by one.
 func withoutFlaws(object *unstructured.Unstructured, flaws []flaw.Flaw) *unstructured.Unstructured {
 	if len(flaws) == 0 {
 		return object
@@ -167,7 +169,7 @@ func withoutFlaws(object *unstructured.Unstructured, flaws []flaw.Flaw) *unstruc
 	return object
 }
 
-// reportMissing reports what every object lacks.
+// reportMissing reports the missing fields of every object.
 func (l *loader) reportMissing() {
 	for _, o := range l.objects {
 		l.report(o, o.missing...)
@@ -183,13 +185,13 @@ func (l *loader) judge() {
 	}
 }
 
-// reportNormalised adds problems found after an object was converted, at the fields it
-// was declared with.
+// reportNormalised adds problems found after an object was converted, at the fields as
+// declared.
 func (l *loader) reportNormalised(o *loaded, flaws ...flaw.Flaw) {
 	l.report(o, asDeclared(o, flaws)...)
 }
 
-// asDeclared returns flaws of a converted object at the fields it was declared with.
+// asDeclared returns flaws of a converted object at the fields as declared.
 func asDeclared(o *loaded, flaws []flaw.Flaw) []flaw.Flaw {
 	if o.role != roleAddOn || o.GetUnstructured().GroupVersionKind().Version != betaVersion {
 		return flaws
@@ -201,7 +203,7 @@ func asDeclared(o *loaded, flaws []flaw.Flaw) []flaw.Flaw {
 	return flaws
 }
 
-// report adds problems of one object as it was declared.
+// report adds problems of one object at the fields as declared.
 func (l *loader) report(about Located, flaws ...flaw.Flaw) {
 	for _, f := range flaws {
 		l.problems = append(l.problems, problemOf(about, f))
@@ -226,7 +228,8 @@ func valueFlaws(object *unstructured.Unstructured, r role) []flaw.Flaw {
 	}
 }
 
-// inOrder sorts by position and identity, so that the order of the input shows nowhere.
+// inOrder sorts by position and identity, so that the result does not depend on the order of
+// the input.
 func inOrder(objects []Located) []Located {
 	sorted := slices.Clone(objects)
 	slices.SortStableFunc(sorted, func(a, b Located) int {
@@ -242,8 +245,8 @@ func inOrder(objects []Located) []Located {
 	return sorted
 }
 
-// listedResources reads the configuration kinds off the declared
-// ClusterManagementAddOns of either version, before any of them is validated.
+// listedResources reads the configuration kinds from the declared ClusterManagementAddOns of
+// either version, before any of them is validated.
 func listedResources(objects []Located) map[schema.GroupResource]bool {
 	listed := map[schema.GroupResource]bool{}
 	for _, located := range objects {
@@ -272,8 +275,8 @@ func unsupported(declared *unstructured.Unstructured) flaw.Flaw {
 	return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: message, Hint: cmp.Or(meantKind(declared.GroupVersionKind()), supportedKinds)}
 }
 
-// meantKind is the hint for a kind that is nearly one, or stands in the wrong place; ""
-// for any other.
+// meantKind is the hint for a kind that is nearly a known one, or is in the wrong place; "" for
+// any other.
 func meantKind(kind schema.GroupVersionKind) string {
 	known := knownKinds(kind.Group)
 	if match := flaw.Closest(kind.Kind, known); match != "" && match != kind.Kind {
@@ -314,7 +317,7 @@ func duplicate(first Located) flaw.Flaw {
 	return flaw.Flaw{Reason: flaw.ReasonDuplicateObject, Message: "is declared in " + path + " already", Hint: "remove one of the two"}
 }
 
-// checkLimits refuses commits that are larger than any fleet needs.
+// checkLimits refuses commits beyond the limits.
 func (l *loader) checkLimits() {
 	addOns, configs := 0, 0
 	for _, o := range l.objects {
@@ -343,7 +346,7 @@ func (l *loader) checkLimits() {
 	}
 }
 
-// problemOf makes a flaw a problem of an object and looks up its line.
+// problemOf converts a flaw of an object into a problem and looks up its line.
 func problemOf(object Located, f flaw.Flaw) problem.Problem {
 	declared := object.GetUnstructured()
 	path, line := object.Position(string(f.Field))

@@ -18,10 +18,15 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// referring is a reference and the field of the ClusterManagementAddOn it stands in.
+// referring is a reference and the field of the ClusterManagementAddOn that contains it.
 type referring struct {
 	render.ConfigReference
 	at flaw.Path
+}
+
+func (r referring) reference() Reference {
+	kind := knownKind(schema.GroupResource{Group: r.Group, Resource: r.Resource})
+	return Reference{Group: r.Group, Resource: r.Resource, Kind: kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // resolve builds the content of an add-on from its ClusterManagementAddOn and the
@@ -30,7 +35,7 @@ func (l *loader) resolve(d *draft) {
 	spec := d.ClusterManagementAddOn.Spec
 	c := render.Content{AddOn: d.Name, MergeConfigs: d.ClusterManagementAddOn.Annotations[MergeConfigsAnnotation] == trueText}
 	var all []referring
-	for i, supported := range supportedBy(spec) {
+	for i, supported := range spec.SupportedConfigs {
 		c.Supported = append(c.Supported, supported.ConfigGroupResource)
 		if supported.DefaultConfig == nil {
 			continue
@@ -74,7 +79,7 @@ func configReference(resource addonv1alpha1.ConfigGroupResource, referent addonv
 	return render.ConfigReference{Group: resource.Group, Resource: resource.Resource, Namespace: referent.Namespace, Name: referent.Name}
 }
 
-// unique drops repeated references, as OCM does; the order stays.
+// unique drops repeated references, as OCM does; the order stays the same.
 func unique(refs []referring) []render.ConfigReference {
 	var kept []render.ConfigReference
 	for _, r := range refs {
@@ -127,8 +132,8 @@ func (l *loader) takeTemplate(d *draft, c *render.Content, r referring, object *
 		return
 	}
 	spec, _ := object.Object[specKey].(map[string]any)
-	// templateFlaws reported what is wrong with the annotations; without them the rest can
-	// be judged.
+	// templateFlaws reported what is wrong with the annotations; the rest is checked without
+	// them.
 	typed, typedErr := variable.ParseTyped(object.GetAnnotations()[variable.TypedAnnotation])
 	mapped, mappedErr := variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation])
 	newer, _ := strict.ParseNewerNames(object.GetAnnotations()[strict.NewerNamesAnnotation])
@@ -145,7 +150,7 @@ func (l *loader) takeTemplate(d *draft, c *render.Content, r referring, object *
 	c.Templates = append(c.Templates, t)
 }
 
-// hashOf hashes the object of a reference, or reports why it cannot be.
+// hashOf hashes the object of a reference, or reports why that is impossible.
 func (l *loader) hashOf(d *draft, r referring, object *unstructured.Unstructured) (hash string, hashed bool) {
 	hash, err := render.SpecHash(object)
 	if err != nil {
@@ -155,28 +160,26 @@ func (l *loader) hashOf(d *draft, r referring, object *unstructured.Unstructured
 	return hash, err == nil
 }
 
-// find returns the object of a reference, from the commit or else from the hub.
-// known is false when it is missing, noted in d.Missing, or nothing can be told of it.
+// find returns the object of a reference, from the commit or else from the hub. known is false
+// if the object is missing (noted in d.Missing), or if it has problems.
 func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured, known bool) {
-	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
-	reference := Reference{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
-	if o, declared := l.configs[reference]; declared && o.awaits != nil {
+	reference := r.reference()
+	if o, declared := l.configs[reference.key()]; declared && o.awaits != nil {
 		d.Missing = append(d.Missing, *o.awaits)
 		return nil, false
 	} else if declared {
 		d.broken = d.broken || o.object == nil
 		return o.object, o.object != nil
 	}
-	if live := l.hub[reference]; live != nil {
+	if live := l.hub[reference.key()]; live != nil {
 		return l.fromHub(d, r, live)
 	}
-	reference.Kind = knownKind(resource)
-	d.Missing = append(d.Missing, reference)
+	d.Missing, d.absent = append(d.Missing, reference), append(d.absent, r)
 	return nil, false
 }
 
-// fromHub normalises and validates an object that lives on the hub. What is wrong
-// with it is a problem of the commit that refers to it.
+// fromHub normalises and validates an object that exists only on the hub. What is wrong with it
+// is a problem of the commit that refers to it.
 func (l *loader) fromHub(d *draft, r referring, live *unstructured.Unstructured) (object *unstructured.Unstructured, known bool) {
 	role := roleOf(live.GroupVersionKind(), l.listed)
 	object, err := l.schemas.stored(live, role)
@@ -196,8 +199,8 @@ func (l *loader) fromHub(d *draft, r referring, live *unstructured.Unstructured)
 	return object, len(flaws) == 0
 }
 
-// sortContent brings content into its canonical order. Placements and what they assign
-// stay as declared, because later placements and earlier configurations win.
+// sortContent sorts content into its canonical order. Placements and what they assign stay as
+// declared, because later placements and earlier configurations take precedence.
 func sortContent(c *render.Content) {
 	slices.SortFunc(c.Supported, func(a, b addonv1alpha1.ConfigGroupResource) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))

@@ -39,7 +39,7 @@ func TestLoadMissing(t *testing.T) {
 		reason string
 		hub    Lookup
 	}{
-		"NotAsked":    {"the caller is told what to read", nil},
+		"NotAsked":    {"Missing lists what to read", nil},
 		"KnownAbsent": {"what the hub does not have either stays missing and is waited for", Lookup{missingTemplate: nil, missingConfig: nil}},
 	}
 	for name, c := range cases {
@@ -82,7 +82,7 @@ func TestLoadFromHub(t *testing.T) {
 	}
 }
 
-// TestLoadBadFromHub says what is wrong on the hub where the commit refers to it.
+// TestLoadBadFromHub: a flaw of an object on the hub is reported where the commit refers to it.
 func TestLoadBadFromHub(t *testing.T) {
 	full := hello()
 	bad := live(t, full[configFile])
@@ -118,7 +118,7 @@ func TestLoadReportsEverything(t *testing.T) {
 	for _, p := range problems {
 		paths = append(paths, p.Path)
 	}
-	want := []string{configFile, rolloutFile, templateFile, addOnFile, lookFile, "x.yaml", templateFile, templateFile} // the last two follow
+	want := []string{configFile, rolloutFile, templateFile, addOnFile, lookFile, "x.yaml", templateFile, templateFile} // the last two follow from the others
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("files with a problem (-want +got):\n%s\n%v", diff, problems)
 	}
@@ -142,8 +142,8 @@ func TestLoadBetaAddOn(t *testing.T) {
 	})
 }
 
-// TestLoadOtherConfigurations takes configurations of kinds that rendering ignores:
-// they are content, because OCM's hash of them stands on the works.
+// TestLoadOtherConfigurations loads configurations of kinds that rendering does not read: they
+// are content, because OCM's hash of them is on the works.
 func TestLoadOtherConfigurations(t *testing.T) {
 	commit := hello().
 		edited(t, addOnFile, "  installStrategy:", "  - resource: configmaps\n    defaultConfig: {namespace: hello, name: settings}\n  - {group: example.com, resource: things}\n  installStrategy:").
@@ -179,7 +179,7 @@ func TestLoadOtherConfigurations(t *testing.T) {
 
 func TestLoadWithoutItsPlacement(t *testing.T) {
 	if commit := load(t, hello().with(lookFile, ""), nil); len(commit.Missing) > 0 || commit.AddOns[0].Digest == "" {
-		t.Errorf("a Placement that is not there removes nobody and stops no commit: missing %v", commit.Missing)
+		t.Errorf("a missing Placement removes no cluster and stops no commit: missing %v", commit.Missing)
 	}
 }
 
@@ -256,9 +256,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// FuzzLoad puts any YAML in the place of each object of a good commit. Loading
-// never panics, gives the same answer twice, and whatever it accepts is its own
-// normal form.
+// FuzzLoad replaces each object of a valid commit by any YAML. Loading never panics and is
+// deterministic, and everything that it accepts is its own normal form.
 func FuzzLoad(f *testing.F) {
 	for _, text := range hello() {
 		f.Add(text)

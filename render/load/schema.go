@@ -18,16 +18,15 @@ import (
 
 //go:generate cp ../../manifests/crds/addon.open-cluster-management.io_addonhubconfigs.yaml owncrds/
 
-// crds are OCM's, copied from the pinned open-cluster-management.io/api, which
-// embeds none itself, and our own of configurations; a test holds the copies to the
-// module and to what users install.
+// crds are OCM's CRDs, copied from the pinned open-cluster-management.io/api, which does not
+// embed them, and AddonFlow's own of configurations. A test compares the copies with the module
+// and with the CRDs that users install.
 //
 //go:embed crds/*.yaml owncrds/*.yaml
 var crds embed.FS
 
-// compiledSchemas compiles the embedded CRDs once. What it returns is shared and
-// must not be changed. An error says that the program was built wrong: no input can
-// be right then.
+// compiledSchemas compiles the embedded CRDs once. The result is shared and must not be
+// changed. An error is a mistake in the build of the program, not in an input.
 var compiledSchemas = sync.OnceValues(compileEmbedded)
 
 // kindSchema is one served version of one CRD.
@@ -35,9 +34,9 @@ type kindSchema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
 	namespaced bool
-	// storage is the version the hub stores and everything is normalised to.
+	// storage is the version that the hub stores and to which everything is normalised.
 	storage string
-	// converted: a webhook makes other versions of it, and nobody here knows how.
+	// converted: a webhook converts between versions, in a way that is not known here.
 	converted bool
 }
 
@@ -106,8 +105,8 @@ func compile(properties *apiextensionsv1.JSONSchemaProps) (kindSchema, error) {
 	return kindSchema{structural: structural, validator: validator}, nil
 }
 
-// complete does to an object what the API server does when it stores one:
-// defaults are filled in, unknown fields and nulls dropped. It changes object.
+// complete completes an object as the API server does when it stores one: it fills in defaults,
+// and drops unknown fields and nulls. It changes object.
 func (k kindSchema) complete(object map[string]any) {
 	defaulting.Default(object, k.structural)
 	pruning.Prune(object, k.structural, true)

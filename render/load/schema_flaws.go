@@ -16,20 +16,20 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// wrongType finds the types in kube-openapi's words.
+// wrongType finds the types in kube-openapi's message.
 var wrongType = regexp.MustCompile(`must be of type ([a-z,]+): "([a-z]+)"`)
 
-// noAlternative finds the field of a value that is neither integer nor string,
-// which kube-openapi says in its message only, in one of two ways.
+// noAlternative finds the field of a value that is neither integer nor string; kube-openapi has
+// it only in its message, in one of two forms.
 var noAlternative = regexp.MustCompile(`^"([^"]+)" must validate at least one schema|must be of type integer \([^)]*\) in (\S+)$`)
 
-// spokenPath finds the path that kube-openapi says before its message.
+// spokenPath matches the path at the start of kube-openapi's message.
 var spokenPath = regexp.MustCompile(`^\S+ in body `)
 
-// schemaFlaws returns what the API server would refuse in a completed object: its
-// types, bounds and patterns, duplicates in lists with keys, and the metadata of
-// embedded resources. Each flaw has the reason of the object's kind and field.
-// It may drop metadata fields of embedded resources that the API server drops.
+// schemaFlaws returns what the API server would refuse in a completed object: its types, bounds
+// and patterns, duplicates in lists with keys, and the metadata of embedded resources. Each
+// flaw has the reason of the object's kind and field. It may drop metadata fields of embedded
+// resources that the API server drops.
 func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw.Flaw {
 	var errs field.ErrorList
 	errs = append(errs, validation.ValidateCustomResource(nil, object, k.validator)...)
@@ -73,7 +73,7 @@ func flawOf(err *field.Error, r role) flaw.Flaw {
 	case field.ErrorTypeNotSupported:
 		f.Message = err.ErrorBody()
 	case field.ErrorTypeTooLong:
-		// The schema counts characters, whatever the API server's words for it are.
+		// The schema counts characters, although the API server's message says bytes.
 		f.Message = strings.ReplaceAll(spokenPath.ReplaceAllString(err.Detail, ""), "byte", "character")
 	default:
 		f.Message = spokenPath.ReplaceAllString(err.Detail, "")

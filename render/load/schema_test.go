@@ -28,7 +28,7 @@ func apiModule(t *testing.T) string {
 }
 
 func TestEmbeddedCRDsAreTheModules(t *testing.T) {
-	dirs := []string{"addon/v1beta1", "addon/v1alpha1", "cluster/v1beta1", "cluster/v1beta2"} // the first that has the file: it serves most versions
+	dirs := []string{"addon/v1beta1", "addon/v1alpha1", "cluster/v1beta1", "cluster/v1beta2"} // the first with the file, because it serves most versions
 	module := apiModule(t)
 	entries, err := fs.ReadDir(crds, "crds")
 	if err != nil || len(entries) != 5 {
@@ -44,7 +44,7 @@ func TestEmbeddedCRDsAreTheModules(t *testing.T) {
 			return err == nil
 		})
 		if i < 0 {
-			t.Errorf("%s is not in the module any more", entry.Name())
+			t.Errorf("%s is no longer in the module", entry.Name())
 			continue
 		}
 		original, err := os.ReadFile(filepath.Join(module, dirs[i], entry.Name()))
@@ -73,7 +73,7 @@ func TestOwnCRDsAreThoseInstalled(t *testing.T) {
 }
 
 func TestCompiledKinds(t *testing.T) {
-	want := map[string]bool{ // kind and version: namespaced
+	want := map[string]bool{ // namespaced or not, by kind and version
 		"ClusterManagementAddOn v1alpha1": false, "ClusterManagementAddOn v1beta1": false,
 		"AddOnTemplate v1alpha1":         false,
 		"AddOnDeploymentConfig v1alpha1": true, "AddOnDeploymentConfig v1beta1": true,
@@ -91,8 +91,8 @@ func TestCompiledKinds(t *testing.T) {
 	}
 }
 
-// TestOneCELRule holds validate_template.go to the CRDs: the schema validator does
-// not evaluate CEL, so every rule there is must be one that is written in Go.
+// TestOneCELRule compares validate_template.go with the CRDs: the schema validator does not
+// evaluate CEL, so every CEL rule in the CRDs must be implemented in Go.
 func TestOneCELRule(t *testing.T) {
 	var rules []string
 	for kind, s := range schemasForTest(t) {
@@ -219,7 +219,7 @@ spec:
 	}
 }
 
-// TestStoredIsNormalised reads back what a hub would serve for a declared object.
+// TestStoredIsNormalised reads back an object as a hub would serve it.
 func TestStoredIsNormalised(t *testing.T) {
 	for path, text := range hello() {
 		declared := document(t, path, text).GetUnstructured()

@@ -11,9 +11,9 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// unknownFields returns a flaw for every field the schema does not know, where
-// the API server would prune it. Names are compared by case, as the API server
-// does. The metadata of the object and of embedded resources is checked elsewhere.
+// unknownFields returns a flaw for every field that is not in the schema, if the API server
+// would prune it. Names are case-sensitive, as in the API server. The metadata of the object
+// and of embedded resources is checked elsewhere.
 func unknownFields(object map[string]any, root *structuralschema.Structural) []flaw.Flaw {
 	embedded := *root
 	embedded.XEmbeddedResource = true // the root has apiVersion, kind and metadata, too
@@ -62,8 +62,8 @@ func unknownKey(at flaw.Path, key string, value any, s *structuralschema.Structu
 	return []flaw.Flaw{f}
 }
 
-// below returns the field among those of an object that has a field of a name, as
-// parent.name; "" if none has or several have.
+// below returns the only one of an object's fields that has a child of the given name, as
+// parent.name; "" if none or several have one.
 func below(name string, s *structuralschema.Structural) string {
 	var found []string
 	for parent, property := range s.Properties {

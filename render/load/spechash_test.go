@@ -16,8 +16,8 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// dumbJSON writes JSON the long way, as a second opinion on what is hashed: keys
-// sorted, no spaces, the characters that are special to HTML escaped.
+// dumbJSON writes JSON in the simplest way, to check the hash independently: keys sorted, no
+// spaces, the characters that are special to HTML escaped.
 func dumbJSON(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -107,9 +107,9 @@ func TestSpecHashGolden(t *testing.T) {
 	}
 }
 
-// TestSpecHashOfStoredObjects pins hashes of objects as a kube-apiserver 1.36 with
-// OCM's CRDs returned them after a create: nulls, empty structs, numbers of every
-// kind, and metadata of embedded manifests that the server rewrites.
+// TestSpecHashOfStoredObjects pins hashes of objects as a kube-apiserver 1.36 with OCM's CRDs
+// returned them after a create: nulls, empty structs, numbers of every kind, and metadata of
+// embedded manifests that the server rewrites.
 func TestSpecHashOfStoredObjects(t *testing.T) {
 	cases := map[string]struct{ in, want string }{
 		"AddOnTemplate": {in: `apiVersion: addon.open-cluster-management.io/v1alpha1

@@ -15,14 +15,14 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// maxAddOnName is the longest name that fits the label value by which works are
-// found (open-cluster-management.io/addon-name).
+// maxAddOnName is the longest name that fits into the label
+// open-cluster-management.io/addon-name, by which works are found.
 const maxAddOnName = 63
 
-// ownLifecycle is what AddonFlow sets the lifecycle annotation to on the hub.
+// ownLifecycle is AddonFlow's value of the lifecycle annotation on the hub.
 const ownLifecycle = "addonflow"
 
-// addOnFlaws judges a normalised ClusterManagementAddOn by itself.
+// addOnFlaws checks a normalised ClusterManagementAddOn by itself.
 func addOnFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	var cma addonv1alpha1.ClusterManagementAddOn
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &cma); err != nil {
@@ -42,15 +42,15 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 			Message: fmt.Sprintf("%q is neither true nor false", flaw.Shown(merge)), Hint: `write "true" to merge`,
 		})
 	}
-	flaws = append(flaws, supportedFlaws(supportedBy(cma.Spec))...)
+	flaws = append(flaws, supportedFlaws(cma.Spec.SupportedConfigs)...)
 	if slices.ContainsFunc(flaws, func(f flaw.Flaw) bool { return !f.Untemplated }) {
-		return flaws // what follows would repeat them in other words
+		return flaws // later checks would repeat these flaws in other words
 	}
 	listed := map[addonv1alpha1.ConfigGroupResource]bool{}
-	for _, s := range supportedBy(cma.Spec) {
+	for _, s := range cma.Spec.SupportedConfigs {
 		listed[s.ConfigGroupResource] = true
 	}
-	flaws = append(flaws, defaultLevelFlaws(supportedBy(cma.Spec))...)
+	flaws = append(flaws, defaultLevelFlaws(cma.Spec.SupportedConfigs)...)
 	for i, p := range cma.Spec.InstallStrategy.Placements {
 		flaws = append(flaws, placementFlaws(i, p, listed)...)
 		if f, conflict := levelFlaw(placementReferences(i, p)); conflict {
@@ -58,13 +58,13 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 		}
 	}
 	if len(flaws) > 0 && flaws[0].Untemplated {
-		return flaws // nor is any template named
+		return flaws // nor does it name any template
 	}
 	return append(flaws, coverageFlaws(cma.Spec)...)
 }
 
-// apartFromPackages drops the flaw of an add-on that lists no templates where it has
-// an AddOnPackage.
+// apartFromPackages drops the flaw of an add-on that lists no templates if it has an
+// AddOnPackage.
 func (l *loader) apartFromPackages(object *unstructured.Unstructured, flaws []flaw.Flaw) []flaw.Flaw {
 	if !l.packaged[object.GetName()] {
 		return flaws
@@ -72,8 +72,8 @@ func (l *loader) apartFromPackages(object *unstructured.Unstructured, flaws []fl
 	return slices.DeleteFunc(flaws, func(f flaw.Flaw) bool { return f.Untemplated })
 }
 
-// lifecycleFlaws refuses an add-on that somebody else installs: AddonFlow would set
-// the annotation to itself and take it from its own manager.
+// lifecycleFlaws refuses an add-on that has another installer: AddonFlow would change the
+// annotation and take the add-on from that installer.
 func lifecycleFlaws(annotations map[string]string) []flaw.Flaw {
 	value, present := annotations[addonv1alpha1.AddonLifecycleAnnotationKey]
 	if !present || value == addonv1alpha1.AddonLifecycleAddonManagerAnnotationValue || value == ownLifecycle {
@@ -86,12 +86,7 @@ func lifecycleFlaws(annotations map[string]string) []flaw.Flaw {
 	}}
 }
 
-// supportedBy is the list of kinds an add-on lists, with their defaults.
-func supportedBy(spec addonv1alpha1.ClusterManagementAddOnSpec) []addonv1alpha1.ConfigMeta {
-	return spec.SupportedConfigs
-}
-
-// supportedFlaws judges the kinds an add-on lists and its default configurations.
+// supportedFlaws checks the kinds that an add-on lists and its default configurations.
 func supportedFlaws(supported []addonv1alpha1.ConfigMeta) []flaw.Flaw {
 	const list flaw.Path = "spec.supportedConfigs"
 	if len(supported) > MaxSupportedConfigs {
@@ -142,7 +137,7 @@ func defaultLevelFlaws(supported []addonv1alpha1.ConfigMeta) []flaw.Flaw {
 	return nil
 }
 
-// levelFlaw says that one level names both a template and an AddOnHubConfig, at the
+// levelFlaw returns a flaw, at the AddOnHubConfig, if one level names both a template and an
 // AddOnHubConfig.
 func levelFlaw(level []referring) (flaw.Flaw, bool) {
 	references := make([]render.ConfigReference, 0, len(level))
@@ -157,12 +152,12 @@ func levelFlaw(level []referring) (flaw.Flaw, bool) {
 	return flaw.Flaw{Field: at, Reason: f.Reason, Message: f.Message, Hint: f.Hint}, conflict
 }
 
-// selectsTemplate reports whether configurations of a kind say which template is used.
+// selectsTemplate reports whether configurations of a kind select the template.
 func selectsTemplate(kind addonv1alpha1.ConfigGroupResource) bool {
 	return kind.Group == addonGroup && (kind.Resource == render.TemplateResource || kind.Resource == render.HubConfigResource)
 }
 
-// placementFlaws judges the configurations one placement assigns.
+// placementFlaws checks the configurations that one placement assigns.
 func placementFlaws(i int, p addonv1alpha1.PlacementStrategy, listed map[addonv1alpha1.ConfigGroupResource]bool) []flaw.Flaw {
 	at := flaw.Path("spec.installStrategy.placements").Index(i).Child("configs")
 	first := map[addonv1alpha1.ConfigGroupResource]addonv1alpha1.ConfigReferent{}
@@ -193,7 +188,7 @@ func placementFlaws(i int, p addonv1alpha1.PlacementStrategy, listed map[addonv1
 	return flaws
 }
 
-// referentFlaws judges the name of one configuration object.
+// referentFlaws checks the name of one configuration object.
 func referentFlaws(at flaw.Path, kind addonv1alpha1.ConfigGroupResource, referent addonv1alpha1.ConfigReferent) []flaw.Flaw {
 	invalid := func(field, message, hint string) []flaw.Flaw {
 		return []flaw.Flaw{{Field: at.Child(field), Reason: flaw.ReasonInvalidReference, Message: message, Hint: hint}}
@@ -214,11 +209,11 @@ func referentFlaws(at flaw.Path, kind addonv1alpha1.ConfigGroupResource, referen
 	}
 }
 
-// coverageFlaws finds clusters that would be given the add-on but no template. With
-// a default template there are none; without one, every placement must name its
-// own, and with type Manual nobody would.
+// coverageFlaws finds clusters that would get the add-on without a template. With a default
+// template there are none. Without one, every placement must name its own; with type Manual no
+// cluster would get a template.
 func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw.Flaw {
-	for _, s := range supportedBy(spec) {
+	for _, s := range spec.SupportedConfigs {
 		if selectsTemplate(s.ConfigGroupResource) && s.DefaultConfig != nil {
 			return nil
 		}
@@ -244,7 +239,7 @@ func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw.Flaw {
 	return flaws
 }
 
-// rolloutFlaws refuses the parts of an AddOnRollout that AddonFlow writes.
+// rolloutFlaws refuses the fields of an AddOnRollout that AddonFlow writes.
 func rolloutFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	for _, name := range strict.WrittenFields() {

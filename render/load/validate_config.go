@@ -18,11 +18,11 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// imageText is what can stand in a registry, repository or image name: no scheme,
-// no blanks. A source is a prefix of such a name, so it need not be complete.
+// imageText matches what a registry, repository or image name may contain: no scheme, no
+// blanks. A source is a prefix of such a name, so it may be incomplete.
 var imageText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]*$`)
 
-// configFlaws judges the values of a normalised AddOnDeploymentConfig.
+// configFlaws checks the values of a normalised AddOnDeploymentConfig.
 func configFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	body := render.HashedFields(object.Object)
 	var flaws []flaw.Flaw
@@ -56,8 +56,8 @@ func invalidConfig(at flaw.Path, message, hint string) flaw.Flaw {
 	return flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidConfig, Message: message, Hint: hint}
 }
 
-// caBundleFlaws wants certificates in PEM and nothing else: an agent that is given
-// anything else fails on the cluster, far from whoever wrote it.
+// caBundleFlaws requires certificates in PEM and nothing else: an agent with anything else
+// would fail on the cluster, far from the author of the commit.
 func caBundleFlaws(bundle []byte) []flaw.Flaw {
 	const at flaw.Path = "spec.proxyConfig.caBundle"
 	if len(bundle) == 0 {
@@ -80,8 +80,8 @@ func caBundleFlaws(bundle []byte) []flaw.Flaw {
 	return nil
 }
 
-// registryFlaws checks the image mirrors; the last that matches an image counts,
-// once, so a cycle would leave it to the order which one wins.
+// registryFlaws checks the image mirrors. The last match of an image counts, once, so in a
+// cycle the result would depend on the order.
 func registryFlaws(registries []addonv1alpha1.ImageMirror) []flaw.Flaw {
 	const list flaw.Path = "spec.registries"
 	var flaws []flaw.Flaw
@@ -115,7 +115,7 @@ func mirrorCycle(mirrors map[string]string, start string) string {
 			return strings.Join(steps, " -> ")
 		}
 		if len(steps) > len(mirrors)+1 {
-			return "" // a cycle that start leads into; it is found from one of its own
+			return "" // start leads into a cycle, but is not part of it; the cycle is reported from one of its members
 		}
 	}
 	return ""
@@ -133,7 +133,7 @@ func nodeSelectorFlaws(selector map[string]string) []flaw.Flaw {
 	return flaws
 }
 
-// tolerationFlaws checks what the managed cluster would refuse in every pod.
+// tolerationFlaws checks for values that the managed cluster would refuse in every pod.
 func tolerationFlaws(i int, t corev1.Toleration) []flaw.Flaw {
 	at := flaw.Path("spec.nodePlacement.tolerations").Index(i)
 	var flaws []flaw.Flaw
@@ -169,10 +169,9 @@ func tolerationFlaws(i int, t corev1.Toleration) []flaw.Flaw {
 	return flaws
 }
 
-// declaredVariableFlaws judges the variables of a declared AddOnDeploymentConfig
-// before it is decoded, when a value that is missing can still be told from an
-// empty one. An empty value that was written is a value; one that was not is
-// never what was meant.
+// declaredVariableFlaws checks the variables of a declared AddOnDeploymentConfig before it is
+// decoded, while a missing value can be distinguished from an empty one. An explicit empty
+// value is allowed; a missing one is a mistake.
 func declaredVariableFlaws(object map[string]any) []flaw.Flaw {
 	const list flaw.Path = "spec.customizedVariables"
 	declared, _ := valueAt(object, specKey, "customizedVariables").([]any)
@@ -182,14 +181,14 @@ func declaredVariableFlaws(object map[string]any) []flaw.Flaw {
 		fields, isObject := item.(map[string]any)
 		name, isString := fields[nameKey].(string)
 		if !isObject || !isString {
-			continue // the schema has the words
+			continue // the schema reports it
 		}
 		value, present := fields["value"]
 		at := list.Index(i)
 		switch {
 		case seen[name]:
 			flaws = append(flaws, flaw.Flaw{Field: at, Reason: flaw.ReasonDuplicateVariable, Message: fmt.Sprintf("variable %q is set twice", flaw.Shown(name)), Hint: "keep one of them"})
-		case !present && len(fields) == 1: // else the field is there, under a name nobody knows
+		case !present && len(fields) == 1: // otherwise the value is present under an unknown name
 			flaws = append(flaws, flaw.Flaw{Field: at.Child("value"), Reason: flaw.ReasonInvalidVariable, Message: fmt.Sprintf("variable %q has no value", flaw.Shown(name)), Hint: emptyValueHint})
 		case present && value == nil:
 			flaws = append(flaws, flaw.Flaw{Field: at.Child("value"), Reason: flaw.ReasonInvalidType, Message: "must be a string", Hint: "quote it; " + emptyValueHint})
@@ -199,5 +198,5 @@ func declaredVariableFlaws(object map[string]any) []flaw.Flaw {
 	return flaws
 }
 
-// emptyValueHint is how to ask for an empty value.
+// emptyValueHint says how to write an empty value.
 const emptyValueHint = `write "" for an empty one`

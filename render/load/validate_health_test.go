@@ -6,8 +6,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// TestHealthReadsWhatIsAsked: an expression that needs feedback nobody asks for would hold
-// every cluster up.
+// TestHealthReadsWhatIsAsked: an expression that reads feedback without a rule for it would
+// hold every cluster.
 func TestHealthReadsWhatIsAsked(t *testing.T) {
 	const asking = "    manifestConfigs:\n    - resourceIdentifier: {group: apps, resource: deployments, namespace: '*', name: '*'}\n" +
 		"      feedbackRules: [{type: JSONPaths, jsonPaths: [{name: mood, path: .metadata.labels.mood}]}]\n    workload:"

@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// manifestsAt is where an AddOnTemplate has what it deploys.
+// manifestsAt is the field of an AddOnTemplate with its manifests.
 const manifestsAt flaw.Path = "spec.agentSpec.workload.manifests"
 
 // inManifest reports whether the field is one of a manifest.
@@ -23,20 +23,20 @@ func inManifest(p flaw.Path) bool {
 	return strings.HasPrefix(string(p), string(manifestsAt)+"[")
 }
 
-// manifestOf is the manifest that the field is in, the list of them for a field that is in
-// none.
+// manifestOf returns the manifest that contains the field; for a field in no manifest, the list
+// of them.
 func manifestOf(p flaw.Path) flaw.Path {
 	rest, _ := strings.CutPrefix(string(p), string(manifestsAt))
 	return manifestsAt + flaw.Path(rest[:strings.IndexByte(rest, ']')+1])
 }
 
-// manifestFlaws checks the manifests of a declared AddOnTemplate before variables
-// are put in: that each is one object the work agent could apply. Names and values
-// with a variable in them are checked when rendered.
+// manifestFlaws checks the manifests of a declared AddOnTemplate before variables are replaced:
+// each must be one object that the work agent can apply. Names and values with a variable are
+// checked when they are rendered.
 func manifestFlaws(object map[string]any) []flaw.Flaw {
 	manifests, present := manifestsOf(object)
 	if !present {
-		return nil // the schema says which of the parents is missing or wrong
+		return nil // the schema reports which of the parents is missing or wrong
 	}
 	if len(manifests) == 0 {
 		return []flaw.Flaw{{
@@ -69,8 +69,8 @@ func manifestFlaws(object map[string]any) []flaw.Flaw {
 	return flaws
 }
 
-// manifestsOf returns the list of manifests; present is false where something
-// above it is absent or no object. An absent list is an empty one.
+// manifestsOf returns the list of manifests; present is false if one of its parents is absent
+// or not an object. An absent list is returned as an empty one.
 func manifestsOf(object map[string]any) (manifests []any, present bool) {
 	value := any(object)
 	for _, key := range []string{specKey, "agentSpec"} {
@@ -115,8 +115,8 @@ func oneManifestFlaws(at flaw.Path, i int, manifest map[string]any) []flaw.Flaw 
 	return append(flaws, manifestMetadataFlaws(at.Child(metadataKey), i, manifest, metadata)...)
 }
 
-// apiVersionFlaw holds a group and version to the names the API server serves; the
-// schema of embedded resources counts their slashes only.
+// apiVersionFlaw checks a group and version against the API server's rules for names; the
+// schema of embedded resources only counts their slashes.
 func apiVersionFlaw(at flaw.Path, manifest map[string]any) (flaw.Flaw, bool) {
 	text, _ := manifest[apiVersionKey].(string)
 	if strings.Contains(text, "{{") {
@@ -162,14 +162,14 @@ func manifestMetadataFlaws(at flaw.Path, i int, manifest, metadata map[string]an
 	return flaws
 }
 
-// declarationsOf reads what a declared AddOnTemplate says of its manifests.
+// declarationsOf reads what a declared AddOnTemplate declares about its manifests.
 func declarationsOf(object map[string]any) *strict.Declarations {
 	annotations, _ := valueAt(object, metadataKey, "annotations").(map[string]any)
 	text, _ := annotations[variable.TypedAnnotation].(string)
 	types, err := variable.ParseTyped(text)
 	v := &strict.Declarations{Types: types, Unread: err != nil}
 	names, _ := annotations[strict.NewerNamesAnnotation].(string)
-	v.Newer, _ = strict.ParseNewerNames(names) // templateFlaws says what is wrong with it
+	v.Newer, _ = strict.ParseNewerNames(names) // templateFlaws reports what is wrong with it
 	for key := range annotations {
 		v.Unread = v.Unread || !declarable(key) && meantKey(key) == variable.TypedAnnotation
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// TestManifestsAreHeldToTheirTypes: what an API server of the managed cluster would refuse
-// or drop without a word is told on the commit, and what it takes is not.
+// TestManifestsAreHeldToTheirTypes: fields that an API server of the managed cluster would
+// refuse or silently drop are reported on the commit; fields that it accepts are not.
 func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 	const agent = "        metadata: {name: hello-agent, namespace: hello}\n"
 	const settings = "      - apiVersion: v1\n        kind: ConfigMap\n"
@@ -94,7 +94,8 @@ func TestManifestsAreHeldToTheirTypes(t *testing.T) {
 	}
 }
 
-// TestPackagesAreHeldToTheirTypes: so is what a chart renders, in the file it comes from.
+// TestPackagesAreHeldToTheirTypes: rendered manifests of a chart are checked in the same way,
+// and reported in their file.
 func TestPackagesAreHeldToTheirTypes(t *testing.T) {
 	commit := packagedHello()
 	const file = "hello/chart/templates/deployment.yaml"
@@ -122,8 +123,8 @@ func TestPackagesNameWhatIsNewer(t *testing.T) {
 	}
 }
 
-// TestMetadataThatSetsNothing: what exporters leave and charts render to nothing is what
-// the API server makes of it, in a package as in a template.
+// TestMetadataThatSetsNothing: empty metadata that exporters leave, or that charts render, is
+// normalised as the API server does, in a package as in a template.
 func TestMetadataThatSetsNothing(t *testing.T) {
 	const metadata = "{name: a, labels: {part-of: null}, annotations: {note: null}, resourceVersion: '', ownerReferences: []}"
 	packaged := packagedHello()

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// The fields of a pace whose values rollout.Validate judges, wherever they stand.
+// The fields of a pace whose values rollout.Validate checks, in any kind.
 const (
 	maxConcurrencyField          = "maxConcurrency"
 	maxConcurrentlyUpdatingField = "maxConcurrentlyUpdating"
@@ -21,11 +21,10 @@ const (
 	progressDeadlineField        = "progressDeadline"
 )
 
-// leftToRollout reports whether a flaw found by the CRD's schema is about a pace.
-// The schema would refuse 101% with a regular expression and accept 5mX; so its
-// verdict is dropped, paceFlaws makes sure that the value can be decoded, and package
-// rollout says in words what is wrong: ValidateDeclared of what cannot be decoded, and
-// Validate of the rest.
+// leftToRollout reports whether a flaw found by the CRD's schema is about a pace. The schema
+// would refuse 101% by a regular expression and accept 5mX, so its flaw is dropped. Instead,
+// paceFlaws makes sure that the value can be decoded, and package rollout explains what is
+// wrong: ValidateDeclared for what cannot be decoded, Validate for the rest.
 func leftToRollout(f flaw.Flaw, kind field.ErrorType) bool {
 	if !strings.Contains(string(f.Field), ".rolloutStrategy") {
 		return false
@@ -40,9 +39,9 @@ func leftToRollout(f flaw.Flaw, kind field.ErrorType) bool {
 	}
 }
 
-// paceFlaws walks a strategy, a list of stages or anything that holds them, and
-// returns what cannot be decoded at all: numbers that are no whole numbers,
-// durations that are no durations. Every value without a flaw survives decoding.
+// paceFlaws checks a strategy, a list of stages or anything that contains them, and returns the
+// values that cannot be decoded: counts that are not whole numbers, durations that are not
+// durations. Every value without a flaw can be decoded.
 func paceFlaws(at flaw.Path, value any) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	switch value := value.(type) {

@@ -9,8 +9,8 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// TestPaceSurvivesDecoding: whatever paceFlaws accepts can be decoded, so that a
-// bad pace is always said in words and never by a decoder.
+// TestPaceSurvivesDecoding: everything that paceFlaws accepts can be decoded, so that a bad
+// pace is always explained and never ends in a decoder's error.
 func TestPaceSurvivesDecoding(t *testing.T) {
 	value := rapid.OneOf(
 		rapid.Map(rapid.Int64(), func(i int64) any { return i }),

@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// builtInValueFlaws finds values of an AddOnPackage that the built-in ones replace on
-// every cluster. A value file may have them, for whoever renders the chart by hand.
+// builtInValueFlaws finds values of an AddOnPackage that the built-in ones replace on every
+// cluster. A value file may contain them, for users who render the chart by hand.
 func builtInValueFlaws(spec v1alpha1.AddOnPackageSpec, declared map[string]any) []flaw.Flaw {
 	names := render.BuiltInValues(len(spec.Registration) > 0)
 	const message, hint = "is built in: this value would never be used", "remove it, or choose another name"
@@ -35,13 +35,13 @@ func builtInValueFlaws(spec v1alpha1.AddOnPackageSpec, declared map[string]any) 
 	return flaws
 }
 
-// isEmpty is what is wrong with a field that must say something.
+// isEmpty is the message about an empty field that must have a value.
 const isEmpty = "is empty"
 
 // valueName is a path into values: names separated by dots.
 var valueName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
 
-// packageFlaws judges the values of a well-formed AddOnPackage.
+// packageFlaws checks the values of a well-formed AddOnPackage.
 func packageFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	var declared declaredPackage
 	if err := strict.Convert(object.Object, &declared); err != nil {

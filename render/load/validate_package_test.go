@@ -7,8 +7,8 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// TestPackageValuesDoNotOverrideBuiltInOnes: a value that is replaced on every cluster is
-// not taken.
+// TestPackageValuesDoNotOverrideBuiltInOnes: a value that would be replaced on every cluster is
+// refused.
 func TestPackageValuesDoNotOverrideBuiltInOnes(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
@@ -32,8 +32,8 @@ func TestPackageValuesDoNotOverrideBuiltInOnes(t *testing.T) {
 	}
 }
 
-// TestCustomisedVariableNamedAsABuiltInValue: it would be replaced on every cluster, as in
-// a template.
+// TestCustomisedVariableNamedAsABuiltInValue: it would be replaced on every cluster, as in a
+// template.
 func TestCustomisedVariableNamedAsABuiltInValue(t *testing.T) {
 	for from, want := range map[string]string{"greeting": "", "clusterName": `spec.customizedVariables[1].name: value "clusterName" is built in; choose another name`} {
 		_, problems := Load(packagedHello().edited(t, configFile, "name: greeting", "name: "+from).packageObjects(t), nil, Options{Charts: chart.InProcess{}})
@@ -46,9 +46,9 @@ func TestCustomisedVariableNamedAsABuiltInValue(t *testing.T) {
 	}
 }
 
-// TestAllOfAPackageIsTold: what is wrong with a package hides no error of its chart, and
-// comes before it.
-func TestAllOfAPackageIsTold(t *testing.T) {
+// TestEveryProblemOfAPackageIsReported: problems of a package come before those of its chart,
+// and do not hide them.
+func TestEveryProblemOfAPackageIsReported(t *testing.T) {
 	const broken, deployment = "image: {{ .Values.agent.image }}", "hello/chart/templates/deployment.yaml"
 	for name, c := range map[string]struct{ from, to string }{
 		"unknown field that has a name": {"  manifestConfigs:", "  manifestConfigz: []\n  manifestConfigs:"},

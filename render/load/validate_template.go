@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// templateFlaws judges the values of a normalised AddOnTemplate, apart from its
-// manifests, which are rendered to be judged.
+// templateFlaws checks the values of a normalised AddOnTemplate, except for its manifests,
+// which are rendered first.
 func templateFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	if _, err := variable.ParseTyped(object.GetAnnotations()[variable.TypedAnnotation]); err != nil {
@@ -43,8 +43,8 @@ func templateFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	return flaw.FirstPerField(append(flaws, conditionRuleFlaws("spec.agentSpec.manifestConfigs", typed.Spec.AgentSpec.ManifestConfigs)...))
 }
 
-// contentAnnotationFlaws judges the annotations that an AddOnTemplate and an AddOnPackage
-// have in common.
+// contentAnnotationFlaws checks the annotations that AddOnTemplates and AddOnPackages have in
+// common.
 func contentAnnotationFlaws(annotations map[string]string) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	if _, err := variable.ParseFromConfigs(annotations[variable.FromConfigsAnnotation]); err != nil {
@@ -57,8 +57,8 @@ func contentAnnotationFlaws(annotations map[string]string) []flaw.Flaw {
 	return flaws
 }
 
-// conditionRuleFlaws is the one rule of the embedded CRDs that is written in CEL;
-// a test makes sure it stays the only one.
+// conditionRuleFlaws implements the only rule of the embedded CRDs that is written in CEL; a
+// test makes sure that it stays the only one.
 func conditionRuleFlaws(at flaw.Path, configs []workv1.ManifestConfigOption) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	for i, config := range configs {
@@ -74,8 +74,8 @@ func conditionRuleFlaws(at flaw.Path, configs []workv1.ManifestConfigOption) []f
 	return flaws
 }
 
-// registrationFlaws checks the shape of registration blocks: each has the block of
-// its type and no other, and no two ask for the same credentials.
+// registrationFlaws checks the shape of registration blocks: each has the block of its type and
+// no other, and no two request the same credentials.
 func registrationFlaws(registrations []addonv1alpha1.RegistrationSpec) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	first := map[string]int{}

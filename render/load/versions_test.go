@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/rendertest"
 )
 
-// versions is an add-on with templates of two versions and an AddOnHubConfig for each,
-// the first as the default and the second for the canaries.
+// versions is an add-on with templates of two versions and an AddOnHubConfig for each, the
+// first as the default and the second for the canaries.
 func versions() tree {
 	const template = `apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: AddOnTemplate
@@ -69,7 +69,7 @@ func TestHubConfigSelectsTheTemplate(t *testing.T) {
 		"placement":  {"a placement's goes over it", render.Cluster{Placements: []v1alpha1.PlacementReference{{Namespace: "default", Name: "canary"}}}, "hello-v2", []string{"hub-v2", "hello-v2"}, ""},
 		"own":        {"and a cluster's own over both", render.Cluster{Configs: own("v2")}, "hello-v2", []string{"hub-live", "hello-v2"}, ""},
 		"template":   {"a template named at a more specific level wins", render.Cluster{Configs: []render.Config{template}}, "mine", []string{"mine"}, ""},
-		"none":       {"a version nobody has", render.Cluster{Configs: own("v3")}, "", nil, `no AddOnTemplate of add-on "hello" has the label addonflow.io/version=v3`},
+		"none":       {"a version without a template", render.Cluster{Configs: own("v3")}, "", nil, `no AddOnTemplate of add-on "hello" has the label addonflow.io/version=v3`},
 		"same level": {"either selects the template", render.Cluster{Configs: append(own("v2"), template)}, "mine", nil, `AddOnTemplate "mine" and AddOnHubConfig "hub-live" are named at the same level`},
 	}
 	for name, c := range cases {

@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"slices"
 
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -13,88 +16,191 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// spacedReference is what somebody may write who knows another template language:
-// spaces make it text, which is kept.
+// spacedReference matches a variable with spaces in its braces, as in other template languages.
+// Here the spaces make it plain text, which is kept.
 var spacedReference = regexp.MustCompile(`\{\{(\s+([A-Za-z_][A-Za-z0-9_]*)\s*|([A-Za-z_][A-Za-z0-9_]*)\s+)\}\}`)
 
-// unclosedReference is a name behind braces that nothing closes before the next ones.
+// unclosedReference matches a name after braces that are not closed before the next ones.
 var unclosedReference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)(?:[^{}]|\{[^{]|\}[^}])*?(?:\{\{|\}?$)`)
 
-// warnings are of texts of declared templates that are one space away from a variable that
-// has a value, or braces away from any variable. They are kept as they stand, as they may
-// be meant for the agent, and nothing is refused for them.
+// warnings returns what is accepted but probably a mistake, or refused by a hub that lacks it.
 func (l *loader) warnings() problem.List {
 	said := &loader{configs: l.configs}
 	for _, d := range l.addOns {
-		known := knownVariables(d.Content)
-		for _, t := range d.Content.Templates {
-			if _, declared := l.configs[Reference{Group: addonGroup, Resource: render.TemplateResource, Name: t.Name}]; !declared {
-				continue
-			}
-			manifests, _ := manifestsOf(map[string]any{specKey: t.Spec})
-			for i, manifest := range manifests {
-				eachText(manifest, manifestsAt.Index(i), func(at flaw.Path, text string) {
-					for _, name := range spacedNames(text) {
-						if known[name] {
-							said.reportFinding(d, render.Finding{
-								Template: t.Name, Field: string(at), Reason: flaw.ReasonUnresolvedVariable,
-								Message: fmt.Sprintf("{{ %s }} is kept as text", name),
-								Hint:    fmt.Sprintf("write {{%s}} for the value of the variable", name),
-							})
-						}
-					}
-					for _, match := range unclosedReference.FindAllStringSubmatch(text, 1) {
-						said.reportFinding(d, render.Finding{
-							Template: t.Name, Field: string(at), Reason: flaw.ReasonUnresolvedVariable,
-							Message: fmt.Sprintf("{{%s is never closed and kept as text", match[1]),
-							Hint:    fmt.Sprintf("write {{%s}} for the value of a variable", match[1]),
-						})
-					}
-				})
-			}
-		}
-	}
-	for _, d := range l.addOns {
-		l.warnOfPlacements(d, said)
+		l.warnOfBraces(d, said)
+		l.warnOfAbsent(d, said)
+		l.warnOfGroups(d, said)
 	}
 	return said.problems.Sorted()
 }
 
-// warnOfPlacements says which placements of a rollout neither the commit declares nor
-// its add-on is installed by: only the hub can have them.
-func (l *loader) warnOfPlacements(d *draft, said *loader) {
-	if d.Rollout == nil {
-		return
-	}
-	known := map[v1alpha1.PlacementReference]bool{{}: true} // an empty one is a problem
-	for _, o := range l.objects {
-		if o.role == rolePlacement {
-			known[v1alpha1.PlacementReference{Namespace: o.GetUnstructured().GetNamespace(), Name: o.GetUnstructured().GetName()}] = true
+// warnOfBraces warns about text in declared templates that is nearly a variable: only spaces
+// keep it from being one that has a value, or its braces are not closed. The text is kept,
+// because it may be meant for the agent.
+func (l *loader) warnOfBraces(d *draft, said *loader) {
+	known := knownVariables(d.Content)
+	for _, t := range d.Content.Templates {
+		if _, declared := l.configs[Reference{Group: addonGroup, Resource: render.TemplateResource, Name: t.Name}]; !declared {
+			continue
 		}
-	}
-	for _, p := range d.Install.Placements {
-		known[p.PlacementReference] = true
-	}
-	warn := func(at flaw.Path, p v1alpha1.PlacementReference) {
-		if known[p] {
-			return
+		manifests, _ := manifestsOf(map[string]any{specKey: t.Spec})
+		for i, manifest := range manifests {
+			eachText(manifest, manifestsAt.Index(i), func(at flaw.Path, text string) {
+				for _, name := range spacedNames(text) {
+					if known[name] {
+						said.reportFinding(d, render.Finding{
+							Template: t.Name, Field: string(at), Reason: flaw.ReasonUnresolvedVariable,
+							Message: fmt.Sprintf("{{ %s }} is kept as text", name),
+							Hint:    fmt.Sprintf("write {{%s}} for the value of the variable", name),
+						})
+					}
+				}
+				for _, match := range unclosedReference.FindAllStringSubmatch(text, 1) {
+					said.reportFinding(d, render.Finding{
+						Template: t.Name, Field: string(at), Reason: flaw.ReasonUnresolvedVariable,
+						Message: fmt.Sprintf("{{%s is never closed and kept as text", match[1]),
+						Hint:    fmt.Sprintf("write {{%s}} for the value of a variable", match[1]),
+					})
+				}
+			})
 		}
-		said.report(d.rollout, flaw.Flaw{
-			Field: at, Reason: flaw.ReasonReferenceNotFound,
-			Message: fmt.Sprintf("Placement %s/%s is not in the directory, and no placement that installs the add-on", p.Namespace, p.Name),
-			Hint:    "the hub must have it",
-		})
-	}
-	for i, stage := range d.Rollout.Stages {
-		warn(flaw.Path("spec.stages").Index(i).Child("placement"), stage.Placement)
-	}
-	if s := d.Rollout.Strategy; s != nil && s.RollingUpdateWithPlacement != nil {
-		share := s.RollingUpdateWithPlacement
-		warn("spec.strategy.rollingUpdateWithPlacement", v1alpha1.PlacementReference{Namespace: share.Namespace, Name: share.Name})
 	}
 }
 
-// knownVariables are the names that have a value somewhere in the content.
+// warnOfAbsent warns, at the first field that names it, of each placement and configuration
+// that only the hub can have.
+func (l *loader) warnOfAbsent(d *draft, said *loader) {
+	warned := map[Reference]bool{}
+	warn := func(about *loaded, at flaw.Path, r Reference) {
+		if _, declared := l.configs[r.key()]; declared || r.Name == "" || warned[r] {
+			return
+		}
+		warned[r] = true
+		said.reportNormalised(about, flaw.Flaw{
+			Field: at, Reason: flaw.ReasonReferenceNotFound,
+			Message: r.String() + " is not in the directory", Hint: l.meant(r) + "the hub must have it",
+		})
+	}
+	for _, r := range d.absent {
+		warn(d.addOn, r.at, r.reference())
+	}
+	for i, p := range d.Install.Placements {
+		warn(d.addOn, flaw.Path("spec.installStrategy.placements").Index(i), placementReference(p.PlacementReference))
+	}
+	if d.Rollout == nil {
+		return
+	}
+	for i, stage := range d.Rollout.Stages {
+		warn(d.rollout, flaw.Path("spec.stages").Index(i).Child("placement"), placementReference(stage.Placement))
+	}
+	if s := d.Rollout.Strategy; s != nil && s.RollingUpdateWithPlacement != nil {
+		warn(d.rollout, "spec.strategy.rollingUpdateWithPlacement", placementReference(s.RollingUpdateWithPlacement.PlacementReference))
+	}
+}
+
+func placementReference(p v1alpha1.PlacementReference) Reference {
+	return Reference{Group: placementGroup, Resource: placementsResource, Kind: placementKind, Namespace: p.Namespace, Name: p.Name}
+}
+
+// meant is "did you mean NAME? If not, " of an object of the commit whose name or namespace
+// is nearly that of the reference, "" without one.
+func (l *loader) meant(r Reference) string {
+	var names, elsewhere []string
+	for known := range l.configs {
+		switch {
+		case known.Group != r.Group || known.Resource != r.Resource:
+		case known.Namespace == r.Namespace:
+			names = append(names, known.Name)
+		case known.Name == r.Name:
+			elsewhere = append(elsewhere, known.Namespace+"/"+known.Name)
+		}
+	}
+	match := flaw.Closest(r.Name, names)
+	if match == "" && len(elsewhere) > 0 {
+		match = slices.Min(elsewhere)
+	}
+	if match == "" {
+		return ""
+	}
+	return "did you mean " + match + "? If not, "
+}
+
+// warnOfGroups warns of mandatory decision groups that no placement of the commit defines:
+// the rollout stalls until one does. Groups of placements that only the hub has are unknown.
+func (l *loader) warnOfGroups(d *draft, said *loader) {
+	var all []v1alpha1.PlacementReference
+	for _, p := range d.Install.Placements {
+		all = append(all, p.PlacementReference)
+	}
+	if r := d.Rollout; r != nil && (r.Strategy != nil || len(r.Stages) > 0) {
+		if r.Strategy != nil { // it replaces the paces of the ClusterManagementAddOn
+			block, wanted := mandatoryGroups(r.Strategy.Progressive, r.Strategy.ProgressivePerGroup)
+			said.reportNormalised(d.rollout, l.groupFlaws(flaw.Path("spec.strategy").Child(block), wanted, all)...)
+		}
+		return
+	}
+	for i, p := range d.Install.Placements {
+		block, wanted := mandatoryGroups(p.RolloutStrategy.Progressive, p.RolloutStrategy.ProgressivePerGroup)
+		at := flaw.Path("spec.installStrategy.placements").Index(i).Child("rolloutStrategy").Child(block)
+		said.reportNormalised(d.addOn, l.groupFlaws(at, wanted, all[i:i+1])...)
+	}
+}
+
+// mandatoryGroups returns the mandatory groups of a pace, and the block that holds them.
+func mandatoryGroups(p *clusterv1alpha1.RolloutProgressive, g *clusterv1alpha1.RolloutProgressivePerGroup) (block string, wanted []clusterv1alpha1.MandatoryDecisionGroup) {
+	switch {
+	case p != nil:
+		return "progressive", p.MandatoryDecisionGroups.MandatoryDecisionGroups
+	case g != nil:
+		return "progressivePerGroup", g.MandatoryDecisionGroups.MandatoryDecisionGroups
+	}
+	return "", nil
+}
+
+// groupFlaws are of groups that are named and that none of the placements defines. A group
+// that is named by its index is not judged: how many there are depends on the clusters.
+func (l *loader) groupFlaws(at flaw.Path, wanted []clusterv1alpha1.MandatoryDecisionGroup, placements []v1alpha1.PlacementReference) []flaw.Flaw {
+	var groups []string
+	names := make([]string, 0, len(placements))
+	for _, ref := range placements {
+		o, declared := l.configs[placementReference(ref).key()]
+		if !declared || o.object == nil {
+			return nil
+		}
+		strategy, _ := valueAt(o.object.Object, specKey, "decisionStrategy", "groupStrategy").(map[string]any)
+		groups = append(groups, groupNames(strategy)...)
+		names = append(names, ref.Namespace+"/"+ref.Name)
+	}
+	var flaws []flaw.Flaw
+	for i, w := range wanted {
+		if w.GroupName == "" || slices.Contains(groups, w.GroupName) {
+			continue
+		}
+		hint := "the rollout stalls until it is defined in spec.decisionStrategy.groupStrategy.decisionGroups"
+		if match := flaw.Closest(w.GroupName, groups); match != "" {
+			hint = "did you mean " + match + "?"
+		}
+		flaws = append(flaws, flaw.Flaw{
+			Field: at.Child("mandatoryDecisionGroups").Index(i).Child("groupName"), Reason: flaw.ReasonReferenceNotFound,
+			Message: fmt.Sprintf("no decision group of Placement %s is named %q", brief.Names(names), flaw.Shown(w.GroupName)), Hint: hint,
+		})
+	}
+	return flaws
+}
+
+// groupNames are the names of the decision groups that a Placement defines.
+func groupNames(strategy map[string]any) []string {
+	var names []string
+	groups, _ := strategy["decisionGroups"].([]any)
+	for _, group := range groups {
+		fields, _ := group.(map[string]any)
+		name, _ := fields["groupName"].(string)
+		names = append(names, name)
+	}
+	return names
+}
+
+// knownVariables returns the names of all variables with a value in the content.
 func knownVariables(c render.Content) map[string]bool {
 	known := map[string]bool{variable.ClusterName: true, variable.InstallNamespace: true, variable.HubKubeconfig: true}
 	for _, config := range c.Configs {
@@ -112,7 +218,7 @@ func knownVariables(c render.Content) map[string]bool {
 	return known
 }
 
-// spacedNames are the names within braces and spaces, each once.
+// spacedNames returns the names within braces and spaces, each once.
 func spacedNames(text string) []string {
 	var names []string
 	for _, match := range spacedReference.FindAllStringSubmatch(text, -1) {

@@ -1,6 +1,6 @@
-// Package rendertest is what the tests of rendering and of loading both write in: YAML
-// for fields, paths into what came out, and a configuration of a kind that is not OCM's.
+// Package rendertest holds what the tests of rendering and of loading share: YAML for fields,
+// paths into results, and a kind of configuration that is not OCM's.
 //
-// It imports nothing of render, so that render's own tests can use it. It is for tests:
-// it is not linked into the product.
+// It does not import render, so that render's own tests can use it. It is for tests and not
+// linked into the product.
 package rendertest

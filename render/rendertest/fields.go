@@ -16,7 +16,7 @@ func Fields(tb testing.TB, text string) map[string]any {
 	return fields
 }
 
-// At returns what a path of names and indexes leads to, nil for nothing.
+// At returns the value at a path of names and indexes, nil if there is none.
 func At(value any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {

@@ -1,7 +1,7 @@
 package rendertest
 
-// RegionsDefinition is the CRD of a user's own kind of configuration: Region, of
-// regions.example.com, with a default, a bound, and a part in which anything goes.
+// RegionsDefinition is the CRD of a user-defined kind of configuration: Region, of
+// regions.example.com, with a default, a bound, and a part without a schema.
 const RegionsDefinition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: regions.example.com}

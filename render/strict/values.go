@@ -63,9 +63,10 @@ func valueRules() map[fieldOf]valueRule {
 		// 6. A port is a number that a port can have, or the name of one.
 		valueOf[corev1.ContainerPort]("containerPort"): portNumber,
 		valueOf[corev1.ServicePort]("port"):            portNumber,
-		valueOf[corev1.ServicePort]("targetPort"):      portName,
-		valueOf[corev1.HTTPGetAction]("port"):          portName,
-		valueOf[corev1.TCPSocketAction]("port"):        portName,
+		valueOf[corev1.ServicePort]("targetPort"):      targetPort,
+		valueOf[corev1.HTTPGetAction]("port"):          port,
+		valueOf[corev1.TCPSocketAction]("port"):        port,
+		valueOf[corev1.GRPCAction]("port"):             portNumber,
 		// 7. Entries of a list differ.
 		valueOf[corev1.PodSpec]("containers"):     distinct(nameKey),
 		valueOf[corev1.PodSpec]("initContainers"): distinct(nameKey),
@@ -147,8 +148,19 @@ func portNumber(at flaw.Path, value any) []flaw.Flaw {
 	return nil
 }
 
-// portName judges the name of a port where a number could stand as well.
-func portName(at flaw.Path, value any) []flaw.Flaw {
+// targetPort judges the port that a Service leads to: 0 is that of the Service.
+func targetPort(at flaw.Path, value any) []flaw.Flaw {
+	if value == int64(0) {
+		return nil
+	}
+	return port(at, value)
+}
+
+// port judges the number or the name of a port.
+func port(at flaw.Path, value any) []flaw.Flaw {
+	if _, isNumber := value.(int64); isNumber {
+		return portNumber(at, value)
+	}
 	if text, judged := fixed(value); judged && strings.Trim(text, "0123456789") == "" {
 		return refused(at, "write a number without quotes", "%q is a text, which would be the name of a port", flaw.Shown(text))
 	}

@@ -7,20 +7,21 @@ import (
 	"strings"
 )
 
-// FromConfig is a variable whose value stands in a configuration of some kind.
+// FromConfig is a variable whose value is in a configuration of some kind.
 type FromConfig struct {
 	Name string `json:"name"`
-	// Group and Resource of the configuration; of several of the kind the first is read.
+	// Group and Resource of the configuration; if several of the kind are assigned, the first
+	// is read.
 	Group    string `json:"group,omitempty"`
 	Resource string `json:"resource"`
 	// Path is a JSONPath in braces that names one string, number or boolean.
 	Path string `json:"path"`
 }
 
-// FromConfigsField is where FromConfigsAnnotation stands.
+// FromConfigsField is the field of FromConfigsAnnotation.
 const FromConfigsField = "metadata.annotations[" + FromConfigsAnnotation + "]"
 
-// FromConfigsHint is how to write it.
+// FromConfigsHint is the hint about its syntax.
 const FromConfigsHint = "write lines of NAME=resource.group{.path}, such as LEVEL=configmaps{.data.level}"
 
 // ParseFromConfigs reads the value of FromConfigsAnnotation, one variable a
@@ -57,7 +58,7 @@ func ParseFromConfigs(value string) ([]FromConfig, error) {
 	return list, nil
 }
 
-// Read returns the value that the variable has in a configuration.
+// Read returns the value of the variable in a configuration.
 func (v FromConfig) Read(body map[string]any) (string, error) {
 	path, err := parseJSONPath(v.Path)
 	if err != nil {

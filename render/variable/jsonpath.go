@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// jsonPath is a JSONPath that names one value: {.spec.list[0].name} or
-// {.data['log.level']}. What selects several values is none.
+// jsonPath is a JSONPath that names one value: {.spec.list[0].name} or {.data['log.level']}.
+// Paths that can select several values are not supported.
 type jsonPath []any // of string, a field, and int, a position
 
 var errNotOneValue = errors.New("names no single value")
 
-// parseJSONPath reads a path in braces, beginning with a dot or a bracket.
+// parseJSONPath reads a path in braces that begins with a dot or a bracket.
 func parseJSONPath(text string) (jsonPath, error) {
 	rest, opened := strings.CutPrefix(text, "{")
 	rest, closed := strings.CutSuffix(rest, "}")
@@ -54,7 +54,7 @@ func nextStep(text string) (step any, rest string, err error) {
 	return nil, "", fmt.Errorf("%.40q begins with neither . nor [", text)
 }
 
-// plainStep reads a name up to the next dot or bracket; a dot in it is written \.
+// plainStep reads a name up to the next dot or bracket; a dot in a name is written \.
 func plainStep(text string) (step any, rest string, err error) {
 	var name strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -12,17 +12,17 @@ const (
 	InstallNamespace = "INSTALL_NAMESPACE"
 )
 
-// A template that names one of these has the value of a label or claim of the cluster's
-// ManagedCluster: {{CLUSTER_LABEL_region}} of the label region. In the name of a label
-// or claim every character that a variable cannot have is written _, so that
-// {{CLUSTER_LABEL_topology_kubernetes_io_zone}} is topology.kubernetes.io/zone. A
-// customised variable of the name is what a cluster without the label gets.
+// Prefixes of variables that have the value of a label or claim of the cluster's
+// ManagedCluster: {{CLUSTER_LABEL_region}} is the label region. In the name of a label or claim
+// every character that a variable cannot contain is written _, so that
+// {{CLUSTER_LABEL_topology_kubernetes_io_zone}} is topology.kubernetes.io/zone. A cluster
+// without the label gets a customised variable of that name, if there is one.
 const (
 	ClusterLabelPrefix = "CLUSTER_LABEL_"
 	ClusterClaimPrefix = "CLUSTER_CLAIM_"
 )
 
-// MaxName is how many characters a name may have, as in the schema of AddOnDeploymentConfig.
+// MaxName is the longest name in characters, as in the schema of AddOnDeploymentConfig.
 const MaxName = 255
 
 var identifierText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -30,7 +30,7 @@ var identifierText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // IsName reports whether text can be the name of a variable, whatever its length.
 func IsName(text string) bool { return identifierText.MatchString(text) }
 
-// BuiltIn reports whether a variable has a meaning of its own.
+// BuiltIn reports whether OCM or AddonFlow defines the variable.
 func BuiltIn(name string) bool {
 	return name == HubKubeconfig || name == ClusterName || name == InstallNamespace || ClusterGives(name)
 }

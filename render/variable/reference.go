@@ -9,10 +9,9 @@ import (
 // maxMissing bounds the names that Expand returns.
 const maxMissing = 1000
 
-// Expand replaces every {{NAME}} of text, in one pass: what a value brings in is
-// not looked at again. Anything else between braces is text and kept. It ends once the
-// result is longer than most bytes. missing are the names without a value, each once, in
-// their order; at most 1000.
+// Expand replaces every {{NAME}} of text, in one pass: variables in values are not replaced.
+// Other text in braces is kept. It stops once the result is longer than most bytes. missing are
+// the names without a value, each once, in their order; at most 1000.
 func Expand(text string, values map[string]string, most int) (out string, missing []string) {
 	if !strings.Contains(text, "{{") {
 		return text, nil
@@ -52,14 +51,14 @@ func References(text string) map[string]bool {
 	return names
 }
 
-// Whole returns the variable that text is, exactly.
+// Whole returns the variable if text consists of exactly one.
 func Whole(text string) (string, bool) {
 	name, length := referenceAt(text)
 	return name, length > 0 && length == len(text)
 }
 
-// referenceAt returns the variable text begins with and how long its reference
-// is, or a length of 0.
+// referenceAt returns the variable at the beginning of text and the length of its reference, 0
+// if there is none.
 func referenceAt(text string) (name string, length int) {
 	if !strings.HasPrefix(text, "{{") {
 		return "", 0
@@ -79,7 +78,7 @@ func identifierByte(c byte, first bool) bool {
 	return letter || (!first && '0' <= c && c <= '9')
 }
 
-// In reports whether a variable stands anywhere in a value, the keys of maps apart.
+// In reports whether a value contains a variable; keys of maps are not searched.
 func In(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

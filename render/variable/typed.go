@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// TypedAnnotation on an AddOnTemplate declares variables that are no
-// strings, as NAME=type pairs: "REPLICAS=integer,DEBUG=boolean". Where a string of
-// the template is exactly "{{NAME}}" it becomes a value of that type; inside a
-// longer string the variable stays text. One that is needed as a string as well
-// (an environment value, say) takes a second variable.
+// TypedAnnotation on an AddOnTemplate declares variables that are not strings, as NAME=type
+// pairs: "REPLICAS=integer,DEBUG=boolean". A string of the template that is exactly "{{NAME}}"
+// becomes a value of that type; inside a longer string the variable stays text. To use the same
+// value as a string as well (in an environment variable, say), declare a second variable.
 const TypedAnnotation = "addonflow.io/typed-variables"
 
 // ParseTyped reads the value of TypedAnnotation: name to type.
@@ -36,7 +35,7 @@ func ParseTyped(value string) (map[string]string, error) {
 	return typed, nil
 }
 
-// Types a variable can be declared with.
+// Types with which a variable can be declared.
 const (
 	TypeInteger = "integer"
 	TypeNumber  = "number"

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // Kind is a decision in one word.
@@ -21,7 +24,7 @@ const (
 	Moved Kind = "Moved"
 	// Verified: the feedback proves the content.
 	Verified Kind = "Verified"
-	// SoakReset: the cluster is not verified any more; its soak starts anew.
+	// SoakReset: the cluster was verified, and its soak starts anew.
 	SoakReset Kind = "SoakReset"
 	// Soaked: the soak ended.
 	Soaked Kind = "Soaked"
@@ -29,7 +32,7 @@ const (
 	Failed Kind = "Failed"
 	// TimedOut: the cluster is past its deadline.
 	TimedOut Kind = "TimedOut"
-	// Recovered: a cluster that had failed or timed out is updating again.
+	// Recovered: the feedback proves the content on a cluster that had failed or timed out.
 	Recovered Kind = "Recovered"
 	// Lost: the cluster is not available; it keeps its slot.
 	Lost Kind = "Lost"
@@ -79,22 +82,6 @@ const (
 	ClockStepped Kind = "ClockStepped"
 )
 
-// States of a record, as the ledger has them.
-const (
-	admitted   = "Admitted"
-	updating   = "Updating"
-	soaking    = "Soaking"
-	done       = "Done"
-	failed     = "Failed"
-	timedOut   = "TimedOut"
-	lost       = "Lost"
-	parked     = "Parked"
-	left       = "Left"
-	leftFailed = "LeftFailed"
-	// waiting is the state of a cluster without a record.
-	waiting = "Waiting"
-)
-
 // Standing is where one cluster stands: its record, and the reason the plan gives.
 type Standing struct {
 	// Cluster by name.
@@ -103,8 +90,9 @@ type Standing struct {
 	Revision string
 	// Stage of the record.
 	Stage string
-	// State of the record.
-	State string
+	// State of the record, and since when; Waiting without one.
+	State v1alpha1.ClusterState
+	Since time.Time
 	// Reason in words; it does not matter in a standing before.
 	Reason string
 }
@@ -138,14 +126,15 @@ func Clusters(before, after []Standing) []Decision {
 		for i < len(before) && before[i].Cluster < now.Cluster {
 			i++
 		}
-		was := Standing{State: waiting}
+		was := Standing{State: v1alpha1.ClusterWaiting}
 		if i < len(before) && before[i].Cluster == now.Cluster {
 			was = before[i]
 		}
-		if was.State == admitted && was.Revision == now.Revision && (now.State == soaking || now.State == done) {
+		proven := now.State == v1alpha1.ClusterSoaking || now.State == v1alpha1.ClusterDone
+		if was.State == v1alpha1.ClusterAdmitted && was.Revision == now.Revision && proven {
 			// Its works were written and verified between two looks: two decisions.
 			between := now
-			between.State, between.Reason = updating, ""
+			between.State, between.Reason = v1alpha1.ClusterUpdating, ""
 			out, was = appendDecision(out, was, between), between
 		}
 		out = appendDecision(out, was, now)
@@ -161,117 +150,127 @@ func appendDecision(all []Decision, was, now Standing) []Decision {
 	}
 	return append(all, Decision{
 		Kind: kind, Revision: now.Revision, Stage: now.Stage, Cluster: now.Cluster,
-		From: was.State, To: now.State, Reason: now.Reason,
+		From: string(was.State), To: string(now.State), Reason: now.Reason,
 	})
 }
 
 // kindOf is the decision between two standings of a cluster; "" for none.
 //
 //	to          from                                   decision
-//	Admitted    any other, or another revision         Admitted
+//	Admitted    Updating at the same revision          none: the works are to be written anew
+//	            Soaking, Lost at the same revision     SoakReset, Returned
+//	            any other, or another revision         Admitted
 //	the same    the same, at another revision          Kept
-//	Updating    Admitted                               Moved
-//	            Soaking, Done                          SoakReset
-//	            Failed, TimedOut                       Recovered
+//	            Soaking, since later                   SoakReset
+//	Updating    Admitted, NotWritten                   Moved
+//	            Soaking                                SoakReset
 //	            Lost, Parked, Left, LeftFailed         Returned
 //	            no record                              Adopted
 //	Soaking     Lost, Parked, Left, LeftFailed         Returned
+//	            Failed, TimedOut                       Recovered
 //	            any other                              Verified
 //	Done        Soaking                                Soaked
+//	            Failed, TimedOut                       Recovered
 //	            no record                              none: nothing was to be done
 //	            any other                              Verified
 //	Failed      LeftFailed                             Returned
 //	            any other                              Failed
+//	NotWritten                                         Failed
 //	TimedOut, Lost, Parked, Left, LeftFailed           as the state
 func kindOf(was, now Standing) Kind {
-	moved := was.Revision != now.Revision && was.State != waiting
+	moved := was.Revision != now.Revision && was.State != v1alpha1.ClusterWaiting
 	switch {
-	case was.State == now.State && !moved:
-		return ""
-	case now.State == admitted:
+	case now.State == v1alpha1.ClusterAdmitted && (moved || !was.State.InFlight()):
 		return Admitted
-	case was.State == now.State:
+	case was.State == now.State && moved:
 		return Kept
+	case was.State == now.State && now.State == v1alpha1.ClusterSoaking && now.Since.After(was.Since):
+		return SoakReset
+	case was.State == now.State:
+		return ""
 	}
 	switch now.State {
-	case updating:
-		return toUpdating(was.State)
-	case soaking:
-		if away(was.State) {
-			return Returned
-		}
-		return Verified
-	case done:
-		switch was.State {
-		case soaking:
-			return Soaked
-		case waiting:
-			return ""
-		}
-		return Verified
-	case failed:
-		if was.State == leftFailed {
+	case v1alpha1.ClusterAdmitted, v1alpha1.ClusterUpdating:
+		return unproven(was.State, now.State)
+	case v1alpha1.ClusterSoaking, v1alpha1.ClusterDone:
+		return verified(was.State, now.State)
+	case v1alpha1.ClusterFailed, v1alpha1.ClusterNotWritten:
+		if was.State == v1alpha1.ClusterLeftFailed {
 			return Returned
 		}
 		return Failed
-	case timedOut:
+	case v1alpha1.ClusterTimedOut:
 		return TimedOut
-	case lost:
+	case v1alpha1.ClusterLost:
 		return Lost
-	case parked:
+	case v1alpha1.ClusterParked:
 		return Parked
-	case left, leftFailed:
+	case v1alpha1.ClusterLeft, v1alpha1.ClusterLeftFailed:
 		return Left
+	default: // not of a record
+		return ""
 	}
-	return ""
 }
 
-// toUpdating is the decision that makes a cluster Updating.
-func toUpdating(from string) Kind {
-	switch from {
-	case soaking, done:
+// unproven is the decision that makes a cluster Updating, or Admitted without an admission.
+func unproven(from, to v1alpha1.ClusterState) Kind {
+	switch {
+	case from == v1alpha1.ClusterSoaking:
 		return SoakReset
-	case failed, timedOut:
-		return Recovered
-	case lost, parked, left, leftFailed:
+	case away(from):
 		return Returned
-	case waiting:
+	case to == v1alpha1.ClusterAdmitted:
+		return ""
+	case from == v1alpha1.ClusterWaiting:
 		return Adopted
 	}
 	return Moved
 }
 
+// verified is the decision that makes a cluster Soaking or Done.
+func verified(from, to v1alpha1.ClusterState) Kind {
+	switch {
+	case from == v1alpha1.ClusterSoaking:
+		return Soaked
+	case from == v1alpha1.ClusterFailed || from == v1alpha1.ClusterTimedOut:
+		return Recovered
+	case to == v1alpha1.ClusterSoaking && away(from):
+		return Returned
+	case to == v1alpha1.ClusterDone && from == v1alpha1.ClusterWaiting:
+		return ""
+	}
+	return Verified
+}
+
 // away tells whether a cluster in the state is not there to be judged.
-func away(state string) bool {
-	return state == lost || state == parked || state == left || state == leftFailed
+func away(s v1alpha1.ClusterState) bool {
+	return s == v1alpha1.ClusterLost || s == v1alpha1.ClusterParked || s == v1alpha1.ClusterLeft || s == v1alpha1.ClusterLeftFailed
 }
 
 // fits tells whether a decision holds for a cluster in a state; of Returned, whether the
 // cluster is still away, since what is counted is how many are.
-func (k Kind) fits(state string) bool {
+func (k Kind) fits(s v1alpha1.ClusterState) bool {
 	switch k {
 	case Admitted, Adopted, Kept:
 		return true
 	case Moved:
-		return state != admitted
-	case Verified:
-		return state == soaking || state == done
+		return s != v1alpha1.ClusterAdmitted
+	case Verified, Recovered:
+		return s == v1alpha1.ClusterSoaking || s == v1alpha1.ClusterDone
 	case Soaked:
-		return state == done
+		return s == v1alpha1.ClusterDone
 	case Failed:
-		return state == failed || state == leftFailed
+		return s == v1alpha1.ClusterFailed || s == v1alpha1.ClusterNotWritten || s == v1alpha1.ClusterLeftFailed
 	case TimedOut:
-		return state == timedOut
+		return s == v1alpha1.ClusterTimedOut
 	case Lost:
-		return state == lost
+		return s == v1alpha1.ClusterLost
 	case Parked:
-		return state == parked
+		return s == v1alpha1.ClusterParked
 	case Left:
-		return state == left || state == leftFailed
+		return s == v1alpha1.ClusterLeft || s == v1alpha1.ClusterLeftFailed
 	case Returned:
-		return away(state)
-	case SoakReset, Recovered:
-		return state == updating
+		return away(s)
 	default:
 		return false // not of a state of a record
 	}
@@ -315,7 +314,7 @@ func Steps(clusters []Decision, before, after []Standing, sizes map[string]int) 
 	var out []Decision
 	for _, s := range order {
 		was, is := s.count(before), s.count(after)
-		if s.kind == Removed || s.kind == Repaired { // no state of a record
+		if s.kind == Removed || s.kind == Repaired || s.kind == SoakReset { // no state of a record
 			was, is = 0, len(groups[s])
 		}
 		if magnitude(was) == magnitude(is) && is != sizes[s.stage] {

@@ -13,22 +13,38 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
+const (
+	waiting    = v1alpha1.ClusterWaiting
+	admitted   = v1alpha1.ClusterAdmitted
+	updating   = v1alpha1.ClusterUpdating
+	soaking    = v1alpha1.ClusterSoaking
+	done       = v1alpha1.ClusterDone
+	failed     = v1alpha1.ClusterFailed
+	timedOut   = v1alpha1.ClusterTimedOut
+	notWritten = v1alpha1.ClusterNotWritten
+	lost       = v1alpha1.ClusterLost
+	parked     = v1alpha1.ClusterParked
+	left       = v1alpha1.ClusterLeft
+	leftFailed = v1alpha1.ClusterLeftFailed
+)
+
 // TestEveryChangeOfARecordIsOneDecision: each pair of states has the decision that the
 // table names.
 func TestEveryChangeOfARecordIsOneDecision(t *testing.T) {
-	states := []string{waiting, admitted, updating, soaking, done, failed, timedOut, lost, parked, left, leftFailed}
-	want := map[string][]Kind{
-		// to:    waiting admitted  updating   soaking   done      failed    timedOut  lost      parked    left      leftFailed
-		admitted:   {Admitted, "", Admitted, Admitted, Admitted, Admitted, Admitted, Admitted, Admitted, Admitted, Admitted},
-		updating:   {Adopted, Moved, "", SoakReset, SoakReset, Recovered, Recovered, Returned, Returned, Returned, Returned},
-		soaking:    {Verified, Verified, Verified, "", Verified, Verified, Verified, Returned, Returned, Returned, Returned},
-		done:       {"", Verified, Verified, Soaked, "", Verified, Verified, Verified, Verified, Verified, Verified},
-		failed:     {Failed, Failed, Failed, Failed, Failed, "", Failed, Failed, Failed, Failed, Returned},
-		timedOut:   {TimedOut, TimedOut, TimedOut, TimedOut, TimedOut, TimedOut, "", TimedOut, TimedOut, TimedOut, TimedOut},
-		lost:       {Lost, Lost, Lost, Lost, Lost, Lost, Lost, "", Lost, Lost, Lost},
-		parked:     {Parked, Parked, Parked, Parked, Parked, Parked, Parked, Parked, "", Parked, Parked},
-		left:       {Left, Left, Left, Left, Left, Left, Left, Left, Left, "", Left},
-		leftFailed: {Left, Left, Left, Left, Left, Left, Left, Left, Left, Left, ""},
+	states := []v1alpha1.ClusterState{waiting, admitted, updating, soaking, done, failed, timedOut, lost, parked, left, leftFailed, notWritten}
+	want := map[v1alpha1.ClusterState][]Kind{
+		// to:    waiting admitted  updating   soaking   done      failed    timedOut  lost      parked    left      leftFailed notWritten
+		admitted:   {Admitted, "", "", SoakReset, Admitted, Admitted, Admitted, Returned, Admitted, Admitted, Admitted, Admitted},
+		updating:   {Adopted, Moved, "", SoakReset, Moved, Moved, Moved, Returned, Returned, Returned, Returned, Moved},
+		soaking:    {Verified, Verified, Verified, "", Verified, Recovered, Recovered, Returned, Returned, Returned, Returned, Verified},
+		done:       {"", Verified, Verified, Soaked, "", Recovered, Recovered, Verified, Verified, Verified, Verified, Verified},
+		failed:     {Failed, Failed, Failed, Failed, Failed, "", Failed, Failed, Failed, Failed, Returned, Failed},
+		timedOut:   {TimedOut, TimedOut, TimedOut, TimedOut, TimedOut, TimedOut, "", TimedOut, TimedOut, TimedOut, TimedOut, TimedOut},
+		lost:       {Lost, Lost, Lost, Lost, Lost, Lost, Lost, "", Lost, Lost, Lost, Lost},
+		parked:     {Parked, Parked, Parked, Parked, Parked, Parked, Parked, Parked, "", Parked, Parked, Parked},
+		left:       {Left, Left, Left, Left, Left, Left, Left, Left, Left, "", Left, Left},
+		leftFailed: {Left, Left, Left, Left, Left, Left, Left, Left, Left, Left, "", Left},
+		notWritten: {Failed, Failed, Failed, Failed, Failed, Failed, Failed, Failed, Failed, Failed, Returned, ""},
 	}
 	for to, kinds := range want {
 		for i, from := range states {
@@ -40,7 +56,7 @@ func TestEveryChangeOfARecordIsOneDecision(t *testing.T) {
 			if d := Clusters(before, []Standing{{Cluster: "c", Revision: "r", Stage: "s", State: to, Reason: "why"}}); len(d) > 0 {
 				last := d[len(d)-1]
 				got = last.Kind
-				if d[0].From != from || last.To != to || last.Reason != "why" {
+				if d[0].From != string(from) || last.To != string(to) || last.Reason != "why" {
 					t.Errorf("from %s to %s: %+v", from, to, d)
 				}
 			}
@@ -61,10 +77,24 @@ func TestARecordThatTakesTheNewRevisionIsKept(t *testing.T) {
 	}
 }
 
+// TestASoakThatStartsAnewIsADecision: the cluster was away while no operator looked.
+func TestASoakThatStartsAnewIsADecision(t *testing.T) {
+	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	before := []Standing{{Cluster: "a", Revision: "r", Stage: "s", State: soaking, Since: noon}}
+	after := []Standing{{Cluster: "a", Revision: "r", Stage: "s", State: soaking, Since: noon.Add(time.Minute)}}
+	got := Clusters(before, after)
+	if len(got) != 1 || got[0].Kind != SoakReset {
+		t.Fatalf("got %+v", got)
+	}
+	if steps := Steps(got, before, after, map[string]int{"s": 4}); len(steps) != 1 || steps[0].Kind != SoakReset || steps[0].Count != 1 {
+		t.Errorf("got %+v", steps)
+	}
+}
+
 // TestAMoveThatWasVerifiedAtOnceIsTwoDecisions: the works were written all the same.
 func TestAMoveThatWasVerifiedAtOnceIsTwoDecisions(t *testing.T) {
 	got := Clusters([]Standing{{Cluster: "a", Revision: "r", State: admitted}}, []Standing{{Cluster: "a", Revision: "r", State: done}})
-	if len(got) != 2 || got[0].Kind != Moved || got[0].To != updating || got[1].Kind != Verified || got[1].From != updating {
+	if len(got) != 2 || got[0].Kind != Moved || got[0].To != string(updating) || got[1].Kind != Verified || got[1].From != string(updating) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -73,7 +103,7 @@ func TestAMoveThatWasVerifiedAtOnceIsTwoDecisions(t *testing.T) {
 func TestATenThousandClustersMakeTensOfSteps(t *testing.T) {
 	const clusters, limit = 10_000, 1_000
 	sizes := map[string]int{"everyone": clusters}
-	states := make([]string, clusters) // "" waits
+	states := make([]v1alpha1.ClusterState, clusters) // "" waits
 	standings := func() []Standing {
 		var out []Standing
 		for i, s := range states {
@@ -83,7 +113,7 @@ func TestATenThousandClustersMakeTensOfSteps(t *testing.T) {
 		}
 		return out
 	}
-	next := map[string]string{admitted: updating, updating: soaking, soaking: done}
+	next := map[v1alpha1.ClusterState]v1alpha1.ClusterState{admitted: updating, updating: soaking, soaking: done}
 	steps, decided, before := 0, 0, standings()
 	for turn := 0; ; turn++ {
 		flying, moved := 0, false

@@ -18,7 +18,10 @@ const fullText = v1alpha1.LedgerFullReason + ": the ledger has no room; its grac
 
 // cause is why a cluster is to lose the add-on.
 func (p *planner) cause() string {
-	if p.whole {
+	switch {
+	case p.whole && p.in.Removal.Deleting != "":
+		return p.in.Removal.Deleting + " is being deleted"
+	case p.whole:
 		return "the add-on left Git"
 	}
 	return "it left the install set"
@@ -49,8 +52,11 @@ func (p *planner) heldText() string {
 	if p.in.Held != "" {
 		return p.in.Held + ": no cluster is removed"
 	}
-	return "removal waits for approval: set prune: true on the source, or annotate the rollout with " +
-		v1alpha1.ApproveRemovalAnnotation + ": " + p.commit
+	annotate := "annotate the rollout with " + v1alpha1.ApproveRemovalAnnotation + ": " + p.commit
+	if p.whole && p.in.Removal.Deleting != "" {
+		return p.cause() + ", which approves no removal: to remove the add-on, " + annotate
+	}
+	return "removal waits for approval: set prune: true on the source, or " + annotate
 }
 
 // guard says in words what holds removals back.

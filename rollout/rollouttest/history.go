@@ -15,7 +15,8 @@ type look struct {
 	member, up, has bool
 	health          rollout.Health
 	changed         time.Time // of Available, by the managed cluster's clock
-	blocked, away   string
+	blocked         string
+	awaits          bool // something must pass before its works can be written
 	// paused: the operator may not write its works, although nothing is wrong with them.
 	paused bool
 	// failed: with this look the cluster was recorded as failed, or timed out.
@@ -45,16 +46,10 @@ func (l look) refuted() bool {
 func (l look) reported() bool { return l.has && l.health.State == rollout.HealthFailed }
 
 // story is everything that was seen of a cluster since it was admitted to what it has.
-type story struct {
-	admitted time.Time
-	looks    []look
-	// told: the story starts with what a stored record said, which the history did not see.
-	told rollout.State
-}
+type story struct{ looks []look }
 
 // tell starts a story with the word of a record that no step of the history wrote.
 func tell(r rollout.Record) *story {
-	s := &story{admitted: r.Admitted, told: r.State}
 	l := look{at: r.Since, member: true, up: true, has: true}
 	switch r.State {
 	case rollout.Soaking, rollout.Done:
@@ -65,19 +60,18 @@ func tell(r rollout.Record) *story {
 		l.up = false
 	case rollout.Left:
 		l.member = false
-	case rollout.Admitted:
+	case rollout.Admitted, rollout.NotWritten:
 		l.has = false
 	default: // Updating: the works are written
 	}
-	s.looks = []look{l}
-	return s
+	return &story{looks: []look{l}}
 }
 
 func (s *story) last() look { return s.looks[len(s.looks)-1] }
 
 // with is the story with one look more.
 func (s *story) with(l look) *story {
-	return &story{admitted: s.admitted, told: s.told, looks: append(slices.Clip(s.looks), l)}
+	return &story{looks: append(slices.Clip(s.looks), l)}
 }
 
 // verifiedSince is the start of the unbroken time up to the last look in which the content
@@ -112,16 +106,41 @@ func (s *story) proved() bool {
 	return ok && l.verified() && (l.soak == 0 || !l.at.Before(since.Add(l.soak)))
 }
 
-// awaySince is the start of the unbroken time up to the last look in which the cluster was
-// not available.
-func (s *story) awaySince() (since time.Time, ok bool) {
-	for _, l := range slices.Backward(s.looks) {
-		if l.up {
+// since is the start of the unbroken time, up to the last look, in which every look had the
+// property. A look while writes were paused starts it anew; slack is by how much earlier the
+// operator may have noted that.
+func (s *story) since(slack time.Duration, so func(int, look) bool) (since time.Time, ok bool) {
+	for i, l := range slices.Backward(s.looks) {
+		if !so(i, l) {
 			break
 		}
-		since, ok = second(l.at), true
+		if since, ok = second(l.at), true; l.paused {
+			return since.Add(-slack), true
+		}
 	}
 	return since, ok
+}
+
+// late reports whether the cluster has had its works for a deadline without verifying them, or
+// has waited for a deadline for what must pass before they are written.
+func (s *story) late(slack time.Duration) bool {
+	l := s.last()
+	proven := s.verifiedAt()
+	if proven[len(proven)-1] || !l.timed || l.paused || l.deadline == 0 || !l.has && !l.awaits {
+		return false
+	}
+	since, ok := s.since(slack, func(i int, k look) bool { return k.member && k.up && k.has == l.has && !proven[i] })
+	return ok && !l.at.Before(since.Add(l.deadline))
+}
+
+// verifiedAt has for each look whether it is in an unbroken time in which the content was verified.
+func (s *story) verifiedAt() []bool {
+	proven, is := make([]bool, len(s.looks)), false
+	for i, l := range s.looks {
+		is = l.verified() || is && !l.refuted()
+		proven[i] = is
+	}
+	return proven
 }
 
 // failed tells whether the content failed at one of the looks, and no look since saw it
@@ -138,12 +157,6 @@ func (s *story) failed() bool {
 	return false
 }
 
-// late tells whether the last look is past the progress deadline.
-func (s *story) late() bool {
-	l := s.last()
-	return l.timed && l.deadline > 0 && !l.at.Before(s.admitted.Add(l.deadline))
-}
-
 // refusedFor tells whether the agent has failed to apply the works for long enough.
 func (s *story) refusedFor() bool {
 	l := s.last()
@@ -153,32 +166,14 @@ func (s *story) refusedFor() bool {
 	return !l.at.Before(l.health.NotAppliedSince.Add(time.Minute))
 }
 
-// slotEnds is when a cluster that is not available loses its slot. ok: it is not available
-// and its pace is known.
-func (s *story) slotEnds() (end time.Time, ok bool) {
-	since, away := s.awaySince()
-	l := s.last()
-	if !away || !l.timed {
-		return time.Time{}, false
+// slotEnded reports whether a cluster that is not available has lost its slot.
+func (s *story) slotEnded(slack time.Duration) bool {
+	since, away := s.since(slack, func(_ int, k look) bool { return k.member && !k.up })
+	l, keeps := s.last(), s.last().park
+	if l.deadline > 0 && (l.declared || l.deadline < keeps) {
+		keeps = l.deadline
 	}
-	end = since.Add(l.park)
-	if deadline := s.admitted.Add(l.deadline); l.deadline > 0 && (l.declared || deadline.Before(end)) {
-		end = deadline
-	}
-	if l.takenBack {
-		end = l.at
-	}
-	return end, true
-}
-
-// slotEnded tells whether the slot of a cluster that was not available before the last look
-// was over by then.
-func (s *story) slotEnded() bool {
-	l := s.last()
-	l.up = false
-	away := &story{admitted: s.admitted, told: s.told, looks: append(slices.Clone(s.looks[:len(s.looks)-1]), l)}
-	end, ok := away.slotEnds()
-	return ok && !l.at.Before(end)
+	return away && l.timed && (l.takenBack || !l.paused && !l.at.Before(since.Add(keeps)))
 }
 
 // second is the time rounded up to a second, as a ledger stores it.

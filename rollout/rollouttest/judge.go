@@ -82,9 +82,6 @@ func (h *History) Keep(s Step) {
 		switch {
 		case s.Input == nil || !had:
 			h.stories[name] = tell(a)
-		case s.Input.Spec.Removal != nil && a.InFlight() && b.InFlight():
-			old.admitted = a.Admitted // no deadline runs, and the soak is the same
-			h.stories[name] = old
 		case j.admitted(name) || a.InFlight() && !a.Admitted.Equal(b.Admitted):
 			fresh := tell(a)
 			if a.State != rollout.Admitted {
@@ -187,7 +184,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	}
 	l := look{
 		at: j.in.Now, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
-		changed: c.AvailableChanged, blocked: c.Blocked, away: c.Away,
+		changed: c.AvailableChanged, blocked: c.Blocked, awaits: c.Awaits != "",
 		paused: j.in.Contested != "" || j.in.Spec.Removal != nil || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
 		takenBack: j.reverting && revision != j.target(),
@@ -237,7 +234,7 @@ func (j *judgement) rebuilt(a rollout.Record) bool {
 // that returned with it and would hold one.
 func (j *judgement) retargeted(name string) bool {
 	b, c := j.before[name], j.clusters[name]
-	returned := (b.State == rollout.Parked || b.State == rollout.Left) && c.Reachable && j.has(c, b.Revision)
+	returned := (b.State == rollout.Parked || b.State == rollout.Left || b.State == rollout.NotWritten) && c.Reachable && j.has(c, b.Revision)
 	returned = returned || isFailure(b) && j.stories[name].last().verified()
 	_, had := j.before[name]
 	if !had && j.in.Rebuild {
@@ -270,14 +267,11 @@ func (j *judgement) record(name string) error {
 	case j.in.Spec.Removal != nil:
 		return nil
 	}
-	s := *j.stories[name]
-	if err := j.clocks(b, a, &s); err != nil {
-		return err
+	if j.in.LedgerLimit == 0 && !notes(a, b.Admitted) {
+		return fmt.Errorf("the time of its admission moves from %s to %s", b.Admitted, a.Admitted)
 	}
-	if a.InFlight() {
-		s.admitted = a.Admitted
-	}
-	return errors.Join(may(b, a, &s), must(b, a, &s))
+	s := j.stories[name]
+	return errors.Join(may(b, a, s), must(b, a, s))
 }
 
 // unadopted: a cluster without a record whose works name content that never succeeded
@@ -304,7 +298,7 @@ func (j *judgement) adopted(name string, a rollout.Record) error {
 	if a.State == rollout.Admitted && j.in.Rebuild {
 		return nil // it was in flight with other content, and is retargeted with the same plan
 	}
-	return may(rollout.Record{State: rollout.Updating}, a, (&story{admitted: a.Admitted}).with(j.look(name, a)))
+	return may(rollout.Record{State: rollout.Updating}, a, (&story{}).with(j.look(name, a)))
 }
 
 // dropped: records of other content go when the rollout ends Succeeded, those of clusters
@@ -363,21 +357,6 @@ func (j *judgement) stopped() bool {
 	in := j.in
 	held := in.Spec.Suspend || in.Suspended || in.Contested != "" || in.TargetMissing != ""
 	return held || j.target() == "" || j.unknownGroup || in.Spec.Removal != nil
-}
-
-// clocks: the time of an admission stays; it starts anew only where a cluster that was
-// parked or had left is in flight again, where works that were verified are written anew,
-// or where nothing may be written.
-func (j *judgement) clocks(b, a rollout.Record, s *story) error {
-	if j.in.LedgerLimit != 0 || notes(a, b.Admitted) {
-		return nil
-	}
-	returned := b.State == rollout.Parked || b.State == rollout.Left || b.State == rollout.Lost && s.slotEnded()
-	anew := returned || !a.InFlight() || b.State == rollout.Soaking && !s.last().has || b.InFlight() && s.last().paused
-	if !anew || !notes(a, second(j.in.Now)) {
-		return fmt.Errorf("the time of its admission moves from %s to %s", b.Admitted, a.Admitted)
-	}
-	return nil
 }
 
 // notes tells whether the record notes the time of its admission: to the second, and in a

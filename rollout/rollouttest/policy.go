@@ -229,12 +229,26 @@ func titleOf(pl rollout.Placement, pls []rollout.Placement) string {
 // record: it was admitted to the target there, at the pace of a placement that there still is,
 // and needs no other admission.
 func (p *policy) keepsStage(name string) bool {
-	r, c := p.records[name], p.clusters[name]
+	r := p.records[name]
 	pls := p.installPlacements()
 	there := slices.ContainsFunc(pls, func(pl rollout.Placement) bool { return inTrack(r.Stage, titleOf(pl, pls)) })
-	again := !c.UpToDate && (r.State == rollout.Done || r.State == rollout.Left || r.State == rollout.Parked && c.Reachable ||
-		r.State == rollout.Failed && c.Reachable && c.Blocked == "" && c.Running != r.Revision && c.Running != "" && c.Running != rollout.Mixed)
-	return there && p.holds(name) && !again
+	return there && p.holds(name) && !p.again(r)
+}
+
+// again reports whether a record of the target holds no slot and needs a new admission: the
+// works are not the target's, and they were before, or now can be.
+func (p *policy) again(r rollout.Record) bool {
+	c := p.clusters[r.Cluster]
+	switch r.State {
+	case rollout.Done, rollout.Left:
+		return !c.UpToDate
+	case rollout.Parked:
+		return !c.UpToDate && c.Reachable
+	case rollout.NotWritten:
+		return !c.UpToDate && c.Reachable && c.Blocked == "" && c.Awaits == ""
+	default:
+		return false
+	}
 }
 
 // inTrack tells whether a stage belongs to the track of the name.
@@ -275,7 +289,10 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	p.add(&track, step{name: "share", members: p.shared(chosen, size), limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
 	rest := step{name: "rest", limit: max(1, size), held: true}
 	for _, name := range p.install {
-		if !p.taken(name) {
+		// Undecided, a cluster that the placement dropped keeps its place in the share.
+		r := p.records[name]
+		undecided := r.Stage == "share" && r.State != rollout.Done && (r.State.InFlight() || p.holds(name) && !p.again(r))
+		if !p.taken(name) && (!undecided || selects(pl, name)) {
 			rest.members = append(rest.members, name)
 		}
 	}
@@ -378,7 +395,8 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	addGroup := func(g namedGroup, maxFailures intstr.IntOrString) {
 		s := untaken(append([]string{}, g.Clusters...))
 		s.name, s.maxFailures = prefix+g.name, share(maxFailures, len(s.members))
-		s.returning = p.returning(func(name string) bool { return slices.Contains(g.Clusters, name) })
+		in := func(name string) bool { return slices.Contains(g.Clusters, name) }
+		s.returning, s.holdEmpty = p.returning(in), isAmong(g, mandatory) && !slices.ContainsFunc(p.install, in)
 		p.add(&track, s)
 	}
 	others := slices.DeleteFunc(slices.Clone(all), func(g namedGroup) bool { return isAmong(g, mandatory) })
@@ -503,7 +521,10 @@ func (p *policy) members() []string {
 	var names []string
 	for _, c := range p.in.Clusters {
 		has := c.Installed == rollout.Ours || c.Installed == rollout.HandMade
-		if !c.Gone && (has || p.wanted(c.Name) && !c.InstallDisabled && c.Installed != rollout.Deleting) {
+		sure := p.in.Spec.ClusterLabelSelector != nil || slices.ContainsFunc(p.installPlacements(), func(pl rollout.Placement) bool {
+			return pl.Settlement != rollout.Undecided && selects(pl, c.Name)
+		})
+		if !c.Gone && (has || p.wanted(c.Name) && sure && !c.InstallDisabled && c.Installed != rollout.Deleting) {
 			names = append(names, c.Name)
 		}
 	}

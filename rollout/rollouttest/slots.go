@@ -2,6 +2,7 @@ package rollouttest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ func (j *judgement) tally(i int) tally {
 			if a.State == rollout.Lost {
 				t.lost++
 			}
-		case target && isFailure(a) && !j.readmitted(a):
+		case target && isFailure(a) && !j.again(a):
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
@@ -93,14 +94,6 @@ func (j *judgement) tally(i int) tally {
 	return t
 }
 
-// readmitted tells whether a failed cluster may be admitted again: it never ran the content,
-// because it could not be written, and now it can be.
-func (j *judgement) readmitted(r rollout.Record) bool {
-	c := j.clusters[r.Cluster]
-	other := c.Running != "" && c.Running != rollout.Mixed && c.Running != r.Revision && !c.UpToDate
-	return r.State == rollout.Failed && other && c.Reachable && c.Blocked == ""
-}
-
 // stageOf is the position of the step that a record of a cluster in no step belongs to: that
 // of its stage; if it is gone, and the cluster is in flight or failed, the first of the track.
 // -1: none.
@@ -118,7 +111,7 @@ func (j *judgement) stageOf(r rollout.Record) int {
 }
 
 func isFailure(r rollout.Record) bool {
-	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.LeftFailed
+	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.NotWritten || r.State == rollout.LeftFailed
 }
 
 // tracks counts the sequences of steps that go on side by side.
@@ -188,29 +181,33 @@ func (j *judgement) complete(i int) bool {
 	return t.done > 0 || t.parked+t.failed == 0 && (t.left == 0 || s.all)
 }
 
-// goneStage finds a stage that the policy has no more and that proved nothing, although
-// clusters that no stage selects were admitted to the target there.
-func (j *judgement) goneStage(records map[string]rollout.Record) string {
-	if j.in.TargetProven {
-		return ""
-	}
-	open, proved := "", map[string]bool{}
+// goneStages lists the stages that the policy has no more and in which a cluster that no stage
+// selects failed with the target, or was admitted to it while none proved it.
+func (j *judgement) goneStages() []string {
+	proved, open := map[string]bool{}, map[string]bool{}
 	for _, b := range j.before {
 		proved[b.Stage] = proved[b.Stage] || b.Revision == j.target() && b.State == rollout.Done
 	}
-	for name, a := range records {
-		switch {
-		case a.Revision != j.target() || a.Stage == "" || j.stepNamed(a.Stage) >= 0:
-		case a.State == rollout.Done:
-			proved[a.Stage] = true
-		case j.stepOf(name) < 0:
-			open = a.Stage
+	for _, a := range j.after {
+		proved[a.Stage] = proved[a.Stage] || a.Revision == j.target() && a.State == rollout.Done
+	}
+	for name, a := range j.after {
+		gone := !j.in.TargetProven && a.Revision == j.target() && a.Stage != "" && j.stepNamed(a.Stage) < 0 && j.stepOf(name) < 0
+		if gone && a.State != rollout.Done && (isFailure(a) || !proved[a.Stage]) {
+			open[a.Stage] = true
 		}
 	}
-	if proved[open] {
-		return ""
+	return slices.Sorted(maps.Keys(open))
+}
+
+// concerns reports whether the track of a step waits for a stage that is gone: that of the
+// placement that had it; if there is none, every track.
+func (j *judgement) concerns(stage string, i int) bool {
+	own := func(s step) bool {
+		track, _, _ := strings.Cut(s.name, "/")
+		return inTrack(stage, track)
 	}
-	return open
+	return j.tracks() == 1 || own(j.steps[i]) || !slices.ContainsFunc(j.steps, own)
 }
 
 // openInAGoneStage tells whether a cluster that no stage selects was admitted to the target in
@@ -304,8 +301,10 @@ func (j *judgement) order() error {
 					return j.broken(name, "%s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
-			if gone := j.goneStage(j.after); gone != "" && j.tracks() == 1 {
-				return j.broken(name, "%s got the target in %s while %s, which is gone, proved nothing", name, s.name, gone)
+			for _, gone := range j.goneStages() {
+				if j.concerns(gone, i) {
+					return j.broken(name, "%s got the target in %s while %s, which is gone, failed or proved nothing", name, s.name, gone)
+				}
 			}
 			for _, k := range j.track(i) {
 				if j.spent(k) {
@@ -346,7 +345,7 @@ func (j *judgement) refilled() error {
 func (j *judgement) waits(name string) bool {
 	a, recorded := j.after[name]
 	c := j.clusters[name]
-	settled := recorded && a.Revision == j.target() && (isFailure(a) || a.State == rollout.Done)
+	settled := recorded && a.Revision == j.target() && (isFailure(a) && !j.again(a) || a.State == rollout.Done)
 	able := c.Reachable && c.Blocked == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting
 	return able && !a.InFlight() && !settled && !j.leaving(name) && c.Running != rollout.Foreign
 }
@@ -380,7 +379,7 @@ func (j *judgement) untouched() error {
 			return fmt.Errorf("%s is installed while suspended", x.Cluster)
 		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
 			return fmt.Errorf("%s is installed already", x.Cluster)
-		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a)):
+		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a) || a.State == rollout.NotWritten):
 			return j.broken(x.Cluster, "%s gets %s and was not admitted", x.Cluster, x.Revision)
 		case x.Kind == rollout.Move && a.Revision != x.Revision:
 			return j.broken(x.Cluster, "%s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)

@@ -14,7 +14,7 @@ import (
 func edges(from rollout.State) []rollout.State {
 	flying := []rollout.State{
 		rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed, rollout.TimedOut,
-		rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
+		rollout.NotWritten, rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
 	}
 	failed := []rollout.State{rollout.Failed, rollout.Soaking, rollout.Done, rollout.LeftFailed}
 	switch from {
@@ -22,6 +22,8 @@ func edges(from rollout.State) []rollout.State {
 		return flying
 	case rollout.Failed, rollout.LeftFailed:
 		return failed
+	case rollout.NotWritten:
+		return []rollout.State{rollout.NotWritten, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed}
 	case rollout.TimedOut:
 		return append(failed, rollout.TimedOut)
 	case rollout.Done:
@@ -47,7 +49,6 @@ func may(b, a rollout.Record, s *story) error {
 		return fmt.Errorf("from %s to %s", b.State, a.State)
 	}
 	since, run := s.verifiedSince()
-	end, away := s.slotEnds()
 	switch a.State {
 	case rollout.Admitted:
 		return unless(l.member && !l.has, "it is Admitted and has its works, or left")
@@ -62,15 +63,17 @@ func may(b, a rollout.Record, s *story) error {
 	case rollout.Failed:
 		refused := s.refusedFor() && (b.State != rollout.Updating || !l.at.Before(b.Since.Add(l.applyErrors)))
 		kept := was(rollout.Failed, rollout.LeftFailed) && l.member
-		return unless(kept || s.failed() || refused || !l.has && l.blocked != "", "it is Failed and never was seen to fail")
+		return unless(kept || s.failed() || refused, "it is Failed and never was seen to fail")
+	case rollout.NotWritten:
+		barred := l.member && !l.has && (l.blocked != "" || s.late(time.Minute) || !l.timed)
+		return unless(was(rollout.NotWritten) || barred, "it is NotWritten, and its works can be written")
 	case rollout.TimedOut:
 		silent := run && l.timed && l.deadline > 0 && !l.at.Before(since.Add(l.soak+l.deadline))
-		return unless(was(rollout.TimedOut) || l.up && !l.verified() && (silent || !run && s.late()) || !l.timed, "it is TimedOut before its deadline")
+		return unless(was(rollout.TimedOut) || l.up && l.has && !l.verified() && (silent || s.late(time.Minute)) || !l.timed, "it is TimedOut before its deadline")
 	case rollout.Lost:
 		return unless(l.member && !l.up && !was(rollout.Parked) && (l.has || !was(rollout.Left)), "it is Lost and available")
 	case rollout.Parked:
-		parked := was(rollout.Parked) || away && !l.at.Before(end) || !l.timed
-		return unless(parked && l.member, "it is Parked before its slot ends")
+		return unless(l.member && (was(rollout.Parked) || s.slotEnded(time.Minute) || !l.timed), "it is Parked before its slot ends")
 	case rollout.Left:
 		return unless(!l.member || was(rollout.Left), "it is Left and in the install set")
 	case rollout.LeftFailed:
@@ -84,18 +87,19 @@ func may(b, a rollout.Record, s *story) error {
 func must(b, a rollout.Record, s *story) error {
 	l := s.last()
 	is := func(states ...rollout.State) bool { return slices.Contains(states, a.State) }
-	failure := b.State == rollout.Failed || b.State == rollout.TimedOut || b.State == rollout.LeftFailed
-	end, away := s.slotEnds()
+	barred := b.State == rollout.NotWritten
 	switch {
 	case b.State == rollout.Done:
 		return nil
-	case !l.member && (failure || s.failed()):
+	case barred && (!l.member || !l.has || !l.up):
+		return unless(is(rollout.NotWritten), "its works could not be written, and that is forgotten")
+	case !l.member && (isFailure(b) || s.failed()):
 		return unless(is(rollout.LeftFailed), "a failure is forgotten because its cluster left")
 	case !l.member:
 		return unless(is(rollout.Left), "it left, and is not Left")
 	case b.State == rollout.Left:
 		return unless(is(rollout.Left) != l.has, "it has its works again, and holds no slot")
-	case failure && !l.verified():
+	case isFailure(b) && !barred && !l.verified():
 		return unless(is(rollout.Failed, rollout.TimedOut), "a failure is forgotten")
 	case l.reported():
 		return unless(is(rollout.Failed), "a failure is not counted")
@@ -106,13 +110,11 @@ func must(b, a rollout.Record, s *story) error {
 	case !l.up && b.InFlight() && !l.has && l.blocked != "":
 		return nil
 	case !l.up && b.InFlight():
-		free := away && l.timed && !l.at.Before(end)
-		return unless(is(rollout.Lost, rollout.Parked, rollout.Failed) && (!free || !is(rollout.Lost)), "it is not available past its time, and holds its slot")
-	case l.up && b.State == rollout.Parked && l.has:
-		return unless(a.InFlight() || is(rollout.Failed), "it is back, and not in flight")
-	case l.up && b.InFlight() && b.State != rollout.Lost && s.late() && !l.paused && l.timed:
-		_, run := s.verifiedSince()
-		return unless(run || !l.has && b.State == rollout.Soaking || is(rollout.TimedOut, rollout.Failed), "it is past its deadline, and not TimedOut")
+		return unless(is(rollout.Parked, rollout.NotWritten) || is(rollout.Lost) && !s.slotEnded(0), "it is not available past its time, and holds its slot")
+	case l.up && (b.State == rollout.Parked || barred) && l.has:
+		return unless(a.InFlight(), "its works are written, and it is not in flight")
+	case b.InFlight() && s.late(0):
+		return unless(is(rollout.TimedOut, rollout.Failed) && l.has || is(rollout.NotWritten), "it is past its deadline, and not TimedOut")
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (b *bench) measure(ctx context.Context, tag, strategy string) (result, erro
 		"apiVersion: addonflow.io/v1alpha1", "kind: AddOnRollout", "metadata:", "  name: hello",
 		"spec:", "  strategy:", "    " + strategy, "",
 	}, "\n")
-	// Conditions tell time in seconds: the next move is to end in a later one.
+	// Conditions have times in seconds: the next move must end in a later second.
 	if err := pause(ctx, 1100*time.Millisecond); err != nil {
 		return result{}, err
 	}
@@ -182,7 +182,8 @@ func (b *bench) reconcile(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// concluded waits until the rollout as a whole says so, and the forge was told.
+// concluded waits until the rollout as a whole has ended, and the forge has accepted its
+// status.
 func (b *bench) concluded(ctx context.Context) error {
 	return poll(ctx, func() (bool, error) {
 		r, err := b.world.Rollout(ctx)

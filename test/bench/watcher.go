@@ -135,7 +135,7 @@ func (w *watcher) see(obj any) {
 	}
 }
 
-// version of an object that an informer shows; "": it is none.
+// version of an object that an informer shows; "": it does not exist.
 func version(obj any) string {
 	if o, ok := obj.(client.Object); ok {
 		return o.GetResourceVersion()

@@ -50,7 +50,7 @@ func TestOptions(t *testing.T) {
 	}{
 		"Usual":      {"what make demo runs", Options{Clusters: 24, Speed: 1}, false},
 		"Fewest":     {"two canaries and two waves", Options{Clusters: 4, Speed: 0.5}, false},
-		"TooFew":     {"nobody to move in waves", Options{Clusters: 3, Speed: 1}, true},
+		"TooFew":     {"no clusters to move in waves", Options{Clusters: 3, Speed: 1}, true},
 		"Standing":   {"no time passes", Options{Clusters: 24}, true},
 		"Backwards":  {"time runs backwards", Options{Clusters: 24, Speed: -1}, true},
 		"NoClusters": {"an empty fleet", Options{Speed: 1}, true},
@@ -158,7 +158,7 @@ func TestWaves(t *testing.T) {
 	}
 }
 
-// An operator that cannot run is reported as ended, and Stop is content with it.
+// An operator that cannot run is reported as ended, and Stop returns no error.
 func TestOperatorThatEnds(t *testing.T) {
 	o, err := StartOperator(OperatorOptions{Binary: "false", LogFile: t.TempDir() + "/log"})
 	if err != nil {
@@ -173,7 +173,7 @@ func TestOperatorThatEnds(t *testing.T) {
 	}
 }
 
-// An operator that runs is ended by Stop, and its last words are kept.
+// Stop ends a running operator, and its last output is kept.
 func TestOperatorThatRuns(t *testing.T) {
 	dir := t.TempDir()
 	binary := dir + "/operator"

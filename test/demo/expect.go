@@ -41,8 +41,8 @@ func (w *World) Rollout(ctx context.Context) (*v1alpha1.AddOnRollout, error) {
 	return &r, err
 }
 
-// Generations are those of the add-on's works, by cluster and name: a work whose
-// generation is the same was not asked for anything else.
+// Generations are those of the add-on's works, by cluster and name: a work with the same
+// generation was not changed.
 func (w *World) Generations(ctx context.Context) (map[types.NamespacedName]int64, error) {
 	var works workv1.ManifestWorkList
 	if err := w.Client.List(ctx, &works, client.MatchingLabels{"open-cluster-management.io/addon-name": AddOn}); err != nil {
@@ -88,12 +88,12 @@ func (s *show) rollout(ctx context.Context) (*v1alpha1.AddOnRollout, error) {
 	return s.world.Rollout(ctx)
 }
 
-// others are the clusters that are no canaries.
+// others are the clusters other than the canaries.
 func (s *show) others() []string {
 	return slices.DeleteFunc(slices.Clone(s.clusters), func(name string) bool { return slices.Contains(s.canaries, name) })
 }
 
-// green is that a commit is where it shall be: in the API, at the forge, on the fleet.
+// green checks that a commit is rolled out: in the API, at the forge, on the fleet.
 func (s *show) green(ctx context.Context, sha, tag string) error {
 	r, err := s.rollout(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *show) green(ctx context.Context, sha, tag string) error {
 		return fmt.Errorf("the rollout's target is %+v, not commit %s", status.Target, sha)
 	}
 	s.checked("API: AddOnRollout %s Succeeded, %d/%d", AddOn, total, total)
-	if err := s.told(ctx, sha, stateSuccess, sourceContext(), addOnContext(), stageContext("canary"), stageContext("everyone")); err != nil {
+	if err := s.posted(ctx, sha, stateSuccess, sourceContext(), addOnContext(), stageContext("canary"), stageContext("everyone")); err != nil {
 		return err
 	}
 	if err := s.runs(tag, s.clusters...); err != nil {
@@ -117,8 +117,8 @@ func (s *show) green(ctx context.Context, sha, tag string) error {
 	return nil
 }
 
-// told is that the forge has a verdict in every context; the texts are shown.
-func (s *show) told(ctx context.Context, sha, state string, contexts ...string) error {
+// posted checks that the forge has a verdict in every context, and shows the texts.
+func (s *show) posted(ctx context.Context, sha, state string, contexts ...string) error {
 	for _, name := range contexts {
 		entry, err := s.world.AwaitStatus(ctx, sha, name)
 		if err != nil {
@@ -132,7 +132,7 @@ func (s *show) told(ctx context.Context, sha, state string, contexts ...string) 
 	return nil
 }
 
-// runs is that clusters run the image and nothing else.
+// runs checks that clusters run the image and nothing else.
 func (s *show) runs(tag string, clusters ...string) error {
 	want := []string{Image(tag)}
 	for _, cluster := range clusters {
@@ -147,8 +147,8 @@ func (s *show) runs(tag string, clusters ...string) error {
 	return nil
 }
 
-// untouchedBut is that the works of all clusters but some are as they were. It returns
-// how many clusters that are.
+// untouchedBut checks that the works of all clusters except some are unchanged. It returns how
+// many clusters those are.
 func (s *show) untouchedBut(ctx context.Context, before map[types.NamespacedName]int64, but []string) (int, error) {
 	after, err := s.world.Generations(ctx)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *show) untouchedBut(ctx context.Context, before map[types.NamespacedName
 	return len(s.clusters) - len(but), nil
 }
 
-// red is that the canaries stopped a commit, by the Deployment's own reason.
+// red checks that the canaries stopped a commit, with the Deployment's own reason.
 func (s *show) red(ctx context.Context, sha string) error {
 	r, err := s.rollout(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *show) red(ctx context.Context, sha string) error {
 		return fmt.Errorf("%s fails with %q, not a canary with %s", first.Cluster, first.Reason, stuck)
 	}
 	s.checked("API: AddOnRollout %s Failed: %s: %s", AddOn, first.Cluster, first.Reason)
-	if err := s.told(ctx, sha, stateFailure, addOnContext(), stageContext("canary")); err != nil {
+	if err := s.posted(ctx, sha, stateFailure, addOnContext(), stageContext("canary")); err != nil {
 		return err
 	}
 	entry, ok := s.world.Forge.Latest(sha, addOnContext())
@@ -185,7 +185,7 @@ func (s *show) red(ctx context.Context, sha string) error {
 	return nil
 }
 
-// refused is that a commit was refused with its place, in the API and at the forge.
+// refused checks that a commit was refused with its position, in the API and at the forge.
 func (s *show) refused(ctx context.Context, sha, place string) error {
 	var source v1alpha1.AddOnSource
 	if err := s.world.Client.Get(ctx, types.NamespacedName{Namespace: Namespace, Name: SourceName}, &source); err != nil {
@@ -201,7 +201,7 @@ func (s *show) refused(ctx context.Context, sha, place string) error {
 		return fmt.Errorf("the source is Ready=%s, %s: %s; not refused at %s", ready.Status, ready.Reason, ready.Message, place)
 	}
 	s.checked("API: AddOnSource %s %s: %s", SourceName, ready.Reason, ready.Message)
-	if err := s.told(ctx, sha, stateFailure, sourceContext()); err != nil {
+	if err := s.posted(ctx, sha, stateFailure, sourceContext()); err != nil {
 		return err
 	}
 	if entry, _ := s.world.Forge.Latest(sha, sourceContext()); !strings.Contains(entry.Description, place) {

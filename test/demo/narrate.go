@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// ToolName is how the story calls the user's tool.
+// ToolName is what the story calls the user's tool.
 const ToolName = "addonflow"
 
 // title opens a step.
@@ -29,8 +29,8 @@ func (s *show) said(format string, args ...any) {
 	fmt.Fprintf(s.Out, "  "+format+"\n", args...)
 }
 
-// run types an addonflow command, runs it with the binary of the show and streams what
-// it prints. Another exit code than the wanted one is an error.
+// run shows an addonflow command, runs it with the binary of the show and streams its output.
+// An exit code other than the wanted one is an error.
 func (s *show) run(ctx context.Context, wanted int, args ...string) error {
 	s.typed("%s %s", ToolName, strings.Join(args, " "))
 	command := exec.CommandContext(ctx, s.Binary, args...)
@@ -44,7 +44,7 @@ func (s *show) run(ctx context.Context, wanted int, args ...string) error {
 		for lines.Scan() {
 			s.said("%s", lines.Text())
 		}
-		_, _ = io.Copy(io.Discard, reader) // a line too long to scan must not block
+		_, _ = io.Copy(io.Discard, reader) // a line that is too long to scan must not block
 	}()
 	err := command.Run()
 	_ = writer.Close()
@@ -69,7 +69,7 @@ func (s *show) checked(format string, args ...any) {
 // explain prints what helps to understand a failure.
 func (s *show) explain(ctx context.Context) {
 	fmt.Fprintln(s.Out, "\n── what the hub says")
-	// The show's context may have ended; looking takes a moment only.
+	// The show's context may have ended; this takes a moment only.
 	last := context.WithoutCancel(ctx)
 	for _, args := range [][]string{
 		{"get", "sources", "-n", Namespace}, {"tree", AddOn, "-n", Namespace}, {"get", "clusters", AddOn, "-n", Namespace},
@@ -78,7 +78,7 @@ func (s *show) explain(ctx context.Context) {
 			s.said("%v", err)
 		}
 	}
-	fmt.Fprintln(s.Out, "\n── what the forge was told")
+	fmt.Fprintln(s.Out, "\n── commit statuses at the forge")
 	log := s.world.Forge.Log()
 	for _, e := range log[max(0, len(log)-15):] {
 		s.said("%.7s %-32s %-8s %s", e.SHA, e.Context, e.State, e.Description)

@@ -34,8 +34,8 @@ type Operator struct {
 	result  error // of the process, when done is closed
 }
 
-// StartOperator starts `addonflow controller`. Its servers listen nowhere, or on a
-// port nobody else has, so that several can run at once.
+// StartOperator starts `addonflow controller`. Its servers listen on free ports or not at all,
+// so that several operators can run at once.
 func StartOperator(o OperatorOptions) (*Operator, error) {
 	log, err := os.OpenFile(o.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -44,7 +44,7 @@ func StartOperator(o OperatorOptions) (*Operator, error) {
 	args := append([]string{
 		"controller", "--metrics-addr=0", "--health-addr=127.0.0.1:0", "--addon-manager=coexist",
 	}, o.Flags...)
-	// It is ended by Stop, in order, and not by a context, which would kill it.
+	// Stop ends the process in order; a context would kill it.
 	command := exec.Command(o.Binary, args...) //nolint:noctx // see above
 	command.Env = append(os.Environ(), "KUBECONFIG="+o.Kubeconfig, "RUNTIME_NAMESPACE=addonflow-system")
 	command.Stdout, command.Stderr = log, log
@@ -81,8 +81,8 @@ func (p *Operator) Kill() {
 	<-p.done
 }
 
-// Stop asks the process to end, and kills it if it does not. An operator that had
-// ended before is no error.
+// Stop asks the process to end, and kills it if it does not. It is not an error if the operator
+// had ended before.
 func (p *Operator) Stop() error {
 	if p.Err() != nil {
 		return nil

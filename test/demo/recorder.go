@@ -19,16 +19,16 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// Change is a work of the add-on as it stood at one moment. Changes come in the order
-// in which the hub stored them, over all clusters.
+// Change is a version of a work of the add-on. Changes come in the order in which the hub
+// stored them, over all clusters.
 type Change struct {
 	// Cluster and Name of the work.
 	Cluster, Name string
-	// Generation of its spec; it grows when somebody asks the cluster for something else.
+	// Generation of its spec; it grows when the wanted content changes.
 	Generation int64
 	// Revision is the digest of the AddOnRevision it was rendered from.
 	Revision string
-	// Verified: the cluster's feedback proves that it runs what the work asks for.
+	// Verified: the cluster's feedback proves that it runs the work's content.
 	Verified bool
 }
 
@@ -44,9 +44,9 @@ type Recorder struct {
 // Mark is a moment in a recording.
 type Mark struct{ works, statuses int }
 
-// Record starts recording what there is and what comes, until ctx ends. A watch that
-// the hub closes, as it does with a slow reader, goes on where it ended; when the hub
-// has forgotten what came after, every later question is an error.
+// Record records the current state and all changes, until ctx ends. A watch that the hub
+// closes, as it does with a slow reader, continues where it ended; if the hub no longer has the
+// changes since then, every later question is an error.
 func Record(ctx context.Context, hub client.WithWatch) (*Recorder, error) {
 	r := &Recorder{changed: make(chan struct{})}
 	addOn := client.MatchingLabels{"open-cluster-management.io/addon-name": AddOn}
@@ -71,7 +71,7 @@ func (w watcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (wa
 	return w.hub.Watch(ctx, w.list, w.option, &client.ListOptions{Raw: &o})
 }
 
-// watch notes what there is, and in the background what comes.
+// watch notes the current state, and in the background all changes.
 func (r *Recorder) watch(ctx context.Context, w watcher) error {
 	if err := w.hub.List(ctx, w.list, w.option); err != nil {
 		return fmt.Errorf("cannot record: %w", err)
@@ -120,7 +120,7 @@ func (r *Recorder) note(object runtime.Object) {
 	r.wake()
 }
 
-// wake lets those who wait look again. The lock is held.
+// wake notifies all waiting calls. The lock is held.
 func (r *Recorder) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -155,8 +155,8 @@ func (r Recording) Latest() map[string]Change {
 	return latest
 }
 
-// Await returns the recording since a mark as soon as it is complete in the caller's
-// eyes. The error is the context's or the recorder's own.
+// Await returns the recording since a mark as soon as complete accepts it. The error is the
+// context's or the recorder's own.
 func (r *Recorder) Await(ctx context.Context, m Mark, complete func(Recording) bool) (Recording, error) {
 	for {
 		r.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/addonflow/addonflow/examples"
 )
 
-// Where the add-on stands in the repository; examples/source.yaml says path: addons.
+// Paths of the add-on in the repository; examples/source.yaml says path: addons.
 const (
 	addOnDir     = "addons/" + AddOn
 	templateFile = addOnDir + "/addontemplate.yaml"
@@ -21,7 +21,7 @@ const (
 	exampleTag  = imageName + ":v1"
 )
 
-// Image is what a commit asks for.
+// Image is the image of a commit.
 func Image(tag string) string { return imageName + ":" + tag }
 
 // HelloTree is examples/hello as it is committed: with another image tag and a soak
@@ -51,8 +51,7 @@ func HelloTree(tag string, soak time.Duration) (map[string]string, error) {
 	return tree, nil
 }
 
-// BreakTemplate returns a template that uses a variable nobody gives a value, and the
-// line of it.
+// BreakTemplate returns a template that uses a variable without a value, and its line.
 func BreakTemplate(template string) (broken string, line int, err error) {
 	const right, wrong = "{{GREETING}}", "{{GRETING}}"
 	before, _, found := strings.Cut(template, right)

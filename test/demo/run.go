@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// A step may take this long, and a little more per cluster: far beyond what it
-	// takes, for something that hangs.
+	// The deadline of a step, plus some time per cluster: far more than it takes, to end a step
+	// that hangs.
 	stepDeadline       = 3 * time.Minute
 	deadlinePerCluster = 250 * time.Millisecond
 	// Times at speed 1.
@@ -22,11 +22,11 @@ const (
 	usualPatience = 3 * time.Second
 	// canaryCount is how many clusters the placement canary selects.
 	canaryCount = 2
-	// fewest clusters that make a story: two canaries and somebody else in two waves.
+	// fewest clusters for the story: two canaries, and others in two waves.
 	fewest = 4
 )
 
-// ErrOptions is returned for options that make no show.
+// ErrOptions is returned for invalid options.
 var ErrOptions = errors.New("invalid option")
 
 // Options of the show.
@@ -37,9 +37,9 @@ type Options struct {
 	Clusters int
 	// Speed divides the soak and the latency of the simulated clusters.
 	Speed float64
-	// Keep leaves everything up after the last step, until ctx ends.
+	// Keep keeps everything running after the last step, until ctx ends.
 	Keep bool
-	// Out is told the story.
+	// Out receives the story.
 	Out io.Writer
 }
 
@@ -57,7 +57,7 @@ func (o Options) deadline() time.Duration {
 	return stepDeadline + time.Duration(o.Clusters)*deadlinePerCluster
 }
 
-// validate refuses what makes no show.
+// validate refuses options that the show cannot run with.
 func (o Options) validate() error {
 	switch {
 	case o.Clusters < fewest:
@@ -78,9 +78,8 @@ func clusterNames(n int) []string {
 	return names
 }
 
-// Run shows the story from an empty machine to a refused commit. Its error is the
-// first wrong state; what helps to understand it was printed before. Everything it
-// started has ended when it returns.
+// Run shows the story from an empty machine to a refused commit. Its error is the first wrong
+// state; explanations were printed before. Everything it started has ended when it returns.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.validate(); err != nil {
 		return err
@@ -133,7 +132,7 @@ func perform(ctx context.Context, w *World, world WorldOptions, o Options) error
 	return s.play(ctx)
 }
 
-// ErrOperatorEnded is returned when the operator ends and nobody asked it to.
+// ErrOperatorEnded is returned if the operator ends by itself.
 var ErrOperatorEnded = errors.New("the operator ended by itself")
 
 // endedItself says how an operator ended.
@@ -144,8 +143,8 @@ func endedItself(o *Operator) error {
 	return ErrOperatorEnded
 }
 
-// Commands take back the broken file of the last step, and look at what comes of it. Each
-// works as it stands in a shell, in this order.
+// Commands revert the broken file of the last step, and look at the result. Each runs as it is
+// in a shell, in this order.
 func Commands(w *World, binary string) []string {
 	return []string{
 		"export KUBECONFIG=" + quoted(w.Kubeconfig),
@@ -162,7 +161,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// stay leaves everything up until ctx ends.
+// stay keeps everything running until ctx ends.
 func stay(ctx context.Context, w *World, o Options) error {
 	fmt.Fprintf(o.Out, "\nEverything stays up until Ctrl-C. Commit statuses: %s/log\nIn another terminal:\n", w.Forge.URL())
 	for _, command := range Commands(w, o.Binary) {

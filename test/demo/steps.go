@@ -16,7 +16,7 @@ const (
 	exitFailed    = 1
 )
 
-// show is one performance.
+// show is one run of the demo.
 type show struct {
 	Options
 	world              *World
@@ -28,7 +28,7 @@ type show struct {
 	summary []string
 }
 
-// step is one commit and what must come of it.
+// step is one commit and its expected result.
 type step struct {
 	title string
 	// short is its name in the summary.
@@ -59,7 +59,7 @@ func (s *show) play(ctx context.Context) error {
 		s.summary = append(s.summary, fmt.Sprintf("✔ %d/%d %-12s %s", i+1, len(steps()), step.short, result))
 	}
 	if broken := forge.Violations(s.world.Forge.Log()); len(broken) > 0 {
-		return fmt.Errorf("the forge was told what it must not be told: %s", strings.Join(broken, "; "))
+		return fmt.Errorf("commit statuses break their promises: %s", strings.Join(broken, "; "))
 	}
 	fmt.Fprintf(s.Out, "\n%s\n", strings.Join(s.summary, "\n"))
 	return nil
@@ -78,14 +78,14 @@ func (s *show) playOne(ctx context.Context, step step) (string, error) {
 	if cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
-	if !errors.Is(cause, context.Canceled) { // not interrupted by a person
+	if !errors.Is(cause, context.Canceled) { // not interrupted with Ctrl-C
 		s.explain(ctx)
 	}
 	return "", err
 }
 
-// commit commits files, as a user would, and asks the operator to look. wanted is the
-// exit code of that: whether the source takes the commit.
+// commit commits files, as a user would, and requests a reconcile. wanted is its exit code:
+// whether the source accepts the commit.
 func (s *show) commit(ctx context.Context, key, message string, files map[string]string, wanted int) (string, error) {
 	s.typed("git commit -am %q && git push", message)
 	sha, err := s.world.Repo.Commit(message, files) //nolint:contextcheck // git on this machine, at once
@@ -95,14 +95,14 @@ func (s *show) commit(ctx context.Context, key, message string, files map[string
 	return sha, s.pushed(ctx, key, sha, wanted)
 }
 
-// pushed tells of a commit and asks the operator to look.
+// pushed shows a commit and requests a reconcile.
 func (s *show) pushed(ctx context.Context, key, sha string, wanted int) error {
 	s.shas[key] = sha
 	s.said("main@%.7s", sha)
 	return s.run(ctx, wanted, "reconcile", "source", SourceName, "--wait")
 }
 
-// rollOut commits files and looks on until the rollout has the wanted outcome.
+// rollOut commits files and watches until the rollout has the wanted outcome.
 func (s *show) rollOut(ctx context.Context, key, message, tag string, wanted int) (string, error) {
 	files, err := HelloTree(tag, s.soak())
 	if err != nil {

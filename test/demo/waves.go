@@ -18,15 +18,15 @@ type waves struct {
 	soak     time.Duration
 }
 
-// waves of the stages that examples/hello declares: everyone at 25%, rounded up, of
-// those who are no canaries.
+// waves of the stages that examples/hello declares: the canaries, then the other clusters at
+// 25%, rounded up.
 func (s *show) waves(digest string) waves {
 	others := len(s.clusters) - len(s.canaries)
 	return waves{digest: digest, canaries: s.canaries, others: others, limit: (others + 3) / 4, soak: s.soak()}
 }
 
-// finished tells whether every cluster was seen verified at the target, and the
-// rollout succeeded.
+// finished reports whether every cluster was seen verified at the target, and the rollout
+// succeeded.
 func (w waves) finished(r Recording) bool {
 	verified := 0
 	for _, c := range r.Latest() {

@@ -50,17 +50,17 @@ type WorldOptions struct {
 	Release hub.Release
 	// CRDs are AddonFlow's, as YAML; nil: those of this tree.
 	CRDs [][]byte
-	// Clusters are the names of the managed clusters. Canaries are those that the
-	// placement default/canary selects; default/all selects everyone.
+	// Clusters are the names of the managed clusters. The placement default/canary selects
+	// Canaries, default/all every cluster.
 	Clusters, Canaries []string
 	// Fleet are the constants of the simulated clusters.
 	Fleet fleet.Options
-	// ShippedRights lets the operator do what manifests/rbac grants, and no more, as
-	// the ServiceAccount there; World.Rights is what it may do. Else it is an admin.
+	// ShippedRights gives the operator the rights in manifests/rbac, and no more, as the
+	// ServiceAccount there; World.Rights has them. Otherwise it is an admin.
 	ShippedRights bool
 	// OperatorFlags are given to the operator besides those it needs here.
 	OperatorFlags []string
-	// Output is told what takes time; nil: nobody.
+	// Output receives progress messages; nil: none.
 	Output io.Writer
 }
 
@@ -90,9 +90,8 @@ type World struct {
 	undo []func() error
 }
 
-// StartWorld starts everything but the operator, which StartOperator starts: a suite
-// may want to look at a hub without one. ctx bounds the start alone. On error nothing
-// is left running.
+// StartWorld starts everything except the operator, so that a suite can look at a hub without
+// one; StartOperator starts it. ctx bounds the start only. On error nothing is left running.
 func StartWorld(ctx context.Context, o WorldOptions) (*World, error) {
 	if o.Output == nil {
 		o.Output = io.Discard
@@ -129,7 +128,7 @@ func (w *World) Stop() error {
 	return all
 }
 
-// finally remembers what Stop is to do.
+// finally adds a step to Stop.
 func (w *World) finally(undo func() error) { w.undo = append(w.undo, undo) }
 
 func (w *World) startDir(context.Context, WorldOptions) error {
@@ -168,7 +167,7 @@ func (w *World) startHub(ctx context.Context, o WorldOptions) error {
 	return err
 }
 
-// startRights makes the operator who it is on a real hub.
+// startRights gives the operator its identity and rights of a real hub.
 func (w *World) startRights(ctx context.Context, o WorldOptions) error {
 	if !o.ShippedRights {
 		return nil
@@ -258,7 +257,7 @@ func (w *World) StartOperator(o WorldOptions) error {
 	return nil
 }
 
-// Source is examples/source.yaml, turned to this world's repository and forge.
+// Source is examples/source.yaml with this world's repository and forge.
 func (w *World) Source() (*v1alpha1.AddOnSource, error) {
 	text, err := examples.Files.ReadFile("source.yaml")
 	if err != nil {

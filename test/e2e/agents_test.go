@@ -21,7 +21,7 @@ var _ = Describe("A canary whose agent", func() {
 		before := s.generations()
 		sha := s.commit("v2", policy)
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
-		Eventually(s.availableAsAsked).WithArguments(all[0]).Should(BeTrue(), "the lie is told")
+		Eventually(s.availableAsAsked).WithArguments(all[0]).Should(BeTrue(), "the false report has arrived")
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]),
 			"counts and conditions are as they should be, the echoed content is not")
 		Expect(s.running(all...)).To(allAt("v1", all...))
@@ -65,11 +65,11 @@ var _ = Describe("A canary whose agent", func() {
 		world.Fleet.Flap(all[0])
 		DeferCleanup(func() { world.Fleet.Steady(all[0]) })
 		before := s.generations()
-		sha := s.commit("v2", s.stages("5s", "15s", "2", 0)) // longer than it ever stays well
+		sha := s.commit("v2", s.stages("5s", "15s", "2", 0)) // longer than the agent ever stays available
 		ro := s.awaitPhase(sha, v1alpha1.PhaseFailed)
 		Expect(ro.Status.Counts.Failed).To(BeEquivalentTo(1), "however often it was lost")
 		Expect(ro.Status.Failing[0].Cluster).To(Equal(all[0]))
-		Expect(moved(before, s.generations())).To(Equal(all[:1]), "nobody follows content that does not stay")
+		Expect(moved(before, s.generations())).To(Equal(all[:1]), "no cluster follows content that does not stay verified")
 		Eventually(s.everTold).WithArguments(sha).Should(ContainElement(And(HavePrefix("failure: "), ContainSubstring(all[0]))))
 
 		world.Fleet.Steady(all[0])

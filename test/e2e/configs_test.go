@@ -39,7 +39,7 @@ spec:
 	return files
 }
 
-// config writes an AddOnDeploymentConfig of the user's on the hub.
+// config writes a user's AddOnDeploymentConfig to the hub.
 func (s *scene) config(name, tag string) {
 	GinkgoHelper()
 	c := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: name}}
@@ -64,7 +64,7 @@ func (s *scene) override(ctx context.Context, clusters []string, configs ...addo
 	}
 }
 
-// awaitRest waits until nobody holds a slot or waits for one.
+// awaitRest waits until no cluster holds a slot or waits for one.
 func (s *scene) awaitRest() {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -97,7 +97,7 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		refs := func() []addonv1alpha1.ConfigReference { return s.addOnOf(all[5]).Status.ConfigReferences }
 		Eventually(refs).Should(ContainElement(HaveField("ConfigReferent.Name", "owned-one")))
 
-		By("sharing one: it moves nobody ahead of their turn")
+		By("sharing one: no cluster moves ahead of its turn")
 		s.config("owned-shared", "shared")
 		s.override(ctx, all[:5], s.named("owned-shared"))
 		Eventually(func() map[string]string { return s.running(all[:5]...) }).Should(allAt("shared", all[:5]...))
@@ -124,7 +124,7 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		Eventually(func() map[string]string { return s.running(all[5]) }).Should(allAt("mine", all[5]))
 	})
 
-	It("hold back and name the cluster whose configuration is missing, unsupported or wrong, and nobody else", func(ctx SpecContext) {
+	It("hold back and name the cluster whose configuration is missing, unsupported or wrong, and no other", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "hindered", all)
 		policy := s.stages("0s", "2m", "3", 0)
@@ -137,7 +137,7 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 			"False ConfigurationsNotConfigured: Configurations updated and not configured yet: " + missing))
 		before := s.generations()
 		sha := s.deliver("v2", s.tuned("v2", policy))
-		Expect(moved(before, s.generations())).To(Equal([]string{all[0], all[2]}), "nothing is rendered for whoever needs it")
+		Expect(moved(before, s.generations())).To(Equal([]string{all[0], all[2]}), "clusters that need it are not written")
 		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("success: 2/3 updated, 1 held back ("+all[1]), ContainSubstring("hindered-gone")))
 
 		By("unsupported")

@@ -64,7 +64,7 @@ type line struct {
 	Clusters                                                         int
 }
 
-// story is what log and journal tell of one commit.
+// story is what log and journal say about one commit.
 type story struct {
 	// admitted, moved, failed and done are clusters by the log, in order of their names.
 	admitted, moved, failed, done []string
@@ -75,8 +75,7 @@ type story struct {
 	decisions []string
 }
 
-// storyOf reads a commit's story from the operator's log and from a journal, and from
-// nothing else.
+// storyOf reads a commit's story from the operator's log and from a journal only.
 func (s *scene) storyOf(sha string, journal []v1alpha1.JournalEntry) story {
 	GinkgoHelper()
 	file, err := os.Open(filepath.Join(world.Dir, "operator.log"))
@@ -114,7 +113,7 @@ func (s *scene) storyOf(sha string, journal []v1alpha1.JournalEntry) story {
 }
 
 var _ = Describe("What was decided", func() {
-	It("can be told of a failed and reverted rollout from journal and log alone", func(ctx SpecContext) {
+	It("of a failed and reverted rollout are all in journal and log", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "decided", all)
 		policy := s.atV1("0s", "2m", "2", 0)
@@ -144,7 +143,7 @@ var _ = Describe("What was decided", func() {
 		Expect(past.Failing).To(HaveLen(1))
 		Expect(past.Stages).To(HaveLen(1))
 
-		By("and a receiver of events was told, commit by commit")
+		By("and a receiver of events got them, commit by commit")
 		Eventually(notified.of).WithArguments("decided", reverted).Should(ContainElement(HavePrefix("info RolloutSucceeded: Rolled out main@sha1:" + reverted)))
 		Expect(notified.of("decided", bad)).To(And(
 			ContainElement(HavePrefix("info RolloutProgressing: Started rolling out main@sha1:"+bad)),

@@ -57,7 +57,7 @@ var _ = Describe("A fleet that changes", func() {
 		Expect(world.Fleet.Leave(ctx, demo.Namespace, "deserter-all", all[1])).To(Succeed())
 		ro := s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(ro.Status.Counts.Total).To(BeEquivalentTo(3))
-		Expect(ro.Status.Counts.Failed).To(BeZero(), "who left has not failed")
+		Expect(ro.Status.Counts.Failed).To(BeZero(), "a cluster that left has not failed")
 		stayed := []string{all[0], all[2], all[3]}
 		Expect(s.running(stayed...)).To(allAt("v2", stayed...))
 		Eventually(s.gone(all[1])).Should(Succeed())
@@ -112,7 +112,7 @@ var _ = Describe("A fleet that changes", func() {
 		Expect(s.running(all[1:]...)).To(allAt("v3", all[1:]...))
 	})
 
-	It("removes nobody when a placement is deleted, and goes on when it is restored", func(ctx SpecContext) {
+	It("removes no cluster when a placement is deleted, and continues when it is restored", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "placement", all)
 		policy := s.atV1("0s", "1m", "3", 0)

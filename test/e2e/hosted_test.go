@@ -14,8 +14,8 @@ import (
 	"github.com/addonflow/addonflow/test/fleet"
 )
 
-// hostedText is what a hosted add-on has besides its Deployment, which goes to the
-// hosting cluster under the managed cluster's name.
+// hostedText is the other manifests of a hosted add-on besides its Deployment, which runs on
+// the hosting cluster under the managed cluster's name.
 const hostedText = `      - apiVersion: v1
         kind: ConfigMap
         metadata:
@@ -124,7 +124,7 @@ var _ = Describe("Hosted mode", func() {
 		Expect(s.objects(second)).To(BeEmpty())
 	})
 
-	It("goes back to the default mode, and lets go of a hosting cluster that is gone", func(ctx SpecContext) {
+	It("goes back to the default mode, and releases a hosting cluster that is gone", func(ctx SpecContext) {
 		all := clusters(3)
 		host := "host-that-goes"
 		Expect(world.Fleet.AddClusters(ctx, fleet.Cluster{Name: host})).To(Succeed())

@@ -62,7 +62,7 @@ var _ = Describe("Installing", func() {
 		Eventually(s.installed).Should(Equal([]string{all[0], all[2], all[3]}), "the hand-made one has no labels and stays")
 		Eventually(s.told).WithArguments(sha, "removal_guard").Should(Equal("success: nobody waits to be removed"))
 
-		By("the selector leaves Git: Manual removes nobody")
+		By("the selector leaves Git: Manual removes no cluster")
 		s.deliver("manual", s.manual("v2", ""))
 		Consistently(s.installed, "3s").Should(Equal([]string{all[0], all[2], all[3]}))
 		kept := s.addOnOf(all[3])

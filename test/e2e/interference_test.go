@@ -26,7 +26,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		}).Should(Succeed())
 		Eventually(func() *v1alpha1.Target { return s.rollout().Status.Target }).ShouldNot(BeNil())
 		Consistently(func() []string { return moved(before, s.generations()) }, "4s").Should(HaveLen(3),
-			"who was in flight still is, and takes the whole limit")
+			"clusters in flight stay so, and take the whole limit")
 		release(all...)
 		ro = s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(ro.Status.Stable.Commit).To(HaveSuffix(sha))
@@ -44,8 +44,8 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		s.annotateRollout(v1alpha1.SuspendAnnotation, "true")
 		s.awaitPhase(sha, v1alpha1.PhaseSuspended)
 		release(all...)
-		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(3), "who is in flight ends")
-		Consistently(func() []string { return moved(before, s.generations()) }, "3s").Should(HaveLen(3), "and nobody follows")
+		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(3), "clusters in flight finish")
+		Consistently(func() []string { return moved(before, s.generations()) }, "3s").Should(HaveLen(3), "and no other cluster follows")
 		Eventually(s.told).WithArguments(sha).Should(HavePrefix("pending: suspended"))
 
 		s.annotateRollout(v1alpha1.SuspendAnnotation, "false")
@@ -68,7 +68,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		ro := s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v3", all...))
 		Expect(ro.Status.History[1].SupersededBy).To(HaveSuffix(sha))
-		Expect(mostInFlight("overtaken")).To(BeNumerically("<=", 3), "who is in flight is retargeted at once, beside the canary")
+		Expect(mostInFlight("overtaken")).To(BeNumerically("<=", 3), "clusters in flight are retargeted at once, beside the canary")
 		for _, name := range all[3:] {
 			Expect(s.generations()[name]).To(BeNumerically("<=", before[name]+1), "not admitted to v2, so never sent it")
 		}
@@ -76,7 +76,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 })
 
 var _ = Describe("An AddOnRevision that is deleted while clusters run it", Serial, func() {
-	It("holds these clusters by name, and lets the rollout go on", func(ctx SpecContext) {
+	It("holds these clusters by name, and continues the rollout", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "bodiless", all)
 		policy := s.stages("0s", "2m", "3", 0)
@@ -92,7 +92,7 @@ var _ = Describe("An AddOnRevision that is deleted while clusters run it", Seria
 		Eventually(s.events).WithArguments(demo.Namespace, v1alpha1.RevisionMissingReason).Should(ContainElement(
 			And(ContainSubstring("held 3 clusters"), ContainSubstring(all[1]), ContainSubstring(running))))
 		Consistently(func() []string { return moved(before, s.generations()) }, 2*time.Second).Should(Equal(all[:1]))
-		Expect(s.running(all[1:]...)).To(allAt("v1", all[1:]...), "nobody loses what runs")
+		Expect(s.running(all[1:]...)).To(allAt("v1", all[1:]...), "no cluster loses what runs")
 		release(all...)
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))

@@ -37,7 +37,7 @@ func hubConfigText(name, version string) string {
 	return "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnHubConfig\nmetadata: {name: " + name + "}\nspec: {desiredVersion: " + version + "}\n"
 }
 
-// hubConfigOf is what an add-on's status says of its AddOnHubConfig.
+// hubConfigOf is what an add-on's status says about its AddOnHubConfig.
 func (s *scene) hubConfigOf(cluster string) addonv1alpha1.ConfigReference {
 	for _, r := range s.addOnOf(cluster).Status.ConfigReferences {
 		if r.ConfigGroupResource == hubConfigs {
@@ -47,8 +47,8 @@ func (s *scene) hubConfigOf(cluster string) addonv1alpha1.ConfigReference {
 	return addonv1alpha1.ConfigReference{}
 }
 
-// The examples of OCM's add-on lifecycle, step by step: a fresh install to the default
-// version, an upgrade of everybody, a canary upgrade, and the way back.
+// The examples of OCM's add-on lifecycle, step by step: a fresh install of the default version,
+// an upgrade of all clusters, a canary upgrade, and the way back.
 var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 	It("installs, upgrades, tries a version on the canaries and rolls it back", func(ctx SpecContext) {
 		all := clusters(4)
@@ -92,7 +92,7 @@ var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 		Expect(s.running(all...)).To(Equal(map[string]string{all[0]: "v0.12.0", all[1]: "v0.11.0", all[2]: "v0.11.0", all[3]: "v0.11.0"}))
 		Eventually(s.told).WithArguments(canary).Should(Equal("success: 1 of 4, rest held by strategy"))
 		Expect(s.hubConfigOf(all[0]).Name).To(Equal("hub-config-zzz"))
-		Expect(s.hubConfigOf(all[1]).Name).To(Equal("hub-config-yyy"), "the others are not told of it")
+		Expect(s.hubConfigOf(all[1]).Name).To(Equal("hub-config-yyy"), "the others do not get it")
 
 		By("roll back to the version before")
 		s.awaitPhase(s.revert(canary), v1alpha1.PhaseSucceeded)
@@ -117,11 +117,11 @@ var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 		Eventually(func() map[string]string { return s.running(all...) }).Should(HaveKeyWithValue(all[3], "v0.10.0"))
 		s.awaitRest()
 
-		By("a canary upgrade that works well goes on to everybody, by the strategy's placement alone")
+		By("a successful canary upgrade continues on all clusters, by a change of the strategy's placement only")
 		again := s.submit("canary again", s.versions("hub-config-zzz", "v0.12.0", policy, "v0.10.0", "v0.11.0", "v0.12.0"))
 		s.awaitPhase(again, v1alpha1.PhaseHeld)
 		before = s.generations()
-		s.submit("everybody", s.versions("hub-config-zzz", "v0.12.0", strings.Replace(policy, "lifecycle-canary", "lifecycle-all", 1), "v0.10.0", "v0.11.0", "v0.12.0"))
+		s.submit("all clusters", s.versions("hub-config-zzz", "v0.12.0", strings.Replace(policy, "lifecycle-canary", "lifecycle-all", 1), "v0.10.0", "v0.11.0", "v0.12.0"))
 		s.awaitPhase(again, v1alpha1.PhaseSucceeded)
 		Expect(moved(before, s.generations())).To(Equal(all[1:3]), "the canary has it, and one cluster its own version")
 		Expect(s.running(all...)).To(Equal(map[string]string{all[0]: "v0.12.0", all[1]: "v0.12.0", all[2]: "v0.12.0", all[3]: "v0.10.0"}))

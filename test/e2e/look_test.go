@@ -49,7 +49,7 @@ func (s *scene) running(names ...string) map[string]string {
 	return out
 }
 
-// allAt is what running returns when everybody runs a tag.
+// allAt is what running returns when every cluster runs a tag.
 func allAt(tag string, names ...string) types.GomegaMatcher {
 	want := map[string]string{}
 	for _, n := range names {
@@ -106,7 +106,7 @@ func (s *scene) told(sha string, parts ...string) string {
 	return latest.State + ": " + latest.Description
 }
 
-// everTold is everything that the forge was told in that context, oldest first.
+// everTold is every status posted in that context, oldest first.
 func (s *scene) everTold(sha string, parts ...string) []string {
 	var all []string
 	for _, e := range world.Forge.Statuses(sha) {

@@ -118,7 +118,7 @@ var _ = Describe("An operator that", Serial, func() {
 		Expect(s.running(all...)).To(allAt("v2", all...))
 	})
 
-	It("cannot reach the forge rolls out all the same, and tells it all afterwards", func(ctx SpecContext) {
+	It("cannot reach the forge rolls out anyway, and posts everything afterwards", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "outage", all)
 		policy := s.atV1("0s", "1m", "3", 0)
@@ -133,7 +133,7 @@ var _ = Describe("An operator that", Serial, func() {
 	})
 })
 
-// leader is who holds the operators' Lease; "" when nobody does.
+// leader is the holder of the operators' Lease; "" without one.
 func leader() string {
 	var lease coordinationv1.Lease
 	key := client.ObjectKey{Namespace: "addonflow-system", Name: "addonflow-leader-election"}
@@ -143,7 +143,7 @@ func leader() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// answer is what a server of the operator says, "" when it says nothing.
+// answer is the response of one of the operator's servers, "" if there is none.
 func answer(url string) string {
 	response, err := http.Get(url) //nolint:noctx // a server of this machine's, asked again until it answers
 	if err != nil {
@@ -156,7 +156,7 @@ func answer(url string) string {
 	return fmt.Sprintf("%d %s", response.StatusCode, body)
 }
 
-// freeAddress is one where nobody listens.
+// freeAddress is an address without a listener.
 func freeAddress() string {
 	GinkgoHelper()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -204,7 +204,7 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 		Expect(s.running(all...)).To(allAt("v2", all...))
 	})
 
-	It("admits nobody while somebody lists addontemplates again, names it, and goes on when it is over", func(ctx SpecContext) {
+	It("admits no cluster while another writer lists addontemplates again, names it, and continues afterwards", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "fence-down", all)
 		policy := s.atV1("0s", "2m", "2", 0)
@@ -219,7 +219,7 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 		Eventually(s.condition).WithArguments("Stalled").Should(And(HavePrefix("True OwnershipConflict: "), ContainSubstring(`"somebody-else" lists addontemplates`)))
 		release(all...)
 		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(1), "what is in flight goes on")
-		Consistently(func() []string { return moved(before, s.generations()) }, "3s").Should(ConsistOf(all[0]), "and nobody follows")
+		Consistently(func() []string { return moved(before, s.generations()) }, "3s").Should(ConsistOf(all[0]), "and no other cluster follows")
 		Expect(s.rollout().Status.Message).To(HavePrefix(`held: ownership conflict: "somebody-else" lists addontemplates`))
 		list("null")
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)

@@ -11,8 +11,8 @@ import (
 	"github.com/addonflow/addonflow/test/trace/recording"
 )
 
-// statuses are all that the rollout of an add-on ever had, because a limit that was broken
-// for a moment was broken.
+// statuses are all versions of a rollout's status, because a limit must not be broken even for
+// a moment.
 func statuses(addOn string) []v1alpha1.AddOnRolloutStatus {
 	var all []v1alpha1.AddOnRolloutStatus
 	for _, version := range seen.Versions(addOn) {
@@ -21,8 +21,8 @@ func statuses(addOn string) []v1alpha1.AddOnRolloutStatus {
 	return all
 }
 
-// said are all messages of a rollout and of its conditions so far: what holds for an
-// instant only is not to be missed.
+// said are all messages of a rollout and of its conditions so far, including those that were
+// only shown for a moment.
 func said(addOn string) []string {
 	var all []string
 	for _, s := range statuses(addOn) {

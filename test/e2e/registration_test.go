@@ -25,7 +25,7 @@ const registrationText = `  registration:
         currentCluster: {clusterRoleName: ADDON-reader}
 `
 
-// registering is the tree with a template whose agent gets to the hub.
+// registering is the tree with a template whose agent registers with the hub.
 func (s *scene) registering(tag string) map[string]string {
 	files := s.tree(tag, "")
 	text := strings.ReplaceAll(registrationText, "ADDON", s.addOn)
@@ -33,7 +33,7 @@ func (s *scene) registering(tag string) map[string]string {
 	return files
 }
 
-// allowReader makes the role and gives both words of an admin: the label, and the
+// allowReader creates the role and grants both permissions of an admin: the label, and the
 // operator's right to bind it.
 func (s *scene) allowReader() {
 	GinkgoHelper()
@@ -47,7 +47,7 @@ func (s *scene) allowReader() {
 	})).To(Succeed())
 }
 
-// ask has the klusterlet of a cluster ask for its agent's certificate.
+// ask makes the klusterlet of a cluster request its agent's certificate.
 func (s *scene) ask(cluster string) string {
 	GinkgoHelper()
 	config, _, err := world.Hub.User("system:open-cluster-management:"+cluster+":e2e", "system:open-cluster-management:"+cluster, "system:masters")
@@ -69,7 +69,7 @@ func (s *scene) approved(name string) bool {
 	})
 }
 
-// reads lists who has the add-on's role in a cluster's namespace.
+// reads lists the subjects of the add-on's role in a cluster's namespace.
 func (s *scene) reads(cluster string) []string {
 	var list rbacv1.RoleBindingList
 	Expect(world.Client.List(s.ctx, &list, client.InNamespace(cluster))).To(Succeed())

@@ -45,7 +45,7 @@ var _ = Describe("With --addon-manager=replace", Serial, func() {
 		})
 	})
 
-	It("tells OCM's tools of a canary, and of the rest", func(ctx SpecContext) {
+	It("reports a canary and the rest to OCM's tools", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "replaced", all)
 		policy := s.atV1("0s", "1m", "3", 0)

@@ -23,7 +23,7 @@ var _ = Describe("Rolling out", func() {
 		sha := s.commit("v2", policy)
 		Eventually(func() []string { return moved(before, s.generations()) }).Should(Equal(all[:1]))
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(Equal(all[:1]),
-			"nobody else moves while the canary is not verified, though its old pod is available")
+			"no other cluster moves while the canary is not verified, though its old pod is available")
 		release(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
@@ -72,7 +72,7 @@ var _ = Describe("Rolling out", func() {
 		Expect(ro.Status.Message).To(ContainSubstring(all[2]))
 		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[2])))
 		Consistently(func() int32 { return s.rollout().Status.Counts.InFlight }, "2s").Should(BeZero(),
-			"past the budget nobody further is admitted")
+			"beyond the budget no further cluster is admitted")
 	})
 
 	It("fails a canary whose image never starts, by its own reason and before the deadline; a revert moves only it", func(ctx SpecContext) {

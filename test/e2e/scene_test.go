@@ -59,7 +59,7 @@ func (s *scene) place(name string, members []string, groups ...fleet.Group) {
 	Expect(world.Fleet.Place(s.ctx, fleet.Placement{Namespace: demo.Namespace, Name: name, Clusters: members, Groups: groups})).To(Succeed())
 }
 
-// push commits files without asking anybody to look.
+// push commits files without requesting a reconcile.
 func (s *scene) push(message string, files map[string]string) string {
 	GinkgoHelper()
 	sha, err := s.repo.Commit(message, files)
@@ -67,7 +67,7 @@ func (s *scene) push(message string, files map[string]string) string {
 	return sha
 }
 
-// submit commits files and asks the operator to look.
+// submit commits files and requests a reconcile.
 func (s *scene) submit(message string, files map[string]string) string {
 	GinkgoHelper()
 	sha := s.push(message, files)
@@ -89,7 +89,7 @@ func (s *scene) deliver(message string, files map[string]string) string {
 	return sha
 }
 
-// revert reverts a commit with git revert, and asks the operator to look.
+// revert reverts a commit with git revert, and requests a reconcile.
 func (s *scene) revert(sha string) string {
 	GinkgoHelper()
 	reverted, err := s.repo.Revert(sha)
@@ -125,7 +125,7 @@ func (s *scene) stages(soak, deadline, limit string, failures int) string {
 `, s.addOn, soak, deadline, limit, failures)
 }
 
-// atV1 has v1 on every cluster by the usual policy, which it returns.
+// atV1 brings v1 to every cluster with the usual policy, which it returns.
 func (s *scene) atV1(soak, deadline, limit string, failures int) string {
 	GinkgoHelper()
 	policy := s.stages(soak, deadline, limit, failures)
@@ -175,9 +175,9 @@ func (s *scene) annotateAddOn(cluster, annotation string) {
 		[]byte(`{"metadata":{"annotations":{`+annotation+`}}}`)))).To(Succeed())
 }
 
-// wave commits v2 while every cluster but the canary holds back its new pods, or
-// that one too where only it is to move, and returns when so many have moved: the
-// generations from before, and the commit.
+// wave commits v2 while every cluster but the canary holds back its new pods; the canary too if
+// it alone is to move. It returns the commit, and the generations from before, when the given
+// number of clusters has moved.
 func (s *scene) wave(policy string, members []string, moving int) (before map[string]int64, sha string) {
 	GinkgoHelper()
 	held := members[1:]
@@ -191,7 +191,7 @@ func (s *scene) wave(policy string, members []string, moving int) (before map[st
 	return before, sha
 }
 
-// hold has clusters keep back new pods until they are released, or the spec ends.
+// hold makes clusters keep back new pods until they are released, or the spec ends.
 func hold(members ...string) {
 	for _, name := range members {
 		world.Fleet.Hold(name)
@@ -199,7 +199,7 @@ func hold(members ...string) {
 	DeferCleanup(func() { release(members...) })
 }
 
-// release lets clusters go on; releasing one that is not held changes nothing.
+// release ends hold for clusters; without a hold it changes nothing.
 func release(members ...string) {
 	for _, name := range members {
 		world.Fleet.Release(name)

@@ -20,8 +20,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// secretsShown names the Secrets of the hub whose tokens, passwords or keys stand where
-// people look: in logs, events, the objects AddonFlow writes, and at the forge.
+// secretsShown names the Secrets of the hub whose tokens, passwords or keys appear in texts for
+// people: in logs, events, the objects AddonFlow writes, and at the forge.
 func secretsShown(ctx context.Context) []string {
 	GinkgoHelper()
 	var secrets corev1.SecretList
@@ -47,7 +47,7 @@ func secretsShown(ctx context.Context) []string {
 	return shown
 }
 
-// readByPeople are texts by where they stand.
+// readByPeople are texts by their place.
 func readByPeople(ctx context.Context) map[string][]byte {
 	GinkgoHelper()
 	places := map[string][]byte{}

@@ -34,7 +34,7 @@ func (s *scene) zone(cluster, value string) {
 	s.patchCluster(cluster, fmt.Sprintf(`{"metadata":{"labels":{"example.com/zone":%s}}}`, value))
 }
 
-// claim has a cluster claim an id.
+// claim makes a cluster claim an id.
 func (s *scene) claim(cluster, id string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"status":{"clusterClaims":[{"name":"id.k8s.io","value":%q}]}}`, id)
@@ -73,7 +73,7 @@ var _ = Describe("Content that differs by cluster", func() {
 		Expect(s.addOnOf(all[0]).Status.ConfigReferences).To(ContainElement(And(
 			HaveField("Resource", "configmaps"), HaveField("ConfigReferent.Name", s.addOn), HaveField("DesiredConfig.SpecHash", HaveLen(64)))))
 
-		By("installing there once it has one, and moving nobody else")
+		By("installing there once it has one, and moving no other cluster")
 		before := s.generations()
 		s.zone(all[3], `"us"`)
 		Eventually(func() map[string]string { return s.running(all[3]) }).Should(allAt("debug-us-3", all[3]))
@@ -103,7 +103,7 @@ var _ = Describe("Content that differs by cluster", func() {
 })
 
 var _ = Describe("Annotations of a ManagedCluster", func() {
-	It("are copied to its add-ons and taken away again; what a user wrote stays, and hand-made add-ons are left alone", func(ctx SpecContext) {
+	It("are copied to its add-ons and removed again; what a user wrote stays, and hand-made add-ons are left alone", func(ctx SpecContext) {
 		const site, team = "addon.open-cluster-management.io/site", "addon.open-cluster-management.io/team"
 		all := clusters(3)
 		s := newScene(ctx, "annotated", all[:2])

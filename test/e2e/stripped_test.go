@@ -69,7 +69,7 @@ var _ = Describe("An add-on whose labels and owners another writer takes away", 
 			return apierrors.IsNotFound(world.Client.Get(ctx, client.ObjectKeyFromObject(ro), ro))
 		}).Should(BeTrue())
 		for _, name := range all {
-			Expect(v1alpha1.Installed(s.addOnOf(name))).To(BeFalse(), "nothing on it tells that AddonFlow created it: "+name)
+			Expect(v1alpha1.Installed(s.addOnOf(name))).To(BeFalse(), "nothing on it shows that AddonFlow created it: "+name)
 		}
 	})
 })

@@ -30,7 +30,7 @@ var (
 	// plans of the operators.
 	seen  *recording.Recording
 	plans string
-	// notified is what stands in for Flux's notification-controller.
+	// notified replaces Flux's notification-controller.
 	notified *receiver
 )
 
@@ -86,13 +86,13 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	}
 	expectAllowed(ctx, seen, world.Client, plans)
 	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets may hold")
-	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "what the forge was told, over all specs")
+	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "all statuses at the forge, over all specs")
 	Expect(reportRights().Refused).To(BeEmpty(), "what manifests/rbac does not grant")
 })
 
-// reportRights reads what the operator asked the hub for. What it never used is a
-// report alone, since not every spec exercises every grant; that all of it is needed
-// is for the tests of manifests to say.
+// reportRights reads what the operator requested from the hub. Unused rights are only reported,
+// because specs do not exercise every grant; the tests of manifests check that all of them are
+// needed.
 func reportRights() rights.Record {
 	GinkgoHelper()
 	log, err := os.Open(world.AuditLog)

@@ -30,10 +30,10 @@ import (
 	"github.com/addonflow/addonflow/test/trace/recording"
 )
 
-// midCanary has what an operator of an earlier version left on a hub of six clusters.
-// record.go there ran that version and says how. The placement default/canary selects c1, c2
-// and c3, one at a time: c1 is verified and soaked at v2, the new pods of c2 do not start yet,
-// and every other cluster has v1. That version's ledger forgot c1 when it was done.
+// midCanary is what an operator of an earlier version left on a hub of six clusters. record.go
+// there ran that version and explains how. The placement default/canary selects c1, c2 and c3,
+// one at a time: c1 is verified and soaked at v2, the new pods of c2 do not start yet, and
+// every other cluster has v1. That version's ledger dropped the record of c1 when it was done.
 const midCanary = "testdata/midcanary/"
 
 var _ = Describe("A hub that an earlier version left in the middle of a canary", func() {
@@ -115,9 +115,9 @@ func viewOf(ctx context.Context, w *demo.World) rolloutView {
 	return v
 }
 
-// expectOneAdmissionEach reads every ledger that was stored: each cluster was given the
-// target once, two at most held a slot, and the stage after the canary got it when every
-// canary was done.
+// expectOneAdmissionEach reads every ledger that was stored: each cluster was admitted to the
+// target once, at most two held a slot, and the stage after the canary began when every canary
+// was done.
 func expectOneAdmissionEach(versions []*v1alpha1.AddOnRollout) {
 	GinkgoHelper()
 	admitted := map[string]time.Time{}

@@ -24,7 +24,7 @@ const (
 	idle = time.Duration(-1)
 )
 
-// informer is the one watch of all agents.
+// informer is the watch that all agents share.
 func (f *Fleet) informer(works workclient.Interface) (cache.SharedIndexInformer, error) {
 	all := works.WorkV1().ManifestWorks(metav1.NamespaceAll)
 	source := &cache.ListWatch{
@@ -52,7 +52,7 @@ func (f *Fleet) informer(works workclient.Interface) (cache.SharedIndexInformer,
 	return informer, err
 }
 
-// trim drops what no agent reads; with a thousand works it is most of them.
+// trim drops fields that no agent reads; with a thousand works they are most of the memory.
 func trim(obj any) (any, error) {
 	if work, ok := obj.(*workv1.ManifestWork); ok {
 		work.ManagedFields = nil
@@ -60,7 +60,7 @@ func trim(obj any) (any, error) {
 	return obj, nil
 }
 
-// concerns keeps an agent's own status writes from waking it.
+// concerns keeps an agent's own status writes from queueing its works.
 func concerns(before, after any) bool {
 	old, ok := before.(*workv1.ManifestWork)
 	if !ok {
@@ -101,7 +101,7 @@ func (f *Fleet) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		// Cleared before acting: what comes in meanwhile sets it again.
+		// Cleared before acting: changes that arrive meanwhile set it again.
 		f.setPending(key, false)
 		again := f.act(ctx, key)
 		if again != idle {
@@ -129,7 +129,7 @@ func (f *Fleet) act(ctx context.Context, key string) time.Duration {
 		return idle
 	}
 	if work.DeletionTimestamp != nil {
-		return f.letGo(ctx, m, work)
+		return f.finishDeletion(ctx, m, work)
 	}
 	if !m.answers() {
 		return idle
@@ -150,7 +150,7 @@ func (f *Fleet) act(ctx context.Context, key string) time.Duration {
 	return again
 }
 
-// onError tells a work that is gone from a hub that is.
+// onError distinguishes a deleted work from an unreachable hub.
 func onError(err error) time.Duration {
 	if apierrors.IsNotFound(err) {
 		return idle
@@ -158,14 +158,14 @@ func onError(err error) time.Duration {
 	return retryAfter
 }
 
-// answers says whether the agent speaks at all.
+// answers reports whether the agent is not silent.
 func (m *member) answers() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.joined && !m.detached && !m.mood.silent && !m.mood.gone
 }
 
-// owesFinalizer is false once it was written, however old the watch's view is.
+// owesFinalizer is false once the finalizer was written, however old the watch's view is.
 func (m *member) owesFinalizer(work *workv1.ManifestWork) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,8 +185,8 @@ func (m *member) forget(work string) {
 	delete(m.duties, work)
 }
 
-// report writes a status. It is counted before, and not after, so that whoever
-// sees it on the hub finds it counted.
+// report writes a status. It is counted before the write, so that a status on the hub is always
+// counted.
 func (f *Fleet) report(ctx context.Context, m *member, work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) error {
 	m.count(1)
 	if err := f.writeStatus(ctx, work, status); err != nil {
@@ -243,9 +243,9 @@ func (f *Fleet) latencyOf(m *member) time.Duration {
 	return latency
 }
 
-// letGo deletes a work's objects and then the agent's finalizer. Without the
-// cluster's agent that is the hub's to do, once the ManagedCluster is gone.
-func (f *Fleet) letGo(ctx context.Context, m *member, work *workv1.ManifestWork) time.Duration {
+// finishDeletion deletes a work's objects and then the agent's finalizer. If the cluster was
+// removed, the hub removes the finalizer, once the ManagedCluster is deleted.
+func (f *Fleet) finishDeletion(ctx context.Context, m *member, work *workv1.ManifestWork) time.Duration {
 	again, deleting := m.release(work, f.latencyOf(m), time.Now())
 	if deleting != nil {
 		if err := f.report(ctx, m, work, deleting); err != nil {
@@ -261,8 +261,8 @@ func (f *Fleet) letGo(ctx context.Context, m *member, work *workv1.ManifestWork)
 	return idle
 }
 
-// release returns 0 when the finalizer may go, else when to come back, and the
-// status to write before.
+// release returns 0 when the finalizer may be removed, else when to come back, and the status
+// to write before.
 func (m *member) release(work *workv1.ManifestWork, latency time.Duration, now time.Time) (time.Duration, *workv1.ManifestWorkStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

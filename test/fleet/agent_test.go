@@ -45,8 +45,8 @@ func TestOneWritePerChange(t *testing.T) {
 	}
 }
 
-// TestReportsLag records every status the hub ever showed for an upgrade to an
-// image that never starts.
+// TestReportsLag records every status that the hub showed for an upgrade to an image that never
+// starts.
 func TestReportsLag(t *testing.T) {
 	s := newScene(t, fleet.Options{})
 	s.put("hello:v1", "d1")
@@ -108,9 +108,9 @@ func TestSilence(t *testing.T) {
 	s.untilSeen(v1Settled)
 }
 
-// whenSettled waits until the agents have seen what was written and rest. The
-// fleet cannot know of a write that its watch has not brought yet; a work of
-// another cluster, written later, comes through the same watch.
+// whenSettled waits until the agents have seen what was written and have nothing to do. The
+// fleet cannot know of a write that its watch has not delivered yet. So a work of another
+// cluster, written later, marks the position in the same watch.
 func (s *scene) whenSettled() {
 	s.Helper()
 	probe := &scene{T: s.T, fleet: s.fleet, hub: s.hub, cluster: s.cluster + "-probe"}
@@ -121,7 +121,7 @@ func (s *scene) whenSettled() {
 	probe.untilSeen(v1Settled)
 }
 
-func TestFailAndMend(t *testing.T) {
+func TestFailAndRepair(t *testing.T) {
 	s := newScene(t, fleet.Options{})
 	s.put("hello:v1", "d1")
 	s.untilSeen(v1Settled)
@@ -240,7 +240,7 @@ func (s *scene) untilGone(work *workv1.ManifestWork) {
 	}
 }
 
-func TestRemovedClustersLetGo(t *testing.T) {
+func TestWorksOfRemovedClustersLoseTheirFinalizer(t *testing.T) {
 	s := newScene(t, fleet.Options{})
 	work := s.put("hello:v1", "d1")
 	s.untilSeen(v1Settled)
@@ -253,8 +253,7 @@ func TestRemovedClustersLetGo(t *testing.T) {
 	s.untilGone(work)
 }
 
-// TestManyWorks is about order in the crowd; how fast it is, BenchmarkAnswer
-// says.
+// TestManyWorks checks the results for many works; BenchmarkAnswer measures the time.
 func TestManyWorks(t *testing.T) {
 	s := newScene(t, fleet.Options{})
 	clusters := fleet.Numbered("crowd", 60)

@@ -29,8 +29,8 @@ func (f *Fleet) Silence(cluster string) { f.change(cluster, func(m *mood) { m.si
 // Speak ends Silence; the agent catches up.
 func (f *Fleet) Speak(cluster string) { f.change(cluster, func(m *mood) { m.silent = false }) }
 
-// Fail has the cluster refuse every manifest from now on, with a message:
-// Applied=False. What runs there runs on.
+// Fail makes the cluster refuse every manifest from now on, with a message: Applied=False. What
+// runs there keeps running.
 func (f *Fleet) Fail(cluster, message string) {
 	f.change(cluster, func(m *mood) { m.failing, m.refusal = true, message })
 }
@@ -38,19 +38,18 @@ func (f *Fleet) Fail(cluster, message string) {
 // Mend ends Fail; the agent applies what it could not.
 func (f *Fleet) Mend(cluster string) { f.change(cluster, func(m *mood) { m.failing = false }) }
 
-// Flap has Available alternate from report to report, every Options.FlapEvery,
-// starting with False.
+// Flap makes Available alternate from report to report, every Options.FlapEvery, starting with
+// False.
 func (f *Fleet) Flap(cluster string) { f.change(cluster, func(m *mood) { m.flapping = true }) }
 
 // Steady ends Flap.
 func (f *Fleet) Steady(cluster string) { f.change(cluster, func(m *mood) { m.flapping = false }) }
 
-// Lie has the agent report content as applied and available that it never
-// applied: healthy counts at once, with the digest and generation of what ran
-// before.
+// Lie makes the agent report content as applied and available that it never applied: healthy
+// counts at once, with the digest and generation of what ran before.
 func (f *Fleet) Lie(cluster string) { f.change(cluster, func(m *mood) { m.lying = true }) }
 
-// Honest ends Lie; the agent applies what it said it had.
+// Honest ends Lie; the agent applies what it had only reported.
 func (f *Fleet) Honest(cluster string) { f.change(cluster, func(m *mood) { m.lying = false }) }
 
 // Hold stops rollouts where they are: no pod comes or goes. Content is still
@@ -60,8 +59,8 @@ func (f *Fleet) Hold(cluster string) { f.change(cluster, func(m *mood) { m.held 
 // Release ends Hold.
 func (f *Fleet) Release(cluster string) { f.change(cluster, func(m *mood) { m.held = false }) }
 
-// DropUnreadyPods deletes every pod of a cluster that is not ready, as a human
-// must where a StatefulSet waits for one forever.
+// DropUnreadyPods deletes every pod of a cluster that is not ready, as a person must if a
+// StatefulSet waits for one forever.
 func (f *Fleet) DropUnreadyPods(cluster string) {
 	for _, m := range f.named(cluster) {
 		m.mu.Lock()
@@ -106,7 +105,7 @@ func (f *Fleet) joined() []string {
 	return slices.Sorted(maps.Keys(members))
 }
 
-// wake has the agent look at all its works again, from the start and at once.
+// wake makes the agent look at all its works again, from the start and at once.
 func (f *Fleet) wake(m *member) {
 	works, err := f.works.GetIndexer().ByIndex(cache.NamespaceIndex, m.name)
 	if err != nil {

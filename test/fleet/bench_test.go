@@ -26,7 +26,7 @@ func BenchmarkAnswer(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer f.Wait()
 	defer cancel()
-	// A benchmark is called several times; each has clusters of its own.
+	// A benchmark is called several times; each has its own clusters.
 	clusters := fleet.Numbered(fmt.Sprintf("bench%d", b.N), 1000)
 	if err := errors.Join(f.Start(ctx), f.AddClusters(ctx, clusters...)); err != nil {
 		b.Fatal(err)

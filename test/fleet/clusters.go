@@ -43,10 +43,10 @@ func Numbered(prefix string, n int) []Cluster {
 	return clusters
 }
 
-// AddClusters lets clusters join: ManagedCluster, accepted, joined and
-// available, and the namespace of that name. A cluster that exists gets the
-// labels, annotations and conditions of a fresh one. Agents answer from then
-// on. Placements with a selector follow on Refresh.
+// AddClusters creates clusters: ManagedCluster, accepted, joined and available, and the
+// namespace of that name. An existing cluster gets the labels, annotations and conditions of a
+// fresh one. Agents answer from then on. Placements with a selector select the clusters on
+// Refresh.
 func (f *Fleet) AddClusters(ctx context.Context, clusters ...Cluster) error {
 	return f.parallel(ctx, len(clusters), func(ctx context.Context, i int) error {
 		if err := f.join(ctx, clusters[i]); err != nil {
@@ -147,9 +147,8 @@ func unreachable() metav1.Condition {
 	}
 }
 
-// RemoveCluster deletes the ManagedCluster and takes the cluster out of every
-// placement. Its namespace stays, as OCM leaves it; works in it that are being
-// deleted are let go.
+// RemoveCluster deletes the ManagedCluster and takes the cluster out of every placement. Its
+// namespace stays, as in OCM; works in it that are being deleted lose their finalizer.
 func (f *Fleet) RemoveCluster(ctx context.Context, name string) error {
 	managed := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := client.IgnoreNotFound(f.hub.Delete(ctx, managed)); err != nil {
@@ -163,8 +162,8 @@ func (f *Fleet) RemoveCluster(ctx context.Context, name string) error {
 	return f.dropFromPlacements(ctx, name)
 }
 
-// Relabel lays labels over a cluster's own; an empty value takes one away.
-// Placements with a selector follow on Refresh.
+// Relabel changes a cluster's labels; an empty value removes one. Placements with a selector
+// follow on Refresh.
 func (f *Fleet) Relabel(ctx context.Context, name string, labels map[string]string) error {
 	managed := &clusterv1.ManagedCluster{}
 	if err := f.hub.Get(ctx, client.ObjectKey{Name: name}, managed); err != nil {
@@ -188,10 +187,9 @@ func (f *Fleet) Relabel(ctx context.Context, name string, labels map[string]stri
 	return nil
 }
 
-// Disappear cuts a cluster off: its agent is silent and, as after OCM's lease
-// grace, its ManagedCluster is Available=Unknown and tainted unreachable. It
-// stays in its placements, as it does where those tolerate the taint; Leave
-// takes it out.
+// Disappear cuts a cluster off: its agent is silent and, as after OCM's lease grace period, its
+// ManagedCluster is Available=Unknown and tainted unreachable. It stays in its placements, as
+// if those tolerated the taint; Leave takes it out.
 func (f *Fleet) Disappear(ctx context.Context, cluster string) error {
 	f.change(cluster, func(m *mood) { m.gone = true })
 	return f.setReachable(ctx, cluster, unreachable())

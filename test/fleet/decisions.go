@@ -24,10 +24,9 @@ type decided struct {
 	clusters []string
 }
 
-// decide divides a placement's clusters into groups as OCM's scheduler does:
-// the named groups take what matches, first come first served, the rest
-// follows without a name; each is sorted and cut at the group length. Without
-// any cluster there is one empty group.
+// decide divides a placement's clusters into groups as OCM's scheduler does: the named groups
+// take the clusters that match, in their order; the others follow without a name; each group is
+// sorted and cut at the group length. Without any cluster there is one empty group.
 func (p Placement) decide(fleet map[string]map[string]string) ([]decided, error) {
 	selected, err := p.selected(fleet)
 	if err != nil {
@@ -92,8 +91,7 @@ func (g Group) matcher(fleet map[string]map[string]string) (func(string) bool, e
 	}, nil
 }
 
-// groupLength resolves clustersPerDecisionGroup, rounding up. Whatever makes
-// no sense means one group.
+// groupLength resolves clustersPerDecisionGroup, rounding up. An invalid value means one group.
 func groupLength(value intstr.IntOrString, total int) (int, error) {
 	length := value.IntValue()
 	if value.Type == intstr.String && value.StrVal != "" {
@@ -126,7 +124,7 @@ func (p Placement) objects(groups []decided, owner *clusterv1beta1.Placement) ([
 	for index, group := range groups {
 		shown := clusterv1beta1.DecisionGroupStatus{
 			DecisionGroupIndex: int32(index), DecisionGroupName: group.name,
-			ClustersCount: int32(len(group.clusters)), //nolint:gosec // G115: no fleet has two billion
+			ClustersCount: int32(len(group.clusters)), //nolint:gosec // G115: no fleet has two billion clusters
 		}
 		for _, chunk := range chunksOrEmpty(group.clusters) {
 			decision := clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
@@ -152,7 +150,7 @@ func (p Placement) objects(groups []decided, owner *clusterv1beta1.Placement) ([
 	return decisions, status
 }
 
-// chunksOrEmpty gives an empty group its one empty decision.
+// chunksOrEmpty returns one empty decision for an empty group.
 func chunksOrEmpty(clusters []string) [][]string {
 	if len(clusters) == 0 {
 		return [][]string{nil}
@@ -176,7 +174,7 @@ func satisfied(selected int32) []metav1.Condition {
 	}}
 }
 
-// spec is what a user would have written to get these decisions.
+// spec is the spec that a user would write for these decisions.
 func (p Placement) spec() clusterv1beta1.PlacementSpec {
 	spec := clusterv1beta1.PlacementSpec{
 		Tolerations: []clusterv1beta1.Toleration{{
@@ -200,9 +198,9 @@ func (p Placement) spec() clusterv1beta1.PlacementSpec {
 	return spec
 }
 
-// selectorOr selects clusters by the name label that every simulated one has,
-// unless there is a selector. No names select nothing, which an empty selector
-// would not.
+// selectorOr returns the selector if there is one, else one by the name label that every
+// simulated cluster has. Without names it selects nothing, while an empty selector would select
+// all.
 func selectorOr(selector *metav1.LabelSelector, clusters []string) metav1.LabelSelector {
 	if selector != nil {
 		return *selector

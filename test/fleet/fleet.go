@@ -25,7 +25,7 @@ import (
 	"github.com/addonflow/addonflow/test/fleet/spoke"
 )
 
-// Everyone stands for all clusters wherever a method takes a cluster's name.
+// Everyone means all clusters where a method takes a cluster's name.
 const Everyone = ""
 
 // DefaultImageStarts is the rule for images unless Options has another.
@@ -42,9 +42,8 @@ type Options struct {
 	// DefaultImageStarts, false for tag "bad", a trailing "-bad" and
 	// "never-starts".
 	ImageStarts func(image string) bool
-	// DeadlineAfter is how long a stuck Deployment takes to say
-	// ProgressDeadlineExceeded. Zero: with the next report, or in the same if
-	// there is no latency.
+	// DeadlineAfter is how long a stuck Deployment takes to report ProgressDeadlineExceeded.
+	// Zero: with the next report, or in the same if there is no latency.
 	DeadlineAfter time.Duration
 	// FlapEvery is the time between two reports of a flapping agent. Zero: a
 	// quarter of a second.
@@ -111,8 +110,8 @@ func withDefaults(opts Options) Options {
 	return opts
 }
 
-// connect builds the clients. All share one connection pool, so that Run can
-// leave no connection behind.
+// connect creates the clients. All share one connection pool, so that no connection is left
+// open after Run.
 func (f *Fleet) connect(cfg *rest.Config) error {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
@@ -161,7 +160,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 // Start runs the agents in the background until ctx ends and returns when they
 // have seen every work there is. Wait waits for their end.
 func (f *Fleet) Start(ctx context.Context) error {
-	// Run has no error once it runs: a hub that goes away is watched again.
+	// Run returns no error once it runs: it watches again when the hub comes back.
 	go func() { _ = f.Run(ctx) }()
 	select {
 	case <-f.synced:

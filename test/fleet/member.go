@@ -19,8 +19,8 @@ type member struct {
 	mu     sync.Mutex
 	labels map[string]string
 	joined bool
-	// detached: the ManagedCluster is deleted. Its works are let go, as OCM's
-	// hub does then, and nothing is reported.
+	// detached: the ManagedCluster is deleted. As on OCM's hub, its works lose their finalizer,
+	// and nothing is reported.
 	detached bool
 	mood     mood
 	spoke    *spoke.Cluster
@@ -29,7 +29,7 @@ type member struct {
 	writes   int
 }
 
-// mood is what a test has told the agent to be like.
+// mood is the behaviour that a test has set.
 type mood struct {
 	latency  *time.Duration // nil: the fleet's
 	silent   bool
@@ -53,11 +53,11 @@ type duty struct {
 	gaveUp     bool
 	flapped    bool
 	deleting   bool
-	finalizer  bool // written, whatever the watch says
+	finalizer  bool // written, whatever the watch shows
 }
 
-// duty returns the state for a work, made anew for a work that was deleted and
-// created again. The member must be locked.
+// duty returns the state for a work; a work that was deleted and created again gets a new one.
+// The member must be locked.
 func (m *member) duty(work *workv1.ManifestWork) *duty {
 	d := m.duties[work.Name]
 	if d == nil || d.uid != work.UID {

@@ -20,7 +20,7 @@ import (
 // ErrUnknownPlacement is returned for a placement that Place never made.
 var ErrUnknownPlacement = errors.New("placement was never placed by this fleet")
 
-// Placement is an OCM Placement and what its decisions are to be.
+// Placement is an OCM Placement with its intended decisions.
 type Placement struct {
 	// Namespace is "default" when empty.
 	Namespace string
@@ -29,8 +29,8 @@ type Placement struct {
 	Clusters []string
 	// Selector is evaluated over the fleet's clusters by Place and Refresh.
 	Selector *metav1.LabelSelector
-	// Groups are named decision groups, in their order. What none of them
-	// takes follows in groups without a name.
+	// Groups are named decision groups, in their order. The remaining clusters follow in groups
+	// without a name.
 	Groups []Group
 	// ClustersPerGroup cuts groups: a number or a percentage of all selected
 	// clusters. Zero: one group.
@@ -60,8 +60,7 @@ func (f *Fleet) Place(ctx context.Context, p Placement) error {
 	return f.place(ctx, p)
 }
 
-// Refresh evaluates the selectors of all placements again. Placements that
-// were deleted stay so.
+// Refresh evaluates the selectors of all placements again. Deleted placements stay deleted.
 func (f *Fleet) Refresh(ctx context.Context) error {
 	f.mu.Lock()
 	placements := slices.Collect(maps.Values(f.placements))
@@ -91,8 +90,8 @@ func (f *Fleet) Join(ctx context.Context, namespace, name string, clusters ...st
 	})
 }
 
-// Leave takes clusters out of a placement by name. A cluster that the
-// placement's selector matches stays; Relabel and Refresh move it.
+// Leave takes clusters out of a placement by name. A cluster that the placement's selector
+// matches stays in it; use Relabel and Refresh for that.
 func (f *Fleet) Leave(ctx context.Context, namespace, name string, clusters ...string) error {
 	return f.edit(ctx, namespace, name, func(p *Placement) {
 		p.Clusters = slices.DeleteFunc(slices.Clone(p.Clusters), func(c string) bool { return slices.Contains(clusters, c) })
@@ -227,7 +226,7 @@ func (f *Fleet) upsertDecision(ctx context.Context, wanted *clusterv1beta1.Place
 	current := &clusterv1beta1.PlacementDecision{}
 	err := f.hub.Get(ctx, client.ObjectKeyFromObject(wanted), current)
 	if apierrors.IsNotFound(err) {
-		// Without its status, which the server drops and does not answer with.
+		// Without the status: the server ignores it on create and answers without it.
 		current = &clusterv1beta1.PlacementDecision{ObjectMeta: *wanted.ObjectMeta.DeepCopy()}
 		err = f.hub.Create(ctx, current)
 	}

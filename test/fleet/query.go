@@ -5,8 +5,8 @@ import "github.com/addonflow/addonflow/test/fleet/spoke"
 // Workload is what runs of one Deployment, DaemonSet, StatefulSet, Job or Pod.
 type Workload = spoke.Workload
 
-// Running returns what runs on a cluster, by "Kind/namespace/name": the truth,
-// whatever was reported. It is a copy.
+// Running returns what really runs on a cluster, by "Kind/namespace/name", whatever was
+// reported. It is a copy.
 func (f *Fleet) Running(cluster string) map[string]Workload {
 	m := f.member(cluster)
 	m.mu.Lock()
@@ -35,7 +35,7 @@ func (f *Fleet) StatusWrites(cluster string) int {
 	return total
 }
 
-// everNamed is named with the clusters that have left.
+// everNamed is named, including clusters that have left.
 func (f *Fleet) everNamed(cluster string) []*member {
 	if cluster != Everyone {
 		return []*member{f.member(cluster)}
@@ -49,9 +49,9 @@ func (f *Fleet) everNamed(cluster string) []*member {
 	return members
 }
 
-// Settled says that no agent has anything to do with what it has seen. A write
-// to the hub a moment ago may not have been seen yet. Agents that flap, retry
-// what was refused, or wait for a deadline are not settled.
+// Settled reports whether no agent has anything to do with what it has seen. It may not have
+// seen a write from a moment ago. Agents that flap, retry refused manifests, or wait for a
+// deadline are not settled.
 func (f *Fleet) Settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

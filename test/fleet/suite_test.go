@@ -22,7 +22,7 @@ import (
 	"github.com/addonflow/addonflow/test/hub"
 )
 
-// One hub serves all tests; each has clusters of its own.
+// One hub serves all tests; each has its own clusters.
 var hubConfig *rest.Config
 
 func TestMain(m *testing.M) {
@@ -80,8 +80,8 @@ func newScene(t *testing.T, opts fleet.Options) *scene {
 	return s
 }
 
-// wantNoGoroutines waits for the last goroutine of a fleet that has ended: Wait
-// returns while the one that closed its channel is still on its way out.
+// wantNoGoroutines waits for the last goroutine of a fleet that has ended: Wait returns when
+// its channel is closed, and the goroutine that closes it ends a moment later.
 func wantNoGoroutines(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 4<<20)

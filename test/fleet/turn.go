@@ -42,14 +42,14 @@ func (t turn) take() (*workv1.ManifestWorkStatus, time.Duration) {
 		t.settle()
 	}
 	if err := t.spoke.ReportAvailable(status, t.work, t.view(), t.now); err != nil {
-		// A model that cannot show its own objects is a bug to be seen.
+		// A model that cannot show its own objects has a bug, which must become visible.
 		t.results = t.spoke.Identify(t.work, err)
 		spoke.ReportApplied(status, t.work.Generation, t.results, t.now)
 	}
 	return status, t.next()
 }
 
-// apply is honest, a refusal or a lie.
+// apply applies the work, refuses it or lies, as the mood says.
 func (t turn) apply() []spoke.Result {
 	switch {
 	case t.mood.failing:
@@ -60,7 +60,7 @@ func (t turn) apply() []spoke.Result {
 	return t.spoke.Apply(t.work)
 }
 
-// still says whether the model must not move.
+// still reports whether the model must not move.
 func (t turn) still() bool { return t.mood.held || t.mood.lying }
 
 func (t turn) settle() {
@@ -83,7 +83,7 @@ func (t turn) passDeadline() {
 	t.gaveUp = true
 }
 
-// next moves the model on after a report and says when to look again.
+// next moves the model on after a report and returns when to come back.
 func (t turn) next() time.Duration {
 	switch {
 	case t.mood.flapping:

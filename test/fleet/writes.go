@@ -16,10 +16,9 @@ func workResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: workv1.GroupName, Version: workv1.GroupVersion.Version, Resource: "manifestworks"}
 }
 
-// writeStatus patches the whole status in one request. The UID keeps it off a
-// work that was deleted and made again. The answer's body is metadata alone:
-// nobody needs the rest, and decoding it is what a thousand agents would spend
-// their time on.
+// writeStatus patches the whole status in one request. The UID keeps the patch off a work that
+// was deleted and created again. It requests only metadata as the answer, because a thousand
+// agents would spend most of their time on decoding the rest.
 func (f *Fleet) writeStatus(ctx context.Context, work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": work.UID},
@@ -38,8 +37,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// addFinalizer is the agent's first write to a work. A JSON patch touches
-// nobody else's finalizer, however old the agent's view is.
+// addFinalizer is the agent's first write to a work. A JSON patch leaves other finalizers
+// alone, however old the agent's view is.
 func (f *Fleet) addFinalizer(ctx context.Context, work *workv1.ManifestWork) error {
 	add := operation{Op: "add", Path: "/metadata/finalizers/-", Value: workv1.ManifestWorkFinalizer}
 	if len(work.Finalizers) == 0 {
@@ -48,8 +47,8 @@ func (f *Fleet) addFinalizer(ctx context.Context, work *workv1.ManifestWork) err
 	return f.patchOperations(ctx, work, add)
 }
 
-// removeFinalizer tests first, since indexes shift. A failed test is retried
-// with what the watch brings.
+// removeFinalizer tests first, because indexes shift. A failed test is retried after the next
+// event.
 func (f *Fleet) removeFinalizer(ctx context.Context, work *workv1.ManifestWork) error {
 	index := slices.Index(work.Finalizers, workv1.ManifestWorkFinalizer)
 	if index < 0 {

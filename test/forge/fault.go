@@ -48,8 +48,8 @@ type Fault struct {
 	PostsOnly bool
 }
 
-// Set replaces the fault, and lets requests go that hang in the old one. The zero
-// Fault heals the forge.
+// Set replaces the fault, and answers requests that hang in the old one. The zero Fault heals
+// the forge.
 func (f *Forge) Set(fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,8 +76,8 @@ func (f *Forge) strike(r *http.Request) (Fault, <-chan struct{}) {
 	return fault, f.released
 }
 
-// refuse answers as the fault has it. It returns false if the request is to be served
-// first, or in the ordinary way.
+// refuse answers as the fault says. It returns false if the request must be served first, or
+// normally.
 func (f *Forge) refuse(w http.ResponseWriter, r *http.Request, fault Fault, released <-chan struct{}) bool {
 	header := w.Header()
 	switch fault.Kind {

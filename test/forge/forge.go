@@ -76,7 +76,7 @@ func (f *Forge) SetClock(clock func() time.Time) {
 	f.clock = clock
 }
 
-// RequireToken lets only requests with that token in; empty: everybody.
+// RequireToken refuses requests without that token; empty: it refuses none.
 func (f *Forge) RequireToken(token string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,7 +140,7 @@ func (f *Forge) Up() error {
 	return f.listen(address)
 }
 
-// Close ends the forge and lets hanging requests go.
+// Close ends the forge and all hanging requests.
 func (f *Forge) Close() error {
 	f.Set(Fault{})
 	return f.Down()

@@ -18,7 +18,7 @@ import (
 
 const sha = "6dcb09b5b57875f334f61aebed695e2e4193db5e"
 
-// fixed returns a forge whose clock stands still.
+// fixed returns a forge with a fixed clock.
 func fixed(repositories ...string) *forge.Forge {
 	f := forge.New(repositories...)
 	f.SetClock(func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })

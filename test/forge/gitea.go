@@ -10,7 +10,7 @@ import (
 // length and any context; what they refuse is the commit.
 type giteaDialect struct{}
 
-// giteaUser is who posted.
+// giteaUser is the user that posted.
 type giteaUser struct {
 	ID       int64  `json:"id"`
 	Login    string `json:"login"`
@@ -38,8 +38,8 @@ func (giteaDialect) unauthorised(w http.ResponseWriter) {
 	reply(w, http.StatusUnauthorized, problem{Message: "user does not exist [uid: 0, name: ]", URL: "/api/swagger"})
 }
 
-// unknownCommit answers 500: Gitea does not tell a commit that it lacks from trouble of
-// its own.
+// unknownCommit answers 500: Gitea does not distinguish a missing commit from an internal
+// error.
 func (giteaDialect) unknownCommit(w http.ResponseWriter, _ string) {
 	reply(w, http.StatusInternalServerError, problem{Message: "", URL: "/api/swagger"})
 }
@@ -49,7 +49,7 @@ func (giteaDialect) check(p post, _ int) *refusal {
 	case !slices.Contains(append(states(), "warning"), p.State):
 		return &refusal{http.StatusUnprocessableEntity, problem{Message: "[]: unknown state", URL: "/api/swagger"}}
 	case p.Context == "":
-		// Stricter than Gitea, which would store a status that nobody can name.
+		// Stricter than Gitea, which would store a status without a context.
 		return &refusal{http.StatusUnprocessableEntity, problem{Message: "[Context]: Required", URL: "/api/swagger"}}
 	}
 	return nil

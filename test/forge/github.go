@@ -20,7 +20,7 @@ const (
 // githubDialect answers as GitHub's REST API does.
 type githubDialect struct{}
 
-// githubUser is who posted.
+// githubUser is the user that posted.
 type githubUser struct {
 	ID    int64  `json:"id"`
 	Login string `json:"login"`

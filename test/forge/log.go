@@ -62,7 +62,7 @@ func last(entries []Entry) string {
 	return fmt.Sprintf("%.10s %s %s %q", e.SHA, e.Context, e.State, e.Description)
 }
 
-// store appends a status and wakes those who wait. The lock is held.
+// store appends a status and wakes waiting calls. The lock is held.
 func (f *Forge) store(e Entry) Entry {
 	e.Sequence, e.Time = int64(len(f.entries)+1), f.clock()
 	f.entries = append(f.entries, e)

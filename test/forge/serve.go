@@ -199,7 +199,7 @@ func size(r *http.Request, parameter string, otherwise, most int) int {
 	return min(n, most)
 }
 
-// admits tells whether the request carries the token, in either API's scheme.
+// admits reports whether the request carries the token, in either API's scheme.
 func (f *Forge) admits(r *http.Request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,14 +210,14 @@ func (f *Forge) admits(r *http.Request) bool {
 	return token == f.token && (strings.EqualFold(scheme, "token") || strings.EqualFold(scheme, "bearer"))
 }
 
-// hasRepository tells whether the repository exists.
+// hasRepository reports whether the repository exists.
 func (f *Forge) hasRepository(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.repositories) == 0 || slices.Contains(f.repositories, name)
 }
 
-// hasCommit tells whether the commit exists. The lock is held.
+// hasCommit reports whether the commit exists. The lock is held.
 func (f *Forge) hasCommit(sha string) bool {
 	full := len(sha) == 40 && strings.Trim(sha, "0123456789abcdef") == ""
 	return full && (len(f.commits) == 0 || slices.Contains(f.commits, sha))

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Violations returns what in the log breaks the promises of commit statuses, in words.
+// Violations returns every entry of the log that breaks a promise of commit statuses, as text.
 // For every repository, commit and context:
 //   - no two neighbours are equal;
 //   - a commit is superseded at most once in a row;
-//   - progress posts (pending after anything else) come at least 30 s after what was
-//     told before, and at most 60 times.
+//   - progress posts (pending after anything else) come at least 30 s after the post
+//     before, and at most 60 times.
 //
-// The times are those of the forge's clock. The rules are written down here once more,
-// on purpose without the product's code.
+// The times are those of the forge's clock. The rules are implemented again here, on purpose
+// without the product's code.
 func Violations(log []Entry) []string {
 	var out []string
 	before := map[string]Entry{}
@@ -52,9 +52,9 @@ func compare(last, next Entry) []string {
 	return out
 }
 
-// isProgress tells whether an entry that follows another says no more than that it is
-// not over yet.
+// isProgress reports whether an entry that follows another only says that the rollout is not
+// over.
 func isProgress(next Entry) bool { return next.State == pending }
 
-// superseded tells whether an entry says that another commit took the place of its own.
+// superseded reports whether an entry says that another commit replaced its own.
 func superseded(e Entry) bool { return strings.HasPrefix(e.Description, "superseded by ") }

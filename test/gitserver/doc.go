@@ -1,18 +1,16 @@
-// Package gitserver serves real Git repositories on loopback, over HTTP and
-// HTTPS, for tests and the demo.
+// Package gitserver serves real Git repositories on loopback, over HTTP and HTTPS, for tests
+// and the demo.
 //
 //	Repo.Commit --git push (file)--> bare repository --git http-backend--> client
 //
-// Nothing here imitates Git: commits are made with the git command in a
-// working clone, and requests are answered by `git http-backend`, so that a
-// client under test meets the protocol as forges speak it. Around it stands a
-// handler that can ask for credentials, fail, hang, delay and throttle, and
-// that counts requests.
+// Nothing here imitates Git: commits are made with the git command in a working clone, and `git
+// http-backend` answers requests, so that a client under test sees the same protocol as with a
+// forge. A handler around it can require credentials, fail, hang, delay and throttle, and
+// counts requests.
 //
-// The git command runs with its own home and without the machine's
-// configuration, under a fixed identity and, unless told otherwise, a clock
-// that advances a minute per commit: the same calls make the same hashes.
+// The git command runs with its own home and without the machine's configuration, under a fixed
+// identity and, by default, a clock that advances a minute per commit: the same calls make the
+// same hashes.
 //
-// Errors are returned and no testing.TB is wanted. Nothing in production code
-// may import this package.
+// Functions return errors and need no testing.TB. Production code must not import this package.
 package gitserver

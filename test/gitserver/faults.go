@@ -14,7 +14,7 @@ type faults struct {
 	status   int
 	delay    time.Duration
 	byteRate int
-	hang     chan struct{} // not nil while hanging; closed to let go
+	hang     chan struct{} // not nil while hanging; closed by Heal
 }
 
 // FailWith answers every request with an HTTP status until Heal.

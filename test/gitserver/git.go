@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// commandTimeout bounds one local git command. It is not a measure of
-// anything, only an end to what would otherwise hang a test run.
+// commandTimeout bounds one local git command, so that a hanging command does not hang a test
+// run.
 const commandTimeout = 2 * time.Minute
 
 // git runs the git command away from the machine's and the user's
 // configuration.
 type git struct{ home string }
 
-// isolation is the environment of every git process. What else the caller's
-// environment says about Git (GIT_DIR inside a hook, for one) is not passed on.
+// isolation is the environment of every git process. Other Git variables of the caller's
+// environment, such as GIT_DIR inside a hook, are dropped.
 func (g git) isolation() []string {
 	return []string{
 		"HOME=" + g.home,

@@ -121,7 +121,7 @@ func (r *Repo) Remove(message string, paths ...string) (string, error) {
 	})
 }
 
-// Symlink commits a symbolic link at path. The target is not looked at.
+// Symlink commits a symbolic link at path. The target need not exist.
 func (r *Repo) Symlink(message, path, target string) (string, error) {
 	return r.commit(message, func() error {
 		full, err := r.place(path)
@@ -228,8 +228,8 @@ func (r *Repo) commit(message string, stage func() error) (string, error) {
 		return "", err
 	}
 	if err := stage(); err != nil {
-		// Half of it must not be swept into the next commit. Before the first
-		// commit there is nothing to go back to, and nothing lost.
+		// Half of the change must not get into the next commit. Before the first commit there
+		// is nothing to reset to, and nothing is lost.
 		_, _ = r.run("reset", quietly, "--hard")
 		return "", fmt.Errorf("cannot commit %q: %w", message, err)
 	}
@@ -240,7 +240,7 @@ func (r *Repo) commit(message string, stage func() error) (string, error) {
 	return r.push()
 }
 
-// follow takes up what someone else pushed to the branch meanwhile.
+// follow pulls what others pushed to the branch meanwhile.
 func (r *Repo) follow() error {
 	upstream, err := r.git.run(r.bare, "for-each-ref", "--format=%(objectname)", "refs/heads/"+r.branch)
 	if err != nil || upstream == "" {
@@ -262,8 +262,8 @@ func (r *Repo) push() (string, error) {
 	return r.run("rev-parse", "HEAD")
 }
 
-// write stages one file. Only named paths are ever staged, so that what lies
-// around in a demo's clone is not swept up.
+// write stages one file. Only named paths are ever staged, so that other files in a demo's
+// clone are not committed.
 func (r *Repo) write(path, content string) error {
 	full, err := r.place(path)
 	if err != nil {

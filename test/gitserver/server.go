@@ -23,10 +23,10 @@ type Options struct {
 	Dir string
 	// TLS serves HTTPS with a certificate of the server's own CA.
 	TLS bool
-	// User and Password are asked for as basic auth when User is not empty.
+	// User and Password are required as basic auth if User is not empty.
 	User, Password string
-	// Token is asked for as bearer auth when it is not empty. With User set
-	// as well, either will do.
+	// Token is required as bearer auth if it is not empty. If User is set as well, either is
+	// accepted.
 	Token string
 	// Now is the clock of commits. Nil: one that starts with the year 2026
 	// and advances a minute per commit.
@@ -97,8 +97,8 @@ func (s *Server) backend() (http.Handler, error) {
 			"GIT_HTTP_EXPORT_ALL=1",
 		),
 		InheritEnv: []string{"PATH"},
-		// What the backend complains about (a client that hung up, a want it
-		// refuses) is the client's to report.
+		// Errors of the backend (a client that closed the connection, a refused want) are
+		// reported by the client.
 		Stderr: io.Discard,
 	}, nil
 }
@@ -120,7 +120,7 @@ func (s *Server) listen(handler http.Handler) error {
 		s.url = "https://" + listener.Addr().String()
 		serve = func() error { return s.http.ServeTLS(listener, "", "") }
 	}
-	// Its error is always that the server was closed: the listener is open.
+	// It always returns that the server was closed: the listener is open.
 	s.served.Go(func() { _ = serve() })
 	return nil
 }
@@ -146,8 +146,8 @@ func (s *Server) removeDir() error {
 	return os.RemoveAll(s.dir)
 }
 
-// authenticate answers 401 where credentials are wanted and absent or wrong,
-// with a challenge, because git sends none before it was asked.
+// authenticate answers 401 with a challenge if required credentials are absent or wrong: git
+// sends none before it is challenged.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.permitted(r) {

@@ -48,7 +48,7 @@ func commit(t *testing.T, r *gitserver.Repo, message string, files map[string]st
 	return sha
 }
 
-// client runs the git command as somebody else's machine would.
+// client runs the git command as on another machine.
 func client(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// maxRequestBody bounds what is held in memory of one request. A fetch asks in
-// a few hundred bytes and negotiates in a few thousand.
+// maxRequestBody bounds the memory for one request. A fetch takes a few hundred bytes, and
+// negotiation a few thousand.
 const maxRequestBody = 16 << 20
 
 // Requests counts what clients asked for since Start or ResetRequests.
@@ -44,8 +44,8 @@ type tally struct {
 	seen Requests
 }
 
-// count classifies each request before it is answered. Bodies are read whole
-// on the way: CGI wants a length, which a chunked request does not have.
+// count classifies each request before it is answered. It reads bodies whole: CGI needs a
+// length, which a chunked request does not have.
 func (t *tally) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBody))

@@ -59,17 +59,16 @@ func namespaces() schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource("namespaces")
 }
 
-// Collector deletes objects of which every owner is gone, as the garbage
-// collector of a kube-controller-manager does. Owners are told apart by UID, a
-// cluster-scoped owner of a namespaced object counts, and dependents go with
-// policy Background. An object that is itself deleted with policy Foreground
-// has its dependents deleted first and its finalizer taken when none is left;
-// with policy Orphan they lose their reference to it instead.
+// Collector deletes objects whose owners are all gone, as the garbage collector of a
+// kube-controller-manager does. Owners are identified by UID, a cluster-scoped owner of a
+// namespaced object counts, and dependents are deleted with policy Background. If an object is
+// deleted with policy Foreground, its dependents are deleted first, and its finalizer is
+// removed when none is left; with policy Orphan they lose their reference to it instead.
 //
 // A deleted Namespace is emptied, of every kind, and finalized.
 //
-// Only the listed resources are collected. Resources of their owners are
-// watched as they turn up.
+// Only the listed resources are collected. Resources of their owners are watched as they
+// appear.
 type Collector struct {
 	metadata  metadata.Interface
 	mapper    meta.RESTMapper
@@ -92,7 +91,7 @@ type item struct {
 // NewCollector prepares a collector for the given resources; Run starts it.
 func NewCollector(cfg *rest.Config, resources ...schema.GroupVersionResource) (*Collector, error) {
 	cfg = rest.CopyConfig(cfg)
-	// Emptying a namespace touches deprecated kinds, too; that is no news.
+	// Emptying a namespace touches deprecated kinds, too; warnings about them do not matter.
 	cfg.WarningHandlerWithContext = rest.NoWarnings{}
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
@@ -121,7 +120,7 @@ func NewCollector(cfg *rest.Config, resources ...schema.GroupVersionResource) (*
 	}, nil
 }
 
-// retrySoon keeps the pace of a test: a minute of backoff would outlast it.
+// retrySoon suits the pace of a test, which a minute of backoff would exceed.
 func retrySoon() workqueue.TypedRateLimiter[item] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[item](5*time.Millisecond, time.Second)
 }
@@ -185,8 +184,8 @@ func (c *Collector) seen(r schema.GroupVersionResource, obj any) {
 	c.queue.Add(item{resource: r, namespace: object.GetNamespace(), name: object.GetName()})
 }
 
-// changed looks again only where ownership or deletion changed: status updates
-// of a fleet must not become reads of the collector.
+// changed queues objects only if ownership or deletion changed: status updates of a fleet must
+// not cause reads of the collector.
 func (c *Collector) changed(r schema.GroupVersionResource, old, obj any) {
 	before, err := meta.Accessor(old)
 	if err != nil {
@@ -212,8 +211,8 @@ func (c *Collector) concerns(r schema.GroupVersionResource, object metav1.Object
 	return len(object.GetOwnerReferences()) > 0 || awaited(object) != ""
 }
 
-// gone looks again at everything the deleted object owned, and at its owners:
-// one of them may have waited for it.
+// gone queues everything that the deleted object owned, and its owners: one of them may have
+// waited for it.
 func (c *Collector) gone(obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj
@@ -265,10 +264,9 @@ func (c *Collector) next(ctx context.Context) bool {
 	return true
 }
 
-// collect deletes one object if it has owners and all are gone. An owner that
-// the cache has is enough to let the object live. To let it die, everything is
-// read from the server: deleting by a cache that is a moment behind is how a
-// garbage collector deletes what it should not.
+// collect deletes one object if it has owners and all are gone. An owner in the cache is enough
+// to keep the object. Before a deletion, everything is read from the server: a collector that
+// trusts a stale cache deletes objects that must stay.
 func (c *Collector) collect(ctx context.Context, it item) error {
 	if c.ownedInCache(it) {
 		return nil
@@ -329,8 +327,8 @@ func (c *Collector) cached(it item) metav1.Object {
 	return object
 }
 
-// exists asks the server for the owner. The reference's UID decides: an owner
-// created again under the same name is another object.
+// exists asks the server for the owner. The reference's UID decides: a new owner of the same
+// name is another object.
 func (c *Collector) exists(ctx context.Context, owner metav1.OwnerReference, namespace string) (bool, error) {
 	it, err := c.ownerItem(owner, namespace)
 	if err != nil {
@@ -383,11 +381,11 @@ func awaited(object metav1.Object) string {
 	return ""
 }
 
-// errDependents says that an object that is being deleted still has some.
+// errDependents: an object that is being deleted still has dependents.
 var errDependents = errors.New("dependents are still there")
 
-// finishDependents deletes or orphans the dependents and, once none is left, takes
-// the finalizer.
+// finishDependents deletes or orphans the dependents and, once none is left, removes the
+// finalizer.
 func (c *Collector) finishDependents(ctx context.Context, it item, object *metav1.PartialObjectMetadata, finalizer string) error {
 	left := c.dependents(object.UID)
 	for _, dependent := range left {

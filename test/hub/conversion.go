@@ -91,7 +91,7 @@ func convertedKinds() map[string]bool {
 	return map[string]bool{"ClusterManagementAddOn": true, "ManagedClusterAddOn": true}
 }
 
-// join makes the definitions of kinds whose versions differ ask the webhook.
+// join makes the definitions of kinds whose versions differ use the webhook.
 func (c *converter) join(crds []*apiextensionsv1.CustomResourceDefinition) {
 	for _, crd := range crds {
 		if crd.Spec.Group != addonv1alpha1.GroupName || !convertedKinds()[crd.Spec.Names.Kind] {
@@ -117,7 +117,7 @@ func (c *converter) serve(w http.ResponseWriter, r *http.Request) {
 	review.Response = c.answer(review.Request)
 	review.Request = nil
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review) // the API server that hung up asks again
+	_ = json.NewEncoder(w).Encode(review) // the API server that closed the connection asks again
 }
 
 func (c *converter) answer(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
@@ -134,7 +134,7 @@ func (c *converter) answer(request *apiextensionsv1.ConversionRequest) *apiexten
 	return response
 }
 
-// errVersion says that no kind of that version is converted here.
+// errVersion: no kind of that version is converted here.
 var errVersion = errors.New("unknown version")
 
 // one converts one object.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errNotEmpty says that a deleted namespace still has objects.
+// errNotEmpty: a deleted namespace still has objects.
 var errNotEmpty = errors.New("namespace is not empty yet")
 
 // finisher empties and finalizes deleted namespaces, the namespace
@@ -35,8 +35,8 @@ func newFinisher(cfg *rest.Config, client metadata.Interface) (*finisher, error)
 	return &finisher{kube: kube, metadata: client}, nil
 }
 
-// finish empties a namespace that is being deleted and lets it go. It returns
-// errNotEmpty as long as something is left; the caller tries again.
+// finish empties and finalizes a namespace that is being deleted. It returns errNotEmpty as
+// long as something is left; the caller tries again.
 func (f *finisher) finish(ctx context.Context, name string) error {
 	resources, err := f.deletable()
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *finisher) finish(ctx context.Context, name string) error {
 	return ignoreNotFound(err)
 }
 
-// deletable asks each time: a test may have added a CRD since.
+// deletable reads the resources each time: a test may have added a CRD.
 func (f *finisher) deletable() ([]schema.GroupVersionResource, error) {
 	lists, err := f.kube.Discovery().ServerPreferredNamespacedResources()
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *finisher) deletable() ([]schema.GroupVersionResource, error) {
 	return found, nil
 }
 
-// empty deletes all objects of one resource and says whether there were any.
+// empty deletes all objects of one resource and reports whether there were any.
 func (f *finisher) empty(ctx context.Context, r schema.GroupVersionResource, namespace string) (bool, error) {
 	client := f.metadata.Resource(r).Namespace(namespace)
 	list, err := client.List(ctx, metav1.ListOptions{})

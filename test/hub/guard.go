@@ -9,13 +9,12 @@ import (
 	"syscall"
 )
 
-// guardScript starts a server and, beside it, a reader that ends the server
-// when the process that started it is gone. Test runs get killed (a timeout, a
-// CI job that is cancelled), and each would otherwise leave 300 MB of servers
-// behind. The reader waits on a named pipe that this process holds open: the
-// kernel closes it however the process ends. A parent-death signal follows
-// threads, which Go programs cannot promise to keep, and a process id can
-// outlive its process as a zombie.
+// guardScript starts a server and, beside it, a reader that ends the server when the process
+// that started it is gone. Test runs get killed (by a timeout or a canceled CI job), and each
+// would otherwise leave 300 MB of servers behind. The reader waits on a named pipe that this
+// process holds open: the kernel closes it however the process ends. There are two
+// alternatives, which do not work: a parent-death signal follows threads, which Go programs may
+// lose, and a process id can outlive its process as a zombie.
 //
 // envtest also runs a server with --help, to learn its flags.
 const guardScript = `#!/bin/sh
@@ -51,8 +50,8 @@ func newGuard(dir, binary string) (*guard, error) {
 	return g, nil
 }
 
-// dismiss ends the guard after the server was stopped, with a line: an end
-// without one would have it kill whatever has the server's number by then.
+// dismiss ends the guard after the server was stopped, with a line. If the pipe ended without a
+// line, the guard would kill the process that has the server's id by then.
 func (g *guard) dismiss() error {
 	_, err := g.pipe.WriteString("dismissed\n")
 	return errors.Join(err, g.pipe.Close())

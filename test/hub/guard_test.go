@@ -34,8 +34,7 @@ func startGuarded(t *testing.T) (*guard, *exec.Cmd, io.Reader) {
 	return g, cmd, out
 }
 
-// TestGuardEndsTheServer closes the pipe without a word, which is all that is
-// left of a killed process.
+// TestGuardEndsTheServer closes the pipe without a line, as when the process is killed.
 func TestGuardEndsTheServer(t *testing.T) {
 	g, server, out := startGuarded(t)
 	if err := g.pipe.Close(); err != nil {
@@ -54,7 +53,7 @@ func TestDismissedGuardLeavesTheServerAlone(t *testing.T) {
 	if err := g.dismiss(); err != nil {
 		t.Fatal(err)
 	}
-	// A guard terminates; killed it is only by the next line.
+	// The guard sends a termination signal; the next line is the only kill.
 	if err := server.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

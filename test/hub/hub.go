@@ -34,8 +34,8 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// Options say what a hub has besides OCM's CRDs. The zero value is a hub in a
-// temporary directory.
+// Options configure a hub in addition to OCM's CRDs. The zero value is a hub in a temporary
+// directory.
 type Options struct {
 	// Release of OCM whose definitions the hub has.
 	Release Release
@@ -51,15 +51,14 @@ type Options struct {
 	// Collect lists resources whose objects the collector deletes when their
 	// owners are gone, besides DefaultCollected.
 	Collect []schema.GroupVersionResource
-	// WithoutCollector leaves garbage where it is, for a bench that wants no
-	// watches besides its own.
+	// WithoutCollector collects no garbage, for a bench that must not have other watches.
 	WithoutCollector bool
 	// AuditPolicy is an audit policy as YAML; with one, AuditLog is the path that the
 	// events are appended to, one JSON object a line.
 	AuditPolicy, AuditLog string
-	// Output is told what takes time. Nil: nobody.
+	// Output receives progress messages. Nil: none.
 	Output io.Writer
-	// ServerLog gets what kube-apiserver and etcd print. Nil: nobody.
+	// ServerLog receives the output of kube-apiserver and etcd. Nil: it is dropped.
 	ServerLog io.Writer
 }
 
@@ -101,7 +100,7 @@ func Start(ctx context.Context, opts Options) (*Hub, error) {
 	return h, nil
 }
 
-// boot leaves the hub in a state that Stop can end, also when it fails.
+// boot leaves the hub in a state that Stop can end, even if it fails.
 func (h *Hub) boot(ctx context.Context, binaries hubbin.Assets, crds []*apiextensionsv1.CustomResourceDefinition, opts Options) error {
 	collecting := false
 	defer func() {
@@ -169,7 +168,7 @@ func (h *Hub) newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.Co
 	return &envtest.ControlPlane{APIServer: server, Etcd: etcd}, nil
 }
 
-// audit makes the server write down who asked for what.
+// audit makes the server write an audit log.
 func (h *Hub) audit(server *envtest.APIServer, opts Options) error {
 	if opts.AuditPolicy == "" {
 		return nil
@@ -266,9 +265,8 @@ func (h *Hub) Put(ctx context.Context, key string, value []byte) error {
 	return nil
 }
 
-// User returns a client configuration and a kubeconfig for a new identity. It
-// has the rights that RBAC gives to its name and groups, which are none until
-// the caller binds some.
+// User returns a client configuration and a kubeconfig for a new identity. Its rights are those
+// that RBAC grants to its name and groups; there are none until the caller binds some.
 func (h *Hub) User(name string, groups ...string) (*rest.Config, []byte, error) {
 	user, err := h.plane.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})
 	if err != nil {

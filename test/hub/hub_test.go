@@ -300,5 +300,5 @@ func sameAsUpstream(path, module string, from []string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%s is not in the module any more", filepath.Base(path))
+	return fmt.Errorf("%s is no longer in the module", filepath.Base(path))
 }

@@ -46,8 +46,8 @@ func (f finder) targets(ctx context.Context) ([]target, error) {
 	return targets, nil
 }
 
-// versionFlags make the server say which Kubernetes it is. Without them it
-// reports v0.0.0-master, and whoever parses the version misbehaves.
+// versionFlags set the version that the server reports. Without them it is v0.0.0-master, which
+// clients that parse the version cannot use.
 func versionFlags() string {
 	major, rest, _ := strings.Cut(KubernetesVersion, ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -1,4 +1,4 @@
-// Package hubbin answers where the embedded hub's two binaries are:
+// Package hubbin finds or builds the embedded hub's two binaries:
 // kube-apiserver and etcd. Find looks in this order and says what it spends
 // time on:
 //
@@ -18,8 +18,8 @@
 //
 // The build takes about five minutes on two cores, once: a stamp holds the
 // hash of all that goes in, a file lock keeps parallel test packages from
-// building twice, and each binary is renamed into place, so that nobody ever
-// starts half of one. Unix only, as envtest's control plane is in practice.
+// building twice, and each binary is renamed into place, so that no process
+// starts an incomplete one. Unix only, as envtest's control plane is in practice.
 //
 // Nothing in production code may import this package.
 package hubbin

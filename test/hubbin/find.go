@@ -38,9 +38,8 @@ const (
 	downloadBudget = 3 * time.Minute
 )
 
-// ErrIncomplete is returned when $KUBEBUILDER_ASSETS names a directory that
-// lacks one of the two binaries. It is not searched around: whoever sets the
-// variable wants exactly that directory.
+// ErrIncomplete: $KUBEBUILDER_ASSETS names a directory that lacks one of the two binaries. Find
+// does not look elsewhere, because the user who sets the variable wants exactly that directory.
 var ErrIncomplete = errors.New("directory lacks kube-apiserver or etcd")
 
 // Assets is a pair of binaries that fit together.
@@ -105,7 +104,7 @@ func (f finder) find(ctx context.Context) (Assets, error) {
 		return Assets{}, err
 	}
 	defer unlock()
-	// Whoever held the lock has most likely done the work.
+	// The previous holder of the lock has most likely done the work.
 	if found, ok, err := f.cached(ctx); err != nil || ok {
 		return found, err
 	}

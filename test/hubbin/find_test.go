@@ -168,7 +168,7 @@ func TestFindOrder(t *testing.T) {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.says, withoutSeconds(said.String())); diff != "" {
-				t.Errorf("%s: whoever waits is told for what: -want +got:\n%s", tc.reason, diff)
+				t.Errorf("%s: a waiting process says what it waits for: -want +got:\n%s", tc.reason, diff)
 			}
 			if !complete(got.Dir) {
 				t.Errorf("%s: %s lacks a binary", tc.reason, got.Dir)
@@ -190,7 +190,7 @@ func withoutSeconds(text string) []string {
 	return lines
 }
 
-// TestFindBuildsOnce: who comes second waits, says so, and takes what the first built.
+// TestFindBuildsOnce: a second process waits, says so, and uses what the first built.
 func TestFindBuildsOnce(t *testing.T) {
 	w := newWorld(t)
 	unlock, err := lock(t.Context(), filepath.Join(w.root, "bin", "k8s.lock"), io.Discard)
@@ -253,7 +253,7 @@ func TestFindWaitsForTheLock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := lock(ctx, filepath.Join(w.root, "bin", "k8s.lock"), io.Discard); !errors.Is(err, context.Canceled) {
-		t.Errorf("a second holder must wait until told to stop: %v", err)
+		t.Errorf("a second holder must wait until its context ends: %v", err)
 	}
 	unlock()
 	if _, err := w.find(t.Context()); err != nil {

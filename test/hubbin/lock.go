@@ -15,9 +15,9 @@ import (
 // instead, but then nothing could end the wait.
 const lockPoll = 500 * time.Millisecond
 
-// lock takes an exclusive lock on path, waiting for whoever has it. The
-// kernel gives it back when the process ends, however it ends, so a killed
-// build blocks nobody. The caller must call the returned function.
+// lock takes an exclusive lock on path, and waits for its holder. The kernel releases it when
+// the process ends, however it ends, so a killed build blocks no other. The caller must call
+// the returned function.
 func lock(ctx context.Context, path string, out io.Writer) (func(), error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("cannot lock the cache: %w", err)

@@ -29,7 +29,7 @@ func TestFindOutsideAClone(t *testing.T) {
 			t.Helper()
 			w.env[assetsVariable] = t.TempDir()
 		}, "", ErrIncomplete},
-		"Downloaded": {"what was downloaded before needs no network", func(t *testing.T, w *world) {
+		"Downloaded": {"a former download is used without a network", func(t *testing.T, w *world) {
 			t.Helper()
 			writeBinary(t, downloadedTo(w), apiServer, etcd)
 		}, "cache", nil},

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// modulePath tells the repository's go.mod from those of nested modules.
+// modulePath distinguishes the repository's go.mod from those of nested modules.
 const modulePath = "github.com/addonflow/addonflow"
 
 // ErrOutsideRepository is returned when no go.mod of AddonFlow is found in the

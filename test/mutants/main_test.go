@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMutantsApply: every mutant replaces a text that its file has once, by another one.
-// Whether the tests kill it, make mutants tells.
+// TestMutantsApply: every mutant replaces a text that its file contains once. make mutants
+// checks whether the tests kill it.
 func TestMutantsApply(t *testing.T) {
 	mutants, err := parse(list)
 	if err != nil {

@@ -29,8 +29,8 @@ func registering() []string {
 	return []string{"kube-client", "kube-client-bare", "single-namespace", "custom-signer", "both-registrations"}
 }
 
-// askForCertificates has the klusterlet of the first cluster ask for what the status of
-// its add-ons says, and waits until everything was approved, and signed by who signs here.
+// askForCertificates makes the klusterlet of the first cluster request what the status of its
+// add-ons lists, and waits until everything was approved and signed.
 func askForCertificates(ctx context.Context, w *demo.World) {
 	GinkgoHelper()
 	cluster := memberNames()[0]
@@ -63,7 +63,7 @@ func askForCertificates(ctx context.Context, w *demo.World) {
 	}).Should(Succeed())
 }
 
-// flattenRequest lays out what became of a request: who approved it, and what for.
+// flattenRequest lists the result of a request: the approver and the content.
 func flattenRequest(out flat, r *certificatesv1.CertificateSigningRequest) {
 	path := join("request", r.Name)
 	for _, c := range r.Status.Conditions {

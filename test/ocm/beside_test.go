@@ -22,7 +22,7 @@ import (
 	"github.com/addonflow/addonflow/test/hub"
 )
 
-// quietWindow is how long nobody may write once things have settled.
+// quietWindow is how long no client may write after everything has settled.
 const quietWindow = 2 * time.Minute
 
 var _ = Describe("OCM's addon-manager and AddonFlow on one hub", func() {
@@ -46,7 +46,7 @@ var _ = Describe("OCM's addon-manager and AddonFlow on one hub", func() {
 		Consistently(func() map[string]string { return versions(ctx, w.Client) }, quietWindow, "2s").Should(Equal(settled))
 	}, SpecTimeout(10*time.Minute))
 
-	It("hand an add-on over and back: no work is rewritten, and nobody moves ahead of its turn", func(ctx SpecContext) {
+	It("hand an add-on over and back: no work is rewritten, and no cluster moves ahead of its turn", func(ctx SpecContext) {
 		w, options := startWorld(ctx, hub.OCM12)
 		apply(ctx, w.Client, greeter("moved", "v1")...)
 		startOCM("addon-manager", w.Kubeconfig)

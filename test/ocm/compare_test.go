@@ -14,8 +14,8 @@ import (
 // flat is an object as a map of paths to scalars, as JSON.
 type flat map[string]string
 
-// flatten lays a JSON value out below a path. Null, empty lists and empty structs are
-// nothing: typed clients write them, untyped ones do not, and no reader tells them apart.
+// flatten lists the leaves of a JSON value by path. It skips null, empty lists and empty
+// structs: typed clients write them, untyped ones do not, and readers do not distinguish them.
 func flatten(into flat, path string, value any) {
 	switch v := value.(type) {
 	case nil:

@@ -67,7 +67,7 @@ func comment(text string) string {
 
 var filling = regexp.MustCompile(`@fill (\d+) (\w)`)
 
-// filled writes out "@fill 1000 x": a thousand times x, which nobody wants to read.
+// filled expands "@fill 1000 x" to a thousand times x, which keeps the file readable.
 func filled(text string) string {
 	return filling.ReplaceAllStringFunc(text, func(match string) string {
 		parts := filling.FindStringSubmatch(match)
@@ -89,8 +89,8 @@ func (f corpusFile) objects() []*unstructured.Unstructured {
 	return all
 }
 
-// declared are the objects that belong into Git; the others are written to the hub by
-// its admins, whoever runs the add-ons.
+// declared returns the objects that belong into Git; admins write the others to the hub,
+// whichever of the two runs the add-ons.
 func (f corpusFile) declared() (inGit, onHub []*unstructured.Unstructured) {
 	for _, o := range f.objects() {
 		switch o.GetKind() {

@@ -30,7 +30,8 @@ func (d *differences) add(name, why string, lines []string) {
 	}
 }
 
-// hold fails on a difference that nobody explained, and on one that is not in the file.
+// hold fails on a difference without an explanation, and on an explained one that does not
+// occur.
 func (d *differences) hold() {
 	GinkgoHelper()
 	Expect(d.unexplained.String()).To(BeEmpty())

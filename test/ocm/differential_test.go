@@ -170,14 +170,14 @@ func everywhere() map[string]*regexp.Regexp {
 			`^addon/[^/]+\.status\.conditions\[Progressing\]: "False Completed completed with no errors\." -> "False InstallSucceed `),
 		"Degraded is written beside Available": regexp.MustCompile(
 			`^addon/[^/]+\.status\.conditions\[Degraded\]: nothing -> "False ProbeNotDegraded `),
-		"system:authenticated is no organisation to ask for: Kubernetes adds it to everybody": regexp.MustCompile(
+		"system:authenticated is no organisation to ask for: Kubernetes adds it to every user": regexp.MustCompile(
 			`^addon/[^/]+\.status\.registrations\[\d\]\.subject\.groups\[2\]: "system:authenticated" -> nothing$` +
 				`|^request/.*\.certificate\.organization\[system:authenticated\]: true -> nothing$`),
 		"a certificate of a custom signer is for clients alone": regexp.MustCompile(
 			`^request/.*\.certificate\.extKeyUsage\[1\]: true -> nothing$`),
 		"permissions are bound to the group of the cluster's own agent alone": regexp.MustCompile(
 			`^rolebinding/.*\.subjects\[system:open-cluster-management:`),
-		"a ManagedClusterAddOn made by hand gets no owner, so that nobody deletes it": regexp.MustCompile(
+		"a ManagedClusterAddOn made by hand gets no owner that would delete it": regexp.MustCompile(
 			`^addon/[^/]+\.owner\.ClusterManagementAddOn: "[a-z-]+" -> nothing$`),
 	}
 }
@@ -198,6 +198,6 @@ func compare(ctx SpecContext, files []corpusFile, theirs, mine client.Client) {
 			return false
 		}))
 	}
-	Expect(met).To(HaveLen(len(everywhere())), "a difference is listed that is none any more: %v", met)
+	Expect(met).To(HaveLen(len(everywhere())), "a listed difference no longer exists: %v", met)
 	report.hold()
 }

@@ -106,8 +106,8 @@ spec:
           open-cluster-management.io/cluster-name: cluster-001
 `
 
-// startKlusterlet starts a managed cluster: an API server, OCM's work agent, and a
-// stand-in for the controllers of Deployments.
+// startKlusterlet starts a managed cluster: an API server, OCM's work agent, and a replacement
+// for the controllers of Deployments.
 func startKlusterlet(ctx SpecContext, w *demo.World, cluster string) client.Client {
 	GinkgoHelper()
 	managed, err := hub.Start(ctx, hub.Options{Namespaces: []string{agentNamespace}, Output: GinkgoWriter})

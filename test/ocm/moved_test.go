@@ -106,7 +106,7 @@ func written(before, after map[string]*workv1.ManifestWork) []string {
 	return out
 }
 
-// flatWorks lays out what is written of works by whoever deploys an add-on.
+// flatWorks lists what the manager of an add-on writes of its works.
 func flatWorks(works map[string]*workv1.ManifestWork) flat {
 	out := flat{}
 	for key, w := range works {

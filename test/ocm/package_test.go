@@ -123,7 +123,7 @@ func refused(message string) flat {
 	return flat{refusal: "true"}
 }
 
-// laidOut lays objects out by their names; in which order they stand says nothing.
+// laidOut lists objects by their names; their order does not matter.
 func laidOut(objects []map[string]any) flat {
 	out := flat{}
 	for _, fields := range objects {

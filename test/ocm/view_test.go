@@ -19,9 +19,9 @@ import (
 
 const addOnNameLabel = addonv1alpha1.AddonLabelKey
 
-// seenOf is everything that either of the two makes of an add-on, on all clusters, but
-// for what tells one from the other: our label and annotations, our feedback rules,
-// who owns which field, clocks.
+// seenOf is everything that OCM or AddonFlow writes about an add-on, on all clusters, except
+// for known differences: AddonFlow's label and annotations, its feedback rules, field owners,
+// clocks.
 func seenOf(ctx context.Context, c client.Client, addOn string) flat {
 	GinkgoHelper()
 	out := flat{}

@@ -167,7 +167,7 @@ func (h hubState) add(t *testing.T, document string) {
 	}
 }
 
-// tell writes who gets an add-on and how fast, and what each cluster gets.
+// tell writes which clusters get an add-on and how fast, and what each cluster gets.
 func tell(t *testing.T, out *strings.Builder, addOn load.AddOn, hub hubState, members []exampleMember) {
 	t.Helper()
 	document(t, out, map[string]any{"addOn": addOn.Name, "install": addOn.Install, "rollout": addOn.Rollout})

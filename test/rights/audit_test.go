@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestAggregation: what is granted here is what the hub's controller would grant.
+// TestAggregation: Install grants what the hub's controller would grant.
 func TestAggregation(t *testing.T) {
 	objects, err := shipped()
 	if err != nil {

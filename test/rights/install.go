@@ -30,7 +30,7 @@ import (
 const (
 	Namespace      = "addonflow-system"
 	ServiceAccount = "addonflow"
-	// User is how the hub sees it.
+	// User is the name under which the hub sees it.
 	User = "system:serviceaccount:" + Namespace + ":" + ServiceAccount
 )
 
@@ -121,7 +121,7 @@ func shipped() ([]*unstructured.Unstructured, error) {
 			}
 		}
 	}
-	// The namespace is needed by what stands in it.
+	// A namespace comes before the objects in it.
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return order(a) - order(b) })
 	return objects, nil
 }
@@ -183,8 +183,8 @@ func rulesFor(aggregation rbacv1.AggregationRule, roles []rbacv1.ClusterRole) ([
 	return rules, nil
 }
 
-// awaitEffect asks until the hub grants the rule that was stored last: it learns of
-// roles and bindings a moment after they are stored.
+// awaitEffect asks until the hub grants the rule that was stored last: new roles and bindings
+// take effect a moment after they are stored.
 func awaitEffect(ctx context.Context, admin client.Client, last rbacv1.PolicyRule) error {
 	asked := authorizationv1.ResourceAttributes{Group: last.APIGroups[0], Resource: last.Resources[0], Verb: last.Verbs[0]}
 	asked.Resource, asked.Subresource, _ = strings.Cut(asked.Resource, "/")

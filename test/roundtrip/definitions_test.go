@@ -18,9 +18,9 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// TestHashesOfAnyKind: an object of a user's kind that Git declares is hashed as OCM
-// hashes the object on the hub, where the hub's own CustomResourceDefinition says what it
-// fills in and drops.
+// TestHashesOfAnyKind: an object of a user-defined kind in Git has the same hash as OCM
+// computes for it on the hub, whose CustomResourceDefinition says what is filled in and
+// dropped.
 func TestHashesOfAnyKind(t *testing.T) {
 	admin := startHub(t)
 	objects, problems := build(t, "testdata/anykind")

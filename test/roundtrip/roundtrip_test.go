@@ -58,7 +58,7 @@ func build(t *testing.T, dir string) ([]gitsource.Object, problem.List) {
 	return tree.Build(t.Context(), gitsource.BuildOptions{})
 }
 
-// loadTree is what render/load makes of objects, without a hub.
+// loadTree loads objects without a hub.
 func loadTree(objects []gitsource.Object) (load.Commit, problem.List) {
 	located := make([]load.Located, 0, len(objects))
 	for _, o := range objects {
@@ -67,8 +67,8 @@ func loadTree(objects []gitsource.Object) (load.Commit, problem.List) {
 	return load.Load(located, nil, load.Options{})
 }
 
-// TestHashes: the hash that is computed of a file is the one that OCM computes of the
-// object on the hub, whatever the API server pruned and defaulted in it.
+// TestHashes: the hash computed from a file equals the one that OCM computes from the object on
+// the hub, whatever the API server pruned and defaulted in it.
 func TestHashes(t *testing.T) {
 	admin := startHub(t)
 	hashed := 0
@@ -124,15 +124,15 @@ func declaredAs(t *testing.T, objects []gitsource.Object, object *unstructured.U
 	return nil
 }
 
-// TestManifests: what the API server takes as a manifest of an AddOnTemplate, lint
-// takes, and what it refuses, lint refuses first.
+// TestManifests: lint accepts every manifest of an AddOnTemplate that the API server accepts,
+// and refuses every one that the API server refuses.
 func TestManifests(t *testing.T) {
 	admin := startHub(t)
 	for name, c := range map[string]struct {
 		metadata string
 		// refused by both.
 		refused bool
-		// stricter: why lint refuses what the server would store.
+		// stricter is why lint refuses a manifest that the server would store.
 		stricter string
 	}{
 		"plain":                        {metadata: "{name: a, namespace: b}"},
@@ -150,7 +150,7 @@ func TestManifests(t *testing.T) {
 		"label value is a variable":    {metadata: `{name: a, namespace: b, labels: {a: "{{CLUSTER_NAME}}"}}`, refused: true},
 		"annotation key":               {metadata: `{name: a, namespace: b, annotations: {"a b": c}}`, refused: true},
 		"annotation value is anything": {metadata: `{name: a, namespace: b, annotations: {a: "{{CLUSTER_NAME}} <&>"}}`},
-		"finalizer":                    {metadata: `{name: a, namespace: b, finalizers: [example.com/a]}`, stricter: "nobody would remove them"},
+		"finalizer":                    {metadata: `{name: a, namespace: b, finalizers: [example.com/a]}`, stricter: "no controller would remove them"},
 		"no name":                      {metadata: `{namespace: b}`, stricter: "a manifest must say which object it is"},
 	} {
 		t.Run(name, func(t *testing.T) {

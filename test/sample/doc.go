@@ -1,4 +1,4 @@
-// Package sample is the add-on that tests roll out where any will do: one Deployment,
-// whose image tag says which content runs. It has, too, what such an add-on's agent asks
-// the hub for, and a CA that signs it.
+// Package sample is the add-on of tests that need any add-on: one Deployment, whose image tag
+// identifies the content. It also has the requests of such an add-on's agent, and a CA that
+// signs them.
 package sample

@@ -19,9 +19,9 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// Request is what the klusterlet of a cluster asks for an add-on's agent: a certificate
-// for what a registration asks, with a key of its own. Its name is generated; whoever
-// creates it is who asks.
+// Request is what the klusterlet of a cluster requests for an add-on's agent: a certificate for
+// a registration, with a new key. Its name is generated; its requester is the user that creates
+// it.
 func Request(addOn, cluster string, asked addonv1alpha1.RegistrationConfig) (*certificatesv1.CertificateSigningRequest, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

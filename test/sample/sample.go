@@ -8,8 +8,8 @@ func Template(addOn, tag string) string {
 	return strings.NewReplacer("ADDON", addOn, "TAG", tag).Replace(template)
 }
 
-// AddOn is the ClusterManagementAddOn that goes with Template: everywhere that the
-// placement default/<placement> selects, all at once.
+// AddOn is the ClusterManagementAddOn for Template: on all clusters of the placement
+// default/<placement>, all at once.
 func AddOn(addOn, placement string) string {
 	return strings.NewReplacer("ADDON", addOn, "PLACEMENT", placement).Replace(clusterManagementAddOn)
 }

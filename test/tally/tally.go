@@ -97,8 +97,8 @@ func (t *tally) keep(at test, output string) {
 	t.suites[at] = specs{passed, failed}
 }
 
-// endTest counts a finished test; a test with subtests was counted as those,
-// unless it failed and none of them did.
+// endTest counts a finished test; a test with subtests was counted as those, unless it failed
+// and none of them did.
 func (t *tally) endTest(at test, action string) {
 	innerFailed, hasInner := t.inner[at]
 	suite := t.suites[at]
@@ -126,9 +126,9 @@ func (t *tally) endTest(at test, action string) {
 	delete(t.output, at)
 }
 
-// endPackage prints the package's line. A package that failed although none of
-// its tests did (it does not build, it panicked, it timed out) is one failure.
-// What a failed package and its unfinished tests said is shown.
+// endPackage prints the package's line. A package that failed although none of its tests did
+// (it does not build, it panicked, it timed out) is one failure. It shows the output of a
+// failed package and of its unfinished tests.
 func (t *tally) endPackage(e event) {
 	failed := e.Action == "fail"
 	if failed && t.inPackage[e.Package].failed == 0 {

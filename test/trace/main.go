@@ -1,13 +1,13 @@
-// Command trace judges a trace of a rollout: for every ledger that was stored, whether it
-// is one that the second planner of package rollouttest allows after all that was seen and
-// stored before it.
+// Command trace judges a trace of a rollout: it checks for every ledger that was stored whether
+// the second planner, of package rollouttest, allows it after everything that was seen and
+// stored before.
 //
 //	go run ./test/trace FILE
 //
 // FILE has one step a line, as rollouttest.Step describes it; "-" reads standard input. Package
 // recording writes the traces of suites that run an operator; a suite that fails names them.
-// Every step that is not allowed is printed with the rules that it breaks. The exit code is
-// 1 if there is one, and 2 if the trace cannot be read.
+// Every step that is not allowed is printed with the rules that it breaks. The exit code is 1
+// if there is one, and 2 if the trace cannot be read.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds AddOnHubConfig, which OCM's add-on lifecycle describes and
-// OCM's API module does not have. Its group is OCM's, so that references to it read
+// Package v1alpha1 holds AddOnHubConfig, which OCM's add-on lifecycle proposal describes and
+// OCM's API module does not contain. It is in OCM's API group, so that references to it look
 // like those to any other configuration.
 //
 // +kubebuilder:object:generate=true

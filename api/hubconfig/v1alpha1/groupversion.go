@@ -9,8 +9,8 @@ import (
 // GroupVersion is the API group and version of AddOnHubConfig.
 var GroupVersion = schema.GroupVersion{Group: "addon.open-cluster-management.io", Version: "v1alpha1"}
 
-// AddToScheme registers the kinds of this package with a scheme, beside OCM's own of
-// the same group.
+// AddToScheme registers the kinds of this package with a scheme, beside OCM's own kinds of the
+// same group.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &AddOnHubConfig{}, &AddOnHubConfigList{})
 	metav1.AddToGroupVersion(s, GroupVersion)

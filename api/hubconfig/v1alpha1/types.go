@@ -10,21 +10,21 @@ const AddOnHubConfigKind = "AddOnHubConfig"
 // VersionLabel on an AddOnTemplate says which version of its add-on it is.
 const VersionLabel = "addonflow.io/version"
 
-// AddOnHubConfigSpec says what an add-on is to be on the whole hub, or for whoever
-// refers to it.
+// AddOnHubConfigSpec selects the version of an add-on, for the whole hub or for the objects
+// that refer to it.
 type AddOnHubConfigSpec struct {
-	// DesiredVersion selects the AddOnTemplate of the add-on whose label
-	// addonflow.io/version has this value. None or two of them is an error.
+	// DesiredVersion selects the AddOnTemplate of the add-on whose label addonflow.io/version
+	// has this value. It is an error if none or more than one has it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern="^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
 	DesiredVersion string `json:"desiredVersion"`
 }
 
-// AddOnHubConfig selects the version of an add-on. It is bound like any configuration:
-// as a default or by a placement of a ClusterManagementAddOn, or by a
-// ManagedClusterAddOn. At the same level an AddOnTemplate named beside it conflicts
-// with it; at a more specific level the AddOnTemplate wins.
+// AddOnHubConfig selects the version of an add-on. It is bound like any configuration: as a
+// default or by a placement of a ClusterManagementAddOn, or by a ManagedClusterAddOn. An
+// AddOnTemplate at the same level conflicts with it; an AddOnTemplate at a more specific level
+// overrides it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=aohc,categories=addonflow
@@ -34,7 +34,7 @@ type AddOnHubConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is desired.
+	// Spec is the desired version.
 	Spec AddOnHubConfigSpec `json:"spec"`
 }
 

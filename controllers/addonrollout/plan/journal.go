@@ -19,7 +19,8 @@ func (p *Plan) decisions(step time.Duration) Decisions {
 	ro, next := p.Observed.Rollout, &p.Next
 	var d Decisions
 	if p.planned() {
-		before, after := standings(ro.Status.Ledger), standings(next.Ledger)
+		// The clock moved the times of both alike.
+		before, after := standings(rollout.Shift(ro.Status.Ledger, step)), standings(next.Ledger)
 		for i := range after {
 			if c, ok := p.Planned.Why(after[i].Cluster); ok {
 				after[i].Reason = c.Reason
@@ -55,7 +56,7 @@ func standings(ledger v1alpha1.Ledger) []journal.Standing {
 	}
 	found := make([]journal.Standing, len(records))
 	for i, r := range records {
-		found[i] = journal.Standing{Cluster: r.Cluster, Revision: r.Revision, Stage: r.Stage, State: string(r.State)}
+		found[i] = journal.Standing{Cluster: r.Cluster, Revision: r.Revision, Stage: r.Stage, State: r.State, Since: r.Since}
 	}
 	return found
 }

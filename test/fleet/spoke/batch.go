@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// workloadFor returns the model for an object's kind, or nil: a CronJob, like
-// a ConfigMap, merely exists.
+// workloadFor returns the model for an object's kind; nil for kinds that no controller acts on
+// here, such as CronJob and ConfigMap.
 func (w *World) workloadFor(object *unstructured.Unstructured) workload {
 	gvk := object.GroupVersionKind()
 	switch gvk.Group + "/" + gvk.Kind {
@@ -26,9 +26,8 @@ func (w *World) workloadFor(object *unstructured.Unstructured) workload {
 	return nil
 }
 
-// job starts its pods in one step and has them succeed in the next, or, with an
-// image that fails, give up. An image that never starts keeps them active for
-// good, as an image that cannot be pulled does.
+// job starts its pods in one step. In the next they succeed, or fail with an image that fails.
+// With an image that never starts they stay active, as with an image that cannot be pulled.
 type job struct {
 	world     *World
 	spec      batchv1.JobSpec
@@ -103,7 +102,7 @@ func (j *job) summary() Workload {
 	return Workload{Images: j.pods.images, Desired: j.completions(), Pods: j.active, Updated: j.active + j.succeeded, Ready: j.succeeded}
 }
 
-// pod is a bare Pod. One that is not to be restarted ends after it ran.
+// pod is a bare Pod. If it is not to be restarted, it ends after it ran.
 type pod struct {
 	world *World
 	pods  podSet
@@ -149,10 +148,10 @@ func (p *pod) complete() bool {
 	return p.phase == corev1.PodRunning
 }
 
-// giveUp does nothing: a Pod knows no deadline.
+// giveUp does nothing: a Pod has no deadline.
 func (p *pod) giveUp() {}
 
-// dropUnready does nothing: nobody would make the Pod again.
+// dropUnready does nothing: no controller would create the Pod again.
 func (p *pod) dropUnready() {}
 
 func (p *pod) status() (map[string]any, error) {

@@ -21,16 +21,14 @@ type Cluster struct {
 	objects map[identity]*object
 }
 
-// identity is what makes two manifests the same object. The version is not
-// part of it.
+// identity identifies an object. The version is not part of it.
 type identity struct{ Group, Resource, Namespace, Name string }
 
 func identityOf(m workv1.ManifestResourceMeta) identity {
 	return identity{Group: m.Group, Resource: m.Resource, Namespace: m.Namespace, Name: m.Name}
 }
 
-// object is one live object. Its workload is nil where no controller of
-// interest acts on it.
+// object is one live object. Its workload is nil if no modelled controller acts on it.
 type object struct {
 	live       *unstructured.Unstructured
 	owners     map[string]bool // works
@@ -38,22 +36,22 @@ type object struct {
 	workload   workload
 }
 
-// workload is what a controller makes of a spec over time.
+// workload models what a controller does with a spec over time.
 type workload interface {
-	// want takes up a spec, as a change of the object does at once. Nothing
-	// else changes before the next step.
+	// want sets a spec, as an update of the object does. Nothing else changes before the next
+	// step.
 	want(live *unstructured.Unstructured, generation int64) error
-	// step lets the controller act once and says whether anything changed.
+	// step lets the controller act once and reports whether anything changed.
 	step() bool
-	// complete says whether the rollout is over and good.
+	// complete reports whether the rollout ended well.
 	complete() bool
-	// giveUp is the passing of the progress deadline.
+	// giveUp lets the progress deadline pass.
 	giveUp()
-	// dropUnready deletes the pods that are not ready, as a human would.
+	// dropUnready deletes the pods that are not ready, as a person would.
 	dropUnready()
 	// status is the object's status field; nil while there is none.
 	status() (map[string]any, error)
-	// summary is what is true, whether reported or not.
+	// summary is the real state, whether reported or not.
 	summary() Workload
 }
 
@@ -71,7 +69,7 @@ type Workload struct {
 	Desired, Pods, Updated, Ready int
 }
 
-// Result is what became of one manifest.
+// Result is the result of applying one manifest.
 type Result struct {
 	Meta workv1.ManifestResourceMeta
 	Err  error
@@ -109,7 +107,7 @@ func (c *Cluster) Apply(work *workv1.ManifestWork) []Result {
 	return results
 }
 
-// Delete takes a work's objects away. Those another work lists stay.
+// Delete deletes a work's objects, except those that another work lists.
 func (c *Cluster) Delete(work string) { c.disown(work, nil) }
 
 func (c *Cluster) disown(work string, keep map[identity]bool) {
@@ -178,8 +176,8 @@ func (c *Cluster) checkNamespace(name string) error {
 	return fmt.Errorf("namespaces %q not found", name)
 }
 
-// merged lays b over a, as the agent does with labels and annotations: what is
-// no longer wanted stays, unless a key with a trailing dash takes it away.
+// merged lays b over a, as the agent does with labels and annotations: a key that is no longer
+// in b stays, unless b has the key with a trailing dash.
 func merged(a, b map[string]string) map[string]string {
 	result := maps.Clone(a)
 	if result == nil {
@@ -201,7 +199,7 @@ func merged(a, b map[string]string) map[string]string {
 // errImmutable is wrapped by every refusal of a change to a fixed field.
 var errImmutable = errors.New("field is immutable")
 
-// update replaces the live object. Generation rises with the spec alone.
+// update replaces the live object. The generation rises only if the spec changes.
 func (o *object) update(required *unstructured.Unstructured) error {
 	next := required.DeepCopy()
 	unstructured.RemoveNestedField(next.Object, "status")
@@ -228,7 +226,7 @@ func (o *object) update(required *unstructured.Unstructured) error {
 	return nil
 }
 
-// immutable knows the few fields an add-on is likely to change in vain.
+// immutable checks the few immutable fields that an add-on is likely to change.
 func immutable(before, after *unstructured.Unstructured) error {
 	var fields [][]string
 	switch after.GetKind() {

@@ -7,9 +7,9 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// configOf is what the agent takes from a work's manifestConfigs for one
-// manifest: of every matching entry, the first that has feedback rules gives
-// those, the first that has an update strategy gives that.
+// configOf is the agent's effective manifestConfigs for one manifest: feedback rules from the
+// first matching entry that has any, and the update strategy from the first matching entry that
+// has one.
 func configOf(m workv1.ManifestResourceMeta, configs []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
 	var found workv1.ManifestConfigOption
 	for _, entry := range configs {
@@ -30,7 +30,7 @@ func matches(m workv1.ManifestResourceMeta, id workv1.ResourceIdentifier) bool {
 	return m.Group == id.Group && m.Resource == id.Resource && wildcard(id.Namespace, m.Namespace) && wildcard(id.Name, m.Name)
 }
 
-// wildcard matches a pattern in which * stands for anything.
+// wildcard matches a pattern in which * matches any text.
 func wildcard(pattern, text string) bool {
 	if pattern == text || pattern == "*" {
 		return true

@@ -41,8 +41,7 @@ func (d *daemonSet) step() bool {
 	return d.becomeReady() || d.move()
 }
 
-// move replaces old pods within the budget. With OnDelete it only fills nodes
-// that have none.
+// move replaces old pods within the budget. With OnDelete it only fills nodes without a pod.
 func (d *daemonSet) move() bool {
 	nodes := d.world.opts.Nodes
 	if d.spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
@@ -76,7 +75,7 @@ func (d *daemonSet) complete() bool {
 	return d.spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || d.current().pods == pods
 }
 
-// giveUp does nothing: a DaemonSet knows no deadline.
+// giveUp does nothing: a DaemonSet has no deadline.
 func (d *daemonSet) giveUp() {}
 
 func (d *daemonSet) status() (map[string]any, error) {

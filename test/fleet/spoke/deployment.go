@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// deployment follows the Deployment controller. Its status is of the spec that
-// the controller has seen, until it sees the next.
+// deployment follows the Deployment controller. Its status is about the spec that the
+// controller has last observed.
 type deployment struct {
 	world *World
 	rollout
@@ -60,8 +60,8 @@ func (d *deployment) move() bool {
 	return d.scale(desired, surge, unavailable)
 }
 
-// budget resolves surge (rounded up) and unavailability (rounded down). Both
-// zero would never move, so Kubernetes then allows one to be unavailable.
+// budget resolves surge (rounded up) and unavailability (rounded down). With both zero nothing
+// could move, so Kubernetes then allows one unavailable pod.
 func (d *deployment) budget() (surge, unavailable int) {
 	rolling := d.spec.Strategy.RollingUpdate
 	if rolling == nil {

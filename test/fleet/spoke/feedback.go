@@ -14,19 +14,17 @@ import (
 // feedbackCondition is OCM's name of the condition; its API module has none.
 const feedbackCondition = "StatusFeedbackSynced"
 
-// reader evaluates feedback rules. Parsed paths are kept, because a fleet asks
-// the same few of a thousand clusters; they have state, so a reader serves one
-// caller at a time.
+// reader evaluates feedback rules. It keeps parsed paths, because a fleet reads the same few on
+// a thousand clusters. Parsed paths have state, so a reader serves one caller at a time.
 type reader struct {
 	paths map[string]*jsonpath.JSONPath
 }
 
 func newReader() *reader { return &reader{paths: map[string]*jsonpath.JSONPath{}} }
 
-// read returns the values the rules ask for. A path that is absent gives no
-// value and no error, as with the agent; a value that is no scalar, a path
-// that cannot be parsed and a kind without well-known status give an error and
-// the other values nevertheless.
+// read returns the values of the rules. As with the agent, an absent path gives neither a value
+// nor an error. A value that is not a scalar, a path that cannot be parsed and a kind without
+// well-known status give an error and the other values.
 func (r *reader) read(live *unstructured.Unstructured, rules []workv1.FeedbackRule) ([]workv1.FeedbackValue, metav1.Condition) {
 	if len(rules) == 0 {
 		return nil, metav1.Condition{Type: feedbackCondition, Status: metav1.ConditionTrue, Reason: "NoStatusFeedbackSynced"}

@@ -23,8 +23,8 @@ type podSet struct {
 	ready  int
 }
 
-// rollout moves pods from old templates to the current one, within a surge and
-// an unavailability. Deployments and DaemonSets differ in the numbers only.
+// rollout moves pods from old templates to the current one, within a surge and an
+// unavailability. Deployments and DaemonSets differ only in the numbers.
 //
 // Invariant: 0 <= ready <= pods in every set; sets holds the current one last.
 type rollout struct {
@@ -41,8 +41,8 @@ func (r *rollout) total() (pods, ready int) {
 	return pods, ready
 }
 
-// retarget makes a template the current one, keeping the pods it already has:
-// that is what makes a revert quick.
+// retarget makes a template the current one and keeps its existing pods, which makes a revert
+// quick.
 func (r *rollout) retarget(next podSet) {
 	for i, s := range r.sets {
 		if s.hash == next.hash {
@@ -64,12 +64,12 @@ func (r *rollout) becomeReady() bool {
 	return changed
 }
 
-// scale does what the Deployment controller does in one sync: first the new
-// pods, within desired+surge in total, then the old ones, unready before
-// ready, keeping desired-unavailable ready.
+// scale does what the Deployment controller does in one sync: first the new pods, within
+// desired+surge in total, then the old ones, unready before ready, keeping desired-unavailable
+// ready.
 //
-// Worked example, desired 4, surge 1, unavailable 1, the new image bad:
-// 4 old -> 1 new 3 old -> 2 new 3 old, and there it stays.
+// Worked example, desired 4, surge 1, unavailable 1, the new image bad: 4 old -> 1 new 3 old ->
+// 2 new 3 old, and no further.
 func (r *rollout) scale(desired, surge, unavailable int) bool {
 	r.forgetEmpty()
 	changed := false
@@ -88,7 +88,7 @@ func (r *rollout) scale(desired, surge, unavailable int) bool {
 	return r.retire(budget, desired-unavailable) || changed
 }
 
-// retire removes old pods: unready ones cost only the budget, ready ones also
+// retire removes old pods: unready ones count against the budget only, ready ones also against
 // what must stay available.
 func (r *rollout) retire(budget, minReady int) bool {
 	if budget <= 0 {
@@ -109,7 +109,7 @@ func (r *rollout) retire(budget, minReady int) bool {
 	return changed
 }
 
-// recreate is the other strategy: all old pods go before a new one comes.
+// recreate is the other strategy: all old pods are deleted before a new one is created.
 func (r *rollout) recreate(desired int) bool {
 	old := false
 	for _, s := range r.sets[:len(r.sets)-1] {
@@ -123,7 +123,7 @@ func (r *rollout) recreate(desired int) bool {
 	return r.scale(desired, 0, desired)
 }
 
-// forgetEmpty changes nothing anyone can see.
+// forgetEmpty changes nothing that is visible.
 func (r *rollout) forgetEmpty() {
 	last := r.current()
 	r.sets = slices.DeleteFunc(r.sets, func(s *podSet) bool { return s != last && s.pods == 0 })
@@ -146,9 +146,8 @@ func (r *rollout) readyImages() []string {
 	return images
 }
 
-// podSetFor describes a template's pods before there are any. The hash is of
-// the template as sent; a default spelled out makes another one, which a real
-// server would not.
+// podSetFor describes a template's pods before there are any. The hash is of the template as
+// sent; an explicit default changes it, unlike on a real server.
 func (w *World) podSetFor(template corev1.PodTemplateSpec) (podSet, error) {
 	content, err := json.Marshal(template)
 	if err != nil {
@@ -187,7 +186,7 @@ const (
 
 // shown is a count of pods or nodes, or an ordinal, as status has it.
 func shown(n int) int32 {
-	return int32(n) //nolint:gosec // G115: no simulated cluster has two billion
+	return int32(n) //nolint:gosec // G115: no simulated cluster has two billion pods
 }
 
 func count(n *int32, fallback int) int {

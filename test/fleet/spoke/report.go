@@ -11,14 +11,12 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// View is how a report sees the cluster: the live object, or nil where there
-// is none.
+// View is how a report sees the cluster: it returns the live object, or nil if there is none.
 type View func(workv1.ManifestResourceMeta) (*unstructured.Unstructured, error)
 
-// ReportApplied writes into a work's status what the agent's first controller
-// reports: Applied per manifest and for the work. Feedback and Available stay
-// as they are, so that between this report and the next they are those of the
-// content before.
+// ReportApplied writes what the agent's first controller reports into a work's status: Applied
+// per manifest and for the work. Feedback and Available stay those of the earlier content until
+// the next report.
 func ReportApplied(status *workv1.ManifestWorkStatus, generation int64, results []Result, now time.Time) {
 	previous := status.ResourceStatus.Manifests
 	manifests := make([]workv1.ManifestCondition, 0, len(results))
@@ -55,9 +53,9 @@ func appliedCondition(err error, generation int64, now time.Time) metav1.Conditi
 	return condition
 }
 
-// carryOver keeps feedback and the other conditions of the same object, found
-// with its ordinal or, where that moved, without. A condition for another
-// generation is a new one, with a new transition time.
+// carryOver keeps feedback and the other conditions of the same object, found by its ordinal
+// or, if that changed, without it. A condition for another generation is a new one, with a new
+// transition time.
 func carryOver(previous []workv1.ManifestCondition, m workv1.ManifestResourceMeta, applied metav1.Condition) workv1.ManifestCondition {
 	before := find(previous, m)
 	if before == nil {
@@ -86,9 +84,9 @@ func find(manifests []workv1.ManifestCondition, m workv1.ManifestResourceMeta) *
 	return candidate
 }
 
-// ReportAvailable writes into a work's status what the agent's second
-// controller reports: Available and feedback of every manifest that the first
-// one listed, and Available for the work.
+// ReportAvailable writes what the agent's second controller reports into a work's status:
+// Available and feedback of every manifest that the first one listed, and Available for the
+// work.
 func (c *Cluster) ReportAvailable(status *workv1.ManifestWorkStatus, work *workv1.ManifestWork, view View, now time.Time) error {
 	reader, _ := c.world.readers.Get().(*reader)
 	defer c.world.readers.Put(reader)

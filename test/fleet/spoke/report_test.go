@@ -16,7 +16,7 @@ func at(seconds int) time.Time {
 	return time.Date(2026, time.March, 1, 12, 0, seconds, 0, time.UTC)
 }
 
-// rules asks as AddonFlow does.
+// rules sets feedback rules as AddonFlow does.
 func rules(work *workv1.ManifestWork, paths ...workv1.JsonPath) {
 	work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
 		ResourceIdentifier: workv1.ResourceIdentifier{Group: "apps", Resource: "deployments", Namespace: "default", Name: "hello"},
@@ -254,7 +254,7 @@ func TestFeedbackValues(t *testing.T) {
 			failure: "version set in the path x is not matched",
 		},
 		"Bracket": {
-			reason: "the spelling with brackets finds nothing, which is why nobody must ask with it",
+			reason: "the spelling with brackets finds nothing, so rules must not use it",
 			rule:   jsonPaths(workv1.JsonPath{Name: "x", Path: `.metadata.annotations['addonflow.io/digest']`}),
 			want:   map[string]any{},
 		},

@@ -63,8 +63,8 @@ func (s *statefulSet) becomeReady() bool {
 	return changed
 }
 
-// move creates, removes or replaces a pod. With OrderedReady a pod that is not
-// ready stops everything, even a revert: that is Kubernetes' own known trap.
+// move creates, removes or replaces a pod. With OrderedReady a pod that is not ready stops
+// everything, even a revert, as in Kubernetes.
 func (s *statefulSet) move() bool {
 	ordered := s.spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	desired := s.desired()
@@ -104,8 +104,8 @@ func (s *statefulSet) replaceOne() bool {
 	return false
 }
 
-// fresh is a new pod. Below the partition it would be of the old revision,
-// which this model no longer has; a partition is for updates, not for growth.
+// fresh is a new pod. Below the partition Kubernetes would create one of the old revision,
+// which this model does not keep.
 func (s *statefulSet) fresh(int) podSet {
 	p := s.target
 	p.pods, p.ready = 1, 0
@@ -149,11 +149,11 @@ func (s *statefulSet) complete() bool {
 	return heldBack || s.updated() >= s.desired()-s.partition()
 }
 
-// giveUp does nothing: a StatefulSet knows no deadline.
+// giveUp does nothing: a StatefulSet has no deadline.
 func (s *statefulSet) giveUp() {}
 
-// dropUnready replaces pods in place: their ordinals come back at once, of the
-// revision now wanted.
+// dropUnready replaces pods in place: they are created again at once with their ordinals, of
+// the current revision.
 func (s *statefulSet) dropUnready() {
 	for i := range s.pods {
 		if s.pods[i].ready == 0 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Step lets the controllers of a work's objects act once each and says whether
-// anything changed.
+// Step lets the controllers of a work's objects act once each and reports whether anything
+// changed.
 func (c *Cluster) Step(work string) bool {
 	changed := false
 	for _, o := range c.owned(work) {
@@ -15,8 +15,8 @@ func (c *Cluster) Step(work string) bool {
 	return changed
 }
 
-// Stuck says whether a workload of the work neither moves nor is complete. It
-// is meaningful after Step returned false.
+// Stuck reports whether a workload of the work neither moves nor is complete. It is meaningful
+// after Step returned false.
 func (c *Cluster) Stuck(work string) bool {
 	return slices.ContainsFunc(c.owned(work), func(o *object) bool { return !o.workload.complete() })
 }
@@ -51,8 +51,7 @@ func (c *Cluster) owned(work string) []*object {
 	return found
 }
 
-// Running returns what runs, by "Kind/namespace/name". It is the truth, also
-// where the agent reports something else or nothing.
+// Running returns what really runs, by "Kind/namespace/name", whatever the agent reports.
 func (c *Cluster) Running() map[string]Workload {
 	running := map[string]Workload{}
 	for _, o := range c.objects {

@@ -16,8 +16,8 @@ func (c *Cluster) Truth() View {
 	}
 }
 
-// Identify returns results for a work as if it had been applied, or, with an
-// error, as if every manifest had been refused. The cluster stays as it is.
+// Identify returns the results of a work as if it had been applied, or, with an error, as if
+// every manifest had been refused. The cluster does not change.
 func (c *Cluster) Identify(work *workv1.ManifestWork, refusal error) []Result {
 	results := make([]Result, len(work.Spec.Workload.Manifests))
 	for i, manifest := range work.Spec.Workload.Manifests {
@@ -35,10 +35,9 @@ func (c *Cluster) Identify(work *workv1.ManifestWork, refusal error) []Result {
 	return results
 }
 
-// Pretend sees what an agent would report that never applied the work and says
-// that all is well: objects as they were before, with their old digest and
-// generation and healthy counts. What was not there before is seen healthy,
-// without a digest.
+// Pretend shows what an agent would report that never applied the work and claims that all is
+// well: objects as they were before, with their old digest and generation and healthy counts.
+// Objects that did not exist before are shown as healthy, without a digest.
 func (c *Cluster) Pretend(work *workv1.ManifestWork) View {
 	wanted := map[identity]*unstructured.Unstructured{}
 	for i, manifest := range work.Spec.Workload.Manifests {

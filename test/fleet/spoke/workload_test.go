@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// line is one step of a rollout as a reader of feedback sees it.
+// line is one step of a rollout as feedback shows it.
 func line(s appsv1.DeploymentStatus) string {
 	progressing := s.Conditions[1]
 	return fmt.Sprintf("observed=%d total=%d updated=%d ready=%d %s/%s",
@@ -305,8 +305,8 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestRolloutInvariants drives random sequences of changes through the
-// Deployment model and holds it to what Kubernetes promises.
+// TestRolloutInvariants drives random sequences of changes through the Deployment model and
+// checks the promises of Kubernetes.
 func TestRolloutInvariants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newCluster(Options{})

@@ -24,8 +24,8 @@ type Options struct {
 	Served []schema.GroupVersionKind
 }
 
-// DefaultImageStarts is false for images that say so in their reference: a tag
-// "bad", or "never-starts" or a trailing "-bad" anywhere.
+// DefaultImageStarts is false for images with a tag "bad", or with "never-starts" or a trailing
+// "-bad" anywhere in their reference.
 func DefaultImageStarts(image string) bool {
 	name, _, _ := strings.Cut(image, "@")
 	return !strings.HasSuffix(name, ":bad") && !strings.HasSuffix(name, "-bad") && !strings.Contains(name, "never-starts")
@@ -56,8 +56,8 @@ func (w *World) NewCluster() *Cluster {
 
 func (w *World) serves(gvk schema.GroupVersionKind) bool { return slices.Contains(w.opts.Served, gvk) }
 
-// hasNamespace lists what exists before any work: Kubernetes' own namespaces
-// and those a klusterlet makes.
+// hasNamespace reports whether a namespace exists before any work: Kubernetes' own and those
+// that a klusterlet creates.
 func (w *World) hasNamespace(name string) bool {
 	switch name {
 	case "default", "kube-system", "kube-public", "kube-node-lease",

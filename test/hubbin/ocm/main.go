@@ -43,7 +43,7 @@ func main() {
 	os.Exit(cli.Run(root))
 }
 
-// program runs controllers against the API server of --kubeconfig until it is told to end.
+// program runs controllers against the API server of --kubeconfig until it gets a signal.
 func program(name string, start controllercmd.StartFunc) *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{Use: name, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {

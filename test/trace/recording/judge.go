@@ -33,10 +33,10 @@ type Report struct {
 	Rollouts, Steps, Planned, Contents int
 }
 
-// Judge writes a trace of each rollout and judges it, and holds every work that got other
-// content against the ledger that was stored before it. The error names each step that is not
-// allowed and its trace, which stays; else nothing is left. plans is the operators' trace
-// file; without one, no operator ran.
+// Judge writes a trace of each rollout and judges it, and compares every work that got other
+// content with the ledger that was stored before it. The error names each step that is not
+// allowed and its trace, which is kept; otherwise the traces are deleted. plans is the
+// operators' trace file; without one, no operator ran.
 func (r *Recording) Judge(ctx context.Context, c client.Client, plans string) (report Report, err error) {
 	until, err := r.catchUp(ctx, c)
 	if err != nil {
@@ -98,8 +98,8 @@ func (r *Recording) catchUp(ctx context.Context, c client.Client) (uint64, error
 	return until, nil
 }
 
-// readPlans reads a file of plans, by the version that each was made with. A line that is cut
-// off is of an operator that was killed: nothing of it was stored.
+// readPlans reads a file of plans, by the version with which each was made. A line that is cut
+// off is from an operator that was killed, so nothing of it was stored.
 func readPlans(name string) (map[string][]addonrollout.Planning, error) {
 	plans := map[string][]addonrollout.Planning{}
 	file, err := os.Open(name)
@@ -128,9 +128,8 @@ func readPlans(name string) (map[string][]addonrollout.Planning, error) {
 	return plans, lines.Err()
 }
 
-// steps are the plans that took effect: those that changed nothing of the ledger that they
-// were made with, and of the others the one whose ledger the next version has. A ledger that
-// no plan accounts for is a step that was not observed.
+// steps are the plans that took effect: plans that did not change their ledger, and plans whose
+// ledger the next version has. A ledger without a plan is a step that was not observed.
 func steps(versions []*v1alpha1.AddOnRollout, plans map[string][]addonrollout.Planning) []rollouttest.Step {
 	var all []rollouttest.Step
 	if first := versions[0].Status.Ledger; len(first.Records) > 0 {
@@ -193,8 +192,8 @@ func judge(report *Report, name string, all []rollouttest.Step) (err error) {
 	return errors.Join(err, broken)
 }
 
-// reserved (S1) expects that the ledger gave the work's cluster this content before the work
-// was written.
+// reserved expects that the ledger had admitted the work's cluster to this content before
+// the work was written.
 func (r *Recording) reserved(w content) error {
 	var last *v1alpha1.AddOnRollout
 	for _, versions := range r.rollouts {

@@ -37,7 +37,7 @@ type Recording struct {
 	ended error
 }
 
-// content is a work whose digest another version did not have before it.
+// content is a version of a work whose digest differs from the version before.
 type content struct {
 	written                                uint64
 	name, addOn, cluster, revision, digest string
@@ -47,7 +47,7 @@ func empty() *Recording {
 	return &Recording{rollouts: map[types.UID][]*v1alpha1.AddOnRollout{}, works: map[types.UID][]content{}}
 }
 
-// Record watches until ctx ends. What the hub has by then is where the record begins.
+// Record watches until ctx ends. The record begins with the current state of the hub.
 func Record(ctx context.Context, c client.WithWatch) (*Recording, error) {
 	r := empty()
 	for _, list := range []client.ObjectList{&v1alpha1.AddOnRolloutList{}, &workv1.ManifestWorkList{}} {

@@ -34,8 +34,8 @@ func plan(version, addOn string, l v1alpha1.Ledger) addonrollout.Planning {
 	return addonrollout.Planning{ResourceVersion: version, Input: rollout.Input{AddOn: addOn}, Ledger: l}
 }
 
-// TestStepsAreThePlansThatTookEffect: a plan that lost against another writer is no step, and
-// a ledger that no plan accounts for is a step that was not observed.
+// TestStepsAreThePlansThatTookEffect: a plan that lost a write conflict is not a step, and a
+// ledger without a plan is a step that was not observed.
 func TestStepsAreThePlansThatTookEffect(t *testing.T) {
 	versions := []*v1alpha1.AddOnRollout{
 		stored("10", v1alpha1.Ledger{}), stored("12", ledger(rollout.Admitted)), stored("15", ledger(rollout.Admitted)), stored("20", ledger(rollout.Done)),
@@ -58,7 +58,7 @@ func TestStepsAreThePlansThatTookEffect(t *testing.T) {
 	}
 }
 
-// TestLineThatAKilledOperatorCutOffIsLeftOut: another operator's line may stand behind it.
+// TestLineThatAKilledOperatorCutOffIsLeftOut: another operator's line may follow it.
 func TestLineThatAKilledOperatorCutOffIsLeftOut(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plans.jsonl")
 	if err := os.WriteFile(file, []byte("\n{\"resourceVersion\":\"6\",\"na\n{\"resourceVersion\":\"7\"}\n"), 0o600); err != nil {
