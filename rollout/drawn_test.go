@@ -23,6 +23,7 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		"Spec.Target.Source":        "not read by the planner",
 		"Spec.Target.Revision":      "not read by the planner",
 		"Spec.Target.Commit":        "approvals differ instead",
+		"Spec.PolicyCommit":         "not read by the planner",
 		"Ledger.Records[].Times":    "one cluster per group; the tests of the encoding have several",
 		"Ledger.Removal":            "package removal draws its own records",
 		"Spec.Strategy.RollingUpdateWithPlacement.PlacementReference.Namespace": "one of two namespaces is enough, of stages and installs",
