@@ -2,64 +2,176 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// moveOf derives the facts for the add-on's status.
-func (d *round) moveOf(m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) addonstatus.Move {
-	mv := d.moveTo(addOn, rendered)
-	mv.Waits = d.waits(p)
-	mv.Reverting = d.o.rollout.Status.Reverting && d.isTarget(p.Revision)
-	mv.Reason = p.Reason
-	mv.Mode = d.o.prober.Mode()
-	mv.UnknownCluster = clusterCondition(m) == corev1.ConditionUnknown
-	mv.Hosting = m.hosting
-	current := m.health.Digest == rendered.Digest
-	if current {
-		mv.Refused, mv.HostingRefused = m.worksRefused(d.o.rollout.Name)
+// install creates the ManagedClusterAddOn, as OCM's addon-manager would, with the
+// cluster's add-on annotations and our marks.
+func (d *round) install(ctx context.Context, c *plan.Cluster) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	if d.Observed.Owner == nil || d.Observed.Owner.DeletionTimestamp != nil {
+		return nil, errOwnerMissing
 	}
-	switch {
-	case p.State == rollout.Failed || p.State == rollout.TimedOut:
-		mv.State = addonstatus.Failed
-	case current && (m.health.Verified || !admitted(p) && mv.AppliedAlready(addOn.Status.ConfigReferences)):
-		// Unverified is done only where it was verified before, and fell ill since.
-		mv.State = addonstatus.Done
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: d.rollout.Name, Namespace: c.Name, Finalizers: d.firstFinalizers(c),
+		Labels:          map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
+		Annotations:     selectedBy(addOnAnnotations(c.Member), c.Planned.SelectedBy),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.Observed.Owner, ownerKind())},
+	}}
+	if err := d.Client.Create(ctx, addOn); err != nil {
+		return nil, fmt.Errorf("cannot install: %w", err)
 	}
-	mv.Available = d.o.prober.NotApplied()
-	if mv.State != addonstatus.Started {
-		mv.Available = d.o.prober.Available(m.report(d.o.rollout.Name))
-	}
-	return mv
+	d.addOns.create(addOn)
+	d.madeNew()
+	return addOn, nil
 }
 
-// moveTo is a move as far as what is rendered and the add-on itself tell.
-func (r *Reconciler) moveTo(addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) addonstatus.Move {
-	return addonstatus.Move{Rendered: rendered, HidesTemplateHash: r.HidesTemplateHash, OwnTemplate: namesTemplate(addOn)}
+// firstFinalizers are those a new ManagedClusterAddOn gets with its creation, which
+// saves a write; they are corrected before its first work is written.
+func (d *round) firstFinalizers(c *plan.Cluster) []string {
+	renderer, err := d.Observed.Revisions.Renderer(d.rollout.Spec.Target.Digest)
+	if err != nil {
+		return nil
+	}
+	rendered, err := renderer.Render(c.RenderInput())
+	if err != nil {
+		return nil
+	}
+	return rendered.Finalizers()
 }
 
-// clusterCondition is the hub's word on the cluster.
-func clusterCondition(m *member) corev1.ConditionStatus {
-	if m.cluster != nil {
-		for i := range m.cluster.Status.Conditions {
-			if m.cluster.Status.Conditions[i].Type == clusterv1.ManagedClusterConditionAvailable {
-				return corev1.ConditionStatus(m.cluster.Status.Conditions[i].Status)
-			}
+// errOwnerMissing says that the ClusterManagementAddOn is not there yet.
+var errOwnerMissing = errors.New("cannot install: the ClusterManagementAddOn does not exist")
+
+// remove deletes our ManagedClusterAddOn; its works go with it by owner reference.
+// A hand-made one is never deleted, whatever the plan says.
+func (d *round) remove(ctx context.Context, c *plan.Cluster) error {
+	if plan.Installation(c.AddOn) != rollout.Ours {
+		return nil
+	}
+	err := d.Client.Delete(ctx, c.AddOn, client.Preconditions{UID: &c.AddOn.UID, ResourceVersion: &c.AddOn.ResourceVersion})
+	if err != nil {
+		return fmt.Errorf("cannot remove: %w", err)
+	}
+	d.addOns.forget(client.ObjectKeyFromObject(c.AddOn))
+	d.did(journal.Removed, c.Name, "", c.Running(), d.Planned.Message)
+	return nil
+}
+
+// reclaim gives a ManagedClusterAddOn of ours its label, and the owner reference to the
+// ClusterManagementAddOn that is there now: another writer may have taken them away, and a
+// ClusterManagementAddOn that was deleted and applied again is another object. It returns
+// the add-on as it is then.
+//
+// The owner is read live. The garbage collector deletes what refers to an object that is
+// gone, and the watch may still show that one.
+func (d *round) reclaim(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	labelled := addOn.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+	owned := d.Observed.Owner == nil || ownedBy(addOn, d.Observed.Owner)
+	if plan.Installation(addOn) != rollout.Ours || labelled && owned {
+		return addOn, nil
+	}
+	updated := addOn.DeepCopy()
+	metav1.SetMetaDataLabel(&updated.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue)
+	if !owned {
+		owner, err := d.liveOwner()
+		if err != nil {
+			return addOn, err
+		}
+		if owner != nil && owner.DeletionTimestamp == nil && !ownedBy(addOn, owner) {
+			own(updated, owner)
+		} else if labelled {
+			return addOn, nil
 		}
 	}
-	return corev1.ConditionUnknown
+	if err := d.Client.Patch(ctx, updated, client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})); err != nil {
+		return addOn, fmt.Errorf("cannot give the add-on its label and owner back: %w", err)
+	}
+	d.addOns.put(updated)
+	return updated, nil
+}
+
+// own replaces the owner references to a former ClusterManagementAddOn by one to the owner.
+func own(addOn *addonv1alpha1.ManagedClusterAddOn, owner *addonv1alpha1.ClusterManagementAddOn) {
+	reference := *metav1.NewControllerRef(owner, ownerKind())
+	addOn.OwnerReferences = slices.DeleteFunc(addOn.OwnerReferences, func(r metav1.OwnerReference) bool {
+		return r.Kind == reference.Kind && r.Name == reference.Name
+	})
+	if metav1.GetControllerOf(addOn) != nil {
+		reference.Controller = nil
+	}
+	addOn.OwnerReferences = append(addOn.OwnerReferences, reference)
+}
+
+// ownedBy reports whether an add-on has an owner reference to the ClusterManagementAddOn.
+func ownedBy(addOn *addonv1alpha1.ManagedClusterAddOn, owner *addonv1alpha1.ClusterManagementAddOn) bool {
+	return hasOwner(addOn, owner.UID)
+}
+
+// hasOwner reports whether an object has an owner reference to that UID.
+func hasOwner(o client.Object, uid types.UID) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
+}
+
+// setFinalizers writes finalizers where they differ, preconditioned on the version
+// they were read at, and returns the ManagedClusterAddOn as it is now.
+func (d *round) setFinalizers(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, finalizers []string) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	if slices.Equal(addOn.Finalizers, finalizers) {
+		return addOn, nil
+	}
+	updated := addOn.DeepCopy()
+	updated.Finalizers = slices.Clone(finalizers)
+	patch := client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})
+	if err := d.Client.Patch(ctx, updated, patch); err != nil {
+		return nil, fmt.Errorf("cannot write the add-on's finalizers: %w", err)
+	}
+	d.addOns.put(updated)
+	return updated, nil
+}
+
+// syncAnnotations keeps what a ManagedClusterAddOn of ours has of its cluster's
+// annotations in step with the cluster, and says what selects it. What anybody else
+// wrote stays, also where the cluster says otherwise or nothing; OCM would remove it. It
+// returns the add-on as it is then.
+func (d *round) syncAnnotations(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	if plan.Installation(addOn) != rollout.Ours || c.Cluster == nil || c.Cluster.DeletionTimestamp != nil {
+		return addOn, nil
+	}
+	next := annotationsInStep(addOnAnnotations(c.Member), addOn)
+	if addOn.Annotations[v1alpha1.SelectedByAnnotation] != string(c.Planned.SelectedBy) {
+		if next == nil {
+			next = maps.Clone(addOn.Annotations)
+		}
+		next = selectedBy(next, c.Planned.SelectedBy)
+	}
+	if next == nil {
+		return addOn, nil
+	}
+	updated := addOn.DeepCopy()
+	updated.Annotations = next
+	if err := d.Client.Patch(ctx, updated, client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})); err != nil {
+		return addOn, fmt.Errorf("cannot write the add-on's annotations: %w", err)
+	}
+	d.addOns.put(updated)
+	return updated, nil
 }
 
 // writeStatus writes the add-on's status where it differs, preconditioned on the
@@ -93,27 +205,22 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	}
 	updated.ObjectMeta = answer.ObjectMeta
 	d.addOns.put(updated)
-	d.foreign.wrote(updated)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mem.authorOf(updated.UID).Wrote(updated)
 	return updated, nil
 }
 
-// hinder says in the add-on's conditions what keeps the cluster from being given
-// anything. Its works stay as they are.
-func (d *round) hinder(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, h hindrance) error {
+// tell says in the add-on's conditions what keeps anything from being written to the cluster.
+// Its works stay as they are.
+func (d *round) tell(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, said ...metav1.Condition) error {
 	updated := addOn.DeepCopy()
-	for _, c := range h.conditions() {
+	for _, c := range said {
 		c.LastTransitionTime = d.now
 		meta.SetStatusCondition(&updated.Status.Conditions, c)
 	}
 	_, err := d.patchStatus(ctx, addOn, updated)
 	return err
-}
-
-// waits reports whether the cluster's add-on says Configured=False: the target changes
-// something there, and it is not its turn. Beside OCM's
-// addon-manager waiting clusters are not written at all.
-func (r *Reconciler) waits(p *rollout.ClusterPlan) bool {
-	return r.replacing() && (p.State == rollout.Waiting || p.State == rollout.Parked)
 }
 
 // await says of a cluster that it waits, and nothing else: it runs nothing yet, or
@@ -123,20 +230,22 @@ func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	if said := meta.FindStatusCondition(addOn.Status.Conditions, c.Type); said != nil && said.Status == c.Status && said.Message == c.Message {
 		return nil
 	}
-	updated := addOn.DeepCopy()
-	c.LastTransitionTime = d.now
-	meta.SetStatusCondition(&updated.Status.Conditions, c)
-	_, err := d.patchStatus(ctx, addOn, updated)
-	return err
+	return d.tell(ctx, addOn, c)
 }
 
-// writeValidity tells that the hosting cluster cannot be used. Nothing else is
-// written: what runs goes on running, on either cluster, until the annotation is mended.
-func (d *round) writeValidity(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	updated := addOn.DeepCopy()
-	condition := *m.hosting.Condition()
-	condition.LastTransitionTime = d.now
-	meta.SetStatusCondition(&updated.Status.Conditions, condition)
-	_, err := d.patchStatus(ctx, addOn, updated)
-	return err
+// accessOf enters into the book what the rendered template asks for, before anything
+// is written that has the agent ask, and returns what the add-on's status says of it.
+func (d *round) accessOf(c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (addonstatus.Access, error) {
+	found := registration.Found{Registrations: addOn.Status.Registrations, Driver: addOn.Status.KubeClientDriver}
+	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, c.Name, found)
+	if err != nil {
+		return addonstatus.Access{}, fmt.Errorf("cannot register: %w", err)
+	}
+	outcome := d.Agents.Declare(d.agentOf(c), rendered.Registration)
+	return addonstatus.Access{Registrations: registrations, Permissions: outcome}, nil
+}
+
+// agentOf names the cluster's agent in the book.
+func (d *round) agentOf(c *plan.Cluster) agents.Key {
+	return agents.Key{Cluster: c.Name, AddOn: d.rollout.Name}
 }

@@ -1,18 +1,16 @@
 package addonrollout
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -20,11 +18,11 @@ import (
 const addOnAnnotationPrefix = "addon.open-cluster-management.io/"
 
 // addOnAnnotations are the annotations of the ManagedCluster that OCM copies; nil for none.
-func addOnAnnotations(m *member) map[string]string {
-	if m.cluster == nil {
+func addOnAnnotations(m *plan.Member) map[string]string {
+	if m.Cluster == nil {
 		return nil
 	}
-	return clusterAnnotations(m.cluster)
+	return clusterAnnotations(m.Cluster)
 }
 
 func clusterAnnotations(c *clusterv1.ManagedCluster) map[string]string {
@@ -38,33 +36,6 @@ func clusterAnnotations(c *clusterv1.ManagedCluster) map[string]string {
 		}
 	}
 	return out
-}
-
-// syncAnnotations keeps what a ManagedClusterAddOn of ours has of its cluster's
-// annotations in step with the cluster, and says what selects it. What anybody else
-// wrote stays, also where the cluster says otherwise or nothing; OCM would remove it. It
-// returns the add-on as it is then.
-func (d *round) syncAnnotations(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn, by rollout.Selection) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	if installation(addOn) != rollout.Ours || m.cluster == nil || m.cluster.DeletionTimestamp != nil {
-		return addOn, nil
-	}
-	next := annotationsInStep(addOnAnnotations(m), addOn)
-	if addOn.Annotations[v1alpha1.SelectedByAnnotation] != string(by) {
-		if next == nil {
-			next = maps.Clone(addOn.Annotations)
-		}
-		next = selectedBy(next, by)
-	}
-	if next == nil {
-		return addOn, nil
-	}
-	updated := addOn.DeepCopy()
-	updated.Annotations = next
-	if err := d.Client.Patch(ctx, updated, client.MergeFromWithOptions(addOn, client.MergeFromWithOptimisticLock{})); err != nil {
-		return addOn, fmt.Errorf("cannot write the add-on's annotations: %w", err)
-	}
-	d.addOns.put(updated)
-	return updated, nil
 }
 
 // selectedBy returns annotations that say what selects the cluster, in place.
@@ -111,7 +82,7 @@ func annotationsInStep(cluster map[string]string, addOn *addonv1alpha1.ManagedCl
 	return next
 }
 
-// ownAnnotations are the keys that AddonFlow wrote and nobody else has written since.
+// ownAnnotations are the keys that AddonFlow wrote and no other writer has written since.
 func ownAnnotations(entries []metav1.ManagedFieldsEntry) map[string]bool {
 	ours, theirs := map[string]bool{}, map[string]bool{}
 	for i := range entries {

@@ -1,11 +1,18 @@
 package addonrollout
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
@@ -49,10 +56,11 @@ func noticeOf(d journal.Decision) (notice, bool) {
 	}
 }
 
-// announce sends the events of decisions. Each message names the commit, so that those of
-// two commits are never counted as one.
-func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, steps []journal.Decision) {
-	for _, d := range steps {
+// announce sends the events of a plan that is stored. Each message about a decision names the
+// commit, so that those of two commits are never counted as one. A turn that stalls for a reason
+// that only the user can change has one if the rollout said something else before.
+func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
+	for _, d := range p.Decisions.Steps {
 		n, ok := noticeOf(d)
 		if !ok {
 			continue
@@ -70,12 +78,63 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, steps []journal.Decisio
 		}
 		r.Recorder.AnnotatedEventf(ro, metadata, n.kind, n.reason, "%s", message)
 	}
+	before := p.Observed.Rollout
+	said := conditions.GetReason(before, meta.StalledCondition) + conditions.GetMessage(before, meta.StalledCondition)
+	if stalled := p.Verdict.Stalled; stalled != "" && p.Err != nil && said != stalled+p.Verdict.Message {
+		r.Recorder.Event(ro, corev1.EventTypeWarning, stalled, p.Verdict.Message)
+	}
+	if p.Restored != "" {
+		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.FenceRestoredReason, p.Restored)
+	}
 }
 
-// announceStall sends an event when a turn stalls for a reason that only the user can change,
-// and said something else before.
-func (r *Reconciler) announceStall(ro *v1alpha1.AddOnRollout, t turn) {
-	if stalled := t.verdict.stalled; stalled != "" && t.err != nil && t.announced != stalled+t.verdict.message {
-		r.Recorder.Event(ro, corev1.EventTypeWarning, stalled, t.verdict.message)
+// decisionLog is the log of one rollout's decisions.
+func decisionLog(ctx context.Context, ro *v1alpha1.AddOnRollout) logr.Logger {
+	return ctrl.LoggerFrom(ctx).WithValues("rollout", client.ObjectKeyFromObject(ro).String())
+}
+
+// logClusters logs decisions about clusters: at debug, a line each.
+func logClusters(log logr.Logger, all []journal.Decision) {
+	debug := log.V(1)
+	if !debug.Enabled() {
+		return
 	}
+	for _, d := range all {
+		debug.Info(string(d.Kind), "commit", d.Commit, "revision", d.Revision, "stage", d.Stage, "cluster", d.Cluster,
+			"from", d.From, "to", d.To, "reason", d.Reason)
+	}
+}
+
+// logSteps logs decisions about stages and the whole rollout.
+func logSteps(log logr.Logger, all []journal.Decision) {
+	for _, d := range all {
+		log.Info(string(d.Kind), "commit", d.Commit, "revision", d.Revision, "stage", d.Stage, "clusters", d.Count,
+			"from", d.From, "to", d.To, "reason", d.Reason)
+	}
+}
+
+// carriedOut logs what a round of writes did besides what the ledger says, such as the
+// repair of a work, and returns the steps to enter into the journal.
+func carriedOut(ctx context.Context, ro *v1alpha1.AddOnRollout, did []journal.Decision) []journal.Decision {
+	if len(did) == 0 {
+		return nil
+	}
+	steps := journal.Steps(did, nil, nil, nil)
+	plan.NameCommits(did, &ro.Status)
+	plan.NameCommits(steps, &ro.Status)
+	log := decisionLog(ctx, ro)
+	logClusters(log, did)
+	logSteps(log, steps)
+	return steps
+}
+
+// writeLost logs that a plan was dropped because another writer was first. The journal has
+// it with the next write.
+func (r *Reconciler) writeLost(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) {
+	d := journal.Decision{Kind: journal.WriteLost, Reason: "another writer was first; the plan is dropped and made anew"}
+	if t := ro.Spec.Target; t != nil {
+		d.Commit, d.Revision = t.Commit, t.Digest
+	}
+	mem.plan.Unwritten = append(mem.plan.Unwritten, d)
+	logSteps(decisionLog(ctx, ro), []journal.Decision{d})
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
@@ -51,98 +55,104 @@ type applied struct {
 	troubles map[string]trouble
 }
 
+// trouble is why one cluster could not be brought to what the plan says.
+type trouble struct {
+	// reason is RevisionMissing, ApplyFailed or ObjectConflict.
+	reason string
+	text   string
+}
+
 // round is one round of writes for one rollout.
 type round struct {
 	*Reconciler
-	o    *observation
-	plan rollout.Plan
+	reserved
 	now  metav1.Time
 	stop time.Time
 
 	// liveOwner reads the ClusterManagementAddOn from the API server, once in a round.
 	liveOwner func() (*addonv1alpha1.ClusterManagementAddOn, error)
 
+	// mu guards what follows, and the memory.
 	mu     sync.Mutex
 	result applied
 }
 
 // apply writes what the plan says, cluster by cluster, and repairs what drifted. The
 // ledger was written before. One cluster that cannot be written never stops another.
-func (r *Reconciler) apply(ctx context.Context, o *observation, plan rollout.Plan, now time.Time) (applied, error) {
+func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
+	if !p.Writable() {
+		return applied{skipped: true}, nil
+	}
 	d := &round{
-		Reconciler: r, o: o, plan: plan, now: metav1.NewTime(now), stop: r.Clock.Now().Add(applyFor),
+		Reconciler: r, reserved: p, now: metav1.NewTime(p.Observed.Look.Wall), stop: r.Clock.Now().Add(applyFor),
 		result: applied{troubles: map[string]trouble{}},
 	}
 	d.liveOwner = sync.OnceValues(func() (*addonv1alpha1.ClusterManagementAddOn, error) {
-		return readOwner(ctx, r.Live, o.rollout.Name)
+		return readOwner(ctx, r.Live, d.rollout.Name)
 	})
-	kinds := map[string]map[rollout.ActionKind]bool{}
-	for _, a := range plan.Actions {
-		if kinds[a.Cluster] == nil {
-			kinds[a.Cluster] = map[rollout.ActionKind]bool{}
-		}
-		kinds[a.Cluster][a.Kind] = true
-	}
-	members := map[string]*member{}
-	for _, m := range o.members {
-		members[m.name] = m
-	}
+	there := make(map[string]bool, len(p.Clusters))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
-	for _, i := range d.order(kinds) {
-		m := members[plan.Clusters[i].Name]
-		switch {
-		case m == nil:
-		case d.Clock.Now().After(d.stop):
-			d.postpone(m.name)
-		default:
-			g.Go(func() error { return d.cluster(ctx, m, &plan.Clusters[i], kinds[m.name]) })
+	for _, i := range inOrder(p.Clusters, p.mem.next) {
+		c := &p.Clusters[i]
+		there[c.Name] = true
+		if d.Clock.Now().After(d.stop) {
+			d.postpone(c.Name)
+			continue
 		}
+		g.Go(func() error { return d.cluster(ctx, c) })
 	}
 	err := g.Wait()
+	maps.DeleteFunc(p.mem.settled, func(name, _ string) bool { return !there[name] })
 	return d.result, err
 }
 
-// order returns the positions in plan.Clusters in the order they are written.
-func (d *round) order(kinds map[string]map[rollout.ActionKind]bool) []int {
-	names := make([]string, len(d.plan.Clusters))
-	for i := range d.plan.Clusters {
-		names[i] = d.plan.Clusters[i].Name
-	}
-	return inOrder(names, d.rounds.next(client.ObjectKeyFromObject(d.o.rollout)), func(name string) int {
-		switch {
-		case kinds[name][rollout.Remove]:
+// inOrder returns the positions of clusters, sorted by name, in the order they are written:
+// departures first, which free what others wait for; then those with an action; then the rest,
+// which are looked at for drift. Each kind begins at next, so that what did not fit into a round
+// comes first in the one after it.
+func inOrder(clusters []plan.Cluster, next string) []int {
+	urgency := func(i int) int {
+		switch c := &clusters[i]; {
+		case c.Remove:
 			return 0
-		case len(kinds[name]) > 0:
+		case c.Install || c.Move:
 			return 1
 		}
 		return 2
-	})
+	}
+	start, _ := slices.BinarySearchFunc(clusters, next, func(c plan.Cluster, name string) int { return strings.Compare(c.Name, name) })
+	order := make([]int, 0, len(clusters))
+	for i := range clusters {
+		order = append(order, (start+i)%len(clusters))
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return urgency(a) - urgency(b) })
+	return order
 }
 
 // cluster writes one cluster. Only the end of the context is an error of the round.
-func (d *round) cluster(ctx context.Context, m *member, p *rollout.ClusterPlan, kinds map[rollout.ActionKind]bool) error {
+func (d *round) cluster(ctx context.Context, c *plan.Cluster) error {
 	bounded, cancel := context.WithTimeout(ctx, clusterFor)
 	defer cancel()
-	err := d.write(bounded, m, p, kinds)
+	err := d.write(bounded, c)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil && m.overruled != nil:
-		d.enter(m.name, trouble{reason: v1alpha1.ObjectConflictReason, text: m.overruled.message})
+	case err == nil && c.Overruled != nil:
+		d.enter(c.Name, trouble{reason: v1alpha1.ObjectConflictReason, text: c.Overruled.Message})
 	case err == nil:
 	case fleeting(err):
-		// Somebody was faster, or the cluster is going: look again, at what is there.
-		d.addOns.forget(client.ObjectKey{Namespace: m.name, Name: d.o.rollout.Name})
-		for _, w := range slices.Concat(m.works, m.hooks) {
+		// Another writer was faster, or the cluster is going: look again, at what is there.
+		d.addOns.forget(client.ObjectKey{Namespace: c.Name, Name: d.rollout.Name})
+		for _, w := range slices.Concat(c.Works, c.Hooks) {
 			d.works.forget(client.ObjectKeyFromObject(w))
 		}
-		d.leave(m.name)
-	case errors.Is(err, errRevisionMissing):
-		d.enter(m.name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
+		d.leave(c.Name)
+	case errors.Is(err, plan.ErrRevisionMissing):
+		d.enter(c.Name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
 	default:
-		d.enter(m.name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error()})
-		d.tellFailure(ctx, m, err)
+		d.enter(c.Name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error()})
+		d.tellFailure(ctx, c, err)
 	}
 	return nil
 }
@@ -177,15 +187,36 @@ func (d *round) madeNew() {
 	d.result.created = true
 }
 
+// did notes a decision of this round about a cluster.
+func (d *round) did(kind journal.Kind, cluster, stage, revision, reason string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.result.did = append(d.result.did, journal.Decision{Kind: kind, Cluster: cluster, Stage: stage, Revision: revision, Reason: reason})
+}
+
+// settle remembers that a cluster needs no write while it looks like this.
+func (d *round) settle(cluster, mark string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mem.settled[cluster] = mark
+}
+
+// settled reports whether a cluster needed no write when it looked like this.
+func (d *round) settled(cluster, mark string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mem.settled[cluster] == mark
+}
+
 // write brings one cluster to what its plan says.
-func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, kinds map[rollout.ActionKind]bool) error {
-	if kinds[rollout.Remove] {
-		return d.remove(ctx, m)
+func (d *round) write(ctx context.Context, c *plan.Cluster) error {
+	if c.Remove {
+		return d.remove(ctx, c)
 	}
-	addOn := m.addOn
-	if addOn == nil && kinds[rollout.Install] {
+	addOn := c.AddOn
+	if addOn == nil && c.Install {
 		var err error
-		if addOn, err = d.install(ctx, m, p.SelectedBy); err != nil {
+		if addOn, err = d.install(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -193,157 +224,114 @@ func (d *round) write(ctx context.Context, m *member, p *rollout.ClusterPlan, ki
 	case addOn == nil:
 		return nil
 	case addOn.DeletionTimestamp != nil:
-		return d.depart(ctx, m)
+		return d.depart(ctx, c)
 	}
 	addOn, err := d.reclaim(ctx, addOn)
 	if err != nil {
 		return err
 	}
-	if addOn, err = d.syncAnnotations(ctx, m, addOn, p.SelectedBy); err != nil {
+	if addOn, err = d.syncAnnotations(ctx, c, addOn); err != nil {
 		return err
 	}
-	return d.bring(ctx, m, p, addOn)
-}
-
-// bring writes what an installed cluster is to have, or says why it gets nothing.
-func (d *round) bring(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	switch {
-	case m.hindered != nil:
-		return d.hinder(ctx, addOn, *m.hindered)
-	case m.refused != nil && (!movable(p) || d.isTarget(p.Revision) || p.State == rollout.Failed):
-		return errors.Join(d.repair(ctx, m, p, addOn), d.hinder(ctx, addOn, m.refused.hindrance))
-	case m.hostingProblem() != "":
-		return d.writeValidity(ctx, m, addOn)
-	case p.Revision == rollout.Foreign:
-		return d.adopt(ctx, m, p, addOn)
-	case !movable(p) && d.waits(p):
+	case c.Hindered != nil:
+		return d.tell(ctx, addOn, c.Hindered.Conditions()...)
+	case c.Refused != nil && (!c.Movable() || d.IsTarget(c.Planned.Revision) || c.Planned.State == rollout.Failed):
+		return errors.Join(d.repair(ctx, c, addOn), d.tell(ctx, addOn, c.Refused.Conditions()...))
+	case c.HostingProblem() != "":
+		// What runs goes on running, on either cluster, until the annotation is corrected.
+		return d.tell(ctx, addOn, *c.Hosting.Condition())
+	case c.Planned.Revision == rollout.Foreign && c.Adopted != nil:
+		return d.sync(ctx, c, addOn, c.Adopted)
+	case c.Movable():
+		renderer, err := d.RendererOf(c)
+		if err != nil {
+			return err // said also of a cluster that needs nothing now: it cannot be repaired
+		}
+		return d.sync(ctx, c, addOn, renderer)
+	case d.Waits(c):
 		return d.await(ctx, addOn)
-	case !movable(p):
-		return nil
 	}
-	return d.sync(ctx, m, p, addOn)
-}
-
-// movable reports whether the plan names a revision for the cluster's works.
-func movable(p *rollout.ClusterPlan) bool {
-	return p.Revision != "" && p.Revision != rollout.Mixed && p.Revision != rollout.Foreign && p.State != rollout.Gone
-}
-
-// install creates the ManagedClusterAddOn, as OCM's addon-manager would, with the
-// cluster's add-on annotations and our marks.
-func (d *round) install(ctx context.Context, m *member, by rollout.Selection) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	if d.o.owner == nil || d.o.owner.DeletionTimestamp != nil {
-		return nil, errOwnerMissing
-	}
-	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Name: d.o.rollout.Name, Namespace: m.name, Finalizers: d.firstFinalizers(ctx, m),
-		Labels:          map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue},
-		Annotations:     selectedBy(addOnAnnotations(m), by),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.o.owner, ownerKind())},
-	}}
-	if err := d.Client.Create(ctx, addOn); err != nil {
-		return nil, fmt.Errorf("cannot install: %w", err)
-	}
-	d.addOns.create(addOn)
-	d.madeNew()
-	return addOn, nil
-}
-
-// errOwnerMissing says that the ClusterManagementAddOn is not there yet.
-var errOwnerMissing = errors.New("cannot install: the ClusterManagementAddOn does not exist")
-
-// remove deletes our ManagedClusterAddOn; its works go with it by owner reference.
-// A hand-made one is never deleted, whatever the plan says.
-func (d *round) remove(ctx context.Context, m *member) error {
-	if installation(m.addOn) != rollout.Ours {
-		return nil
-	}
-	err := d.Client.Delete(ctx, m.addOn, client.Preconditions{UID: &m.addOn.UID, ResourceVersion: &m.addOn.ResourceVersion})
-	if err != nil {
-		return fmt.Errorf("cannot remove: %w", err)
-	}
-	d.addOns.forget(client.ObjectKeyFromObject(m.addOn))
-	d.did(journal.Removed, m.name, "", running(m), d.plan.Message)
 	return nil
 }
 
-// sync writes the add-on's status and then its works, each only where it differs.
-func (d *round) sync(ctx context.Context, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	renderer, err := d.o.rendererOf(ctx, m, p)
-	if err != nil {
-		return err // said also of a cluster that needs nothing now: it cannot be repaired
-	}
-	key, mark := client.ObjectKeyFromObject(d.o.rollout), markOf(d.o, m, p, addOn, d.Agents.Outcome(d.agentOf(m)))
-	if d.synced.is(key, m.name, mark) {
+// sync writes the add-on's status and then its works, each only where it differs. Of a cluster
+// that is adopted, whose works OCM wrote and hold what the fleet runs, it writes no work: our
+// marks come with the next content.
+func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, renderer *render.Renderer) error {
+	permissions := d.Agents.Outcome(d.agentOf(c))
+	mark := d.Mark(c, addOn, string(permissions.State), permissions.Message)
+	if d.settled(c.Name, mark) {
 		return nil
 	}
-	rendered, err := renderer.Render(m.renderInput())
+	rendered, err := renderer.Render(c.RenderInput())
 	if err != nil {
 		return worksFailed(failedToRender, fmt.Errorf("cannot render: %w", err))
 	}
-	if !admitted(p) && rendered.Digest != m.health.Digest {
+	adopted := c.Planned.Revision == rollout.Foreign
+	if !adopted && !c.Admitted() && rendered.Digest != c.Health.Digest {
 		// What it renders from changed on the hub, such as the placement it is
 		// in, or its works do not say what they hold. Writing them is a move like
 		// any other: it waits for its admission.
-		d.Agents.Assume(d.agentOf(m), rendered.Registration)
-		if d.waits(p) {
+		d.Agents.Assume(d.agentOf(c), rendered.Registration)
+		if d.Waits(c) {
 			return d.await(ctx, addOn)
 		}
 		return nil
 	}
-	registered, err := d.accessOf(m, addOn, rendered)
+	access, err := d.accessOf(c, addOn, rendered)
 	if err != nil {
 		return err
 	}
-	if p.State == rollout.Parked {
+	if !adopted && c.Planned.State == rollout.Parked {
 		return nil // lost: what it says of itself is old, and what we say can wait
 	}
-	if addOn, err = d.holdBack(ctx, addOn, rendered.Finalizers()); err != nil {
+	// From now on a deletion waits for the hooks of what is written next.
+	if addOn, err = d.setFinalizers(ctx, addOn, render.WithFinalizers(addOn.Finalizers, rendered.Finalizers())); err != nil {
 		return err
 	}
-	mv := d.moveOf(m, p, addOn, rendered)
-	mv.Supported = renderer.Supported()
-	mv.Access = registered
-	if !admitted(p) && !mv.Desires(addOn.Status.ConfigReferences) {
+	mv := d.Move(c, addOn, renderer, rendered)
+	mv.Access = access
+	if !adopted && !c.Admitted() && !mv.Desires(addOn.Status.ConfigReferences) {
 		// No admission paces this write: every cluster that has the configuration gets it now.
-		if err := d.seat(ctx); err != nil {
-			return err
+		select {
+		case d.seats <- struct{}{}:
+			defer func() { <-d.seats }()
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		defer d.leaveSeat()
 	}
-	addOn, wrote, err := d.writeMove(ctx, m, p, addOn, mv)
+	addOn, wrote, err := d.writeMove(ctx, c, addOn, mv)
 	if err != nil {
 		return err
 	}
-	if _, err := d.letGo(ctx, addOn, rendered.Finalizers()); err != nil {
+	if _, err := d.setFinalizers(ctx, addOn, render.WithoutFinalizers(addOn.Finalizers, rendered.Finalizers())); err != nil {
 		return err
 	}
 	if !wrote {
-		d.synced.set(key, m.name, mark) // only now: what failed above is tried again
+		d.settle(c.Name, mark) // only now: what failed above is tried again
 	}
 	return nil
 }
 
-// seat waits for one of the seats of clusters that are told of configurations.
-func (r *Reconciler) seat(ctx context.Context) error {
-	select {
-	case r.seats <- struct{}{}:
+// repair restores the works of a cluster that the target cannot be rendered for to what
+// they were, where another writer changed or deleted them. Where what it runs renders to
+// something else by now they are left alone: that would be a move without an admission.
+func (d *round) repair(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	if !c.Movable() || d.IsTarget(c.Planned.Revision) || c.HostingProblem() != "" || c.Refused.Contended && len(c.Works) == 0 {
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
-}
-
-// leaveSeat gives the seat to another cluster.
-func (r *Reconciler) leaveSeat() { <-r.seats }
-
-// admitted reports whether the ledger holds the cluster at the plan's revision.
-func admitted(p *rollout.ClusterPlan) bool {
-	return p.State.InFlight() || p.State == rollout.Failed || p.State == rollout.TimedOut
-}
-
-// isTarget reports whether a digest is that of the rollout's target.
-func (d *round) isTarget(digest string) bool {
-	t := d.o.rollout.Spec.Target
-	return t != nil && t.Digest == digest
+	renderer, err := d.Observed.Revisions.Renderer(c.Planned.Revision)
+	if err != nil {
+		return err
+	}
+	rendered, err := renderer.Render(c.RenderInput())
+	if err != nil {
+		return worksFailed(failedToRender, err)
+	}
+	if len(c.Works) > 0 && rendered.Digest != c.Health.Digest {
+		return nil
+	}
+	_, err = d.writeWorks(ctx, c, addOn, rendered)
+	return err
 }

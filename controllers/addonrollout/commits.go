@@ -2,7 +2,6 @@ package addonrollout
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -87,17 +87,17 @@ func contentOf(digest string) string {
 //	                                         commits with the same content wait meanwhile
 //	a newer commit that was refused          the add-on: "not applied"
 //	any other                                see commitstatus.Overtake
-func (r *Reconciler) openBook(o *observation, t *turn) *forge.Book {
-	ro := o.rollout
-	b := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), o.source, ro.Status.CommitStatuses)
-	if o.source == nil || ro.Spec.Target == nil {
+func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
+	o, ro := p.Observed, p.Observed.Rollout
+	b := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), o.Source, ro.Status.CommitStatuses)
+	if o.Source == nil || ro.Spec.Target == nil {
 		return b
 	}
-	b.Retry(o.source, requestedAt(ro))
-	c, whole := commitsOf(o.source, ro), contextName(o, "")
-	wants := wantsOf(o, t, c.content)
+	b.Retry(o.Source, plan.RequestedAt(ro))
+	c, whole := commitsOf(o.Source, ro), contextName(o, "")
+	wants := wantsOf(p, c.content)
 	origin, live, follow := c.target, c.live(), wants
-	if v1alpha1.BlamesPolicy(t.verdict.stalled) && c.policy != c.target {
+	if v1alpha1.BlamesPolicy(p.Verdict.Stalled) && c.policy != c.target {
 		origin, live, follow = c.policy, append(live, c.policy), nil
 	}
 	older := make([]commitstatus.Want, 0, len(wants))
@@ -110,17 +110,17 @@ func (r *Reconciler) openBook(o *observation, t *turn) *forge.Book {
 	}
 	if c.content != "removed" {
 		b.Tell(older...)
-		tellEnded(b, o, t, origin, older)
+		tellEnded(b, p, origin, older)
 	}
 	if c.newest != origin {
-		newest := slices.DeleteFunc(withSHA(wants, c.newest), func(w commitstatus.Want) bool { return !mirrors(b, o, t, w) })
+		newest := slices.DeleteFunc(withSHA(wants, c.newest), func(w commitstatus.Want) bool { return !mirrors(b, p, w) })
 		b.Tell(newest...)
-		tellEnded(b, o, t, c.newest, withSHA(wants, c.newest))
+		tellEnded(b, p, c.newest, withSHA(wants, c.newest))
 	}
 	if c.refused != "" {
 		b.Tell(commitstatus.Want{
 			SHA: c.refused, Context: whole, State: commitstatus.Failure, Content: "refused",
-			Description: "not applied: the commit is refused, see " + forge.ContextName(o.source),
+			Description: "not applied: the commit is refused, see " + forge.ContextName(o.Source),
 		})
 	}
 	by := c.target
@@ -143,44 +143,44 @@ func withSHA(wants []commitstatus.Want, sha string) []commitstatus.Want {
 // mirrors tells whether the newest commit, which did not change the add-on, shows a context.
 // It shows what it has shown before, and anything while the rollout is not Succeeded. But a
 // commit that was a success as a whole is not pending again for clusters that join.
-func mirrors(b *forge.Book, o *observation, t *turn, w commitstatus.Want) bool {
+func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 	if commitstatus.Shown(b.Marks(), w.SHA, w.Context) {
 		return true
 	}
 	if w.State == commitstatus.Success {
-		return t.next.Phase != v1alpha1.PhaseSucceeded && t.next.Phase != v1alpha1.PhaseRemoved
+		return p.Next.Phase != v1alpha1.PhaseSucceeded && p.Next.Phase != v1alpha1.PhaseRemoved
 	}
-	succeeded := slices.ContainsFunc(o.source.Status.CommitStatuses, func(m v1alpha1.CommitMark) bool {
+	succeeded := slices.ContainsFunc(p.Observed.Source.Status.CommitStatuses, func(m v1alpha1.CommitMark) bool {
 		last := commitstatus.Last(m)
-		return m.SHA == w.SHA && m.Context == forge.ContextName(o.source) && last != nil && last.State == string(commitstatus.Success)
+		return m.SHA == w.SHA && m.Context == forge.ContextName(p.Observed.Source) && last != nil && last.State == string(commitstatus.Success)
 	})
-	return w.State != commitstatus.Pending || !succeeded || w.Context == contextName(o, rollout.RemovalContext)
+	return w.State != commitstatus.Pending || !succeeded || w.Context == contextName(p.Observed, rollout.RemovalContext)
 }
 
 // wantsOf is what the add-on and its stages say, for no commit yet.
-func wantsOf(o *observation, t *turn, content string) []commitstatus.Want {
-	said := summaries(t)
-	if t.err == nil && t.plan.Counts.Total == 0 {
+func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
+	said := p.Summaries()
+	if p.Err == nil && p.Planned.Counts.Total == 0 {
 		content = "" // no cluster has proved it: the first one that joins moves the verdict
 	}
 	wants := make([]commitstatus.Want, 0, len(said))
 	for _, s := range said {
 		wants = append(wants, commitstatus.Want{
-			Context: contextName(o, s.Context), State: commitstatus.State(s.State), Description: s.Description,
-			Progress: s.Percent, Content: content, Held: held(t, s), Failing: failing(t.plan, s.Context),
+			Context: contextName(p.Observed, s.Context), State: commitstatus.State(s.State), Description: s.Description,
+			Progress: s.Percent, Content: content, Held: held(p, s), Failing: failing(p.Planned, s.Context),
 		})
 	}
 	return wants
 }
 
 // held is what a summary waits for while none of its clusters moves, "" while one does.
-func held(t *turn, s rollout.Summary) string {
-	stage := slices.IndexFunc(t.plan.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
+func held(p *plan.Plan, s rollout.Summary) string {
+	stage := slices.IndexFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
 	switch {
 	case s.State != rollout.Pending:
-	case t.err != nil, s.Context == rollout.RemovalContext,
-		s.Context == "" && (t.plan.Phase == v1alpha1.PhaseHeld || t.plan.Phase == v1alpha1.PhaseSuspended),
-		stage >= 0 && t.plan.Stages[stage].Phase == rollout.StageHeld:
+	case p.Err != nil, s.Context == rollout.RemovalContext,
+		s.Context == "" && (p.Planned.Phase == v1alpha1.PhaseHeld || p.Planned.Phase == v1alpha1.PhaseSuspended),
+		stage >= 0 && p.Planned.Stages[stage].Phase == rollout.StageHeld:
 		return s.Description
 	}
 	return ""
@@ -190,7 +190,7 @@ func held(t *turn, s rollout.Summary) string {
 // are over, stages that a change of policy dropped, and all stages of a rollout that cannot be
 // planned. They end with the add-on, in its state: ended sooner, a required check would turn
 // green unproven, or stay red on a commit that is good.
-func tellEnded(b *forge.Book, o *observation, t *turn, sha string, wants []commitstatus.Want) {
+func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Want) {
 	whole := wants[0]
 	for _, m := range b.Marks() {
 		if m.SHA != sha || slices.ContainsFunc(wants, func(w commitstatus.Want) bool { return w.Context == m.Context }) {
@@ -199,24 +199,24 @@ func tellEnded(b *forge.Book, o *observation, t *turn, sha string, wants []commi
 		w := whole
 		w.SHA, w.Context, w.Failing = sha, m.Context, nil
 		switch {
-		case m.Context == contextName(o, ""):
+		case m.Context == contextName(p.Observed, ""):
 			continue
-		case m.Context == contextName(o, rollout.RemovalContext):
-			if t.err != nil || commitstatus.Judged(m) {
+		case m.Context == contextName(p.Observed, rollout.RemovalContext):
+			if p.Err != nil || commitstatus.Judged(m) {
 				continue
 			}
 			w.State, w.Description = commitstatus.Success, rollout.RemovalOver().Description
-		case m.Context == contextName(o, rollout.OverdueContext):
-			if t.err != nil {
+		case m.Context == contextName(p.Observed, rollout.OverdueContext):
+			if p.Err != nil {
 				continue
 			}
 			w.State, w.Description = commitstatus.Success, "no removal is overdue any more"
-		case t.err != nil && whole.State == commitstatus.Failure:
+		case p.Err != nil && whole.State == commitstatus.Failure:
 			if commitstatus.Judged(m) {
 				continue
 			}
 			w.Description = "stopped: " + whole.Description
-		case t.err != nil || commitstatus.Judged(m) || !allSettled(o.placements) || !whole.State.Terminal():
+		case p.Err != nil || commitstatus.Judged(m) || !plan.AllSettled(p.Observed.Placements) || !whole.State.Terminal():
 			continue
 		default:
 			w.Description = "stage removed; see " + whole.Context
@@ -226,9 +226,9 @@ func tellEnded(b *forge.Book, o *observation, t *turn, sha string, wants []commi
 }
 
 // failing are the clusters that failed in a stage, and in all for "".
-func failing(p rollout.Plan, stage string) []string {
+func failing(planned rollout.Plan, stage string) []string {
 	var names []string
-	for _, c := range p.Clusters {
+	for _, c := range planned.Clusters {
 		if (c.State == rollout.Failed || c.State == rollout.TimedOut) && (stage == "" || c.Stage == stage) {
 			names = append(names, c.Name)
 		}
@@ -236,46 +236,16 @@ func failing(p rollout.Plan, stage string) []string {
 	return names
 }
 
-// allSettled reports whether every placement can be relied upon; where one cannot,
-// the stages of its decision groups may be missing for a moment.
-func allSettled(placements []rollout.Placement) bool {
-	return !slices.ContainsFunc(placements, func(p rollout.Placement) bool {
-		return p.Existence != rollout.Exists || p.Settlement != rollout.Settled
-	})
-}
-
-// summaries is what the add-on and its stages say; with a verdict that stops the
-// plan, the add-on says that, and no stage says anything but that it is stopped.
-func summaries(t *turn) []rollout.Summary {
-	if t.err == nil {
-		return rollout.Summarise(t.plan)
-	}
-	s := rollout.Summary{State: rollout.Pending, Description: t.verdict.message}
-	if t.verdict.stalled != "" {
-		s.State = rollout.Failure
-	}
-	return []rollout.Summary{s}
-}
-
 // contextName is the context of the add-on, or of a part of it.
-func contextName(o *observation, part string) string {
+func contextName(o *plan.Observation, part string) string {
 	if part == "" {
-		return forge.ContextName(o.source, o.rollout.Name)
+		return forge.ContextName(o.Source, o.Rollout.Name)
 	}
-	return forge.ContextName(o.source, o.rollout.Name, part)
+	return forge.ContextName(o.Source, o.Rollout.Name, part)
 }
 
 // commitOf returns the sha of <ref>@sha1:<sha>, or "".
 func commitOf(revision string) string {
 	_, sha, _ := strings.Cut(revision, "sha1:")
 	return sha
-}
-
-// settle enters the marks of commit statuses into the status about to be written.
-func (r *Reconciler) settle(ctx context.Context, o *observation, t turn) {
-	if o.source != nil {
-		t.book.Address(ctx, o.source)
-	}
-	o.rollout.Status.CommitStatuses = t.book.Stored()
-	t.book.SetCondition(o.rollout)
 }

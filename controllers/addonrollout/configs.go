@@ -4,21 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
 )
@@ -26,7 +23,7 @@ import (
 const (
 	// configRetry is how long an object that could not be read is left alone.
 	configRetry = 15 * time.Second
-	// configTimeout bounds one read, so that one slow kind delays nobody's turn for long.
+	// configTimeout bounds one read, so that one slow kind delays no turn for long.
 	configTimeout = 10 * time.Second
 	// configReads run in parallel.
 	configReads = 8
@@ -34,24 +31,6 @@ const (
 
 // errConfigMissing says that a configuration a ManagedClusterAddOn names is not there.
 var errConfigMissing = errors.New("does not exist")
-
-// hindrance is why a cluster cannot be given anything now, though it is there: what
-// its own ManagedClusterAddOn names on the hub. It is that cluster's trouble alone.
-type hindrance struct {
-	// unsupported says that it names a kind the add-on does not list.
-	unsupported bool
-	message     string
-	// retry says that nothing need change on the hub for it to pass.
-	retry bool
-}
-
-// conditions say so on the ManagedClusterAddOn.
-func (h hindrance) conditions() []metav1.Condition {
-	if h.unsupported {
-		return addonstatus.Unsupported(h.message)
-	}
-	return addonstatus.Hindered(h.message)
-}
 
 // configStore reads the configurations that ManagedClusterAddOns name on the hub.
 // What it returns is always as the hub has it: a body is kept only with the version
@@ -62,15 +41,11 @@ type configStore struct {
 	// watch is nil where nothing is watched, as in a command; then all is read.
 	watch *kindWatch
 	clock clock.PassiveClock
-
-	mu sync.Mutex
-	// kept by rollout, what the last turn of it used.
-	kept map[client.ObjectKey]map[render.ConfigReference]readConfig
 }
 
 // newConfigStore returns a store that watches nothing yet.
 func newConfigStore(live client.Reader, mapper func() meta.RESTMapper, c clock.PassiveClock) *configStore {
-	return &configStore{live: live, mapper: mapper, clock: c, kept: map[client.ObjectKey]map[render.ConfigReference]readConfig{}}
+	return &configStore{live: live, mapper: mapper, clock: c}
 }
 
 // readConfig is one object as read, or why it could not be.
@@ -90,16 +65,14 @@ type namedConfig struct {
 	err  error
 }
 
-// read returns every one of the references as the hub has it now.
-func (s *configStore) read(ctx context.Context, of client.ObjectKey, references map[render.ConfigReference]bool) map[render.ConfigReference]readConfig {
+// read returns every one of the references as the hub has it now. before is what the last turn
+// of the rollout used.
+func (s *configStore) read(ctx context.Context, of client.ObjectKey, references map[render.ConfigReference]bool, before map[render.ConfigReference]readConfig) map[render.ConfigReference]readConfig {
 	wanted := make([]namedConfig, 0, len(references))
 	for reference := range references {
 		wanted = append(wanted, s.locate(reference))
 	}
 	s.watch.use(ctx, of, wanted)
-	s.mu.Lock()
-	before := s.kept[of]
-	s.mu.Unlock()
 	found := make([]readConfig, len(wanted))
 	var g errgroup.Group
 	g.SetLimit(configReads)
@@ -110,14 +83,11 @@ func (s *configStore) read(ctx context.Context, of client.ObjectKey, references 
 		})
 	}
 	_ = g.Wait() // every trouble is one object's
-	next := make(map[render.ConfigReference]readConfig, len(wanted))
+	read := make(map[render.ConfigReference]readConfig, len(wanted))
 	for i := range wanted {
-		next[wanted[i].ConfigReference] = found[i]
+		read[wanted[i].ConfigReference] = found[i]
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kept[of] = next
-	return next
+	return read
 }
 
 // locate finds the kind and scope of a reference's resource. OCM's own kinds are read
@@ -177,84 +147,64 @@ func (s *configStore) fetch(ctx context.Context, addOn string, n namedConfig) re
 	return read
 }
 
-// forget drops what a rollout used.
-func (s *configStore) forget(of client.ObjectKey) {
-	s.watch.use(context.Background(), of, nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.kept, of)
-}
-
 // versionOf tells versions of objects apart, also of one that was made anew.
 func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
-// joinConfigs gives every member the configurations its ManagedClusterAddOn names, or
-// says what hinders it. Clusters that name one object share what is read of it.
-func (r *Reconciler) joinConfigs(ctx context.Context, o *observation) {
-	target, _ := o.revisions.get(ctx, o.rollout.Spec.Target.Digest) // without: the plan says so
+// joinConfigs gives every member the configurations its ManagedClusterAddOn names, or says what
+// hinders it, and returns what it read. Clusters that name one object share what is read of it.
+func (r *Reconciler) joinConfigs(ctx context.Context, o *plan.Observation, before map[render.ConfigReference]readConfig) map[render.ConfigReference]readConfig {
+	target := o.Revisions[o.Rollout.Spec.Target.Digest].Renderer // without: the plan says so
 	references := map[render.ConfigReference]bool{}
-	for _, m := range o.members {
-		m.hindered = unsupported(m, target)
-		if m.hindered == nil && m.addOn != nil {
-			for _, c := range m.addOn.Spec.Configs {
+	for _, m := range o.Members {
+		m.Hindered = unsupported(m, target)
+		if m.Hindered == nil && m.AddOn != nil {
+			for _, c := range m.AddOn.Spec.Configs {
 				references[configReference(c)] = true
 			}
 		}
 	}
-	read := r.configs.read(ctx, client.ObjectKeyFromObject(o.rollout), references)
-	for _, m := range o.members {
-		if m.addOn == nil || m.hindered != nil {
+	read := r.configs.read(ctx, client.ObjectKeyFromObject(o.Rollout), references, before)
+	for _, m := range o.Members {
+		if m.AddOn == nil || m.Hindered != nil {
 			continue
 		}
-		for _, c := range m.addOn.Spec.Configs {
-			m.take(configReference(c), read[configReference(c)])
+		for _, c := range m.AddOn.Spec.Configs {
+			take(m, configReference(c), read[configReference(c)])
 		}
 	}
+	return read
 }
 
 // take adds a configuration as it was read to those of the member. What is named
 // twice counts once.
-func (m *member) take(reference render.ConfigReference, read readConfig) {
+func take(m *plan.Member, reference render.ConfigReference, read readConfig) {
 	switch {
-	case m.hindered != nil:
+	case m.Hindered != nil:
 	case errors.Is(read.err, errConfigMissing):
-		m.hindered = &hindrance{message: reference.String() + " does not exist"}
+		m.Hindered = &plan.Hindrance{Message: reference.String() + " does not exist"}
 	case read.err != nil:
-		m.hindered = &hindrance{
-			message: fmt.Sprintf("cannot read %s: %v", reference, read.err), retry: !errors.Is(read.err, load.ErrUnusableConfig),
+		m.Hindered = &plan.Hindrance{
+			Message: fmt.Sprintf("cannot read %s: %v", reference, read.err), Retry: !errors.Is(read.err, load.ErrUnusableConfig),
 		}
 	default:
-		m.configs = append(m.configs, read.config)
+		m.Configs = append(m.Configs, read.config)
 	}
 }
 
 // unsupported says which kind a member's ManagedClusterAddOn names that the add-on
 // does not list, in OCM's words.
-func unsupported(m *member, target *render.Renderer) *hindrance {
-	if m.addOn == nil || target == nil {
+func unsupported(m *plan.Member, target *render.Renderer) *plan.Hindrance {
+	if m.AddOn == nil || target == nil {
 		return nil
 	}
-	for _, c := range m.addOn.Spec.Configs {
+	for _, c := range m.AddOn.Spec.Configs {
 		if !target.Supports(c.Group, c.Resource) {
-			return &hindrance{unsupported: true, message: render.UnsupportedMessage(c.Group, c.Resource)}
+			return &plan.Hindrance{Unsupported: true, Message: render.UnsupportedMessage(c.Group, c.Resource)}
 		}
 	}
 	return nil
 }
 
-// namesTemplate reports whether a ManagedClusterAddOn names a template itself.
-func namesTemplate(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
-	return slices.ContainsFunc(addOn.Spec.Configs, func(c addonv1alpha1.AddOnConfig) bool { return addonstatus.IsTemplate(c.Group, c.Resource) })
-}
-
 func configReference(c addonv1alpha1.AddOnConfig) render.ConfigReference {
 	return render.ConfigReference{Group: c.Group, Resource: c.Resource, Namespace: c.Namespace, Name: c.Name}
-}
-
-// retries reports whether something is in a member's way that may be gone soon, without
-// anything that is watched for this rollout.
-func (o *observation) retries() bool {
-	return slices.ContainsFunc(o.members, func(m *member) bool {
-		return m.hindered != nil && m.hindered.retry || m.refused != nil && m.refused.retry || m.overruled != nil
-	})
 }

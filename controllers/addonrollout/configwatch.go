@@ -15,7 +15,7 @@ import (
 
 // kindWatch watches the metadata of every kind that some ManagedClusterAddOn names an
 // object of as its configuration, and of no other: one informer for each kind, stopped
-// when nobody names the kind any more. Metadata only: a hub may hold thousands of
+// when none names the kind any more. Metadata only: a hub may hold thousands of
 // ConfigMaps of which an add-on names one.
 type kindWatch struct {
 	informers cache.Cache

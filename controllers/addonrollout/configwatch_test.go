@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/hub/hubtest"
@@ -147,7 +148,7 @@ func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
 		{Group: "example.com", Resource: "nothings", Name: "x"}: true,
 	}
 	of := client.ObjectKey{Namespace: "default", Name: "hello"}
-	read := s.read(t.Context(), of, references)
+	read := s.read(t.Context(), of, references, nil)
 	good := read[mapReference("good")]
 	if good.err != nil || good.config.SpecHash == "" || good.config.Kind != "ConfigMap" {
 		t.Errorf("good: %+v", good)
@@ -164,7 +165,7 @@ func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
 	}
 	updateConfigMaps(t, c, "good")
 	before := reads
-	again := s.read(t.Context(), of, references)
+	again := s.read(t.Context(), of, references, read)
 	if again[mapReference("good")].config.SpecHash == good.config.SpecHash {
 		t.Error("an edit was not seen")
 	}
@@ -180,7 +181,7 @@ func TestUnsupportedKindsAreSaidInOCMsWords(t *testing.T) {
 	if got := render.UnsupportedMessage(kind.Group, kind.Resource); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	conditions := hindrance{unsupported: true, message: want}.conditions()
+	conditions := plan.Hindrance{Unsupported: true, Message: want}.Conditions()
 	if len(conditions) != 2 || conditions[1].Reason != "ConfigurationUnsupported" || conditions[1].Message != want {
 		t.Errorf("conditions: %+v", conditions)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -84,44 +83,6 @@ func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 	}
 	s.list("addondeploymentconfigs")
 	s.settle()
-}
-
-// TestWhoListsAddOnTemplates: what we list ourselves, in replace mode, is no conflict, nor is
-// what stands on an add-on that we did not fence off.
-func TestWhoListsAddOnTemplates(t *testing.T) {
-	entry := func(manager, subresource string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:supportedConfigs":{"k:{\"resource\":\"addontemplates\"}":{}}}}`)}
-	}
-	cases := map[string]struct {
-		reason  string
-		entries []metav1.ManagedFieldsEntry
-		change  func(*observation)
-		names   string
-	}{
-		"Foreign":   {reason: "it is named", entries: []metav1.ManagedFieldsEntry{entry("evil", "")}, names: `"evil"`},
-		"Nobody":    {reason: "a writer that left no trace is one all the same", names: `"unknown"`},
-		"Status":    {reason: "who writes a status lists nothing", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "status"), entry("evil", "")}, names: `"evil"`},
-		"Replace":   {reason: "our own word, whoever shares it", entries: []metav1.ManagedFieldsEntry{entry("evil", ""), entry(v1alpha1.FieldManager, "")}},
-		"Unfenced":  {reason: "it is about to be taken over", change: func(o *observation) { o.owner.Annotations = nil }},
-		"NotListed": {reason: "nothing is listed", change: func(o *observation) { o.owner.Spec.SupportedConfigs = nil }},
-		"Leaving":   {reason: "an add-on that is to go gets nothing new", change: func(o *observation) { o.rollout.Spec.Removal = &v1alpha1.Removal{} }},
-		"Gone":      {reason: "there is none", change: func(o *observation) { o.owner = nil }},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			o := &observation{rollout: &v1alpha1.AddOnRollout{}, owner: &addonv1alpha1.ClusterManagementAddOn{}}
-			o.rollout.Spec.Target = &v1alpha1.Target{Source: "fleet"}
-			o.owner.Annotations, o.owner.ManagedFields = map[string]string{v1alpha1.LifecycleAnnotation: v1alpha1.LifecycleValue}, tc.entries
-			o.owner.Spec.SupportedConfigs = []addonv1alpha1.ConfigMeta{{ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addontemplates"}}}
-			if tc.change != nil {
-				tc.change(o)
-			}
-			got := said(o.fenceDown())
-			if (got == "") != (tc.names == "") || !strings.Contains(got, tc.names) {
-				t.Errorf("%s: got %q", tc.reason, got)
-			}
-		})
-	}
 }
 
 // TestOwnershipConflictIsWhatEverybodyWaitsFor: another owner stops every write, and is what

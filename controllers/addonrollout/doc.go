@@ -1,27 +1,31 @@
-// Package addonrollout moves clusters to the content an AddOnRollout names, no
-// faster than its policy allows, and reports what is true.
+// Package addonrollout moves clusters to the content that an AddOnRollout names, no faster than
+// its policy allows, and reports what is true. A turn (reconciler.go) is five phases. Each returns
+// a value of its own type, and the next one reads that value and nothing else:
 //
-//	observe  reads: placements, ManagedClusterAddOns, works, clusters, revisions
-//	plan     pure: rollout.New decides who moves; render and addonstatus say what is written
-//	apply    writes: ledger first, then ManagedClusterAddOns and works
-//	report   events and commit statuses, after the status they speak of
+//	observe  -> plan.Observation  all reads: placements, ManagedClusterAddOns, works, clusters, revisions
+//	plan.New -> plan.Plan         pure: package plan, which asks package rollout who may move
+//	reserve  -> reserved          writes AddOnRollout.status, and the ledger in it
+//	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
+//	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
-// The way of one turn through the files, reconciler.go in the middle:
+// A read that belongs to one write stays beside it: the owner that a reference is to name, a work
+// whose name is taken, the ClusterManagementAddOn before its status is patched.
 //
-//	observe.go       placements.go, configs.go, revisions.go, probers.go; overlay.go: what
-//	                 the watch cache does not show yet
-//	plan.go          the Input of rollout.New; missing.go, refused.go: what it lacks, and
-//	                 what it cannot use; departure.go, adopt.go: who goes, who was there
-//	apply.go         rounds.go says which cluster is next, and for each of them:
-//	  works.go         its ManifestWorks; manifests.go: what agents said of them
-//	  addon.go         its ManagedClusterAddOn's status, which addonstatus makes;
-//	                   annotations.go, finalizers.go, hosting.go; access.go: its agent
-//	status.go        AddOnRollout.status, which is written before any of that
-//	report.go        metrics.go; publish.go: the ClusterManagementAddOn's, with replace
-//	foreign.go       other writers; finalize.go, release.go: the end of a rollout
+// The files:
 //
-// The ledger in AddOnRollout.status is reserved by compare-and-swap before any
-// work is written, so neither a crash nor a second operator nor a stale cache can
-// admit a cluster twice or one too many: a lost swap drops the plan. Nothing here
-// reads a condition AddonFlow wrote itself to decide what to do next.
+//	observe.go     placements.go, configs.go with configwatch.go, revisions.go; overlay.go: what
+//	               the watch cache does not show yet
+//	plan/          the decisions; addonstatus/: the words of OCM's statuses
+//	reserve.go     commits.go: commit statuses; announce.go: log and events
+//	apply.go       works.go: ManifestWorks; addon.go: the ManagedClusterAddOn, annotations.go;
+//	               departure.go: its removal
+//	report.go      metrics.go
+//	finalize.go    the end of a rollout; release.go: without removing anything
+//	memory.go      what a process remembers; setup.go, wake.go: what starts a turn
+//	explain.go     the same plan for the command line; trace.go: for tests
+//
+// The ledger in AddOnRollout.status is reserved by compare-and-swap before any work is written,
+// so that neither a crash nor a second operator nor a stale cache can admit a cluster twice, or
+// one too many: a lost swap drops the plan. Nothing here reads a condition that AddonFlow wrote
+// itself to decide what to do next.
 package addonrollout

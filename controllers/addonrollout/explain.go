@@ -1,7 +1,6 @@
 package addonrollout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -48,32 +50,28 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts 
 		RemovalGrace: published(ro.Status.RemovalGracePeriod, DefaultRemovalGrace),
 		HookTimeout:  DefaultHookTimeout,
 	})
-	o, err := r.observe(ctx, &ro)
+	o, err := r.observe(ctx, &ro, newMemory())
 	if err != nil {
 		return rollout.Plan{}, err
 	}
-	contested := cmp.Or(o.conflict(), o.fenceDown(), told(&ro))
-	if contested != nil && ro.Status.Target == nil {
-		return rollout.Plan{}, contested
-	}
-	if o.invalidHealth != nil {
-		return rollout.Plan{}, o.invalidHealth
-	}
-	now := r.Clock.Now()
-	status := advance(ro.Status, *ro.Spec.Target, o.succeeded, metav1.NewTime(now))
-	in, err := r.input(ctx, o, &status, now)
+	p, err := plan.Preview(o, told(&ro))
 	if err != nil {
 		return rollout.Plan{}, err
 	}
-	in.Contested = said(contested)
-	plan, err := rollout.New(in)
-	if err != nil {
+	if err := nameLeft(&p.Planned, ro.Spec.Target.Digest); err != nil {
 		return rollout.Plan{}, err
 	}
-	if err := nameLeft(&plan, ro.Spec.Target.Digest); err != nil {
-		return rollout.Plan{}, err
+	return p.Planned, nameMissing(&p)
+}
+
+// told is the conflict that the operator's status tells of; nil: none. Which writer took a field
+// of ours only the operator remembers, so that this is for explaining and decides nothing.
+func told(ro *v1alpha1.AddOnRollout) error {
+	c := conditions.Get(ro, meta.StalledCondition)
+	if c == nil || c.Reason != v1alpha1.OwnershipConflictReason {
+		return nil
 	}
-	return plan, o.nameMissing(ctx, &plan)
+	return errors.New(c.Message)
 }
 
 // nameLeft adds the clusters that left the add-on and have a record of the target: their stage still
@@ -99,7 +97,7 @@ func nameLeft(plan *rollout.Plan, target string) error {
 
 // MissingError says which AddOnRevisions a rollout needs and the hub does not have.
 type MissingError struct {
-	// Target: the content to reach is among them, so that nobody is admitted to it.
+	// Target: the content to reach is among them, so that no cluster is admitted to it.
 	Target bool
 	// Details are, per revision, its name and what is wrong with it, sorted.
 	Details []string
@@ -111,42 +109,36 @@ func (e *MissingError) Error() string { return strings.Join(e.Details, "; ") }
 // nameMissing says of every cluster that is held at another revision than the target, for
 // want of its AddOnRevision, which revision that is; of the target's the plan tells. The
 // error is a *MissingError, or that of reading.
-func (o *observation) nameMissing(ctx context.Context, plan *rollout.Plan) error {
-	digest := o.rollout.Spec.Target.Digest
+func nameMissing(p *plan.Plan) error {
+	target := p.Observed.Rollout.Spec.Target.Digest
 	missing := map[string]string{}
-	look := func(m *member, digest string) (string, error) {
-		switch digest {
-		case "", rollout.Mixed, rollout.Foreign:
-			return "", nil
+	if _, err := p.Observed.Revisions.Renderer(target); errors.Is(err, plan.ErrRevisionMissing) {
+		missing[target] = err.Error()
+	}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		revision := c.Planned.Revision
+		if revision == "" || revision == rollout.Mixed || revision == rollout.Foreign {
+			continue
 		}
-		_, err := o.repairs(ctx, m, digest)
-		if errors.Is(err, errRevisionMissing) {
-			missing[digest] = err.Error()
-			return missing[digest], nil
-		}
-		return "", err
-	}
-	if _, err := look(nil, digest); err != nil {
-		return err
-	}
-	members := map[string]*member{}
-	for _, m := range o.members {
-		members[m.name] = m
-	}
-	for i := range plan.Clusters {
-		c := &plan.Clusters[i]
-		why, err := look(members[c.Name], c.Revision)
-		if err != nil {
+		_, err := p.Repairs(c, revision)
+		switch {
+		case err == nil:
+			continue
+		case !errors.Is(err, plan.ErrRevisionMissing):
 			return err
 		}
-		if why != "" && c.Revision != digest {
-			c.Reason = join(c.Reason, "held at what it runs: "+why)
+		missing[revision] = err.Error()
+		if revision != target {
+			at, _ := slices.BinarySearchFunc(p.Planned.Clusters, c.Name, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
+			reason := &p.Planned.Clusters[at].Reason
+			*reason = join(*reason, "held at what it runs: "+err.Error())
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return &MissingError{Target: missing[digest] != "", Details: slices.Sorted(maps.Values(missing))}
+	return &MissingError{Target: missing[target] != "", Details: slices.Sorted(maps.Values(missing))}
 }
 
 // join puts one reason behind another, of which the first may be empty.

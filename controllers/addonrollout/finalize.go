@@ -26,9 +26,9 @@ func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error 
 
 // end ends a rollout that is released or deleted, as far as that has come. It reports
 // whether that is all there is to do for it.
-func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
+func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (bool, ctrl.Result, error) {
 	if ro.Releasing() {
-		if through, result, err := r.release(ctx, ro); through || err != nil {
+		if through, result, err := r.release(ctx, ro, mem); through || err != nil {
 			return through, result, err
 		}
 	}
@@ -43,7 +43,7 @@ func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, 
 // clusters to look at, and nothing is planned, which would install the add-on again.
 //
 // Whether a cluster has it is asked live: a watch that lags shows none of those just
-// created, and works nobody looks after would stay.
+// created, and their works would stay for ever.
 func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return true, ctrl.Result{}, nil

@@ -1,151 +1,152 @@
 package addonrollout
 
 import (
-	"maps"
-	"strings"
+	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	agents "github.com/addonflow/addonflow/controllers/registration"
-	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/render"
 )
 
-// synced remembers which clusters of a rollout were found to need no write, so that a
-// fleet at rest costs no rendering. Losing it costs one comparison per cluster. The same
-// memory serves for works of OCM's that were found to hold what is to run, and for those of
-// other add-ons that were found to have no object in common.
-type synced struct {
-	mu   sync.Mutex
-	seen map[client.ObjectKey]map[string]string
+// memory is what this process remembers of one rollout. A turn has it alone. It may be lost: a
+// new process begins with an empty one.
+type memory struct {
+	// turned is when the last turn began. Without it a fleet that reports all at once would
+	// cost a write of the ledger per report.
+	turned time.Time
+	// plan is what the last turn left to this one.
+	plan plan.Memory
+	// settled are the marks of clusters that needed no write. Without it every turn would
+	// render every cluster of a fleet at rest.
+	settled map[string]string
+	// authors say what AddonFlow wrote to each add-on's status. Without it another writer that
+	// writes the same would be taken for a conflict.
+	authors map[types.UID]*addonstatus.Authorship
+	// prober is the compiled health policy. Without it every turn would compile the policy.
+	prober prober
+	// configs are the configurations that the last turn used. Without it every one of them
+	// would be read at every turn.
+	configs map[render.ConfigReference]readConfig
+	// next is the first cluster that the last round of writes did not get to. Without it slow
+	// clusters would take the time of those behind them in every round.
+	next string
+	// troubles of clusters. Without it ClustersWritten would not name a cluster that the last
+	// round did not get to.
+	troubles map[string]trouble
+	// releasing is when the release began. Without it a forge that is gone for good would keep
+	// a released rollout for ever.
+	releasing time.Time
+	// written is the version of the rollout as this process wrote its status last. Without it
+	// every write of a status would cost one more look. The lock of the memories guards it,
+	// because the watch reads it.
+	written string
 }
 
-// newSynced returns an empty memory.
-func newSynced() *synced { return &synced{seen: map[client.ObjectKey]map[string]string{}} }
-
-// is reports whether the cluster needed no write when it looked like this.
-func (s *synced) is(rollout client.ObjectKey, cluster, mark string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seen[rollout][cluster] == mark
+// memories are those of all rollouts.
+type memories struct {
+	mu sync.Mutex
+	of map[client.ObjectKey]*memory
 }
 
-// set remembers that the cluster needs no write while it looks like this.
-func (s *synced) set(rollout client.ObjectKey, cluster, mark string) {
+func newMemories() *memories { return &memories{of: map[client.ObjectKey]*memory{}} }
+
+// get returns the memory of a rollout.
+func (s *memories) get(key client.ObjectKey) *memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen[rollout] == nil {
-		s.seen[rollout] = map[string]string{}
+	if s.of[key] == nil {
+		s.of[key] = newMemory()
 	}
-	s.seen[rollout][cluster] = mark
+	return s.of[key]
 }
 
-// keep drops the clusters that are no members any more.
-func (s *synced) keep(rollout client.ObjectKey, members []*member) {
+// wrote remembers a rollout as the API server answered a write of its status.
+func (s *memories) wrote(ro *v1alpha1.AddOnRollout) {
+	mem := s.get(client.ObjectKeyFromObject(ro))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.seen[rollout]) == 0 {
-		return
-	}
-	there := make(map[string]bool, len(members))
-	for _, m := range members {
-		there[m.name] = true
-	}
-	maps.DeleteFunc(s.seen[rollout], func(name, _ string) bool { return !there[name] })
+	mem.written = ro.ResourceVersion
+}
+
+// own reports whether a rollout is as this process wrote it last.
+func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mem := s.of[client.ObjectKeyFromObject(ro)]
+	return mem != nil && mem.written == ro.ResourceVersion
+}
+
+// newMemory returns a memory of nothing.
+func newMemory() *memory {
+	return &memory{settled: map[string]string{}, authors: map[types.UID]*addonstatus.Authorship{}}
 }
 
 // forget drops a rollout that is gone.
-func (s *synced) forget(rollout client.ObjectKey) {
+func (s *memories) forget(key client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.seen, rollout)
+	delete(s.of, key)
 }
 
-// versions remembers the version of each rollout as this process wrote its status last. Without
-// it every write of a status would cost one more look.
-type versions struct {
-	mu   sync.Mutex
-	last map[client.ObjectKey]string
-}
-
-// newVersions returns an empty memory.
-func newVersions() *versions { return &versions{last: map[client.ObjectKey]string{}} }
-
-// is tells whether a rollout is as this process wrote it last.
-func (v *versions) is(ro *v1alpha1.AddOnRollout) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.last[client.ObjectKeyFromObject(ro)] == ro.ResourceVersion
-}
-
-// wrote remembers a rollout as the API server answered a write.
-func (v *versions) wrote(ro *v1alpha1.AddOnRollout) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.last[client.ObjectKeyFromObject(ro)] = ro.ResourceVersion
-}
-
-// forget drops a rollout that is gone.
-func (v *versions) forget(key client.ObjectKey) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.last, key)
-}
-
-// markOf names everything the writes of one cluster depend on: an object's version
-// stands for its content.
-func markOf(o *observation, m *member, p *rollout.ClusterPlan, addOn *addonv1alpha1.ManagedClusterAddOn, permissions agents.Outcome) string {
-	parts := make([]string, 0, 11+len(m.works)+2*len(m.selectedBy))
-	parts = append(parts, o.rollout.Spec.Target.Digest, p.Revision, string(p.State), p.Reason, o.policy, string(addOn.UID), addOn.ResourceVersion, string(permissions.State), permissions.Message)
-	for _, w := range m.works {
-		parts = append(parts, w.ResourceVersion)
-	}
-	for _, s := range m.selectedBy {
-		parts = append(parts, s.Namespace, s.Name)
-	}
-	for i := range m.configs {
-		parts = append(parts, m.configs[i].String(), m.configs[i].SpecHash)
-	}
-	if m.cluster != nil {
-		parts = append(parts, m.cluster.ResourceVersion)
-	}
-	if m.hosting.Hosted {
-		parts = append(parts, m.hosting.Mark())
-	}
-	return strings.Join(parts, "\x00")
-}
-
-// pace keeps the reconciles of one rollout apart, so that a fleet that reports all
-// at once causes one ledger write a second, not one per report.
-type pace struct {
-	every time.Duration
-
-	mu   sync.Mutex
-	last map[client.ObjectKey]time.Time
-}
-
-// newPace returns a pace of one reconcile per every.
-func newPace(every time.Duration) *pace {
-	return &pace{every: every, last: map[client.ObjectKey]time.Time{}}
-}
-
-// wait returns how long the rollout still has to wait; 0 takes the turn.
-func (p *pace) wait(key client.ObjectKey, now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if left := p.every - now.Sub(p.last[key]); left > 0 && left <= p.every {
+// pause returns how long a rollout still has to wait for its turn, of which there is one per
+// pace; 0 takes the turn.
+func (m *memory) pause(pace time.Duration, now time.Time) time.Duration {
+	if left := pace - now.Sub(m.turned); left > 0 && left <= pace {
 		return left
 	}
-	p.last[key] = now
+	m.turned = now
 	return 0
 }
 
-// forget drops a rollout that is gone.
-func (p *pace) forget(key client.ObjectKey) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.last, key)
+// authorOf returns what AddonFlow wrote to an add-on's status.
+func (m *memory) authorOf(uid types.UID) *addonstatus.Authorship {
+	if m.authors[uid] == nil {
+		m.authors[uid] = &addonstatus.Authorship{}
+	}
+	return m.authors[uid]
+}
+
+// prober judges health by a policy, or says why there is none.
+type prober struct {
+	render.Prober
+	policy string
+	err    error
+}
+
+// proberOf returns the prober of a rollout. Its policy is a text that changes with it. A policy
+// that cannot be used, such as one edited on the hub, is an error that wraps
+// render.ErrInvalidHealth; the prober then is the default one, to report by.
+func (m *memory) proberOf(ro *v1alpha1.AddOnRollout) prober {
+	if ro.Spec.Health == nil {
+		return prober{}
+	}
+	text, err := json.Marshal(ro.Spec.Health)
+	if err != nil {
+		return prober{err: fmt.Errorf("cannot read the health policy: %w", err)}
+	}
+	if m.prober.policy != string(text) {
+		m.prober.policy = string(text)
+		m.prober.Prober, m.prober.err = render.NewProber(ro.Spec.Health)
+	}
+	return m.prober
+}
+
+// enter notes how a round went and returns every cluster in trouble: those that it found, and of
+// those it did not get to the ones that were in trouble before.
+func (m *memory) enter(wrote *applied) map[string]trouble {
+	troubles := wrote.troubles
+	for _, name := range wrote.left {
+		if t, ok := m.troubles[name]; ok {
+			troubles[name] = t
+		}
+	}
+	m.next, m.troubles = wrote.next, troubles
+	return troubles
 }

@@ -1,10 +1,14 @@
 package addonrollout
 
 import (
+	"context"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
 // gauges are the metrics of rollouts. Labels name the rollout, never a cluster:
@@ -52,4 +56,13 @@ func (g *gauges) forget(key client.ObjectKey) {
 	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
 	g.clusters.DeletePartialMatch(labels)
 	g.phase.DeletePartialMatch(labels)
+}
+
+// measure records Flux's metrics of a turn.
+func (r *Reconciler) measure(ctx context.Context, ro *v1alpha1.AddOnRollout, started time.Time) {
+	r.Metrics.RecordDuration(ctx, ro, started)
+	r.Metrics.RecordReadiness(ctx, ro)
+	r.Metrics.RecordReconciling(ctx, ro)
+	r.Metrics.RecordStalled(ctx, ro)
+	r.Metrics.RecordSuspend(ctx, ro, ro.Spec.Suspend || plan.Suspended(ro))
 }

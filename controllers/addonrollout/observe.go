@@ -3,14 +3,15 @@ package addonrollout
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -18,105 +19,51 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/render"
-	"github.com/addonflow/addonflow/rollout"
 )
 
 // indexName is the field that names an object. The API server selects by it, and
 // the watch cache has an index of that name, so that both readers take the same reads.
 const indexName = "metadata.name"
 
-// observation is the world as far as one rollout is concerned. Reads only; nothing
-// in it is written to.
-type observation struct {
-	rollout *v1alpha1.AddOnRollout
-	// source that declares the add-on; nil when it is gone.
-	source *v1alpha1.AddOnSource
-	// owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
-	owner     *addonv1alpha1.ClusterManagementAddOn
-	succeeded succeeded
-	// prober judges health; policy is what it was made from. invalidHealth says why
-	// the declared one could not be made.
-	prober        render.Prober
-	policy        string
-	invalidHealth error
-	placements    []rollout.Placement
-	// members are every cluster that has the add-on or is selected, by name.
-	members []*member
-	// revisions that this turn asks for.
-	revisions *turnRevisions
-	// unseen: the watch has not shown yet everything that was created.
-	unseen bool
-}
-
-// member is one cluster as far as the add-on is concerned.
-type member struct {
-	name string
-	// cluster is nil when no ManagedCluster of that name exists.
-	cluster *clusterv1.ManagedCluster
-	// addOn is nil when the add-on is not installed.
-	addOn *addonv1alpha1.ManagedClusterAddOn
-	// works that deploy the add-on, in the cluster's namespace and in that of its
-	// hosting cluster, sorted by name; also those being deleted, whose names are not
-	// free yet.
-	works []*workv1.ManifestWork
-	// hooks are the works that run its pre-delete hooks.
-	hooks []*workv1.ManifestWork
-	// hosting says where it runs in hosted mode; hostedAt, of a member that departs, is
-	// the cluster its hosting works are on, which may not be the one that is named.
-	hosting  addonstatus.Hosting
-	hostedAt *clusterv1.ManagedCluster
-	// hosts: something of it is, or is to be, on the hosting cluster; the plan finds out.
-	hosts bool
-	// selectedBy are the install placements that select the cluster, in declared order.
-	selectedBy []v1alpha1.PlacementReference
-	// configs are those its ManagedClusterAddOn names, as the hub has them now.
-	configs []render.Config
-	// hindered is why it cannot be given anything now; nil where nothing is in the way.
-	hindered *hindrance
-	// refused is why the target cannot be rendered for it; the plan finds out. What it
-	// runs is repaired all the same.
-	refused *refusal
-	// overruled is why the target, which it runs, is not all there: another add-on deploys
-	// one of its objects differently, and had it first.
-	overruled *refusal
-	// serves: all of its pods are ready, as far as OCM asked its agent.
-	serves bool
-	// had is the install placement that selected the cluster when its works were
-	// written, where none does any more; nil: none, or not known.
-	had *v1alpha1.PlacementReference
-	// health is what the works say about what they ask for now.
-	health render.Observation
-}
-
-// observe reads everything a plan needs. The rollout itself was read uncached by
-// the caller, because the ledger in it is what budget is spent on.
-func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout) (*observation, error) {
-	o := &observation{rollout: ro, revisions: r.renderers.forTurn(ro.Namespace, ro.Name)}
-	o.prober, o.policy, o.invalidHealth = r.probers.of(ro)
+// observe reads everything that a plan needs; whatever it reads is in the observation. The
+// rollout itself was read uncached by the caller, because the ledger in it is what budget is
+// spent on.
+func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (*plan.Observation, error) {
+	now, prober := r.Clock.Now(), mem.proberOf(ro)
+	o := &plan.Observation{
+		Look: plan.Look{Wall: now, Elapsed: r.Elapsed()}, Rollout: ro.DeepCopy(), Memory: mem.plan,
+		Settings: plan.Settings{ParkAfter: r.ParkAfter, RemovalGrace: r.RemovalGrace, HookTimeout: r.HookTimeout, HidesTemplateHash: r.HidesTemplateHash},
+		Prober:   prober.Prober, Policy: prober.policy, InvalidHealth: prober.err,
+	}
 	var err error
-	if o.source, err = r.readSource(ctx, ro); err != nil {
+	if o.Source, err = r.readSource(ctx, ro); err != nil {
 		return nil, err
 	}
-	if o.owner, err = readOwner(ctx, r.Client, ro.Name); err != nil {
+	if o.Owner, err = readOwner(ctx, r.Client, ro.Name); err != nil {
 		return nil, err
 	}
-	if o.owner == nil {
+	if o.Owner == nil {
 		// The source applied it just before the rollout; the watch may lag.
-		if o.owner, err = readOwner(ctx, r.Live, ro.Name); err != nil {
+		if o.Owner, err = readOwner(ctx, r.Live, ro.Name); err != nil {
 			return nil, err
 		}
 	}
-	if o.succeeded, o.revisions.listed, err = readRevisions(ctx, r.Client, ro.Namespace, ro.Name); err != nil {
+	if o.Placements, err = readPlacements(ctx, r.Client, placementRefs(ro.Spec)); err != nil {
 		return nil, err
 	}
-	if o.placements, err = readPlacements(ctx, r.Client, placementRefs(ro.Spec)); err != nil {
+	if err = r.readMembers(ctx, o); err != nil {
 		return nil, err
 	}
-	if o.members, err = r.readMembers(ctx, o); err != nil {
+	if o.Others, err = r.worksOfOthers(ctx, ro.Name); err != nil {
 		return nil, err
 	}
-	r.joinConfigs(ctx, o)
+	if err = r.readRevisions(ctx, o); err != nil {
+		return nil, err
+	}
+	mem.configs = r.joinConfigs(ctx, o, mem.configs)
+	r.joinAuthors(o, mem)
 	return o, nil
 }
 
@@ -160,52 +107,51 @@ func readOwner(ctx context.Context, c client.Reader, addOn string) (*addonv1alph
 }
 
 // readMembers joins placements, ManagedClusterAddOns, works and clusters by name.
-func (r *Reconciler) readMembers(ctx context.Context, o *observation) ([]*member, error) {
-	byName := map[string]*member{}
-	get := func(name string) *member {
+func (r *Reconciler) readMembers(ctx context.Context, o *plan.Observation) error {
+	byName := map[string]*plan.Member{}
+	get := func(name string) *plan.Member {
 		if byName[name] == nil {
-			byName[name] = &member{name: name}
+			byName[name] = &plan.Member{Name: name}
 		}
 		return byName[name]
 	}
 	selectMembers(o, get)
 	if err := r.joinAddOns(ctx, o, get); err != nil {
-		return nil, err
+		return err
 	}
-	clusters, err := r.joinClusters(ctx, labelSelector(o.rollout), byName, get)
+	clusters, err := r.joinClusters(ctx, labelSelector(o.Rollout), byName, get)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.joinWorks(ctx, o, byName); err != nil {
-		return nil, err
+		return err
 	}
-	joinHosts(clusters, o.rollout.Name, byName)
-	members := make([]*member, 0, len(byName))
+	joinHosts(clusters, o.Rollout.Name, byName)
 	for _, m := range byName {
-		report := m.report(o.rollout.Name)
-		m.health, m.serves = o.prober.Observe(report), m.serving(o.prober.Available(report))
-		members = append(members, m)
+		report := m.Report(o.Rollout.Name)
+		m.Health, m.Serves = o.Prober.Observe(report), m.Serving(o.Prober.Available(report))
+		o.Members = append(o.Members, m)
 	}
-	slices.SortFunc(members, func(a, b *member) int { return strings.Compare(a.name, b.name) })
-	return members, nil
+	slices.SortFunc(o.Members, func(a, b *plan.Member) int { return strings.Compare(a.Name, b.Name) })
+	return nil
 }
 
 // selectMembers enters every cluster that any placement selects, and which install
 // placements do.
-func selectMembers(o *observation, get func(string) *member) {
+func selectMembers(o *plan.Observation, get func(string) *plan.Member) {
 	install := map[v1alpha1.PlacementReference]bool{}
-	if o.rollout.Spec.Install != nil {
-		for _, p := range o.rollout.Spec.Install.Placements {
+	if o.Rollout.Spec.Install != nil {
+		for _, p := range o.Rollout.Spec.Install.Placements {
 			install[p.PlacementReference] = true
 		}
 	}
-	for _, p := range o.placements {
+	for _, p := range o.Placements {
 		ref := v1alpha1.PlacementReference{Namespace: p.Namespace, Name: p.Name}
 		for _, g := range p.Groups {
 			for _, name := range g.Clusters {
 				m := get(name)
-				if install[ref] && !slices.Contains(m.selectedBy, ref) {
-					m.selectedBy = append(m.selectedBy, ref)
+				if install[ref] && !slices.Contains(m.SelectedBy, ref) {
+					m.SelectedBy = append(m.SelectedBy, ref)
 				}
 			}
 		}
@@ -213,8 +159,8 @@ func selectMembers(o *observation, get func(string) *member) {
 }
 
 // joinAddOns enters every ManagedClusterAddOn of the add-on.
-func (r *Reconciler) joinAddOns(ctx context.Context, o *observation, get func(string) *member) error {
-	addOn := o.rollout.Name
+func (r *Reconciler) joinAddOns(ctx context.Context, o *plan.Observation, get func(string) *plan.Member) error {
+	addOn := o.Rollout.Name
 	var list addonv1alpha1.ManagedClusterAddOnList
 	err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -223,12 +169,12 @@ func (r *Reconciler) joinAddOns(ctx context.Context, o *observation, get func(st
 	shown := make(map[client.ObjectKey]bool, len(list.Items))
 	for i := range list.Items {
 		shown[client.ObjectKeyFromObject(&list.Items[i])] = true
-		get(list.Items[i].Namespace).addOn = r.addOns.newest(&list.Items[i])
+		get(list.Items[i].Namespace).AddOn = r.addOns.newest(&list.Items[i])
 	}
 	unseen, err := r.addOns.confirmed(shown, func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == addOn },
 		func(key client.ObjectKey) (*addonv1alpha1.ManagedClusterAddOn, error) { return r.liveAddOn(ctx, key) })
 	for _, a := range unseen {
-		o.unseen, get(a.Namespace).addOn = true, a
+		o.Unseen, get(a.Namespace).AddOn = true, a
 	}
 	return err
 }
@@ -247,8 +193,8 @@ func (r *Reconciler) liveAddOn(ctx context.Context, key client.ObjectKey) (*addo
 // joinWorks enters the works of the add-on on the clusters known so far, with those that
 // lost OCM's label and were met when they were to be created. A work on a hosting cluster
 // belongs to the cluster that OCM's label names. Works of another shape are not compared.
-func (r *Reconciler) joinWorks(ctx context.Context, o *observation, byName map[string]*member) error {
-	addOn := o.rollout.Name
+func (r *Reconciler) joinWorks(ctx context.Context, o *plan.Observation, byName map[string]*plan.Member) error {
+	addOn := o.Rollout.Name
 	var list workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.MatchingLabels{addOnNameLabel: addOn}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -259,9 +205,9 @@ func (r *Reconciler) joinWorks(ctx context.Context, o *observation, byName map[s
 		switch {
 		case m == nil:
 		case render.IsDeployWork(w, addOn):
-			m.works = append(m.works, w)
+			m.Works = append(m.Works, w)
 		case render.IsPreDeleteWork(w, addOn):
-			m.hooks = append(m.hooks, w)
+			m.Hooks = append(m.Hooks, w)
 		}
 	}
 	shown := make(map[client.ObjectKey]bool, len(list.Items))
@@ -272,11 +218,11 @@ func (r *Reconciler) joinWorks(ctx context.Context, o *observation, byName map[s
 	unseen, err := r.works.confirmed(shown, func(w *workv1.ManifestWork) bool { return deploys(w, addOn) },
 		func(key client.ObjectKey) (*workv1.ManifestWork, error) { return r.liveWork(ctx, key) })
 	for _, w := range unseen {
-		o.unseen = true
+		o.Unseen = true
 		join(w)
 	}
 	for _, m := range byName {
-		slices.SortFunc(m.works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(m.Works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return err
 }
@@ -293,7 +239,7 @@ func (r *Reconciler) liveWork(ctx context.Context, key client.ObjectKey) (*workv
 
 // joinClusters enters the ManagedClusters of the members, and those that the selector
 // makes members. It returns all there are.
-func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName map[string]*member, get func(string) *member) ([]clusterv1.ManagedCluster, error) {
+func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName map[string]*plan.Member, get func(string) *plan.Member) ([]clusterv1.ManagedCluster, error) {
 	var list clusterv1.ManagedClusterList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list managed clusters: %w", err)
@@ -305,18 +251,31 @@ func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName
 			m = get(c.Name)
 		}
 		if m != nil {
-			m.cluster = c
+			m.Cluster = c
 		}
 	}
 	return list.Items, nil
 }
 
+// labelSelector says which ManagedClusters the rollout's labels select: none without
+// a selector, or with one that cannot be read, which the planner refuses.
+func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
+	if ro.Spec.ClusterLabelSelector == nil {
+		return labels.Nothing()
+	}
+	s, err := metav1.LabelSelectorAsSelector(ro.Spec.ClusterLabelSelector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return s
+}
+
 // joinHosts enters where members run in hosted mode, once their works are known. Most
 // fleets have no such member, and pay a look at an annotation for each.
-func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[string]*member) {
+func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[string]*plan.Member) {
 	var named map[string]*clusterv1.ManagedCluster
 	for _, m := range byName {
-		if _, hosted := m.hostingName(); !hosted && !m.departs() {
+		if _, hosted := m.HostingName(); !hosted && !m.Departs() {
 			continue
 		}
 		if named == nil {
@@ -325,24 +284,56 @@ func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[str
 				named[clusters[i].Name] = &clusters[i]
 			}
 		}
-		m.hosting = hostingOf(m, named)
-		m.hostedAt = named[m.hostedBy(addOn)]
+		m.Hosting = hostingOf(m, named)
+		m.HostedAt = named[m.HostedBy(addOn)]
 	}
 }
 
-// serving reports whether what works that OCM wrote, which carry no digest, say is that the
-// add-on runs. Content that does not run proves nothing by being equal: its clusters are
-// admitted, and judged, like any others.
-func (m *member) serving(said render.Availability) bool {
-	is, _ := reachable(m.cluster)
-	return is && (said.Status == "" || said.Status == metav1.ConditionTrue && said.Degraded == "")
+// hostingOf is where the member is to run, given all clusters by name.
+func hostingOf(m *plan.Member, clusters map[string]*clusterv1.ManagedCluster) addonstatus.Hosting {
+	name, hosted := m.HostingName()
+	if !hosted {
+		return addonstatus.Hosting{}
+	}
+	return addonstatus.Hosting{Hosted: true, Name: name, Cluster: clusters[name]}
 }
 
-// report is what a prober reads about a member.
-func (m *member) report(addOn string) render.Report {
-	r := render.Report{AddOn: addOn, Works: m.works}
-	if m.addOn != nil {
-		r.Available = meta.FindStatusCondition(m.addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnConditionAvailable)
+// worksOfOthers are the works that AddonFlow wrote for other add-ons, by their namespace.
+// One that lost OCM's label may be this add-on's own, and is left out.
+func (r *Reconciler) worksOfOthers(ctx context.Context, addOn string) (map[string][]*workv1.ManifestWork, error) {
+	var list workv1.ManifestWorkList
+	theirs, err := labels.Parse(fmt.Sprintf("%s=%s,%s,%s!=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue, addOnNameLabel, addOnNameLabel, addOn))
+	if err != nil {
+		return nil, fmt.Errorf("cannot select works of other add-ons: %w", err)
 	}
-	return r
+	if err := r.Client.List(ctx, &list, client.MatchingLabelsSelector{Selector: theirs}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot list works of other add-ons: %w", err)
+	}
+	var others map[string][]*workv1.ManifestWork
+	for i := range list.Items {
+		w := &list.Items[i]
+		if others == nil {
+			others = map[string][]*workv1.ManifestWork{}
+		}
+		others[w.Namespace] = append(others[w.Namespace], w)
+	}
+	for _, works := range others {
+		slices.SortFunc(works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return others, nil
+}
+
+// joinAuthors enters what other writers took of the add-ons' statuses.
+func (r *Reconciler) joinAuthors(o *plan.Observation, mem *memory) {
+	there := map[types.UID]bool{}
+	for _, m := range o.Members {
+		if m.AddOn == nil {
+			continue
+		}
+		there[m.AddOn.UID] = true
+		if m.Taken = mem.authorOf(m.AddOn.UID).Taken(m.AddOn); len(m.Taken) > 0 {
+			m.Decoded = r.renderers.cached(m.AddOn.Name, m.Health.Revision)
+		}
+	}
+	maps.DeleteFunc(mem.authors, func(uid types.UID, _ *addonstatus.Authorship) bool { return !there[uid] })
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // unseenFor is how long an object created is believed in that the watch does not show.
-// After that it is looked for live: somebody may have deleted it at once, so that the
+// After that it is looked for live: another writer may have deleted it at once, so that the
 // watch never shows it and nothing wakes us for it.
 const unseenFor = 5 * time.Second
 

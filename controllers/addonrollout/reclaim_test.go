@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -155,7 +156,7 @@ func TestInstallationByManagedFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello", Namespace: "c1", ManagedFields: c.entries}}
-			if got := installation(addOn); got != c.want {
+			if got := plan.Installation(addOn); got != c.want {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
 		})

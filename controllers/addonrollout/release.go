@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +26,7 @@ import (
 //
 // A ManagedClusterAddOn that is being deleted comes first: its hooks run as ever, and
 // the rollout goes on, suspended, until it is gone.
-func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
+func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (bool, ctrl.Result, error) {
 	if ro.Released() {
 		return true, ctrl.Result{}, nil
 	}
@@ -56,8 +54,10 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout) (bo
 	if claimed, err := r.claimed(ctx, ro); claimed || err != nil {
 		return true, ctrl.Result{RequeueAfter: r.Pace}, err
 	}
-	since := r.releases.since(client.ObjectKeyFromObject(ro), r.Clock.Now())
-	if left, err := r.takeLeave(ctx, ro, since); left > 0 || err != nil {
+	if mem.releasing.IsZero() {
+		mem.releasing = r.Clock.Now()
+	}
+	if left, err := r.takeLeave(ctx, ro, mem.releasing); left > 0 || err != nil {
 		return true, ctrl.Result{RequeueAfter: left}, err
 	}
 	base := ro.DeepCopy()
@@ -69,7 +69,7 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout) (bo
 	return true, ctrl.Result{}, nil
 }
 
-// claimed tells whether a rollout that somebody deletes has to wait for its source, which
+// claimed tells whether a rollout that is being deleted has to wait for its source, which
 // would hold what it applied for a removal if it never saw the release.
 func (r *Reconciler) claimed(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, error) {
 	if ro.DeletionTimestamp == nil {
@@ -129,29 +129,4 @@ func (r *Reconciler) letGoOfBindings(ctx context.Context, addOn string) (int, er
 		}
 	}
 	return len(list.Items), nil
-}
-
-// releases remembers when this process began to release a rollout. A new process begins
-// anew, which keeps a rollout for its commit statuses once more as long at most.
-type releases struct {
-	mu    sync.Mutex
-	began map[client.ObjectKey]time.Time
-}
-
-func newReleases() *releases { return &releases{began: map[client.ObjectKey]time.Time{}} }
-
-// since returns when the release of a rollout began; now if it begins now.
-func (s *releases) since(key client.ObjectKey, now time.Time) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.began[key]; !ok {
-		s.began[key] = now
-	}
-	return s.began[key]
-}
-
-func (s *releases) forget(key client.ObjectKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.began, key)
 }

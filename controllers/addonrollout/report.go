@@ -1,52 +1,91 @@
 package addonrollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// noteSuccess writes succeeded-at onto the target's revision.
-func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
-	rev := &metav1.PartialObjectMetadata{}
-	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
-	rev.Namespace, rev.Name = ro.Namespace, ro.Spec.Target.Revision
-	at := r.Clock.Now().UTC().Format(time.RFC3339)
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at)
-	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		return fmt.Errorf("cannot note the success of revision %s: %w", rev.Name, err)
+// ownerAgain is how long whose the add-on is goes without a look while another source
+// has it: nothing wakes a rollout when that ends.
+const ownerAgain = time.Minute
+
+// retryAfter is how long after a failed write it is tried again.
+const retryAfter = 15 * time.Second
+
+// heldFor is how long clusters are held before the missing revision is looked for again.
+const heldFor = 10 * time.Minute
+
+// watchedEvery is the longest time between two looks at a rollout while time passes for it:
+// a timer for its next deadline may be wrong by as much as the clock was set.
+const watchedEvery = time.Minute
+
+// report says what became of the writes, in the rollout and for OCM's tools, and returns when
+// to look again.
+func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctrl.Result, error) {
+	if err := r.complete(ctx, p, wrote); err != nil {
+		return ctrl.Result{}, err
 	}
-	return nil
+	again := sooner(p.again, r.again(p, wrote))
+	if err := r.publish(ctx, p); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot publish the status for OCM's tools")
+		again = sooner(again, retryAfter)
+	}
+	r.gauges.set(p.rollout)
+	for _, other := range p.Yielding {
+		r.wake(other)
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// report shows what the turn came to, and returns when to look again; 0: nothing waits for time.
-func (r *Reconciler) report(o *observation, t turn, wrote applied, now time.Time) time.Duration {
-	r.gauges.set(o.rollout)
-	after := time.Duration(0)
-	if !t.plan.RecheckAt.IsZero() {
-		after = sooner(after, max(t.plan.RecheckAt.Sub(now), r.Pace))
+// again returns when the plan or its writes ask for another look; 0: never. Nothing is returned
+// to the queue as an error: backing off for one cluster would hold the clocks of all others.
+func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
+	after, at := time.Duration(0), p.Planned.RecheckAt
+	if !at.IsZero() {
+		after = max(at.Sub(p.Observed.Look.Wall), r.Pace)
 	}
-	if o.unseen {
-		after = sooner(after, unseenFor)
+	if counts := p.rollout.Status.Counts; counts.InFlight > 0 || counts.Removing > 0 || !at.IsZero() {
+		after = sooner(after, watchedEvery)
 	}
 	if wrote.unfinished {
 		after = sooner(after, r.Pace)
 	}
-	if wrote.created {
+	if wrote.created || p.Observed.Unseen {
 		after = sooner(after, unseenFor)
 	}
-	if o.retries() {
+	if p.Retries() {
 		after = sooner(after, configRetry)
 	}
-	after = sooner(after, againAfter(wrote.troubles))
-	if errors.Is(t.err, errOwnership) {
+	if errors.Is(p.Err, plan.ErrOwnership) {
 		after = sooner(after, ownerAgain)
+	}
+	for _, t := range wrote.troubles {
+		if t.reason == v1alpha1.ApplyFailedReason {
+			return sooner(after, retryAfter)
+		}
+	}
+	if len(wrote.troubles) > 0 {
+		after = sooner(after, heldFor) // the body may be restored, which wakes us; this is for the rest
 	}
 	return after
 }
@@ -62,26 +101,107 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// ownerAgain is how long whose the add-on is goes without a look while another source
-// has it: nothing wakes a rollout when that ends.
-const ownerAgain = time.Minute
-
-// retryAfter is how long after a failed write it is tried again.
-const retryAfter = 15 * time.Second
-
-// heldFor is how long clusters are held before the missing revision is looked for again.
-const heldFor = 10 * time.Minute
-
-// againAfter is when clusters in trouble are tried again; 0 without any. Nothing is
-// returned to the queue as an error: backing off for one cluster would hold the clocks
-// of all others.
-func againAfter(troubles map[string]trouble) time.Duration {
-	after := time.Duration(0)
-	for _, t := range troubles {
-		if t.reason == v1alpha1.ApplyFailedReason {
-			return retryAfter
-		}
-		after = heldFor // the body may be restored, which wakes us; this is for the rest
+// complete notes what became of the round: which clusters could not be written, and
+// that a request was done. A request stands until a round got to the end; were it
+// consumed before, the turn that goes on with it would stop at what it lifts. In a
+// healthy turn that the user did not ask for there is nothing to note, and no write.
+func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) error {
+	ro := p.rollout
+	before := conditions.Get(ro, v1alpha1.ClustersWrittenCondition).DeepCopy()
+	if !wrote.skipped {
+		markWritten(ro, p.mem.enter(&wrote), !wrote.unfinished)
 	}
-	return after
+	after := conditions.Get(ro, v1alpha1.ClustersWrittenCondition)
+	done := plan.RequestedAt(ro) != "" && !wrote.unfinished
+	if done {
+		ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
+	}
+	same := sameWords(before, after)
+	did := carriedOut(ctx, ro, wrote.did)
+	if same && !done && len(did) == 0 {
+		return nil
+	}
+	ro.Status.Journal = journal.Append(ro.Status.Journal, metav1.NewTime(r.Clock.Now()).Rfc3339Copy(), did)
+	if err := r.store(ctx, ro); err != nil {
+		return err
+	}
+	if after != nil && !same {
+		r.Recorder.Event(ro, corev1.EventTypeWarning, after.Reason, after.Message)
+	}
+	return nil
+}
+
+// sameWords reports whether two conditions, either of which may be absent, say the same.
+func sameWords(a, b *metav1.Condition) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// markWritten says in ClustersWritten which clusters could not be brought to what they are
+// to run, and why; its reason is that of the gravest. The
+// condition is there only while there are any; complete tells whether every cluster was
+// looked at, without which it is not taken back.
+func markWritten(ro *v1alpha1.AddOnRollout, troubles map[string]trouble, complete bool) {
+	if len(troubles) == 0 {
+		if complete {
+			conditions.Delete(ro, v1alpha1.ClustersWrittenCondition)
+		}
+		return
+	}
+	said := map[string][]v1alpha1.ClusterReason{}
+	for name, t := range troubles {
+		said[t.reason] = append(said[t.reason], v1alpha1.ClusterReason{Cluster: name, Reason: t.text})
+	}
+	first := ""
+	var parts []string
+	for _, t := range []struct{ reason, what string }{
+		{v1alpha1.ApplyFailedReason, "cannot write "},
+		{v1alpha1.RevisionMissingReason, "held "},
+		{v1alpha1.ObjectConflictReason, "overruled on "},
+	} {
+		if clusters := said[t.reason]; len(clusters) > 0 {
+			first, parts = cmp.Or(first, t.reason), append(parts, t.what+named(clusters))
+		}
+	}
+	conditions.MarkFalse(ro, v1alpha1.ClustersWrittenCondition, first, "%s", strings.Join(parts, "; "))
+}
+
+// named counts clusters and names the first of them with the reason, in order, so
+// that the same clusters give the same text.
+func named(clusters []v1alpha1.ClusterReason) string {
+	sorted := slices.SortedFunc(slices.Values(clusters), func(a, b v1alpha1.ClusterReason) int { return strings.Compare(a.Cluster, b.Cluster) })
+	parts := make([]string, 0, brief.Shown)
+	for _, c := range sorted[:min(brief.Shown, len(sorted))] {
+		parts = append(parts, c.Cluster+": "+c.Reason)
+	}
+	return plan.Counted(len(sorted)) + ": " + brief.ReasonsOf(len(sorted), parts)
+}
+
+// publish writes the status of the ClusterManagementAddOn for OCM's tools where there is a
+// plan, in replace mode only: OCM's addon-manager would wipe it. The object is read live only
+// if what the watch shows differs from the status to write.
+func (r *Reconciler) publish(ctx context.Context, p reserved) error {
+	owner, now := p.Observed.Owner, metav1.NewTime(p.Observed.Look.Wall)
+	if r.HidesTemplateHash || owner == nil || p.rollout.Spec.Removal != nil {
+		return nil
+	}
+	want, ok := p.Published()
+	if !ok || equality.Semantic.DeepEqual(owner.Status, addonstatus.Timed(want, owner.Status, now)) {
+		return nil
+	}
+	var live addonv1alpha1.ClusterManagementAddOn
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), &live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	next := live.DeepCopy()
+	if next.Status = addonstatus.Timed(want, live.Status, now); equality.Semantic.DeepEqual(live.Status, next.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, next, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot publish the status of ClusterManagementAddOn %s: %w", next.Name, err)
+	}
+	return nil
 }

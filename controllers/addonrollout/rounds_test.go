@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
 // troubled is what the condition says of single clusters, "" without it.
@@ -130,41 +131,39 @@ func TestRequestStandsUntilItsRoundIsThrough(t *testing.T) {
 }
 
 func TestInOrder(t *testing.T) {
-	names := []string{"a", "b", "c", "d", "e", "f"}
-	urgency := func(urgent map[string]int) func(string) int {
-		return func(name string) int {
-			if u, ok := urgent[name]; ok {
-				return u
-			}
-			return 2
-		}
-	}
 	cases := map[string]struct {
 		reason string
 		next   string
-		urgent map[string]int
-		want   string
+		removed, moved,
+		want string
 	}{
 		"FromTheStart": {reason: "nothing was left", want: "abcdef"},
 		"Rotated":      {reason: "who was left comes first, so that nobody starves", next: "d", want: "defabc"},
 		"LeftIsGone":   {reason: "the cluster that was next has left", next: "cc", want: "defabc"},
 		"PastTheEnd":   {reason: "the last one has left", next: "z", want: "abcdef"},
-		"Departures":   {reason: "departures free what others wait for, moves go before repairs", urgent: map[string]int{"e": 0, "c": 1, "f": 0}, want: "efcabd"},
-		"Both":         {reason: "each kind begins where the last round ended", next: "f", urgent: map[string]int{"e": 0, "c": 1, "f": 0}, want: "fecabd"},
+		"Departures":   {reason: "departures free what others wait for, moves go before repairs", removed: "ef", moved: "c", want: "efcabd"},
+		"Both":         {reason: "each kind begins where the last round ended", next: "f", removed: "ef", moved: "c", want: "fecabd"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			var clusters []plan.Cluster
+			for name := range strings.SplitSeq("abcdef", "") {
+				clusters = append(clusters, plan.Cluster{
+					Judged: plan.Judged{Member: &plan.Member{Name: name}},
+					Remove: strings.Contains(tc.removed, name), Move: strings.Contains(tc.moved, name),
+				})
+			}
 			var got strings.Builder
-			for _, i := range inOrder(names, tc.next, urgency(tc.urgent)) {
-				got.WriteString(names[i])
+			for _, i := range inOrder(clusters, tc.next) {
+				got.WriteString(clusters[i].Name)
 			}
 			if got.String() != tc.want {
 				t.Errorf("%s: got %s, want %s", tc.reason, got.String(), tc.want)
 			}
 		})
 	}
-	if got := inOrder(nil, "x", urgency(nil)); len(got) != 0 {
-		t.Errorf("nobody is in order: %v", got)
+	if got := inOrder(nil, "x"); len(got) != 0 {
+		t.Errorf("no cluster is in order: %v", got)
 	}
 }
 
@@ -197,20 +196,15 @@ func TestSlowClusterStarvesNobody(t *testing.T) {
 }
 
 func TestTroublesOfClustersNotReachedAreRemembered(t *testing.T) {
-	key := client.ObjectKey{Namespace: "team", Name: "hello"}
-	r := newRounds()
+	m := newMemory()
 	bad := trouble{reason: v1alpha1.ApplyFailedReason, text: "bad"}
-	r.enter(key, applied{troubles: map[string]trouble{"a": bad, "b": bad}})
-	got := r.enter(key, applied{unfinished: true, left: []string{"b", "c"}, next: "b"})
+	m.enter(&applied{troubles: map[string]trouble{"a": bad, "b": bad}})
+	got := m.enter(&applied{troubles: map[string]trouble{}, unfinished: true, left: []string{"b", "c"}, next: "b"})
 	if diff := cmp.Diff(map[string]trouble{"b": bad}, got, cmp.AllowUnexported(trouble{})); diff != "" {
 		t.Errorf("a was written since, b was not looked at (-want +got):\n%s", diff)
 	}
-	if next := r.next(key); next != "b" {
-		t.Errorf("the next round begins with %q", next)
-	}
-	r.forget(key)
-	if next := r.next(key); next != "" {
-		t.Errorf("a rollout that is gone is forgotten: %q", next)
+	if m.next != "b" {
+		t.Errorf("the next round begins with %q", m.next)
 	}
 }
 
@@ -218,17 +212,18 @@ func TestMemoriesOfClustersThatLeftAreDropped(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()
-	r := s.reconciler
-	if len(r.synced.seen[s.key]) != 2 || len(r.foreign.seen["hello"]) != 2 {
-		t.Fatalf("both are remembered: %d, %d", len(r.synced.seen[s.key]), len(r.foreign.seen["hello"]))
+	m := s.reconciler.memories.get(s.key)
+	if len(m.settled) != 2 || len(m.authors) != 2 {
+		t.Fatalf("both are remembered: %d, %d", len(m.settled), len(m.authors))
 	}
-	r.synced.keep(s.key, []*member{{name: "c1", addOn: s.addOn("c1")}})
-	r.foreign.keep("hello", []*member{{name: "c1", addOn: s.addOn("c1")}})
-	if len(r.synced.seen[s.key]) != 1 || len(r.foreign.seen["hello"]) != 1 {
-		t.Errorf("who left is forgotten: %d, %d", len(r.synced.seen[s.key]), len(r.foreign.seen["hello"]))
+	s.delete(s.addOn("c2"))
+	s.selects("c1")
+	s.turns(3)
+	if len(m.settled) != 1 || len(m.authors) != 1 {
+		t.Errorf("a cluster that left is forgotten: %v, %v", m.settled, m.authors)
 	}
-	r.forget(s.key)
-	if len(r.synced.seen)+len(r.foreign.seen)+len(r.rounds.of) != 0 {
+	s.reconciler.forget(s.key)
+	if len(s.reconciler.memories.of) != 0 {
 		t.Error("a rollout that is gone is forgotten whole")
 	}
 }

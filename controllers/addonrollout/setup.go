@@ -3,7 +3,6 @@ package addonrollout
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/fluxcd/pkg/runtime/predicates"
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/commitstatus"
 )
 
 // addOnNameLabel is OCM's label that names the add-on of a work.
@@ -87,20 +85,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Complete(r)
 }
 
-// statusOfOthers passes a rollout whose status another writer changed: it was emptied, or comes
-// from a backup. Nothing else wakes a rollout at rest, whose status would stay wrong.
-func (r *Reconciler) statusOfOthers() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.AddOnRollout)
-			after, also := e.ObjectNew.(*v1alpha1.AddOnRollout)
-			return ok && also && !sameStatus(before.Status, after.Status) && !r.versions.is(after)
-		},
-	}
-}
-
 // watchConfigs gives the reader of configurations a watch of its own, in memory of its
 // own, and returns what wakes the rollouts it is about.
 func (r *Reconciler) watchConfigs(mgr ctrl.Manager) (source.Source, error) {
@@ -146,103 +130,4 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
-}
-
-// addOnOfWork names the add-on of a work.
-func addOnOfWork(o client.Object) string { return o.GetLabels()[addOnNameLabel] }
-
-// placementOfDecision names the placement of a decision.
-func placementOfDecision(o client.Object) string { return o.GetLabels()[clusterv1beta1.PlacementLabel] }
-
-// ofAddOn wakes the rollouts of the add-on an object belongs to.
-func (r *Reconciler) ofAddOn(name func(client.Object) string) handler.MapFunc {
-	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		return r.rollouts(ctx, client.MatchingFields{indexName: name(obj)})
-	}
-}
-
-// ofPlacement wakes the rollouts whose policy names the placement.
-func (r *Reconciler) ofPlacement(name func(client.Object) string) handler.MapFunc {
-	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		ref := v1alpha1.PlacementReference{Namespace: obj.GetNamespace(), Name: name(obj)}
-		return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
-			return slices.Contains(placementRefs(ro.Spec), ref)
-		})
-	}
-}
-
-// ofSource wakes the rollouts of a source, whose commitStatus may have changed, and those
-// of the sources that it shared its contexts with.
-func (r *Reconciler) ofSource(ctx context.Context, obj client.Object) []reconcile.Request {
-	sources := map[client.ObjectKey]bool{client.ObjectKeyFromObject(obj): true}
-	for _, other := range r.Desk.Sharing(ctx, obj) {
-		sources[other.NamespacedName] = true
-	}
-	return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
-		return ro.Spec.Target != nil && sources[client.ObjectKey{Namespace: ro.Namespace, Name: ro.Spec.Target.Source}]
-	})
-}
-
-// ofNewestCommit wakes the rollouts of a source that have something to say on its newest
-// commit: all of them if it was refused, else those that are not Succeeded or have told a
-// commit that is not judged.
-func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []reconcile.Request {
-	source, ok := obj.(*v1alpha1.AddOnSource)
-	if !ok || source.Spec.CommitStatus == nil {
-		return nil
-	}
-	return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
-		if ro.Spec.Target == nil || ro.Namespace != source.Namespace || ro.Spec.Target.Source != source.Name {
-			return false
-		}
-		open := func(m v1alpha1.CommitMark) bool { return !commitstatus.Judged(m) }
-		return source.Status.Refused() || ro.Status.Phase != v1alpha1.PhaseSucceeded || slices.ContainsFunc(ro.Status.CommitStatuses, open)
-	})
-}
-
-// newestCommitChanged passes a source that has judged another commit.
-func newestCommitChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.AddOnSource)
-			after, also := e.ObjectNew.(*v1alpha1.AddOnSource)
-			return ok && also && (before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
-				before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused())
-		},
-	}
-}
-
-// ofRevision wakes the rollout of the add-on a revision belongs to.
-func (r *Reconciler) ofRevision(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{
-		Namespace: obj.GetNamespace(), Name: obj.GetLabels()[v1alpha1.AddOnLabel],
-	}}}
-}
-
-// rollouts lists requests for the rollouts that match.
-func (r *Reconciler) rollouts(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
-	return r.rolloutsThat(ctx, func(*v1alpha1.AddOnRollout) bool { return true }, opts...)
-}
-
-// rolloutsThat lists requests for the rollouts that match and satisfy keep. A read
-// of the watch cache fails only while it starts, and then everything is queued anyway.
-func (r *Reconciler) rolloutsThat(ctx context.Context, keep func(*v1alpha1.AddOnRollout) bool, opts ...client.ListOption) []reconcile.Request {
-	var list v1alpha1.AddOnRolloutList
-	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if keep(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
-}
-
-// createdOrDeleted passes that an object came or went.
-func createdOrDeleted() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -24,18 +25,19 @@ type Planning struct {
 }
 
 // trace hands a plan to Options.Trace, before any of it is stored.
-func (r *Reconciler) trace(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan, refused error) error {
-	if r.Trace == nil {
+func (r *Reconciler) trace(p *plan.Plan) error {
+	if r.Trace == nil || p.Input == nil {
 		return nil
 	}
-	p := Planning{
+	ro := p.Observed.Rollout
+	traced := Planning{
 		Namespace: ro.Namespace, Name: ro.Name, ResourceVersion: ro.ResourceVersion,
-		Input: in, Ledger: plan.Ledger, Actions: plan.Actions,
+		Input: *p.Input, Ledger: p.Planned.Ledger, Actions: p.Planned.Actions,
 	}
-	if refused != nil {
-		p.Refused = refused.Error()
+	if p.Refused != nil {
+		traced.Refused = p.Refused.Error()
 	}
-	if err := r.Trace(p); err != nil {
+	if err := r.Trace(traced); err != nil {
 		return fmt.Errorf("cannot trace a plan: %w", err)
 	}
 	return nil

@@ -7,28 +7,104 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
+// What failed on the way to a cluster's works, in OCM's words.
+const (
+	failedToRender = "failed to get manifest from agent interface"
+	failedToBuild  = "failed to build manifestwork"
+	failedToApply  = "failed to apply manifestWork"
+)
+
+// worksError is the error of a step, which has OCM's words besides.
+type worksError struct {
+	words string
+	err   error
+}
+
+func (e *worksError) Error() string { return e.err.Error() }
+func (e *worksError) Unwrap() error { return e.err }
+
+// worksFailed wraps the error of a step; nil stays nil. A rendering that was interrupted
+// failed for no reason of the cluster, and is tried again.
+func worksFailed(words string, err error) error {
+	if err == nil || errors.Is(err, render.ErrInterrupted) {
+		return err
+	}
+	return &worksError{words: words, err: err}
+}
+
+// unapplied reports whether the add-on says that its works could not be written. Then
+// they are written before the status says otherwise, so that trying again does not
+// make the condition flap.
+func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	c := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnManifestApplied)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed
+}
+
+// writeMove writes status and works, in this order: what is said of a cluster is true
+// of what is written next. Works that OCM wrote stay as they are. It returns the add-on as written, and whether works were.
+func (d *round) writeMove(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, mv addonstatus.Move) (*addonv1alpha1.ManagedClusterAddOn, bool, error) {
+	if mv.Adopted {
+		addOn, err := d.writeStatus(ctx, addOn, mv)
+		return addOn, false, err
+	}
+	late := unapplied(addOn)
+	if late {
+		if wrote, err := d.writeWorks(ctx, c, addOn, mv.Rendered); err != nil {
+			return addOn, wrote, err
+		}
+	}
+	addOn, err := d.writeStatus(ctx, addOn, mv)
+	if late || err != nil {
+		return addOn, true, err
+	}
+	wrote, err := d.writeWorks(ctx, c, addOn, mv.Rendered)
+	return addOn, wrote, err
+}
+
+// tellFailure says in the add-on's conditions why its works could not be written. The first
+// error is the one that counts: what fails here as well is told when the cluster is next
+// tried, at once if another writer was faster.
+func (d *round) tellFailure(ctx context.Context, c *plan.Cluster, cause error) {
+	var failed *worksError
+	if c.AddOn == nil || c.AddOn.DeletionTimestamp != nil || !errors.As(cause, &failed) {
+		return
+	}
+	addOn := d.addOns.newest(c.AddOn)
+	updated := addOn.DeepCopy()
+	meta.SetStatusCondition(&updated.Status.Conditions, metav1.Condition{
+		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
+		Reason: addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed, Message: failed.words + ": " + failed.Error(), LastTransitionTime: d.now,
+	})
+	if _, err := d.patchStatus(ctx, addOn, updated); fleeting(err) {
+		d.leave(c.Name)
+	}
+}
+
 // writeWorks creates, updates and removes works until they are what was rendered.
-func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.ManagedClusterAddOn, p *rollout.ClusterPlan, rendered render.Rendered) (bool, error) {
-	desired, gone, err := rendered.Works(d.ownerOf(addOn, p.Revision), m.works)
+func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (bool, error) {
+	desired, gone, err := rendered.Works(d.OwnerOf(addOn, c.Planned.Revision), c.Works)
 	if err != nil {
 		return false, worksFailed(failedToBuild, fmt.Errorf("cannot render works: %w", err))
 	}
-	if m.namesTaken(desired) {
+	if namesTaken(c, desired) {
 		return true, nil // they are free once what has them is gone, which wakes us
 	}
 	wrote := false
 	for _, w := range desired {
-		did, err := d.writeWork(ctx, m, p, w)
+		did, err := d.writeWork(ctx, c, w)
 		wrote = wrote || did
 		if err != nil {
 			return wrote, worksFailed(failedToApply, err)
@@ -37,45 +113,32 @@ func (d *round) writeWorks(ctx context.Context, m *member, addOn *addonv1alpha1.
 	return d.removeWorks(ctx, gone, wrote)
 }
 
-// ownerOf is whom the works of an add-on belong to.
-func (d *round) ownerOf(addOn *addonv1alpha1.ManagedClusterAddOn, revision string) render.Owner {
-	return render.Owner{
-		Name: addOn.Name, Namespace: addOn.Namespace, UID: addOn.UID,
-		Source: d.sourceName(), Revision: revision,
-	}
-}
-
-// sourceName is the namespace/name of the source, as works carry it.
-func (d *round) sourceName() string {
-	return d.o.rollout.Namespace + "/" + d.o.rollout.Spec.Target.Source
-}
-
 // writeWork creates or updates one work where it differs. One of the same content that
 // OCM or another version of AddonFlow wrote is left alone: our marks come with the next
 // content, or while the cluster is in flight, if nothing could be verified without them.
-func (d *round) writeWork(ctx context.Context, m *member, p *rollout.ClusterPlan, desired *workv1.ManifestWork) (bool, error) {
-	existing := m.work(client.ObjectKeyFromObject(desired))
+func (d *round) writeWork(ctx context.Context, c *plan.Cluster, desired *workv1.ManifestWork) (bool, error) {
+	existing := c.Work(desired.Namespace, desired.Name)
 	if existing == nil {
-		return true, d.repaired(p, "work "+desired.Name+" was missing", d.createWork(ctx, desired))
+		return true, d.repaired(c, "work "+desired.Name+" was missing", d.createWork(ctx, desired))
 	}
 	switch render.Compare(desired, existing) {
 	case render.Same, render.MarksOutdated:
 		return false, nil
 	case render.MarksMissing:
-		if !p.State.InFlight() {
+		if !c.Planned.State.InFlight() {
 			return false, nil
 		}
 	case render.Different:
-		return true, d.repaired(p, "work "+desired.Name+" differed from the revision", d.updateWork(ctx, desired, existing))
+		return true, d.repaired(c, "work "+desired.Name+" differed from the revision", d.updateWork(ctx, desired, existing))
 	}
 	return true, d.updateWork(ctx, desired, existing)
 }
 
 // repaired notes a write that succeeded as a repair, and returns its error. The works of a
 // cluster that is Admitted are not at the revision yet: writing them is its move.
-func (d *round) repaired(p *rollout.ClusterPlan, what string, err error) error {
-	if err == nil && p.State != rollout.Admitted {
-		d.did(journal.Repaired, p.Name, p.Stage, p.Revision, what)
+func (d *round) repaired(c *plan.Cluster, what string, err error) error {
+	if err == nil && c.Planned.State != rollout.Admitted {
+		d.did(journal.Repaired, c.Name, c.Planned.Stage, c.Planned.Revision, what)
 	}
 	return err
 }
@@ -94,21 +157,11 @@ func (d *round) removeWorks(ctx context.Context, gone []*workv1.ManifestWork, wr
 
 // namesTaken reports whether a work to write has the name of one that is being deleted.
 // Nothing is written then: what a work loses must be in another one before.
-func (m *member) namesTaken(desired []*workv1.ManifestWork) bool {
+func namesTaken(c *plan.Cluster, desired []*workv1.ManifestWork) bool {
 	return slices.ContainsFunc(desired, func(w *workv1.ManifestWork) bool {
-		existing := m.work(client.ObjectKeyFromObject(w))
+		existing := c.Work(w.Namespace, w.Name)
 		return existing != nil && existing.DeletionTimestamp != nil
 	})
-}
-
-// work returns the member's work of that namespace and name, or nil.
-func (m *member) work(key client.ObjectKey) *workv1.ManifestWork {
-	for _, w := range m.works {
-		if w.Namespace == key.Namespace && w.Name == key.Name {
-			return w
-		}
-	}
-	return nil
 }
 
 // createWork creates a work and remembers it. What is sent is a copy: the answer is
@@ -149,7 +202,7 @@ var errHidden = errors.New("one of that name is there which neither the label " 
 // the label is repaired like any other drift.
 func (d *round) alreadyThere(ctx context.Context, rendered *workv1.ManifestWork, cause error) error {
 	found, err := d.liveWork(ctx, client.ObjectKeyFromObject(rendered))
-	if err == nil && found != nil && addOnOfWork(found) != d.o.rollout.Name {
+	if err == nil && found != nil && addOnOfWork(found) != d.rollout.Name {
 		if !slices.ContainsFunc(rendered.OwnerReferences, func(r metav1.OwnerReference) bool { return hasOwner(found, r.UID) }) {
 			return fmt.Errorf("cannot create work %s: %w", rendered.Name, errHidden)
 		}

@@ -296,17 +296,17 @@ func (t *turn) remove(ctx context.Context, desired []rbacv1.RoleBinding) error {
 }
 
 // outcomes returns the outcome of each declared agent: Applied if it has all roles it requests.
-func (t *turn) outcomes() map[string]Outcome {
-	out := map[string]Outcome{}
+func (t *turn) outcomes() map[string]registration.Outcome {
+	out := map[string]registration.Outcome{}
 	for _, agent := range t.agents {
 		permissions := registration.Permissions(agent.Registrations)
 		if !agent.Declared {
 			continue
 		}
-		outcome := Outcome{State: Applied}
+		outcome := registration.Outcome{State: registration.Applied}
 		for _, p := range permissions {
 			if err := t.errorOf(agent, p.Role); err != nil {
-				outcome = Outcome{State: Failed, Message: err.Error()}
+				outcome = registration.Outcome{State: registration.Failed, Message: err.Error()}
 				break
 			}
 		}

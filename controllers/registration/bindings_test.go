@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -37,7 +36,7 @@ var _ = Describe("Bindings", func() {
 		mayBind(w.addOn)
 		w.declare("a", kubeClient(current(w.addOn)))
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
-		Eventually(func() agents.Outcome { return book.Outcome(w.key("a")) }, patience).Should(Equal(agents.Outcome{State: agents.Applied}))
+		Eventually(func() registration.Outcome { return book.Outcome(w.key("a")) }, patience).Should(Equal(registration.Outcome{State: registration.Applied}))
 
 		subject := registration.DefaultSubject(w.addOn, w.cluster("a"))
 		agent := w.user(subject.User, subject.Groups...)
@@ -105,7 +104,7 @@ var _ = Describe("Bindings", func() {
 		mayBind(w.addOn)
 		failed := func(letter, why string) {
 			GinkgoHelper()
-			Eventually(func() agents.Outcome { return book.Outcome(w.key(letter)) }, patience).Should(Equal(agents.Outcome{State: agents.Failed, Message: why}))
+			Eventually(func() registration.Outcome { return book.Outcome(w.key(letter)) }, patience).Should(Equal(registration.Outcome{State: registration.Failed, Message: why}))
 		}
 		w.declare("a", kubeClient(current(w.addOn)))
 		failed("a", "ClusterRole/"+w.addOn+" is not allowed for agents")
@@ -121,7 +120,7 @@ var _ = Describe("Bindings", func() {
 		w.clusterRole(w.addOn, nil)
 		mayBind(w.addOn)
 		w.declare("a", kubeClient(current(w.addOn)))
-		Eventually(func() agents.State { return book.Outcome(w.key("a")).State }, patience).Should(Equal(agents.Failed))
+		Eventually(func() registration.OutcomeState { return book.Outcome(w.key("a")).State }, patience).Should(Equal(registration.Failed))
 		label := func(value string) {
 			GinkgoHelper()
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.addOn}}

@@ -24,26 +24,6 @@ type Key struct{ Cluster, AddOn string }
 // String returns cluster/add-on.
 func (k Key) String() string { return k.Cluster + "/" + k.AddOn }
 
-// Outcome is the state of an agent's permissions on the hub.
-type Outcome struct {
-	State State
-	// Message explains a Failed state.
-	Message string
-}
-
-// State of an Outcome.
-type State string
-
-// States of an agent's permissions.
-const (
-	// Pending: not judged yet.
-	Pending State = ""
-	// Applied: every role its template names is bound.
-	Applied State = "applied"
-	// Failed: at least one of them is not.
-	Failed State = "failed"
-)
-
 // Book knows which credentials and permissions each cluster's agent requests. It is safe for
 // concurrent use.
 type Book struct {
@@ -56,7 +36,7 @@ type Book struct {
 // entry is one agent.
 type entry struct {
 	asked   []addonv1alpha1.RegistrationSpec
-	outcome Outcome
+	outcome registration.Outcome
 }
 
 // NewBook returns an empty book.
@@ -65,7 +45,7 @@ func NewBook() *Book { return &Book{entries: map[Key]*entry{}} }
 // Declare records what the template of the revision that a cluster is to have, or has,
 // requests. Call it before writing anything that makes the agent request it. It returns the
 // state of its permissions.
-func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) Outcome {
+func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) registration.Outcome {
 	b.mu.Lock()
 	e := b.entries[key]
 	if e != nil && equality.Semantic.DeepEqual(e.asked, asked) {
@@ -74,7 +54,7 @@ func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) Outcome 
 	}
 	e = &entry{asked: asked}
 	if len(registration.Permissions(asked)) == 0 {
-		e.outcome.State = Applied
+		e.outcome.State = registration.Applied
 	}
 	b.entries[key] = e
 	outcome, listeners := e.outcome, b.declared
@@ -94,13 +74,13 @@ func (b *Book) Assume(key Key, asked []addonv1alpha1.RegistrationSpec) {
 
 // Outcome returns the state of an agent's permissions; Pending for an agent that is not
 // declared.
-func (b *Book) Outcome(key Key) Outcome {
+func (b *Book) Outcome(key Key) registration.Outcome {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if e := b.entries[key]; e != nil {
 		return e.outcome
 	}
-	return Outcome{}
+	return registration.Outcome{}
 }
 
 // Outcomes is the source of requests about agents with new outcomes; requests makes those of an
@@ -131,7 +111,7 @@ func enqueue(q queue, requests []reconcile.Request) {
 }
 
 // decide records outcomes of one add-on's agents, and notifies once if any is new.
-func (b *Book) decide(addOn string, outcomes map[string]Outcome) {
+func (b *Book) decide(addOn string, outcomes map[string]registration.Outcome) {
 	b.mu.Lock()
 	changed := false
 	for cluster, outcome := range outcomes {

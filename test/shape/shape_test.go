@@ -121,6 +121,30 @@ func TestBannedCalls(t *testing.T) {
 	}
 }
 
+// pure are the packages that decide: values come in, values come out.
+var pure = regexp.MustCompile(`^(api|render|rollout|registration|controllers/addonrollout/(addonstatus|plan))(/|$)`)
+
+// TestPurePackages: what decides imports none of this module's packages that reads or writes,
+// so that it comes by no client, clock or logger of theirs either. Which packages of other
+// modules it may import is the linter's to say.
+func TestPurePackages(t *testing.T) {
+	const module = "github.com/addonflow/addonflow/"
+	for _, f := range goTree(t) {
+		if !pure.MatchString(path.Dir(f.path)) || strings.HasSuffix(f.path, "_test.go") {
+			continue
+		}
+		for _, i := range f.parse(t, token.NewFileSet()).Imports {
+			imported := strings.Trim(i.Path.Value, `"`)
+			if own, is := strings.CutPrefix(imported, module); is && !pure.MatchString(own) {
+				t.Errorf("%s imports %s, which is not pure", f.path, own)
+			}
+			if strings.HasPrefix(imported, "sigs.k8s.io/controller-runtime") || strings.Contains(imported, "logr") || imported == "k8s.io/utils/clock" {
+				t.Errorf("%s imports %s: take a value instead", f.path, imported)
+			}
+		}
+	}
+}
+
 func TestNoForeignPaths(t *testing.T) {
 	for _, f := range tree(t) {
 		if bytes.IndexByte(f.text, 0) >= 0 {

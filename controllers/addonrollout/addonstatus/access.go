@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
-	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/registration"
 )
 
 // Access is how one cluster's agent gets to the hub. The zero value is that of an add-on
@@ -13,13 +13,13 @@ type Access struct {
 	// Registrations are the credentials the klusterlet is to ask for.
 	Registrations []addonv1alpha1.RegistrationConfig
 	// Permissions says how far the agent's roles on the hub are.
-	Permissions agents.Outcome
+	Permissions registration.Outcome
 }
 
 // speaks reports whether RegistrationApplied is worth a write of its own: not good
 // news in the middle of a move, whose end is written anyway.
 func (a Access) speaks(state State) bool {
-	return state != Started || a.Permissions.State == agents.Failed
+	return state != Started || a.Permissions.State == registration.Failed
 }
 
 // conditions is RegistrationApplied in OCM's words; nothing
@@ -34,12 +34,12 @@ func (a Access) conditions() []metav1.Condition {
 		return []metav1.Condition{c}
 	}
 	switch a.Permissions.State {
-	case agents.Failed:
+	case registration.Failed:
 		c.Status, c.Reason = metav1.ConditionFalse, "SetPermissionFailed"
 		c.Message = "Failed to set permission for hub agent: " + a.Permissions.Message
-	case agents.Pending:
+	case registration.Pending:
 		return nil
-	case agents.Applied:
+	case registration.Applied:
 	}
 	return []metav1.Condition{c}
 }

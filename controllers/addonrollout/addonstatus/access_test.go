@@ -8,14 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
-	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/registration"
 )
 
 // TestRegistrationAppliedInOCMsWords: OCM's words, and nothing while roles are being bound, so that
 // a move stays two writes.
 func TestRegistrationAppliedInOCMsWords(t *testing.T) {
 	registered := Access{Registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
-	with := func(o agents.Outcome) Access { return Access{Registrations: registered.Registrations, Permissions: o} }
+	with := func(o registration.Outcome) Access {
+		return Access{Registrations: registered.Registrations, Permissions: o}
+	}
 	const configured = "Registration of the addon agent is configured"
 	cases := map[string]struct {
 		reason string
@@ -23,8 +25,8 @@ func TestRegistrationAppliedInOCMsWords(t *testing.T) {
 		want   string
 	}{
 		"Nil":     {"a template without registration", Access{}, "True SetPermissionApplied " + configured},
-		"Applied": {"all roles are bound, or none is asked for", with(agents.Outcome{State: agents.Applied}), "True SetPermissionApplied " + configured},
-		"Failed":  {"a role was refused", with(agents.Outcome{State: agents.Failed, Message: "no"}), "False SetPermissionFailed Failed to set permission for hub agent: no"},
+		"Applied": {"all roles are bound, or none is asked for", with(registration.Outcome{State: registration.Applied}), "True SetPermissionApplied " + configured},
+		"Failed":  {"a role was refused", with(registration.Outcome{State: registration.Failed, Message: "no"}), "False SetPermissionFailed Failed to set permission for hub agent: no"},
 		"Pending": {"not known yet", registered, ""},
 	}
 	for name, tc := range cases {
@@ -46,7 +48,7 @@ func TestPermissionsCostNoWrite(t *testing.T) {
 	v1 := contentOf("t1")
 	pending := Access{Registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
 	bound := pending
-	bound.Permissions = agents.Outcome{State: agents.Applied}
+	bound.Permissions = registration.Outcome{State: registration.Applied}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	moves := []Move{
 		{Rendered: v1, Access: pending},
@@ -61,7 +63,7 @@ func TestPermissionsCostNoWrite(t *testing.T) {
 		t.Errorf("not said: %+v", addOn.Status.Conditions)
 	}
 	refused := bound
-	refused.Permissions = agents.Outcome{State: agents.Failed, Message: "withdrawn"}
+	refused.Permissions = registration.Outcome{State: registration.Failed, Message: "withdrawn"}
 	written(t, addOn, Move{Rendered: v1, Access: refused, State: Done, Available: healthy})
 	if c := meta.FindStatusCondition(addOn.Status.Conditions, registrationApplied); c.Status != metav1.ConditionFalse {
 		t.Errorf("a refusal at rest is not said: %+v", c)

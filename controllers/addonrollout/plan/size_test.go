@@ -1,4 +1,4 @@
-package addonrollout
+package plan
 
 import (
 	"encoding/json"
@@ -42,8 +42,8 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 	for i := range commitstatus.KeptLimit {
 		status.CommitStatuses = append(status.CommitStatuses, v1alpha1.CommitMark{
 			SHA: fmt.Sprintf("%040d", i), To: "0123456789", Context: "addonflow/" + long + "/" + long + "/" + long, AcceptedAt: 1_700_000_000, ProgressPosts: 60,
-			Accepted: &v1alpha1.CommitStatement{State: "pending", Description: strings.Repeat("d", commitstatus.DescriptionLimit), Progress: 50, Content: contentOf(digest)},
-			Owed:     &v1alpha1.CommitStatement{State: "error", Description: "superseded by 0123456789ab", Content: contentOf(digest)},
+			Accepted: &v1alpha1.CommitStatement{State: "pending", Description: strings.Repeat("d", commitstatus.DescriptionLimit), Progress: 50, Content: strings.Repeat("0", 10)},
+			Owed:     &v1alpha1.CommitStatement{State: "error", Description: "superseded by 0123456789ab", Content: strings.Repeat("0", 10)},
 		})
 	}
 	size := func(what any) int {

@@ -1,4 +1,4 @@
-package addonrollout
+package addonstatus
 
 import (
 	"fmt"
@@ -58,13 +58,13 @@ func TestForeignWritersAreToldByValue(t *testing.T) {
 	}
 	for name, steps := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := newForeignWriters()
+			f := &Authorship{}
 			for _, s := range steps {
 				if s.wrote {
-					f.wrote(s.addOn)
+					f.Wrote(s.addOn)
 				}
 				for range 2 { // the second look reads no managed fields
-					if got := f.of(s.addOn); (len(got) > 0) != s.taken {
+					if got := f.Taken(s.addOn); (len(got) > 0) != s.taken {
 						t.Errorf("%s: got %v", s.reason, got)
 					}
 				}
@@ -72,13 +72,13 @@ func TestForeignWritersAreToldByValue(t *testing.T) {
 		})
 	}
 	t.Run("Accepted", func(t *testing.T) {
-		f, a := newForeignWriters(), addOnWith("1", "ocm", theirs)
-		f.of(a)
-		f.accept(a, "Progressing")
-		if got := f.of(a); len(got) != 0 {
+		f, a := &Authorship{}, addOnWith("1", "ocm", theirs)
+		f.Taken(a)
+		f.Accept(a, "Progressing")
+		if got := f.Taken(a); len(got) != 0 {
 			t.Errorf("the user said that the other one was stopped: got %v", got)
 		}
-		if got := f.of(addOnWith("2", "ocm", done)); len(got) == 0 {
+		if got := f.Taken(addOnWith("2", "ocm", done)); len(got) == 0 {
 			t.Error("one that writes on was not stopped")
 		}
 	})

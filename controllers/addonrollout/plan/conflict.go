@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/render"
+)
+
+// ErrOwnership says that two owners claim one add-on; AddonFlow never fights.
+var ErrOwnership = errors.New("ownership conflict")
+
+// fenceSettles is how long a writer that was fenced off may still act on what it read before.
+const fenceSettles = 30 * time.Second
+
+// Accepted is a field of an add-on's status, as another writer left it, that is taken for
+// AddonFlow's own: it is written anew where it is not to be like that.
+type Accepted struct {
+	AddOn *addonv1alpha1.ManagedClusterAddOn
+	Kind  string
+}
+
+// ownership returns why nothing may be written to the clusters, because another owner writes
+// there, or because their health cannot be judged; nil: nothing. It enters what is accepted of
+// other writers. A user who asks for a reconcile says that the other writer was stopped.
+func (p *Plan) ownership() (barred, err error) {
+	o := p.Observed
+	if barred = cmp.Or(o.conflict(), o.InvalidHealth); barred != nil {
+		return barred, nil
+	}
+	if RequestedAt(o.Rollout) != "" {
+		for _, m := range o.Members {
+			for _, t := range m.Taken {
+				p.Accepted = append(p.Accepted, Accepted{m.AddOn, t.Kind()})
+			}
+		}
+		return nil, nil
+	}
+	target, err := o.Revisions.content(o.Rollout.Spec.Target.Digest)
+	if err != nil {
+		return nil, err
+	}
+	return p.contested(target.Renderer), nil
+}
+
+// RequestedAt returns the request of the user that was not done yet, "" without one.
+func RequestedAt(ro *v1alpha1.AddOnRollout) string {
+	if at := ro.Annotations[meta.ReconcileRequestAnnotation]; at != ro.Status.LastHandledReconcileAt {
+		return at
+	}
+	return ""
+}
+
+// conflict returns an error when another source owns the add-on.
+func (o *Observation) conflict() error {
+	if o.Owner == nil {
+		return nil
+	}
+	if owner := o.Owner.Annotations[v1alpha1.SourceAnnotation]; owner != "" && owner != o.SourceName() {
+		return fmt.Errorf("%w: add-on %s belongs to source %s; remove it from one of the two", ErrOwnership, o.Rollout.Name, owner)
+	}
+	return nil
+}
+
+// fenceDown returns an error when another writer lists addontemplates on the
+// ClusterManagementAddOn that AddonFlow fenced off: OCM's template manager starts for that, and
+// may take any cluster that is moved. What AddonFlow lists itself, in replace mode, is no
+// conflict, and an add-on that is to go gets nothing new.
+func (o *Observation) fenceDown() error {
+	if o.Owner == nil || o.Rollout.Spec.Removal != nil || !listsTemplates(o.Owner) ||
+		o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue {
+		return nil
+	}
+	writer := templateWriter(o.Owner)
+	if writer == v1alpha1.FieldManager {
+		return nil
+	}
+	return fmt.Errorf("%w: %q lists addontemplates on ClusterManagementAddOn %s, which starts OCM's template manager; "+
+		"stop that writer and annotate source %s with %s", ErrOwnership, writer, o.Owner.Name, o.Rollout.Spec.Target.Source, meta.ForceRequestAnnotation)
+}
+
+// listsTemplates reports whether a ClusterManagementAddOn lists AddOnTemplates.
+func listsTemplates(owner *addonv1alpha1.ClusterManagementAddOn) bool {
+	return slices.ContainsFunc(owner.Spec.SupportedConfigs, func(c addonv1alpha1.ConfigMeta) bool { return addonstatus.IsTemplate(c.Group, c.Resource) })
+}
+
+// templateWriter is the field manager that lists addontemplates: ours where it is among them.
+func templateWriter(owner *addonv1alpha1.ClusterManagementAddOn) string {
+	writer := "unknown"
+	for _, e := range owner.ManagedFields {
+		if e.Subresource != "" || e.FieldsV1 == nil || !bytes.Contains(e.FieldsV1.GetRawBytes(), []byte("addontemplates")) {
+			continue
+		}
+		if writer = e.Manager; writer == v1alpha1.FieldManager {
+			break
+		}
+	}
+	return writer
+}
+
+// contested returns an error naming the first cluster where another writer writes what is
+// AddonFlow's. target is nil while its body is missing. OCM's configuration controller keeps
+// lastObservedGeneration up to date, which no filter stops; that alone is accepted. What a
+// writer left that was fenced off since is accepted as well, and so repaired.
+func (p *Plan) contested(target *render.Renderer) error {
+	o := p.Observed
+	var repaired []string
+	writer := ""
+	for _, m := range o.Members {
+		if m.AddOn == nil || m.AddOn.DeletionTimestamp != nil {
+			continue
+		}
+		for _, t := range m.Taken {
+			switch {
+			case t.Field == addonstatus.References && m.Hindered != nil: // what its references are to be is not known
+			case t.Field == addonstatus.References && o.expectsReferences(m, target):
+				p.Accepted = append(p.Accepted, Accepted{m.AddOn, t.Kind()})
+			case o.fencedOff(t):
+				p.Accepted = append(p.Accepted, Accepted{m.AddOn, t.Kind()})
+				repaired, writer = append(repaired, m.Name), t.Manager
+			default:
+				return fmt.Errorf("%w: %s of ManagedClusterAddOn %s/%s was written by %q; stop it, then run: addonflow reconcile rollout %s",
+					ErrOwnership, t.Field, m.Name, m.AddOn.Name, t.Manager, m.AddOn.Name)
+			}
+		}
+	}
+	if repaired = slices.Compact(repaired); len(repaired) > 0 {
+		p.Restored = fmt.Sprintf("%q wrote to the add-on of %s while ClusterManagementAddOn %s was not fenced off; it is fenced off again, and what it wrote is repaired",
+			writer, brief.Names(repaired), o.Rollout.Name)
+	}
+	return nil
+}
+
+// fencedOff reports whether a takeover was written before the ClusterManagementAddOn was
+// fenced off again, by a writer that has come to rest since. A writer that writes on later is in
+// conflict with AddonFlow.
+func (o *Observation) fencedOff(t addonstatus.Takeover) bool {
+	if o.Owner == nil || o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue || listsTemplates(o.Owner) {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, o.Owner.Annotations[v1alpha1.FencedAtAnnotation])
+	if err != nil || t.At.IsZero() {
+		return false
+	}
+	settled := at.Add(fenceSettles)
+	return t.At.Before(settled) && !o.Look.Wall.Before(settled)
+}
+
+// expectsReferences reports whether the add-on's references are, but for
+// lastObservedGeneration, those of what the cluster runs or is to run.
+func (o *Observation) expectsReferences(m *Member, target *render.Renderer) bool {
+	for _, renderer := range []*render.Renderer{target, m.Decoded} {
+		if renderer == nil {
+			continue
+		}
+		rendered, err := renderer.Render(m.renderInput(nil))
+		if err == nil && o.moveTo(m.AddOn, rendered).Desires(m.AddOn.Status.ConfigReferences) {
+			return true
+		}
+	}
+	return false
+}

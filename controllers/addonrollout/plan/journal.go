@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/journal"
+)
+
+// Decisions of one turn, by cluster and by step.
+type Decisions struct {
+	Clusters, Steps []journal.Decision
+}
+
+// decisions returns what the turn decided: the changes of the records, and of the stages and
+// the phase. step is by how much the operator's clock was set since the last look.
+func (p *Plan) decisions(step time.Duration) Decisions {
+	ro, next := p.Observed.Rollout, &p.Next
+	var d Decisions
+	if p.planned() {
+		// The clock moved the times of both alike.
+		before, after := standings(rollout.Shift(ro.Status.Ledger, step)), standings(next.Ledger)
+		for i := range after {
+			if c, ok := p.Planned.Why(after[i].Cluster); ok {
+				after[i].Reason = c.Reason
+			}
+		}
+		d.Clusters = journal.Clusters(before, after)
+		d.Steps = journal.Steps(d.Clusters, before, after, sizes(next.Stages))
+	}
+	var about []journal.Decision
+	if next.Target != nil { // else nothing was planned yet: an event says why
+		about = journal.Rollout(ro.Status, *next)
+	}
+	if step != 0 {
+		about = append(about, journal.Decision{Kind: journal.ClockStepped, Reason: "by " + step.Round(time.Millisecond).String() + "; the times of what is under way moved with it"})
+	}
+	for i := range about {
+		if gone := ro.Spec.Removal; gone != nil && (about[i].Kind == journal.RemovalStarted || about[i].Kind == journal.RemovalEnded) {
+			about[i].Commit, about[i].Revision = gone.Commit, ""
+		}
+	}
+	d.Steps = journal.InOrder(about, d.Steps)
+	NameCommits(d.Clusters, next)
+	NameCommits(d.Steps, next)
+	return d
+}
+
+// standings are the records of a ledger. One that cannot be read holds none: then nothing
+// is decided either.
+func standings(ledger v1alpha1.Ledger) []journal.Standing {
+	records, err := rollout.Records(ledger)
+	if err != nil {
+		return nil
+	}
+	found := make([]journal.Standing, len(records))
+	for i, r := range records {
+		found[i] = journal.Standing{Cluster: r.Cluster, Revision: r.Revision, Stage: r.Stage, State: r.State, Since: r.Since}
+	}
+	return found
+}
+
+// sizes are the numbers of clusters of the stages.
+func sizes(stages []v1alpha1.StageStatus) map[string]int {
+	sizes := make(map[string]int, len(stages))
+	for _, s := range stages {
+		sizes[s.Name] = int(s.Counts.Total)
+	}
+	return sizes
+}
+
+// NameCommits says which commit each decision is about: the one that brought its revision.
+func NameCommits(all []journal.Decision, status *v1alpha1.AddOnRolloutStatus) {
+	for i := range all {
+		d := &all[i]
+		switch {
+		case d.Commit != "":
+		case status.Target != nil && (d.Revision == status.Target.Digest || d.Revision == ""):
+			d.Commit = status.Target.Commit
+		case status.Stable != nil && d.Revision == status.Stable.Digest:
+			d.Commit = status.Stable.Commit
+		}
+	}
+}

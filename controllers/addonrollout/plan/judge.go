@@ -1,0 +1,374 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// ImageRegistriesAnnotation on a ManagedCluster redirects images.
+const ImageRegistriesAnnotation = clusterv1.ClusterImageRegistriesAnnotationKey
+
+// valuesAnnotation on a ManagedClusterAddOn holds values for its package, as JSON.
+const valuesAnnotation = "addon.open-cluster-management.io/values"
+
+// Judged is a member and what the contents of the target and of the stable revision come to
+// for it.
+type Judged struct {
+	*Member
+	// Had is the install placement that selected the cluster when its works were written,
+	// where none does any more; nil: none, or not known.
+	Had *v1alpha1.PlacementReference
+	// Hosts: something of it is, or is to be, on the hosting cluster.
+	Hosts bool
+	// Refused is why the target cannot be rendered for it. What it runs is repaired all the
+	// same.
+	Refused *Refusal
+	// Overruled is why the target, which it runs, is not all there: another add-on deploys one
+	// of its objects differently, and had it first.
+	Overruled *Refusal
+	// AtTarget, AtStable: its works already are what the revision renders for it.
+	AtTarget, AtStable bool
+	// Adopted is the renderer of the revision that works which OCM wrote already hold; nil if
+	// they hold neither the target nor the stable revision.
+	Adopted *render.Renderer
+}
+
+// Refusal is why the target cannot be rendered for a member.
+type Refusal struct {
+	Hindrance
+	// brief is the message without what is the same for every cluster.
+	brief string
+	// keeps: what the member has can be rendered for it.
+	keeps bool
+	// Contended: another add-on deploys one of its objects there.
+	Contended bool
+}
+
+// judge says what the target and the stable revision come to for a member.
+func (t *turn) judge(m *Member) (Judged, error) {
+	j := Judged{Member: m}
+	var err error
+	if j.Had, err = t.recall(m); err != nil {
+		return j, err
+	}
+	if m.Hindered == nil {
+		j.Refused = t.refuse(&j)
+	}
+	if j.Refused != nil || m.Hosting.Hosted {
+		has, err := t.has(m)
+		if err != nil {
+			return j, err
+		}
+		if j.Refused != nil {
+			j.Refused.keeps = has.Renderer != nil && has.digest != t.target.digest && has.Renderer.Refuses(j.RenderInput()) == nil
+		}
+		j.Hosts = m.Hosting.Hosted && (m.worksAt(t.Rollout.Name) != "" || t.target.hosts(&j) || has.hosts(&j))
+	}
+	t.contend(&j)
+	if m.Hindered == nil && t.blocked(&j) == "" {
+		t.compare(&j)
+	}
+	return j, nil
+}
+
+// RenderInput is what of the member a rendering depends on.
+func (j *Judged) RenderInput() render.Cluster { return j.renderInput(j.Had) }
+
+func (m *Member) renderInput(had *v1alpha1.PlacementReference) render.Cluster {
+	c := render.Cluster{Name: m.Name, Placements: m.SelectedBy, Configs: m.Configs, Hosting: m.Hosting.Name}
+	if had != nil {
+		c.Placements = []v1alpha1.PlacementReference{*had}
+	}
+	if m.Cluster != nil {
+		c.ImageRegistries = m.Cluster.Annotations[ImageRegistriesAnnotation]
+		c.KubeVersion = m.Cluster.Status.Version.Kubernetes
+		c.Labels, c.Claims = m.Cluster.Labels, m.Cluster.Status.ClusterClaims
+	}
+	if m.AddOn != nil {
+		c.Values = m.AddOn.Annotations[valuesAnnotation]
+	}
+	return c
+}
+
+// recall finds, for a cluster of ours that no install placement selects any more, the one that
+// gave it what it runs; nil if the defaults did, or if it is not known. Until it is removed, or
+// selected again, it is rendered as what it had: neither repaired to the defaults nor taken for
+// changed. If the body of what it runs is gone, the cluster is left alone.
+func (t *turn) recall(m *Member) (*v1alpha1.PlacementReference, error) {
+	install := t.Rollout.Spec.Install
+	if install == nil || len(m.SelectedBy) > 0 || Installation(m.AddOn) != rollout.Ours || m.Health.Digest == "" {
+		return nil, nil
+	}
+	runs, err := t.Revisions.Renderer(m.Health.Revision)
+	if errors.Is(err, ErrRevisionMissing) || err == nil && m.upToDate(runs, nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range slices.Backward(install.Placements) {
+		if had := &install.Placements[i].PlacementReference; m.upToDate(runs, had) {
+			return had, nil
+		}
+	}
+	return nil, nil
+}
+
+// has is the content that a member runs, as its works say, and that of the stable revision
+// where they say nothing.
+func (t *turn) has(m *Member) (Content, error) {
+	switch digest := m.Running(); digest {
+	case "", rollout.Mixed, rollout.Foreign, t.stable.digest:
+		return t.stable, nil
+	default:
+		return t.Revisions.content(digest)
+	}
+}
+
+// refuse says why the target cannot be rendered for a member; nil if it can.
+func (t *turn) refuse(j *Judged) *Refusal {
+	if t.target.Renderer == nil {
+		return nil
+	}
+	err := t.target.Renderer.Refuses(j.RenderInput())
+	if err == nil {
+		return nil
+	}
+	refused := &Refusal{Hindrance: Hindrance{Message: err.Error()}, brief: err.Error()}
+	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
+		refused.brief = invalid.Brief()
+	}
+	return refused
+}
+
+// hosts reports whether the revision renders anything for the member's hosting cluster. The
+// annotation alone, which every add-on of a cluster may have got from its ManagedCluster, makes
+// no member depend on that cluster. An annotation that is empty names no cluster; what would be
+// hosted is the same anywhere.
+func (c Content) hosts(j *Judged) bool {
+	if c.Renderer == nil {
+		return false
+	}
+	in := j.RenderInput()
+	in.Hosting = cmp.Or(in.Hosting, j.Name)
+	hosts, err := c.Renderer.Hosts(in)
+	return err == nil && hosts
+}
+
+// HostingProblem says why nothing can be written to the hosting cluster that something is to
+// be written to; "" where nothing is in the way.
+func (j *Judged) HostingProblem() string {
+	if !j.Hosts {
+		return ""
+	}
+	return j.Hosting.Problem()
+}
+
+// contend looks for objects of the target that another add-on of AddonFlow deploys to the same
+// cluster with other content. Within one commit that is refused before anything is written;
+// two sources, or a commit that renames an add-on, show it on the hub only. Works that AddonFlow
+// did not write are left out: a take-over has both for a moment.
+//
+// An object belongs to the add-on whose work had it first. That one goes on, and the rollout of
+// the other is woken, to say so. The other is refused the target where it has yet to get it; where
+// it runs it already it is overruled.
+func (t *turn) contend(j *Judged) {
+	others := t.Others[j.Name]
+	if t.target.Renderer == nil || j.Hindered != nil || j.Refused != nil || j.Departs() || len(others) == 0 {
+		return
+	}
+	rendered, err := t.target.Renderer.Render(j.RenderInput())
+	if err != nil {
+		return // refuse has judged it
+	}
+	mark := contentionMark(rendered, j.Works, others)
+	if t.Memory.apart[j.Name] == mark {
+		t.leaves.apart[j.Name] = mark
+		return
+	}
+	found := false
+	for _, w := range others {
+		c, contends := rendered.Contends(w, j.Works)
+		switch {
+		case !contends:
+			continue
+		case c.Yields:
+			namespace, _, _ := strings.Cut(w.Annotations[v1alpha1.SourceAnnotation], "/")
+			t.yielding[types.NamespacedName{Namespace: namespace, Name: w.Labels[addonv1alpha1.AddonLabelKey]}] = true
+		case j.Refused != nil || j.Overruled != nil: // it names the first
+		case len(j.Works) > 0 && j.Health.Digest == rendered.Digest:
+			j.Overruled = contention(c, w)
+		default:
+			j.Refused = contention(c, w)
+		}
+		found = true
+	}
+	if !found {
+		t.leaves.apart[j.Name] = mark
+	}
+}
+
+// contentionMark names everything that contend looks at: a version stands for a work.
+func contentionMark(rendered render.Rendered, own, others []*workv1.ManifestWork) string {
+	parts := append(make([]string, 0, 1+len(own)+2*len(others)), rendered.Digest)
+	for _, w := range own {
+		parts = append(parts, string(w.UID))
+	}
+	for _, w := range others {
+		parts = append(parts, string(w.UID), w.ResourceVersion)
+	}
+	return strings.Join(parts, " ")
+}
+
+// contention is why a member is not to have an object that a work of another add-on has.
+func contention(c render.Contention, w *workv1.ManifestWork) *Refusal {
+	why := fmt.Sprintf("%s: %s is deployed by add-on %s of source %s", v1alpha1.ObjectConflictReason, c.Object,
+		w.Labels[addonv1alpha1.AddonLabelKey], w.Annotations[v1alpha1.SourceAnnotation])
+	hint := "leave it out or rename it"
+	if !c.Alone {
+		hint = "leave it out, rename it, or declare it as that add-on does"
+	}
+	return &Refusal{
+		Hindrance: Hindrance{Retry: true, Message: why + " (ManifestWork " + w.Name + ", which had it first); " + hint + ", or remove that add-on from the cluster"},
+		brief:     why, keeps: true, Contended: true,
+	}
+}
+
+// blocked says why nothing can be written to the member at its turn; "" for nothing. If the
+// target cannot be rendered for it and what it has can be, the commit asks for something that
+// the cluster does not have: that is a failure of the commit, found at the cluster's turn, and
+// its budget says what follows.
+func (t *turn) blocked(j *Judged) string {
+	if j.Refused != nil && j.Refused.keeps {
+		return j.Refused.brief
+	}
+	return j.HostingProblem()
+}
+
+// compare says whether the member's works already are what target and stable revision render.
+func (t *turn) compare(j *Judged) {
+	switch j.Running() {
+	case rollout.Mixed:
+	case rollout.Foreign:
+		target, stable := t.takenOver(j, t.target), t.takenOver(j, t.stable)
+		j.AtTarget, j.AtStable = target && (j.Serves || t.target.digest == t.stable.digest), stable
+		switch {
+		case target:
+			j.Adopted = t.target.Renderer
+		case stable:
+			j.Adopted = t.stable.Renderer
+		}
+	default:
+		j.AtTarget = t.target.upToDate(j)
+		if j.AtStable = j.AtTarget; t.stable.digest != t.target.digest { // at rest they are one: no second digest
+			j.AtStable = t.stable.upToDate(j)
+		}
+	}
+}
+
+// upToDate reports whether a member's works are what the content renders for it. Without a
+// body the revision that the works name is all there is.
+func (c Content) upToDate(j *Judged) bool {
+	if c.digest != "" && c.Renderer == nil {
+		return j.Health.Revision == c.digest
+	}
+	return c.Renderer != nil && j.upToDate(c.Renderer, j.Had)
+}
+
+// upToDate reports whether a member's works already are what the revision renders for it.
+// Equal digests mean equal objects, whichever revision the works name.
+func (m *Member) upToDate(r *render.Renderer, had *v1alpha1.PlacementReference) bool {
+	if len(m.Works) == 0 || m.Health.Digest == "" {
+		return false
+	}
+	digest, err := r.Digest(m.renderInput(had))
+	return err == nil && digest == m.Health.Digest
+}
+
+// takenOver reports whether works that OCM wrote hold what the revision renders for the
+// member: then nothing changes there, and no work is written. An answer that is yes is
+// remembered for as long as the works are the same.
+func (t *turn) takenOver(j *Judged, c Content) bool {
+	if c.Renderer == nil || j.AddOn == nil || j.awaits() != "" {
+		return false
+	}
+	rendered, err := c.Renderer.Render(j.RenderInput())
+	if err != nil {
+		return false
+	}
+	versions := []string{rendered.Digest, string(j.AddOn.UID)}
+	for _, w := range j.Works {
+		versions = append(versions, w.Name, w.ResourceVersion)
+	}
+	mark := strings.Join(versions, " ")
+	if t.Memory.alike[j.Name] != mark {
+		owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID}
+		desired, gone, err := rendered.Works(owner, j.Works)
+		if err != nil || len(gone) > 0 {
+			return false
+		}
+		for _, w := range desired {
+			if render.Compare(w, j.Work(w.Namespace, w.Name)) != render.MarksMissing {
+				return false
+			}
+		}
+	}
+	t.leaves.alike[j.Name] = mark
+	return true
+}
+
+// Work returns the member's work of that namespace and name, or nil.
+func (m *Member) Work(namespace, name string) *workv1.ManifestWork {
+	for _, w := range m.Works {
+		if w.Namespace == namespace && w.Name == name {
+			return w
+		}
+	}
+	return nil
+}
+
+// awaits says which work of the member must be gone before its successor can be written.
+func (m *Member) awaits() string {
+	for _, w := range m.Works {
+		if w.DeletionTimestamp != nil {
+			return "ManifestWork " + w.Namespace + "/" + w.Name + ", which is being deleted, is not gone yet"
+		}
+	}
+	return ""
+}
+
+// ranOtherwise reports of a member without works that it ran something, and that what its
+// ManagedClusterAddOn names was not what it is now, as its status says. Whatever is rendered for
+// it is new to it, at whichever revision: it does not start at the stable one like a joiner,
+// ahead of the other clusters, but waits for its turn. What renders to something else for other
+// reasons, such as a label, leaves no trace.
+func (m *Member) ranOtherwise() bool {
+	if m.AddOn == nil || m.Hindered != nil || addonstatus.NeverApplied(m.AddOn.Status.ConfigReferences) {
+		return false
+	}
+	for i := range m.Configs {
+		c := &m.Configs[i]
+		applied := slices.ContainsFunc(m.AddOn.Status.ConfigReferences, func(ref addonv1alpha1.ConfigReference) bool {
+			last := ref.LastAppliedConfig
+			return ref.Group == c.Group && ref.Resource == c.Resource && last != nil && last.Namespace == c.Namespace && last.Name == c.Name &&
+				(last.SpecHash == c.SpecHash || last.SpecHash == "")
+		})
+		if !applied && !addonstatus.IsTemplate(c.Group, c.Resource) {
+			return true
+		}
+	}
+	return false
+}

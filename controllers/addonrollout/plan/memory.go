@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/journal"
+)
+
+// Memory is what a turn leaves to the next one of the same rollout. It may be lost: a new
+// process begins with an empty one.
+type Memory struct {
+	// alike are works of OCM's that were found to hold what is to run, by cluster. Without it
+	// a fleet that was taken over would be compared, work by work, at every turn.
+	alike map[string]string
+	// apart are works of other add-ons that were found to have no object in common, by cluster.
+	// Without it every object on a cluster would be compared with every other at every turn.
+	apart map[string]string
+	// applyErrors: without it an apply error would never become a failure.
+	applyErrors sightings
+	// stampsAhead: without it a soak would start anew at every look while the clock of the
+	// managed cluster is ahead.
+	stampsAhead sightings
+	// last: without it a soak would end early or late after the operator's clock was set.
+	last *lastLook
+	// Unwritten are decisions that were logged and that the journal gets with the next write.
+	// Without it the journal would not tell of a plan that was dropped.
+	Unwritten []journal.Decision
+}
+
+// sightings are since when the operator has seen, at every look, the same mark at a cluster.
+type sightings map[string]sighting
+
+type sighting struct {
+	mark  string
+	since time.Time
+}
+
+// look returns the sightings after a look at which clusters show these marks. A cluster without
+// a mark has none.
+func (s sightings) look(marks map[string]string, now time.Time) sightings {
+	next := make(sightings, len(marks))
+	for cluster, mark := range marks {
+		next[cluster] = sighting{mark, now}
+		if before := s[cluster]; before.mark == mark && before.since.Before(now) {
+			next[cluster] = before
+		}
+	}
+	return next
+}
+
+// date enters since when the operator has seen each apply error. A change of availability that
+// the managed cluster dates in the future happened, at the latest, when it was first seen.
+func (t *turn) date(clusters []rollout.Cluster) {
+	now := t.Look.Wall
+	errors, ahead := map[string]string{}, map[string]string{}
+	for _, c := range clusters {
+		if c.Health.NotApplied != "" {
+			errors[c.Name] = "not applied"
+		}
+		if c.AvailableChanged.After(now) {
+			ahead[c.Name] = c.AvailableChanged.String()
+		}
+	}
+	t.leaves.applyErrors, t.leaves.stampsAhead = t.leaves.applyErrors.look(errors, now), t.leaves.stampsAhead.look(ahead, now)
+	for i := range clusters {
+		c := &clusters[i]
+		c.Health.NotAppliedSince = t.leaves.applyErrors[c.Name].since
+		if seen, ok := t.leaves.stampsAhead[c.Name]; ok {
+			c.AvailableChanged = seen.since
+		}
+	}
+}

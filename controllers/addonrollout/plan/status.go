@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// historyKept bounds status.history.
+const historyKept = 10
+
+// advance returns the status to plan with: the stored one, moved to the target of
+// spec where that changed. A new target keeps the ledger, because the clusters in
+// it hold their slots, and starts its own clock; an empty status finds its stable
+// revision again in what succeeded here before; it is rebuilt, never started over.
+func advance(stored v1alpha1.AddOnRolloutStatus, target v1alpha1.Target, s Succeeded, now metav1.Time) v1alpha1.AddOnRolloutStatus {
+	next := *stored.DeepCopy()
+	if next.Target != nil && *next.Target == target {
+		return next
+	}
+	if next.Target == nil {
+		next.Stable = rediscovered(target, s)
+	}
+	if next.Target != nil && next.Target.Digest == target.Digest {
+		// The same content by another commit, such as a rewritten history: the
+		// rollout goes on, and reports where the content now stands in Git.
+		next.Target = &target
+		return next
+	}
+	next.History = supersede(next, target, now)
+	next.Reverting = s.has(target.Revision)
+	next.Target, next.TargetSince = &target, &now
+	// The phase belongs to the rollout of a target; the new one has none yet.
+	next.Phase = ""
+	return next
+}
+
+// rediscovered is the stable revision of a rollout whose status was lost; nil when
+// nothing ever succeeded. Its commit is unknown unless it is the target's.
+func rediscovered(target v1alpha1.Target, s Succeeded) *v1alpha1.Target {
+	newest := s.newest()
+	switch newest.Name {
+	case "":
+		return nil
+	case target.Revision:
+		return &target
+	}
+	return &v1alpha1.Target{Source: target.Source, Revision: newest.Name, Digest: newest.Digest}
+}
+
+// supersede closes the history entry of a rollout that the new target overtook.
+func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Time) []v1alpha1.HistoryEntry {
+	h := slices.Clone(s.History)
+	if len(h) > 0 && h[0].Finished == nil {
+		h[0].Finished, h[0].SupersededBy = &now, by.Commit
+	}
+	h = slices.Insert(h, 0, v1alpha1.HistoryEntry{Target: by, Phase: v1alpha1.PhaseProgressing, Started: now})
+	return h[:min(len(h), historyKept)]
+}
+
+// conclude returns the status that says what the plan decided. It is a function of
+// its arguments alone, so that an identical reconcile writes nothing.
+func conclude(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now metav1.Time) v1alpha1.AddOnRolloutStatus {
+	next := *previous.DeepCopy()
+	next.Phase, next.Message = plan.Phase, plan.Message
+	next.Counts, next.Stages, next.Failing = plan.Counts, plan.Stages, plan.Failing
+	next.Ledger = plan.Ledger
+	if plan.Succeeded {
+		next.Stable = next.Target
+	}
+	next.History = recorded(next, now)
+	return next
+}
+
+// recorded keeps the newest history entry in step with the rollout it is about.
+func recorded(s v1alpha1.AddOnRolloutStatus, now metav1.Time) []v1alpha1.HistoryEntry {
+	h := slices.Clone(s.History)
+	if len(h) == 0 || s.Target == nil || h[0].Target.Digest != s.Target.Digest {
+		return h
+	}
+	ended := s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseHeld
+	if h[0].Finished != nil && h[0].Phase == s.Phase {
+		return h
+	}
+	h[0].Phase, h[0].Counts, h[0].Finished = s.Phase, s.Counts, nil
+	detail(&h[0], s, now)
+	if ended {
+		h[0].Finished = &now
+	}
+	return h
+}
+
+// Bounds of an entry of status.history.
+const (
+	failingKept = 10
+	stagesKept  = 16
+)
+
+// detail writes into the entry of the present rollout what a reader asks for afterwards: why
+// it is where it is, which clusters failed, and when its stages began and ended.
+func detail(h *v1alpha1.HistoryEntry, s v1alpha1.AddOnRolloutStatus, now metav1.Time) {
+	h.Reason = s.Message
+	h.Failing = slices.Clone(s.Failing[:min(len(s.Failing), failingKept)])
+	h.Stages = stageTimes(h.Stages, s.Stages, now)
+}
+
+// stageTimes returns the times of the stages that began.
+func stageTimes(known []v1alpha1.StageTimes, stages []v1alpha1.StageStatus, now metav1.Time) []v1alpha1.StageTimes {
+	times := slices.Clone(known)
+	for _, stage := range stages {
+		i := slices.IndexFunc(times, func(t v1alpha1.StageTimes) bool { return t.Name == stage.Name })
+		ended := stage.Phase == rollout.StageComplete || stage.Phase == rollout.StageFailed
+		begun := ended || stage.Phase == rollout.StageProgressing || stage.Phase == rollout.StageSoaking
+		switch {
+		case i < 0 && !begun:
+			continue
+		case i < 0:
+			times = append(times, v1alpha1.StageTimes{Name: stage.Name, Started: now})
+			i = len(times) - 1
+		}
+		t := &times[i]
+		t.Phase = stage.Phase
+		switch {
+		case !ended && stage.Phase != rollout.StageNothingToDo:
+			t.Finished = nil
+		case t.Finished == nil:
+			t.Finished = now.DeepCopy()
+		}
+	}
+	return times[max(0, len(times)-stagesKept):]
+}

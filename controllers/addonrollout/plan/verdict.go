@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Verdict is what stands in the conditions besides the phase.
+type Verdict struct {
+	// Stalled is the reason of something only the user can change; "" when nothing is.
+	Stalled string
+	// Waiting is the reason of something that passes by itself; "" when nothing is.
+	Waiting string
+	Message string
+}
+
+// verdictOf turns an error of observing or planning into what the user is told.
+func verdictOf(err error) (Verdict, bool) {
+	switch {
+	case errors.Is(err, rollout.ErrInvalidStrategy), errors.Is(err, rollout.ErrUnknownDecisionGroup):
+		return Verdict{Stalled: v1alpha1.InvalidRolloutStrategyReason, Message: err.Error()}, true
+	case errors.Is(err, render.ErrInvalidHealth):
+		return Verdict{Stalled: v1alpha1.InvalidHealthReason, Message: err.Error()}, true
+	case errors.Is(err, rollout.ErrCorruptLedger):
+		return Verdict{Stalled: v1alpha1.InvalidLedgerReason, Message: err.Error()}, true
+	case errors.Is(err, ErrOwnership):
+		return Verdict{Stalled: v1alpha1.OwnershipConflictReason, Message: err.Error()}, true
+	}
+	return Verdict{}, false
+}
+
+// guardMessage says what holds a removal back, and how to lift it.
+func guardMessage(p rollout.Plan) string {
+	if p.GuardHint == "" {
+		return p.Guard
+	}
+	return p.Guard + "; " + p.GuardHint
+}
+
+// waitsFor is what a plan that could be made waits for besides the turn of its clusters:
+// a revision that is missing, a guard, a user who looks after what failed after the
+// success.
+func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) Verdict {
+	v := Verdict{}
+	switch {
+	case in.TargetMissing != "":
+		v = Verdict{Waiting: v1alpha1.RevisionMissingReason, Message: missingMessage(ro, in, plan)}
+	case plan.Halted:
+		v = Verdict{Stalled: v1alpha1.RolloutFailedReason, Message: plan.Message}
+	case ro.DeletionTimestamp != nil && ro.Spec.Removal == nil && !ro.Releasing():
+		v = keptVerdict(in, plan)
+	case plan.Guard != "":
+		return Verdict{Waiting: v1alpha1.DeletionGuardReason, Message: guardMessage(plan)}
+	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && absent(in.Placements):
+		return Verdict{Waiting: v1alpha1.ReferenceNotFoundReason, Message: plan.Message}
+	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && !AllSettled(in.Placements):
+		return Verdict{Waiting: v1alpha1.PlacementUndecidedReason, Message: plan.Message}
+	}
+	if plan.Guard != "" {
+		v.Message += "; " + guardMessage(plan)
+	}
+	return v
+}
+
+// keptVerdict says why a rollout that is being deleted is still there, and goes on.
+func keptVerdict(in rollout.Input, plan rollout.Plan) Verdict {
+	have := 0
+	for i := range in.Clusters {
+		if c := &in.Clusters[i]; c.Installed != "" && c.Installed != rollout.NotInstalled {
+			have++
+		}
+	}
+	message := fmt.Sprintf("%s; being deleted, and kept while a cluster has the add-on (now %s): take it out of Git, or release it", plan.Message, Counted(have))
+	if plan.Phase == v1alpha1.PhaseFailed {
+		return Verdict{Stalled: v1alpha1.RolloutFailedReason, Message: message}
+	}
+	return Verdict{Waiting: v1alpha1.DeletionGuardReason, Message: message}
+}
+
+// absent tells whether a placement that the policy names does not exist.
+func absent(placements []rollout.Placement) bool {
+	return slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Existence != rollout.Exists })
+}
+
+// missingMessage says which revision is missing, whom it holds, and what brings it back.
+func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) string {
+	held := slices.DeleteFunc(slices.Clone(plan.Clusters), func(c rollout.ClusterPlan) bool {
+		return c.Revision != ro.Spec.Target.Digest || c.State == rollout.Removing || c.State == rollout.Gone
+	})
+	return fmt.Sprintf("%s: %s; source %s brings it back when it is read and declares the same content: addonflow reconcile source %s -n %s",
+		in.TargetMissing, heldText(held), ro.Spec.Target.Source, ro.Spec.Target.Source, ro.Namespace)
+}
+
+// heldText counts those that run what is missing and names the first of them.
+func heldText(held []rollout.ClusterPlan) string {
+	if len(held) == 0 {
+		return "no cluster runs it, and no cluster is admitted"
+	}
+	var names []string
+	for _, c := range held[:min(brief.Shown, len(held))] {
+		names = append(names, c.Name)
+	}
+	return fmt.Sprintf("held at what they run, without repair: %s (%s), and no cluster is admitted", Counted(len(held)), brief.NamesOf(len(held), names))
+}
+
+// Counted is "1 cluster" or "3 clusters".
+func Counted(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// Summaries are what the add-on and its stages say on a commit. If the rollout cannot be
+// planned, the add-on says why, and no stage says anything.
+func (p *Plan) Summaries() []rollout.Summary {
+	if p.Err == nil {
+		return rollout.Summarise(p.Planned)
+	}
+	s := rollout.Summary{State: rollout.Pending, Description: p.Verdict.Message}
+	if p.Verdict.Stalled != "" {
+		s.State = rollout.Failure
+	}
+	return []rollout.Summary{s}
+}
+
+// AllSettled reports whether every placement can be relied upon; where one cannot, the stages of
+// its decision groups may be missing for a moment.
+func AllSettled(placements []rollout.Placement) bool {
+	return !slices.ContainsFunc(placements, func(p rollout.Placement) bool {
+		return p.Existence != rollout.Exists || p.Settlement != rollout.Settled
+	})
+}

@@ -1,0 +1,126 @@
+package addonrollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+)
+
+// reserved is a plan whose ledger is stored, so that its writes are permitted.
+type reserved struct {
+	*plan.Plan
+	// rollout as stored.
+	rollout *v1alpha1.AddOnRollout
+	mem     *memory
+	// again is when commit statuses are to be looked at next; 0: never.
+	again time.Duration
+}
+
+// reserve writes the status, and the ledger in it, before any work is written. The
+// write carries the version that was read, so of two operators one loses and drops
+// its plan. A success is noted on the revision first: were it lost, a revert to it would
+// soak again. What the status says is logged, announced and posted once it is stored.
+func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, p *plan.Plan) (reserved, error) {
+	if err := r.trace(p); err != nil {
+		return reserved{}, err
+	}
+	if p.Planned.Succeeded {
+		// A revision that was deleted has nothing to be noted on; what runs runs.
+		if err := r.noteSuccess(ctx, ro); client.IgnoreNotFound(err) != nil {
+			return reserved{}, err
+		}
+	}
+	book := r.openBook(p)
+	ro.Status = p.Next
+	ro.Status.ObservedGeneration = ro.Generation
+	ro.Status.ParkAfter = &metav1.Duration{Duration: r.ParkAfter}
+	ro.Status.RemovalGracePeriod = &metav1.Duration{Duration: r.RemovalGrace}
+	setConditions(ro, p.Verdict)
+	if p.Observed.Source != nil {
+		book.Address(ctx, p.Observed.Source)
+	}
+	ro.Status.CommitStatuses = book.Stored()
+	book.SetCondition(ro)
+	if !equality.Semantic.DeepEqual(p.Observed.Rollout.Status, ro.Status) {
+		if err := r.store(ctx, ro); err != nil {
+			return reserved{}, err
+		}
+	}
+	mem.plan = p.Memory
+	for _, a := range p.Accepted {
+		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
+	}
+	again := book.Deliver() // at once: what the status has as being posted is posted now, or 15 s later
+	log := decisionLog(ctx, ro)
+	logClusters(log, p.Decisions.Clusters)
+	logSteps(log, p.Decisions.Steps)
+	r.announce(ro, p)
+	return reserved{Plan: p, rollout: ro, mem: mem, again: again}, nil
+}
+
+// store writes the status, bound to the version that was read.
+func (r *Reconciler) store(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+	if err := r.Client.Status().Update(ctx, ro); err != nil {
+		return err
+	}
+	r.memories.wrote(ro)
+	return nil
+}
+
+// noteSuccess writes succeeded-at onto the target's revision.
+func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+	rev := &metav1.PartialObjectMetadata{}
+	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+	rev.Namespace, rev.Name = ro.Namespace, ro.Spec.Target.Revision
+	at := r.Clock.Now().UTC().Format(time.RFC3339)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at)
+	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		return fmt.Errorf("cannot note the success of revision %s: %w", rev.Name, err)
+	}
+	return nil
+}
+
+// setConditions writes Ready, Reconciling and Stalled as kstatus reads them:
+// Reconciling and Stalled are there only while they are True. One that is said again
+// stays, with its time: each of the two takes the other away.
+func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
+	s := &ro.Status
+	switch {
+	case v.Stalled != "":
+		conditions.MarkStalled(ro, v.Stalled, "%s", v.Message)
+		conditions.MarkFalse(ro, meta.ReadyCondition, v.Stalled, "%s", v.Message)
+	case v.Waiting != "":
+		conditions.MarkReconciling(ro, v.Waiting, "%s", v.Message)
+		conditions.MarkUnknown(ro, meta.ReadyCondition, v.Waiting, "%s", v.Message)
+	case s.Phase == v1alpha1.PhaseSucceeded, s.Phase == v1alpha1.PhaseRemoved:
+		atRest(ro)
+		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutSucceededReason, "%s", s.Message)
+	case s.Phase == v1alpha1.PhaseHeld:
+		atRest(ro)
+		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutHeldReason, "%s", s.Message)
+	case s.Phase == v1alpha1.PhaseFailed:
+		conditions.MarkStalled(ro, v1alpha1.RolloutFailedReason, "%s", s.Message)
+		conditions.MarkFalse(ro, meta.ReadyCondition, v1alpha1.RolloutFailedReason, "%s", s.Message)
+	case s.Phase == v1alpha1.PhaseSuspended:
+		atRest(ro)
+		conditions.MarkUnknown(ro, meta.ReadyCondition, v1alpha1.SuspendedReason, "%s", s.Message)
+	default:
+		conditions.MarkReconciling(ro, v1alpha1.RolloutProgressingReason, "%s", s.Message)
+		conditions.MarkUnknown(ro, meta.ReadyCondition, v1alpha1.RolloutProgressingReason, "%s", s.Message)
+	}
+}
+
+// atRest takes Reconciling and Stalled away.
+func atRest(ro *v1alpha1.AddOnRollout) {
+	conditions.Delete(ro, meta.ReconcilingCondition)
+	conditions.Delete(ro, meta.StalledCondition)
+}
