@@ -33,9 +33,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/hubclient"
-	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/registration"
 )

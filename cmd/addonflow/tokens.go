@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/controllers/agents"
 )
 
 // setupTokens registers the controller of the objects behind tokens, with a watch cache of

@@ -17,7 +17,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
-	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"

@@ -16,8 +16,8 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
-	agents "github.com/addonflow/addonflow/controllers/registration"
 	"github.com/addonflow/addonflow/render/chart"
 )
 

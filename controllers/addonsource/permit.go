@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/registration"
 )
 

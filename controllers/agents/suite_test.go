@@ -1,4 +1,4 @@
-package registration_test
+package agents_test
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/manifests"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/hub"

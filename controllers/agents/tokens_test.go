@@ -1,4 +1,4 @@
-package registration_test
+package agents_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package registration_test
+package agents_test
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/registration"
 )
 

@@ -1,6 +1,6 @@
-// Package registration gives the agents of add-ons access to the hub: it approves their
+// Package agents gives the agents of add-ons access to the hub: it approves their
 // certificate requests, signs those of custom signers, and binds the roles that their templates
-// name. The pure package of the same name decides what is allowed.
+// name. The pure package registration decides what is allowed.
 //
 //	addonrollout --Declare--> Book: which cluster's agent requests what
 //	CertificateSigningRequest + Book -> approve, sign, or an event with the reason
@@ -12,4 +12,4 @@
 // applied on its cluster, which addonrollout derives when it first reconciles the cluster after
 // a start. Until then nothing is approved and nothing is removed. The status of a
 // ManagedClusterAddOn is not trusted, because the cluster's agent may write it.
-package registration
+package agents

@@ -1,4 +1,4 @@
-package registration_test
+package agents_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	agents "github.com/addonflow/addonflow/controllers/registration"
+	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/sample"
 )
