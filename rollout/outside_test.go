@@ -441,3 +441,28 @@ func TestDeadlineCountsFromTheState(t *testing.T) {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
 	}
 }
+
+// TestRecordsEndWithTheRollout: once a rollout has succeeded, the ledger forgets what clusters
+// that left had of other content. Until then their failures count.
+func TestRecordsEndWithTheRollout(t *testing.T) {
+	failedBefore := []change{recorded(rollout.LeftFailed, "v0", 48*time.Hour, 47*time.Hour, c1), on(c1, nothing), leftOut(c1)}
+	for name, tc := range map[string]struct {
+		done []string
+		want bool
+	}{
+		"it succeeds":       {done: []string{c2, c3, c4, c5, c6}},
+		"it is in progress": {done: []string{c2, c3}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planned(t, rolling(6), append(slices.Clone(failedBefore), finished(tc.done...))...)
+			records, err := rollout.Records(plan.Ledger)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept := slices.ContainsFunc(records, func(r rollout.Record) bool { return r.Cluster == c1 })
+			if kept != tc.want {
+				t.Errorf("phase %s: the record is kept: %t, want %t", plan.Phase, kept, tc.want)
+			}
+		})
+	}
+}
