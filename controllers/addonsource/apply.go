@@ -84,12 +84,16 @@ func (p *pass) write(ctx context.Context, c change) error {
 	return nil
 }
 
+// restoring reports whether the head was applied before: what is changed now only restores it.
+func (p *pass) restoring() bool {
+	return p.source.Status.LastAppliedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
+}
+
 // repairs reports whether a change only restores an object: the commit is on the hub already,
 // and the object is the one that this process applied before, if it did.
 func (p *pass) repairs(c change) bool {
 	before := p.writes.of(keyOf(c.desired)).desired
-	return p.source.Status.LastAppliedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec &&
-		(before == "" || before == digestOf(c.desired))
+	return p.restoring() && (before == "" || before == digestOf(c.desired))
 }
 
 // driftOf returns why an object differs from what was applied.

@@ -77,6 +77,9 @@ func (p *pass) diff(ctx context.Context, todo *plan) error {
 		}
 		*list = differing
 	}
+	if p.restoring() {
+		return nil
+	}
 	return todo.namePolicy(p.head.String())
 }
 

@@ -21,6 +21,8 @@ type planInput struct {
 	source, namespace string
 	// head is the revision string of the commit.
 	head string
+	// restoring: the head was applied before, so that a change only restores an object.
+	restoring bool
 	// commitSHA is the commit of head.
 	commitSHA string
 	mode      Mode
@@ -81,6 +83,7 @@ func (p *pass) planInput(a *attempt, seen *observation) planInput {
 		source:    p.name(),
 		namespace: p.source.Namespace,
 		head:      p.head.String(),
+		restoring: p.restoring(),
 		commitSHA: p.head.Commit,
 		mode:      p.AddonManager,
 		forced:    p.forced,
@@ -112,9 +115,7 @@ func newPlan(in planInput) (plan, error) {
 	for _, addOn := range in.commit.AddOns {
 		target := targetOf(addOn, in)
 		spec := rolloutSpec(addOn, target)
-		if r := in.seen.rollouts[addOn.Name]; target.Commit != in.head && targetedBy(r, in.source) {
-			spec.PolicyCommit = r.Spec.PolicyCommit // until namePolicy
-		}
+		spec.PolicyCommit = policyCommitOf(addOn.Name, target, in)
 		todo.addOns = append(todo.addOns, v1alpha1.SourcedAddOn{
 			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit,
 		})
@@ -172,10 +173,29 @@ func (t *plan) changes() []change {
 	return slices.Concat(t.namespaces, t.objects, t.addOnObjects, t.rollouts)
 }
 
-// namePolicy enters the head into the spec of every AddOnRollout that the plan changes, so that
-// a reader of the spec knows its commit before the status of the source names it. If the head
-// also introduces the content, the target names it already. A spec that does not change keeps
-// its commit, so that a commit that leaves an add-on alone writes nothing.
+// policyCommitOf returns the commit of the policy that an AddOnRollout has already. The status
+// of the source names it once its commit is applied, and whatever happened to the object since.
+func policyCommitOf(name string, target v1alpha1.Target, in planInput) string {
+	r := in.seen.rollouts[name]
+	switch {
+	case target.Commit == in.head:
+	case in.restoring:
+		for _, before := range in.addOns {
+			if before.Name == name && before.Digest == target.Digest {
+				return before.PolicyCommit
+			}
+		}
+	case targetedBy(r, in.source):
+		return r.Spec.PolicyCommit
+	}
+	return ""
+}
+
+// namePolicy enters the head, which is about to be applied, into the spec of every AddOnRollout
+// that the plan changes, so that a reader of the spec knows its commit before the status of the
+// source names it. If the head also introduces the content, the target names it already. A spec
+// that does not change keeps its commit, so that a commit that leaves an add-on alone writes
+// nothing.
 func (t *plan) namePolicy(head string) error {
 	for _, c := range t.rollouts {
 		i := slices.IndexFunc(t.addOns, func(a v1alpha1.SourcedAddOn) bool { return a.Name == c.desired.GetName() })

@@ -73,6 +73,7 @@ var _ = Describe("Drift", func() {
 		rollout := w.rollout()
 		w.read(rollout)
 		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(sha), "not the head: it did not bring the content")
+		Expect(rollout.Spec.PolicyCommit).To(BeEmpty(), "nor the policy")
 		Expect(w.logged).To(ContainElement(And(ContainSubstring(`"Repaired the object","object":"AddOnRollout/`), ContainSubstring("it was deleted on the hub"))))
 		Expect(theGit.Requests().UploadPack).To(BeZero())
 	})
