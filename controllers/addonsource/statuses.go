@@ -55,7 +55,7 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 		book.Tell(want)
 		succession.Content = want.Content
 		if want.State != commitstatus.Failure || fleet.contentFailed {
-			succession.Wants = []commitstatus.Want{want}
+			succession.Wants = p.verdicts(book, want, fleet)
 		}
 		succession.Live = append(succession.Live, applied)
 	}
@@ -137,14 +137,26 @@ func digestOfTexts(texts ...string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// appliedIn says what the applied commit brought.
-func (p *pass) appliedIn(applied string, f fleet) string {
+// verdicts returns what the applied commit says for every commit that a mark names. Each says
+// what it changed itself.
+func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []commitstatus.Want {
+	var wants []commitstatus.Want
+	for _, m := range book.Marks() {
+		want := applied
+		want.SHA, want.Description = m.SHA, f.text(p.appliedIn(m.SHA, f))
+		wants = append(wants, want)
+	}
+	return wants
+}
+
+// appliedIn says what a commit with the content of the applied one changed.
+func (p *pass) appliedIn(sha string, f fleet) string {
 	for _, addOn := range p.source.Status.AddOns {
-		if commitOf(addOn.Commit) == applied {
+		if commitOf(addOn.Commit) == sha {
 			return "applied"
 		}
 	}
-	if left := f.left[applied]; len(left) > 0 {
+	if left := f.left[sha]; len(left) > 0 {
 		return "applied; no longer declares " + brief.Names(left)
 	}
 	return "no add-on content changed"
