@@ -151,7 +151,8 @@ type Succession struct {
 	Content, By string
 	// Whole is the context that stands for the others.
 	Whole string
-	// Wants of the newest commit: a commit with equal content gets their verdicts.
+	// Wants of the newest commit: a commit with equal content gets their verdicts. A want with
+	// a SHA is for that commit only.
 	Wants []Want
 }
 
@@ -180,9 +181,12 @@ func Overtake(marks []Mark, s Succession) []Mark {
 // follow gives an overtaken commit the verdict of the same context on the newest one, or that
 // of the whole where the newest one has no such context.
 func (s Succession) follow(m *Mark) {
-	i := slices.IndexFunc(s.Wants, func(w Want) bool { return w.Context == m.Context })
+	of := func(name string) int {
+		return slices.IndexFunc(s.Wants, func(w Want) bool { return w.Context == name && (w.SHA == "" || w.SHA == m.SHA) })
+	}
+	i := of(m.Context)
 	if i < 0 {
-		i = slices.IndexFunc(s.Wants, func(w Want) bool { return w.Context == s.Whole })
+		i = of(s.Whole)
 	}
 	if i >= 0 && s.Wants[i].State.Terminal() {
 		owe(m, s.Wants[i].statement())

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -217,6 +219,14 @@ type Removal struct {
 	// Absent: the add-on left Git.
 	// +optional
 	Deleting string `json:"deleting,omitempty"`
+}
+
+// UninstallAdvice is how a user ends a deletion that uninstalls AddonFlow.
+const UninstallAdvice = "to end it, delete the operator, then run addonflow uninstall"
+
+// Uninstalls reports whether what is being deleted takes AddonFlow with it, not only a source.
+func (r *Removal) Uninstalls() bool {
+	return r != nil && r.Deleting != "" && !strings.HasPrefix(r.Deleting, AddOnSourceKind+"/")
 }
 
 // AddOnRollout is policy and admission ledger of one add-on.

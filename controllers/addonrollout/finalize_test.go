@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -211,7 +212,8 @@ func TestDeletedRolloutSaysWhyItStays(t *testing.T) {
 	s.settle()
 	s.delete(s.rollout())
 	s.turns(2)
-	const kept = "2/2 updated; being deleted, and kept while a cluster has the add-on (now 2 clusters): take it out of Git, or release it"
+	const kept = "2/2 updated; the AddOnRollout is being deleted: it stays and works as before while a cluster has the add-on (now 2 clusters); " +
+		"to keep the add-on, do nothing; to remove it, take it out of Git"
 	if got := s.says("Reconciling"); got != "True DeletionGuard: "+kept {
 		t.Errorf("got %q", got)
 	}
@@ -220,5 +222,25 @@ func TestDeletedRolloutSaysWhyItStays(t *testing.T) {
 	}
 	if got := s.rollout().Status.Phase; got != v1alpha1.PhaseSucceeded {
 		t.Errorf("what it rolled out is none the worse for it: %s", got)
+	}
+}
+
+// TestDeletedDefinitionIsNamedOnItsRollouts: the CustomResourceDefinition takes every rollout
+// with it. No add-on is to be taken out of Git for that.
+func TestDeletedDefinitionIsNamedOnItsRollouts(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	s.settle()
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "addonrollouts.addonflow.io", Finalizers: []string{apiextensionsv1.CustomResourceCleanupFinalizer},
+	}}
+	s.create(definition)
+	s.delete(definition)
+	s.delete(s.rollout())
+	s.turns(2)
+	const want = "True DeletionGuard: 1/1 updated; CustomResourceDefinition/addonrollouts.addonflow.io is being deleted: the add-on stays on 1 cluster; " +
+		"to end it, delete the operator, then run addonflow uninstall"
+	if got := s.says("Reconciling"); got != want {
+		t.Errorf("got %q", got)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/controllers/uninstalling"
 	"github.com/addonflow/addonflow/render"
 )
 
@@ -40,6 +41,11 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	var err error
 	if o.Source, err = r.readSource(ctx, ro); err != nil {
 		return nil, err
+	}
+	if ro.DeletionTimestamp != nil {
+		if o.Uninstalling, err = uninstalling.Cause(ctx, r.Live, ro.Namespace); err != nil {
+			return nil, err
+		}
 	}
 	if o.Owner, err = readOwner(ctx, r.Client, ro.Name); err != nil {
 		return nil, err

@@ -69,11 +69,13 @@ var _ = Describe("A commit", func() {
 		Expect(conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)).To(BeTrue())
 	})
 
-	It("without add-on content makes no revision and says so", func() {
+	It("without add-on content makes no revision and says so, on that commit only", func() {
 		w := newWorld()
 		first := w.commit("add hello", addOnFiles())
 		w.passes()
-		readme := w.commit("explain", map[string]string{"README.md": "hello"})
+		overtaken := w.commit("explain", map[string]string{"README.md": "hi"})
+		w.look()
+		readme := w.commit("explain better", map[string]string{"README.md": "hello"})
 		w.look()
 
 		Expect(w.revisions()).To(HaveLen(1))
@@ -81,6 +83,8 @@ var _ = Describe("A commit", func() {
 		w.read(rollout)
 		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(first), "the commit that brought the content stays")
 		Expect(w.green(readme).Description).To(Equal("no add-on content changed; 1 add-on up to date"))
+		Expect(w.delivered(overtaken, "success").Description).To(Equal("no add-on content changed; 1 add-on up to date"))
+		Expect(w.delivered(first, "success").Description).To(Equal("applied; 1 add-on up to date"))
 		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(readme))
 	})
 

@@ -108,6 +108,9 @@ func (l leaving) note() string {
 		return fmt.Sprintf("%s stays for the hand-made ManagedClusterAddOns of %s", l.addOn, brief.Names(l.handMade))
 	case l.rollout == nil || l.approved():
 		return l.addOn + " is being removed"
+	case l.removal.Uninstalls():
+		return fmt.Sprintf("%s is held (%s): %s is being deleted, which removes no add-on; %s",
+			l.addOn, v1alpha1.DeletionGuardReason, l.removal.Deleting, v1alpha1.UninstallAdvice)
 	case l.removal.Deleting != "":
 		return fmt.Sprintf("%s is held (%s): %s is being deleted, which approves no removal; to remove it, annotate AddOnRollout %s with %s=%s",
 			l.addOn, v1alpha1.DeletionGuardReason, l.removal.Deleting, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)

@@ -55,7 +55,7 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 		book.Tell(want)
 		succession.Content = want.Content
 		if want.State != commitstatus.Failure || fleet.contentFailed {
-			succession.Wants = []commitstatus.Want{want}
+			succession.Wants = p.verdicts(book, want, fleet)
 		}
 		succession.Live = append(succession.Live, applied)
 	}
@@ -137,14 +137,26 @@ func digestOfTexts(texts ...string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// appliedIn says what the applied commit brought.
-func (p *pass) appliedIn(applied string, f fleet) string {
+// verdicts returns what the applied commit says for every commit that a mark names. Each says
+// what it changed itself.
+func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []commitstatus.Want {
+	var wants []commitstatus.Want
+	for _, m := range book.Marks() {
+		want := applied
+		want.SHA, want.Description = m.SHA, f.text(p.appliedIn(m.SHA, f))
+		wants = append(wants, want)
+	}
+	return wants
+}
+
+// appliedIn says what a commit with the content of the applied one changed.
+func (p *pass) appliedIn(sha string, f fleet) string {
 	for _, addOn := range p.source.Status.AddOns {
-		if commitOf(addOn.Commit) == applied {
+		if commitOf(addOn.Commit) == sha {
 			return "applied"
 		}
 	}
-	if left := f.left[applied]; len(left) > 0 {
+	if left := f.left[sha]; len(left) > 0 {
 		return "applied; no longer declares " + brief.Names(left)
 	}
 	return "no add-on content changed"
@@ -201,8 +213,7 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 // add counts an add-on in. A rollout that has not seen what the commit declares counts as
 // moving, and so does one that already has the spec of a newer commit.
 func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
-	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) ||
-		ro.Status.ObservedGeneration < ro.Generation {
+	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) || unobserved(ro) {
 		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
 		return
 	}
@@ -213,7 +224,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	case commitstatus.Failure:
 		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
 		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == ""
-		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + conditions.GetMessage(ro, fluxmeta.ReadyCondition)})
+		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + failureOf(ro)})
 	default:
 		if text := holdOf(ro); text != "" {
 			f.onHold = append(f.onHold, addOnStanding{addOn.Name, addOn.Name + " " + text})
@@ -222,6 +233,25 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		counts := ro.Status.Counts
 		f.moving = append(f.moving, addOnStanding{addOn.Name, fmt.Sprintf("%s %d/%d", addOn.Name, counts.Updated, counts.Total)})
 	}
+}
+
+// unobserved reports whether the status is about an older spec. A deletion counts as a
+// generation, but does not change the spec.
+func unobserved(ro *v1alpha1.AddOnRollout) bool {
+	generations := ro.Generation - ro.Status.ObservedGeneration
+	if ro.DeletionTimestamp != nil {
+		generations--
+	}
+	return generations > 0
+}
+
+// failureOf returns why a rollout failed. The condition adds what else the rollout waits for,
+// which is not about the commit.
+func failureOf(ro *v1alpha1.AddOnRollout) string {
+	if conditions.GetReason(ro, fluxmeta.StalledCondition) == v1alpha1.RolloutFailedReason {
+		return ro.Status.Message
+	}
+	return conditions.GetMessage(ro, fluxmeta.ReadyCondition)
 }
 
 // holdOf returns why a rollout is held or suspended; "" if it is not.

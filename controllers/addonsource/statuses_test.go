@@ -3,7 +3,9 @@ package addonsource
 import (
 	"testing"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
@@ -54,6 +56,33 @@ func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 		if got := f.state(); got != c.want || f.contentFailed {
 			t.Errorf("%s: %s, want %s; the content failed: %t", c.reason, got, c.want, f.contentFailed)
 		}
+	}
+}
+
+// TestFleet_DeletingAFailedRolloutChangesNoStatus: how to end the deletion is said in the
+// condition. The text for the forge is cut, and what is left of an advice is wrong there.
+func TestFleet_DeletingAFailedRolloutChangesNoStatus(t *testing.T) {
+	ro := &v1alpha1.AddOnRollout{}
+	ro.Spec.Target = &v1alpha1.Target{Digest: "v1"}
+	ro.Generation, ro.Status.ObservedGeneration = 4, 4
+	ro.Status.Outcome, ro.Status.Message = "failure", "halted in all: 1 failed (c1: no such image)"
+	conditions.MarkStalled(ro, v1alpha1.RolloutFailedReason, "%s", ro.Status.Message)
+	conditions.MarkFalse(ro, fluxmeta.ReadyCondition, v1alpha1.RolloutFailedReason, "%s", ro.Status.Message)
+	said := func() string {
+		f := fleet{left: map[string][]string{}}
+		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
+		return string(f.state()) + ": " + f.text("applied")
+	}
+	before := said()
+	now := metav1.Now()
+	ro.DeletionTimestamp, ro.Generation = &now, 5 // as the API server does
+	if got := said(); got != before {
+		t.Errorf("before the rollout saw it: %q, was %q", got, before)
+	}
+	ro.Status.ObservedGeneration = 5
+	conditions.MarkFalse(ro, fluxmeta.ReadyCondition, v1alpha1.RolloutFailedReason, "%s; the AddOnRollout is being deleted", ro.Status.Message)
+	if got := said(); got != before {
+		t.Errorf("after the rollout saw it: %q, was %q", got, before)
 	}
 }
 

@@ -7,15 +7,13 @@ import (
 	"strings"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/uninstalling"
 	"github.com/addonflow/addonflow/gitsource"
 )
 
@@ -69,14 +67,14 @@ func (p *pass) withdraw(ctx context.Context) error {
 	if err := p.seeLeaving(ctx, seen, nil); err != nil {
 		return err
 	}
-	uninstalling, err := p.uninstalling(ctx)
+	cause, err := uninstalling.Cause(ctx, p.Live, p.source.Namespace)
 	if err != nil {
-		return err
+		return retry(v1alpha1.ApplyFailedReason, err)
 	}
 	in := p.planInput(&attempt{}, seen)
 	in.commitSHA, in.deleting = p.lastCommit(), v1alpha1.AddOnSourceKind+"/"+p.source.Name
-	if uninstalling != "" {
-		in.approved, in.deleting = notApproved, uninstalling
+	if cause != "" {
+		in.approved, in.deleting = notApproved, cause
 	}
 	todo, err := newPlan(in)
 	if err != nil {
@@ -98,30 +96,6 @@ func (p *pass) withdraw(ctx context.Context) error {
 		return err
 	}
 	return p.deleteRollouts(ctx, todo.leaving)
-}
-
-// uninstalling names the object whose deletion deletes the source: its Namespace, or a
-// CustomResourceDefinition of AddonFlow's. That deletion uninstalls AddonFlow; it does not
-// approve the removal of add-ons. It returns "" if only the source was deleted.
-func (p *pass) uninstalling(ctx context.Context) (string, error) {
-	definition := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
-	for _, of := range []struct {
-		kind schema.GroupVersionKind
-		name string
-	}{
-		{corev1.SchemeGroupVersion.WithKind("Namespace"), p.source.Namespace},
-		{definition, "addonsources." + v1alpha1.GroupVersion.Group},
-		{definition, "addonrollouts." + v1alpha1.GroupVersion.Group},
-	} {
-		object := metadataOf(of.kind)
-		if err := p.Live.Get(ctx, client.ObjectKey{Name: of.name}, object); err != nil {
-			return "", retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read %s %s: %w", of.kind.Kind, of.name, err))
-		}
-		if object.DeletionTimestamp != nil {
-			return of.kind.Kind + "/" + of.name, nil
-		}
-	}
-	return "", nil
 }
 
 // lastCommit returns the sha of the last commit the source saw. Approvals name it.

@@ -34,7 +34,7 @@ var _ = Describe("Deleting AddonFlow from the hub", func() {
 		Eventually(func() string {
 			w.pass()
 			return conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)
-		}).WithTimeout(patience).Should(And(ContainSubstring("is held (DeletionGuard): "+why+" is being deleted, which approves no removal"), Not(ContainSubstring("left Git"))))
+		}).WithTimeout(patience).Should(And(ContainSubstring("is held (DeletionGuard): "+why+" is being deleted, which removes no add-on; "+v1alpha1.UninstallAdvice), Not(ContainSubstring("approve"))))
 		rollout := w.rollout()
 		w.read(rollout)
 		Expect(rollout.Spec.Removal).NotTo(BeNil())

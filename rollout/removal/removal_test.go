@@ -355,8 +355,8 @@ func TestRemoval(t *testing.T) {
 			guard: "removal waits for approval: set prune: true on the source, or annotate the rollout with addonflow.io/approve-removal: fed",
 		},
 		"CRD is being deleted": {
-			reason: "prune: true would approve nothing", in: with(leftGit(false), func(in *removal.Input) { in.Removal.Deleting = "CustomResourceDefinition/a" }), stays: names(40), record: func(r *removal.Record) { *r = removal.Record{} },
-			guard: "CustomResourceDefinition/a is being deleted, which approves no removal: to remove the add-on, annotate the rollout with addonflow.io/approve-removal: fed",
+			reason: "nothing is to be approved", in: with(leftGit(false), func(in *removal.Input) { in.Removal.Deleting = "CustomResourceDefinition/a" }), stays: names(40), record: func(r *removal.Record) { *r = removal.Record{} },
+			guard: "CustomResourceDefinition/a is being deleted, which removes no add-on; to end it, delete the operator, then run addonflow uninstall",
 		},
 		"out of Git, the former commit is approved": {in: with(leftGit(false), approval("abc")), stays: names(40), guard: "addonflow.io/approve-removal: fed"},
 		"out of Git, no longer approved": {

@@ -52,6 +52,9 @@ func (p *planner) heldText() string {
 	if p.in.Held != "" {
 		return p.in.Held + ": no cluster is removed"
 	}
+	if p.whole && p.in.Removal.Uninstalls() {
+		return p.cause() + ", which removes no add-on; " + v1alpha1.UninstallAdvice
+	}
 	annotate := "annotate the rollout with " + v1alpha1.ApproveRemovalAnnotation + ": " + p.commit
 	if p.whole && p.in.Removal.Deleting != "" {
 		return p.cause() + ", which approves no removal: to remove the add-on, " + annotate

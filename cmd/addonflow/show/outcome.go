@@ -203,9 +203,13 @@ func releaseText(r *v1alpha1.AddOnRollout) string {
 	return "release requested: no cluster is moved; the add-on is released when it leaves Git"
 }
 
-// verdict is why a rollout is stalled, else what its phase means right now.
+// verdict is why a rollout is stalled, or why it is kept although it was deleted; else what
+// its phase means right now.
 func verdict(r *v1alpha1.AddOnRollout) string {
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
+		return FirstLine(c.Message)
+	}
+	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition); r.DeletionTimestamp != nil && c != nil {
 		return FirstLine(c.Message)
 	}
 	return FirstLine(r.Status.Message)

@@ -81,6 +81,13 @@ func TestLine(t *testing.T) {
 				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason, Message: "source b owns it\nand more",
 			}}
 		}), "✗ hello main@2222222 Stalled 11/24: source b owns it"},
+		"Deleted": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			now := metav1.NewTime(at())
+			r.DeletionTimestamp, r.Status.Phase = &now, v1alpha1.PhaseSucceeded
+			r.Status.Conditions = []metav1.Condition{{
+				Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.DeletionGuardReason, Message: "24/24; the AddOnRollout is being deleted",
+			}}
+		}), "✔ hello main@2222222 Succeeded 11/24: 24/24; the AddOnRollout is being deleted"},
 		"FirstPlanFailed": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Status = v1alpha1.AddOnRolloutStatus{ObservedGeneration: r.Generation, Conditions: []metav1.Condition{{
 				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.InvalidRolloutStrategyReason, Message: "unknown group typo",

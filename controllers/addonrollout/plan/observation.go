@@ -27,6 +27,8 @@ type Observation struct {
 	Settings
 	// Rollout as stored. It was read uncached: budget is spent on the ledger in it.
 	Rollout *v1alpha1.AddOnRollout
+	// Uninstalling is what deletes the rollout together with all others; "": nothing does.
+	Uninstalling string
 	// Source that declares the add-on; nil when it is gone.
 	Source *v1alpha1.AddOnSource
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.

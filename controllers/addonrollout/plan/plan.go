@@ -95,7 +95,7 @@ func New(o *Observation) (Plan, error) {
 			return p, err
 		}
 		next = conclude(next, p.Planned, stamp)
-		p.Verdict = waitsFor(o.Rollout, *p.Input, p.Planned)
+		p.Verdict = waitsFor(o, *p.Input, p.Planned)
 	}
 	if p.Err = cmp.Or(contested, p.Refused); p.Err != nil {
 		known := false

@@ -46,15 +46,15 @@ func guardMessage(p rollout.Plan) string {
 // waitsFor is what a plan that could be made waits for besides the turn of its clusters:
 // a revision that is missing, a guard, a user who looks after what failed after the
 // success.
-func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) Verdict {
-	v := Verdict{}
+func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan) Verdict {
+	v, ro := Verdict{}, o.Rollout
 	switch {
 	case in.TargetMissing != "":
 		v = Verdict{Waiting: v1alpha1.RevisionMissingReason, Message: missingMessage(ro, in, plan)}
 	case plan.Halted:
 		v = Verdict{Stalled: v1alpha1.RolloutFailedReason, Message: plan.Message}
 	case ro.DeletionTimestamp != nil && ro.Spec.Removal == nil && !ro.Releasing():
-		v = keptVerdict(in, plan)
+		v = keptVerdict(o.Uninstalling, in, plan)
 	case plan.Guard != "":
 		return Verdict{Waiting: v1alpha1.DeletionGuardReason, Message: guardMessage(plan)}
 	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && absent(in.Placements):
@@ -68,15 +68,20 @@ func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) Ve
 	return v
 }
 
-// keptVerdict says why a rollout that is being deleted is still there, and goes on.
-func keptVerdict(in rollout.Input, plan rollout.Plan) Verdict {
+// keptVerdict says why a rollout that is being deleted is still there, and what ends that.
+// Cause is what deletes all rollouts; "": this one was deleted.
+func keptVerdict(cause string, in rollout.Input, plan rollout.Plan) Verdict {
 	have := 0
 	for i := range in.Clusters {
 		if c := &in.Clusters[i]; c.Installed != "" && c.Installed != rollout.NotInstalled {
 			have++
 		}
 	}
-	message := fmt.Sprintf("%s; being deleted, and kept while a cluster has the add-on (now %s): take it out of Git, or release it", plan.Message, Counted(have))
+	message := fmt.Sprintf("%s; the AddOnRollout is being deleted: it stays and works as before while a cluster has the add-on (now %s); "+
+		"to keep the add-on, do nothing; to remove it, take it out of Git", plan.Message, Counted(have))
+	if cause != "" {
+		message = fmt.Sprintf("%s; %s is being deleted: the add-on stays on %s; %s", plan.Message, cause, Counted(have), v1alpha1.UninstallAdvice)
+	}
 	if plan.Phase == v1alpha1.PhaseFailed {
 		return Verdict{Stalled: v1alpha1.RolloutFailedReason, Message: message}
 	}
