@@ -9,10 +9,10 @@ import (
 	"github.com/addonflow/addonflow/api/brief"
 )
 
-// admit fills the free slots of every track. A step starts when the one before it is
-// complete for the target; failures are counted over all clusters before any slot is
-// given, and clusters in flight, at whatever revision, before any is free. The failures of
-// one step end the admissions of the whole track, those of the steps before it included.
+// admit fills the free slots of every track. A step starts when the step before it is
+// complete for the target. Failures of all clusters are counted before the first admission.
+// Clusters in flight take slots whatever their revision. The failures of one step end the
+// admissions of the whole track, also in the steps before it.
 func (p *planner) admit() {
 	if why := p.stopped(); why != "" {
 		p.explainAll(why)
@@ -23,7 +23,7 @@ func (p *planner) admit() {
 		blocked := halt
 		for i, s := range t.steps {
 			if s.reverting && blocked != "" && halt == "" && s.hold == "" {
-				p.retarget(s) // what they are in flight to is what is taken back
+				p.retarget(s) // they are in flight to the content that the revert replaces
 			}
 			stopped := cmp.Or(blocked, t.halted(i))
 			p.admitStep(s, stopped)
@@ -34,7 +34,7 @@ func (p *planner) admit() {
 	}
 }
 
-// halt says why no step of the track admits a further cluster: the failures of one of them.
+// halt says why a failed step ends the admissions of the whole track; "": no step failed.
 func (t *track) halt() string {
 	for i := range t.steps {
 		if t.failed(i) {
@@ -52,7 +52,7 @@ func (s *step) blocks() string {
 	return "waits for " + s.name + " to complete"
 }
 
-// stopped says why no cluster at all is admitted, joiners included.
+// stopped says why no cluster is admitted, joiners included; "": clusters can be admitted.
 func (p *planner) stopped() string {
 	switch {
 	case p.in.Contested != "":
@@ -69,7 +69,7 @@ func (p *planner) stopped() string {
 	return ""
 }
 
-// explainAll gives every waiting cluster the one reason.
+// explainAll gives every waiting cluster the same reason.
 func (p *planner) explainAll(why string) {
 	for i := range p.units {
 		if u := &p.units[i]; u.state == Waiting {
@@ -78,10 +78,10 @@ func (p *planner) explainAll(why string) {
 	}
 }
 
-// admitStep fills the free slots of a step, in this order: clusters in flight at other
-// content are retargeted in the slots they have; then clusters that failed with what came
-// before; the others by name; and joiners, which start at the stable revision and need
-// nothing but a slot.
+// admitStep fills the free slots of a step, in this order: clusters in flight with other
+// content, retargeted in their own slots; clusters that failed with earlier content; the
+// others by name; joiners. Joiners start at the stable revision and are admitted even if the
+// step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold)
 	free := s.limit - int(s.tally.flying)
@@ -95,8 +95,8 @@ func (p *planner) admitStep(s *step, blocked string) {
 	p.explain(s, why, free)
 }
 
-// explain tells each cluster that still waits what it waits for: what keeps the step from
-// the target; if nothing does, or for a joiner, a free slot.
+// explain sets the reason of each cluster that still waits. why is what blocks the step for
+// the target. Without it, and for a joiner, the cluster waits for a free slot.
 func (p *planner) explain(s *step, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
@@ -110,8 +110,8 @@ func (p *planner) explain(s *step, why string, free int) {
 	}
 }
 
-// halted says why step i and those after it admit no further cluster; "": its clusters do
-// not keep them from it.
+// halted says why step i and the steps after it admit no further cluster; "": step i does
+// not halt them.
 func (t *track) halted(i int) string {
 	s := t.steps[i]
 	switch {
@@ -126,11 +126,11 @@ func (t *track) halted(i int) string {
 	}
 }
 
-// retarget admits clusters in flight with other content to the target, in the slots they
-// have and with new clocks. After clusters returned, more can be in flight than the limit:
-// then the first ones within the limit are retargeted, those at the target counted first,
-// the others in the order of their admission. A revert retargets all of them: it is the
-// way back from what they have.
+// retarget admits clusters in flight with other content to the target, in their own slots
+// and with new clocks. After clusters returned, more can be in flight than the limit. Then
+// only clusters within the limit are retargeted: clusters at the target count first, the
+// others in the order of their admission. A revert retargets all of them, because it
+// replaces the content they are in flight to.
 func (p *planner) retarget(s *step) {
 	var flying []*unit
 	for _, u := range s.members {
@@ -158,8 +158,9 @@ func (p *planner) retarget(s *step) {
 	}
 }
 
-// arriving tells whether the cluster is on its way to the stable revision. It is left to
-// arrive for as long as its deadline allows: the target may be what it needs.
+// arriving reports whether the cluster is in flight to the stable revision and within its
+// deadline. After the deadline it is retargeted: the stable revision may not work there,
+// and the target may.
 func (p *planner) arriving(u *unit) bool {
 	if u.record.Revision != p.stable {
 		return false
@@ -173,7 +174,7 @@ func (p *planner) arriving(u *unit) bool {
 	return p.now.Before(until)
 }
 
-// candidates are the clusters that can be admitted to the target, those that failed first.
+// candidates are the clusters that can be admitted to the target, failed clusters first.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
@@ -188,14 +189,15 @@ func (p *planner) candidates(s *step) []*unit {
 	return append(failed, others...)
 }
 
-// joins tells whether a waiting cluster starts at the stable revision: it runs nothing, and
-// neither was late with that revision nor is unable to have it.
+// joins reports whether a waiting cluster starts at the stable revision: it runs nothing.
+// It does not join if it timed out with the stable revision, or failed with it and its works
+// cannot be written.
 func (p *planner) joins(u *unit) bool {
 	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || !u.c.writable())
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
-// joiners run nothing and wait for their first content.
+// joiners are the waiting clusters that start at the stable revision.
 func (p *planner) joiners(s *step) []*unit {
 	var found []*unit
 	for _, u := range s.members {
@@ -206,8 +208,8 @@ func (p *planner) joiners(s *step) []*unit {
 	return found
 }
 
-// grantAll admits the first of the clusters to the revision while slots are free, and
-// returns how many are left.
+// grantAll admits the candidates to the revision in their order while slots are free. It
+// returns the number of slots that remain.
 func (p *planner) grantAll(s *step, candidates []*unit, revision string, free int) int {
 	for _, u := range candidates {
 		if free <= 0 {
@@ -225,8 +227,7 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 	return free
 }
 
-// grant gives the cluster a record of the revision. It is the only place in which a
-// cluster is admitted.
+// grant gives the cluster a record of the revision. Clusters are admitted only here.
 func (p *planner) grant(u *unit, s *step, revision, why string) {
 	u.before = u.record
 	u.record = &Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second}
@@ -240,7 +241,7 @@ func (s *step) abandonedText() string {
 	return fmt.Sprintf("%d left before any was verified and soaked (%s)", n, s.formerNames(n))
 }
 
-// formerNames names the first few clusters that left before they were done.
+// formerNames names the first few of n clusters that left before they were Done.
 func (s *step) formerNames(n int) string {
 	var names []string
 	for _, u := range s.former {
@@ -259,7 +260,7 @@ func (s *step) formerNames(n int) string {
 	return brief.NamesOf(n, names)
 }
 
-// formerDone names the clusters that no step selects any more and that are done.
+// formerDone names the Done clusters that no step selects any more.
 func (s *step) formerDone() []string {
 	var names []string
 	for _, u := range s.former {

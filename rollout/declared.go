@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ValidateDeclared checks a rolloutStrategy, strategy or stage as it was decoded from
-// its file, before it becomes a typed value: there a literal 0 can still be told from
-// a field that was left out, and a value of the wrong type still be named. Field is
-// where the object stands; errors have paths below it.
+// ValidateDeclared checks a rolloutStrategy, strategy or stage as decoded from its file,
+// before it becomes a typed value. At that point a literal 0 differs from an absent field,
+// and a value of the wrong type can be reported. Field is the path of the object; the paths
+// of errors are below it.
 //
-// It looks only at the values that types lose or refuse. Validate does the rest, and
-// a caller uses both; a value that both refuse has the same Field in both.
+// It checks only values that types lose or refuse. Validate checks the rest. A caller uses
+// both; if both refuse a value, both report the same Field.
 func ValidateDeclared(field string, object map[string]any) []FieldError {
 	var f findings
 	f.declared(field, object, isStage(object))
 	return f
 }
 
-// isStage tells a stage from a strategy: in a stage, 0 is a way to hold.
+// isStage distinguishes a stage from a strategy: in a stage, a concurrency of 0 holds it.
 func isStage(object map[string]any) zeroRule {
 	if _, ok := object["placement"]; ok {
 		return zeroHolds
@@ -72,14 +72,14 @@ func (f *findings) declared(field string, object map[string]any, zero zeroRule) 
 	}
 }
 
-// declaredType refuses an empty text, which only a type without a value may have.
+// declaredType refuses an empty text: in a typed value it looks like an absent field.
 func (f *findings) declaredType(field string, value any) {
 	if value == "" {
 		f.add(field, `"": must be a strategy`, "one of All, Progressive and ProgressivePerGroup, or leave it out for All")
 	}
 }
 
-// declaredDeadline refuses an empty text, which only a type without a value may have.
+// declaredDeadline refuses an empty text: in a typed value it looks like an absent field.
 func (f *findings) declaredDeadline(field string, value any) {
 	text, isString := value.(string)
 	switch {
@@ -111,7 +111,7 @@ func (f *findings) declaredQuantity(field string, value any, zero zeroRule) {
 	}
 }
 
-// quantityFrom reads what a decoder made of a number or string, and how to show it.
+// quantityFrom reads a decoded number or string. shown is the value for an error text.
 func quantityFrom(value any) (v intstr.IntOrString, shown string, ok bool) {
 	switch n := value.(type) {
 	case string:
@@ -136,7 +136,7 @@ func quantityFrom(value any) (v intstr.IntOrString, shown string, ok bool) {
 	}
 }
 
-// asWritten is a value of the wrong type as JSON has it, cut to what a message can hold.
+// asWritten is a value of the wrong type as JSON, cut to fit in a message.
 func asWritten(value any) string {
 	const most = 40
 	text, err := json.Marshal(value)
@@ -149,7 +149,7 @@ func asWritten(value any) string {
 	return string(text)
 }
 
-// whole refuses what no fleet has, so that it is named and not cut to 32 bits.
+// whole refuses a number beyond 32 bits instead of truncating it.
 func whole(n int64) (intstr.IntOrString, string, bool) {
 	shown := strconv.FormatInt(n, 10)
 	if n < math.MinInt32 || n > math.MaxInt32 {
@@ -162,7 +162,7 @@ func whole(n int64) (intstr.IntOrString, string, bool) {
 // than a Go duration.
 var soakText = regexp.MustCompile(`^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$`)
 
-// ofOCM reports whether a field is of a ClusterManagementAddOn, whose schema has no
+// ofOCM reports whether a field belongs to a ClusterManagementAddOn. Its schema has no
 // pattern for a soak.
 func ofOCM(field string) bool {
 	return strings.Contains(field, "installStrategy")

@@ -12,38 +12,39 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// installPlacements is the Install.Type under which placements say who has the add-on.
+// installPlacements is the Install.Type with which placements select the clusters.
 const installPlacements = "Placements"
 
 // unit is one cluster on its way through a plan.
 type unit struct {
 	c *Cluster
 
-	// member of the install set; leaving it, where nothing selects it any more.
+	// member: the cluster is in the install set. leaving: its add-on is to be removed.
 	member, leaving bool
 	// labelled: the label selector selects it.
 	labelled bool
 	// placement is the position of the last install placement that selects it; -1: none.
-	// decided: OCM has decided about one of those that select it as it is now.
+	// decided: at least one placement that selects it has current decisions.
 	placement int
 	decided   bool
-	// named by a stage or strategy.
+	// named: a group of a stage or a strategy contains it.
 	named bool
 
-	// step that selects the cluster; if none does, the step of its record. It is bound to
-	// that one: it holds its slot there, and is given nothing more.
+	// step that selects the cluster; if none does, the step of its record. bound: the step is
+	// that of its record. The cluster keeps its slot there and gets no other content.
 	step  *step
 	bound bool
-	// record of the cluster; nil: none. before is the record that a new admission of this
-	// plan replaced, admission its position, from 1; 0: it has none.
+	// record of the cluster; nil: none. before is the record that an admission of this plan
+	// replaced. admission is the position of that admission, from 1; 0: there is none.
 	record, before *Record
 	admission      int
 
 	state  State
 	reason string
-	// departure is why the add-on leaves the cluster, or stays for now; "": it does not leave.
+	// departure is why the add-on is removed from the cluster, or why it stays for now;
+	// "": the cluster does not leave.
 	departure string
-	// fault is why it failed, if the reason says why it leaves.
+	// fault is the reason of the state, if reason holds the departure.
 	fault string
 	// until is the end of its soak; zero: it does not soak.
 	until time.Time
@@ -73,9 +74,9 @@ func newFleet(clusters []Cluster) fleet {
 	return f
 }
 
-// cursor finds clusters by name. Lists of names mostly come in order, so that it looks
-// at the cluster after the last one found before it searches: with 100,000 clusters,
-// a map of them costs more than everything else.
+// cursor finds clusters by name. Most lists of names are sorted, so that it tries the
+// cluster after the last hit before it searches. With 100,000 clusters, a map by name would
+// cost more than the rest of the plan.
 type cursor struct {
 	units []unit
 	next  int
@@ -118,10 +119,10 @@ func (p *planner) assignRoles() {
 	}
 }
 
-// selected tells whether something installs the add-on on the cluster.
+// selected reports whether a placement or the labels select the cluster.
 func (u *unit) selected() bool { return u.placement >= 0 || u.labelled }
 
-// selective tells whether something selects who has the add-on; otherwise it is
+// selective reports whether placements or labels select clusters; otherwise the add-on is
 // installed by hand.
 func (p *planner) selective() bool { return p.byPlacements() || p.selector != nil }
 
@@ -136,7 +137,7 @@ func (p *planner) selection() Selection {
 	return ByHand
 }
 
-// selectedBy is what selects the cluster now; where nothing does, what did last.
+// selectedBy is what selects the cluster now; if nothing does, what selected it last.
 func (p *planner) selectedBy(u *unit) Selection {
 	if s := p.selection(); p.spec.Removal == nil && (s == ByHand || u.selected()) {
 		return s
@@ -144,9 +145,9 @@ func (p *planner) selectedBy(u *unit) Selection {
 	return u.c.SelectedBy
 }
 
-// kept tells whether nothing selects the cluster because the type of the install strategy
-// is another one than when it was selected. Switching the type keeps what is there: it
-// leaves once the present type has selected it and does so no more.
+// kept reports whether the cluster is not selected because the type of the install strategy
+// changed since it was selected. Such a cluster keeps the add-on: it leaves only after the
+// present type has selected it and then dropped it.
 func (p *planner) kept(u *unit) bool {
 	return p.spec.Removal == nil && !u.selected() && u.c.SelectedBy != p.selection()
 }
@@ -158,8 +159,8 @@ func (p *planner) unselectedText() string {
 	return cmp.Or(p.untrusted(p.install), "no install placement selects it")
 }
 
-// markSelected notes the last install placement of each cluster: of two that select
-// a cluster the later has it, as in OCM. By labels it is selected or not.
+// markSelected notes what selects each cluster: its labels, and the last install placement.
+// If two placements select a cluster, the later one counts, as in OCM.
 func (p *planner) markSelected() {
 	if p.selector != nil {
 		for i := range p.units {
@@ -180,12 +181,12 @@ func (p *planner) markSelected() {
 	}
 }
 
-// byPlacements tells whether placements say who has the add-on.
+// byPlacements reports whether placements select the clusters.
 func (p *planner) byPlacements() bool {
 	return p.spec.Install != nil && p.spec.Install.Type == installPlacements
 }
 
-// untrusted says which of the placements cannot be relied upon, and why; "" for none.
+// untrusted says why the first unreliable placement cannot be relied upon; "": all can.
 func (p *planner) untrusted(placements []Placement) string {
 	for _, pl := range placements {
 		if why := pl.untrusted(); why != "" {
@@ -207,8 +208,8 @@ func (pl Placement) untrusted() string {
 	return ""
 }
 
-// placementOf returns the observed placement of a reference; one that was not
-// observed is missing.
+// placementOf returns the observed placement of a reference. A placement without an
+// observation is missing.
 func (p *planner) placementOf(ref v1alpha1.PlacementReference) Placement {
 	for _, pl := range p.in.Placements {
 		if pl.Namespace == ref.Namespace && pl.Name == ref.Name {

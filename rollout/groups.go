@@ -13,16 +13,15 @@ import (
 
 // scope is what one of OCM's strategies is applied to.
 type scope struct {
-	// alone names the track's only step where it has one; prefix stands before the
-	// names of several.
+	// alone is the name of a track's only step. prefix starts the names of several steps.
 	alone, prefix string
 	members       []*unit
-	// in tells who of a group's clusters is in question; nil: every member.
+	// in reports whether a cluster of a group is in the scope; nil: every member is.
 	in     func(*unit) bool
 	groups []group
 	// perGroup is the default of maxConcurrency.
 	perGroup quantity
-	// distrusted says why the groups cannot be relied upon; "" if they can.
+	// distrusted says why the groups cannot be relied upon; "": they can.
 	distrusted string
 }
 
@@ -33,8 +32,8 @@ type group struct {
 }
 
 // groups lists the decision groups in the order they are worked: by index, then in
-// order of the placements. Gaps in the indexes lose nobody, other than in OCM. Steps of
-// several placements are told apart by the name of theirs.
+// order of the placements. A gap in the indexes loses no cluster; in OCM it does. If there
+// are several placements, the name of a step starts with that of its placement.
 func (p *planner) groups(placements []Placement) []group {
 	var found []group
 	for _, pl := range placements {
@@ -54,7 +53,7 @@ func (p *planner) groups(placements []Placement) []group {
 	return found
 }
 
-// groupPrefix begins the name of a group's step, after that of its placement.
+// groupPrefix starts the name of a group's step, after the name of its placement.
 const groupPrefix = "group-"
 
 // groupStep names the step of a group: group-canary, group-0, and group-canary-1
@@ -70,8 +69,8 @@ func groupStep(g Group, sameName int) string {
 	}
 }
 
-// defaultConcurrency is clustersPerDecisionGroup: of several placements that declare
-// one the smallest number, else the smallest percentage; none: everybody.
+// defaultConcurrency is clustersPerDecisionGroup. Of several placements it is the smallest
+// number, otherwise the smallest percentage; without a declared one it is 100%.
 func defaultConcurrency(placements []Placement) quantity {
 	least := quantity{n: 100, percent: true}
 	for _, pl := range placements {
@@ -86,8 +85,8 @@ func defaultConcurrency(placements []Placement) quantity {
 	return least
 }
 
-// ocmTrack applies one of OCM's strategies. The error is an unknown mandatory group;
-// the track is complete all the same, with every step on hold for it.
+// ocmTrack applies one of OCM's strategies. The error is an unknown mandatory group. The
+// track can be used with it: every step is held.
 func (p *planner) ocmTrack(sc scope, st clusterv1alpha1.RolloutStrategy) (*track, error) {
 	t, err := &track{}, error(nil)
 	switch st.Type {
@@ -100,7 +99,7 @@ func (p *planner) ocmTrack(sc scope, st clusterv1alpha1.RolloutStrategy) (*track
 	}
 	why := sc.distrusted
 	if why != "" {
-		err = nil // the group may well be there once its placement can be read
+		err = nil // the group may exist once its placement can be relied upon
 	} else if err != nil {
 		why = err.Error()
 	}
@@ -119,9 +118,9 @@ func orZero[T any](v *T) T {
 	return *v
 }
 
-// progressive: mandatory groups, each at once and without a failure; then the others
-// with maxConcurrency, a percentage of those others, while the failures of the whole
-// track are within maxFailures, a percentage of the whole track.
+// progressive works mandatory groups first, each at once and without a failure. The other
+// clusters follow with maxConcurrency, a percentage of those others. The failures of the
+// whole track count against maxFailures, a percentage of the whole track.
 func (p *planner) progressive(sc scope, st clusterv1alpha1.RolloutProgressive) (*track, error) {
 	t := &track{shared: true}
 	mandatory, _, err := split(sc.groups, st.MandatoryDecisionGroups.MandatoryDecisionGroups)
@@ -144,8 +143,8 @@ func (p *planner) progressive(sc scope, st clusterv1alpha1.RolloutProgressive) (
 	return t, err
 }
 
-// progressivePerGroup: mandatory groups first, then group by group, each at once;
-// clusters in no group are the last one.
+// progressivePerGroup works mandatory groups first, then group by group, each at once.
+// Clusters in no group are the last step.
 func (p *planner) progressivePerGroup(sc scope, st clusterv1alpha1.RolloutProgressivePerGroup) (*track, error) {
 	t := &track{}
 	mandatory, others, err := split(sc.groups, st.MandatoryDecisionGroups.MandatoryDecisionGroups)
@@ -182,8 +181,8 @@ func atOnce(name string, members []*unit, c clusterv1alpha1.RolloutConfig) *step
 	return s.own()
 }
 
-// mandatoryGroup is the step of a group that tolerates no failure, and that proves nothing
-// without a cluster of the install set.
+// mandatoryGroup is the step of a group that tolerates no failure. Without a cluster of the
+// install set it proves nothing and is held.
 func (p *planner) mandatoryGroup(sc scope, g group, c clusterv1alpha1.RolloutConfig) *step {
 	s := p.groupAtOnce(sc, g, c)
 	s.mandatory, s.maxFailures = true, 0
@@ -194,7 +193,7 @@ func (p *planner) mandatoryGroup(sc scope, g group, c clusterv1alpha1.RolloutCon
 	return s
 }
 
-// left returns the units that have no step yet.
+// left returns the clusters that have no step yet.
 func (p *planner) left(units []*unit) []*unit {
 	var found []*unit
 	for _, u := range units {
@@ -205,8 +204,8 @@ func (p *planner) left(units []*unit) []*unit {
 	return found
 }
 
-// split parts the mandatory groups from the others, both in the order they are
-// worked. A mandatory group is named, or given by its index when it has no name.
+// split separates the mandatory groups from the others, both in the order they are
+// worked. A mandatory group is declared by its name, or without a name by its index.
 func split(groups []group, wanted []clusterv1alpha1.MandatoryDecisionGroup) (mandatory, others []group, err error) {
 	matched := make([]bool, len(wanted))
 	for _, g := range groups {
@@ -245,7 +244,7 @@ func unknownGroup(w clusterv1alpha1.MandatoryDecisionGroup, groups []group) erro
 	return fmt.Errorf("%w: no decision group has index %d; %s", ErrUnknownDecisionGroup, w.GroupIndex, have)
 }
 
-// percentOrNumber is the default share of RollingUpdateWithPlacement.
+// percentOrNumber is the declared quantity, or the default if none is declared.
 func percentOrNumber(v *intstr.IntOrString, otherwise quantity) quantity {
 	if v == nil {
 		return otherwise

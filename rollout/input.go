@@ -10,10 +10,10 @@ import (
 
 // Values of Cluster.Running that name no revision. They never equal one.
 const (
-	// Mixed: the works are ours, but their parts disagree about the revision; or there are
-	// none, and what they held can be had from nowhere. Such a cluster waits for its turn.
+	// Mixed: AddonFlow wrote the works, but their parts name different revisions; or the
+	// works are gone and their content is not stored anywhere. The cluster waits to be admitted.
 	Mixed = "mixed"
-	// Foreign: there are works of the add-on that AddonFlow did not write.
+	// Foreign: the cluster has works of the add-on that AddonFlow did not write.
 	Foreign = "foreign"
 )
 
@@ -27,17 +27,17 @@ type Input struct {
 	Spec v1alpha1.AddOnRolloutSpec
 	// Suspended by annotation; Spec.Suspend suspends as well.
 	Suspended bool
-	// Contested says in words who else owns what is the add-on's, "" for nobody: nobody is
-	// admitted or removed until that is settled. Who is in flight goes on as far as it may be
-	// written, and is not late meanwhile.
+	// Contested names another owner of the add-on's objects; "": there is none. While it is
+	// set, no cluster is admitted or removed. Clusters in flight continue where writes are
+	// allowed; their deadlines do not run.
 	Contested string
 	// Stable is the digest of the stable revision, "" before any rollout succeeded.
 	Stable string
 	// TargetProven: a rollout of the target's content ended Succeeded here before, as its
-	// AddOnRevision says. Nothing waits for its proof.
+	// AddOnRevision says. No stage waits for a cluster to verify it.
 	TargetProven bool
-	// Reverting: that was so when it became the target. Until the rollout has ended, clusters
-	// do not soak on the way back to it.
+	// Reverting: the content was proven when it became the target. Until the rollout has
+	// ended, clusters do not soak on the way back to it.
 	Reverting bool
 	// Ended: the rollout of this target under this policy ended Succeeded, as the stored
 	// status says. It stays so while joiners and returning clusters catch up.
@@ -45,10 +45,11 @@ type Input struct {
 	// Rebuild: the stored status is empty. Every cluster whose works differ from the stable
 	// revision counts as in flight from now.
 	Rebuild bool
-	// TargetMissing says in words that the target's content cannot be had, "" when it can:
-	// nobody is admitted, whoever runs it is believed to, and removals go on.
+	// TargetMissing says in words that the target's content is not available; "": it is. While
+	// it is set, no cluster is admitted and removals continue. Clusters whose works name the
+	// target count as running it, because their works cannot be compared.
 	TargetMissing string
-	// Ledger as stored, from an uncached read where budget is to be spent.
+	// Ledger as stored. It must come from an uncached read if the plan reserves slots.
 	Ledger v1alpha1.Ledger
 	// Placements holds every placement that install, stages or strategy name, also
 	// those that do not exist. A missing entry counts as not existing.
@@ -80,13 +81,13 @@ const (
 	// Exists: the placement was read.
 	Exists Existence = "Exists"
 
-	// Undecided: OCM has not decided about the placement as it is. It says nothing about
-	// anybody, as if it did not exist.
+	// Undecided: OCM has not decided about the placement as it is. It counts as if it did not
+	// exist: it says nothing about any cluster.
 	Undecided Settlement = "Undecided"
-	// Unsettled: the decisions are incomplete or still changing. Nobody is removed
-	// and nobody is admitted on the word of such a placement, unless an approval says so.
+	// Unsettled: the decisions are incomplete or still changing. Such a placement admits no
+	// cluster; it removes a cluster only with an approval.
 	Unsettled Settlement = "Unsettled"
-	// Settled: as many clusters as the placement's status counts.
+	// Settled: the decisions name as many clusters as the placement's status counts.
 	Settled Settlement = "Settled"
 )
 
@@ -118,7 +119,7 @@ const (
 	NotInstalled Installation = "None"
 	// Ours: AddonFlow created it.
 	Ours Installation = "Ours"
-	// HandMade: somebody else did; it is rolled out to and never deleted.
+	// HandMade: AddonFlow did not create it. It takes part in rollouts and is never deleted.
 	HandMade Installation = "HandMade"
 	// Deleting: it carries a deletion timestamp.
 	Deleting Installation = "Deleting"
@@ -132,7 +133,7 @@ const (
 	ByPlacements Selection = ""
 	// ByLabels: clusterLabelSelector.
 	ByLabels Selection = "ClusterLabelSelector"
-	// ByHand: nobody is selected; whoever has the add-on keeps it.
+	// ByHand: no cluster is selected; a cluster that has the add-on keeps it.
 	ByHand Selection = "Manual"
 )
 
@@ -141,37 +142,37 @@ type Cluster struct {
 	Name string
 	// Labels of the ManagedCluster. Only Spec.ClusterLabelSelector reads them.
 	Labels map[string]string
-	// InstallDisabled: its ManagedCluster asks for no add-on to be installed by itself.
+	// InstallDisabled: its ManagedCluster disables automatic installation of add-ons.
 	InstallDisabled bool
-	// Installed says whether and whose the ManagedClusterAddOn is.
+	// Installed says whether the cluster has a ManagedClusterAddOn, and who created it.
 	Installed Installation
-	// SelectedBy is what last selected the cluster, as Plan said it.
+	// SelectedBy is what last selected the cluster, as an earlier Plan returned it.
 	SelectedBy Selection
 	// Gone: the ManagedCluster is terminating or absent; it is left alone.
 	Gone bool
 	// Reachable: the ManagedCluster's Available condition is True.
 	Reachable bool
-	// Away says in words why the cluster cannot be given anything now though it is
-	// there: a configuration it names is missing, say. Reachable is false then. It is
-	// counted, parked and admitted as one that is not available, and named in texts.
+	// Away says in words why the cluster can receive no content now although it is available,
+	// such as a missing configuration. Reachable is false then. The cluster is counted, parked
+	// and admitted like an unavailable cluster, and texts name it.
 	Away string
 	// AvailableChanged is when Available last changed, by the clock of the managed cluster;
 	// zero: unknown. It can lengthen a soak and nothing else.
 	AvailableChanged time.Time
-	// Running is the digest of the revision on its works; "" with no work, or Mixed,
-	// or Foreign.
+	// Running is the digest of the revision on its works, Mixed or Foreign; "": it has no
+	// work.
 	Running string
 	// UpToDate: its works already are what the target renders for it now, whichever
 	// revision they name. UpToDateStable is the same for the stable revision.
 	UpToDate, UpToDateStable bool
-	// Health of what its works ask for now.
+	// Health of the present content of its works.
 	Health Health
 	// Blocked says in words why its works cannot be written at all, such as a hosting
-	// cluster that does not exist, or a variable of the target's that it has no value for;
-	// "" when they can. Admitted, it counts as failed.
+	// cluster that does not exist, or a variable of the target that has no value for it;
+	// "": they can be written. An admitted cluster that is blocked counts as failed.
 	Blocked string
-	// Awaits says in words what must pass before its works can be written, by itself; ""
-	// for nothing.
+	// Awaits says in words what its works wait for before they can be written; "": nothing.
+	// The wait ends without an action of the user.
 	Awaits string
 	// Departure of a cluster that is Deleting and waits for something.
 	Departure Departure
@@ -182,21 +183,21 @@ type Cluster struct {
 type Departure struct {
 	// Reason in words.
 	Reason string
-	// OverdueAt is from when on the user is told that it should have been over.
+	// OverdueAt is when the deletion is reported as overdue; zero: never.
 	OverdueAt time.Time
 }
 
-// HealthState is what the feedback of a cluster's works adds up to.
+// HealthState summarises the feedback of a cluster's works.
 type HealthState string
 
 const (
 	// HealthUnknown: there is no current feedback. Also the zero value.
 	HealthUnknown HealthState = ""
-	// HealthProgressing: current feedback says that it is not there yet, or no longer.
+	// HealthProgressing: current feedback says that it is not verified yet, or no longer.
 	HealthProgressing HealthState = "Progressing"
-	// HealthVerified: verified, as the works' feedback proves it.
+	// HealthVerified: the feedback of the works proves the content.
 	HealthVerified HealthState = "Verified"
-	// HealthFailed: the cluster reported that it will not get there.
+	// HealthFailed: the cluster reported that the content failed.
 	HealthFailed HealthState = "Failed"
 )
 
@@ -204,9 +205,9 @@ const (
 type Health struct {
 	State  HealthState
 	Reason string
-	// NotApplied is why the agent could not apply what the works ask for now, in its words;
-	// "" if it could, or has not said. It becomes a failure if it lasts.
+	// NotApplied is the agent's reason why it could not apply the present works; "": it
+	// applied them, or has reported nothing. It becomes a failure if it lasts.
 	NotApplied string
-	// NotAppliedSince is when the operator first saw that. Zero: with this observation.
+	// NotAppliedSince is when the operator first saw NotApplied. Zero: in this observation.
 	NotAppliedSince time.Time
 }

@@ -13,11 +13,13 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// grains are how finely times are stored: coarser ones if the ledger does not fit otherwise.
+// grains are the precisions of stored times. A coarser one is used if the ledger does not fit
+// with a finer one.
 var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour}
 
-// What a record and a group of records take at most, in bytes of JSON: a position with its
-// comma; a group of its own in another state, besides the names in it; its times.
+// Upper bounds in bytes of JSON: a position with its comma; a group of records without the
+// texts and positions in it; the times of a group. statesOfOne is how many states a record
+// can have.
 const (
 	positionRoom = 8
 	groupRoom    = 64
@@ -25,8 +27,8 @@ const (
 	statesOfOne  = 11
 )
 
-// fit encodes the ledger, with as many of the new admissions as it has room for. The
-// others wait.
+// fit encodes the ledger with as many of the new admissions as it has room for. The other
+// clusters wait.
 func (p *planner) fit() v1alpha1.Ledger {
 	if kept := p.roomFor(); kept < len(p.admissions) {
 		for _, u := range p.admissions[kept:] {
@@ -53,8 +55,9 @@ func (p *planner) limit() int {
 	return DefaultLedgerLimit
 }
 
-// records to store, in order of cluster. When the rollout has succeeded, records of other
-// revisions are dropped; after that, those of clusters that do not exist.
+// records returns the records to store, in order of cluster. When the rollout succeeds,
+// records of other revisions are dropped. After it ended, records of clusters that do not
+// exist are dropped as well.
 func (p *planner) records() []*Record {
 	succeeded := p.spec.Removal == nil && p.target != "" && p.complete() && p.completePhase(p.counts()) == v1alpha1.PhaseSucceeded
 	var records []*Record
@@ -69,13 +72,13 @@ func (p *planner) records() []*Record {
 	return records
 }
 
-// roomFor is how many of the new admissions fit, in their order; at the limit it may be a
-// few less.
+// roomFor returns how many of the new admissions fit, in their order. Near the limit the
+// result may be a few too small.
 func (p *planner) roomFor() int {
 	if len(p.admissions) == 0 || p.fits(len(p.admissions)) {
 		return len(p.admissions)
 	}
-	// Halving on to the last cluster would only compress the same names again and again.
+	// A search down to the last cluster would compress the same names many more times.
 	fit, over := 0, len(p.admissions)
 	for over-fit > 1+len(p.admissions)/64 {
 		if n := (fit + over) / 2; p.fits(n) {
@@ -87,8 +90,8 @@ func (p *planner) roomFor() int {
 	return fit
 }
 
-// fits tells whether the ledger with the first n of the new admissions fits whatever
-// becomes of its clusters: each can get a position of its own in another group.
+// fits reports whether the ledger with the first n of the new admissions stays within the
+// limit whatever states its clusters get later: each may need a position in another group.
 func (p *planner) fits(n int) bool {
 	type origin struct{ revision, stage string }
 	origins, names, plain := map[origin]bool{}, []string(nil), 0
@@ -117,8 +120,8 @@ func (p *planner) fits(n int) bool {
 	return room+base64.StdEncoding.EncodedLen(len(packNames(slices.Compact(names)))) <= p.limit()
 }
 
-// encoded is the ledger of the records and removals. A list of names that did not change
-// is not compressed again.
+// encoded returns the ledger of the records and removals. It reuses the stored list of names
+// if the names did not change, because the compression is expensive.
 func (p *planner) encoded(records []*Record, grain time.Duration) v1alpha1.Ledger {
 	names := p.removal.Record.Names()
 	for _, r := range records {
@@ -138,13 +141,13 @@ func (p *planner) encoded(records []*Record, grain time.Duration) v1alpha1.Ledge
 	return l
 }
 
-// Shift moves every time of a ledger by d, after a step of the operator's clock by d.
+// Shift moves every time of a ledger by d. It is used when the operator's clock stepped by d.
 func Shift(l v1alpha1.Ledger, d time.Duration) v1alpha1.Ledger {
 	return retimed(l, func(t time.Time) time.Time { return t.Add(d) })
 }
 
 // Clamp replaces every time of a ledger that is later than now by now. A new operator uses
-// it: the clock by which a later time was stored was ahead.
+// it, because the clock of the operator that stored such a time was ahead.
 func Clamp(l v1alpha1.Ledger, now time.Time) v1alpha1.Ledger {
 	return retimed(l, func(t time.Time) time.Time { return earlier(t, now) })
 }
@@ -169,5 +172,5 @@ func retimed(l v1alpha1.Ledger, change func(time.Time) time.Time) v1alpha1.Ledge
 	return l
 }
 
-// sameLedger compares two ledgers as stored; times by the moment they name.
+// sameLedger compares two ledgers as stored; equal times may have different locations.
 func sameLedger(a, b v1alpha1.Ledger) bool { return apiequality.Semantic.DeepEqual(a, b) }

@@ -14,16 +14,16 @@ import (
 	"github.com/addonflow/addonflow/rollout/removal"
 )
 
-// planner is one call of New: the input, what is made of it, and the plan so far.
+// planner is the state of one call of New.
 type planner struct {
 	in   *Input
 	spec v1alpha1.AddOnRolloutSpec
 	fleet
 
-	// now decides what has passed; second, now rounded up, is what the ledger notes.
+	// now is compared with stored times. second is now rounded up, as the ledger stores it.
 	now, second    time.Time
 	target, stable string
-	// missing says why the target's content cannot be had; "" when it can.
+	// missing says why the target's content is not available; "": it is.
 	missing string
 	// selector of clusters by label; nil: labels install nothing.
 	selector labels.Selector
@@ -34,32 +34,31 @@ type planner struct {
 	// steps of the tracks, in order; named has them by name.
 	steps []*step
 	named map[string]*step
-	// unknownGroup holds every cluster of every track: a mandatory group that no placement has.
+	// unknownGroup is a mandatory group that no placement has; it holds every track.
 	unknownGroup error
-	// absent have a record and are not in the input any more.
+	// absent are the clusters that have a record and are not in the input.
 	absent []*unit
-	// revert: the target succeeded here before and is gone back to.
+	// revert: the rollout moves clusters back to a proven target.
 	revert bool
-	// nowhere is the step of clusters that are in none: no soak, no deadline.
+	// nowhere is the step of clusters without a step: no soak, no deadline.
 	nowhere        step
 	unstagedReason string
-	// removed is what the ledger remembers of removals, removal what is planned now.
+	// removed is the stored record of removals, removal the plan of this call.
 	removed removal.Record
 	removal removal.Plan
 
-	admissions []*unit // that need a slot, in the order in which they were given
-	retargeted int     // admissions in a slot that the cluster has
+	admissions []*unit // clusters admitted to a free slot, in order
+	retargeted int     // admissions in a slot that the cluster already has
 	actions    []Action
 	recheck    time.Time
 }
 
-// New plans for the input. The plan is the same whatever order the input comes in,
-// and planning again after it was carried out plans nothing.
+// New plans for the input. The plan does not depend on the order of the input. A second plan
+// after the first was carried out has no actions.
 //
-// The error is ErrInvalidStrategy, ErrUnknownDecisionGroup or ErrCorruptLedger: the
-// user, or for the last an operator, must change something. The plan returned with it
-// is to be carried out and reported all the same: it admits and removes no cluster, and
-// says so for every cluster.
+// The error is ErrInvalidStrategy, ErrUnknownDecisionGroup or ErrCorruptLedger. The user must
+// fix the policy, or the ledger. The caller carries out and reports the plan returned with
+// the error as well: it admits and removes no cluster, and gives each cluster the reason.
 func New(in Input) (Plan, error) {
 	p := newPlanner(&in)
 	err := p.attach(in.Ledger)
@@ -97,7 +96,7 @@ func newPlanner(in *Input) *planner {
 		p.target = in.Spec.Target.Digest
 	}
 	if in.Spec.ClusterLabelSelector != nil && in.Spec.Removal == nil {
-		// One that cannot be read selects nobody; validPolicy says so.
+		// An invalid selector selects no cluster; validPolicy reports it.
 		p.selector, _ = metav1.LabelSelectorAsSelector(in.Spec.ClusterLabelSelector)
 	}
 	if p.byPlacements() && p.spec.Removal == nil {
@@ -108,7 +107,7 @@ func newPlanner(in *Input) *planner {
 	return p
 }
 
-// validPolicy is every problem Validate finds as one error.
+// validPolicy returns all findings of Validate as one error.
 func validPolicy(spec v1alpha1.AddOnRolloutSpec) error {
 	problems := Validate(spec)
 	if len(problems) == 0 {
@@ -136,16 +135,16 @@ func (p *planner) look(t time.Time) {
 	}
 }
 
-// suspended says whether nobody is to be admitted or removed, by the user's word or
-// because somebody else is at work.
+// suspended reports whether no cluster may be admitted or removed, because the user suspended
+// the rollout or the add-on has another owner.
 func (p *planner) suspended() bool {
 	return p.spec.Suspend || p.in.Suspended || p.in.Contested != ""
 }
 
-// heldFor is what everybody is told who is held for an error.
+// heldFor is the reason of clusters that an error holds.
 func heldFor(err error) string { return "held: " + bounded(err.Error()) }
 
-// frozen is the plan when there is no telling what may be done: everything stays.
+// frozen is the plan for a policy or ledger that cannot be read: nothing changes.
 func (p *planner) frozen(cause error) Plan {
 	why := heldFor(cause)
 	for i := range p.units {

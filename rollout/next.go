@@ -21,8 +21,8 @@ type observation struct {
 	// paused says why its works may not be written now although nothing is wrong with the
 	// content; "" if they may. No deadline and no park time run meanwhile.
 	paused string
-	// awaits says what must pass before its works are written; away, why the cluster cannot
-	// be given anything although it is available. Both only explain.
+	// awaits says what its works wait for before they are written. away says why the cluster
+	// can receive no content although it is available.
 	awaits, away string
 }
 
@@ -38,7 +38,7 @@ type pace struct {
 	parkAfter time.Duration
 	// applyErrorAfter is how long after the write an apply error becomes a failure; 0: never.
 	applyErrorAfter time.Duration
-	// takenBack: a revert takes the record's content back. A lost cluster holds no slot for it.
+	// takenBack: a revert replaces the record's content. A lost cluster keeps no slot for it.
 	takenBack bool
 }
 
@@ -48,7 +48,7 @@ const pauseGrain = time.Minute
 // applyErrorSeen is how long an apply error must have been seen before it counts.
 const applyErrorSeen = time.Minute
 
-// next moves a record on to what was observed, and says why the cluster is where it is.
+// next updates a record from what was observed. It also returns the reason for the state.
 // It is the only place in which a record changes without an admission. Feedback counts
 // only while the works are what the record's revision asks for.
 //
@@ -57,7 +57,7 @@ const applyErrorSeen = time.Minute
 //	                           not available                            Lost
 //	Admitted                   the works are written                    Updating
 //	                           the works cannot be written              NotWritten
-//	                           what they wait for lasts for a deadline  NotWritten
+//	                           the works wait for a whole deadline      NotWritten
 //	Updating                   the works are not written any more       Admitted
 //	                           verified                                 Soaking
 //	                           an apply error lasts                     Failed
@@ -86,8 +86,8 @@ const applyErrorSeen = time.Minute
 // never written) keeps its record until it has one.
 //
 // Every clock starts with the state: a deadline is how long a cluster may be Updating, or
-// Lost. New works, a return and health that is lost in the soak therefore have all of it.
-// While writes are paused the clocks that could end a state badly do not run.
+// Lost. New works, a return and a loss of health in the soak therefore start a full deadline.
+// While writes are paused, the clocks of deadlines and park time do not run.
 func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 	for {
 		state, why := successor(&r, o, p, now)
@@ -99,7 +99,7 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 }
 
 // successor is one step of next: the state that follows from what was observed, or the
-// same state. The clocks that run on within a state are moved here.
+// same state. It restarts the clock of a state that is paused or whose soak was interrupted.
 func successor(r *Record, o observation, p pace, now time.Time) (State, string) {
 	if !o.member {
 		return departed(r, o)
@@ -229,7 +229,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		}
 		return Left, "left before it was verified and soaked; needs a new admission"
 
-	default: // Done: nothing that is observed changes it
+	default: // Done: no observation changes it
 		return r.State, ""
 	}
 }
@@ -250,17 +250,17 @@ func departed(r *Record, o observation) (State, string) {
 // failedThenLeft is why a cluster counts as a failure although it left.
 const failedThenLeft = "it failed before it left"
 
-// applyErrorLasts tells whether the agent has not been able to apply the works for so long
-// that waiting will not help.
+// applyErrorLasts reports whether the apply error is old enough to count as a failure.
 func applyErrorLasts(r *Record, o observation, p pace, now time.Time) bool {
 	seen := o.health.NotAppliedSince
 	return o.health.NotApplied != "" && p.applyErrorAfter > 0 && !seen.IsZero() &&
 		!now.Before(seen.Add(applyErrorSeen)) && !now.Before(r.Since.Add(p.applyErrorAfter))
 }
 
-// deadline is when the cluster has been in its state for too long; zero: never. A lost
-// cluster keeps its slot for its declared deadline; otherwise for the shorter of its default
-// deadline and the park time. Works that nothing keeps from being written have no deadline.
+// deadline is the end of the time that the cluster may stay in its state; zero: no end.
+// A lost cluster keeps its slot for its declared deadline. Without a declared deadline it
+// keeps the slot for the shorter of the default deadline and the park time. An admitted
+// cluster has a deadline only while its works wait for something.
 func (r *Record) deadline(o observation, p pace) time.Time {
 	switch limit := p.deadline; {
 	case o.paused != "" || !r.InFlight() || r.State == Admitted && o.awaits == "":
@@ -276,8 +276,8 @@ func (r *Record) deadline(o observation, p pace) time.Time {
 	}
 }
 
-// pauses reports whether the clock of the record's state stands still while writes are paused.
-// A soak goes on: the cluster has its works.
+// pauses reports whether the clock of the record's state stands still because writes are
+// paused. A soak continues: the cluster has its works.
 func (r *Record) pauses(o observation) bool {
 	return o.paused != "" && r.InFlight() && r.State != Soaking
 }

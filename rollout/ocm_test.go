@@ -382,7 +382,7 @@ func TestOCMAgreement(t *testing.T) {
 	})
 }
 
-// calmOutside tells whether no cluster outside the group is in flight.
+// calmOutside reports whether no cluster outside the group is in flight.
 func (m moment) calmOutside(g rollout.Group) bool {
 	for name, s := range m.clusters {
 		if (s == moving || s == soaking) && !slices.Contains(g.Clusters, name) {

@@ -6,12 +6,11 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Plan is what is to be done now and what is to be said about it.
+// Plan is what to do now and what to report.
 //
-// Order of use: write Ledger by compare-and-swap if LedgerChanged; when that was
-// accepted (or needless) carry out Actions; bring every cluster of Clusters with a
-// Revision back to it where it drifted; report the rest; plan again at RecheckAt or
-// when something observed changes.
+// Order of use: if LedgerChanged, write Ledger by compare-and-swap. After that, carry out
+// Actions, and repair the works of every cluster of Clusters that has a Revision and differs
+// from it. Report the rest. Plan again at RecheckAt, or when an observation changes.
 type Plan struct {
 	// Ledger to store before any action is taken.
 	Ledger v1alpha1.Ledger
@@ -23,35 +22,35 @@ type Plan struct {
 
 	// Actions, sorted by cluster; an Install stands before the Move of its cluster.
 	Actions []Action
-	// Clusters tells of every cluster in Input, sorted by name.
+	// Clusters has every cluster of Input, sorted by name.
 	Clusters []ClusterPlan
 
 	// Progressions of the install placements, in declared order.
 	Progressions []Progression
 	// Stages in the order they are worked, track by track.
 	Stages []v1alpha1.StageStatus
-	// Undivided: the only stage is not one of the user's, but the whole of a strategy.
+	// Undivided: the only stage is the whole fleet of a strategy, and no stage of the user's.
 	Undivided bool
-	// Counts over the clusters in question.
+	// Counts of the clusters by state.
 	Counts v1alpha1.Counts
-	// Phase and Message say where the rollout stands.
+	// Phase and Message of the rollout.
 	Phase   v1alpha1.Phase
 	Message string
-	// Outcome is what the commit is told.
+	// Outcome is the state of the commit status.
 	Outcome Outcome
 	// Failing names the first failing clusters, with bounded reasons.
 	Failing []v1alpha1.ClusterReason
-	// Succeeded: the target earned success with this plan. The caller writes
+	// Succeeded: the rollout of the target succeeds with this plan. The caller writes
 	// succeeded-at and makes the target the stable revision.
 	Succeeded bool
-	// Halted: the target ended Succeeded before, and now a stage has no budget left: who
-	// comes later, or has another configuration now, is not moved. The commit is told, and
-	// the rollout does not go on by itself.
+	// Halted: the rollout ended Succeeded before, and now a stage has no failure budget left.
+	// Clusters that join later, or whose configuration changes, are not moved. The commit
+	// status becomes a failure, and the rollout does not resume by itself.
 	Halted bool
-	// Overdue names, in words, the clusters whose removal takes too long; "" for none.
+	// Overdue names the clusters whose removal takes too long; "": none.
 	Overdue string
-	// Guard says in words what holds a removal back (DeletionGuard); "" when nothing does.
-	// GuardHint says how to lift it, where that can be done; too long for a commit status.
+	// Guard says in words what holds a removal back (DeletionGuard); "": nothing does.
+	// GuardHint says how to lift it, "": it cannot be lifted. It is too long for a commit status.
 	Guard, GuardHint string
 
 	// RecheckAt is the next time at which the plan changes by the clock alone; zero:
@@ -59,7 +58,7 @@ type Plan struct {
 	RecheckAt time.Time
 }
 
-// ActionKind names what is done to a cluster.
+// ActionKind is the kind of an Action.
 type ActionKind string
 
 const (
@@ -71,7 +70,7 @@ const (
 	Remove ActionKind = "Remove"
 )
 
-// Action is one thing to do to one cluster, and why.
+// Action is one change of one cluster, and why.
 type Action struct {
 	Cluster string
 	Kind    ActionKind
@@ -80,11 +79,11 @@ type Action struct {
 	Reason   string
 }
 
-// State is where one cluster stands.
+// State is the state of one cluster.
 type State = v1alpha1.ClusterState
 
-// The states of a cluster. Those up to LeftFailed are states of a record; api/v1alpha1
-// says what each means.
+// The states of a cluster, as documented in api/v1alpha1. The first group are the states of a
+// record.
 const (
 	Admitted   = v1alpha1.ClusterAdmitted
 	Updating   = v1alpha1.ClusterUpdating
@@ -112,15 +111,15 @@ type ClusterPlan struct {
 	// Stage is the step the cluster belongs to; "" for none.
 	Stage string
 	State State
-	// SelectedBy is what selects the cluster now, and where nothing does what did last: the
-	// caller remembers it with a ManagedClusterAddOn of ours. Only who is no longer selected
-	// by what selected it leaves.
+	// SelectedBy is what selects the cluster now; if nothing does, what selected it last. The
+	// caller stores it in the ManagedClusterAddOn that AddonFlow created. A cluster leaves only
+	// if the same selection selected it before.
 	SelectedBy Selection
-	// Revision is the digest its works are to be at and are repaired to: what it was
-	// admitted to, else what it runs; of a cluster that is Blocked what it ran before. "",
-	// Mixed and Foreign: leave its works alone.
+	// Revision is the digest to which its works are repaired: the revision it was admitted
+	// to, otherwise the revision it runs; for a Blocked cluster the revision before. The works
+	// stay as they are if it is "", Mixed or Foreign.
 	Revision string
-	// Reason is, in words, the single thing it waits for, or why it is where it is.
+	// Reason says in words what the cluster waits for, or why it has its state.
 	Reason string
 	// SoakingUntil and Deadline are zero where they do not apply.
 	SoakingUntil, Deadline time.Time

@@ -12,25 +12,25 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Names of steps that no stage or placement gives a name to.
+// Names of steps that get no name from a stage or placement.
 const (
-	everybody = "all"      // the one step of a strategy without groups
-	theRest   = "rest"     // clusters outside the groups that come first
-	unplaced  = "unplaced" // installed clusters that no install placement selects
-	heldShare = "share"    // the share that RollingUpdateWithPlacement moves
+	wholeFleet = "all"      // the only step of a strategy without groups
+	theRest    = "rest"     // clusters outside the groups that come first
+	unplaced   = "unplaced" // installed clusters that no install placement selects
+	heldShare  = "share"    // the share that RollingUpdateWithPlacement moves
 )
 
 // stageDeadline is the progress deadline of a stage that declares none.
 const stageDeadline = time.Hour
 
-// buildTracks brings the policy, whatever its form, into tracks of steps and gives
-// each member its step. Members that get none are unstaged. The error is an unknown
-// decision group; the tracks are usable all the same, and hold.
+// buildTracks turns the policy into tracks of steps and gives each member its step. Members
+// without a step are unstaged. The error is an unknown decision group; the tracks can be used
+// with it, and are held.
 func (p *planner) buildTracks() error {
 	var err error
 	switch {
 	case p.spec.Removal != nil:
-		// Nothing is rolled out while the add-on is to go.
+		// Nothing is rolled out while the add-on is to be removed.
 	case len(p.spec.Stages) > 0:
 		p.tracks = []*track{p.stages()}
 	case p.spec.Strategy != nil:
@@ -38,7 +38,7 @@ func (p *planner) buildTracks() error {
 	case p.byPlacements():
 		err = p.perPlacement()
 	default: // Manual with no pace of its own
-		t := &track{steps: []*step{p.allAtOnce(everybody, p.members(nil), clusterv1alpha1.RolloutAll{})}}
+		t := &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
 		p.tracks = []*track{t}
 	}
 	p.nameApart()
@@ -47,14 +47,14 @@ func (p *planner) buildTracks() error {
 	for _, s := range p.steps {
 		s.proven, s.reverting = p.in.TargetProven, p.revert
 		if p.stable == "" || s.proven {
-			s.emptyHold = "" // nothing was there before to compare with, or nothing needs proof
+			s.emptyHold = "" // the first rollout has no older content to protect; proven content needs no proof
 		}
 	}
 	return err
 }
 
 // index lists the steps of every track, in order and by name. A step that several tracks
-// begin with stands there once.
+// start with is listed once.
 func (p *planner) index() {
 	p.steps, p.named = nil, map[string]*step{}
 	for _, t := range p.tracks {
@@ -66,10 +66,11 @@ func (p *planner) index() {
 	}
 }
 
-// restoreSteps puts steps that the policy has no more before all others, while clusters
-// that no step selects were admitted in them and are not done: a decision group disappears
-// with its last cluster, and a pace can be dropped. Otherwise the steps after it would start
-// with content that no cluster verified. Every track begins with a step that was of none.
+// restoreSteps restores steps that the policy no longer has: a decision group disappears with
+// its last cluster, and a pace can be dropped. A step is restored while it has clusters that
+// were admitted in it, are not Done, and that no step selects now. It becomes the first of its
+// tracks; otherwise the steps after it would start with content that no cluster verified. A
+// step without a track of its own becomes the first of every track.
 func (p *planner) restoreSteps() {
 	if p.in.TargetProven {
 		return
@@ -91,8 +92,8 @@ func (p *planner) restoreSteps() {
 	p.index()
 }
 
-// tracksOf are the tracks that a step of the name belongs to: with a pace per placement that
-// of the placement, otherwise all.
+// tracksOf are the tracks that a step of the name belongs to: with a pace per placement the
+// track of the placement, otherwise all tracks.
 func (p *planner) tracksOf(step string) []*track {
 	for i, t := range p.tracks {
 		if t.prefix != "" && stageOf(strings.TrimSuffix(t.prefix, "/"))(step) {
@@ -102,9 +103,9 @@ func (p *planner) tracksOf(step string) []*track {
 	return p.tracks
 }
 
-// nameApart numbers steps that would share a name, such as a placement called unplaced
-// with the clusters of none: a reservation finds its step, and a commit status its
-// stage, by the name.
+// nameApart numbers steps that would share a name, such as a placement named "unplaced" and
+// the step of clusters without a placement. Records and commit statuses find a step by its
+// name.
 func (p *planner) nameApart() {
 	taken := map[string]bool{}
 	for _, t := range p.tracks {
@@ -131,8 +132,8 @@ func (p *planner) members(in func(*unit) bool) []*unit {
 }
 
 // selected returns the members among the groups' clusters that satisfy in (nil: all)
-// and have no step yet, in order of name, and marks everybody in the groups as
-// selected by the policy.
+// and have no step yet, in order of name. It marks every cluster of the groups as named by
+// the policy.
 func (p *planner) selected(in func(*unit) bool, groups ...Group) []*unit {
 	var found []*unit
 	for _, g := range groups {
@@ -152,8 +153,8 @@ func (p *planner) selected(in func(*unit) bool, groups ...Group) []*unit {
 	return slices.Compact(found)
 }
 
-// returning tells whether a cluster of the groups is no member only because its
-// ManagedClusterAddOn is being deleted: it gets another one and is a member again.
+// returning reports whether a cluster of the groups is not a member only because its
+// ManagedClusterAddOn is being deleted. It becomes a member again with a new one.
 func (p *planner) returning(groups ...Group) bool {
 	for _, g := range groups {
 		at := p.cursor()
@@ -166,8 +167,8 @@ func (p *planner) returning(groups ...Group) bool {
 	return false
 }
 
-// withRecorded adds the members without a step whose record names a stage in question. While
-// a placement cannot be relied upon, it may still select the clusters that it selected.
+// withRecorded adds the members without a step whose record names a stage that satisfies in.
+// While a placement cannot be relied upon, it may still select the clusters that it selected.
 func (p *planner) withRecorded(found []*unit, in func(stage string) bool) []*unit {
 	for i := range p.units {
 		u := &p.units[i]
@@ -187,8 +188,8 @@ func (s *step) own() *step {
 	return s
 }
 
-// stages: the first stage that selects a cluster has it; percentages are of the whole
-// membership, done or not.
+// stages returns the track of the declared stages. A cluster belongs to the first stage that
+// selects it. Percentages are of all members of a stage, Done or not.
 func (p *planner) stages() *track {
 	t := &track{}
 	for _, st := range p.spec.Stages {
@@ -224,21 +225,21 @@ func (p *planner) stages() *track {
 	return t
 }
 
-// distrust holds a step whose membership cannot be told, for the reason given.
+// distrust holds a step whose members cannot be determined; why is the reason, "": none.
 func (s *step) distrust(why string) {
 	if why != "" {
 		s.hold, s.unknown = "held: "+why, true
 	}
 }
 
-// strategy is one pace over the groups of all install placements.
+// strategy builds the track of a strategy: one pace over the groups of all install placements.
 func (p *planner) strategy(st v1alpha1.RolloutStrategy) error {
 	if st.Type == v1alpha1.StrategyRollingUpdateWithPlacement {
 		p.tracks = []*track{p.rollingUpdate(*st.RollingUpdateWithPlacement)}
 		return nil
 	}
 	t, err := p.ocmTrack(scope{
-		alone:      everybody,
+		alone:      wholeFleet,
 		members:    p.members(nil),
 		groups:     p.groups(p.install),
 		perGroup:   defaultConcurrency(p.install),
@@ -248,7 +249,7 @@ func (p *planner) strategy(st v1alpha1.RolloutStrategy) error {
 	return err
 }
 
-// ocmStrategy is the part of a strategy that OCM knows too; UpdateAll is All.
+// ocmStrategy is the part of a strategy that OCM has as well; UpdateAll is All.
 func ocmStrategy(st v1alpha1.RolloutStrategy) clusterv1alpha1.RolloutStrategy {
 	kind := clusterv1alpha1.RolloutType(st.Type)
 	if st.Type == v1alpha1.StrategyUpdateAll {
@@ -259,12 +260,12 @@ func ocmStrategy(st v1alpha1.RolloutStrategy) clusterv1alpha1.RolloutStrategy {
 	}
 }
 
-// perPlacement is the pace of the ClusterManagementAddOn: a track per install
-// placement, in parallel; a cluster belongs to the last one that selects it. Clusters
-// that none selects have no pace in OCM and move at once.
+// perPlacement builds the tracks of the ClusterManagementAddOn's own pace: one track per
+// install placement, in parallel. A cluster belongs to the last placement that selects it.
+// Clusters without a placement have no pace in OCM and move at once.
 //
-// A placement that cannot be read may be the one that has a cluster, so that it holds
-// its own track, those before it and the clusters that no other selects.
+// A placement that cannot be relied upon may select any cluster. It therefore holds its own
+// track, the tracks before it, and the clusters that no other placement selects.
 func (p *planner) perPlacement() error {
 	var failed error
 	for i, pl := range p.install {
@@ -312,12 +313,12 @@ func (p *planner) titleOf(pl Placement) string {
 	return pl.Name
 }
 
-// stageOf tells which stages belong to the track of the name.
+// stageOf reports whether a stage belongs to the track of the name.
 func stageOf(track string) func(stage string) bool {
 	return func(stage string) bool { return stage == track || strings.HasPrefix(stage, track+"/") }
 }
 
-// ambiguous tells whether install placements of several namespaces share the name.
+// ambiguous reports whether install placements of several namespaces share the name.
 func (p *planner) ambiguous(name string) bool {
 	n := 0
 	for _, pl := range p.install {
@@ -328,7 +329,7 @@ func (p *planner) ambiguous(name string) bool {
 	return n > 1
 }
 
-// allAtOnce is strategy All: the limit is every cluster, without a soak.
+// allAtOnce is the step of strategy All: all clusters at once, without a soak.
 func (p *planner) allAtOnce(name string, members []*unit, all clusterv1alpha1.RolloutAll) *step {
 	s := &step{name: name, members: members, limit: len(members), all: true, maxFailures: len(members)}
 	s.deadline = deadlineOf(all.ProgressDeadline)

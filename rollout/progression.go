@@ -2,20 +2,20 @@ package rollout
 
 import "github.com/addonflow/addonflow/api/v1alpha1"
 
-// Progression is where one install placement stands, in OCM's terms.
+// Progression is the progress of one install placement, in OCM's terms.
 type Progression struct {
 	Placement v1alpha1.PlacementReference
-	// Selected counts the clusters that the placement selects; Configured those of the
-	// install set that it has, which a later placement may take from it.
+	// Selected counts the clusters that the placement selects. Configured counts the members
+	// that belong to it; a member belongs to the last placement that selects it.
 	Selected, Configured int
-	// InFlight clusters hold a slot, Done ones run the target, verified and soaked.
+	// InFlight counts clusters with a slot, Done those that run the target, verified and
+	// soaked, or for which it changes nothing.
 	InFlight, Done int
-	// Failed clusters reported a failure of the target, TimedOut ones are past their
-	// deadline.
+	// Failed counts clusters that failed with the target, TimedOut those past their deadline.
 	Failed, TimedOut int
 }
 
-// Completed tells whether everybody the placement has runs the target.
+// Completed reports whether every cluster of the placement runs the target.
 func (p Progression) Completed() bool { return p.Configured > 0 && p.Done == p.Configured }
 
 // progressions counts the clusters of each install placement, in declared order.

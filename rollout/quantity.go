@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// quantity is a number of clusters or a percentage of some.
+// quantity is a number of clusters or a percentage.
 type quantity struct {
 	n       int
 	percent bool
 }
 
-// of resolves the quantity against total clusters, rounding up, and never beyond
-// them: 25% of 10 is 3, 1% of 10 is 1, 12 of 10 is 10.
+// of resolves the quantity against total clusters, rounded up and at most total:
+// 25% of 10 is 3, 1% of 10 is 1, 12 of 10 is 10.
 func (q quantity) of(total int) int {
 	n := q.n
 	if q.percent {
@@ -35,12 +35,12 @@ var (
 	errDeadline = errors.New("must be a positive duration, or None")
 	errTooLong  = errors.New("is longer than a duration can be; the longest is 2562047h, which is 292 years")
 
-	// durationText is a duration as far as its shape tells.
+	// durationText matches the form of a duration; its value may be out of range.
 	durationText = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
 )
 
 // parseQuantity reads a number or a percentage. The string "10" is 10: OCM's schema
-// admits it and OCM's rollout library then fails on it.
+// accepts it, but OCM's rollout library fails on it.
 func parseQuantity(v intstr.IntOrString) (quantity, error) {
 	if v.Type == intstr.Int {
 		if v.IntVal < 0 {
@@ -72,15 +72,15 @@ func quantityOf(v intstr.IntOrString) quantity {
 	return q
 }
 
-// declared tells whether OCM's non-pointer field was given a value. A literal 0 looks
-// like an absent one here; ValidateDeclared is what refuses it.
+// declared reports whether a non-pointer field of OCM has a value. A literal 0 looks
+// like an absent value here; ValidateDeclared refuses it.
 func declared(v intstr.IntOrString) bool {
 	return v != intstr.IntOrString{}
 }
 
 // parseDeadline reads a progressDeadline: None and "" are 0, which is no deadline.
-// Any positive Go duration will do, also 1h30m; OCM's own pattern is anchored wrongly
-// and lets 5mX and xNone through.
+// Any positive Go duration is valid, also 1h30m. OCM's own pattern is anchored wrongly
+// and accepts 5mX and xNone.
 func parseDeadline(text string) (time.Duration, error) {
 	if text == "" || text == "None" {
 		return 0, nil
@@ -98,8 +98,8 @@ func parseDeadline(text string) (time.Duration, error) {
 // ocmDeadline is the pattern of OCM's schemas for a progressDeadline.
 var ocmDeadline = regexp.MustCompile(`^(([0-9])+[h|m|s])|None$`)
 
-// DeadlineForOCM returns a progressDeadline that Validate has passed as OCM's schemas
-// take it: 1.5h is 1h30m0s.
+// DeadlineForOCM returns a validated progressDeadline in a form that OCM's schemas
+// accept: 1.5h becomes 1h30m0s.
 func DeadlineForOCM(text string) string {
 	d := deadlineOf(text)
 	if d == 0 || ocmDeadline.MatchString(text) {

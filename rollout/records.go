@@ -26,22 +26,22 @@ const (
 	namesLimit = 64 << 20
 )
 
-// Record is what the ledger knows of one cluster: which content it was admitted to, in
-// which stage, and how far it came. Times have a precision of a second.
+// Record is the entry of one cluster in the ledger: the content it was admitted to, the stage
+// of the admission, and its state. Times have a precision of a second.
 type Record struct {
 	Cluster  string
 	Revision string // digest of the content
 	Stage    string
 	State    State
 	Admitted time.Time // when it was admitted
-	Since    time.Time // starts the clock of the state
+	Since    time.Time // when the clock of the state started
 }
 
-// InFlight tells whether the cluster of the record holds a slot.
+// InFlight reports whether the cluster of the record holds a slot.
 func (r *Record) InFlight() bool { return r != nil && r.State.InFlight() }
 
-// shown is the state that is reported of the record's cluster: where the failure came from
-// matters to the ledger only.
+// shown is the state that is reported for the record's cluster. Only the ledger
+// distinguishes NotWritten from Failed.
 func (r *Record) shown() State {
 	if r.State == NotWritten {
 		return Failed
@@ -49,12 +49,12 @@ func (r *Record) shown() State {
 	return r.State
 }
 
-// failed tells whether the cluster of the record counts as a failure of its content.
+// failed reports whether the cluster of the record counts as a failure of its content.
 func (r *Record) failed() bool {
 	return r != nil && (r.State == Failed || r.State == TimedOut || r.State == NotWritten || r.State == LeftFailed)
 }
 
-// recordState tells whether a record can have the state.
+// recordState reports whether a record can have the state.
 func recordState(s State) bool {
 	switch s {
 	case Admitted, Updating, Soaking, Done, Failed, TimedOut, NotWritten, Lost, Parked, Left, LeftFailed:
@@ -64,9 +64,9 @@ func recordState(s State) bool {
 	}
 }
 
-// Records lists the records of a ledger by cluster. The error is ErrCorruptLedger: a
-// ledger that breaks a rule is not read at all, because planning without a record could
-// admit beyond a limit.
+// Records lists the records of a ledger by cluster. The error is ErrCorruptLedger. An
+// invalid ledger is refused as a whole, because a plan without one of the records could admit
+// beyond a limit.
 func Records(l v1alpha1.Ledger) ([]Record, error) {
 	names, err := Names(l)
 	if err != nil {
@@ -81,7 +81,7 @@ func Records(l v1alpha1.Ledger) ([]Record, error) {
 	for i, name := range names {
 		records[i].Cluster = name
 	}
-	// A name without a record belongs to a cluster that is only being removed.
+	// A name without a record is that of a cluster that is being removed.
 	return slices.DeleteFunc(records, func(r Record) bool { return r.Revision == "" }), nil
 }
 
@@ -136,7 +136,7 @@ func Names(l v1alpha1.Ledger) ([]string, error) {
 	return names, nil
 }
 
-// packNames is the inverse of Names: sorted names in the form they are stored in.
+// packNames is the inverse of Names: it encodes sorted names.
 func packNames(names []string) []byte {
 	if len(names) == 0 {
 		return nil
@@ -145,12 +145,12 @@ func packNames(names []string) []byte {
 	z := gzip.NewWriter(&b)
 	_, err := io.WriteString(z, strings.Join(names, "\n"))
 	if err := errors.Join(err, z.Close()); err != nil {
-		return nil // a bytes.Buffer refuses no write
+		return nil // cannot happen: a write to a bytes.Buffer does not fail
 	}
 	return b.Bytes()
 }
 
-// groupKey is what records of one group share, timeKey what those of one time share.
+// groupKey identifies a group of records, timeKey the times within a group.
 type groupKey struct {
 	revision, stage string
 	state           State
@@ -158,10 +158,10 @@ type groupKey struct {
 
 type timeKey struct{ admitted, since int64 }
 
-// packRecords groups records, sorted by cluster, by position in names. Times are rounded
-// up to a multiple of grain: a soak or a deadline gets longer by it, never shorter. No
-// clock runs in the states that hold no slot, so that a minute is fine enough there. The
-// result is deterministic, and packing what was stored changes nothing.
+// packRecords encodes records, sorted by cluster, as groups of positions in names. Times are
+// rounded up to a multiple of grain, so that a soak or deadline gets longer, never shorter.
+// States without a slot have no running clock; a minute is precise enough for them. The
+// result is deterministic: decoded and encoded again, it is the same.
 func packRecords(records []*Record, names []string, grain time.Duration) []v1alpha1.RecordGroup {
 	at := map[groupKey]map[timeKey][]int{}
 	i := 0
@@ -218,7 +218,7 @@ func later(a, b time.Time) time.Time {
 func size(l v1alpha1.Ledger) int {
 	text, err := json.Marshal(l)
 	if err != nil {
-		return DefaultLedgerLimit + 1 // no type in a Ledger can fail; hold if one ever does
+		return DefaultLedgerLimit + 1 // cannot happen: every type of a Ledger marshals
 	}
 	return len(text)
 }

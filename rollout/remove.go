@@ -65,7 +65,8 @@ func (p *planner) removalInput() removal.Input {
 	return in
 }
 
-// cause is why it failed, or is held back, also of a cluster that leaves.
+// cause is why the cluster failed or is held back. While the cluster leaves, its reason says
+// why it leaves instead.
 func (u *unit) cause() string {
 	if u.fault != "" {
 		return u.fault

@@ -9,7 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// act turns what was decided into actions; removals stand there already.
+// act turns the decisions into actions. The actions of removals are in the list already.
 func (p *planner) act() {
 	for i := range p.units {
 		u := &p.units[i]
@@ -37,7 +37,7 @@ func (u *unit) installReason() string {
 	return "an install placement selects it"
 }
 
-// report is the plan but for the ledger. An unknown group turns it into a hold.
+// report returns the plan without the ledger. With an unknown group the phase is Held.
 func (p *planner) report() Plan {
 	p.count()
 	plan := Plan{
@@ -46,7 +46,7 @@ func (p *planner) report() Plan {
 		Progressions: p.progressions(),
 		Guard:        p.removal.Guard, GuardHint: p.removal.Hint, RecheckAt: p.recheck,
 	}
-	plan.Undivided = len(p.spec.Stages) == 0 && len(plan.Stages) == 1 && plan.Stages[0].Name == everybody
+	plan.Undivided = len(p.spec.Stages) == 0 && len(plan.Stages) == 1 && plan.Stages[0].Name == wholeFleet
 	for _, u := range p.failing() {
 		plan.Failing = append(plan.Failing, v1alpha1.ClusterReason{Cluster: u.c.Name, Reason: u.cause()})
 	}
@@ -66,7 +66,7 @@ func (p *planner) report() Plan {
 	return plan
 }
 
-// clusterPlans tells of every cluster, by name.
+// clusterPlans returns the plan of every cluster, by name.
 func (p *planner) clusterPlans() []ClusterPlan {
 	plans := make([]ClusterPlan, len(p.units))
 	for i := range p.units {
@@ -87,15 +87,15 @@ func (p *planner) clusterPlans() []ClusterPlan {
 }
 
 // writes reports whether the works of a cluster follow its record: while it is in flight, and
-// while it counts as a failure of the target that it was given.
+// while it is Failed or TimedOut with the target.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
 	return r.InFlight() || r != nil && (r.State == Failed || r.State == TimedOut) && r.Revision == p.target
 }
 
-// keeps is the revision that the cluster's works are repaired to. One whose works at the
-// target cannot be written stays at what it runs; where its works were deleted, that was
-// the stable revision.
+// keeps is the revision to which the cluster's works are repaired: that of its record if the
+// works follow it and can be written, otherwise the revision it runs. If the works were
+// deleted and cannot be written, it is the stable revision.
 func (p *planner) keeps(u *unit) string {
 	switch {
 	case u.leaving || !p.writes(u):
@@ -108,7 +108,7 @@ func (p *planner) keeps(u *unit) string {
 	return u.c.Running
 }
 
-// counts puts each cluster in one of the counts.
+// counts adds each cluster to one of the counts.
 func (p *planner) counts() v1alpha1.Counts {
 	var c v1alpha1.Counts
 	for i := range p.units {
@@ -155,7 +155,7 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 		},
 	}
 	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 {
-		st.Phase = StageComplete // the rollout has ended; nothing waits for clusters that are not available
+		st.Phase = StageComplete // the rollout has ended and waits for no unavailable cluster
 	}
 	if st.Phase != StageFailed {
 		st.Message += s.refusedText()
@@ -167,7 +167,7 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 	return st
 }
 
-// Why returns what the plan says of one cluster; false when it does not know it.
+// Why returns the plan of one cluster; false: the plan has no such cluster.
 func (p Plan) Why(cluster string) (ClusterPlan, bool) {
 	i, ok := slices.BinarySearchFunc(p.Clusters, cluster, func(c ClusterPlan, name string) int {
 		return strings.Compare(c.Name, name)

@@ -9,20 +9,19 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// rollingShare is the share that moves when RollingUpdateWithPlacement names none.
+// rollingShare is the share in percent if RollingUpdateWithPlacement declares none.
 const rollingShare = 25
 
-// rollingUpdate is RollingUpdateWithPlacement: a share of the clusters both
-// selected by the placement and installed is moved, and the rest is held.
+// rollingUpdate is RollingUpdateWithPlacement: it moves a share of the members that the
+// placement selects, and holds the rest.
 //
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
-// The share is filled with clusters that have the target already or are on the way,
-// then by name. There is nothing to take a share of on a first install, and nothing
-// to hold back on the way to the stable revision: then everybody is moved.
+// The share takes clusters that run the target or are admitted to it first. Without a stable
+// revision, or if the target is the stable revision, all members are moved.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	if p.stable == "" {
-		return &track{steps: []*step{p.allAtOnce(everybody, p.members(nil), clusterv1alpha1.RolloutAll{})}}
+		return &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
 	}
 	pl := p.placementOf(ru.PlacementReference)
 	chosen := p.selected(nil, pl.Groups...)
@@ -48,15 +47,15 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	return &track{steps: []*step{share, rest.own()}}
 }
 
-// undecidedInShare reports whether the cluster was admitted in the share, and neither is done
-// nor needs another admission: it stays there, whatever the placement selects by now.
+// undecidedInShare reports whether the cluster was admitted in the share, is not Done, and
+// needs no new admission. It stays in the share even if the placement dropped it.
 func (p *planner) undecidedInShare(u *unit) bool {
 	return !p.due(u) && u.record.Stage == heldShare && u.record.State != Done
 }
 
-// fillShare chooses size clusters: first those at the target or admitted to it, and those
-// that hold a slot of the share, then those that failed, then those that can be moved now, then those that cannot, each in order of name. A
-// cluster for which the target changes nothing takes no part.
+// fillShare chooses size clusters, each rank in order of name: clusters at the target,
+// admitted to it, or with a slot of the share; failed clusters; clusters that can be moved
+// now; the others. A cluster for which the target changes nothing is left out.
 func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 	ranks := make([][]*unit, 4)
 	for _, u := range chosen {

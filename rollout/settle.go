@@ -11,8 +11,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/removal"
 )
 
-// recorded visits the clusters that have a record, by name; then those with a record that
-// are not in the input any more.
+// recorded visits the clusters that have a record, by name. Clusters that are not in the
+// input any more come last.
 func (p *planner) recorded() iter.Seq[*unit] {
 	return func(yield func(*unit) bool) {
 		for i := range p.units {
@@ -53,12 +53,12 @@ func (p *planner) attach(l v1alpha1.Ledger) error {
 	return nil
 }
 
-// adopt gives records to clusters that run content without one of it: their works name the
-// target, which never succeeded here, so that AddonFlow wrote them and the record was lost,
-// or replaced by an older one.
-// For an empty status it does so for every cluster that differs from the stable revision,
-// or, before there is one, has works at all. They are in flight from now, above the limit
-// if need be.
+// adopt gives records to clusters that run the target and have no record of it. The target
+// never succeeded here, so AddonFlow wrote their works, and the record was lost or replaced
+// by an older one.
+// If the stored status is empty, every cluster that differs from the stable revision gets a
+// record; without a stable revision every cluster that has works. Adopted clusters are in
+// flight from now, even above the limit.
 func (p *planner) adopt() {
 	for i := range p.units {
 		u := &p.units[i]
@@ -91,11 +91,12 @@ func (p *planner) adopt() {
 // to be removed.
 const removalDeclared = "the add-on is to be removed"
 
-// untilRestored is the soak while the add-on is to be removed: no step says how long it is.
-// If the removal is withdrawn, the step says so again.
+// untilRestored is the soak while the add-on is to be removed: there are no steps then, and
+// no cluster may become Done. After the removal is withdrawn, the soak is that of the step.
 const untilRestored = 100 * 365 * 24 * time.Hour
 
-// settle moves every record on to what was observed, and says where each cluster stands.
+// settle updates every record from what was observed, and sets state and reason of each
+// cluster.
 func (p *planner) settle() {
 	p.unstagedReason = "in no stage; it keeps what it runs"
 	if why := p.unreadable(); why != "" {
@@ -126,9 +127,9 @@ func (p *planner) settle() {
 	p.count()
 }
 
-// carryOver gives records the target's revision if the target renders for their clusters
-// what they were admitted to: state and clocks go on. A record that is done proves nothing
-// for the target, and keeps its revision; so does that of a cluster that joins.
+// carryOver moves a record to the target's revision if the target renders the same works for
+// its cluster. State and clocks continue. A Done record keeps its revision, because it proves
+// nothing for the target. The record of a joiner keeps its revision as well.
 func (p *planner) carryOver() {
 	for i := range p.units {
 		u := &p.units[i]
@@ -142,9 +143,9 @@ func (p *planner) carryOver() {
 	}
 }
 
-// stepOf is the step in which a record counts: the one that selects the cluster now;
-// otherwise, for a record of the target or in flight, the one that it was admitted in. If
-// that is gone, a slot or a failure counts in the first step of its track.
+// stepOf is the step in which a record counts: the step that selects the cluster now. If no
+// step does, a record of the target or in flight counts in the step of its admission. If
+// that step is gone, a slot or a failure counts in the first step of its track.
 func (p *planner) stepOf(u *unit) *step {
 	r := u.record
 	switch {
@@ -162,8 +163,8 @@ func (p *planner) stepOf(u *unit) *step {
 	return nil
 }
 
-// place makes a cluster that no step selects a member of the step of its record while it
-// can still be decided there. Later it is a former member, if its record is the target's.
+// place makes a cluster that no step selects a member of the step of its record while its
+// outcome is open. After that it is a former member, if its record is of the target.
 func (p *planner) place(u *unit, home *step) {
 	switch {
 	case home == nil || u.step != nil && u.member:
@@ -176,7 +177,7 @@ func (p *planner) place(u *unit, home *step) {
 	}
 }
 
-// observation is what was observed of a cluster, as next reads it.
+// observation returns what was observed of a cluster, in the form that next reads.
 func (p *planner) observation(u *unit) observation {
 	o := observation{
 		member: u.member, available: u.c.Reachable, changed: u.c.AvailableChanged,
@@ -194,9 +195,9 @@ func (p *planner) observation(u *unit) observation {
 	return o
 }
 
-// pace is what the step and the content say about the clocks of a record. The stable
-// revision, on its way to a cluster that has nothing yet, needs no soak, and neither does
-// the target of a revert: both proved themselves before.
+// pace returns the clocks of a record from its step and its content. The stable revision
+// needs no soak on a cluster that joins. The target of a revert needs none either. Both are
+// proven.
 func (p *planner) pace(u *unit, s *step) pace {
 	if s == nil {
 		s = &p.nowhere
@@ -216,10 +217,10 @@ func (p *planner) pace(u *unit, s *step) pace {
 	return pc
 }
 
-// due reports whether a cluster waits for an admission in spite of its record: the record is
-// of other content and holds no slot; or its works are not what the record asks for, so
-// that writing them is a move. A failure stays one while its works are gone or changed; only
-// where they could not be written, and now can be, the cluster is admitted again.
+// due reports whether a cluster waits for an admission although it has a record. The record
+// is of other content and holds no slot; or the works differ from the record, so that writing
+// them is a move. A failed cluster is not due when its works are gone or changed. It is due if
+// its works could not be written before and can be written now.
 func (p *planner) due(u *unit) bool {
 	r := u.record
 	switch {
@@ -240,7 +241,7 @@ func (p *planner) due(u *unit) bool {
 // writable reports whether works can be written now.
 func (c *Cluster) writable() bool { return c.Blocked == "" && c.Awaits == "" }
 
-// stateOf is the state of a member, and why it is in it.
+// stateOf returns the state of a member and the reason.
 func (p *planner) stateOf(u *unit) (State, string) {
 	r := u.record
 	if r != nil && !p.due(u) && (u.step != nil || r.State != Done) {
@@ -262,8 +263,8 @@ func (p *planner) stateOf(u *unit) (State, string) {
 	return Waiting, "waits to be admitted"
 }
 
-// runsTarget is the reason of a cluster that is done. What its works say now is part of
-// it: it was verified once, and may have been broken since.
+// runsTarget is the reason of a Done cluster. It includes the present health: the cluster was
+// verified once and may have become unhealthy since.
 func (c *Cluster) runsTarget(missing string) string {
 	switch {
 	case missing != "":
@@ -274,7 +275,7 @@ func (c *Cluster) runsTarget(missing string) string {
 	return "runs the target; at present: " + bounded(c.Health.Reason)
 }
 
-// failedBefore tells whether a waiting cluster failed with what it was admitted to before.
+// failedBefore reports whether a waiting cluster failed with its previous content.
 func (u *unit) failedBefore() bool {
 	return u.state == Waiting && (u.record.failed() || u.c.Health.State == HealthFailed)
 }
@@ -289,7 +290,7 @@ func (p *planner) unreadable() string {
 	return ""
 }
 
-// at tells whether the cluster's works are what the revision asks for now.
+// at reports whether the cluster's works are what the revision renders now.
 func (p *planner) at(c *Cluster, revision string) bool {
 	switch revision {
 	case p.target:

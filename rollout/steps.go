@@ -21,33 +21,33 @@ type track struct {
 type step struct {
 	name    string
 	members []*unit
-	// former members have a record of the target here; they are in no step now, or have
-	// left the install set.
+	// former are the clusters with a record of the target in this step that are in no step
+	// now, or have left the install set.
 	former []*unit
 
 	// limit is how many members may be in flight; 0 holds the step.
 	limit int
-	// soak starts when a cluster is verified; deadline when it is admitted, 0: none.
+	// soak and deadline are durations; 0: none. Each starts with the state of a cluster.
 	soak, deadline time.Duration
-	// declared: the deadline is the user's own, not a default.
+	// declared: the user wrote the deadline; otherwise it is a default.
 	declared bool
-	// maxFailures is how many members may fail; of a mandatory group none.
+	// maxFailures is how many members may fail; 0 for a mandatory group.
 	maxFailures int
 	mandatory   bool
-	// all: strategy All, in which failures stop nothing until the last cluster is decided.
+	// all: strategy All, whose failures stop nothing until the last cluster is decided.
 	all bool
-	// proven: the target needs no proof: a rollout of it ended Succeeded here before.
+	// proven: a rollout of the target ended Succeeded here before.
 	proven bool
-	// reverting: the target is proven, and clusters have other content to come back from.
+	// reverting: the rollout moves clusters back to a proven target.
 	reverting bool
 
 	// hold says why no cluster is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.
 	hold string
-	// byStrategy: hold is the strategy's own doing, and an end the user asked for.
+	// byStrategy: the strategy itself asks for the hold, so that the rollout may end here.
 	byStrategy bool
-	// returning: a cluster of the step is about to be a member again. Until one is done, the
-	// step waits for it.
+	// returning: a cluster of the step is about to become a member again. The step is not
+	// complete before one of its clusters is Done.
 	returning bool
 	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
@@ -55,7 +55,7 @@ type step struct {
 	// "": an empty step is complete.
 	emptyHold string
 
-	// Counted after the records were moved on, and again after admission.
+	// tally is counted after the records were updated, and again after admission.
 	tally tally
 }
 
@@ -69,15 +69,15 @@ type tally struct {
 	lost      int32 // of those, the ones that are not available
 	failed    int32 // failures of the target, former members included
 	elsewhere int32 // of those, the ones admitted in another stage
-	parked    int32 // not available: parked, or not admitted for that
-	outdated  int32 // of those, the ones that were done before their own inputs changed
-	waiting   int32 // to be admitted yet
+	parked    int32 // not available: parked, or not admitted for that reason
+	outdated  int32 // of those, the ones that were Done before their own inputs changed
+	waiting   int32 // not admitted yet
 	left      int32 // former members that left before they were done
 	leaving   int32
 
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failures
-	away     []*unit   // of those parked, the ones held back by something of their own
+	away     []*unit   // of those parked, the ones with Cluster.Away set
 	refused  int32     // of those flying, the ones whose agent could not apply the works
 	refuses  *unit     // the first of them by name
 }
@@ -85,15 +85,16 @@ type tally struct {
 // shownFailures is how many failing clusters are named.
 const shownFailures = 10
 
-// empty tells whether the step has neither a member nor a record of the target.
+// empty reports whether the step has neither a member nor a record of the target.
 func (s *step) empty() bool {
 	c := s.tally
 	return c.total == 0 && c.flying+c.done+c.failed+c.left == 0
 }
 
-// count tallies the clusters of every step by the states they are in now. What clusters proved
-// in a step counts there, whichever step selects them now; and so do those that were lost:
-// a placement must not replace one canary after the other.
+// count tallies the clusters of every step by their present states. A cluster that became
+// Done in a step counts there as done even if another step selects it now. A lost or parked
+// cluster counts there as left: otherwise a placement could replace one canary after the
+// other.
 func (p *planner) count() {
 	for _, s := range p.steps {
 		t := tally{}
@@ -132,7 +133,7 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	if u.leaving {
 		t.leaving++
 		if u.state == Waiting || u.state == Parked {
-			return // it is given nothing more
+			return // it gets no further content
 		}
 	} else {
 		t.total++
@@ -159,12 +160,12 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		}
 	case Waiting:
 		t.waiting++
-	default: // never the state of a member of a step
+	default: // no state of a member of a step
 	}
 }
 
-// retargetable tells whether a cluster in flight may be given other content. A revert waits
-// for no other: it would wait for the content that it takes back.
+// retargetable reports whether a cluster in flight may be moved to other content. A revert
+// does not wait for the other clusters: it would wait for the content that it replaces.
 func (u *unit) retargetable() bool { return !u.bound && !u.leaving }
 
 func (t *tally) addFlying(u *unit) {
@@ -176,8 +177,7 @@ func (t *tally) addFlying(u *unit) {
 		t.soaking++
 		t.until = later(t.until, u.until)
 	}
-	// Before the works are written, and of a cluster that is not available, it is about other
-	// content, or old.
+	// In other states the apply error is about other works, or may be out of date.
 	if u.c.Health.NotApplied != "" && (u.state == Updating || u.state == Soaking) {
 		t.refused++
 		if t.refuses == nil || u.c.Name < t.refuses.c.Name {
@@ -196,7 +196,7 @@ func (t *tally) addFailure(u *unit, s *step) {
 	}
 }
 
-// failures of the target's content that count against the budget of step i.
+// failures counts the failures of the target's content against the budget of step i.
 func (t *track) failures(i int) int {
 	if !t.shared || t.steps[i].mandatory {
 		return int(t.steps[i].tally.failed)
@@ -208,12 +208,12 @@ func (t *track) failures(i int) int {
 	return n
 }
 
-// breached tells whether step i may admit no further cluster: it failed, or its clusters left
-// before one of them verified the content.
+// breached reports whether step i may admit no further cluster: it failed, or its clusters
+// left before one of them verified the content.
 func (t *track) breached(i int) bool { return t.failed(i) || t.steps[i].abandoned() }
 
-// failed tells whether the failures of step i are beyond its budget, or all of its clusters
-// failed, so that none verified the content. Then no step of the track goes on.
+// failed reports whether the failures of step i exceed its budget, or whether clusters failed
+// and no other cluster can verify the content. In both cases no step of the track continues.
 //
 // A step of strategy All tolerates its own failures until its last cluster is decided. A
 // failure from another stage stops it: dropping a pace does not restart a failed rollout.
@@ -230,10 +230,10 @@ func (t *track) failed(i int) bool {
 	return n > s.maxFailures || c.failed > 0 && proof+c.flying+c.waiting == 0
 }
 
-// abandoned tells whether the clusters that could have verified the target left the step.
-// While others are in it, one of them can still do so. Until one has, no more clusters
-// are tried than are in the step: otherwise a placement that replaces each cluster that
-// leaves would give the content to the whole fleet.
+// abandoned reports whether the clusters that could have verified the target left the step.
+// While other clusters are in the step, one of them can still verify it. Until then, no more
+// clusters may have left than are in the step: otherwise a placement that replaces each
+// cluster that leaves would spread the content over the whole fleet.
 func (s *step) abandoned() bool { return s.missing() > 0 }
 
 // missing counts the clusters by which a step is abandoned; 0: it is not.
@@ -250,10 +250,10 @@ func (s *step) missing() int {
 	return 0
 }
 
-// complete tells whether the step after step i may start. Every member is done, failed
-// within the budget, or parked, and at least one is done; or the target changes nothing
-// for any of them. Proven content needs no cluster that is done, unless the inputs of one
-// that was changed since and it is not available; a revert waits for no cluster that is lost.
+// complete reports whether the step after step i may start. Every member is Done, failed
+// within the budget, or parked, and at least one is Done; or the target changes nothing for
+// any of them. Proven content needs no Done cluster, unless the inputs of an unavailable
+// cluster changed after it was Done. A revert does not wait for lost clusters.
 func (t *track) complete(i int) bool {
 	s := t.steps[i]
 	c := s.tally
@@ -291,7 +291,7 @@ const (
 	StageNothingToDo = "NothingToDo"
 )
 
-// phase is where step i stands.
+// phase returns the phase of step i.
 func (t *track) phase(i int) string {
 	s := t.steps[i]
 	c := s.tally
@@ -323,11 +323,11 @@ func (s *step) holding() string {
 
 func (p *planner) stageStatuses() []v1alpha1.StageStatus {
 	var all []v1alpha1.StageStatus
-	told := map[*step]bool{}
+	listed := map[*step]bool{}
 	for _, t := range p.tracks {
 		for i, s := range t.steps {
-			if !told[s] {
-				told[s], all = true, append(all, p.stageStatus(t, i, s))
+			if !listed[s] {
+				listed[s], all = true, append(all, p.stageStatus(t, i, s))
 			}
 		}
 	}

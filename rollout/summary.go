@@ -2,13 +2,13 @@ package rollout
 
 import "github.com/addonflow/addonflow/api/v1alpha1"
 
-// Outcome is what a commit is told: the state of a commit status.
+// Outcome is the state of a commit status.
 type Outcome string
 
 const (
 	// Pending: the outcome is not known yet.
 	Pending Outcome = "pending"
-	// Success: what was to be moved is moved, failures within the budget.
+	// Success: the clusters were moved, with failures within the budget.
 	Success Outcome = "success"
 	// Failure: the failure budget is spent.
 	Failure Outcome = "failure"
@@ -21,7 +21,7 @@ type Summary struct {
 	Context     string
 	State       Outcome
 	Description string
-	// Percent of the clusters that are where they shall be; posts are paced by it.
+	// Percent of the clusters that are updated. The pace of posts depends on it.
 	Percent int
 }
 
@@ -29,7 +29,7 @@ type Summary struct {
 // No stage can have that name.
 const RemovalContext = "removal_guard"
 
-// RemovalOver ends RemovalContext.
+// RemovalOver is the last status of RemovalContext.
 func RemovalOver() Summary {
 	return Summary{Context: RemovalContext, State: Success, Description: "nobody waits to be removed", Percent: 100}
 }
@@ -38,18 +38,18 @@ func RemovalOver() Summary {
 // long. No stage can have that name.
 const OverdueContext = "pre_delete_hooks"
 
-// Summarise says what the commit is told: first the add-on, then each stage. A
-// strategy's only step says no more than the add-on and is left out.
+// Summarise returns the commit statuses of a plan: first the add-on, then each stage. A
+// strategy's only step repeats the add-on and is left out.
 //
-// What holds a removal back has a context of its own, RemovalContext, because clusters leave
-// after the verdict on a commit, which stands. It is pending while a cluster waits to be
-// removed. The caller ends it with RemovalOver when no plan names it any more.
+// RemovalContext says what holds a removal back. It is separate, because clusters leave after
+// the final status of a commit. It is pending while a cluster waits to be removed. The caller
+// ends it with RemovalOver when no plan has it any more.
 //
-// Clusters whose removal takes too long are a failure in OverdueContext, and not in that of
-// the add-on. The caller ends it with a success.
+// Clusters whose removal takes too long are a failure in OverdueContext, not in the context
+// of the add-on. The caller ends it with a success.
 //
-// Once the rollout as a whole has an outcome, every stage has one: those that a
-// failure elsewhere keeps from starting fail with it.
+// When the whole rollout has an outcome, every stage has one: a stage that did not start
+// because another one failed is a failure as well.
 func Summarise(p Plan) []Summary {
 	said := []Summary{{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}}
 	failed := ""

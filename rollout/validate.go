@@ -16,19 +16,18 @@ import (
 const (
 	// InvalidRolloutStrategy: a strategy or stage that cannot be planned.
 	InvalidRolloutStrategy = v1alpha1.InvalidRolloutStrategyReason
-	// InvalidDuration: a value that is no duration.
+	// InvalidDuration: a value that is not a duration.
 	InvalidDuration = "InvalidDuration"
 	// DuplicatePlacement: a placement that is listed twice.
 	DuplicatePlacement = "DuplicatePlacement"
-	// InvalidLabelSelector: labels that cannot select, or select beside placements.
+	// InvalidLabelSelector: a selector that is invalid, or that is set together with placements.
 	InvalidLabelSelector = "InvalidLabelSelector"
-	// DuplicateStage: two stages of one name.
+	// DuplicateStage: two stages with the same name.
 	DuplicateStage = "DuplicateStage"
 )
 
-// FieldError is one thing wrong with a policy. Field is relative to the spec of the
-// AddOnRollout, or begins with installStrategy, relative to the spec of the
-// ClusterManagementAddOn.
+// FieldError is one error in a policy. Field is relative to the spec of the AddOnRollout. If
+// it starts with installStrategy, it is relative to the spec of the ClusterManagementAddOn.
 type FieldError struct {
 	Field, Reason, Message, Hint string
 }
@@ -58,19 +57,18 @@ const (
 
 var stageNameText = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// findings collects what is wrong.
+// findings collects the errors of a policy.
 type findings []FieldError
 
 func (f *findings) add(field, message, hint string) {
 	*f = append(*f, FieldError{Field: field, Reason: InvalidRolloutStrategy, Message: message, Hint: hint})
 }
 
-// Validate returns everything that is wrong with a policy by itself, in order of the
-// fields; nil means that New can plan for it. Whether placements and mandatory groups
-// exist cannot be told here.
+// Validate returns all errors of a policy, in order of the fields; nil: New can plan for it.
+// It does not check whether placements and mandatory groups exist.
 //
-// Typed values have lost some of what a user wrote, above all whether a 0 was
-// written at all in OCM's strategies: ValidateDeclared sees those.
+// A typed value does not keep everything that a user wrote: in OCM's strategies a 0 looks
+// like an absent field. ValidateDeclared sees the difference.
 func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
 	var f findings
 	if spec.Strategy != nil && len(spec.Stages) > 0 {
@@ -90,8 +88,7 @@ func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
 	return f
 }
 
-// selector checks clusterLabelSelector, which with placements would be a second answer
-// to the question who gets the add-on.
+// selector checks clusterLabelSelector. Together with placements, the two would conflict.
 func (f *findings) selector(spec v1alpha1.AddOnRolloutSpec) {
 	const field = "clusterLabelSelector"
 	if spec.ClusterLabelSelector == nil {
@@ -148,7 +145,7 @@ func (f *findings) stages(stages []v1alpha1.Stage) {
 	}
 }
 
-// stageName holds a name to what the AddOnRollout's schema takes.
+// stageName checks a name against the AddOnRollout's schema.
 func (f *findings) stageName(field, name string) {
 	switch {
 	case name == "":
@@ -180,8 +177,8 @@ func (f *findings) install(in v1alpha1.Install) {
 	}
 }
 
-// ocmStrategy checks the strategy of a ClusterManagementAddOn, which has OCM's types
-// alone: the API server refuses those that an AddOnRollout has besides.
+// ocmStrategy checks the strategy of a ClusterManagementAddOn. It has OCM's types only: the
+// API server refuses the additional types of an AddOnRollout.
 func (f *findings) ocmStrategy(field string, s v1alpha1.RolloutStrategy) {
 	hint := ""
 	switch s.Type {
@@ -206,7 +203,7 @@ func fromOCM(s clusterv1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
 	}
 }
 
-// strategy checks the type, that no other type's block stands beside it, and the block.
+// strategy checks the type and its block, and that no block of another type is set.
 func (f *findings) strategy(field string, s v1alpha1.RolloutStrategy) {
 	blocks := []struct {
 		name  string
@@ -249,7 +246,7 @@ func (f *findings) wrongBlock(field, block string, t v1alpha1.StrategyType) {
 	f.add(field+"."+block, used+" and "+block+" would be ignored", "set type, or remove "+block)
 }
 
-// blocks checks what stands in the blocks, also of a type that is not used.
+// blocks checks the content of all blocks, also of types that are not used.
 func (f *findings) blocks(field string, s v1alpha1.RolloutStrategy) {
 	if s.All != nil {
 		f.all(field+".all", s.All.RolloutConfig)
@@ -280,7 +277,8 @@ func (f *findings) blocks(field string, s v1alpha1.RolloutStrategy) {
 	}
 }
 
-// all has no budget to stop at, and nothing comes after it that a soak could delay.
+// all refuses a failure budget and a soak: strategy All has no later clusters that they could
+// hold back.
 func (f *findings) all(field string, c clusterv1alpha1.RolloutConfig) {
 	if c.MinSuccessTime.Duration != 0 {
 		f.add(field+".minSuccessTime", "strategy All has no soak", hintAll)
@@ -291,8 +289,8 @@ func (f *findings) all(field string, c clusterv1alpha1.RolloutConfig) {
 	f.deadline(field+".progressDeadline", c.ProgressDeadline)
 }
 
-// mandatory groups are looked up in the placement's decisions; an index below 0 is in
-// none there could ever be.
+// mandatory refuses negative indexes, which no decision group has. Whether a group exists is
+// known only from the placement's decisions.
 func (f *findings) mandatory(field string, groups clusterv1alpha1.MandatoryDecisionGroups) {
 	for i, g := range groups.MandatoryDecisionGroups {
 		if g.GroupName == "" && g.GroupIndex < 0 {
@@ -314,8 +312,8 @@ func (f *findings) quantity(field string, v intstr.IntOrString) {
 	}
 }
 
-// concurrency of a strategy: 0 would hold the rollout for ever, and in OCM it means
-// everybody at once. Neither can be what was meant.
+// concurrency refuses 0 in a strategy: it would hold the rollout for ever, and in OCM it
+// moves all clusters at once.
 func (f *findings) concurrency(field string, v intstr.IntOrString) {
 	q, err := parseQuantity(v)
 	switch {

@@ -9,20 +9,20 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// verdict is where the rollout as a whole stands.
+// verdict is the phase of the whole rollout, with its text and outcome.
 type verdict struct {
 	phase   v1alpha1.Phase
 	message string
 	outcome Outcome
-	// complete: every step of every track is.
+	// complete: every step of every track is complete.
 	complete bool
-	// halted: it ended Succeeded, and what came after is stopped by a breach.
+	// halted: the rollout ended Succeeded, and a breach stops the clusters that came later.
 	halted bool
 }
 
 // judge reads the tallies. A breach makes the rollout Failed at once, also while clusters are
-// in flight. A rollout that ended Succeeded stays so while joiners and returning clusters
-// catch up; if a breach keeps them from it, it is halted, and the commit gets a new status.
+// in flight. A rollout that ended Succeeded stays Succeeded while joiners and returning
+// clusters catch up. If a breach stops them, it is halted, and the commit gets a new status.
 func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	if p.spec.Removal != nil {
 		return p.judgeRemoval()
@@ -53,12 +53,12 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	default:
 		v.phase, v.message = v1alpha1.PhaseProgressing, p.openText()
 	}
-	v.outcome = cmp.Or(v.outcome, v.told())
+	v.outcome = cmp.Or(v.outcome, v.commitOutcome())
 	return v
 }
 
-// completePhase is the phase where every step is complete: a revert that reached nobody,
-// because nobody is there, is not done.
+// completePhase is the phase when every step is complete. A revert that reached no cluster,
+// because none is available, is still Progressing.
 func (p *planner) completePhase(counts v1alpha1.Counts) v1alpha1.Phase {
 	if p.revert && counts.Updated == 0 && counts.Total > 0 {
 		return v1alpha1.PhaseProgressing
@@ -66,8 +66,8 @@ func (p *planner) completePhase(counts v1alpha1.Counts) v1alpha1.Phase {
 	return v1alpha1.PhaseSucceeded
 }
 
-// told is the outcome that goes with the phase.
-func (v verdict) told() Outcome {
+// commitOutcome is the outcome that follows from the phase.
+func (v verdict) commitOutcome() Outcome {
 	switch {
 	case v.phase == v1alpha1.PhaseFailed, v.halted:
 		return Failure
@@ -78,7 +78,7 @@ func (v verdict) told() Outcome {
 	}
 }
 
-// complete tells whether every step of every track is.
+// complete reports whether every step of every track is complete.
 func (p *planner) complete() bool {
 	for _, t := range p.tracks {
 		for i := range t.steps {
@@ -101,7 +101,7 @@ func (p *planner) firstBreach() (*track, int) {
 	return nil, 0
 }
 
-// current is the first step of a track that is not complete; nil: all are.
+// current is the first step of a track that is not complete; nil: all are complete.
 func (t *track) current() *step {
 	for i, s := range t.steps {
 		if !t.complete(i) {
@@ -111,7 +111,8 @@ func (t *track) current() *step {
 	return nil
 }
 
-// heldByStrategy tells whether the share the strategy moves is moved.
+// heldByStrategy reports whether the share of the strategy was moved, and the strategy holds
+// the rest.
 func (p *planner) heldByStrategy() bool {
 	if len(p.tracks) != 1 {
 		return false
@@ -121,7 +122,7 @@ func (p *planner) heldByStrategy() bool {
 	return s != nil && s.byStrategy && s.tally.flying == 0 && share.done+share.updated > 0
 }
 
-// held tells whether nothing moves any more because every open step is held.
+// held reports whether no cluster is in flight and every track that is open is held.
 func (p *planner) held() bool {
 	for _, t := range p.tracks {
 		for _, s := range t.steps {
@@ -136,7 +137,7 @@ func (p *planner) held() bool {
 	return true
 }
 
-// openText says where each track stands that is not complete.
+// openText is the text of the current step of each track that is not complete.
 func (p *planner) openText() string {
 	var open []*step
 	var parts []string
@@ -163,7 +164,7 @@ func updatedText(c v1alpha1.Counts) string {
 	return fmt.Sprintf("%d/%d updated", c.Updated, c.Total)
 }
 
-// asideText is about those that keep nobody waiting.
+// asideText counts the clusters that the rollout does not wait for.
 func (p *planner) asideText(c v1alpha1.Counts) string {
 	away := p.away()
 	text := awayText(away)
@@ -173,7 +174,7 @@ func (p *planner) asideText(c v1alpha1.Counts) string {
 	return text + unstagedText(c)
 }
 
-// away are the parked clusters that are there and cannot be given anything, by name.
+// away are the parked clusters with Cluster.Away set, by name.
 func (p *planner) away() []*unit {
 	var found []*unit
 	for i := range p.units {
@@ -192,7 +193,7 @@ func unstagedText(c v1alpha1.Counts) string {
 	return fmt.Sprintf(", %d in no stage", c.Unstaged)
 }
 
-// caughtUpText is successText with what came after the success.
+// caughtUpText is successText with the clusters that came after the success.
 func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 	text := updatedText(c)
 	if behind := c.InFlight + c.Waiting; behind > 0 {
@@ -216,8 +217,8 @@ func (p *planner) failing() []*unit {
 	return found[:min(len(found), shownFailures)]
 }
 
-// judgeRemoval is where the removal of the whole add-on stands. The
-// ClusterManagementAddOn goes last, when no ManagedClusterAddOn is left.
+// judgeRemoval is the verdict on the removal of the whole add-on. The
+// ClusterManagementAddOn is deleted last, when no ManagedClusterAddOn is left.
 func (p *planner) judgeRemoval() verdict {
 	r := p.removal.Remaining
 	v := verdict{phase: v1alpha1.PhaseRemoving, outcome: Pending}

@@ -14,7 +14,7 @@ import (
 // reasonLimit is how many characters of a reason are kept.
 const reasonLimit = 200
 
-// bounded is a text of somebody else's as ours show it: one line, cut to length.
+// bounded makes a text from another source fit for our texts: one line, at most reasonLimit.
 func bounded(text string) string {
 	if strings.ContainsAny(text, "\r\n\t") {
 		text = strings.Join(strings.Fields(text), " ")
@@ -25,8 +25,8 @@ func bounded(text string) string {
 	return string([]rune(text)[:reasonLimit-3]) + "..."
 }
 
-// Clock is a time of day as every text shows it, rounded up to the minute, with the date
-// if it is not that of now.
+// Clock formats a time of day for texts: rounded up to the minute, with the date if it is
+// not the date of now.
 func Clock(t, now time.Time) string { return clock.Text(t, now) }
 
 // standing is "canary 1/2, soaking until 14:32 UTC".
@@ -53,8 +53,8 @@ func (p *planner) detail(s *step) string {
 	return text + awayText(c.away)
 }
 
-// refusedText is ", 3 not applied (c1: reason; and 2 more)" of those in flight; "" for
-// nobody. A verdict has no place for it: whoever it names there has failed.
+// refusedText is ", 3 not applied (c1: reason; and 2 more)", of clusters in flight; "" for
+// none. The text of a failed stage leaves it out: that text names the failures.
 func (s *step) refusedText() string {
 	c := s.tally
 	if c.refused == 0 {
@@ -64,7 +64,7 @@ func (s *step) refusedText() string {
 	return fmt.Sprintf(", %d not applied (%s)", c.refused, brief.ReasonsOf(int(c.refused), []string{first}))
 }
 
-// pendingText is ", 2 in flight", or what else the step waits for; "" for nothing.
+// pendingText is ", 2 in flight", or the next thing that the step waits for; "" for nothing.
 func (p *planner) pendingText(s *step) string {
 	c := s.tally
 	moving := c.flying - c.soaking - c.lost
@@ -85,7 +85,7 @@ func (p *planner) pendingText(s *step) string {
 	return ""
 }
 
-// awayText is ", 2 held back (c1: reason; c2: reason)"; "" for nobody.
+// awayText is ", 2 held back (c1: reason; c2: reason)"; "" for none.
 func awayText(away []*unit) string {
 	if len(away) == 0 {
 		return ""
@@ -98,7 +98,7 @@ func failedText(n int, first []*unit) string {
 	return fmt.Sprintf("%d failed (%s)", n, namedText(n, first))
 }
 
-// namedText is "c1: reason; c2: reason; and 4 more", of n clusters the first few.
+// namedText is "c1: reason; c2: reason; and 4 more"; first are the first of n clusters.
 func namedText(n int, first []*unit) string {
 	names := make([]string, 0, brief.Shown)
 	for _, u := range first[:min(brief.Shown, len(first))] {
@@ -108,7 +108,7 @@ func namedText(n int, first []*unit) string {
 }
 
 // haltedText is "halted in canary: 1 failed (c1: reason), 2 in flight, 20 untouched". The
-// verdict on a commit is final: whoever is undecided when it is reached is counted in it.
+// verdict on a commit is final, so that it counts the clusters that are undecided.
 func (p *planner) haltedText(t *track, i int, c v1alpha1.Counts) string {
 	s := t.steps[i]
 	failures := s.tally.failures

@@ -44,8 +44,8 @@ func (d *round) install(ctx context.Context, c *plan.Cluster) (*addonv1alpha1.Ma
 	return addOn, nil
 }
 
-// firstFinalizers are those a new ManagedClusterAddOn gets with its creation, which
-// saves a write; they are corrected before its first work is written.
+// firstFinalizers are the finalizers with which a ManagedClusterAddOn is created. That saves
+// a write; they are corrected before its first work is written.
 func (d *round) firstFinalizers(c *plan.Cluster) []string {
 	renderer, err := d.Observed.Revisions.Renderer(d.rollout.Spec.Target.Digest)
 	if err != nil {
@@ -58,11 +58,11 @@ func (d *round) firstFinalizers(c *plan.Cluster) []string {
 	return rendered.Finalizers()
 }
 
-// errOwnerMissing says that the ClusterManagementAddOn is not there yet.
+// errOwnerMissing: the ClusterManagementAddOn does not exist yet.
 var errOwnerMissing = errors.New("cannot install: the ClusterManagementAddOn does not exist")
 
-// remove deletes our ManagedClusterAddOn; its works go with it by owner reference.
-// A hand-made one is never deleted, whatever the plan says.
+// remove deletes a ManagedClusterAddOn that AddonFlow created; the garbage collector deletes
+// its works. A hand-made ManagedClusterAddOn is never deleted, even if the plan asks for it.
 func (d *round) remove(ctx context.Context, c *plan.Cluster) error {
 	if plan.Installation(c.AddOn) != rollout.Ours {
 		return nil
@@ -76,13 +76,13 @@ func (d *round) remove(ctx context.Context, c *plan.Cluster) error {
 	return nil
 }
 
-// reclaim gives a ManagedClusterAddOn of ours its label, and the owner reference to the
-// ClusterManagementAddOn that is there now: another writer may have taken them away, and a
-// ClusterManagementAddOn that was deleted and applied again is another object. It returns
-// the add-on as it is then.
+// reclaim restores the label of a ManagedClusterAddOn that AddonFlow created, and its owner
+// reference to the present ClusterManagementAddOn. Another writer may have removed them, and a
+// ClusterManagementAddOn that was deleted and applied again has another UID. It returns the
+// updated add-on.
 //
-// The owner is read live. The garbage collector deletes what refers to an object that is
-// gone, and the watch may still show that one.
+// The owner is read live. The watch may still show a deleted owner, and the garbage collector
+// deletes objects that refer to it.
 func (d *round) reclaim(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	labelled := addOn.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 	owned := d.Observed.Owner == nil || ownedBy(addOn, d.Observed.Owner)
@@ -147,10 +147,9 @@ func (d *round) setFinalizers(ctx context.Context, addOn *addonv1alpha1.ManagedC
 	return updated, nil
 }
 
-// syncAnnotations keeps what a ManagedClusterAddOn of ours has of its cluster's
-// annotations in step with the cluster, and says what selects it. What anybody else
-// wrote stays, also where the cluster says otherwise or nothing; OCM would remove it. It
-// returns the add-on as it is then.
+// syncAnnotations copies the annotations of the cluster to a ManagedClusterAddOn that AddonFlow
+// created, and notes what selects the cluster. Annotations of other writers stay, even if
+// the cluster has another value or none; OCM would remove them. It returns the updated add-on.
 func (d *round) syncAnnotations(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if plan.Installation(addOn) != rollout.Ours || c.Cluster == nil || c.Cluster.DeletionTimestamp != nil {
 		return addOn, nil
@@ -196,8 +195,8 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	if err != nil {
 		return nil, err
 	}
-	// Only its new version is asked for in return: the precondition held, so the status
-	// is what was sent, and decoding it again would cost more than the write.
+	// The answer is reduced to metadata: the precondition held, so the status is the one that
+	// was sent, and decoding it would cost more than the write.
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: updated.Name, Namespace: updated.Namespace}}
 	answer.SetGroupVersionKind(addOnKind())
 	if err := d.Client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, body)); err != nil {
@@ -211,8 +210,8 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	return updated, nil
 }
 
-// tell says in the add-on's conditions what keeps anything from being written to the cluster.
-// Its works stay as they are.
+// tell writes conditions that say why nothing can be written to the cluster. Its works stay
+// as they are.
 func (d *round) tell(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, said ...metav1.Condition) error {
 	updated := addOn.DeepCopy()
 	for _, c := range said {
@@ -223,8 +222,8 @@ func (d *round) tell(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAdd
 	return err
 }
 
-// await says of a cluster that it waits, and nothing else: it runs nothing yet, or
-// what it runs is not to be touched.
+// await writes only the condition that the cluster waits: it runs nothing yet, or its works
+// must not be changed.
 func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	c := addonstatus.Waiting()
 	if said := meta.FindStatusCondition(addOn.Status.Conditions, c.Type); said != nil && said.Status == c.Status && said.Message == c.Message {
@@ -233,8 +232,8 @@ func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	return d.tell(ctx, addOn, c)
 }
 
-// accessOf enters into the book what the rendered template asks for, before anything
-// is written that has the agent ask, and returns what the add-on's status says of it.
+// accessOf notes the registration of the rendered template before the status that makes the
+// agent request it is written. It returns the part of the add-on's status about it.
 func (d *round) accessOf(c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (addonstatus.Access, error) {
 	found := registration.Found{Registrations: addOn.Status.Registrations, Driver: addOn.Status.KubeClientDriver}
 	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, c.Name, found)

@@ -38,7 +38,8 @@ func clusterAnnotations(c *clusterv1.ManagedCluster) map[string]string {
 	return out
 }
 
-// selectedBy returns annotations that say what selects the cluster, in place.
+// selectedBy sets the annotation that says what selects the cluster, in place, and returns the
+// annotations.
 func selectedBy(annotations map[string]string, by rollout.Selection) map[string]string {
 	switch {
 	case by == rollout.ByPlacements:
@@ -51,8 +52,8 @@ func selectedBy(annotations map[string]string, by rollout.Selection) map[string]
 	return annotations
 }
 
-// annotationsInStep returns the annotations that an add-on is to have, or nil where it
-// has them. Who wrote one is looked at only where it differs from the cluster's.
+// annotationsInStep returns the annotations that an add-on should have; nil: it has them. The
+// writer of an annotation matters only if it differs from that of the cluster.
 func annotationsInStep(cluster map[string]string, addOn *addonv1alpha1.ManagedClusterAddOn) map[string]string {
 	var ours map[string]bool
 	mine := func(key string) bool {
@@ -96,7 +97,7 @@ func ownAnnotations(entries []metav1.ManagedFieldsEntry) map[string]bool {
 			} `json:"f:metadata"`
 		}
 		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &set) != nil {
-			continue // not a form we know: nothing is claimed from it
+			continue // unknown format: no field counts as written
 		}
 		owned := theirs
 		if e.Manager == v1alpha1.FieldManager {

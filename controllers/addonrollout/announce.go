@@ -29,7 +29,7 @@ type notice struct {
 	text string
 }
 
-// noticeOf is the event of a decision; false for one that is in log and journal alone.
+// noticeOf is the event of a decision; false: the decision is only in log and journal.
 func noticeOf(d journal.Decision) (notice, bool) {
 	normal, warning := corev1.EventTypeNormal, corev1.EventTypeWarning
 	switch d.Kind {
@@ -56,9 +56,9 @@ func noticeOf(d journal.Decision) (notice, bool) {
 	}
 }
 
-// announce sends the events of a plan that is stored. Each message about a decision names the
-// commit, so that those of two commits are never counted as one. A turn that stalls for a reason
-// that only the user can change has one if the rollout said something else before.
+// announce sends the events of a stored plan. Each message about a decision names the commit,
+// so that events of two commits are never merged. If the turn stalls for a reason that only
+// the user can change, an event is sent unless the status had the same reason before.
 func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	for _, d := range p.Decisions.Steps {
 		n, ok := noticeOf(d)
@@ -113,8 +113,8 @@ func logSteps(log logr.Logger, all []journal.Decision) {
 	}
 }
 
-// carriedOut logs what a round of writes did besides what the ledger says, such as the
-// repair of a work, and returns the steps to enter into the journal.
+// carriedOut logs the decisions of a round of writes that are not in the ledger, such as the
+// repair of a work. It returns the entries for the journal.
 func carriedOut(ctx context.Context, ro *v1alpha1.AddOnRollout, did []journal.Decision) []journal.Decision {
 	if len(did) == 0 {
 		return nil

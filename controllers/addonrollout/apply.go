@@ -22,40 +22,40 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// applyFor bounds one round of writes, so that a suspend or a new commit is heard
-// while thousands of clusters are being written. What is left is left to the next
-// round: it is all derived again from what is there. clusterFor bounds the requests of
-// one cluster, so that one that hangs costs a worker and not the round; it is far above
-// what a hub under load takes, which would otherwise answer 504 and be asked again.
+// applyFor bounds one round of writes, so that a suspend or a new commit takes effect while
+// thousands of clusters are being written. The next round continues; its plan is derived anew.
+// clusterFor bounds the requests of one cluster, so that a request that hangs blocks a worker
+// and not the round. It is far above the response time of a hub under load; a shorter limit
+// would cause 504 and retries.
 const (
 	applyFor   = 5 * time.Second
 	clusterFor = 30 * time.Second
 )
 
-// configuredAtOnce is how many clusters are told at once of configurations that change
-// nothing of what they run.
+// configuredAtOnce is how many clusters are written at the same time when only the names of
+// their configurations change.
 const configuredAtOnce = 8
 
-// applied says how a round of writes went.
+// applied is the result of a round of writes.
 type applied struct {
-	// skipped says that there was no round, because nothing may be written.
+	// skipped: there was no round, because nothing may be written.
 	skipped bool
-	// unfinished says that the round ended before everything was written.
+	// unfinished: the round ended before everything was written.
 	unfinished bool
-	// created says that something was created, which the watch has yet to show.
+	// created: an object was created that the watch does not show yet.
 	created bool
-	// next is the first cluster the round did not get to, "" for none; left are all
-	// those it did not bring to an end.
+	// next is the first cluster that the round did not reach; "": none. left are all clusters
+	// that it did not finish.
 	next string
 	left []string
-	// did are the decisions that the writes carried out besides those of the ledger.
+	// did are the decisions of the writes that are not in the ledger.
 	did []journal.Decision
-	// troubles are the clusters that could not be written, and those whose revision
-	// has no body any more: they keep what they run and are not repaired.
+	// troubles are the clusters that could not be written, and those whose revision has no
+	// body any more. The latter keep their works and are not repaired.
 	troubles map[string]trouble
 }
 
-// trouble is why one cluster could not be brought to what the plan says.
+// trouble is why the plan of one cluster could not be carried out.
 type trouble struct {
 	// reason is RevisionMissing, ApplyFailed or ObjectConflict.
 	reason string
@@ -77,8 +77,8 @@ type round struct {
 	result applied
 }
 
-// apply writes what the plan says, cluster by cluster, and repairs what drifted. The
-// ledger was written before. One cluster that cannot be written never stops another.
+// apply carries out the plan, cluster by cluster, and repairs works that differ from it. The
+// ledger was written before. A cluster that cannot be written does not stop the others.
 func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 	if !p.Writable() {
 		return applied{skipped: true}, nil
@@ -107,10 +107,10 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 	return d.result, err
 }
 
-// inOrder returns the positions of clusters, sorted by name, in the order they are written:
-// departures first, which free what others wait for; then those with an action; then the rest,
-// which are looked at for drift. Each kind begins at next, so that what did not fit into a round
-// comes first in the one after it.
+// inOrder returns the positions of clusters, sorted by name, in the order they are written.
+// Departures come first, because they free objects that other clusters wait for; then clusters
+// with an action; then the rest, which are checked for drift. Each kind starts at next, so that
+// clusters that the last round did not reach come first.
 func inOrder(clusters []plan.Cluster, next string) []int {
 	urgency := func(i int) int {
 		switch c := &clusters[i]; {
@@ -142,7 +142,8 @@ func (d *round) cluster(ctx context.Context, c *plan.Cluster) error {
 		d.enter(c.Name, trouble{reason: v1alpha1.ObjectConflictReason, text: c.Overruled.Message})
 	case err == nil:
 	case fleeting(err):
-		// Another writer was faster, or the cluster is going: look again, at what is there.
+		// Another writer was faster, or the cluster is being deleted: plan again from the
+		// present state.
 		d.addOns.forget(client.ObjectKey{Namespace: c.Name, Name: d.rollout.Name})
 		for _, w := range slices.Concat(c.Works, c.Hooks) {
 			d.works.forget(client.ObjectKeyFromObject(w))
@@ -157,14 +158,14 @@ func (d *round) cluster(ctx context.Context, c *plan.Cluster) error {
 	return nil
 }
 
-// enter remembers that a cluster could not be brought to what the plan says.
+// enter notes that the plan of a cluster could not be carried out.
 func (d *round) enter(cluster string, t trouble) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.result.troubles[cluster] = t
 }
 
-// leave says that a cluster is left for the next round.
+// leave notes that a cluster is left for the next round.
 func (d *round) leave(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,7 +173,7 @@ func (d *round) leave(cluster string) {
 	d.result.left = append(d.result.left, cluster)
 }
 
-// postpone says that the round did not get to a cluster; the next one begins with it.
+// postpone notes that the round did not reach a cluster; the next round starts with it.
 func (d *round) postpone(cluster string) {
 	d.leave(cluster)
 	if d.result.next == "" {
@@ -208,7 +209,7 @@ func (d *round) settled(cluster, mark string) bool {
 	return d.mem.settled[cluster] == mark
 }
 
-// write brings one cluster to what its plan says.
+// write carries out the plan of one cluster.
 func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	if c.Remove {
 		return d.remove(ctx, c)
@@ -239,14 +240,14 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	case c.Refused != nil && (!c.Movable() || d.IsTarget(c.Planned.Revision) || c.Planned.State == rollout.Failed):
 		return errors.Join(d.repair(ctx, c, addOn), d.tell(ctx, addOn, c.Refused.Conditions()...))
 	case c.HostingProblem() != "":
-		// What runs goes on running, on either cluster, until the annotation is corrected.
+		// The works on both clusters stay until the annotation is corrected.
 		return d.tell(ctx, addOn, *c.Hosting.Condition())
 	case c.Planned.Revision == rollout.Foreign && c.Adopted != nil:
 		return d.sync(ctx, c, addOn, c.Adopted)
 	case c.Movable():
 		renderer, err := d.RendererOf(c)
 		if err != nil {
-			return err // said also of a cluster that needs nothing now: it cannot be repaired
+			return err // reported even if the cluster needs no write now: it cannot be repaired
 		}
 		return d.sync(ctx, c, addOn, renderer)
 	case d.Waits(c):
@@ -255,9 +256,9 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	return nil
 }
 
-// sync writes the add-on's status and then its works, each only where it differs. Of a cluster
-// that is adopted, whose works OCM wrote and hold what the fleet runs, it writes no work: our
-// marks come with the next content.
+// sync writes the add-on's status and then its works, each only if it differs. It writes no
+// work for an adopted cluster, whose works OCM wrote with the content that the fleet runs: they
+// get the marks with the next content.
 func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, renderer *render.Renderer) error {
 	permissions := d.Agents.Outcome(d.agentOf(c))
 	mark := d.Mark(c, addOn, string(permissions.State), permissions.Message)
@@ -270,9 +271,8 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 	}
 	adopted := c.Planned.Revision == rollout.Foreign
 	if !adopted && !c.Admitted() && rendered.Digest != c.Health.Digest {
-		// What it renders from changed on the hub, such as the placement it is
-		// in, or its works do not say what they hold. Writing them is a move like
-		// any other: it waits for its admission.
+		// An input of the cluster changed on the hub, such as its placement, or its works do
+		// not name their content. Writing them is a move, which needs an admission.
 		d.Agents.Assume(d.agentOf(c), rendered.Registration)
 		if d.Waits(c) {
 			return d.await(ctx, addOn)
@@ -284,9 +284,9 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 		return err
 	}
 	if !adopted && c.Planned.State == rollout.Parked {
-		return nil // lost: what it says of itself is old, and what we say can wait
+		return nil // the cluster is lost: its feedback is old, and the status can wait
 	}
-	// From now on a deletion waits for the hooks of what is written next.
+	// From now on a deletion waits for the hooks of the works that are written next.
 	if addOn, err = d.setFinalizers(ctx, addOn, render.WithFinalizers(addOn.Finalizers, rendered.Finalizers())); err != nil {
 		return err
 	}
@@ -309,14 +309,14 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 		return err
 	}
 	if !wrote {
-		d.settle(c.Name, mark) // only now: what failed above is tried again
+		d.settle(c.Name, mark) // only after success: the next round retries a failed write
 	}
 	return nil
 }
 
-// repair restores the works of a cluster that the target cannot be rendered for to what
-// they were, where another writer changed or deleted them. Where what it runs renders to
-// something else by now they are left alone: that would be a move without an admission.
+// repair restores works that another writer changed or deleted, on a cluster for which the
+// target cannot be rendered. If its present content renders to other objects by now, the works
+// stay as they are: writing them would be a move without an admission.
 func (d *round) repair(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if !c.Movable() || d.IsTarget(c.Planned.Revision) || c.HostingProblem() != "" || c.Refused.Contended && len(c.Works) == 0 {
 		return nil

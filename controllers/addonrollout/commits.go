@@ -19,7 +19,7 @@ func bookKey(key client.ObjectKey) forge.Key {
 	return forge.Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: key}
 }
 
-// commits are those that a rollout reports on.
+// commits are the commits on which a rollout reports.
 type commits struct {
 	// target introduced the content, policy the rest of the spec; newest is the newest one that
 	// carries both. Often all are the same.
@@ -71,7 +71,7 @@ func (c commits) live() []string {
 	return out
 }
 
-// contentOf returns the part of a digest that tells contents of one add-on apart.
+// contentOf returns the part of a digest that distinguishes contents of one add-on.
 func contentOf(digest string) string {
 	hex := digest[strings.LastIndex(digest, ":")+1:]
 	return hex[:min(len(hex), 10)]
@@ -140,7 +140,7 @@ func withSHA(wants []commitstatus.Want, sha string) []commitstatus.Want {
 	return out
 }
 
-// mirrors tells whether the newest commit, which did not change the add-on, shows a context.
+// mirrors reports whether the newest commit, which did not change the add-on, shows a context.
 // It shows what it has shown before, and anything while the rollout is not Succeeded. But a
 // commit that was a success as a whole is not pending again for clusters that join.
 func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
@@ -161,7 +161,7 @@ func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	said := p.Summaries()
 	if p.Err == nil && p.Planned.Counts.Total == 0 {
-		content = "" // no cluster has proved it: the first one that joins moves the verdict
+		content = "" // no cluster has verified it: the first joiner may change the verdict
 	}
 	wants := make([]commitstatus.Want, 0, len(said))
 	for _, s := range said {

@@ -69,7 +69,7 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	return true, ctrl.Result{}, nil
 }
 
-// claimed tells whether a rollout that is being deleted has to wait for its source, which
+// claimed reports whether a rollout that is being deleted has to wait for its source, which
 // would hold what it applied for a removal if it never saw the release.
 func (r *Reconciler) claimed(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, error) {
 	if ro.DeletionTimestamp == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// recorded tells whether the stored ledger has a record of the cluster.
+// recorded reports whether the stored ledger has a record of the cluster.
 func (s *scene) recorded(cluster string) bool {
 	records, err := rollout.Records(s.rollout().Status.Ledger)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Append returns the journal with the decisions at its end. The oldest entries go until it
-// has at most JournalEntries, in at most JournalBytes of JSON. The journal that is passed
-// stays as it is.
+// Append returns the journal with the decisions at its end. It drops the oldest entries until
+// at most JournalEntries remain, in at most JournalBytes of JSON. It does not change the
+// journal that is passed.
 func Append(journal []v1alpha1.JournalEntry, at metav1.Time, decisions []Decision) []v1alpha1.JournalEntry {
 	if len(decisions) == 0 {
 		return journal

@@ -68,7 +68,7 @@ const (
 	Held Kind = "Held"
 	// Suspended: the rollout was suspended.
 	Suspended Kind = "Suspended"
-	// Resumed: the rollout goes on after it was halted, held or suspended.
+	// Resumed: the rollout continues after it was halted, held or suspended.
 	Resumed Kind = "Resumed"
 	// Succeeded: the rollout succeeded.
 	Succeeded Kind = "Succeeded"
@@ -242,13 +242,13 @@ func verified(from, to v1alpha1.ClusterState) Kind {
 	return Verified
 }
 
-// away tells whether a cluster in the state is not there to be judged.
+// away reports whether the state is that of a cluster that is not available or has left.
 func away(s v1alpha1.ClusterState) bool {
 	return s == v1alpha1.ClusterLost || s == v1alpha1.ClusterParked || s == v1alpha1.ClusterLeft || s == v1alpha1.ClusterLeftFailed
 }
 
-// fits tells whether a decision holds for a cluster in a state; of Returned, whether the
-// cluster is still away, since what is counted is how many are.
+// fits reports whether a decision holds for a cluster in a state. For Returned it reports
+// whether the cluster is still away: that decision counts the clusters that have not returned.
 func (k Kind) fits(s v1alpha1.ClusterState) bool {
 	switch k {
 	case Admitted, Adopted, Kept:
@@ -276,7 +276,7 @@ func (k Kind) fits(s v1alpha1.ClusterState) bool {
 	}
 }
 
-// exceptional tells whether the clusters of a decision are named with their reasons.
+// exceptional reports whether the clusters of a decision are named with their reasons.
 func (k Kind) exceptional() bool {
 	switch k {
 	case Admitted, Kept, Moved, Verified, Soaked:
@@ -286,7 +286,7 @@ func (k Kind) exceptional() bool {
 	}
 }
 
-// step is what decisions are put together by.
+// step is the key by which decisions about clusters are grouped.
 type step struct {
 	kind            Kind
 	stage, revision string
@@ -294,8 +294,8 @@ type step struct {
 
 // Steps returns the decisions about stages that follow from those about clusters: one for
 // each kind, stage and revision, where the number of clusters that it holds for passed a
-// power of two, or came to the size of the stage or to none. So a stage of n clusters has
-// at most about log2(n) decisions of a kind on its way.
+// power of two, or reached the size of the stage or 0. A stage of n clusters therefore has
+// at most about log2(n) decisions of a kind.
 //
 // sizes are the number of clusters of each stage.
 func Steps(clusters []Decision, before, after []Standing, sizes map[string]int) []Decision {
@@ -350,7 +350,7 @@ func magnitude(n int) int {
 	return digits
 }
 
-// rank orders the kinds of one stage as a cluster goes through them.
+// rank orders the kinds of one stage in the usual order of a cluster.
 func rank(k Kind) int {
 	return slices.Index([]Kind{
 		Kept, Admitted, Adopted, Moved, Returned, Recovered, SoakReset, Verified, Soaked, Lost, Parked, Left, TimedOut, Failed, Repaired, Removed,

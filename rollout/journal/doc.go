@@ -4,9 +4,9 @@
 //	                                      └──> Steps ──> decisions about stages ─┐
 //	status before, status after ──> Rollout ──> stages, phase, target ───────────┴─> Append
 //
-// A decision about a cluster is a change of its record. Nothing is remembered between two
-// calls: what is compared is what is stored, so that a decision is found exactly once, with
-// the write that stores it.
+// A decision about a cluster is a change of its record. The package keeps no state between
+// calls. It compares stored states, so that each decision is found exactly once, with the
+// write that stores it.
 //
 // Like every decision of package rollout it is a function of its arguments: no client, no
 // clock, no log.

@@ -61,7 +61,7 @@ func InOrder(about, steps []Decision) []Decision {
 	return slices.Concat(first, steps, last)
 }
 
-// sameTarget tells whether two targets are of the same content.
+// sameTarget reports whether two targets are of the same content.
 func sameTarget(a, b *v1alpha1.Target) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -95,12 +95,12 @@ func aboutTarget(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 	return append(out, start)
 }
 
-// ended tells whether the rollout of a status had ended.
+// ended reports whether the rollout of a status had ended.
 func ended(s v1alpha1.AddOnRolloutStatus) bool {
 	return s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseRemoved
 }
 
-// phaseOf is the phase of a stage, "" for one that is not there.
+// phaseOf is the phase of a stage; "": there is no such stage.
 func phaseOf(stages []v1alpha1.StageStatus, name string) string {
 	i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })
 	if i < 0 {

@@ -11,8 +11,8 @@ import (
 // reasonLimit bounds the reason of a journal entry, in bytes.
 const reasonLimit = 240
 
-// reason is that of decisions of one kind: the first clusters, with their own reasons
-// where something went wrong, else how many came to it.
+// reason is the text for decisions of one kind: the first clusters, with their reasons if the
+// kind is exceptional, otherwise with the number of clusters.
 func (s step) reason(all []Decision) string {
 	parts := make([]string, 0, brief.Shown)
 	for _, d := range all[:min(len(all), brief.Shown)] {

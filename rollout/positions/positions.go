@@ -27,8 +27,8 @@ func Format(positions []int) string {
 	return b.String()
 }
 
-// Each calls visit with every position in text. It returns an error at the first position
-// that is not a number from 0 to n-1, or in a range that runs backwards.
+// Each calls visit with every position in text. It stops with an error at a position that is
+// not a number from 0 to n-1, and at a range that runs backwards.
 func Each(text string, n int, visit func(int)) error {
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(part, "-")

@@ -84,7 +84,7 @@ type Cluster struct {
 	OverdueAt time.Time
 }
 
-// Plan is what is to be done now and what is to be said about it.
+// Plan is what to do now and what to report.
 type Plan struct {
 	// Record to store before any cluster is removed.
 	Record Record

@@ -37,15 +37,15 @@ type planner struct {
 	plan     Plan
 }
 
-// waits are the clusters that do not leave now, by what they wait for.
+// waits counts the clusters that do not leave now, by the reason of the wait.
 type waits struct {
 	held, unsettled, full, confirm, budget, grace int
 	// confirmed, budgeted and graced are when the first of confirm, budget and grace may leave.
 	confirmed, budgeted, graced time.Time
 }
 
-// New plans removals. The plan is the same in whatever order the clusters come; planning
-// again after it was carried out reserves nothing.
+// New plans removals. The plan does not depend on the order of the clusters. A second plan
+// after the first was carried out reserves nothing.
 func New(in Input) Plan {
 	p := begin(in)
 	p.renew()
@@ -76,8 +76,8 @@ func begin(in Input) *planner {
 	return p
 }
 
-// renew drops what is over: the budget's period, an approval that was taken away, and
-// another removal than this one.
+// renew resets an expired budget period, a withdrawn approval, and the departures of an
+// earlier removal.
 func (p *planner) renew() {
 	r := &p.record
 	if r.Spent > 0 && !p.in.Now.Before(r.SpentAt.Add(p.in.Grace)) {
@@ -111,7 +111,7 @@ func (p *planner) renew() {
 // noteDepartures begins and ends departures.
 func (p *planner) noteDepartures() {
 	for _, c := range p.clusters {
-		if !p.leaves(c) || p.asks() || p.silent() {
+		if !p.leaves(c) || p.unapproved() || p.silent() {
 			p.end(c)
 			continue
 		}
@@ -144,15 +144,15 @@ func (p *planner) noteDepartures() {
 	}
 }
 
-// leaves tells whether the cluster is to lose a ManagedClusterAddOn of ours.
+// leaves reports whether a ManagedClusterAddOn of AddonFlow is to be removed from the cluster.
 func (p *planner) leaves(c Cluster) bool {
 	return c.Installed == Ours && !c.Gone && (p.whole || c.Unselected)
 }
 
-// asks tells whether the removal of the whole add-on waits for approval.
-func (p *planner) asks() bool { return p.whole && !p.in.Removal.Approved && !p.approved }
+// unapproved reports whether the removal of the whole add-on waits for approval.
+func (p *planner) unapproved() bool { return p.whole && !p.in.Removal.Approved && !p.approved }
 
-// silent tells whether an install placement says nothing about any cluster.
+// silent reports whether an install placement says nothing about any cluster.
 func (p *planner) silent() bool { return p.in.Trust != Settled && p.in.Trust != Unsettled }
 
 // end forgets the departure of a cluster. It spends a share of the budget if a
@@ -180,10 +180,10 @@ func (p *planner) installed() int {
 	return n
 }
 
-// has tells whether there is a ManagedClusterAddOn.
+// has reports whether the cluster has a ManagedClusterAddOn.
 func (c Cluster) has() bool { return c.Installed != NotInstalled && c.Installed != "" }
 
-// decide says of every cluster that leaves whether it leaves now.
+// decide decides for every leaving cluster whether its add-on is removed now.
 func (p *planner) decide() {
 	type departing struct {
 		name  string
@@ -204,7 +204,7 @@ func (p *planner) decide() {
 			p.waits.unsettled++
 		case p.in.Trust == Unsettled && !d.Approved:
 			p.waits.unsettled++
-		case p.in.Held != "" || p.asks():
+		case p.in.Held != "" || p.unapproved():
 			p.waits.held++
 			p.say(c.Name, Stays, p.heldText(), time.Time{})
 		case !noted:
@@ -255,7 +255,7 @@ func (p *planner) say(cluster string, verdict Verdict, reason string, until time
 
 func (p *planner) budget() int { return max(1, p.record.Total*budgetPercent/100) }
 
-// reserved counts the clusters whose removal is decided and was not seen yet.
+// reserved counts the clusters whose removal is decided and not observed yet.
 func (p *planner) reserved() int {
 	n := 0
 	for _, d := range p.record.Leaving {
@@ -319,7 +319,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Remaining is what the removal of the whole add-on still has to wait for.
+// Remaining counts the ManagedClusterAddOns that the removal of the whole add-on waits for.
 type Remaining struct {
 	// Ours are still to be deleted, Deleting are being deleted, Gone are those of clusters
 	// that leave the hub themselves.
@@ -328,7 +328,7 @@ type Remaining struct {
 	HandMade []string
 }
 
-// Empty tells whether no ManagedClusterAddOn is left.
+// Empty reports whether no ManagedClusterAddOn is left.
 func (r Remaining) Empty() bool { return cmp.Or(r.Ours, r.Deleting, r.Gone, len(r.HandMade)) == 0 }
 
 func remaining(clusters []Cluster) Remaining {

@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/positions"
 )
 
-// Record is what is remembered of removals between two plans. The zero value is that of a
-// fleet from which no cluster leaves.
+// Record is the state of removals between two plans. The zero value is that of a fleet from
+// which no cluster leaves.
 type Record struct {
 	// Commit that left the add-on out of Git; "" while single clusters leave.
 	Commit string
@@ -31,7 +31,7 @@ type Record struct {
 	SpentAt time.Time
 }
 
-// Departure is what is remembered of one cluster that leaves.
+// Departure is the state of one cluster that leaves.
 type Departure struct {
 	// Since is when the operator first saw that the cluster is to leave.
 	Since time.Time

@@ -195,7 +195,7 @@ func (c *Cluster) behaviour(revision string) Behaviour {
 	return c.Otherwise
 }
 
-// Settles tells whether the cluster gets to an end with what it runs, good or bad.
+// Settles reports whether the cluster gets to an end with what it runs, good or bad.
 func (c *Cluster) Settles() bool {
 	b := c.behaviour(c.Running)
 	return b.Ending == Healthy || b.Ending == Fails
@@ -382,7 +382,7 @@ func (f *Fleet) CarryOutFrom(s Sight, actions []rollout.Action) {
 	}))
 }
 
-// writable tells whether a cluster's works can be written at the revision.
+// writable reports whether a cluster's works can be written at the revision.
 func (f *Fleet) writable(c *Cluster, revision string) bool {
 	missing := f.Policy.TargetMissing != "" && revision == f.Target()
 	return c.Blocked == "" && c.Awaits == "" && c.Away == "" && !missing

@@ -31,18 +31,18 @@ type look struct {
 	takenBack bool
 }
 
-// verified tells whether the look saw the content verified.
+// verified reports whether the look saw the content verified.
 func (l look) verified() bool {
 	return l.member && l.up && l.has && l.health.State == rollout.HealthVerified
 }
 
-// refuted tells whether the look ends a time in which the content was verified.
+// refuted reports whether the look ends a time in which the content was verified.
 func (l look) refuted() bool {
 	bad := l.health.State == rollout.HealthProgressing || l.health.State == rollout.HealthFailed
 	return !l.member || !l.up || !l.has || l.failed || bad
 }
 
-// reported tells whether the look saw the agent report a failure of the content.
+// reported reports whether the look saw the agent report a failure of the content.
 func (l look) reported() bool { return l.has && l.health.State == rollout.HealthFailed }
 
 // story is everything that was seen of a cluster since it was admitted to what it has.
@@ -99,7 +99,7 @@ func (s *story) verifiedSince() (since time.Time, ok bool) {
 	return since, ok
 }
 
-// proved tells whether the last look completes the soak.
+// proved reports whether the last look completes the soak.
 func (s *story) proved() bool {
 	since, ok := s.verifiedSince()
 	l := s.last()
@@ -143,7 +143,7 @@ func (s *story) verifiedAt() []bool {
 	return proven
 }
 
-// failed tells whether the content failed at one of the looks, and no look since saw it
+// failed reports whether the content failed at one of the looks, and no look since saw it
 // verified.
 func (s *story) failed() bool {
 	for _, l := range slices.Backward(s.looks) {
@@ -157,7 +157,7 @@ func (s *story) failed() bool {
 	return false
 }
 
-// refusedFor tells whether the agent has failed to apply the works for long enough.
+// refusedFor reports whether the agent has failed to apply the works for long enough.
 func (s *story) refusedFor() bool {
 	l := s.last()
 	if l.health.NotApplied == "" || l.applyErrors == 0 || !l.has || l.health.NotAppliedSince.IsZero() {

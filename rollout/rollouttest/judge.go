@@ -134,7 +134,7 @@ func byCluster(records []rollout.Record) map[string]rollout.Record {
 	return m
 }
 
-// same tells whether the record names other content that is the target's for its cluster.
+// same reports whether the record names other content that is the target's for its cluster.
 func (j *judgement) same(b rollout.Record) bool {
 	c := j.clusters[b.Cluster]
 	return b.State != rollout.Done && b.Revision != j.in.Stable && j.member(b.Cluster) && c.UpToDate && j.has(c, b.Revision)
@@ -162,7 +162,7 @@ func (j *judgement) told(name string) string {
 	return text
 }
 
-// has tells whether the works of a cluster are what the revision asks for.
+// has reports whether the works of a cluster are what the revision asks for.
 func (j *judgement) has(c rollout.Cluster, revision string) bool {
 	switch revision {
 	case j.target():
@@ -203,7 +203,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	return l
 }
 
-// admitted tells whether the step admits the cluster: it reserves a slot for content that
+// admitted reports whether the step admits the cluster: it reserves a slot for content that
 // the cluster held no slot for.
 func (j *judgement) admitted(name string) bool {
 	b, had := j.before[name]
@@ -217,20 +217,20 @@ func (j *judgement) admitted(name string) bool {
 	return !b.InFlight() || a.Revision != b.Revision && !j.same(b)
 }
 
-// adoptable tells whether the record names content that its cluster runs and that never
+// adoptable reports whether the record names content that its cluster runs and that never
 // succeeded here.
 func (j *judgement) adoptable(a rollout.Record) bool {
 	return a.Revision == j.target() && j.clusters[a.Cluster].Running == a.Revision && !j.in.TargetProven
 }
 
-// rebuilt tells whether a record without a predecessor can come of an empty status: it
+// rebuilt reports whether a record without a predecessor can come of an empty status: it
 // names what the cluster runs, or the target where that is the same or the works are mixed.
 func (j *judgement) rebuilt(a rollout.Record) bool {
 	c := j.clusters[a.Cluster]
 	return j.in.Rebuild && (c.Running == a.Revision || a.Revision == j.target() && c.Running != "" && (c.UpToDate || c.Running == rollout.Mixed))
 }
 
-// retargeted tells whether the step admits a cluster that held a slot for other content, or
+// retargeted reports whether the step admits a cluster that held a slot for other content, or
 // that returned with it and would hold one.
 func (j *judgement) retargeted(name string) bool {
 	b, c := j.before[name], j.clusters[name]
@@ -317,7 +317,7 @@ func (j *judgement) dropped(b rollout.Record) error {
 	return nil
 }
 
-// finished tells whether every step is complete.
+// finished reports whether every step is complete.
 func (j *judgement) finished() bool {
 	for i := range j.steps {
 		if !j.complete(i) {
@@ -352,14 +352,14 @@ func (j *judgement) admission(name string, a rollout.Record) error {
 	return nil
 }
 
-// stopped tells whether no cluster at all may be admitted.
+// stopped reports whether no cluster at all may be admitted.
 func (j *judgement) stopped() bool {
 	in := j.in
 	held := in.Spec.Suspend || in.Suspended || in.Contested != "" || in.TargetMissing != ""
 	return held || j.target() == "" || j.unknownGroup || in.Spec.Removal != nil
 }
 
-// notes tells whether the record notes the time of its admission: to the second, and in a
+// notes reports whether the record notes the time of its admission: to the second, and in a
 // state without a slot, where no clock runs, to the minute.
 func notes(a rollout.Record, admitted time.Time) bool {
 	later := a.Admitted.Sub(admitted)

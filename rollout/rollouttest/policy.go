@@ -173,7 +173,7 @@ func (p *policy) readStages() {
 	}
 }
 
-// returning tells whether one of the clusters will be a member again once its
+// returning reports whether one of the clusters will be a member again once its
 // ManagedClusterAddOn is deleted.
 func (p *policy) returning(in func(name string) bool) bool {
 	for name, c := range p.clusters {
@@ -225,7 +225,7 @@ func titleOf(pl rollout.Placement, pls []rollout.Placement) string {
 	return pl.Name
 }
 
-// keepsStage tells whether a cluster that no placement selects counts in the stage of its
+// keepsStage reports whether a cluster that no placement selects counts in the stage of its
 // record: it was admitted to the target there, at the pace of a placement that there still is,
 // and needs no other admission.
 func (p *policy) keepsStage(name string) bool {
@@ -251,10 +251,10 @@ func (p *policy) again(r rollout.Record) bool {
 	}
 }
 
-// inTrack tells whether a stage belongs to the track of the name.
+// inTrack reports whether a stage belongs to the track of the name.
 func inTrack(stage, track string) bool { return stage == track || strings.HasPrefix(stage, track+"/") }
 
-// holds tells whether a cluster was admitted to the target, or to what is the same for it.
+// holds reports whether a cluster was admitted to the target, or to what is the same for it.
 func (p *policy) holds(name string) bool {
 	r, c := p.records[name], p.clusters[name]
 	same := r.Revision != "" && r.State != rollout.Done && c.UpToDate && c.Running == r.Revision
@@ -439,7 +439,7 @@ func configOf(st clusterv1alpha1.RolloutStrategy) (clusterv1alpha1.RolloutConfig
 	return clusterv1alpha1.RolloutConfig{}, nil
 }
 
-// anyUnknown tells whether a mandatory group is none of the groups. It holds every cluster,
+// anyUnknown reports whether a mandatory group is none of the groups. It holds every cluster,
 // because skipping it would skip a canary.
 func anyUnknown(mandatory []clusterv1alpha1.MandatoryDecisionGroup, groups []namedGroup) bool {
 	return slices.ContainsFunc(mandatory, func(m clusterv1alpha1.MandatoryDecisionGroup) bool {
@@ -532,7 +532,7 @@ func (p *policy) members() []string {
 	return names
 }
 
-// wanted tells whether something installs the add-on on a cluster, in motion or not.
+// wanted reports whether something installs the add-on on a cluster, in motion or not.
 func (p *policy) wanted(name string) bool {
 	if p.in.Spec.Removal != nil {
 		return false
@@ -569,7 +569,7 @@ func labelled(s metav1.LabelSelector, labels map[string]string) bool {
 	return true
 }
 
-// leaving tells whether the cluster has our add-on and what selected it selects it no more,
+// leaving reports whether the cluster has our add-on and what selected it selects it no more,
 // or the whole add-on is to go.
 func (p *policy) leaving(name string) bool {
 	c, now := p.clusters[name], rollout.ByHand

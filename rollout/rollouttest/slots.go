@@ -134,7 +134,7 @@ func (j *judgement) failures(i int) int {
 	return n
 }
 
-// spent tells whether the failures of a step end the admissions of its track.
+// spent reports whether the failures of a step end the admissions of its track.
 func (j *judgement) spent(i int) bool {
 	if s := j.steps[i]; !s.all {
 		return j.failures(i) > s.maxFailures
@@ -153,14 +153,14 @@ func (j *judgement) track(i int) []int {
 	return found
 }
 
-// failed tells whether the failures of a step leave no cluster of it that could prove the
+// failed reports whether the failures of a step leave no cluster of it that could prove the
 // content, or are beyond its budget.
 func (j *judgement) failed(i int) bool {
 	t := j.tallies[i]
 	return j.spent(i) || t.done == 0 && t.failed > 0 && t.flying+t.waiting == 0
 }
 
-// complete tells whether the step after this one may start: every cluster is decided, the
+// complete reports whether the step after this one may start: every cluster is decided, the
 // budget holds, and at least one cluster proved the content, where there is any to prove.
 func (j *judgement) complete(i int) bool {
 	s, t := j.steps[i], j.tallies[i]
@@ -210,7 +210,7 @@ func (j *judgement) concerns(stage string, i int) bool {
 	return j.tracks() == 1 || own(j.steps[i]) || !slices.ContainsFunc(j.steps, own)
 }
 
-// openInAGoneStage tells whether a cluster that no stage selects was admitted to the target in
+// openInAGoneStage reports whether a cluster that no stage selects was admitted to the target in
 // a stage that the policy has no more, and is not done. The other stages may wait for it.
 func (j *judgement) openInAGoneStage(records map[string]rollout.Record) bool {
 	for name, r := range records {
@@ -282,7 +282,7 @@ func (j *judgement) turn(i int, admitted string) error {
 	return nil
 }
 
-// joins tells whether a cluster was admitted to the stable revision because it runs nothing.
+// joins reports whether a cluster was admitted to the stable revision because it runs nothing.
 func (j *judgement) joins(name string) bool {
 	return j.clusters[name].Running == "" && j.in.Stable != "" && j.after[name].Revision == j.in.Stable
 }
@@ -341,7 +341,7 @@ func (j *judgement) refilled() error {
 	return nil
 }
 
-// waits tells whether a cluster could be given the target and holds no slot.
+// waits reports whether a cluster could be given the target and holds no slot.
 func (j *judgement) waits(name string) bool {
 	a, recorded := j.after[name]
 	c := j.clusters[name]
@@ -421,11 +421,11 @@ func (j *judgement) installedNow() int {
 	return n
 }
 
-// trusted tells whether what the install placements select can be relied upon, or the user
+// trusted reports whether what the install placements select can be relied upon, or the user
 // approved what they say.
 func (j *judgement) trusted() bool { return !distrusted(j.installPlacements()...) || j.approved() }
 
-// approved tells whether the annotation names the commit in question.
+// approved reports whether the annotation names the commit in question.
 func (j *judgement) approved() bool {
 	word := j.in.ApprovedRemoval
 	if j.in.Spec.Removal != nil {

@@ -10,9 +10,9 @@ import (
 // Access is how one cluster's agent gets to the hub. The zero value is that of an add-on
 // without registration.
 type Access struct {
-	// Registrations are the credentials the klusterlet is to ask for.
+	// Registrations are the credentials that the klusterlet requests.
 	Registrations []addonv1alpha1.RegistrationConfig
-	// Permissions says how far the agent's roles on the hub are.
+	// Permissions is the state of the agent's roles on the hub.
 	Permissions registration.Outcome
 }
 
@@ -22,9 +22,9 @@ func (a Access) speaks(state State) bool {
 	return state != Started || a.Permissions.State == registration.Failed
 }
 
-// conditions is RegistrationApplied in OCM's words; nothing
-// while permissions are pending, so that a move is not written once more for it. An
-// add-on without registration has none pending, and OCM's words for it are the same.
+// conditions is RegistrationApplied with OCM's text. It is empty while permissions are
+// pending, which saves a write per move. An add-on without registration has none pending; OCM
+// uses the same text for it.
 func (a Access) conditions() []metav1.Condition {
 	c := metav1.Condition{
 		Type: registrationApplied, Status: metav1.ConditionTrue,

@@ -6,20 +6,20 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Authorship is what AddonFlow last wrote to the status of one add-on. By it takeovers are
-// found by value: another writer that wrote what AddonFlow had written has taken nothing. The
-// zero value is that of an add-on that this process has not seen.
+// Authorship is what AddonFlow last wrote to the status of one add-on. With it takeovers are
+// found by value: a writer that writes the same value takes nothing over. The zero value is
+// that of an add-on that this process has not seen.
 type Authorship struct {
 	version string
 	// taken in this version.
 	taken []Takeover
-	// own is what each kind was when it last was ours, or was accepted as if it were.
+	// own is the value of each kind that AddonFlow wrote or accepted last.
 	own map[string]string
 }
 
-// Taken returns which fields of ours other writers took. An add-on whose status AddonFlow never
-// wrote has none: what stands there is taken over, not fought for. It reads the managed fields
-// of a version once.
+// Taken returns the fields of AddonFlow that other writers took over. An add-on whose status
+// AddonFlow never wrote has none: its status is adopted and is not a conflict. Taken reads the
+// managed fields of a version once.
 func (a *Authorship) Taken(addOn *addonv1alpha1.ManagedClusterAddOn) []Takeover {
 	if a.version == addOn.ResourceVersion && a.own != nil {
 		return slices.Clone(a.taken)
@@ -31,7 +31,7 @@ func (a *Authorship) Taken(addOn *addonv1alpha1.ManagedClusterAddOn) []Takeover 
 		own, known := a.own[kind]
 		switch {
 		case mine, !known && OwnWords(addOn, kind):
-			// Ours; or taken before this process began, and just what we would write.
+			// AddonFlow wrote it, or another writer wrote the value that AddonFlow would write.
 			a.keep(addOn, kind)
 		case !known || own != Value(addOn, kind):
 			for _, t := range taken {
@@ -44,14 +44,14 @@ func (a *Authorship) Taken(addOn *addonv1alpha1.ManagedClusterAddOn) []Takeover 
 	return slices.Clone(a.taken)
 }
 
-// Wrote remembers what was written to an add-on's status: it is ours from now on.
+// Wrote remembers the values that AddonFlow wrote to an add-on's status.
 func (a *Authorship) Wrote(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	for _, kind := range Guarded() {
 		a.Accept(addOn, kind)
 	}
 }
 
-// Accept takes what stands in an add-on's status for ours.
+// Accept treats the present value of a kind as written by AddonFlow.
 func (a *Authorship) Accept(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) {
 	a.keep(addOn, kind)
 	a.taken = slices.DeleteFunc(a.taken, func(t Takeover) bool { return t.Kind() == kind })

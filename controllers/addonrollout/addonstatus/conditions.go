@@ -21,7 +21,7 @@ const (
 	reasonNotConfigured = "ConfigurationsNotConfigured"
 )
 
-// configuredCondition says whether the cluster has what it is to have, in OCM's words.
+// configuredCondition is Configured with OCM's text; False while the cluster waits to be moved.
 func configuredCondition(waits bool) metav1.Condition {
 	if waits {
 		return metav1.Condition{
@@ -35,10 +35,11 @@ func configuredCondition(waits bool) metav1.Condition {
 	}
 }
 
-// Waiting is Configured=False: what the cluster is to have is known, and not its yet.
+// Waiting is Configured=False: the configuration of the cluster is known and not applied yet.
 func Waiting() metav1.Condition { return configuredCondition(true) }
 
-// Hindered says what is in a cluster's way: OCM's words first, then the object.
+// Hindered are the conditions of a cluster to which nothing can be written: OCM's text first,
+// then the object.
 func Hindered(message string) []metav1.Condition {
 	c := Waiting()
 	c.Message += ": " + message
@@ -53,9 +54,9 @@ func Unsupported(message string) []metav1.Condition {
 	})
 }
 
-// manifestsCondition says whether the works of one of a cluster's agents hold what they are
-// to hold. deploys: there is something for it to apply, which in
-// hosted mode may be with the other agent alone. refused: it says that it could not.
+// manifestsCondition says whether one of a cluster's agents applied its works. deploys: it has
+// something to apply; in hosted mode only the other agent may have. refused: it reported that
+// it could not apply them.
 func manifestsCondition(deploys, refused bool) metav1.Condition {
 	c := metav1.Condition{
 		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,
@@ -71,8 +72,8 @@ func manifestsCondition(deploys, refused bool) metav1.Condition {
 	return c
 }
 
-// keepsProgressing reports whether Progressing already says that a move succeeded;
-// rewording InstallSucceed to UpgradeSucceed at rest would be a lie and a write.
+// keepsProgressing reports whether Progressing already says that a move succeeded. A later
+// change from InstallSucceed to UpgradeSucceed would be wrong, and one more write.
 func keepsProgressing(cs []metav1.Condition) bool {
 	c := meta.FindStatusCondition(cs, progressing)
 	if c == nil || c.Status != metav1.ConditionFalse {

@@ -9,7 +9,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// tellsHealth reports whether Available and Degraded are to be written now.
+// tellsHealth reports whether Available and Degraded are written in this move.
 func (m Move) tellsHealth(cs []metav1.Condition) bool {
 	if m.Available.Status == "" || m.UnknownCluster {
 		return false
@@ -17,10 +17,9 @@ func (m Move) tellsHealth(cs []metav1.Condition) bool {
 	return m.State != Started || meta.FindStatusCondition(cs, addonv1alpha1.ManagedClusterAddOnConditionAvailable) == nil
 }
 
-// healthConditions are Available in OCM's words and Degraded.
-// OCM names Degraded, "the addon agent is providing degraded service", and writes
-// none; so its reasons are ours. An add-on that is not available has no service of
-// which it could be said.
+// healthConditions are Available, with OCM's text, and Degraded. OCM defines Degraded, "the
+// addon agent is providing degraded service", and never writes it; its reasons are AddonFlow's
+// own. An add-on that is not available is not reported as degraded.
 func healthConditions(addOn string, a render.Availability) []metav1.Condition {
 	degraded := metav1.Condition{
 		Type: addonv1alpha1.ManagedClusterAddOnConditionDegraded, Status: metav1.ConditionFalse,

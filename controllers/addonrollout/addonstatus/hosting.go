@@ -12,9 +12,9 @@ import (
 // Hosting is where an add-on runs in hosted mode. The zero
 // value is the default mode.
 type Hosting struct {
-	// Hosted says that the annotation is there, be it empty.
+	// Hosted: the annotation exists; it may be empty.
 	Hosted bool
-	// Name of the hosting cluster, as the annotation has it.
+	// Name of the hosting cluster, from the annotation.
 	Name string
 	// Cluster is nil when no ManagedCluster of that name exists.
 	Cluster *clusterv1.ManagedCluster
@@ -55,9 +55,8 @@ func (h Hosting) Condition() *metav1.Condition {
 	return c
 }
 
-// conditions are what hosted mode adds to a ManagedClusterAddOn that is being moved.
-// applied is what the hosting cluster's agent says of the works there; hosts: there is
-// something for it to run.
+// conditions are the conditions that hosted mode adds to a ManagedClusterAddOn in a move.
+// applied is the condition about the works on the hosting cluster; hosts: works exist there.
 func (h Hosting) conditions(hosts bool, applied metav1.Condition) []metav1.Condition {
 	validity := h.Condition()
 	switch {
@@ -70,9 +69,9 @@ func (h Hosting) conditions(hosts bool, applied metav1.Condition) []metav1.Condi
 	return []metav1.Condition{*validity, applied}
 }
 
-// stale removes, in the default mode, the conditions that only hosted mode has; a
-// ManagedClusterAddOn that came back from it would say for ever where it was. Where
-// nothing is hosted there is nothing to say of works there.
+// stale removes conditions that do not apply any more. In the default mode it removes the
+// conditions of hosted mode; otherwise a ManagedClusterAddOn that left hosted mode would keep
+// them for ever. If nothing is hosted, it removes the condition about hosted works.
 func (h Hosting) stale(hosts bool, conditions *[]metav1.Condition) {
 	if !h.Hosted {
 		meta.RemoveStatusCondition(conditions, addonv1alpha1.ManagedClusterAddOnHostingClusterValidity)
@@ -82,5 +81,5 @@ func (h Hosting) stale(hosts bool, conditions *[]metav1.Condition) {
 	}
 }
 
-// Mark is what of the hosting cluster a synced member depends on.
+// Mark names the facts about the hosting cluster that the writes of a cluster depend on.
 func (h Hosting) Mark() string { return h.Name + "\x00" + h.Problem() }

@@ -9,7 +9,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// State is how far one cluster is with the revision it is to have.
+// State is the progress of one cluster in its move to a revision.
 type State int
 
 const (
@@ -24,7 +24,7 @@ const (
 // Move is everything the status of one ManagedClusterAddOn is derived from.
 type Move struct {
 	State State
-	// Waits says that the cluster is to be moved on and it is not its turn.
+	// Waits: the cluster waits to be admitted to another revision.
 	Waits bool
 	// Refused says that the cluster's own agent could not apply its works, HostingRefused
 	// that the hosting cluster's could not.
@@ -48,19 +48,19 @@ type Move struct {
 	// UnknownCluster says that the hub marked the cluster itself Unknown; then
 	// Available is the hub's to write.
 	UnknownCluster bool
-	// HidesTemplateHash says that OCM's template manager may be running beside us.
+	// HidesTemplateHash: OCM's template manager may be running on this hub.
 	HidesTemplateHash bool
-	// OwnTemplate: the ManagedClusterAddOn names a template itself. Its entry is left out
-	// then where the hash is to be hidden: OCM's configuration controller fills the hash
-	// of what a ManagedClusterAddOn names, and no filter stops it.
+	// OwnTemplate: the ManagedClusterAddOn names a template itself. If the hash must be hidden,
+	// its entry is left out: OCM's configuration controller fills the hash of every
+	// configuration that a ManagedClusterAddOn names.
 	OwnTemplate bool
-	// Hosting is where it runs in hosted mode.
+	// Hosting is the hosting cluster in hosted mode.
 	Hosting Hosting
 }
 
-// Next returns the status the ManagedClusterAddOn is to have and whether it
-// differs from the one it has. Both writes of a move, started and done, come out
-// of it; a third call with the same facts changes nothing.
+// Next returns the new status of the ManagedClusterAddOn and whether it differs from the
+// present one. It computes both writes of a move, started and done. Another call with the same
+// facts changes nothing.
 func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (addonv1alpha1.ManagedClusterAddOnStatus, bool) {
 	next := *current.Status.DeepCopy()
 	fresh := m.Adopted || NeverApplied(current.Status.ConfigReferences)
@@ -90,9 +90,9 @@ func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (
 	return next, changed
 }
 
-// addOnConditions are the conditions this move writes. Available is left alone while
-// the works are being replaced, because their feedback is about the content before;
-// one that was never written says that nothing is applied yet.
+// addOnConditions are the conditions that this move writes. Available is not changed while
+// the works are being replaced, because their feedback is about the previous content. If it
+// was never written, it says that nothing is applied yet.
 func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m Move, fresh, settled bool) []metav1.Condition {
 	deploys, _ := m.Rendered.Deploys()
 	cs := []metav1.Condition{configuredCondition(m.Waits), manifestsCondition(deploys, m.Refused)}

@@ -11,10 +11,10 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Patch is the body of the JSON merge patch that makes the status of before that of after,
-// bound to the version of before. client.MergeFrom would encode and decode both objects
-// whole, whose managed fields alone are larger than their status; this is written twice
-// per cluster and change, and was the dearest thing the operator did.
+// Patch returns the JSON merge patch from the status of before to the status of after, with
+// the version of before as precondition. client.MergeFrom would encode and decode both whole
+// objects, whose managed fields alone are larger than their status. The operator writes this
+// patch twice per cluster and change, and it was its most expensive operation.
 func Patch(before, after *addonv1alpha1.ManagedClusterAddOn) ([]byte, error) {
 	former, latter, lists := before.Status, after.Status, map[string]any{}
 	replaceList(lists, "conditions", &former.Conditions, &latter.Conditions)
@@ -49,7 +49,7 @@ func Patch(before, after *addonv1alpha1.ManagedClusterAddOn) ([]byte, error) {
 // field that is not looked at so is compared as text.
 func replaceList[T any](difference map[string]any, name string, was, is *[]T) {
 	if !equality.Semantic.DeepEqual(*was, *is) {
-		difference[name] = nil // the field goes
+		difference[name] = nil // removes the field
 		if len(*is) > 0 {
 			difference[name] = *is
 		}
@@ -57,9 +57,9 @@ func replaceList[T any](difference map[string]any, name string, was, is *[]T) {
 	*was, *is = nil, nil
 }
 
-// mergeDifference is what RFC 7386 needs to make object a into b: null for what goes,
-// lists and scalars whole, objects by what differs in them. Equal values are equal texts,
-// because one encoder wrote both.
+// mergeDifference returns the merge patch (RFC 7386) from object a to b: null removes a field,
+// lists and scalars are replaced, objects are compared by field. Equal values are equal texts,
+// because the same encoder wrote both.
 func mergeDifference(a, b []byte) (map[string]any, error) {
 	var was, is map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(a, &was), json.Unmarshal(b, &is)); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Published is the status of a ClusterManagementAddOn as OCM's addon-manager would
-// write it: what is configured by default, and where
-// each install placement stands. stable is the renderer of the revision that succeeded
-// last; nil: none did, or its body is gone. Conditions come without a time.
+// Published is the status of a ClusterManagementAddOn as OCM's addon-manager would write it:
+// the default configurations, and the progress of each install placement. stable is the
+// renderer of the stable revision; nil: there is none, or its body is missing. The conditions
+// have no time.
 func Published(progressions []rollout.Progression, target, stable *render.Renderer) addonv1alpha1.ClusterManagementAddOnStatus {
 	var status addonv1alpha1.ClusterManagementAddOnStatus
 	for _, c := range configsOf(target, nil) {
@@ -33,9 +33,9 @@ func Published(progressions []rollout.Progression, target, stable *render.Render
 	return status
 }
 
-// installReferences are the configurations of a placement. What was applied last, and
-// known to be good, is the target's once everybody has it, and until then that of the
-// revision that succeeded last.
+// installReferences are the configurations of a placement. The last applied and last known
+// good configurations are those of the target once every cluster runs it; until then those of
+// the stable revision.
 func installReferences(p rollout.Progression, target, stable *render.Renderer) []addonv1alpha1.InstallConfigReference {
 	var before []render.ConfigHash
 	if stable != nil {
@@ -86,8 +86,8 @@ func installProgressing(p rollout.Progression) metav1.Condition {
 	return c
 }
 
-// Timed gives the conditions of want the times they have in live, where their status
-// is the same, and otherwise now.
+// Timed sets the times of the conditions of want: the time in live if the status is the same,
+// otherwise now.
 func Timed(want, live addonv1alpha1.ClusterManagementAddOnStatus, now metav1.Time) addonv1alpha1.ClusterManagementAddOnStatus {
 	out := *want.DeepCopy()
 	for i := range out.InstallProgressions {
@@ -107,14 +107,14 @@ func Timed(want, live addonv1alpha1.ClusterManagementAddOnStatus, now metav1.Tim
 	return out
 }
 
-// configsOf are the configurations that a placement gives, or the defaults. Those of
-// content that cannot be rendered are listed all the same.
+// configsOf are the configurations of a placement, or the defaults. They are listed even if
+// the content cannot be rendered.
 func configsOf(r *render.Renderer, placement *v1alpha1.PlacementReference) []render.ConfigHash {
 	var c render.Cluster
 	if placement != nil {
 		c.Placements = []v1alpha1.PlacementReference{*placement}
 	}
-	inputs, _ := r.Inputs(c) // what is wrong is told on the commit
+	inputs, _ := r.Inputs(c) // the commit status reports the error
 	return inputs.Configs
 }
 

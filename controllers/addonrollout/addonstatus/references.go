@@ -76,9 +76,9 @@ func NeverApplied(refs []addonv1alpha1.ConfigReference) bool {
 	return !slices.ContainsFunc(refs, func(r addonv1alpha1.ConfigReference) bool { return r.LastAppliedConfig != nil })
 }
 
-// AppliedAlready reports whether the references of an add-on say that all it was configured
-// with is applied. If its works hold what the move renders, the move is done then, whatever
-// the move's configurations are called.
+// AppliedAlready reports whether the references of an add-on say that all its configurations
+// are applied. If its works also hold the content of the move, the move is done, even if the
+// configurations have other names.
 func (m Move) AppliedAlready(refs []addonv1alpha1.ConfigReference) bool {
 	if len(refs) == 0 {
 		return len(references(nil, m)) == 0
@@ -88,7 +88,7 @@ func (m Move) AppliedAlready(refs []addonv1alpha1.ConfigReference) bool {
 	})
 }
 
-// Desires reports whether references are, on their desired side, those of the move.
+// Desires reports whether the desired side of the references is that of the move.
 func (m Move) Desires(refs []addonv1alpha1.ConfigReference) bool {
 	return slices.EqualFunc(refs, references(nil, m), func(a, b addonv1alpha1.ConfigReference) bool {
 		return a.ConfigGroupResource == b.ConfigGroupResource && a.DesiredConfig != nil && *a.DesiredConfig == *b.DesiredConfig

@@ -15,10 +15,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Takeover is a field of an add-on's status that was ours and that another manager
-// has written since.
+// Takeover is a field of an add-on's status that AddonFlow wrote and another field manager has
+// written since.
 type Takeover struct {
-	// Manager is who wrote it.
+	// Manager is the field manager that wrote it.
 	Manager string
 	// Field is configReferences, or the type of a condition and which part of it.
 	Field string
@@ -26,7 +26,7 @@ type Takeover struct {
 	At time.Time
 }
 
-// Kind is what of the status the field belongs to: configReferences or a condition.
+// Kind is the part of the status the field belongs to: configReferences or a condition.
 func (t Takeover) Kind() string {
 	kind, _, _ := strings.Cut(t.Field, " ")
 	return kind
@@ -35,10 +35,10 @@ func (t Takeover) Kind() string {
 // References is the kind of configReferences; conditions are their own kinds.
 const References = "configReferences"
 
-// Guarded are the kinds of what AddonFlow writes that nobody else may.
+// Guarded are the kinds that only AddonFlow may write.
 func Guarded() []string { return []string{References, configured, progressing} }
 
-// Value is what a guarded kind says, as a text that is equal for equal values.
+// Value is the value of a guarded kind as text; equal values have equal texts.
 func Value(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) string {
 	if kind != References {
 		c := meta.FindStatusCondition(addOn.Status.Conditions, kind)
@@ -59,7 +59,7 @@ func Value(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) string {
 	return b.String()
 }
 
-// OwnWords reports whether a condition says what only AddonFlow says.
+// OwnWords reports whether a condition has a text that only AddonFlow writes.
 func OwnWords(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) bool {
 	c := meta.FindStatusCondition(addOn.Status.Conditions, kind)
 	switch {
@@ -78,9 +78,9 @@ func OwnWords(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) bool {
 	return false
 }
 
-// Takeovers compares our entry of the managed fields with the others'. A condition
-// that was never ours was not taken from us: while an add-on is taken over, its
-// configReferences are ours already and its conditions are OCM's still.
+// Takeovers compares AddonFlow's entry of the managed fields with the other entries. A
+// condition that AddonFlow never wrote was not taken over: while AddonFlow adopts an add-on,
+// it has written configReferences, and the conditions are still those of OCM.
 func Takeovers(entries []metav1.ManagedFieldsEntry) []Takeover {
 	var own *metav1.ManagedFieldsEntry
 	others, at := map[string]map[string]bool{}, map[string]time.Time{}
@@ -117,8 +117,8 @@ func Takeovers(entries []metav1.ManagedFieldsEntry) []Takeover {
 	return found
 }
 
-// mentionsGuarded tells without decoding whether a set of managed fields may have one
-// that AddonFlow guards.
+// mentionsGuarded reports, without decoding, whether a set of managed fields may contain a
+// guarded field.
 func mentionsGuarded(raw []byte) bool {
 	for _, name := range []string{"f:" + References, configured, progressing} {
 		if bytes.Contains(raw, []byte(name)) {
@@ -128,8 +128,8 @@ func mentionsGuarded(raw []byte) bool {
 	return false
 }
 
-// guarded lists which of the fields AddonFlow guards stand in a set of managed fields:
-// configReferences, a condition by its type alone, and its parts.
+// guarded lists the guarded fields in a set of managed fields: configReferences, the key of a
+// condition, and the parts of a condition.
 func guarded(raw []byte) map[string]bool {
 	var set struct {
 		Status struct {
@@ -139,13 +139,13 @@ func guarded(raw []byte) map[string]bool {
 	}
 	out := map[string]bool{}
 	if json.Unmarshal(raw, &set) != nil {
-		return out // not a form we know: nothing is claimed from it
+		return out // unknown format: no field counts as written
 	}
 	if set.Status.ConfigReferences != nil {
 		out[References] = true
 	}
 	for _, kind := range []string{configured, progressing} {
-		// Who changes a condition takes its parts; its key stays ours as well.
+		// A writer that changes a condition owns its parts; the key has both owners.
 		parts, ok := set.Status.Conditions[fmt.Sprintf(`k:{"type":%q}`, kind)]
 		if ok {
 			out[kind] = true
