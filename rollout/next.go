@@ -85,16 +85,21 @@ const applyErrorSeen = time.Minute
 // health; and a cluster that needs an admission (its own inputs changed, or its works were
 // never written) keeps its record until it has one.
 //
-// Every clock starts with the state: a deadline is how long a cluster may be Updating, or
-// Lost. New works, a return and a loss of health in the soak therefore start a full deadline.
-// While writes are paused, the clocks of deadlines and park time do not run.
+// A deadline is how long a cluster may be Updating, or Lost. It starts with the state. Health
+// that is lost in the soak therefore has a deadline of its own, but not without end: from its
+// works, or its return, a cluster has the deadline and the soak together. Admitted is when that
+// time starts. While writes are paused, the clocks of deadlines and park time do not run.
 func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 	for {
 		state, why := successor(&r, o, p, now)
 		if state == r.State {
 			return r, why
 		}
-		r.State, r.Since = state, clock.RoundUp(now, time.Second)
+		second := clock.RoundUp(now, time.Second)
+		if state == Updating && r.State != Soaking {
+			r.Admitted = second // it has new works, or is back
+		}
+		r.State, r.Since = state, second
 	}
 }
 
@@ -109,6 +114,9 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 	paused := r.pauses(o) && !now.Before(r.Since.Add(pauseGrain))
 	if paused || r.State == Soaking && earlier(o.changed, now).After(r.Since) {
 		r.Since = clock.RoundUp(now, time.Second)
+	}
+	if paused {
+		r.Admitted = r.Since
 	}
 	deadline := r.deadline(o, p)
 	late := !deadline.IsZero() && !now.Before(deadline)
@@ -271,6 +279,8 @@ func (r *Record) deadline(o observation, p pace) time.Time {
 		return time.Time{}
 	case r.State == Soaking:
 		return r.Since.Add(p.soak + limit)
+	case r.State == Updating:
+		return earlier(r.Since.Add(limit), r.Admitted.Add(p.soak+limit))
 	default:
 		return r.Since.Add(limit)
 	}

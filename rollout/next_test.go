@@ -67,6 +67,8 @@ func TestNext(t *testing.T) {
 		want            State
 		// kept: the state's clock does not start anew.
 		kept bool
+		// anew: the time of deadline and soak starts anew.
+		anew bool
 	}{
 		"Admitted: works not written":                        {state: Admitted, o: with(sound, unwritten), want: Admitted, kept: true},
 		"Admitted: works written":                            {state: Admitted, o: with(sound, updating), want: Updating},
@@ -77,8 +79,8 @@ func TestNext(t *testing.T) {
 		"Admitted: the operator was away for long":           {state: Admitted, admitted: 99 * m, since: 99 * m, o: with(sound, unwritten), want: Admitted, kept: true},
 		"Admitted: awaits, just before the deadline":         {state: Admitted, admitted: 30*m - s, since: 30*m - s, o: with(sound, waiting), want: Admitted, kept: true},
 		"Admitted: awaits, at the deadline":                  {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, waiting), want: NotWritten},
-		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused, waiting), want: Admitted},
-		"Admitted: writes are paused for less than a minute": {state: Admitted, admitted: m, since: m - s, o: with(sound, paused), want: Admitted, kept: true},
+		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused, waiting), want: Admitted, anew: true},
+		"Admitted: writes are paused for less than a minute": {state: Admitted, admitted: m - s, since: m - s, o: with(sound, paused), want: Admitted, kept: true},
 
 		"Updating: not verified yet":                   {state: Updating, admitted: m, since: m, o: with(sound, updating), want: Updating, kept: true},
 		"Updating: no feedback":                        {state: Updating, admitted: m, since: m, o: with(sound, silent), want: Updating, kept: true},
@@ -90,8 +92,10 @@ func TestNext(t *testing.T) {
 		"Updating: verified feedback of a lost one":    {state: Updating, admitted: m, since: m, o: with(sound, unavailable), want: Lost},
 		"Updating: its own inputs changed":             {state: Updating, admitted: m, since: m, o: with(sound, unwritten), want: Admitted},
 		"Updating: at the deadline":                    {state: Updating, admitted: 31 * m, since: 30 * m, o: with(sound, updating), want: TimedOut},
-		"Updating: just before the deadline":           {state: Updating, admitted: 60 * m, since: 30*m - s, o: with(sound, updating), want: Updating, kept: true},
-		"Updating: late, and writes are paused":        {state: Updating, admitted: 30 * m, since: 30 * m, o: with(sound, updating, pausing), want: Updating},
+		"Updating: just before the deadline":           {state: Updating, admitted: 30*m - s, since: 30*m - s, o: with(sound, updating), want: Updating, kept: true},
+		"Updating: out of the soak again":              {state: Updating, admitted: 40*m - s, since: m, o: with(sound, updating), want: Updating, kept: true},
+		"Updating: out of the soak again, and late":    {state: Updating, admitted: 40 * m, since: m, o: with(sound, updating), want: TimedOut},
+		"Updating: late, and writes are paused":        {state: Updating, admitted: 30 * m, since: 30 * m, o: with(sound, updating, pausing), want: Updating, anew: true},
 		"Updating: at no deadline":                     {state: Updating, admitted: 999 * m, since: 999 * m, o: with(sound, updating), p: none, want: Updating, kept: true},
 		"Updating: an apply error that is new":         {state: Updating, admitted: m, since: m, o: with(sound, refused(m)), want: Updating, kept: true},
 		"Updating: an apply error seen once":           {state: Updating, admitted: 11 * m, since: 11 * m, o: with(sound, refused(m-s)), want: Updating, kept: true},
@@ -138,25 +142,25 @@ func TestNext(t *testing.T) {
 		"Lost: default deadline, before the park time": {state: Lost, admitted: 15 * m, since: 10*m - s, o: with(sound, silent, unavailable), p: undeclared, want: Lost, kept: true},
 		"Lost: default deadline, at the park time":     {state: Lost, admitted: 15 * m, since: 10 * m, o: with(sound, silent, unavailable), p: undeclared, want: Parked},
 		"Lost: default deadline is earlier":            {state: Lost, admitted: 30 * m, since: 5 * m, o: with(sound, silent, unavailable), p: hasty, want: Parked},
-		"Lost: past its time, and writes are paused":   {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, silent, unavailable, pausing), want: Lost},
-		"Lost: back just before its slot ends":         {state: Lost, admitted: 60 * m, since: 30*m - s, o: with(sound, updating), want: Updating},
-		"Lost: back after its slot ended":              {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, updating), want: Updating},
+		"Lost: past its time, and writes are paused":   {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, silent, unavailable, pausing), want: Lost, anew: true},
+		"Lost: back just before its slot ends":         {state: Lost, admitted: 60 * m, since: 30*m - s, o: with(sound, updating), want: Updating, anew: true},
+		"Lost: back after its slot ended":              {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, updating), want: Updating, anew: true},
 		"Lost: no deadline, at the park time":          {state: Lost, admitted: 99 * m, since: 10 * m, o: with(sound, silent, unavailable), p: none, want: Parked},
-		"Lost: back, not verified":                     {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, updating), want: Updating},
-		"Lost: back and verified":                      {state: Lost, admitted: 15 * m, since: 5 * m, o: sound, want: Soaking},
+		"Lost: back, not verified":                     {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, updating), want: Updating, anew: true},
+		"Lost: back and verified":                      {state: Lost, admitted: 15 * m, since: 5 * m, o: sound, want: Soaking, anew: true},
 		"Lost: back, its works not written":            {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, unwritten), want: Admitted},
 		"Lost: its last word is a failure":             {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, failing, unavailable), want: Failed},
 		"Lost: a revert takes its content back":        {state: Lost, admitted: 15 * m, since: s, o: with(sound, silent, unavailable), p: takenBack, want: Parked},
 		"Parked: not available":                        {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, silent, unavailable), want: Parked, kept: true},
-		"Parked: back, not verified":                   {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating},
-		"Parked: back and verified":                    {state: Parked, admitted: 60 * m, since: 30 * m, o: sound, want: Soaking},
+		"Parked: back, not verified":                   {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating, anew: true},
+		"Parked: back and verified":                    {state: Parked, admitted: 60 * m, since: 30 * m, o: sound, want: Soaking, anew: true},
 		"Parked: back and failed":                      {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, failing), want: Failed},
 		"Parked: back, never written":                  {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: Parked, kept: true},
 		"Parked: its works cannot be written":          {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, blocked, unavailable), want: NotWritten},
 		"NotWritten: they still cannot be":             {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, blocked), want: NotWritten, kept: true},
 		"NotWritten: they can be, and are not":         {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: NotWritten, kept: true},
 		"NotWritten: what it runs is verified":         {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten, unavailable), want: NotWritten, kept: true},
-		"NotWritten: they are":                         {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating},
+		"NotWritten: they are":                         {state: NotWritten, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating, anew: true},
 
 		"Admitted: left":   {state: Admitted, o: with(sound, gone), want: Left},
 		"Updating: left":   {state: Updating, o: with(sound, gone), want: Left},
@@ -169,7 +173,7 @@ func TestNext(t *testing.T) {
 		"Updating: left with a failure as its last word": {state: Updating, o: with(sound, failing, func(o *observation) { o.member = false }), want: LeftFailed},
 		"Left: still away":         {state: Left, o: with(sound, gone), want: Left, kept: true},
 		"LeftFailed: still away":   {state: LeftFailed, o: with(sound, gone), want: LeftFailed, kept: true},
-		"Left: back with works":    {state: Left, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating},
+		"Left: back with works":    {state: Left, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating, anew: true},
 		"Left: back without works": {state: Left, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: Left, kept: true},
 		"LeftFailed: back":         {state: LeftFailed, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: Failed},
 	} {
@@ -183,6 +187,9 @@ func TestNext(t *testing.T) {
 			want.State = c.want
 			if !c.kept {
 				want.Since = noon
+			}
+			if c.anew {
+				want.Admitted = noon
 			}
 			if got != want {
 				t.Errorf("got %+v (%s), want %+v", got, why, want)

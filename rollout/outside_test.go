@@ -424,7 +424,11 @@ func TestDeadlineCountsFromTheState(t *testing.T) {
 			change: []change{lost(29*time.Minute, time.Minute, c1), on(c1, stuck, available)}, want: map[string]string{c1: "Updating v2"},
 		},
 		"a cluster is not healthy for a moment in a soak that outlasts the deadline": {
-			change: []change{inSoak("v2", 40*time.Minute, 9*time.Minute, c1), on(c1, stuck)}, want: map[string]string{c1: "Updating v2"},
+			change: []change{inSoak("v2", 39*time.Minute, 9*time.Minute, c1), on(c1, stuck)}, want: map[string]string{c1: "Updating v2"},
+		},
+		"a cluster crashes again and again, for deadline and soak together": {
+			change: []change{inSoak("v2", 40*time.Minute, time.Minute, c1), on(c1, stuck)},
+			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
 		},
 		"a cluster is lost in a soak that outlasts the deadline": {
 			change: []change{inSoak("v2", 40*time.Minute, 9*time.Minute, c1), on(c1, stuck, offline)}, want: map[string]string{c1: "Lost v2", c2: "Waiting v1"},

@@ -122,7 +122,8 @@ func (s *story) since(slack time.Duration, so func(int, look) bool) (since time.
 }
 
 // late reports whether the cluster has had its works for a deadline without verifying them, or
-// has waited for a deadline for what must pass before they are written.
+// for deadline and soak together without an end of the soak, or has waited for a deadline for
+// what must pass before they are written.
 func (s *story) late(slack time.Duration) bool {
 	l := s.last()
 	proven := s.verifiedAt()
@@ -130,7 +131,17 @@ func (s *story) late(slack time.Duration) bool {
 		return false
 	}
 	since, ok := s.since(slack, func(i int, k look) bool { return k.member && k.up && k.has == l.has && !proven[i] })
-	return ok && !l.at.Before(since.Add(l.deadline))
+	if !ok || !l.at.Before(since.Add(l.deadline)) {
+		return ok
+	}
+	var had time.Time
+	for _, k := range slices.Backward(s.looks) {
+		if !k.member || !k.up || !k.has {
+			break
+		}
+		had = second(k.at)
+	}
+	return l.has && !l.at.Before(had.Add(l.soak+l.deadline-slack))
 }
 
 // verifiedAt has for each look whether it is in an unbroken time in which the content was verified.

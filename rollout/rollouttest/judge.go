@@ -267,10 +267,11 @@ func (j *judgement) record(name string) error {
 	case j.in.Spec.Removal != nil:
 		return nil
 	}
-	if j.in.LedgerLimit == 0 && !notes(a, b.Admitted) {
-		return fmt.Errorf("the time of its admission moves from %s to %s", b.Admitted, a.Admitted)
-	}
 	s := j.stories[name]
+	anew := b.State != rollout.Updating && b.State != rollout.Soaking || s.last().paused
+	if j.in.LedgerLimit == 0 && !notes(a, b.Admitted) && !(anew && notes(a, second(s.last().at))) {
+		return fmt.Errorf("its time starts anew: %s, before %s", a.Admitted, b.Admitted)
+	}
 	return errors.Join(may(b, a, s), must(b, a, s))
 }
 
