@@ -36,9 +36,9 @@ func TestOutcomeOf(t *testing.T) {
 		"Succeeded": {"done", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Counts = v1alpha1.PhaseSucceeded, v1alpha1.Counts{Total: 24, Updated: 24}
 		}, Succeeded},
-		"Removed":     {"removed as asked is done", phase(v1alpha1.PhaseRemoved), Succeeded},
-		"Failed":      {"the budget is spent", phase(v1alpha1.PhaseFailed), Failed},
-		"Held":        {"somebody must decide", phase(v1alpha1.PhaseHeld), Waiting},
+		"Removed": {"removed as asked is done", phase(v1alpha1.PhaseRemoved), Succeeded},
+		"Failed":  {"the budget is spent", phase(v1alpha1.PhaseFailed), Failed},
+		"Held":    {"somebody must decide", phase(v1alpha1.PhaseHeld), Waiting},
 		"HeldByOCM": {"OCM has yet to decide about a placement", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseHeld
 			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacementUndecidedReason}}
