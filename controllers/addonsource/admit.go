@@ -133,8 +133,15 @@ func transient(err error) bool {
 		return true
 	}
 	code := status.Status().Code
-	return code == 0 || code >= http.StatusInternalServerError || code == http.StatusTooManyRequests ||
+	return terminating(err) || code == 0 || code >= http.StatusInternalServerError || code == http.StatusTooManyRequests ||
 		code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusUnauthorized
+}
+
+// terminating reports whether the API server refuses every new object of a kind or in a
+// Namespace, because that is being deleted. For a kind no cause and no reason says so.
+func terminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsMethodNotSupported(err) ||
+		apierrors.IsForbidden(err) && strings.Contains(err.Error(), "custom resource definition is terminating")
 }
 
 // refusals converts the API server's answer into problems, one for each field that it names.

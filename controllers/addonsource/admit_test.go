@@ -1,11 +1,14 @@
 package addonsource
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,6 +63,28 @@ func TestRefusals_LeaveOutThatRulesWereNotChecked(t *testing.T) {
 		err := apierrors.NewInvalid(schema.GroupKind{Kind: "Placement"}, "tried", c.causes)
 		if got := refusals(err, u, "tried"); len(got) != 1 || !strings.HasPrefix(got[0].String(), c.want) {
 			t.Errorf("%s: got %v, want one with %q", name, got, c.want)
+		}
+	}
+}
+
+// TestTransient_RefusalThatEndsWithADeletion: the API server refuses every new object while its
+// kind or its Namespace is being deleted. That says nothing about the commit.
+func TestTransient_RefusalThatEndsWithADeletion(t *testing.T) {
+	rollouts := v1alpha1.GroupVersion.WithResource("addonrollouts").GroupResource()
+	namespace := apierrors.NewForbidden(rollouts, "hello", errors.New("unable to create new content in namespace team because it is being terminated"))
+	namespace.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for reason, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"kind":           {apierrors.NewForbidden(rollouts, "hello", errors.New("create not allowed while custom resource definition is terminating")), true},
+		"kind, later":    {apierrors.NewMethodNotSupported(rollouts, "create"), true},
+		"namespace":      {namespace, true},
+		"forbidden":      {apierrors.NewForbidden(rollouts, "hello", errors.New("denied by policy")), false},
+		"invalid object": {apierrors.NewBadRequest("no such field"), false},
+	} {
+		if got := transient(c.err); got != c.want {
+			t.Errorf("%s: transient is %t, want %t", reason, got, c.want)
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (p *pass) tryBind(ctx context.Context, role registration.Role) (denied, err
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return nil, nil
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && !terminating(err):
 		return fmt.Errorf("%s %w: %w", role.Key(), errMayNotBind, err), nil
 	case apierrors.IsNotFound(err):
 		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for Namespace %s on the hub", role.Namespace)

@@ -37,7 +37,12 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 		return Failed
 	}
 	switch r.Status.Phase {
-	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseRemoved:
+	case v1alpha1.PhaseSucceeded:
+		if lost(r.Status.Counts) {
+			return Running
+		}
+		return Succeeded
+	case v1alpha1.PhaseRemoved:
 		return Succeeded
 	case v1alpha1.PhaseFailed:
 		return Failed
@@ -52,6 +57,11 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	}
 	return Running
 }
+
+// lost tells whether, after a success, more clusters are to get the content again than have
+// it: they lost the add-on. A few that join change nothing about the success, and clusters that
+// only wait may be held by their owner.
+func lost(c v1alpha1.Counts) bool { return c.InFlight > 0 && c.InFlight+c.Waiting > c.Updated }
 
 // heldForAWhile tells whether what holds a rollout passes without a decision of the user:
 // OCM has yet to decide about a placement, or an object that is referenced is yet to come.
@@ -167,6 +177,8 @@ func headline(r *v1alpha1.AddOnRollout) (string, mark) {
 		return string(r.Status.Phase), phaseMark(r.Status.Phase)
 	case apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition):
 		return stalled, mark{"✗", red}
+	case r.Status.Phase == v1alpha1.PhaseSucceeded && lost(r.Status.Counts):
+		return string(r.Status.Phase), phaseMark(v1alpha1.PhaseProgressing)
 	case r.Status.Phase == "":
 		return pending, mark{"○", dim}
 	}

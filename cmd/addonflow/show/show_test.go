@@ -33,10 +33,12 @@ func TestOutcomeOf(t *testing.T) {
 	}{
 		"Progressing": {"it moves on by itself", phase(v1alpha1.PhaseProgressing), Running},
 		"Removing":    {"it moves on by itself", phase(v1alpha1.PhaseRemoving), Running},
-		"Succeeded":   {"done", phase(v1alpha1.PhaseSucceeded), Succeeded},
-		"Removed":     {"removed as asked is done", phase(v1alpha1.PhaseRemoved), Succeeded},
-		"Failed":      {"the budget is spent", phase(v1alpha1.PhaseFailed), Failed},
-		"Held":        {"somebody must decide", phase(v1alpha1.PhaseHeld), Waiting},
+		"Succeeded": {"done", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Counts = v1alpha1.PhaseSucceeded, v1alpha1.Counts{Total: 24, Updated: 24}
+		}, Succeeded},
+		"Removed": {"removed as asked is done", phase(v1alpha1.PhaseRemoved), Succeeded},
+		"Failed":  {"the budget is spent", phase(v1alpha1.PhaseFailed), Failed},
+		"Held":    {"somebody must decide", phase(v1alpha1.PhaseHeld), Waiting},
 		"HeldByOCM": {"OCM has yet to decide about a placement", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseHeld
 			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacementUndecidedReason}}
@@ -57,6 +59,12 @@ func TestOutcomeOf(t *testing.T) {
 			r.Status.Target = nil
 			stalled(v1alpha1.InvalidRolloutStrategyReason)(r)
 		}, Failed},
+		"LostByMostClusters": {"the clusters lost the add-on after the success", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Counts = v1alpha1.PhaseSucceeded, v1alpha1.Counts{Total: 10, InFlight: 10}
+		}, Running},
+		"Joiners": {"a few clusters joined after the success", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Counts = v1alpha1.PhaseSucceeded, v1alpha1.Counts{Total: 10, Updated: 8, InFlight: 1, Waiting: 1}
+		}, Succeeded},
 		"NoStatus": {"the operator has not seen it", func(r *v1alpha1.AddOnRollout) {
 			r.Status = v1alpha1.AddOnRolloutStatus{}
 		}, Running},
@@ -81,13 +89,18 @@ func TestLine(t *testing.T) {
 				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason, Message: "source b owns it\nand more",
 			}}
 		}), "✗ hello main@2222222 Stalled 11/24: source b owns it"},
+		"LostByMostClusters": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Message = v1alpha1.PhaseSucceeded, "0/10 updated, 10 catching up"
+			r.Status.Counts = v1alpha1.Counts{Total: 10, InFlight: 10}
+		}), "⟳ hello main@2222222 Succeeded 0/10: 0/10 updated, 10 catching up"},
 		"Deleted": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			now := metav1.NewTime(at())
 			r.DeletionTimestamp, r.Status.Phase = &now, v1alpha1.PhaseSucceeded
+			r.Status.Counts = v1alpha1.Counts{Total: 24, Updated: 24}
 			r.Status.Conditions = []metav1.Condition{{
 				Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.DeletionGuardReason, Message: "24/24; the AddOnRollout is being deleted",
 			}}
-		}), "✔ hello main@2222222 Succeeded 11/24: 24/24; the AddOnRollout is being deleted"},
+		}), "✔ hello main@2222222 Succeeded 24/24: 24/24; the AddOnRollout is being deleted"},
 		"FirstPlanFailed": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Status = v1alpha1.AddOnRolloutStatus{ObservedGeneration: r.Generation, Conditions: []metav1.Condition{{
 				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.InvalidRolloutStrategyReason, Message: "unknown group typo",
