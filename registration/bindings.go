@@ -38,9 +38,9 @@ type Verdict func(Role) error
 // (CurrentCluster), or a namespace that is shared by the clusters whose templates name it, with
 // all of their subjects (SingleNamespace). Roles that allowed refuses are left out.
 //
-// The registrations of an agent that is not declared are unknown, as after a restart: it keeps
-// what found grants its own group or account, and gets nothing new. Other subjects of found
-// bindings belong to no agent and are dropped.
+// If an agent is not declared, its registrations are unknown, for instance after a restart. Such
+// an agent keeps what the bindings in found grant to its own group or account, and gets nothing
+// new. Other subjects of found bindings belong to no agent and are dropped.
 func Bindings(addOn string, agents []Agent, found []rbacv1.RoleBinding, allowed Verdict) []rbacv1.RoleBinding {
 	b := bindings{addOn: addOn, byKey: map[bindingKey]*rbacv1.RoleBinding{}}
 	own, shared := sorted(found)

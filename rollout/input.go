@@ -144,7 +144,8 @@ type Cluster struct {
 	Labels map[string]string
 	// InstallDisabled: its ManagedCluster disables automatic installation of add-ons.
 	InstallDisabled bool
-	// Installed says whether the cluster has a ManagedClusterAddOn, and who created it.
+	// Installed says whether the cluster has a ManagedClusterAddOn, and whether AddonFlow created
+	// it.
 	Installed Installation
 	// SelectedBy is what last selected the cluster, as an earlier Plan returned it.
 	SelectedBy Selection

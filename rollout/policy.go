@@ -168,7 +168,8 @@ func (p *planner) returning(groups ...Group) bool {
 }
 
 // withRecorded adds the members without a step whose record names a stage that satisfies in.
-// While a placement cannot be relied upon, it may still select the clusters that it selected.
+// While the decisions of a placement are missing or changing, the clusters that it selected
+// before still count as its own.
 func (p *planner) withRecorded(found []*unit, in func(stage string) bool) []*unit {
 	for i := range p.units {
 		u := &p.units[i]

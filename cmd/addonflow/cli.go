@@ -73,8 +73,8 @@ func (o output) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// newCLI returns the commands' surroundings for a real hub and the real terminal, of a
-// program that is called by name.
+// newCLI returns what the commands use: a real hub, the real terminal, and the name with which
+// the program was called.
 func newCLI(name string) *cli {
 	charts := renderworker.NewPool(renderworker.Options{}) // its children end with this process
 	c := &cli{
@@ -126,8 +126,8 @@ func (c *cli) dial() (client.WithWatch, error) {
 	return hub, nil
 }
 
-// unnamed is the error of a hub that nobody named: then the configuration is that of a
-// server on this machine, which is hardly there and never meant.
+// unnamed returns an error if neither a kubeconfig nor a flag names a hub. The configuration
+// then has the default address on this machine, which the user did not choose.
 func (c *cli) unnamed(host string) error {
 	loader := c.flags.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
@@ -195,7 +195,8 @@ func takes(cmd *cobra.Command, args []string) error {
 		cmd.CommandPath(), counted(len(args), "argument"), strings.Join(wanted, " and "), cmd.CommandPath())
 }
 
-// takesKind wants the name of a subcommand, which is a kind of object, before anything else.
+// takesKind refuses an argument that is not the name of a subcommand. Each subcommand is a kind
+// of object.
 func takesKind(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// listing is one run of `get`: what the hub is asked for, and who prints the answer.
+// listing is one run of `get`: the request to the hub, and the printer of the answer.
 type listing struct {
 	*getOptions
 	hub     client.WithWatch

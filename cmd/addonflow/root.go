@@ -29,8 +29,7 @@ func newRootCommand() *cobra.Command {
 	return cmd
 }
 
-// callExamples writes the name that the program is called by into the examples, which
-// stand in the source as those of addonflow.
+// callExamples replaces addonflow in the examples by the name with which the program was called.
 func callExamples(cmd *cobra.Command, name string) {
 	cmd.Example = strings.ReplaceAll(cmd.Example, programName+" ", name+" ")
 	for _, sub := range cmd.Commands() {

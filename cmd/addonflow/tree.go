@@ -87,7 +87,7 @@ func (o *treeOptions) redraw(ctx context.Context, hub client.WithWatch, key type
 				return errSeenEnough
 			}
 			select {
-			case <-newest: // nobody drew it; this one is newer
+			case <-newest: // it was not drawn; this one is newer
 			default:
 			}
 			newest <- r

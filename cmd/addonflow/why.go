@@ -97,7 +97,7 @@ func (c *cli) why(ctx context.Context, name, cluster string) error {
 //
 //	c07: Waiting in stage everyone: stage canary is not complete (1/2)
 //
-// Until when it soaks is part of the reason, in the words of the status.
+// The end of a soak is part of the reason, in the words of the status.
 func reasonLine(c show.Cluster) string {
 	var b strings.Builder
 	b.WriteString(c.Cluster + ": " + c.State)

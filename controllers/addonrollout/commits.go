@@ -186,10 +186,10 @@ func held(p *plan.Plan, s rollout.Summary) string {
 	return ""
 }
 
-// tellEnded sees to contexts of a live commit that the rollout reports no more: removals that
-// are over, stages that a change of policy dropped, and all stages of a rollout that cannot be
-// planned. They end with the add-on, in its state: ended sooner, a required check would turn
-// green unproven, or stay red on a commit that is good.
+// tellEnded ends the contexts of a live commit that the rollout does not report any more:
+// removals that are over, stages that a change of policy dropped, and all stages of a rollout
+// that cannot be planned. Such a context ends with the add-on and gets its state. If it ended
+// sooner, a required check would turn green without proof, or stay red on a good commit.
 func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Want) {
 	whole := wants[0]
 	for _, m := range b.Marks() {

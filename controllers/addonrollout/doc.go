@@ -3,7 +3,7 @@
 // a value of its own type, and the next one reads that value and nothing else:
 //
 //	observe  -> plan.Observation  all reads: placements, ManagedClusterAddOns, works, clusters, revisions
-//	plan.New -> plan.Plan         pure: package plan, which asks package rollout who may move
+//	plan.New -> plan.Plan         pure: package plan, which asks package rollout which clusters may move
 //	reserve  -> reserved          writes AddOnRollout.status, and the ledger in it
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again

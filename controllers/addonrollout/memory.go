@@ -26,8 +26,8 @@ type memory struct {
 	// settled are the marks of clusters that needed no write. Without it every turn would
 	// render every cluster of a fleet at rest.
 	settled map[string]string
-	// authors say what AddonFlow wrote to each add-on's status. Without it another writer that
-	// writes the same would be taken for a conflict.
+	// authors are AddonFlow's last writes to the status of each add-on. Without them another
+	// writer that writes the same values would count as a conflict.
 	authors map[types.UID]*addonstatus.Authorship
 	// prober is the compiled health policy. Without it every turn would compile the policy.
 	prober prober

@@ -30,8 +30,8 @@ type overlay[T client.Object] struct {
 type write[T client.Object] struct {
 	object T
 	at     time.Time
-	// created: the watch has not shown the object yet. One that it has shown and shows
-	// no more is gone, because a watch never goes back in time.
+	// created: the watch has not shown the object yet. An object that the watch showed before and
+	// does not show now is deleted, because a watch never goes back in time.
 	created bool
 }
 

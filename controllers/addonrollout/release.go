@@ -30,7 +30,8 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if ro.Released() {
 		return true, ctrl.Result{}, nil
 	}
-	// Who binds roles reads the watch cache, and must know of the release before us.
+	// The controller that binds roles reads the watch cache. It must see the release before this
+	// code removes its labels.
 	var seen v1alpha1.AddOnRollout
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(ro), &seen); err != nil || !seen.Releasing() {
 		return true, ctrl.Result{RequeueAfter: r.Pace}, client.IgnoreNotFound(err)
@@ -47,7 +48,8 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if err := r.letGoOfAddOns(ctx, addOns.Items); err != nil {
 		return true, ctrl.Result{}, err
 	}
-	// Who binds roles may have begun before it knew: the turn that goes on finds none.
+	// The controller that binds roles may have started before it saw the release. Only a turn
+	// that finds no binding continues.
 	if found, err := r.letGoOfBindings(ctx, ro.Name); found > 0 || err != nil {
 		return true, ctrl.Result{RequeueAfter: r.Pace}, err
 	}

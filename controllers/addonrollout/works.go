@@ -45,16 +45,17 @@ func worksFailed(words string, err error) error {
 	return &worksError{words: words, err: err}
 }
 
-// unapplied reports whether the add-on says that its works could not be written. Then
-// they are written before the status says otherwise, so that trying again does not
-// make the condition flap.
+// unapplied reports whether a condition of the add-on says that its works could not be written.
+// In this case the works are written before the status, so that the condition does not change to
+// and fro with each attempt.
 func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	c := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnManifestApplied)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed
 }
 
-// writeMove writes status and works, in this order: what is said of a cluster is true
-// of what is written next. Works that OCM wrote stay as they are. It returns the add-on as written, and whether works were.
+// writeMove writes the status and then the works, so that the status already describes the works
+// when they change. Works that OCM wrote stay as they are. It returns the add-on as written, and
+// whether works were.
 func (d *round) writeMove(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, mv addonstatus.Move) (*addonv1alpha1.ManagedClusterAddOn, bool, error) {
 	if mv.Adopted {
 		addOn, err := d.writeStatus(ctx, addOn, mv)

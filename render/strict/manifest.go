@@ -89,11 +89,11 @@ func formerFields() map[reflect.Type][]string {
 	}
 }
 
-// ManifestFlaws returns the kind that Kubernetes does not have and, where its kind is one
-// of apps/v1, batch/v1 or v1, the unknown fields of a manifest, the values of another type
-// than their field and those that no API server takes: the managed cluster would drop unknown
-// fields and refuse the rest. Its status is nobody's to read. A manifest with a kind that
-// is not known is judged as the one that was probably meant.
+// ManifestFlaws returns the kind that Kubernetes does not have and, where its kind is one of
+// apps/v1, batch/v1 or v1, the unknown fields of a manifest, the values of another type than
+// their field and those that no API server takes: the managed cluster would drop unknown fields
+// and refuse the rest. The status of a manifest is not checked. A manifest of an unknown kind is
+// checked as the kind that was probably meant.
 func ManifestFlaws(at flaw.Path, manifest map[string]any, declared *Declarations) []flaw.Flaw {
 	types, err := compiledTypes()
 	if err != nil {

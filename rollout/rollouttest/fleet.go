@@ -69,8 +69,8 @@ type Cluster struct {
 	// it equals.
 	Alike map[string]string
 
-	// Blocked and Awaits say what keeps its works from being written, Away why nothing can
-	// be given to it at all.
+	// Blocked says why its works cannot be written at all, Awaits what must happen before they
+	// are written, Away why the cluster cannot be given any content.
 	Blocked, Awaits, Away string
 	// Edited: what it gives to the rendering itself has changed since its works were written.
 	Edited bool
@@ -248,7 +248,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// Sight is what somebody saw of the clusters at a time.
+// Sight is the state of the clusters at one time, as it was observed.
 type Sight struct {
 	at       time.Time
 	clusters map[string]Cluster

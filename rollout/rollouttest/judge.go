@@ -302,8 +302,9 @@ func (j *judgement) adopted(name string, a rollout.Record) error {
 	return may(rollout.Record{State: rollout.Updating}, a, (&story{}).with(j.look(name, a)))
 }
 
-// dropped: records of other content go when the rollout ends Succeeded, those of clusters
-// that do not exist after that; nothing else removes a record.
+// dropped checks the removal of a record. Records of other content are removed when the rollout
+// ends Succeeded. After that, records of clusters that do not exist are removed. Nothing else
+// removes a record.
 func (j *judgement) dropped(b rollout.Record) error {
 	if j.step.Input == nil {
 		return nil // whether the rollout ended was not observed

@@ -67,8 +67,8 @@ func (s Scenario) Run(seed int64) (string, error) {
 }
 
 // Step plans once, checks the plan, carries it out, and checks that planning again at once
-// admits no further cluster. An error of the planner itself is none of Step: the plan that
-// comes with it holds every cluster, and that is checked.
+// admits no further cluster. Step does not return an error of the planner. The plan that comes
+// with such an error holds every cluster, and Step checks that.
 func (f *Fleet) Step(h *History) (rollout.Plan, error) {
 	in := f.Input()
 	before := Snapshot(in)
@@ -125,7 +125,7 @@ func (f *Fleet) idle(plan rollout.Plan) error {
 	return nil
 }
 
-// removes reports whether the plan removes anybody.
+// removes reports whether the plan removes a cluster.
 func removes(p rollout.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Kind == rollout.Remove })
 }

@@ -389,7 +389,8 @@ func (j *judgement) untouched() error {
 }
 
 // watchRemovals keeps track of which clusters left the install set, as stored steps saw it.
-// While a placement is in motion no cluster is seen to leave, but may be seen to return.
+// While the decisions of a placement are changing, it notes no cluster as leaving, but may note
+// one as returning.
 func (h *History) watchRemovals(j *judgement) {
 	h.installed = max(h.installed, j.installedNow())
 	for name, c := range j.clusters {

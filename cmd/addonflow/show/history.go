@@ -55,8 +55,8 @@ func JournalTable(r *v1alpha1.AddOnRollout) *metav1.Table {
 	return t
 }
 
-// History is history and journal of a rollout in the form of an API object, which they are
-// not.
+// History returns the history and the journal of a rollout as one object. It has the form of an
+// API object, but the API has no such kind.
 func History(r *v1alpha1.AddOnRollout) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
 		History []v1alpha1.HistoryEntry `json:"history"`

@@ -19,16 +19,16 @@ const (
 	Running Outcome = "Running"
 	// Succeeded: the target is where it shall be, or the add-on is removed as asked.
 	Succeeded Outcome = "Succeeded"
-	// Failed: it stopped, and will not move on before somebody changes something.
+	// Failed: it stopped, and continues only after a change by the user.
 	Failed Outcome = "Failed"
-	// Waiting: it is suspended, or held for somebody's decision.
+	// Waiting: it is suspended, or held until the user decides.
 	Waiting Outcome = "Waiting"
 )
 
-// OutcomeOf reads the outcome of a rollout's current target: the one verdict behind the
-// exit code of every command. A status that is about an older spec or target says
-// nothing about this one: Running. A failure is the outcome of a suspended rollout, too;
-// what a strategy or a guard holds is Waiting, also where the commit status is green.
+// OutcomeOf reads the outcome of a rollout's current target: the one verdict behind the exit
+// code of every command. If the status is about an older spec or target, the outcome is Running.
+// A suspended rollout that failed is Failed. A rollout that a strategy or a guard holds is
+// Waiting, even if the commit status is green.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !current(r) {
 		return Running
@@ -71,8 +71,8 @@ func heldForAWhile(r *v1alpha1.AddOnRollout) bool {
 		(c.Reason == v1alpha1.PlacementUndecidedReason || c.Reason == v1alpha1.ReferenceNotFoundReason)
 }
 
-// SourceOutcome reads how a source stands. A suspended one may well be ready, with
-// what it had before: a script must not take that for what was just pushed.
+// SourceOutcome reads the outcome of a source. A suspended source can be Ready with the commit
+// from before. A script must not take this for the outcome of the commit that was just pushed.
 func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 	ready := apimeta.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
 	switch {
@@ -89,9 +89,9 @@ func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 	}
 }
 
-// Refusal says why a source brings nothing newer than what it applied: it refused the
-// newest commit it looked at, or cannot work before somebody changes something. "" where
-// it goes on by itself.
+// Refusal says why a source brings nothing newer than what it applied: it refused the newest
+// commit it looked at, or is stalled until the user changes something. "" if it continues by
+// itself.
 func Refusal(s *v1alpha1.AddOnSource) string {
 	c, attempted := s.Status.Conditions, s.Status.LastAttemptedRevision
 	stuck, working := apimeta.FindStatusCondition(c, meta.StalledCondition), apimeta.FindStatusCondition(c, meta.ReconcilingCondition)
@@ -158,8 +158,8 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	return text
 }
 
-// The words of the tool for what no phase says: the status is about an older spec or
-// target, or somebody must change something first.
+// The words of the tool for what no phase says: the status is about an older spec or target, or
+// the user must change something first.
 const (
 	pending = "Pending"
 	stalled = "Stalled"
@@ -185,8 +185,8 @@ func headline(r *v1alpha1.AddOnRollout) (string, mark) {
 	return string(r.Status.Phase), phaseMark(r.Status.Phase)
 }
 
-// suspended tells whether somebody stopped a rollout, whatever its phase: one that is
-// done says so on, and a new commit waits.
+// suspended reports whether the user suspended the rollout. Its phase may still be Succeeded: a
+// rollout that is done keeps its phase, and a new commit waits.
 func suspended(r *v1alpha1.AddOnRollout) bool {
 	return r.Spec.Suspend || v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
 }

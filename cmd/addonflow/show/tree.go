@@ -89,7 +89,7 @@ func (s Style) reported(r *v1alpha1.AddOnRollout) string {
 	return "   commit status " + s.paint(dim, "… being delivered")
 }
 
-// branches are the lines of the tree: the rollout, its stages, who fails.
+// branches are the lines of the tree: the rollout, its stages, the failing clusters.
 func branches(r *v1alpha1.AddOnRollout) []branch {
 	status := r.Status
 	word, m := headline(r)
@@ -140,8 +140,8 @@ func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 	return b
 }
 
-// stageRemark is what the message of a stage says beyond its phase and counts. Who
-// failed stands below the stage.
+// stageRemark is what the message of a stage says beyond its phase and counts. The failed
+// clusters have lines of their own below the stage.
 func stageRemark(stage v1alpha1.StageStatus) string {
 	if finished(stage.Phase) || stage.Phase == "Failed" {
 		return ""
@@ -192,8 +192,8 @@ func flyingBranches(flying []rollout.Record, trunk string) []branch {
 	return out
 }
 
-// failingBranches are the clusters that fail, below the given trunk, and how many
-// more there are than the status names; ends says that nothing follows below the trunk.
+// failingBranches are the lines of the failing clusters below the trunk. The last line has the
+// number of those that the status does not name. ends: no line follows below the trunk.
 func failingBranches(status v1alpha1.AddOnRolloutStatus, trunk string, ends bool) []branch {
 	var out []branch
 	more := int(status.Counts.Failed) - len(status.Failing)

@@ -14,8 +14,8 @@ import (
 // none stands in a cell that has nothing to say.
 const none = "–"
 
-// ShortCommit returns main@9f3c2ab for main@sha1:9f3c2ab...; what is no revision
-// string is returned as it is.
+// ShortCommit returns main@9f3c2ab for main@sha1:9f3c2ab.... It returns any other text
+// unchanged.
 func ShortCommit(commit string) string {
 	const short = 7
 	ref, sum := "", commit

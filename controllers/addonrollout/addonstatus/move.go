@@ -41,7 +41,7 @@ type Move struct {
 	Supported []addonv1alpha1.ConfigGroupResource
 	// Access is how the agent gets to the hub.
 	Access Access
-	// Mode says who maintains Available.
+	// Mode says which program writes the condition Available.
 	Mode addonv1alpha1.HealthCheckMode
 	// Available is what the works say about health now, in OCM's words.
 	Available render.Availability

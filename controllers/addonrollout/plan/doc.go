@@ -4,8 +4,8 @@
 //
 // An Observation is everything that was read; nothing here changes it. A Plan is everything
 // that follows from it: where every cluster stands and what is to be written there, the status
-// to store, the decisions to log. Who may move is decided by package rollout; this package
-// says what it reads: it renders the revisions for each cluster and compares.
+// to store, the decisions to log. Package rollout decides which clusters may move. This package
+// makes its input: it renders the revisions for each cluster and compares.
 //
 //	observation.go  Observation and Member: what was read
 //	plan.go         New, and the input of rollout.New

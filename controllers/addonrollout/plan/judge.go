@@ -33,11 +33,11 @@ type Judged struct {
 	Had *v1alpha1.PlacementReference
 	// Hosts: something of it is, or is to be, on the hosting cluster.
 	Hosts bool
-	// Refused is why the target cannot be rendered for it. What it runs is repaired all the
-	// same.
+	// Refused says why the target cannot be rendered for the member. Drift of its present works
+	// is still repaired.
 	Refused *Refusal
-	// Overruled is why the target, which it runs, is not all there: another add-on deploys one
-	// of its objects differently, and had it first.
+	// Overruled says why an object of the target is missing, although the member runs the target:
+	// another add-on deployed the object first, with other content.
 	Overruled *Refusal
 	// AtTarget, AtStable: its works already are what the revision renders for it.
 	AtTarget, AtStable bool
@@ -156,8 +156,8 @@ func (t *turn) refuse(j *Judged) *Refusal {
 
 // hosts reports whether the revision renders anything for the member's hosting cluster. The
 // annotation alone, which every add-on of a cluster may have got from its ManagedCluster, makes
-// no member depend on that cluster. An annotation that is empty names no cluster; what would be
-// hosted is the same anywhere.
+// no member depend on that cluster. If the annotation is empty, the member's own name takes its
+// place, because the revision hosts the same objects on any cluster.
 func (c Content) hosts(j *Judged) bool {
 	if c.Renderer == nil {
 		return false

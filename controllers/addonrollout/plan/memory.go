@@ -10,8 +10,8 @@ import (
 // Memory is what a turn leaves to the next one of the same rollout. It may be lost: a new
 // process begins with an empty one.
 type Memory struct {
-	// alike are works of OCM's that were found to hold what is to run, by cluster. Without it
-	// a fleet that was taken over would be compared, work by work, at every turn.
+	// alike are OCM's works whose content equals the content that should run, by cluster. Without
+	// this field every turn would compare every work of a fleet that was taken over.
 	alike map[string]string
 	// apart are works of other add-ons that were found to have no object in common, by cluster.
 	// Without it every object on a cluster would be compared with every other at every turn.

@@ -43,9 +43,9 @@ func guardMessage(p rollout.Plan) string {
 	return p.Guard + "; " + p.GuardHint
 }
 
-// waitsFor is what a plan that could be made waits for besides the turn of its clusters:
-// a revision that is missing, a guard, a user who looks after what failed after the
-// success.
+// waitsFor says what a valid plan waits for, besides the turn of its clusters: a missing
+// revision, a guard, or a user who must look at clusters that failed after the rollout had
+// succeeded.
 func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan) Verdict {
 	v, ro := Verdict{}, o.Rollout
 	switch {
@@ -93,7 +93,8 @@ func absent(placements []rollout.Placement) bool {
 	return slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Existence != rollout.Exists })
 }
 
-// missingMessage says which revision is missing, whom it holds, and what brings it back.
+// missingMessage says which revision is missing, which clusters wait for it, and how to restore
+// it.
 func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) string {
 	held := slices.DeleteFunc(slices.Clone(plan.Clusters), func(c rollout.ClusterPlan) bool {
 		return c.Revision != ro.Spec.Target.Digest || c.State == rollout.Removing || c.State == rollout.Gone
