@@ -7,11 +7,11 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// Memory is what a turn leaves to the next one of the same rollout. It may be lost: a new
-// process begins with an empty one.
+// Memory is the state that a turn passes to the next turn of the same rollout. It may be lost: a
+// new process starts with an empty one.
 type Memory struct {
-	// alike are works of OCM's that were found to hold what is to run, by cluster. Without it
-	// a fleet that was taken over would be compared, work by work, at every turn.
+	// alike are works of OCM that were found to hold the right content, by cluster. Without it
+	// an adopted fleet would be compared, work by work, in every turn.
 	alike map[string]string
 	// apart are works of other add-ons that were found to have no object in common, by cluster.
 	// Without it every object on a cluster would be compared with every other at every turn.
@@ -24,7 +24,7 @@ type Memory struct {
 	// last: without it a soak would end early or late after the operator's clock was set.
 	last *lastLook
 	// Unwritten are decisions that were logged and that the journal gets with the next write.
-	// Without it the journal would not tell of a plan that was dropped.
+	// Without it the journal would not have the decisions of a dropped plan.
 	Unwritten []journal.Decision
 }
 

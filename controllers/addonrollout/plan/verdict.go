@@ -11,16 +11,16 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Verdict is what stands in the conditions besides the phase.
+// Verdict is the content of the conditions apart from the phase.
 type Verdict struct {
-	// Stalled is the reason of something only the user can change; "" when nothing is.
+	// Stalled is the reason of a problem that only the user can fix; "": there is none.
 	Stalled string
-	// Waiting is the reason of something that passes by itself; "" when nothing is.
+	// Waiting is the reason of a wait that ends by itself; "": there is none.
 	Waiting string
 	Message string
 }
 
-// verdictOf turns an error of observing or planning into what the user is told.
+// verdictOf turns an error of observing or planning into a verdict.
 func verdictOf(err error) (Verdict, bool) {
 	switch {
 	case errors.Is(err, rollout.ErrInvalidStrategy), errors.Is(err, rollout.ErrUnknownDecisionGroup):
@@ -43,9 +43,8 @@ func guardMessage(p rollout.Plan) string {
 	return p.Guard + "; " + p.GuardHint
 }
 
-// waitsFor is what a plan that could be made waits for besides the turn of its clusters:
-// a revision that is missing, a guard, a user who looks after what failed after the
-// success.
+// waitsFor is what a valid plan waits for apart from slots: a missing revision, a guard, or a
+// fix by the user for clusters that failed after the success.
 func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) Verdict {
 	v := Verdict{}
 	switch {
@@ -68,7 +67,7 @@ func waitsFor(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) Ve
 	return v
 }
 
-// keptVerdict says why a rollout that is being deleted is still there, and goes on.
+// keptVerdict says why a rollout that is being deleted still exists and continues.
 func keptVerdict(in rollout.Input, plan rollout.Plan) Verdict {
 	have := 0
 	for i := range in.Clusters {
@@ -88,7 +87,7 @@ func absent(placements []rollout.Placement) bool {
 	return slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Existence != rollout.Exists })
 }
 
-// missingMessage says which revision is missing, whom it holds, and what brings it back.
+// missingMessage says which revision is missing, which clusters it holds, and how to restore it.
 func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) string {
 	held := slices.DeleteFunc(slices.Clone(plan.Clusters), func(c rollout.ClusterPlan) bool {
 		return c.Revision != ro.Spec.Target.Digest || c.State == rollout.Removing || c.State == rollout.Gone
@@ -97,7 +96,7 @@ func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Pl
 		in.TargetMissing, heldText(held), ro.Spec.Target.Source, ro.Spec.Target.Source, ro.Namespace)
 }
 
-// heldText counts those that run what is missing and names the first of them.
+// heldText counts the clusters that run the missing revision and names the first of them.
 func heldText(held []rollout.ClusterPlan) string {
 	if len(held) == 0 {
 		return "no cluster runs it, and no cluster is admitted"
