@@ -42,7 +42,7 @@ Exit codes:
   6    the hub cannot be reached, or refuses to answer
   130  interrupted`
 
-// cli is what the commands for people share: where they read and where they write.
+// cli is shared by the commands for people: it has their inputs and outputs.
 // Data goes to Out; progress and hints go to ErrOut.
 type cli struct {
 	genericiooptions.IOStreams
@@ -60,8 +60,8 @@ type cli struct {
 	putBack time.Duration
 }
 
-// output is where data goes. What cannot be written, to a full disk say, is a failure, and
-// no wrong usage.
+// output is the writer for data. A failed write, such as to a full disk, is a failure and not
+// wrong usage.
 type output struct{ io.Writer }
 
 // Write gives an error its exit code.
@@ -126,8 +126,8 @@ func (c *cli) dial() (client.WithWatch, error) {
 	return hub, nil
 }
 
-// unnamed is the error of a hub that nobody named: then the configuration is that of a
-// server on this machine, which is hardly there and never meant.
+// unnamed is the error if no hub is configured: client-go then uses a server on this machine,
+// which is never the intended hub.
 func (c *cli) unnamed(host string) error {
 	loader := c.flags.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()

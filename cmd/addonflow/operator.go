@@ -95,7 +95,7 @@ func leaseName(namespace string) string {
 	return leaderelection.GenerateID(name, namespace)
 }
 
-// cacheOptions keeps out of memory what nobody reads.
+// cacheOptions keeps fields out of memory that no controller reads.
 func (o *controllerOptions) cacheOptions() cache.Options {
 	own := map[string]cache.Config(nil)
 	if o.namespace != "" {

@@ -80,7 +80,7 @@ func (m manifestTypes) collect(t reflect.Type) {
 	}
 }
 
-// formerFields are those that a Kubernetes since 1.19 served and today's has no more.
+// formerFields are the fields that a Kubernetes since 1.19 served and the present one does not.
 func formerFields() map[reflect.Type][]string {
 	return map[reflect.Type][]string{
 		reflect.TypeFor[corev1.PodSpec]():          {"workloadRef"},              // 1.35
@@ -92,8 +92,8 @@ func formerFields() map[reflect.Type][]string {
 // ManifestFlaws returns the kind that Kubernetes does not have and, where its kind is one
 // of apps/v1, batch/v1 or v1, the unknown fields of a manifest, the values of another type
 // than their field and those that no API server takes: the managed cluster would drop unknown
-// fields and refuse the rest. Its status is nobody's to read. A manifest with a kind that
-// is not known is judged as the one that was probably meant.
+// fields and refuse the rest. The status of a manifest is not checked, because it is not applied.
+// A manifest with an unknown kind is checked as the kind that was probably meant.
 func ManifestFlaws(at flaw.Path, manifest map[string]any, declared *Declarations) []flaw.Flaw {
 	types, err := compiledTypes()
 	if err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Outcome is how a rollout stands, as far as a script needs to know.
+// Outcome is the outcome of a rollout for a script.
 type Outcome string
 
 const (
 	// Running: it moves on by itself.
 	Running Outcome = "Running"
-	// Succeeded: the target is where it shall be, or the add-on is removed as asked.
+	// Succeeded: the target is rolled out, or the add-on is removed as requested.
 	Succeeded Outcome = "Succeeded"
-	// Failed: it stopped, and will not move on before somebody changes something.
+	// Failed: it stopped, and needs a change of the user to continue.
 	Failed Outcome = "Failed"
-	// Waiting: it is suspended, or held for somebody's decision.
+	// Waiting: it is suspended, or held until the user decides.
 	Waiting Outcome = "Waiting"
 )
 
 // OutcomeOf reads the outcome of a rollout's current target: the one verdict behind the
-// exit code of every command. A status that is about an older spec or target says
-// nothing about this one: Running. A failure is the outcome of a suspended rollout, too;
-// what a strategy or a guard holds is Waiting, also where the commit status is green.
+// exit code of every command. If the status is about an older spec or target, the outcome is
+// Running. A suspended rollout can be Failed as well. A rollout that a strategy or a guard holds
+// is Waiting, even if the commit status is green.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !current(r) {
 		return Running
@@ -53,16 +53,16 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	return Running
 }
 
-// heldForAWhile tells whether what holds a rollout passes without a decision of the user:
-// OCM has yet to decide about a placement, or an object that is referenced is yet to come.
+// heldForAWhile reports whether the hold of a rollout ends without a decision of the user: OCM
+// has not decided about a placement yet, or a referenced object does not exist yet.
 func heldForAWhile(r *v1alpha1.AddOnRollout) bool {
 	c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition)
 	return c != nil && c.Status == metav1.ConditionTrue &&
 		(c.Reason == v1alpha1.PlacementUndecidedReason || c.Reason == v1alpha1.ReferenceNotFoundReason)
 }
 
-// SourceOutcome reads how a source stands. A suspended one may well be ready, with
-// what it had before: a script must not take that for what was just pushed.
+// SourceOutcome reads the outcome of a source. A suspended source may be ready with an older
+// commit: a script must not take that for the commit that was just pushed.
 func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 	ready := apimeta.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
 	switch {
@@ -79,9 +79,8 @@ func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 	}
 }
 
-// Refusal says why a source brings nothing newer than what it applied: it refused the
-// newest commit it looked at, or cannot work before somebody changes something. "" where
-// it goes on by itself.
+// Refusal says why a source applies no newer commit: it refused the newest commit that it read,
+// or it needs a change of the user. "": it continues by itself.
 func Refusal(s *v1alpha1.AddOnSource) string {
 	c, attempted := s.Status.Conditions, s.Status.LastAttemptedRevision
 	stuck, working := apimeta.FindStatusCondition(c, meta.StalledCondition), apimeta.FindStatusCondition(c, meta.ReconcilingCondition)
@@ -92,13 +91,13 @@ func Refusal(s *v1alpha1.AddOnSource) string {
 		return "is stalled: " + FirstLine(stuck.Message)
 	case attempted == "" || attempted == s.Status.LastAppliedRevision:
 	case working == nil, working.Status != metav1.ConditionTrue, unread(working.Reason):
-		// Suspended, or cut off from Git since: the verdict stands, its words are gone.
+		// Suspended, or Git is not reachable since: the refusal holds, its text is lost.
 		return "refused " + ShortCommit(attempted)
 	}
 	return ""
 }
 
-// unread tells whether a reason says that no newer commit could be read.
+// unread reports whether a reason says that no newer commit could be read.
 func unread(reason string) bool {
 	switch reason {
 	case v1alpha1.FetchFailedReason, v1alpha1.InvalidCredentialsReason, v1alpha1.RefNotFoundReason, v1alpha1.LimitExceededReason:
@@ -107,7 +106,7 @@ func unread(reason string) bool {
 	return false
 }
 
-// judged tells whether a reason is a verdict on a commit.
+// judged reports whether a reason is a verdict on a commit.
 func judged(reason string) bool {
 	switch reason {
 	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason:
@@ -116,7 +115,7 @@ func judged(reason string) bool {
 	return false
 }
 
-// current tells whether the status is about the spec as it stands.
+// current reports whether the status is about the present spec.
 func current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation {
 		return false
@@ -128,7 +127,7 @@ func current(r *v1alpha1.AddOnRollout) bool {
 	return want == nil || have != nil && want.Digest == have.Digest
 }
 
-// Line says in one line where a rollout stands:
+// Line is the state of a rollout in one line:
 //
 //	⟳ hello main@9f3c2ab Progressing 11/24: stage everyone, 6 in flight
 func (s Style) Line(r *v1alpha1.AddOnRollout) string {
@@ -148,12 +147,12 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	return text
 }
 
-// The words of the tool for what no phase says: the status is about an older spec or
-// target, or somebody must change something first.
+// Words of the tool for states that have no phase: the status is about an older spec or target,
+// or the user must change something first.
 const (
 	pending = "Pending"
 	stalled = "Stalled"
-	// notYetSeen is what is known of a pending rollout.
+	// notYetSeen is the message of a pending rollout.
 	notYetSeen = "the operator has not looked at it yet"
 )
 
@@ -173,14 +172,14 @@ func headline(r *v1alpha1.AddOnRollout) (string, mark) {
 	return string(r.Status.Phase), phaseMark(r.Status.Phase)
 }
 
-// suspended tells whether somebody stopped a rollout, whatever its phase: one that is
-// done says so on, and a new commit waits.
+// suspended reports whether the user suspended a rollout, in any phase: a rollout that ended
+// keeps its phase, and a new commit waits.
 func suspended(r *v1alpha1.AddOnRollout) bool {
 	return r.Spec.Suspend || v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
 }
 
-// message is the first line of the most telling text of a rollout: why it is stalled,
-// else what its phase means right now.
+// message is the first line of the most useful text of a rollout: why it is stalled, otherwise
+// the message of its phase.
 func message(r *v1alpha1.AddOnRollout) string {
 	text := verdict(r)
 	if r.ReleaseRequested() {
@@ -192,7 +191,7 @@ func message(r *v1alpha1.AddOnRollout) string {
 	return text
 }
 
-// releaseText says what a release that was asked for waits for.
+// releaseText says what a requested release waits for.
 func releaseText(r *v1alpha1.AddOnRollout) string {
 	switch {
 	case r.Released():
@@ -203,7 +202,7 @@ func releaseText(r *v1alpha1.AddOnRollout) string {
 	return "release requested: no cluster is moved; the add-on is released when it leaves Git"
 }
 
-// verdict is why a rollout is stalled, else what its phase means right now.
+// verdict is why a rollout is stalled, otherwise the message of its phase.
 func verdict(r *v1alpha1.AddOnRollout) string {
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
 		return FirstLine(c.Message)

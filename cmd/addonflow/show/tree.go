@@ -75,7 +75,7 @@ func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time)
 	}
 }
 
-// reported says whether the forge knows all there is to know.
+// reported says whether the forge shows every commit status.
 func (s Style) reported(r *v1alpha1.AddOnRollout) string {
 	c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.CommitStatusReportedCondition)
 	switch {
@@ -89,7 +89,7 @@ func (s Style) reported(r *v1alpha1.AddOnRollout) string {
 	return "   commit status " + s.paint(dim, "… being delivered")
 }
 
-// branches are the lines of the tree: the rollout, its stages, who fails.
+// branches are the lines of the tree: the rollout, its stages, failing clusters.
 func branches(r *v1alpha1.AddOnRollout) []branch {
 	status := r.Status
 	word, m := headline(r)
@@ -113,8 +113,8 @@ func branches(r *v1alpha1.AddOnRollout) []branch {
 	return out
 }
 
-// failingStage is the index of the stage that the failing clusters belong to, or -1
-// where more than one has some: the status does not say which is whose.
+// failingStage is the index of the stage that the failing clusters belong to. It is -1 if several
+// stages have some, because the status does not assign clusters to stages.
 func failingStage(status v1alpha1.AddOnRolloutStatus) int {
 	found := -1
 	for i, stage := range status.Stages {
@@ -140,8 +140,8 @@ func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 	return b
 }
 
-// stageRemark is what the message of a stage says beyond its phase and counts. Who
-// failed stands below the stage.
+// stageRemark is the part of a stage's message that is not in its phase and counts. Failing
+// clusters are listed below the stage.
 func stageRemark(stage v1alpha1.StageStatus) string {
 	if finished(stage.Phase) || stage.Phase == "Failed" {
 		return ""
@@ -162,7 +162,7 @@ func halted(r *v1alpha1.AddOnRollout, stage v1alpha1.StageStatus) []rollout.Reco
 	}
 	records, err := rollout.Records(r.Status.Ledger)
 	if err != nil {
-		return nil // the phase and its message say so
+		return nil // the phase and its message show it
 	}
 	return slices.DeleteFunc(records, func(rec rollout.Record) bool {
 		return !rec.InFlight() || rec.Stage != stage.Name || rec.Revision != r.Status.Target.Digest

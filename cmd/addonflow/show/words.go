@@ -11,11 +11,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// none stands in a cell that has nothing to say.
+// none is the text of an empty cell.
 const none = "–"
 
-// ShortCommit returns main@9f3c2ab for main@sha1:9f3c2ab...; what is no revision
-// string is returned as it is.
+// ShortCommit returns main@9f3c2ab for main@sha1:9f3c2ab...; another text is returned unchanged.
 func ShortCommit(commit string) string {
 	const short = 7
 	ref, sum := "", commit
