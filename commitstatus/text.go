@@ -45,7 +45,7 @@ func ContextName(parts ...string) string {
 	return strings.TrimRight(firstRunes(name, ContextLimit-len(digest)), "/") + digest
 }
 
-// shortDigest tells one text from another; that of no text is "".
+// shortDigest distinguishes texts; it is "" for an empty text.
 func shortDigest(text string) string {
 	if text == "" {
 		return ""
@@ -136,7 +136,7 @@ type Refusal struct {
 }
 
 // Text returns "problem; hint (and 3 more) at file:line: object" in at most limit characters.
-// What there is no room for is the hint first, then the middle of object, place and problem.
+// If the text is too long, it drops the hint first, then the middle of object, place and problem.
 func (r Refusal) Text(limit int) string {
 	more := ""
 	if r.More > 0 {
