@@ -127,7 +127,7 @@ func cutMiddle(s string, limit int) string {
 
 // Refusal is why a commit was refused.
 type Refusal struct {
-	// Problem and Hint say what is wrong, and what would be right.
+	// Problem says what is wrong, Hint how to fix it.
 	Problem, Hint string
 	// More counts the other problems.
 	More int

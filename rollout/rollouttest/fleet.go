@@ -248,7 +248,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// Sight is what somebody saw of the clusters at a time.
+// Sight is an observation of the clusters at a time.
 type Sight struct {
 	at       time.Time
 	clusters map[string]Cluster

@@ -125,7 +125,7 @@ func (f *Fleet) idle(plan rollout.Plan) error {
 	return nil
 }
 
-// removes reports whether the plan removes anybody.
+// removes reports whether the plan removes a cluster.
 func removes(p rollout.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a rollout.Action) bool { return a.Kind == rollout.Remove })
 }
