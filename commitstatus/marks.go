@@ -178,8 +178,8 @@ func Overtake(marks []Mark, s Succession) []Mark {
 	return out
 }
 
-// follow gives an overtaken commit the verdict of the same context on the newest one, or that
-// of the whole where the newest one has no such context.
+// follow gives an overtaken commit the verdict of the same context on the newest commit. If the
+// newest commit has no such context, it gets the verdict of the whole add-on.
 func (s Succession) follow(m *Mark) {
 	of := func(name string) int {
 		return slices.IndexFunc(s.Wants, func(w Want) bool { return w.Context == name && (w.SHA == "" || w.SHA == m.SHA) })
@@ -204,10 +204,10 @@ func End(marks []Mark, sha, description string) []Mark {
 	return out
 }
 
-// superseded is what a commit says whose place another one took.
+// superseded is the description of a commit that another commit replaced.
 func superseded(by string) string { return "superseded by " + by[:min(len(by), shortSHA)] }
 
-// Supersede ends one commit because another one took its place.
+// Supersede ends the contexts of one commit because another commit replaced it.
 func Supersede(marks []Mark, sha, by string) []Mark { return End(marks, sha, superseded(by)) }
 
 // KeptLimit is how many marks are kept about commits that are not live. A forge that is
@@ -238,9 +238,9 @@ func Prune(marks []Mark, live ...string) []Mark {
 func Shown(marks []Mark, sha, context string) bool { return index(marks, sha, context) >= 0 }
 
 // Readdress returns the marks for a destination, of which prefix is the first context, and
-// whether there was one of another destination. Such a mark does not count: the forge is yet to
-// be told what it says. Where the contexts have other names, it is dropped: the callers derive
-// anew what holds now.
+// whether one of them was for another destination. Such a mark counts as not accepted: the new
+// forge has no status yet. If the contexts have other names, the mark is dropped, and the callers
+// derive the present statuses anew.
 func Readdress(marks []Mark, to, prefix string) (readdressed []Mark, moved bool) {
 	readdressed = make([]Mark, 0, len(marks))
 	for _, m := range marks {

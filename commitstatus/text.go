@@ -45,7 +45,7 @@ func ContextName(parts ...string) string {
 	return strings.TrimRight(firstRunes(name, ContextLimit-len(digest)), "/") + digest
 }
 
-// shortDigest tells one text from another; that of no text is "".
+// shortDigest distinguishes texts; it is "" for an empty text.
 func shortDigest(text string) string {
 	if text == "" {
 		return ""
@@ -127,7 +127,7 @@ func cutMiddle(s string, limit int) string {
 
 // Refusal is why a commit was refused.
 type Refusal struct {
-	// Problem and Hint say what is wrong, and what would be right.
+	// Problem says what is wrong, Hint how to fix it.
 	Problem, Hint string
 	// More counts the other problems.
 	More int
@@ -136,7 +136,7 @@ type Refusal struct {
 }
 
 // Text returns "problem; hint (and 3 more) at file:line: object" in at most limit characters.
-// What there is no room for is the hint first, then the middle of object, place and problem.
+// If the text is too long, it drops the hint first, then the middle of object, place and problem.
 func (r Refusal) Text(limit int) string {
 	more := ""
 	if r.More > 0 {

@@ -26,7 +26,7 @@ func agoOrNever(t *rapid.T, label string) time.Time {
 	return ago(t, label)
 }
 
-// words draws a text of somebody else's, mostly none.
+// words draws a text from another source, mostly an empty one.
 func words(t *rapid.T, n int, label, text string) string {
 	if !seldom(t, n, label) {
 		return ""

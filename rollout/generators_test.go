@@ -184,7 +184,7 @@ func drawShare(t *rapid.T) *v1alpha1.RolloutStrategy {
 	return &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyRollingUpdateWithPlacement, RollingUpdateWithPlacement: ru}
 }
 
-// drawSelector may have labels say who has the add-on, or nobody at all.
+// drawSelector may draw a label selector, which may select no cluster.
 func drawSelector(t *rapid.T, in *rollout.Input) {
 	if !seldom(t, 3, "by labels") {
 		return

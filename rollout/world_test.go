@@ -184,7 +184,7 @@ func (w *world) cease() {
 	}
 }
 
-// calm ends every fault, and brings a last commit that everybody takes.
+// calm ends every fault, and adds a last commit that works on every cluster.
 func (w *world) calm() {
 	w.cease()
 	for _, c := range w.fleet.Clusters {

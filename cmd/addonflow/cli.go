@@ -42,7 +42,7 @@ Exit codes:
   6    the hub cannot be reached, or refuses to answer
   130  interrupted`
 
-// cli is what the commands for people share: where they read and where they write.
+// cli is shared by the commands for people: it has their inputs and outputs.
 // Data goes to Out; progress and hints go to ErrOut.
 type cli struct {
 	genericiooptions.IOStreams
@@ -60,8 +60,8 @@ type cli struct {
 	putBack time.Duration
 }
 
-// output is where data goes. What cannot be written, to a full disk say, is a failure, and
-// no wrong usage.
+// output is the writer for data. A failed write, such as to a full disk, is a failure and not
+// wrong usage.
 type output struct{ io.Writer }
 
 // Write gives an error its exit code.

@@ -91,9 +91,9 @@ func (w *clusterWriter) once(ctx context.Context) error {
 	return unplanned
 }
 
-// goOn tells whether the other rollouts can be shown after an error of one: of what is
-// wrong with the one, not with the hub. The last such error ends the command, those
-// before are said at once.
+// goOn reports whether the other rollouts can be shown after an error: the error is about one
+// rollout and not about the hub. The last such error ends the command; earlier ones are printed
+// at once.
 func (w *clusterWriter) goOn(before, err error) (unplanned, fatal error) {
 	exit, ok := errors.AsType[*exitError](err)
 	switch {

@@ -27,15 +27,16 @@ type change struct {
 	object client.Object
 }
 
-// follower lists objects and then tells of every change, across lost connections,
-// until its callback has seen enough or the context ends.
+// follower lists objects and then reports every change, across lost connections, until its
+// callback stops it or the context ends.
 type follower struct {
 	hub     client.WithWatch
 	list    client.ObjectList
 	options []client.ListOption
 	// see gets the first list as one batch, later changes as they come.
 	see func([]change) error
-	// known is what was told last, to tell of changes alone after an interruption.
+	// known are the objects reported last. With them only changes are reported after an
+	// interruption.
 	known map[types.NamespacedName]client.Object
 }
 
@@ -90,7 +91,7 @@ func (f *follower) reconnect(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// relist tells of everything that differs from what was told last.
+// relist reports every object that differs from the one reported last.
 func (f *follower) relist(ctx context.Context) (version string, err error) {
 	list, ok := f.list.DeepCopyObject().(client.ObjectList)
 	if !ok {
@@ -133,7 +134,7 @@ func (f *follower) compare(list client.ObjectList) ([]change, error) {
 	return changes, nil
 }
 
-// watch tells of changes until the connection ends, which is no error.
+// watch reports changes until the connection ends, which is not an error.
 func (f *follower) watch(ctx context.Context, version string) error {
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
 	events, err := f.hub.Watch(ctx, f.list, slices.Concat(f.options, []client.ListOption{from})...)
@@ -172,8 +173,8 @@ func (f *follower) tell(kind watch.EventType, object client.Object) error {
 	return f.see([]change{{kind, object}})
 }
 
-// followRollout tells of one rollout and each of its changes; nil says that it is gone.
-// A rollout that is not there to begin with is an error.
+// followRollout reports one rollout and each of its changes; nil: it was deleted. It is an error
+// if the rollout does not exist at the start.
 func followRollout(ctx context.Context, hub client.WithWatch, key types.NamespacedName, see func(*v1alpha1.AddOnRollout) error) error {
 	var first v1alpha1.AddOnRollout
 	if err := hub.Get(ctx, key, &first); err != nil {

@@ -154,7 +154,7 @@ func (o *getOptions) formats() []string {
 	return append([]string{outputWide}, o.print.AllowedFormats()...)
 }
 
-// table tells whether the output is a table.
+// table reports whether the output is a table.
 func (o *getOptions) table() bool {
 	return *o.print.OutputFormat == outputWide || *o.print.OutputFormat == "" && !o.print.OutputFlagSpecified()
 }

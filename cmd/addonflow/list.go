@@ -144,7 +144,7 @@ func (l *listing) writeList(list client.ObjectList, objects []client.Object) err
 	return nil
 }
 
-// wanted tells whether an object is among the names, or none is given.
+// wanted reports whether an object is among the names, or none is given.
 func (l *listing) wanted(o client.Object) bool {
 	return len(l.names) == 0 || slices.Contains(l.names, o.GetName())
 }

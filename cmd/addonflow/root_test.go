@@ -86,7 +86,7 @@ func TestPluginCompletion(t *testing.T) {
 	}
 }
 
-// TestKindComesFirst: whoever leaves the kind out is told which there are.
+// TestKindComesFirst: a command without a kind lists the kinds.
 func TestKindComesFirst(t *testing.T) {
 	for args, want := range map[string]string{
 		"suspend fleet":    `cannot run "addonflow suspend" with "fleet": it takes a kind first, one of rollout, source; see addonflow suspend --help`,

@@ -108,9 +108,9 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 	return o.verdict(ctx, hub, last)
 }
 
-// verdict is the exit code of an outcome, and what a person might do next. A source that
-// brings nothing newer is a failure whatever became of what it brought before: a script
-// that just pushed must not take that for its commit.
+// verdict is the exit code of an outcome, with a hint. If the source refuses a newer commit, it is
+// a failure even if the present rollout succeeded: a script that just pushed must not take that
+// for the outcome of its commit.
 func (o *statusOptions) verdict(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) error {
 	if err := o.refused(ctx, hub, r); err != nil {
 		return err
@@ -159,7 +159,7 @@ func exitOf(outcome show.Outcome) error {
 	return &exitError{code: exitTimeout}
 }
 
-// leaving tells whether an object is a rollout whose last step is that it goes itself.
+// leaving reports whether an object is a rollout whose last step is that it goes itself.
 func leaving(object client.Object) bool {
 	r, ok := object.(*v1alpha1.AddOnRollout)
 	return ok && (r.Status.Phase == v1alpha1.PhaseRemoving || r.Status.Phase == v1alpha1.PhaseRemoved)

@@ -90,7 +90,7 @@ func TestNextIsWhatHelps(t *testing.T) {
 }
 
 // TestFollowHearsOfWhatWentMeanwhile: a rollout that is deleted between the first read and
-// the first list is gone; nobody waits for it to come back.
+// the first list is gone; the command does not wait for it to return.
 func TestFollowHearsOfWhatWentMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string

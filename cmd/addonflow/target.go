@@ -21,9 +21,9 @@ type target struct {
 	kind   string // as in `suspend KIND NAME`
 	list   client.ObjectList
 	create func() client.Object
-	// declared tells whether spec suspends the object.
+	// declared reports whether spec suspends the object.
 	declared func(client.Object) bool
-	// suspended tells whether an annotation does, which resuming takes away.
+	// suspended reports whether an annotation does, which resuming takes away.
 	suspended func(client.Object) bool
 	// handled is the value of the reconcile request that was last worked on.
 	handled func(client.Object) string

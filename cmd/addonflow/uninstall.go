@@ -136,7 +136,7 @@ func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.Parti
 	return err
 }
 
-// unserved tells whether the hub does not serve a kind: it has no CRD of it, or none any more.
+// unserved reports whether the hub does not serve a kind: it has no CRD of it, or none any more.
 func unserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // noOperator returns an error while an operator holds its Lease.

@@ -90,7 +90,7 @@ func TestLeavingClusterKeepsWhatItHad(t *testing.T) {
 }
 
 // TestLabelsMakeMembers: a ManagedCluster that the labels select is a member, in
-// no placement; a selector that cannot be read selects nobody.
+// no placement; an invalid selector selects no cluster.
 func TestLabelsMakeMembers(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	for _, name := range []string{"c1", "c2"} {

@@ -29,7 +29,7 @@ const (
 	configReads = 8
 )
 
-// errConfigMissing says that a configuration a ManagedClusterAddOn names is not there.
+// errConfigMissing: a configuration that a ManagedClusterAddOn names does not exist.
 var errConfigMissing = errors.New("does not exist")
 
 // configStore reads the configurations that ManagedClusterAddOns name on the hub.
@@ -50,7 +50,7 @@ func newConfigStore(live client.Reader, mapper func() meta.RESTMapper, c clock.P
 
 // readConfig is one object as read, or why it could not be.
 type readConfig struct {
-	// version is uid and resource version; "" for one that was not found or read.
+	// version is UID and resource version; "": the object was not found or not read.
 	version string
 	config  render.Config
 	err     error
@@ -147,11 +147,12 @@ func (s *configStore) fetch(ctx context.Context, addOn string, n namedConfig) re
 	return read
 }
 
-// versionOf tells versions of objects apart, also of one that was made anew.
+// versionOf identifies a version of an object; it differs after the object was recreated.
 func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.GetResourceVersion() }
 
-// joinConfigs gives every member the configurations its ManagedClusterAddOn names, or says what
-// hinders it, and returns what it read. Clusters that name one object share what is read of it.
+// joinConfigs sets the configurations that the ManagedClusterAddOn of each member names, or the
+// reason why they cannot be used. It returns the objects it read. Clusters that name the same
+// object share it.
 func (r *Reconciler) joinConfigs(ctx context.Context, o *plan.Observation, before map[render.ConfigReference]readConfig) map[render.ConfigReference]readConfig {
 	target := o.Revisions[o.Rollout.Spec.Target.Digest].Renderer // without: the plan says so
 	references := map[render.ConfigReference]bool{}
@@ -175,8 +176,8 @@ func (r *Reconciler) joinConfigs(ctx context.Context, o *plan.Observation, befor
 	return read
 }
 
-// take adds a configuration as it was read to those of the member. What is named
-// twice counts once.
+// take adds a configuration to those of the member. A configuration that is named twice counts
+// once.
 func take(m *plan.Member, reference render.ConfigReference, read readConfig) {
 	switch {
 	case m.Hindered != nil:
@@ -191,8 +192,8 @@ func take(m *plan.Member, reference render.ConfigReference, read readConfig) {
 	}
 }
 
-// unsupported says which kind a member's ManagedClusterAddOn names that the add-on
-// does not list, in OCM's words.
+// unsupported returns the hindrance of a member whose ManagedClusterAddOn names a kind that the
+// add-on does not list, with OCM's text.
 func unsupported(m *plan.Member, target *render.Renderer) *plan.Hindrance {
 	if m.AddOn == nil || target == nil {
 		return nil

@@ -19,12 +19,12 @@ import (
 // ConfigMaps of which an add-on names one.
 type kindWatch struct {
 	informers cache.Cache
-	// wake is told which rollout to look at; it may be called from any goroutine.
+	// wake requests a turn of a rollout; it may be called from any goroutine.
 	wake func(client.ObjectKey)
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]cache.Informer
-	// rollouts by what their ManagedClusterAddOns name.
+	// rollouts has the objects that their ManagedClusterAddOns name.
 	rollouts map[client.ObjectKey]map[namedObject]bool
 }
 
@@ -34,8 +34,8 @@ type namedObject struct {
 	key  client.ObjectKey
 }
 
-// newKindWatch returns a watch of nothing. informers must be a cache of its own,
-// because a kind that is not used any more is removed from it.
+// newKindWatch returns a watch without kinds. informers must be a separate cache, because
+// kinds that are not used any more are removed from it.
 func newKindWatch(informers cache.Cache, wake func(client.ObjectKey)) *kindWatch {
 	return &kindWatch{
 		informers: informers, wake: wake,
@@ -44,8 +44,8 @@ func newKindWatch(informers cache.Cache, wake func(client.ObjectKey)) *kindWatch
 	}
 }
 
-// use says what a rollout's ManagedClusterAddOns name now. A kind that cannot be
-// watched is not: its objects are read instead.
+// use sets the objects that a rollout's ManagedClusterAddOns name now. Objects of a kind that
+// cannot be watched are read instead.
 func (w *kindWatch) use(ctx context.Context, of client.ObjectKey, wanted []namedConfig) {
 	if w == nil {
 		return
@@ -127,8 +127,8 @@ func (w *kindWatch) changed(kind schema.GroupVersionKind, object any) {
 	}
 }
 
-// version returns which version of an object the watch shows, "" for none. known is
-// false where the watch cannot say: it is not there, or has not listed yet.
+// version returns the version of an object that the watch shows; "": there is no object. known
+// is false if the kind is not watched, or the watch has not listed yet.
 func (w *kindWatch) version(ctx context.Context, n namedConfig) (version string, known bool) {
 	if w == nil {
 		return "", false

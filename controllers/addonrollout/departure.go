@@ -14,11 +14,11 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// depart brings the deletion of a ManagedClusterAddOn one step further: hooks first,
-// and only when all of them completed the works, and then our finalizers.
+// depart carries out the next step of the deletion of a ManagedClusterAddOn: hooks first; after
+// all of them completed, the works; then the finalizers of AddonFlow.
 func (d *round) depart(ctx context.Context, c *plan.Cluster) error {
 	if !c.Departs() {
-		return nil // its works go with it by owner reference
+		return nil // the garbage collector deletes its works
 	}
 	dep, start, err := d.Depart(c)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package addonrollout moves clusters to the content that an AddOnRollout names, no faster than
-// its policy allows, and reports what is true. A turn (reconciler.go) is five phases. Each returns
-// a value of its own type, and the next one reads that value and nothing else:
+// Package addonrollout moves clusters to the content that an AddOnRollout names, at the pace of
+// its policy, and reports the outcome. A turn (reconciler.go) has five phases. Each returns a
+// value of its own type, which is the only input of the next one:
 //
 //	observe  -> plan.Observation  all reads: placements, ManagedClusterAddOns, works, clusters, revisions
 //	plan.New -> plan.Plan         pure: package plan, which asks package rollout which clusters may move
@@ -8,8 +8,9 @@
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
-// A read that belongs to one write stays beside it: the owner that a reference is to name, a work
-// whose name is taken, the ClusterManagementAddOn before its status is patched.
+// A read that is needed for one write only is done right before that write: the owner for an
+// owner reference, a work whose name is taken, the ClusterManagementAddOn before its status is
+// patched.
 //
 // The files:
 //
@@ -26,6 +27,6 @@
 //
 // The ledger in AddOnRollout.status is reserved by compare-and-swap before any work is written,
 // so that neither a crash nor a second operator nor a stale cache can admit a cluster twice, or
-// one too many: a lost swap drops the plan. Nothing here reads a condition that AddonFlow wrote
-// itself to decide what to do next.
+// one too many. If the swap is refused, the plan is dropped. No decision depends on a condition
+// that AddonFlow wrote itself.
 package addonrollout

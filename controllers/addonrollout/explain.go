@@ -28,14 +28,14 @@ const (
 	DefaultHookTimeout  = 10 * time.Minute
 )
 
-// Explain returns the plan the operator would make of a rollout right now, and
-// writes nothing: the same reads and the same planner, with the caller's own
-// credentials. c may read uncached. The operator's flags are those that its last
-// status names; for a rollout that no operator planned yet, the defaults.
+// Explain returns the plan that the operator would make of a rollout now, and writes nothing.
+// It uses the same reads and the same planner, with the caller's own credentials. c may read
+// uncached. The operator's flags come from the last status; without a status, the defaults are
+// used.
 //
-// The error is that of reading, one of rollout.New's, or says that the rollout has
-// no target yet. With a *MissingError the plan is good: it says where every cluster
-// stands, and of those that an AddOnRevision is missing for, that they are held.
+// The error is a read error, an error of rollout.New, or says that the rollout has no target
+// yet. With a *MissingError the plan is valid: clusters whose AddOnRevision is missing are held
+// in it.
 func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (rollout.Plan, error) {
 	var ro v1alpha1.AddOnRollout
 	if err := c.Get(ctx, key, &ro); err != nil {
@@ -64,8 +64,8 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts 
 	return p.Planned, nameMissing(&p)
 }
 
-// told is the conflict that the operator's status tells of; nil: none. Which writer took a field
-// of ours only the operator remembers, so that this is for explaining and decides nothing.
+// told is the conflict that the operator's status reports; nil: none. Only the operator
+// remembers which writer took over a field, so that this is for display only and decides nothing.
 func told(ro *v1alpha1.AddOnRollout) error {
 	c := conditions.Get(ro, meta.StalledCondition)
 	if c == nil || c.Reason != v1alpha1.OwnershipConflictReason {
@@ -106,9 +106,9 @@ type MissingError struct {
 // Error lists the revisions.
 func (e *MissingError) Error() string { return strings.Join(e.Details, "; ") }
 
-// nameMissing says of every cluster that is held at another revision than the target, for
-// want of its AddOnRevision, which revision that is; of the target's the plan tells. The
-// error is a *MissingError, or that of reading.
+// nameMissing adds the missing AddOnRevision to the reason of every cluster that is held
+// because of it. The plan already reports a missing revision of the target. The error is a
+// *MissingError or a read error.
 func nameMissing(p *plan.Plan) error {
 	target := p.Observed.Rollout.Spec.Target.Digest
 	missing := map[string]string{}
@@ -141,7 +141,7 @@ func nameMissing(p *plan.Plan) error {
 	return &MissingError{Target: missing[target] != "", Details: slices.Sorted(maps.Values(missing))}
 }
 
-// join puts one reason behind another, of which the first may be empty.
+// join appends a reason to another one, which may be empty.
 func join(first, second string) string {
 	if first == "" {
 		return second
@@ -149,7 +149,7 @@ func join(first, second string) string {
 	return first + "; " + second
 }
 
-// published is what the operator's status says of a flag, usual where it says nothing.
+// published is the value of a flag in the operator's status; usual if it has none.
 func published(flag *metav1.Duration, usual time.Duration) time.Duration {
 	if flag == nil {
 		return usual

@@ -13,7 +13,7 @@ import (
 )
 
 // TestExplainNamesMissingRevisions: what is missing is said of whom it holds, and
-// everybody else is still explained.
+// every other cluster is still explained.
 func TestExplainNamesMissingRevisions(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason  string

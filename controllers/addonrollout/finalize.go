@@ -24,8 +24,8 @@ func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error 
 	return r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// end ends a rollout that is released or deleted, as far as that has come. It reports
-// whether that is all there is to do for it.
+// end carries out the next step of a release or a deletion. It reports whether the turn is
+// complete with it.
 func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (bool, ctrl.Result, error) {
 	if ro.Releasing() {
 		if through, result, err := r.release(ctx, ro, mem); through || err != nil {
@@ -38,11 +38,11 @@ func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *me
 	return false, ctrl.Result{}, nil
 }
 
-// finalize ends a rollout that is being deleted, once no cluster has the add-on; until
-// then the rollout goes on as ever. It reports whether it is ending: then there are no
-// clusters to look at, and nothing is planned, which would install the add-on again.
+// finalize ends a rollout that is being deleted, after the add-on was removed from all
+// clusters. Until then the rollout continues. It reports whether the rollout is ending: then
+// nothing is planned, because a plan would install the add-on again.
 //
-// Whether a cluster has it is asked live: a watch that lags shows none of those just
+// ManagedClusterAddOns are read live. A watch that lags does not show those that were just
 // created, and their works would stay for ever.
 func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
@@ -63,11 +63,10 @@ func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (b
 	return true, ctrl.Result{}, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// takeLeave delivers what commits are yet to be told of a rollout that ends, and returns how
-// long the rollout is to be kept for that yet; 0: no longer. Its ledger goes with it, and with
-// the last rollout the source, which knows the forge. forge.LeaveFor after since, which is
-// when it began to end, the statuses are given up: a forge that is gone for good must not
-// keep anything.
+// takeLeave delivers the remaining commit statuses of a rollout that ends. It returns how long
+// the rollout must be kept for that; 0: it can be deleted. Its marks are deleted with it, and
+// the source with the last rollout. since is when the rollout started to end. The statuses are
+// given up forge.LeaveFor after since: a forge that never answers must not block a deletion.
 func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, since time.Time) (time.Duration, error) {
 	source, err := r.readSource(ctx, ro)
 	if err != nil || source == nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// memory is what this process remembers of one rollout. A turn has it alone. It may be lost: a
-// new process begins with an empty one.
+// memory is what this process remembers of one rollout. Only one turn at a time uses it. It may
+// be lost: a new process starts with an empty one.
 type memory struct {
 	// turned is when the last turn began. Without it a fleet that reports all at once would
 	// cost a write of the ledger per report.
 	turned time.Time
-	// plan is what the last turn left to this one.
+	// plan is the memory of package plan from the last turn.
 	plan plan.Memory
 	// settled are the marks of clusters that needed no write. Without it every turn would
 	// render every cluster of a fleet at rest.
@@ -34,13 +34,13 @@ type memory struct {
 	// configs are the configurations that the last turn used. Without it every one of them
 	// would be read at every turn.
 	configs map[render.ConfigReference]readConfig
-	// next is the first cluster that the last round of writes did not get to. Without it slow
-	// clusters would take the time of those behind them in every round.
+	// next is the first cluster that the last round of writes did not reach. Without it slow
+	// clusters would take the time of the clusters after them in every round.
 	next string
 	// troubles of clusters. Without it ClustersWritten would not name a cluster that the last
 	// round did not get to.
 	troubles map[string]trouble
-	// releasing is when the release began. Without it a forge that is gone for good would keep
+	// releasing is when the release started. Without it a forge that never answers would keep
 	// a released rollout for ever.
 	releasing time.Time
 	// written is the version of the rollout as this process wrote its status last. Without it
@@ -83,7 +83,7 @@ func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
 	return mem != nil && mem.written == ro.ResourceVersion
 }
 
-// newMemory returns a memory of nothing.
+// newMemory returns an empty memory.
 func newMemory() *memory {
 	return &memory{settled: map[string]string{}, authors: map[types.UID]*addonstatus.Authorship{}}
 }
@@ -138,8 +138,8 @@ func (m *memory) proberOf(ro *v1alpha1.AddOnRollout) prober {
 	return m.prober
 }
 
-// enter notes how a round went and returns every cluster in trouble: those that it found, and of
-// those it did not get to the ones that were in trouble before.
+// enter stores the result of a round and returns every cluster in trouble: the clusters that
+// this round found, and the clusters of earlier rounds that it did not reach.
 func (m *memory) enter(wrote *applied) map[string]trouble {
 	troubles := wrote.troubles
 	for _, name := range wrote.left {

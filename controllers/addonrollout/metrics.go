@@ -38,7 +38,7 @@ func (g *gauges) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{g.clusters, g.phase}
 }
 
-// set takes over what a rollout's status says.
+// set sets the metrics of a rollout from its status.
 func (g *gauges) set(ro *v1alpha1.AddOnRollout) {
 	c := ro.Status.Counts
 	for state, n := range map[string]int32{

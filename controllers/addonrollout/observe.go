@@ -28,9 +28,8 @@ import (
 // the watch cache has an index of that name, so that both readers take the same reads.
 const indexName = "metadata.name"
 
-// observe reads everything that a plan needs; whatever it reads is in the observation. The
-// rollout itself was read uncached by the caller, because the ledger in it is what budget is
-// spent on.
+// observe reads everything that a plan needs into the observation. The caller read the rollout
+// uncached, because slots are reserved in its ledger.
 func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (*plan.Observation, error) {
 	now, prober := r.Clock.Now(), mem.proberOf(ro)
 	o := &plan.Observation{
@@ -73,7 +72,7 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	return o, nil
 }
 
-// readSource reads the source the target names; nil when it is gone.
+// readSource reads the source that the target names; nil: it does not exist.
 func (r *Reconciler) readSource(ctx context.Context, ro *v1alpha1.AddOnRollout) (*v1alpha1.AddOnSource, error) {
 	if ro.Spec.Target == nil {
 		return nil, nil
@@ -185,8 +184,8 @@ func (r *Reconciler) joinAddOns(ctx context.Context, o *plan.Observation, get fu
 	return err
 }
 
-// liveAddOn reads a ManagedClusterAddOn uncached; nil when it does not exist. It lists
-// by name, because that is what the operator may do.
+// liveAddOn reads a ManagedClusterAddOn uncached; nil: it does not exist. It lists by name,
+// because the operator has no right to get it.
 func (r *Reconciler) liveAddOn(ctx context.Context, key client.ObjectKey) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	var list addonv1alpha1.ManagedClusterAddOnList
 	err := r.Live.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{indexName: key.Name})
@@ -196,9 +195,9 @@ func (r *Reconciler) liveAddOn(ctx context.Context, key client.ObjectKey) (*addo
 	return &list.Items[0], nil
 }
 
-// joinWorks enters the works of the add-on on the clusters known so far, with those that
-// lost OCM's label and were met when they were to be created. A work on a hosting cluster
-// belongs to the cluster that OCM's label names. Works of another shape are not compared.
+// joinWorks enters the works of the add-on on the clusters known so far. They include works
+// that lost OCM's label and were found when AddonFlow tried to create them. A work on a hosting
+// cluster belongs to the cluster that OCM's label names.
 func (r *Reconciler) joinWorks(ctx context.Context, o *plan.Observation, byName map[string]*plan.Member) error {
 	addOn := o.Rollout.Name
 	var list workv1.ManifestWorkList
@@ -263,8 +262,8 @@ func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName
 	return list.Items, nil
 }
 
-// labelSelector says which ManagedClusters the rollout's labels select: none without
-// a selector, or with one that cannot be read, which the planner refuses.
+// labelSelector selects ManagedClusters by the labels of the rollout. It selects none if there
+// is no selector, or an invalid one, which the planner refuses.
 func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
 	if ro.Spec.ClusterLabelSelector == nil {
 		return labels.Nothing()
@@ -276,8 +275,8 @@ func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
 	return s
 }
 
-// joinHosts enters where members run in hosted mode, once their works are known. Most
-// fleets have no such member, and pay a look at an annotation for each.
+// joinHosts enters the hosting clusters of members, once their works are known. A fleet without
+// hosted mode costs only the check of an annotation per member.
 func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[string]*plan.Member) {
 	var named map[string]*clusterv1.ManagedCluster
 	for _, m := range byName {
@@ -304,8 +303,8 @@ func hostingOf(m *plan.Member, clusters map[string]*clusterv1.ManagedCluster) ad
 	return addonstatus.Hosting{Hosted: true, Name: name, Cluster: clusters[name]}
 }
 
-// worksOfOthers are the works that AddonFlow wrote for other add-ons, by their namespace.
-// One that lost OCM's label may be this add-on's own, and is left out.
+// worksOfOthers are the works that AddonFlow wrote for other add-ons, by their namespace. A
+// work that lost OCM's label is left out, because it may belong to this add-on.
 func (r *Reconciler) worksOfOthers(ctx context.Context, addOn string) (map[string][]*workv1.ManifestWork, error) {
 	var list workv1.ManifestWorkList
 	theirs, err := labels.Parse(fmt.Sprintf("%s=%s,%s,%s!=%s", v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue, addOnNameLabel, addOnNameLabel, addOn))
@@ -329,7 +328,7 @@ func (r *Reconciler) worksOfOthers(ctx context.Context, addOn string) (map[strin
 	return others, nil
 }
 
-// joinAuthors enters what other writers took of the add-ons' statuses.
+// joinAuthors enters the fields of the add-ons' statuses that other writers took over.
 func (r *Reconciler) joinAuthors(o *plan.Observation, mem *memory) {
 	there := map[types.UID]bool{}
 	for _, m := range o.Members {

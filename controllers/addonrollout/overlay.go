@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unseenFor is how long an object created is believed in that the watch does not show.
-// After that it is looked for live: another writer may have deleted it at once, so that the
-// watch never shows it and nothing wakes us for it.
+// unseenFor is how long a created object counts as existing although the watch does not show
+// it. After that it is read live: if another writer deleted it at once, the watch never shows
+// it and wakes no turn.
 const unseenFor = 5 * time.Second
 
-// overlay remembers what this process wrote until the watch has caught up, so
-// that the next look at a cluster does not plan on the state before the write and
-// meet a conflict. It is an optimisation only: every write is preconditioned.
+// overlay keeps the objects that this process wrote until the watch shows them. Without it the
+// next turn would plan with the state before the write and get a conflict. It is an
+// optimisation only: every write is preconditioned.
 type overlay[T client.Object] struct {
 	clock clock.PassiveClock
 
@@ -55,23 +55,23 @@ func (o *overlay[T]) put(obj T) {
 	o.written[key] = write[T]{object: obj, at: o.clock.Now(), created: o.written[key].created}
 }
 
-// forget drops an object that turned out not to be what was remembered.
+// forget drops an object whose stored version is wrong.
 func (o *overlay[T]) forget(key client.ObjectKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.written, key)
 }
 
-// forgetThose drops the objects of an add-on that is gone: no watch will be looked at for
-// them any more.
+// forgetThose drops the objects of a deleted add-on, which no later turn compares with the
+// watch.
 func (o *overlay[T]) forgetThose(mine func(T) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.DeleteFunc(o.written, func(_ client.ObjectKey, w write[T]) bool { return mine(w.object) })
 }
 
-// newest returns the newer of the watched object and the one written. What the
-// watch has caught up with is forgotten.
+// newest returns the newer of the watched object and the written one. It forgets a written
+// object that the watch has caught up with.
 func (o *overlay[T]) newest(watched T) T {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,10 +91,9 @@ func (o *overlay[T]) newest(watched T) T {
 	return mine.object
 }
 
-// unseen returns the objects written that are not among those the watch showed: fresh
-// ones were created so lately that it has not told of them; doubtful ones it should
-// have told of by now, so that the caller looks for them live, and then puts what it
-// finds with create or forgets it.
+// unseen returns the written objects that the watch does not show. fresh objects were created
+// within unseenFor. doubtful ones are older: the caller reads them live, and then enters the
+// result with create or forgets the object.
 func (o *overlay[T]) unseen(shown map[client.ObjectKey]bool, mine func(T) bool) (fresh, doubtful []T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,8 +111,8 @@ func (o *overlay[T]) unseen(shown map[client.ObjectKey]bool, mine func(T) bool) 
 	return fresh, doubtful
 }
 
-// confirmed returns the objects that are there although the watch does not show them.
-// Those in doubt are asked for with live, which returns nil for what does not exist.
+// confirmed returns the objects that exist although the watch does not show them. It reads
+// doubtful objects with live, which returns nil for an object that does not exist.
 func (o *overlay[T]) confirmed(shown map[client.ObjectKey]bool, mine func(T) bool, live func(client.ObjectKey) (T, error)) ([]T, error) {
 	var none T
 	there, doubtful := o.unseen(shown, mine)
@@ -135,7 +134,7 @@ func (o *overlay[T]) confirmed(shown map[client.ObjectKey]bool, mine func(T) boo
 
 // olderVersion reports whether a is an older version of the same object than b.
 // Resource versions of one resource are ordered numbers (Kubernetes 1.35, KEP-5504);
-// one that does not parse is never called older, which costs a conflict at worst.
+// a version that does not parse never counts as older, which costs a conflict at worst.
 func olderVersion(a, b client.Object) bool {
 	va, errA := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
 	vb, errB := strconv.ParseUint(b.GetResourceVersion(), 10, 64)

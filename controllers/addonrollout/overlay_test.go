@@ -58,7 +58,7 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// A ManagedClusterAddOn that somebody deletes at once is never shown by the watch: it
+// A ManagedClusterAddOn that another writer deletes at once is never shown by the watch: it
 // must not be believed in, and nothing but us wakes us up for it.
 func TestCreatedAndDeletedAtOnceIsInstalledAgain(t *testing.T) {
 	blind := false

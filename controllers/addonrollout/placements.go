@@ -52,8 +52,8 @@ func readPlacements(ctx context.Context, c client.Reader, refs []v1alpha1.Placem
 	return placements, nil
 }
 
-// readPlacement reads one placement. One that does not exist selects
-// and removes no cluster; its left-over decisions are not read.
+// readPlacement reads one placement. A placement that does not exist selects and removes no
+// cluster; its left-over decisions are not read.
 func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementReference) (rollout.Placement, error) {
 	out := rollout.Placement{Namespace: ref.Namespace, Name: ref.Name, Existence: rollout.Missing}
 	var p clusterv1beta1.Placement
@@ -151,10 +151,10 @@ func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDe
 	return true
 }
 
-// judged reports whether OCM's placement controller has decided about the placement as
-// it is. One that was created or restored a moment ago has no status: 0 clusters, as in
-// a placement that selects no cluster, which would remove the add-on from all of them. One
-// that is misconfigured was not scheduled, and has none either.
+// judged reports whether OCM's placement controller has decided about the placement as it is.
+// A placement that was just created or restored has no status. Its 0 clusters look like a
+// placement that selects no cluster, and would remove the add-on from all of them. A
+// misconfigured placement is not scheduled and has no status either.
 func judged(p *clusterv1beta1.Placement) bool {
 	if meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured) {
 		return false

@@ -33,7 +33,7 @@ type Options struct {
 	Metrics controller.Metrics
 	// Desk delivers commit statuses.
 	Desk *forge.Desk
-	// Agents is told what each cluster's agent asks for; a new book if nil.
+	// Agents gets the registration of each cluster's agent; nil: a new book.
 	Agents *agents.Book
 	// Charts renders packages.
 	Charts chart.Engines
@@ -45,13 +45,13 @@ type Options struct {
 	ParkAfter, RemovalGrace time.Duration
 	// HookTimeout is how long pre-delete hooks may take before they are reported.
 	HookTimeout time.Duration
-	// HidesTemplateHash: OCM's addon-manager may be running beside this operator.
+	// HidesTemplateHash: OCM's addon-manager may be running on this hub.
 	HidesTemplateHash bool
 	// Workers write clusters in parallel; 32 if 0.
 	Workers int
 	// Pace is the least time between two reconciles of one rollout; a second if 0.
 	Pace time.Duration
-	// Trace is given every plan before it is stored, for tests; nil: no trace. If it fails,
+	// Trace gets every plan before it is stored, for tests; nil: no trace. If it fails,
 	// nothing is stored.
 	Trace func(Planning) error
 }
@@ -71,7 +71,7 @@ type Reconciler struct {
 	gauges *gauges
 	// configs reads and watches configurations.
 	configs *configStore
-	// seats of clusters that are told of configurations, over all rollouts.
+	// seats limits the writes that only change the names of configurations, over all rollouts.
 	seats chan struct{}
 	// wake queues a rollout.
 	wake func(client.ObjectKey)
@@ -129,8 +129,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// turn is one turn of one rollout. Each phase reads what the one before it returned, and
-// nothing else: ro is only the object that is written.
+// turn is one turn of one rollout. Each phase reads only the result of the phase before it; ro
+// is only the object that is written.
 func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (ctrl.Result, error) {
 	if ending, result, err := r.end(ctx, ro, mem); ending || err != nil {
 		return result, err
@@ -160,7 +160,7 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 	return r.report(ctx, reserved, applied)
 }
 
-// forget drops what is remembered of a rollout that is gone.
+// forget drops the memory of a deleted rollout.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memories.forget(key)
 	r.addOns.forgetThose(func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == key.Name })

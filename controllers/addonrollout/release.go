@@ -17,15 +17,14 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// release lets go of the clusters of an add-on that the user wants back:
-// no work is written and nothing is deleted. Our label and the finalizers of hooks and
-// hosted mode come off the ManagedClusterAddOns and the label off the agents' bindings,
-// so that whatever comes of the rollout takes none of them away; last our finalizer, by
-// which the source knows that the rest is its own to let go of. It reports whether there
-// is nothing else to do for the rollout in this turn.
+// release stops managing the clusters of an add-on that the user releases: no work is written
+// and nothing is deleted. AddonFlow's label and the finalizers of hooks and hosted mode are
+// removed from the ManagedClusterAddOns, and the label from the agents' bindings, so that the
+// deletion of the rollout deletes none of them. AddonFlow's finalizer is removed last; it shows
+// the source that it can release its own objects. release reports whether the turn is complete.
 //
-// A ManagedClusterAddOn that is being deleted comes first: its hooks run as ever, and
-// the rollout goes on, suspended, until it is gone.
+// ManagedClusterAddOns that are being deleted come first: their hooks run, and the rollout
+// continues, suspended, until they are deleted.
 func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (bool, ctrl.Result, error) {
 	if ro.Released() {
 		return true, ctrl.Result{}, nil
@@ -45,12 +44,12 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 			return false, ctrl.Result{}, nil
 		}
 	}
-	if err := r.letGoOfAddOns(ctx, addOns.Items); err != nil {
+	if err := r.releaseAddOns(ctx, addOns.Items); err != nil {
 		return true, ctrl.Result{}, err
 	}
 	// The controller that binds roles may have started before it saw the release. Only a turn
 	// that finds no binding continues.
-	if found, err := r.letGoOfBindings(ctx, ro.Name); found > 0 || err != nil {
+	if found, err := r.releaseBindings(ctx, ro.Name); found > 0 || err != nil {
 		return true, ctrl.Result{RequeueAfter: r.Pace}, err
 	}
 	if claimed, err := r.claimed(ctx, ro); claimed || err != nil {
@@ -71,8 +70,8 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	return true, ctrl.Result{}, nil
 }
 
-// claimed reports whether a rollout that is being deleted has to wait for its source, which
-// would hold what it applied for a removal if it never saw the release.
+// claimed reports whether a rollout that is being deleted must wait for its source. A source
+// that never saw the release would treat the deletion as a removal of the add-on.
 func (r *Reconciler) claimed(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, error) {
 	if ro.DeletionTimestamp == nil {
 		return false, nil
@@ -84,9 +83,9 @@ func (r *Reconciler) claimed(ctx context.Context, ro *v1alpha1.AddOnRollout) (bo
 	return owner.Annotations[v1alpha1.SourceAnnotation] == ro.Annotations[v1alpha1.SourceAnnotation], nil
 }
 
-// letGoOfAddOns takes off ManagedClusterAddOns what is ours on them, one write each. From
-// then on nothing on them tells that AddonFlow created them.
-func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.ManagedClusterAddOn) error {
+// releaseAddOns removes AddonFlow's label and finalizers from ManagedClusterAddOns, one write
+// each. After that they count as hand-made.
+func (r *Reconciler) releaseAddOns(ctx context.Context, addOns []addonv1alpha1.ManagedClusterAddOn) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Workers)
 	for i := range addOns {
@@ -113,9 +112,9 @@ func (r *Reconciler) letGoOfAddOns(ctx context.Context, addOns []addonv1alpha1.M
 	return group.Wait()
 }
 
-// letGoOfBindings takes our label off the roles that the add-on's agents have, and returns
-// how many the watch cache showed to have it.
-func (r *Reconciler) letGoOfBindings(ctx context.Context, addOn string) (int, error) {
+// releaseBindings removes AddonFlow's label from the bindings of the add-on's agents. It returns
+// how many bindings with the label the watch cache showed.
+func (r *Reconciler) releaseBindings(ctx context.Context, addOn string) (int, error) {
 	var list rbacv1.RoleBindingList
 	ours := client.MatchingLabels{addOnNameLabel: addOn, v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}
 	if err := r.Client.List(ctx, &list, ours); err != nil {

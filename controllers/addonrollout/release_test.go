@@ -125,7 +125,7 @@ func TestDeletedRolloutWaitsForItsSourceToLetGo(t *testing.T) {
 	}
 }
 
-// A deletion that somebody began before has its hooks run and is not waved through.
+// The hooks of a deletion that started before the release still run.
 func TestReleaseWaitsForDeletions(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")

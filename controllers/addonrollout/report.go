@@ -25,8 +25,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// ownerAgain is how long whose the add-on is goes without a look while another source
-// has it: nothing wakes a rollout when that ends.
+// ownerAgain is the time between two checks of the owner while another source has the add-on:
+// no event wakes the rollout when that ends.
 const ownerAgain = time.Minute
 
 // retryAfter is how long after a failed write it is tried again.
@@ -39,8 +39,8 @@ const heldFor = 10 * time.Minute
 // a timer for its next deadline may be wrong by as much as the clock was set.
 const watchedEvery = time.Minute
 
-// report says what became of the writes, in the rollout and for OCM's tools, and returns when
-// to look again.
+// report writes the result of the writes to the rollout, and the status for OCM's tools. It
+// returns when the next turn is due.
 func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctrl.Result, error) {
 	if err := r.complete(ctx, p, wrote); err != nil {
 		return ctrl.Result{}, err
@@ -57,8 +57,8 @@ func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctr
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// again returns when the plan or its writes ask for another look; 0: never. Nothing is returned
-// to the queue as an error: backing off for one cluster would hold the clocks of all others.
+// again returns when the plan or its writes need another turn; 0: never. No error is returned to
+// the queue: its backoff for one cluster would delay the clocks of all others.
 func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 	after, at := time.Duration(0), p.Planned.RecheckAt
 	if !at.IsZero() {
@@ -90,7 +90,7 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 	return after
 }
 
-// sooner returns the shorter of two waits, where 0 means that there is none.
+// sooner returns the shorter of two waits; 0: none.
 func sooner(a, b time.Duration) time.Duration {
 	if a <= 0 {
 		return b
@@ -101,10 +101,10 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// complete notes what became of the round: which clusters could not be written, and
-// that a request was done. A request stands until a round got to the end; were it
-// consumed before, the turn that goes on with it would stop at what it lifts. In a
-// healthy turn that the user did not ask for there is nothing to note, and no write.
+// complete writes the result of the round to the status: the clusters that could not be
+// written, and the request that was carried out. A request is open until a round reached its
+// end; otherwise the turn that continues it would be stopped again. A healthy turn without a
+// request writes nothing.
 func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) error {
 	ro := p.rollout
 	before := conditions.Get(ro, v1alpha1.ClustersWrittenCondition).DeepCopy()
@@ -131,7 +131,7 @@ func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) er
 	return nil
 }
 
-// sameWords reports whether two conditions, either of which may be absent, say the same.
+// sameWords reports whether two conditions, which may be absent, have the same content.
 func sameWords(a, b *metav1.Condition) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -139,10 +139,10 @@ func sameWords(a, b *metav1.Condition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// markWritten says in ClustersWritten which clusters could not be brought to what they are
-// to run, and why; its reason is that of the gravest. The
-// condition is there only while there are any; complete tells whether every cluster was
-// looked at, without which it is not taken back.
+// markWritten sets ClustersWritten, which names the clusters whose plan could not be carried
+// out, and why; its reason is that of the gravest. The condition exists only while there are
+// such clusters. It is removed only if the round was complete, which means that it reached
+// every cluster.
 func markWritten(ro *v1alpha1.AddOnRollout, troubles map[string]trouble, complete bool) {
 	if len(troubles) == 0 {
 		if complete {

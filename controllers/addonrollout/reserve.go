@@ -21,20 +21,20 @@ type reserved struct {
 	// rollout as stored.
 	rollout *v1alpha1.AddOnRollout
 	mem     *memory
-	// again is when commit statuses are to be looked at next; 0: never.
+	// again is when the next commit status is due; 0: never.
 	again time.Duration
 }
 
-// reserve writes the status, and the ledger in it, before any work is written. The
-// write carries the version that was read, so of two operators one loses and drops
-// its plan. A success is noted on the revision first: were it lost, a revert to it would
-// soak again. What the status says is logged, announced and posted once it is stored.
+// reserve writes the status, and the ledger in it, before any work is written. The write
+// carries the version that was read, so that of two operators one loses and drops its plan. A
+// success is noted on the revision first: without it, a later revert would soak again. After
+// the status is stored, its decisions are logged, announced and posted.
 func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, p *plan.Plan) (reserved, error) {
 	if err := r.trace(p); err != nil {
 		return reserved{}, err
 	}
 	if p.Planned.Succeeded {
-		// A revision that was deleted has nothing to be noted on; what runs runs.
+		// A success cannot be noted on a deleted revision; the rollout succeeded all the same.
 		if err := r.noteSuccess(ctx, ro); client.IgnoreNotFound(err) != nil {
 			return reserved{}, err
 		}
@@ -59,7 +59,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	for _, a := range p.Accepted {
 		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
 	}
-	again := book.Deliver() // at once: what the status has as being posted is posted now, or 15 s later
+	again := book.Deliver() // at once: a post that the status has as posting starts now, or 15 s later
 	log := decisionLog(ctx, ro)
 	logClusters(log, p.Decisions.Clusters)
 	logSteps(log, p.Decisions.Steps)
@@ -89,9 +89,9 @@ func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout)
 	return nil
 }
 
-// setConditions writes Ready, Reconciling and Stalled as kstatus reads them:
-// Reconciling and Stalled are there only while they are True. One that is said again
-// stays, with its time: each of the two takes the other away.
+// setConditions writes Ready, Reconciling and Stalled in the form that kstatus reads:
+// Reconciling and Stalled exist only while they are True, and exclude each other. An unchanged
+// condition keeps its time.
 func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 	s := &ro.Status
 	switch {

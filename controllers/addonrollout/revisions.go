@@ -57,7 +57,7 @@ func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*
 	}
 	r, err := decodeRenderer(rev.Spec.Body, chart.EngineFor(s.charts, namespace+"/"+addOn))
 	if err != nil {
-		// It will not get better by itself, and must hold no cluster but those that run it.
+		// This error is permanent, and must hold only the clusters that run the revision.
 		return nil, &plan.MissingRevision{Name: key.Name, Why: "cannot be used: " + err.Error()}
 	}
 	s.keep(key, r)
@@ -108,7 +108,7 @@ func (s *renderers) keep(key client.ObjectKey, r *render.Renderer) {
 	}
 }
 
-// drop forgets a renderer: its revision is to be read again.
+// drop forgets a renderer, so that its revision is read again.
 func (s *renderers) drop(key client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,7 +58,7 @@ func TestWorksOfADepartingClusterAreLeftAlone(t *testing.T) {
 }
 
 // A work is written where it differs and only there, on the version that was
-// read, and somebody else's labels stay.
+// read, and labels of other writers stay.
 func TestWorksAreWrittenWhereTheyDiffer(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")

@@ -67,9 +67,9 @@ func (b *Book) Supersede(sha, by string) { b.marks = commitstatus.Supersede(b.ma
 // EndAll ends every context without a verdict.
 func (b *Book) EndAll(description string) { b.marks = commitstatus.End(b.marks, "", description) }
 
-// Retry makes due at once what the forge did not accept, of this object and of every other one
-// of the source. It does so once for each request of the user: a request can stay open for
-// long, and what the forge refuses meanwhile waits as usual. "" is no request.
+// Retry makes the statuses that the forge did not accept due at once, of this object and of all
+// other objects of the source. It does so once for each request of the user: a request can stay
+// open for long, and later refusals wait as usual. "": no request.
 func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
 	if b.desk.answers(b.key, request) {
 		b.desk.deliverer.Retry(lineOf(source))

@@ -1,7 +1,7 @@
-// Package strict holds declared objects to the Go types they will be decoded into: unknown
-// fields and values of another type, which a decoder would drop, coerce or stop at; and in
-// manifests kinds that do not exist and values that most often stop a rollout. Kinds with an
-// embedded CustomResourceDefinition are held to its schema instead, in render/load.
+// Package strict checks declared objects against the Go types they will be decoded into. It finds
+// unknown fields and values of another type, which a decoder would drop, convert or stop at. In
+// manifests it also finds kinds that do not exist and values that often stop a rollout. Kinds
+// with an embedded CustomResourceDefinition are checked against its schema, in render/load.
 //
 //	strict.go   one value against one type
 //	manifest.go manifests of apps/v1, batch/v1 and v1, with variables in them

@@ -32,7 +32,7 @@ func ParseNewerNames(value string) ([]string, error) {
 	return names, nil
 }
 
-// newerHint is for names that nothing AddonFlow knows comes near.
+// newerHint is the hint for a name that resembles no known name.
 func newerHint(name string) string {
 	return fmt.Sprintf("if a newer Kubernetes brings it, annotate %s: %s", NewerNamesAnnotation, name)
 }

@@ -21,9 +21,9 @@ type Cluster struct {
 	Stage string
 	// State it is in, such as Waiting, Soaking or Failed.
 	State string
-	// Revision is the name of the AddOnRevision its works are to be at.
+	// Revision is the name of the AddOnRevision that its works should have.
 	Revision string
-	// Reason says in words what it waits for, or why it is where it is.
+	// Reason says in words what it waits for, or why it has its state.
 	Reason string
 	// SoakingUntil and Deadline are nil where they do not apply.
 	SoakingUntil, Deadline *time.Time
@@ -64,7 +64,7 @@ func (c Cluster) object() unstructured.Unstructured {
 }
 
 // Clusters returns the clusters of a plan that concern the rollout, sorted by name.
-// Those that are merely selected by a stage or strategy are not among them.
+// Clusters that only a stage or strategy selects are left out.
 func Clusters(r *v1alpha1.AddOnRollout, plan rollout.Plan) []Cluster {
 	out := make([]Cluster, 0, len(plan.Clusters))
 	for _, c := range plan.Clusters {
@@ -84,8 +84,8 @@ func ClusterOf(r *v1alpha1.AddOnRollout, c rollout.ClusterPlan) Cluster {
 	}
 }
 
-// revisionOf is the name of the AddOnRevision of a digest; what is no digest, such as
-// works that AddonFlow did not write, is said as it is.
+// revisionOf is the name of the AddOnRevision of a digest. Another text, such as that for works
+// that AddonFlow did not write, is returned unchanged.
 func revisionOf(addOn, digest string) string {
 	switch digest {
 	case "", rollout.Mixed, rollout.Foreign:

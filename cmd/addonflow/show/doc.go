@@ -1,11 +1,11 @@
-// Package show turns what the API says into text for people: tables for `get`, the
+// Package show turns API objects into text for people: tables for `get`, the
 // tree of a rollout, the one line per change of `status`, progress bars.
 //
 //	AddOnRollout, AddOnSource, AddOnRevision, plan of a cluster
-//	  --OutcomeOf--> what a script needs to know (the exit code follows from it)
+//	  --OutcomeOf--> the outcome, from which the exit code follows
 //	  --Line, Tree--> text, drawn with a Style (colour and width of the terminal)
 //	  --...Table--> a metav1.Table for cli-runtime's printer
 //
-// Colour never says anything alone: every state has an icon and a word. Nothing here
-// reads a client, a clock or the environment; the time is an argument.
+// Every state has an icon and a word, so that no information depends on colour. The package
+// reads no client, clock or environment; the time is an argument.
 package show

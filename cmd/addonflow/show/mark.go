@@ -44,5 +44,5 @@ func stageMark(phase string) mark {
 	return mark{"○", dim}
 }
 
-// finished tells whether a stage needs nothing more.
+// finished reports whether a stage needs nothing more.
 func finished(phase string) bool { return phase == "Complete" || phase == "NothingToDo" }

@@ -11,13 +11,13 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Outcome is how a rollout stands, as far as a script needs to know.
+// Outcome is the outcome of a rollout for a script.
 type Outcome string
 
 const (
 	// Running: it moves on by itself.
 	Running Outcome = "Running"
-	// Succeeded: the target is where it shall be, or the add-on is removed as asked.
+	// Succeeded: the target is rolled out, or the add-on is removed as requested.
 	Succeeded Outcome = "Succeeded"
 	// Failed: it stopped, and continues only after a change by the user.
 	Failed Outcome = "Failed"
@@ -102,13 +102,13 @@ func Refusal(s *v1alpha1.AddOnSource) string {
 		return "is stalled: " + FirstLine(stuck.Message)
 	case attempted == "" || attempted == s.Status.LastAppliedRevision:
 	case working == nil, working.Status != metav1.ConditionTrue, unread(working.Reason):
-		// Suspended, or cut off from Git since: the verdict stands, its words are gone.
+		// Suspended, or Git is not reachable since: the refusal holds, its text is lost.
 		return "refused " + ShortCommit(attempted)
 	}
 	return ""
 }
 
-// unread tells whether a reason says that no newer commit could be read.
+// unread reports whether a reason says that no newer commit could be read.
 func unread(reason string) bool {
 	switch reason {
 	case v1alpha1.FetchFailedReason, v1alpha1.InvalidCredentialsReason, v1alpha1.RefNotFoundReason, v1alpha1.LimitExceededReason:
@@ -117,7 +117,7 @@ func unread(reason string) bool {
 	return false
 }
 
-// judged tells whether a reason is a verdict on a commit.
+// judged reports whether a reason is a verdict on a commit.
 func judged(reason string) bool {
 	switch reason {
 	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason:
@@ -126,7 +126,7 @@ func judged(reason string) bool {
 	return false
 }
 
-// current tells whether the status is about the spec as it stands.
+// current reports whether the status is about the present spec.
 func current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation {
 		return false
@@ -138,7 +138,7 @@ func current(r *v1alpha1.AddOnRollout) bool {
 	return want == nil || have != nil && want.Digest == have.Digest
 }
 
-// Line says in one line where a rollout stands:
+// Line is the state of a rollout in one line:
 //
 //	⟳ hello main@9f3c2ab Progressing 11/24: stage everyone, 6 in flight
 func (s Style) Line(r *v1alpha1.AddOnRollout) string {
@@ -163,7 +163,7 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 const (
 	pending = "Pending"
 	stalled = "Stalled"
-	// notYetSeen is what is known of a pending rollout.
+	// notYetSeen is the message of a pending rollout.
 	notYetSeen = "the operator has not looked at it yet"
 )
 
@@ -191,8 +191,8 @@ func suspended(r *v1alpha1.AddOnRollout) bool {
 	return r.Spec.Suspend || v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
 }
 
-// message is the first line of the most telling text of a rollout: why it is stalled,
-// else what its phase means right now.
+// message is the first line of the most useful text of a rollout: why it is stalled, otherwise
+// the message of its phase.
 func message(r *v1alpha1.AddOnRollout) string {
 	text := verdict(r)
 	if r.ReleaseRequested() {
@@ -204,7 +204,7 @@ func message(r *v1alpha1.AddOnRollout) string {
 	return text
 }
 
-// releaseText says what a release that was asked for waits for.
+// releaseText says what a requested release waits for.
 func releaseText(r *v1alpha1.AddOnRollout) string {
 	switch {
 	case r.Released():

@@ -75,7 +75,7 @@ func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time)
 	}
 }
 
-// reported says whether the forge knows all there is to know.
+// reported says whether the forge shows every commit status.
 func (s Style) reported(r *v1alpha1.AddOnRollout) string {
 	c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.CommitStatusReportedCondition)
 	switch {
@@ -113,8 +113,8 @@ func branches(r *v1alpha1.AddOnRollout) []branch {
 	return out
 }
 
-// failingStage is the index of the stage that the failing clusters belong to, or -1
-// where more than one has some: the status does not say which is whose.
+// failingStage is the index of the stage that the failing clusters belong to. It is -1 if several
+// stages have some, because the status does not assign clusters to stages.
 func failingStage(status v1alpha1.AddOnRolloutStatus) int {
 	found := -1
 	for i, stage := range status.Stages {
@@ -162,7 +162,7 @@ func halted(r *v1alpha1.AddOnRollout, stage v1alpha1.StageStatus) []rollout.Reco
 	}
 	records, err := rollout.Records(r.Status.Ledger)
 	if err != nil {
-		return nil // the phase and its message say so
+		return nil // the phase and its message show it
 	}
 	return slices.DeleteFunc(records, func(rec rollout.Record) bool {
 		return !rec.InFlight() || rec.Stage != stage.Name || rec.Revision != r.Status.Target.Digest

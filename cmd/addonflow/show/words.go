@@ -11,7 +11,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// none stands in a cell that has nothing to say.
+// none is the text of an empty cell.
 const none = "–"
 
 // ShortCommit returns main@9f3c2ab for main@sha1:9f3c2ab.... It returns any other text

@@ -26,16 +26,16 @@ type Move struct {
 	State State
 	// Waits: the cluster waits to be admitted to another revision.
 	Waits bool
-	// Refused says that the cluster's own agent could not apply its works, HostingRefused
-	// that the hosting cluster's could not.
+	// Refused: the cluster's own agent could not apply its works. HostingRefused: the agent
+	// of the hosting cluster could not.
 	Refused, HostingRefused bool
-	// Reverting says that the revision had succeeded here before.
+	// Reverting: the revision succeeded here before.
 	Reverting bool
-	// Adopted says that OCM's addon-manager had deployed it.
+	// Adopted: OCM's addon-manager deployed the add-on.
 	Adopted bool
 	// Reason in words, for a failure.
 	Reason string
-	// Rendered is what the cluster is to run.
+	// Rendered is the content of the revision for the cluster.
 	Rendered render.Rendered
 	// Supported are the kinds of configuration that the add-on lists.
 	Supported []addonv1alpha1.ConfigGroupResource
@@ -43,10 +43,10 @@ type Move struct {
 	Access Access
 	// Mode says which program writes the condition Available.
 	Mode addonv1alpha1.HealthCheckMode
-	// Available is what the works say about health now, in OCM's words.
+	// Available is the present health of the works, with OCM's text.
 	Available render.Availability
-	// UnknownCluster says that the hub marked the cluster itself Unknown; then
-	// Available is the hub's to write.
+	// UnknownCluster: the hub marked the cluster itself Unknown; then the hub writes
+	// Available.
 	UnknownCluster bool
 	// HidesTemplateHash: OCM's template manager may be running on this hub.
 	HidesTemplateHash bool

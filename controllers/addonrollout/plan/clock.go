@@ -13,8 +13,8 @@ import (
 // two looks before it counts as set: a clock that is slewed parts by less.
 const clockTolerance = 2 * time.Second
 
-// Look is a moment by both clocks: the wall clock, by which times are stored because no other
-// one outlives a process, and one that is never set.
+// Look is a moment on two clocks: the wall clock, whose times can be stored across processes,
+// and a monotonic clock, which is never set.
 type Look struct {
 	Wall    time.Time
 	Elapsed time.Duration
@@ -35,9 +35,9 @@ func step(from, to Look) time.Duration {
 	return step
 }
 
-// corrected returns the ledger to plan with, and by how much the clock was set. The times of
-// a ledger that this process left move with its clock. In one that it did not leave, such as
-// after a restart, a time in the future is taken for now: nothing was decided later than now.
+// corrected returns the ledger to plan with, and by how much the clock was set. The times of a
+// ledger that this process stored move with its clock. In a ledger of another process, such as
+// after a restart, a time in the future is replaced by now: no decision is later than now.
 func (m Memory) corrected(ledger v1alpha1.Ledger, now Look) (v1alpha1.Ledger, time.Duration) {
 	if m.last == nil || !equality.Semantic.DeepEqual(m.last.ledger, ledger) {
 		return rollout.Clamp(ledger, now.Wall), 0

@@ -20,19 +20,19 @@ import (
 // ErrOwnership says that two owners claim one add-on; AddonFlow never fights.
 var ErrOwnership = errors.New("ownership conflict")
 
-// fenceSettles is how long a writer that was fenced off may still act on what it read before.
+// fenceSettles is how long a writer that was fenced off may still act on its earlier reads.
 const fenceSettles = 30 * time.Second
 
-// Accepted is a field of an add-on's status, as another writer left it, that is taken for
-// AddonFlow's own: it is written anew where it is not to be like that.
+// Accepted is a field of an add-on's status that another writer wrote and AddonFlow treats as
+// its own. AddonFlow writes it again if it differs from the plan.
 type Accepted struct {
 	AddOn *addonv1alpha1.ManagedClusterAddOn
 	Kind  string
 }
 
-// ownership returns why nothing may be written to the clusters, because another owner writes
-// there, or because their health cannot be judged; nil: nothing. It enters what is accepted of
-// other writers. A user who asks for a reconcile says that the other writer was stopped.
+// ownership returns why nothing may be written to the clusters: another owner writes there, or
+// their health cannot be judged; nil: writes are allowed. It notes the fields that are accepted
+// of other writers. A reconcile request of the user means that the other writer was stopped.
 func (p *Plan) ownership() (barred, err error) {
 	o := p.Observed
 	if barred = cmp.Or(o.conflict(), o.InvalidHealth); barred != nil {
@@ -74,8 +74,9 @@ func (o *Observation) conflict() error {
 
 // fenceDown returns an error when another writer lists addontemplates on the
 // ClusterManagementAddOn that AddonFlow fenced off: OCM's template manager starts for that, and
-// may take any cluster that is moved. What AddonFlow lists itself, in replace mode, is no
-// conflict, and an add-on that is to go gets nothing new.
+// may take over any cluster that is moved. Templates that AddonFlow lists itself, in replace
+// mode, are no conflict. An add-on that is being removed gets no new content, so that it is not
+// checked.
 func (o *Observation) fenceDown() error {
 	if o.Owner == nil || o.Rollout.Spec.Removal != nil || !listsTemplates(o.Owner) ||
 		o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue {
@@ -94,7 +95,8 @@ func listsTemplates(owner *addonv1alpha1.ClusterManagementAddOn) bool {
 	return slices.ContainsFunc(owner.Spec.SupportedConfigs, func(c addonv1alpha1.ConfigMeta) bool { return addonstatus.IsTemplate(c.Group, c.Resource) })
 }
 
-// templateWriter is the field manager that lists addontemplates: ours where it is among them.
+// templateWriter is the field manager that lists addontemplates: AddonFlow's if it is among
+// them.
 func templateWriter(owner *addonv1alpha1.ClusterManagementAddOn) string {
 	writer := "unknown"
 	for _, e := range owner.ManagedFields {
@@ -108,10 +110,10 @@ func templateWriter(owner *addonv1alpha1.ClusterManagementAddOn) string {
 	return writer
 }
 
-// contested returns an error naming the first cluster where another writer writes what is
-// AddonFlow's. target is nil while its body is missing. OCM's configuration controller keeps
-// lastObservedGeneration up to date, which no filter stops; that alone is accepted. What a
-// writer left that was fenced off since is accepted as well, and so repaired.
+// contested returns an error that names the first cluster where another writer writes fields of
+// AddonFlow. target is nil while its body is missing. OCM's configuration controller always
+// updates lastObservedGeneration; a change of it alone is accepted. Fields that a writer wrote
+// before it was fenced off are accepted as well, and repaired.
 func (p *Plan) contested(target *render.Renderer) error {
 	o := p.Observed
 	var repaired []string
@@ -122,7 +124,7 @@ func (p *Plan) contested(target *render.Renderer) error {
 		}
 		for _, t := range m.Taken {
 			switch {
-			case t.Field == addonstatus.References && m.Hindered != nil: // what its references are to be is not known
+			case t.Field == addonstatus.References && m.Hindered != nil: // the correct references are not known
 			case t.Field == addonstatus.References && o.expectsReferences(m, target):
 				p.Accepted = append(p.Accepted, Accepted{m.AddOn, t.Kind()})
 			case o.fencedOff(t):
@@ -141,9 +143,9 @@ func (p *Plan) contested(target *render.Renderer) error {
 	return nil
 }
 
-// fencedOff reports whether a takeover was written before the ClusterManagementAddOn was
-// fenced off again, by a writer that has come to rest since. A writer that writes on later is in
-// conflict with AddonFlow.
+// fencedOff reports whether a takeover was written before the ClusterManagementAddOn was fenced
+// off again, by a writer that has not written since. A writer that continues is in conflict with
+// AddonFlow.
 func (o *Observation) fencedOff(t addonstatus.Takeover) bool {
 	if o.Owner == nil || o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue || listsTemplates(o.Owner) {
 		return false
@@ -156,8 +158,8 @@ func (o *Observation) fencedOff(t addonstatus.Takeover) bool {
 	return t.At.Before(settled) && !o.Look.Wall.Before(settled)
 }
 
-// expectsReferences reports whether the add-on's references are, but for
-// lastObservedGeneration, those of what the cluster runs or is to run.
+// expectsReferences reports whether the add-on's references are those of the present or the next
+// content of the cluster, apart from lastObservedGeneration.
 func (o *Observation) expectsReferences(m *Member, target *render.Renderer) bool {
 	for _, renderer := range []*render.Renderer{target, m.Decoded} {
 		if renderer == nil {

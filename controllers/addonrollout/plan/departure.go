@@ -18,31 +18,31 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Departure is where the deletion of one ManagedClusterAddOn stands that our
-// finalizers hold. It is derived from what is there at every look.
+// Departure is the progress of the deletion of one ManagedClusterAddOn that AddonFlow's
+// finalizers hold. It is derived anew in every turn.
 type Departure struct {
-	// managed and hosting say what is to be done about the hooks on either cluster.
+	// managed and hosting are the states of the hooks on each cluster.
 	managed, hosting hookState
 }
 
-// hookState is where the hooks on one cluster stand.
+// hookState is the state of the hooks on one cluster.
 type hookState struct {
-	// wanted: the finalizer says that hooks are to run there.
+	// wanted: the finalizer asks for hooks on the cluster.
 	wanted bool
-	// waived says why they are not run after all; "" when they are.
+	// waived says why the hooks are skipped; "": they run.
 	waived string
 	// work that runs them; nil while there is none.
 	work *workv1.ManifestWork
-	// said is what the work says.
+	// said is the feedback of the work.
 	said render.HookObservation
-	// cluster is not available: nothing can run until it is.
+	// lost: the cluster is not available, so that no hook can run.
 	lost bool
 }
 
-// done reports whether nothing is waited for.
+// done reports whether the deletion does not wait for these hooks.
 func (h hookState) done() bool { return !h.wanted || h.waived != "" || h.said.Completed }
 
-// departing reads where the deletion stands.
+// departing returns the progress of the deletion.
 func (m *Member) departing(addOn string) Departure {
 	has := func(name, deprecated string) bool {
 		return slices.Contains(m.AddOn.Finalizers, name) || slices.Contains(m.AddOn.Finalizers, deprecated)
@@ -63,7 +63,7 @@ func (m *Member) departing(addOn string) Departure {
 		case m.AddOn.Annotations[v1alpha1.SkipPreDeleteAnnotation] == "true":
 			h.waived = "skipped by annotation " + v1alpha1.SkipPreDeleteAnnotation
 		case len(m.Works)+len(m.Hooks) == 0:
-			h.wanted = false // never deployed, or gone already
+			h.wanted = false // never deployed, or already deleted
 		case !alive:
 			h.waived = "what it cleans up after is being deleted already"
 		}
@@ -84,8 +84,8 @@ func (m *Member) departing(addOn string) Departure {
 	return dep
 }
 
-// unmanaged says why hooks can never run on the managed cluster: there is none. A cluster that
-// leaves the hub still runs them while it answers, as OCM has it.
+// unmanaged says why hooks can never run on the managed cluster: it does not exist. As in OCM, a
+// cluster that leaves the hub still runs them while it is available.
 func unmanaged(c *clusterv1.ManagedCluster, name string) string {
 	switch {
 	case c == nil:
@@ -96,8 +96,8 @@ func unmanaged(c *clusterv1.ManagedCluster, name string) string {
 	return ""
 }
 
-// unhosted says why hooks can never run on the hosting cluster. A cluster that leaves the hub
-// takes with it what they would clean up; OCM runs none there either.
+// unhosted says why hooks can never run on the hosting cluster. If it leaves the hub, the objects
+// that they would clean up leave with it; OCM runs no hooks there either.
 func unhosted(c *clusterv1.ManagedCluster, name string) string {
 	switch {
 	case c == nil:
@@ -108,7 +108,7 @@ func unhosted(c *clusterv1.ManagedCluster, name string) string {
 	return ""
 }
 
-// Done reports whether the ManagedClusterAddOn may go.
+// Done reports whether the ManagedClusterAddOn may be deleted.
 func (d Departure) Done() bool { return d.managed.done() && d.hosting.done() }
 
 // failed reports whether a hook gave up; it never completes by itself.
@@ -116,7 +116,7 @@ func (d Departure) failed() bool {
 	return !d.managed.done() && d.managed.said.Failed || !d.hosting.done() && d.hosting.said.Failed
 }
 
-// reason says in words what is waited for; "" when nothing is.
+// reason says in words what the deletion waits for; "": nothing.
 func (d Departure) reason() string {
 	var parts []string
 	for _, h := range []struct {
@@ -152,8 +152,8 @@ func (d Departure) Waivers(addOn *addonv1alpha1.ManagedClusterAddOn) []string {
 	return slices.Compact(out)
 }
 
-// plannedDeparture is what the planner is told of a deletion that waits. A hook that
-// failed is overdue at once: waiting changes nothing.
+// plannedDeparture is the planner's input about a deletion that waits. A hook that failed is
+// overdue at once: it does not recover by itself.
 func plannedDeparture(m *Member, addOn string, timeout time.Duration) rollout.Departure {
 	if !m.Departs() {
 		return rollout.Departure{}
@@ -169,10 +169,10 @@ func plannedDeparture(m *Member, addOn string, timeout time.Duration) rollout.De
 	return rollout.Departure{Reason: dep.reason(), OverdueAt: at}
 }
 
-// Depart says where the deletion of a cluster's ManagedClusterAddOn stands: hooks first, and only
-// when all of them completed the works, and then our finalizers. start are the works that begin
-// hooks, and that are there in what it says. A work that is there is left as it is: what it runs
-// cannot be changed.
+// Depart returns the progress of the deletion of a cluster's ManagedClusterAddOn: hooks first;
+// after all of them completed, the works; then the finalizers. start are the works that start
+// hooks; dep counts them as existing. An existing work is not changed: a running hook cannot be
+// replaced.
 func (p *Plan) Depart(c *Cluster) (dep Departure, start []*workv1.ManifestWork, err error) {
 	addOn := p.Observed.Rollout.Name
 	dep = c.departing(addOn)
@@ -229,8 +229,8 @@ func (p *Plan) hookWorks(c *Cluster, dep Departure) ([]*workv1.ManifestWork, err
 	return rendered.HookWorks(p.OwnerOf(c.AddOn, revision))
 }
 
-// departsFrom is the revision whose hooks are run: what runs on the cluster, and where its
-// works do not agree, what the fleet is known to run well.
+// departsFrom is the revision whose hooks are run: the revision that the cluster runs. If its
+// works name no single revision, it is the stable one.
 func (p *Plan) departsFrom(c *Cluster) string {
 	if c.Health.Revision != "" {
 		return c.Health.Revision
@@ -246,14 +246,13 @@ func (p *Plan) departsFrom(c *Cluster) string {
 	return p.Observed.Rollout.Spec.Target.Digest
 }
 
-// HookCondition is HookManifestCompleted in OCM's words, with what is wrong after them; nil
-// where no hook is run. wrong says that the user is to look at it.
+// HookCondition is HookManifestCompleted with OCM's text and the error after it; nil: no hook is
+// run. wrong: the user must act.
 func (p *Plan) HookCondition(c *Cluster, dep Departure) (condition *metav1.Condition, wrong bool) {
 	return hookCondition(c.Member, dep, p.Observed.Rollout.Name, p.Observed.HookTimeout, p.Observed.Look.Wall)
 }
 
-// hookCondition is HookManifestCompleted in OCM's words, with what is wrong after
-// them; nil where no hook is run. wrong says that the user is to look at it.
+// hookCondition computes HookCondition.
 func hookCondition(m *Member, dep Departure, addOn string, timeout time.Duration, now time.Time) (c *metav1.Condition, wrong bool) {
 	name := render.PreDeleteWorkName(addOn)
 	switch {

@@ -9,11 +9,11 @@
 //
 //	observation.go  Observation and Member: what was read
 //	plan.go         New, and the input of rollout.New
-//	judge.go        what a member's content comes to: refused, hosted, contended, up to date
-//	departure.go    where the deletion of a ManagedClusterAddOn stands
+//	judge.go        the content of a member: refused, hosted, contended, up to date
+//	departure.go    the progress of the deletion of a ManagedClusterAddOn
 //	conflict.go     another owner or writer of the add-on
-//	status.go       AddOnRollout.status; verdict.go: what its conditions say; journal.go
-//	memory.go       what a turn leaves to the next one; clock.go: a clock that was set
+//	status.go       AddOnRollout.status; verdict.go: its conditions; journal.go
+//	memory.go       the state between turns of one process; clock.go: a clock that was set
 //
 // It imports no client, clock or logger. It renders charts through the engine that the
 // renderers were made with.

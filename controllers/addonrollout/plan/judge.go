@@ -24,12 +24,11 @@ const ImageRegistriesAnnotation = clusterv1.ClusterImageRegistriesAnnotationKey
 // valuesAnnotation on a ManagedClusterAddOn holds values for its package, as JSON.
 const valuesAnnotation = "addon.open-cluster-management.io/values"
 
-// Judged is a member and what the contents of the target and of the stable revision come to
-// for it.
+// Judged is a member compared with the target and the stable revision.
 type Judged struct {
 	*Member
-	// Had is the install placement that selected the cluster when its works were written,
-	// where none does any more; nil: none, or not known.
+	// Had is the install placement that selected the cluster when its works were written, if no
+	// placement selects it now; nil: none, or not known.
 	Had *v1alpha1.PlacementReference
 	// Hosts: something of it is, or is to be, on the hosting cluster.
 	Hosts bool
@@ -49,15 +48,15 @@ type Judged struct {
 // Refusal is why the target cannot be rendered for a member.
 type Refusal struct {
 	Hindrance
-	// brief is the message without what is the same for every cluster.
+	// brief is the message without the part that is the same for every cluster.
 	brief string
-	// keeps: what the member has can be rendered for it.
+	// keeps: the present content of the member can be rendered for it.
 	keeps bool
-	// Contended: another add-on deploys one of its objects there.
+	// Contended: another add-on deploys one of its objects on the cluster.
 	Contended bool
 }
 
-// judge says what the target and the stable revision come to for a member.
+// judge compares a member with the target and the stable revision.
 func (t *turn) judge(m *Member) (Judged, error) {
 	j := Judged{Member: m}
 	var err error
@@ -84,7 +83,7 @@ func (t *turn) judge(m *Member) (Judged, error) {
 	return j, nil
 }
 
-// RenderInput is what of the member a rendering depends on.
+// RenderInput is the part of the member that a rendering depends on.
 func (j *Judged) RenderInput() render.Cluster { return j.renderInput(j.Had) }
 
 func (m *Member) renderInput(had *v1alpha1.PlacementReference) render.Cluster {
@@ -103,10 +102,10 @@ func (m *Member) renderInput(had *v1alpha1.PlacementReference) render.Cluster {
 	return c
 }
 
-// recall finds, for a cluster of ours that no install placement selects any more, the one that
-// gave it what it runs; nil if the defaults did, or if it is not known. Until it is removed, or
-// selected again, it is rendered as what it had: neither repaired to the defaults nor taken for
-// changed. If the body of what it runs is gone, the cluster is left alone.
+// recall finds the install placement that assigned the present configurations of a cluster that
+// no placement selects any more; nil: the defaults, or not known. Until the cluster is removed or
+// selected again, it is rendered with that placement. Otherwise it would be repaired to the
+// defaults, or count as changed. If the body of its revision is missing, its works stay.
 func (t *turn) recall(m *Member) (*v1alpha1.PlacementReference, error) {
 	install := t.Rollout.Spec.Install
 	if install == nil || len(m.SelectedBy) > 0 || Installation(m.AddOn) != rollout.Ours || m.Health.Digest == "" {
@@ -127,8 +126,7 @@ func (t *turn) recall(m *Member) (*v1alpha1.PlacementReference, error) {
 	return nil, nil
 }
 
-// has is the content that a member runs, as its works say, and that of the stable revision
-// where they say nothing.
+// has is the content that the works of a member name; if they name none, the stable revision.
 func (t *turn) has(m *Member) (Content, error) {
 	switch digest := m.Running(); digest {
 	case "", rollout.Mixed, rollout.Foreign, t.stable.digest:
@@ -138,7 +136,7 @@ func (t *turn) has(m *Member) (Content, error) {
 	}
 }
 
-// refuse says why the target cannot be rendered for a member; nil if it can.
+// refuse says why the target cannot be rendered for a member; nil: it can.
 func (t *turn) refuse(j *Judged) *Refusal {
 	if t.target.Renderer == nil {
 		return nil
@@ -168,8 +166,8 @@ func (c Content) hosts(j *Judged) bool {
 	return err == nil && hosts
 }
 
-// HostingProblem says why nothing can be written to the hosting cluster that something is to
-// be written to; "" where nothing is in the way.
+// HostingProblem says why nothing can be written to the hosting cluster; "": it can, or nothing
+// is to be written there.
 func (j *Judged) HostingProblem() string {
 	if !j.Hosts {
 		return ""
@@ -182,9 +180,9 @@ func (j *Judged) HostingProblem() string {
 // two sources, or a commit that renames an add-on, show it on the hub only. Works that AddonFlow
 // did not write are left out: a take-over has both for a moment.
 //
-// An object belongs to the add-on whose work had it first. That one goes on, and the rollout of
-// the other is woken, to say so. The other is refused the target where it has yet to get it; where
-// it runs it already it is overruled.
+// An object belongs to the add-on whose work had it first. That add-on continues, and the rollout
+// of the other one is woken to report it. A cluster of the other add-on is refused the target; if
+// it runs the target already, the target is overruled there.
 func (t *turn) contend(j *Judged) {
 	others := t.Others[j.Name]
 	if t.target.Renderer == nil || j.Hindered != nil || j.Refused != nil || j.Departs() || len(others) == 0 {
@@ -221,7 +219,7 @@ func (t *turn) contend(j *Judged) {
 	}
 }
 
-// contentionMark names everything that contend looks at: a version stands for a work.
+// contentionMark names everything that contend reads: a version identifies a work.
 func contentionMark(rendered render.Rendered, own, others []*workv1.ManifestWork) string {
 	parts := append(make([]string, 0, 1+len(own)+2*len(others)), rendered.Digest)
 	for _, w := range own {
@@ -247,10 +245,10 @@ func contention(c render.Contention, w *workv1.ManifestWork) *Refusal {
 	}
 }
 
-// blocked says why nothing can be written to the member at its turn; "" for nothing. If the
-// target cannot be rendered for it and what it has can be, the commit asks for something that
-// the cluster does not have: that is a failure of the commit, found at the cluster's turn, and
-// its budget says what follows.
+// blocked says why nothing can be written to the member after its admission; "": it can. If the
+// target cannot be rendered for it but its present content can, the commit needs a value that
+// the cluster does not have. That is a failure of the commit and counts against the budget when
+// the cluster is admitted.
 func (t *turn) blocked(j *Judged) string {
 	if j.Refused != nil && j.Refused.keeps {
 		return j.Refused.brief
@@ -258,7 +256,7 @@ func (t *turn) blocked(j *Judged) string {
 	return j.HostingProblem()
 }
 
-// compare says whether the member's works already are what target and stable revision render.
+// compare sets whether the member's works already are what target and stable revision render.
 func (t *turn) compare(j *Judged) {
 	switch j.Running() {
 	case rollout.Mixed:
@@ -279,8 +277,8 @@ func (t *turn) compare(j *Judged) {
 	}
 }
 
-// upToDate reports whether a member's works are what the content renders for it. Without a
-// body the revision that the works name is all there is.
+// upToDate reports whether a member's works are what the content renders for it. Without a body
+// it compares the revision that the works name.
 func (c Content) upToDate(j *Judged) bool {
 	if c.digest != "" && c.Renderer == nil {
 		return j.Health.Revision == c.digest
@@ -298,9 +296,9 @@ func (m *Member) upToDate(r *render.Renderer, had *v1alpha1.PlacementReference) 
 	return err == nil && digest == m.Health.Digest
 }
 
-// takenOver reports whether works that OCM wrote hold what the revision renders for the
-// member: then nothing changes there, and no work is written. An answer that is yes is
-// remembered for as long as the works are the same.
+// takenOver reports whether works that OCM wrote hold the objects that the revision renders for
+// the member. Then no work is written. The result true is remembered while the works are the
+// same.
 func (t *turn) takenOver(j *Judged, c Content) bool {
 	if c.Renderer == nil || j.AddOn == nil || j.awaits() != "" {
 		return false
@@ -340,7 +338,7 @@ func (m *Member) Work(namespace, name string) *workv1.ManifestWork {
 	return nil
 }
 
-// awaits says which work of the member must be gone before its successor can be written.
+// awaits says which work of the member must be deleted before its successor can be written.
 func (m *Member) awaits() string {
 	for _, w := range m.Works {
 		if w.DeletionTimestamp != nil {
@@ -350,11 +348,10 @@ func (m *Member) awaits() string {
 	return ""
 }
 
-// ranOtherwise reports of a member without works that it ran something, and that what its
-// ManagedClusterAddOn names was not what it is now, as its status says. Whatever is rendered for
-// it is new to it, at whichever revision: it does not start at the stable one like a joiner,
-// ahead of the other clusters, but waits for its turn. What renders to something else for other
-// reasons, such as a label, leaves no trace.
+// ranOtherwise reports whether a member without works ran content before, with other
+// configurations in its ManagedClusterAddOn than now, according to its status. Any revision is
+// then new content for it. It does not start at the stable revision like a joiner, but waits to
+// be admitted. Other causes of a different rendering, such as a label, cannot be detected.
 func (m *Member) ranOtherwise() bool {
 	if m.AddOn == nil || m.Hindered != nil || addonstatus.NeverApplied(m.AddOn.Status.ConfigReferences) {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// Memory is what a turn leaves to the next one of the same rollout. It may be lost: a new
-// process begins with an empty one.
+// Memory is the state that a turn passes to the next turn of the same rollout. It may be lost: a
+// new process starts with an empty one.
 type Memory struct {
 	// alike are OCM's works whose content equals the content that should run, by cluster. Without
 	// this field every turn would compare every work of a fleet that was taken over.
@@ -24,7 +24,7 @@ type Memory struct {
 	// last: without it a soak would end early or late after the operator's clock was set.
 	last *lastLook
 	// Unwritten are decisions that were logged and that the journal gets with the next write.
-	// Without it the journal would not tell of a plan that was dropped.
+	// Without it the journal would not have the decisions of a dropped plan.
 	Unwritten []journal.Decision
 }
 

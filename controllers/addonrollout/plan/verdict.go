@@ -11,16 +11,16 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Verdict is what stands in the conditions besides the phase.
+// Verdict is the content of the conditions apart from the phase.
 type Verdict struct {
-	// Stalled is the reason of something only the user can change; "" when nothing is.
+	// Stalled is the reason of a problem that only the user can fix; "": there is none.
 	Stalled string
-	// Waiting is the reason of something that passes by itself; "" when nothing is.
+	// Waiting is the reason of a wait that ends by itself; "": there is none.
 	Waiting string
 	Message string
 }
 
-// verdictOf turns an error of observing or planning into what the user is told.
+// verdictOf turns an error of observing or planning into a verdict.
 func verdictOf(err error) (Verdict, bool) {
 	switch {
 	case errors.Is(err, rollout.ErrInvalidStrategy), errors.Is(err, rollout.ErrUnknownDecisionGroup):
@@ -103,7 +103,7 @@ func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Pl
 		in.TargetMissing, heldText(held), ro.Spec.Target.Source, ro.Spec.Target.Source, ro.Namespace)
 }
 
-// heldText counts those that run what is missing and names the first of them.
+// heldText counts the clusters that run the missing revision and names the first of them.
 func heldText(held []rollout.ClusterPlan) string {
 	if len(held) == 0 {
 		return "no cluster runs it, and no cluster is admitted"
