@@ -23,6 +23,8 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		"Spec.Target.Source":        "not read by the planner",
 		"Spec.Target.Revision":      "not read by the planner",
 		"Spec.Target.Commit":        "approvals differ instead",
+		"Clusters[].Unwritten":      "tests of next and of the reconciler have it",
+		"Spec.Removal.Deleting":     "package removal reads it",
 		"Spec.PolicyCommit":         "not read by the planner",
 		"Ledger.Records[].Times":    "one cluster per group; the tests of the encoding have several",
 		"Ledger.Removal":            "package removal draws its own records",

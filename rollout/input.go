@@ -175,6 +175,9 @@ type Cluster struct {
 	// Awaits says in words what its works wait for before they can be written; "": nothing.
 	// The wait ends without an action of the user.
 	Awaits string
+	// Unwritten says in words why the last attempt to write its works failed; "": it did not.
+	// An admitted cluster whose works cannot be written for a deadline counts as failed.
+	Unwritten string
 	// Departure of a cluster that is Deleting and waits for something.
 	Departure Departure
 }

@@ -24,6 +24,8 @@ type observation struct {
 	// awaits says what its works wait for before they are written. away says why the cluster
 	// can receive no content although it is available.
 	awaits, away string
+	// unwritten says why the last attempt to write its works failed; "" if it did not.
+	unwritten string
 }
 
 // pace is what the stage of a cluster and the content say about its clocks.
@@ -58,6 +60,7 @@ const applyErrorSeen = time.Minute
 //	Admitted                   the works are written                    Updating
 //	                           the works cannot be written              NotWritten
 //	                           the works wait for a whole deadline      NotWritten
+//	                           the works are refused for a deadline     TimedOut
 //	Updating                   the works are not written any more       Admitted
 //	                           verified                                 Soaking
 //	                           an apply error lasts                     Failed
@@ -137,6 +140,10 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return NotWritten, ""
 		case o.awaits != "":
 			return Admitted, "admitted: " + bounded(o.awaits)
+		case late:
+			return TimedOut, ""
+		case o.unwritten != "":
+			return Admitted, "admitted: " + bounded(o.unwritten)
 		}
 		return Admitted, "admitted; its works are being written"
 
@@ -221,7 +228,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case failed:
 			return Failed, reported
 		case r.State == TimedOut:
-			return TimedOut, "past its progress deadline: " + orElse(o.health.Reason, "no feedback")
+			return TimedOut, "past its progress deadline: " + orElse(o.unwritten, orElse(o.health.Reason, "no feedback"))
 		case !o.written && o.blocked != "":
 			return Failed, bounded(o.blocked)
 		case o.health.NotApplied != "":
@@ -268,10 +275,10 @@ func applyErrorLasts(r *Record, o observation, p pace, now time.Time) bool {
 // deadline is the end of the time that the cluster may stay in its state; zero: no end.
 // A lost cluster keeps its slot for its declared deadline. Without a declared deadline it
 // keeps the slot for the shorter of the default deadline and the park time. An admitted
-// cluster has a deadline only while its works wait for something.
+// cluster has a deadline only while its works wait for something or are refused.
 func (r *Record) deadline(o observation, p pace) time.Time {
 	switch limit := p.deadline; {
-	case o.paused != "" || !r.InFlight() || r.State == Admitted && o.awaits == "":
+	case o.paused != "" || !r.InFlight() || r.State == Admitted && o.awaits == "" && o.unwritten == "":
 		return time.Time{}
 	case r.State == Lost && (limit == 0 || !p.declared && p.parkAfter < limit):
 		return r.Since.Add(p.parkAfter)

@@ -37,6 +37,8 @@ func paused(o *observation)  { o.written, o.paused = false, "the revision is mis
 func pausing(o *observation) { o.paused = "another source owns it" }
 func waiting(o *observation) { o.written, o.awaits = false, "a work is being deleted" }
 
+func refusing(o *observation) { o.written, o.unwritten = false, "a webhook denied the request" }
+
 func refused(since time.Duration) func(*observation) {
 	return func(o *observation) {
 		o.health = Health{State: HealthProgressing, NotApplied: "field is immutable", NotAppliedSince: noon.Add(-since)}
@@ -79,6 +81,8 @@ func TestNext(t *testing.T) {
 		"Admitted: the operator was away for long":           {state: Admitted, admitted: 99 * m, since: 99 * m, o: with(sound, unwritten), want: Admitted, kept: true},
 		"Admitted: awaits, just before the deadline":         {state: Admitted, admitted: 30*m - s, since: 30*m - s, o: with(sound, waiting), want: Admitted, kept: true},
 		"Admitted: awaits, at the deadline":                  {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, waiting), want: NotWritten},
+		"Admitted: the works are refused":                    {state: Admitted, admitted: 30*m - s, since: 30*m - s, o: with(sound, refusing), want: Admitted, kept: true},
+		"Admitted: refused for a deadline":                   {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, refusing), want: TimedOut},
 		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused, waiting), want: Admitted, anew: true},
 		"Admitted: writes are paused for less than a minute": {state: Admitted, admitted: m - s, since: m - s, o: with(sound, paused), want: Admitted, kept: true},
 

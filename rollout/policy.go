@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -220,7 +221,11 @@ func (p *planner) stages() *track {
 			s.emptyHold = fmt.Sprintf("held: Placement %s/%s of stage %s selects no cluster of the install set; select one, or set whenEmpty: Pass",
 				st.Placement.Namespace, st.Placement.Name, st.Name)
 		}
-		s.distrust(pl.untrusted())
+		why := pl.untrusted()
+		if n == 0 { // the install set decides whether it is empty
+			why = cmp.Or(why, p.untrusted(p.install))
+		}
+		s.distrust(why)
 		t.steps = append(t.steps, s.own())
 	}
 	return t

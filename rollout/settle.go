@@ -182,7 +182,7 @@ func (p *planner) observation(u *unit) observation {
 	o := observation{
 		member: u.member, available: u.c.Reachable, changed: u.c.AvailableChanged,
 		written: p.at(u.c, u.record.Revision), health: u.c.Health,
-		blocked: u.c.Blocked, awaits: u.c.Awaits, away: u.c.Away,
+		blocked: u.c.Blocked, awaits: u.c.Awaits, unwritten: u.c.Unwritten, away: u.c.Away,
 	}
 	switch {
 	case p.spec.Removal != nil:

@@ -38,7 +38,7 @@ type memory struct {
 	// clusters would take the time of the clusters after them in every round.
 	next string
 	// troubles of clusters. Without it ClustersWritten would not name a cluster that the last
-	// round did not get to.
+	// round did not get to, and a cluster whose works the hub refuses would never fail.
 	troubles map[string]trouble
 	// releasing is when the release started. Without it a forge that never answers would keep
 	// a released rollout for ever.
@@ -136,6 +136,17 @@ func (m *memory) proberOf(ro *v1alpha1.AddOnRollout) prober {
 		m.prober.Prober, m.prober.err = render.NewProber(ro.Spec.Health)
 	}
 	return m.prober
+}
+
+// unwritten returns why clusters could not be written, by cluster.
+func (m *memory) unwritten() map[string]string {
+	out := map[string]string{}
+	for name, t := range m.troubles {
+		if t.reason == v1alpha1.ApplyFailedReason {
+			out[name] = t.text
+		}
+	}
+	return out
 }
 
 // enter stores the result of a round and returns every cluster in trouble: the clusters that

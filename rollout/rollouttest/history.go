@@ -17,6 +17,7 @@ type look struct {
 	changed         time.Time // of Available, by the managed cluster's clock
 	blocked         string
 	awaits          bool // something must pass before its works can be written
+	refused         bool // the last attempt to write its works failed
 	// paused: the operator may not write its works, although nothing is wrong with them.
 	paused bool
 	// failed: with this look the cluster was recorded as failed, or timed out.
@@ -123,11 +124,11 @@ func (s *story) since(slack time.Duration, so func(int, look) bool) (since time.
 
 // late reports whether the cluster has had its works for a deadline without verifying them, or
 // for deadline and soak together without an end of the soak, or has waited for a deadline for
-// what must pass before they are written.
+// what must pass before they are written, or for the hub to accept them.
 func (s *story) late(slack time.Duration) bool {
 	l := s.last()
 	proven := s.verifiedAt()
-	if proven[len(proven)-1] || !l.timed || l.paused || l.deadline == 0 || !l.has && !l.awaits {
+	if proven[len(proven)-1] || !l.timed || l.paused || l.deadline == 0 || !l.has && !l.awaits && !l.refused {
 		return false
 	}
 	since, ok := s.since(slack, func(i int, k look) bool { return k.member && k.up && k.has == l.has && !proven[i] })

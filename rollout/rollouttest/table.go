@@ -69,7 +69,7 @@ func may(b, a rollout.Record, s *story) error {
 		return unless(was(rollout.NotWritten) || barred, "it is NotWritten, and its works can be written")
 	case rollout.TimedOut:
 		silent := run && l.timed && l.deadline > 0 && !l.at.Before(since.Add(l.soak+l.deadline))
-		return unless(was(rollout.TimedOut) || l.up && l.has && !l.verified() && (silent || s.late(time.Minute)) || !l.timed, "it is TimedOut before its deadline")
+		return unless(was(rollout.TimedOut) || l.up && (l.has || l.refused) && !l.verified() && (silent || s.late(time.Minute)) || !l.timed, "it is TimedOut before its deadline")
 	case rollout.Lost:
 		return unless(l.member && !l.up && !was(rollout.Parked) && (l.has || !was(rollout.Left)), "it is Lost and available")
 	case rollout.Parked:
@@ -114,7 +114,7 @@ func must(b, a rollout.Record, s *story) error {
 	case l.up && (b.State == rollout.Parked || barred) && l.has:
 		return unless(a.InFlight(), "its works are written, and it is not in flight")
 	case b.InFlight() && s.late(0):
-		return unless(is(rollout.TimedOut, rollout.Failed) && l.has || is(rollout.NotWritten), "it is past its deadline, and not TimedOut")
+		return unless(is(rollout.TimedOut, rollout.Failed) && (l.has || l.refused) || is(rollout.NotWritten), "it is past its deadline, and not TimedOut")
 	}
 	return nil
 }

@@ -256,6 +256,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Health:         health(j),
 		Blocked:        t.blocked(j),
 		Awaits:         j.awaits(),
+		Unwritten:      t.Unwritten[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}
 	if c.Running == "" && j.ranOtherwise() {
