@@ -113,7 +113,7 @@ func (p *planner) assignRoles() {
 		case u.c.InstallDisabled && u.selected():
 			u.state, u.reason = Ignored, "its ManagedCluster disables automatic installation"
 		default:
-			u.member = (u.labelled || u.decided) && p.spec.Removal == nil
+			u.member = (u.labelled || u.decided || u.record != nil && u.placement >= 0) && p.spec.Removal == nil
 			u.state, u.reason = Ignored, "outside the install set: "+p.unselectedText()
 		}
 	}

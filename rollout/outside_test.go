@@ -221,7 +221,7 @@ func TestShareThatRotates(t *testing.T) {
 		},
 		"in flight at content that was replaced": {
 			change: []change{updating("v0", time.Minute, c1), inStage("share"), on(c1, runs("v0", rollout.HealthProgressing)), one},
-			want:   map[string]string{c1: "Updating v0", c2: "Waiting v1"},
+			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
 		},
 		"back after it was parked, and another one joins": {
 			change: []change{parked("v2", c1), inStage("share"), on(c1, runs("v2", rollout.HealthProgressing)), one, on(c3, nothing)},
@@ -250,6 +250,10 @@ func TestUndecidedPlacementInstallsNothing(t *testing.T) {
 		if installs != want {
 			t.Errorf("%s: %d ManagedClusterAddOns are created, want %d", settlement, installs, want)
 		}
+	}
+	in.Placements[1].Settlement = rollout.Undecided
+	if c, _ := planned(t, in, admitted("v2", time.Minute, c6)).Why(c6); c.State != rollout.Admitted {
+		t.Errorf("a cluster that was admitted before is %s, want Admitted", c.State)
 	}
 }
 

@@ -35,7 +35,7 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	share.members = p.fillShare(chosen, size)
 	for _, u := range p.members(p.undecidedInShare) {
 		if !slices.Contains(chosen, u) {
-			u.bound, share.members = true, append(share.members, u)
+			u.bound, share.members = u.record.Revision == p.target, append(share.members, u)
 		}
 	}
 	share.own()

@@ -52,7 +52,7 @@ func TestRollout_WaitsForTheDecisionOfItsInstallPlacement(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.create(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "fleet"}})
 	ro := s.rollout()
-	ro.Spec.Install.Placements[0].PlacementReference.Name = "fleet"
+	ro.Spec.Install.Placements[0].Name = "fleet"
 	ro.Spec.Stages = []v1alpha1.Stage{{Name: "everyone", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "all"}}}
 	s.update(ro)
 	s.target("v1")

@@ -2,6 +2,8 @@ package addonsource_test
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -47,6 +49,26 @@ var _ = Describe("Content that is overtaken before its rollout saw it", func() {
 		_, told = w.forge.Latest(fourth, "addonflow/fleet/"+w.addOn)
 		Expect(told).To(BeFalse(), "log: %v", w.forge.Log())
 		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A commit that waits for an object of the hub", func() {
+	It("is pending, however often the repository is looked at: no older commit supersedes it", func() {
+		w := newWorld()
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.green(first)
+		waits := w.commit("name a configuration of the hub", map[string]string{
+			"addons/clustermanagementaddon.yaml": strings.Replace(addOnYAML, "namespace: NAMESPACE\n      name: ADDON", "namespace: NAMESPACE\n      name: nowhere", 1),
+		})
+		for range 5 {
+			w.clock.Step(2 * time.Minute)
+			for range 3 {
+				w.pass()
+			}
+		}
+		w.delivered(waits, "pending")
+		Expect(w.forge.Log()).NotTo(ContainElement(HaveField("State", "error")))
 	})
 })
 

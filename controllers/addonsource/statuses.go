@@ -62,18 +62,11 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	if head != "" && (head != applied || h != nil && h.kind == refused) && !p.untouched {
 		p.tellHead(book, h)
 	}
-	attempted := commitOf(p.source.Status.LastAttemptedRevision)
-	switch {
-	case head != "":
-		succession.Live = append(succession.Live, head)
-	case attempted != "": // the repository cannot be read now, so nothing has replaced it
-		succession.Live = append(succession.Live, attempted)
-		succession.By = attempted
-	}
 	if applied == head && h == nil {
 		p.supersedeOvertaken(book)
 	}
-	if len(succession.Live) > 0 {
+	if head != "" { // unknown while the repository is read: then nothing has replaced a commit
+		succession.Live = append(succession.Live, head)
 		book.Overtake(succession)
 	}
 	return book, nil
@@ -236,10 +229,11 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 }
 
 // unobserved reports whether the status is about an older spec. A deletion counts as a
-// generation, but does not change the spec.
+// generation, but does not change the spec: a failure of the same content stands.
 func unobserved(ro *v1alpha1.AddOnRollout) bool {
 	generations := ro.Generation - ro.Status.ObservedGeneration
-	if ro.DeletionTimestamp != nil {
+	if ro.DeletionTimestamp != nil && ro.Status.Outcome == string(commitstatus.Failure) &&
+		ro.Status.Target != nil && ro.Status.Target.Digest == ro.Spec.Target.Digest {
 		generations--
 	}
 	return generations > 0

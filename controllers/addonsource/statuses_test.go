@@ -64,6 +64,7 @@ func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 func TestFleet_DeletingAFailedRolloutChangesNoStatus(t *testing.T) {
 	ro := &v1alpha1.AddOnRollout{}
 	ro.Spec.Target = &v1alpha1.Target{Digest: "v1"}
+	ro.Status.Target = ro.Spec.Target
 	ro.Generation, ro.Status.ObservedGeneration = 4, 4
 	ro.Status.Outcome, ro.Status.Message = "failure", "halted in all: 1 failed (c1: no such image)"
 	conditions.MarkStalled(ro, v1alpha1.RolloutFailedReason, "%s", ro.Status.Message)
@@ -116,5 +117,30 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 	}
 	if !moved(moving, absent) || !moved(absent, empty) {
 		t.Error("the source is not told that a hold began or has another reason")
+	}
+}
+
+// TestFleet_DeletedRolloutStartsWithNewContent: a rollout that a user deleted, and that is kept,
+// has not looked at the new content yet.
+func TestFleet_DeletedRolloutStartsWithNewContent(t *testing.T) {
+	for _, c := range []struct {
+		outcome, planned string
+		failed, moving   int
+	}{
+		{"success", "v1", 0, 1},
+		{"failure", "v1", 0, 1},
+		{"failure", "v2", 1, 0},
+	} {
+		ro := &v1alpha1.AddOnRollout{}
+		now := metav1.Now()
+		ro.UID, ro.Generation, ro.DeletionTimestamp = "one", 3, &now
+		ro.Spec.Target = &v1alpha1.Target{Digest: "v2"}
+		ro.Status.Target = &v1alpha1.Target{Digest: c.planned}
+		ro.Status.ObservedGeneration, ro.Status.Outcome = 2, c.outcome
+		var f fleet
+		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v2"}, writtenRollout{})
+		if len(f.failed) != c.failed || len(f.moving) != c.moving {
+			t.Errorf("%s with %s: %+v", c.outcome, c.planned, f)
+		}
 	}
 }

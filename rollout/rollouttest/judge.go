@@ -268,8 +268,8 @@ func (j *judgement) record(name string) error {
 		return nil
 	}
 	s := j.stories[name]
-	anew := b.State != rollout.Updating && b.State != rollout.Soaking || s.last().paused
-	if j.in.LedgerLimit == 0 && !notes(a, b.Admitted) && !(anew && notes(a, second(s.last().at))) {
+	fixed := b.InFlight() && !s.last().paused && (b.State == rollout.Updating || b.State == rollout.Soaking)
+	if j.in.LedgerLimit == 0 && !notes(a, b.Admitted) && (fixed || !notes(a, second(s.last().at))) {
 		return fmt.Errorf("its time starts anew: %s, before %s", a.Admitted, b.Admitted)
 	}
 	return errors.Join(may(b, a, s), must(b, a, s))
