@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,9 +90,9 @@ func TestPostAsRecorded(t *testing.T) {
 	cases := map[string]struct {
 		reason, provider, answer, path, authorization string
 	}{
-		"Gitea":   {"Gitea's API.", commitstatus.ProviderGitea, giteaCreated, "/api/v1/repos/fleet/addons/statuses/" + testSHA, "token " + testToken},
-		"Forgejo": {"Forgejo's is the same.", commitstatus.ProviderForgejo, giteaCreated, "/api/v1/repos/fleet/addons/statuses/" + testSHA, "token " + testToken},
-		"GitHub":  {"Enterprise Server's API.", commitstatus.ProviderGitHub, githubCreated, "/api/v3/repos/fleet/addons/statuses/" + testSHA, "Bearer " + testToken},
+		"Gitea":   {"Gitea's API.", "gitea", giteaCreated, "/api/v1/repos/fleet/addons/statuses/" + testSHA, "token " + testToken},
+		"Forgejo": {"Forgejo's is the same.", "forgejo", giteaCreated, "/api/v1/repos/fleet/addons/statuses/" + testSHA, "token " + testToken},
+		"GitHub":  {"Enterprise Server's API.", "github", githubCreated, "/api/v3/repos/fleet/addons/statuses/" + testSHA, "Bearer " + testToken},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +233,7 @@ func TestRefusalsAreClassified(t *testing.T) {
 		},
 	}
 	for name, c := range cases {
-		for _, provider := range []string{commitstatus.ProviderGitea, commitstatus.ProviderGitHub} {
+		for _, provider := range []string{"gitea", "github"} {
 			t.Run(name+"/"+provider, func(t *testing.T) {
 				server := httptest.NewServer(&c.served)
 				t.Cleanup(server.Close)
@@ -254,7 +257,7 @@ func TestRefusalsAreClassified(t *testing.T) {
 func TestStatusesOfTheForgeAreRedacted(t *testing.T) {
 	const stored = `{"id":1,"status":"success","state":"success","context":"a","description":"you sent token ` + testToken + `"}`
 	for provider, body := range map[string]string{
-		commitstatus.ProviderGitea: `{"statuses":[` + stored + `]}`, commitstatus.ProviderGitHub: `[` + stored + `]`,
+		"gitea": `{"statuses":[` + stored + `]}`, "github": `[` + stored + `]`,
 	} {
 		server := httptest.NewServer(&recorded{code: http.StatusOK, body: body})
 		t.Cleanup(server.Close)
@@ -287,7 +290,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		served := &recorded{code: code, header: map[string]string{"Location": elsewhere.URL + "/api/v1/repos/fleet/addons"}}
 		server := httptest.NewServer(served)
 		t.Cleanup(server.Close)
-		client := dial(t, commitstatus.ProviderGitea, server.URL+"/fleet/addons")
+		client := dial(t, "gitea", server.URL+"/fleet/addons")
 		_, _, errLatest := client.Latest(t.Context(), testSHA, "a")
 		for _, err := range []error{client.Post(t.Context(), testStatus()), errLatest} {
 			if !permanent(err) {
@@ -305,7 +308,7 @@ func TestUnreachableNamesTheHostOnly(t *testing.T) {
 	if _, err := f.Start(); err != nil {
 		t.Fatal(err)
 	}
-	client := dial(t, commitstatus.ProviderGitea, f.Address("fleet/addons"))
+	client := dial(t, "gitea", f.Address("fleet/addons"))
 	if err := f.Down(); err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +331,7 @@ func TestHangingForgeTimesOut(t *testing.T) {
 	t.Cleanup(func() { _ = f.Close() })
 	f.Set(forge.Fault{Kind: forge.Hang})
 	client, err := commitstatus.New(commitstatus.Config{
-		Provider: commitstatus.ProviderGitHub, Address: f.Address("fleet/addons"), Token: testToken,
+		Provider: "github", Address: f.Address("fleet/addons"), Token: testToken,
 		HTTPClient: &http.Client{Timeout: 50 * time.Millisecond},
 	})
 	if err != nil {
@@ -341,7 +344,7 @@ func TestHangingForgeTimesOut(t *testing.T) {
 }
 
 func TestLatestPagesUntilFound(t *testing.T) {
-	for provider, others := range map[string]int{commitstatus.ProviderGitea: 120, commitstatus.ProviderGitHub: 350} {
+	for provider, others := range map[string]int{"gitea": 120, "github": 350} {
 		t.Run(provider, func(t *testing.T) {
 			f := forge.New("fleet/addons")
 			f.RequireToken(testToken)
@@ -381,13 +384,31 @@ func TestLatestPagesUntilFound(t *testing.T) {
 	}
 }
 
+// TestProviders_AreThoseOfTheAPI: a provider without a row here would be accepted and not work,
+// and one without its name in the enum could not be used.
+func TestProviders_AreThoseOfTheAPI(t *testing.T) {
+	crd, err := os.ReadFile("../manifests/crds/addonflow.io_addonsources.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enum := regexp.MustCompile(`(?s)Provider is the forge's API\.\s+enum:\s+(.*?)\s+type:`).FindSubmatch(crd)
+	if enum == nil {
+		t.Fatal("the CRD has no enum of providers")
+	}
+	names := strings.Fields(strings.ReplaceAll(string(enum[1]), "- ", ""))
+	slices.Sort(names)
+	if diff := cmp.Diff(commitstatus.Providers(), names); diff != "" {
+		t.Errorf("(-commitstatus +CRD)\n%s", diff)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		config commitstatus.Config
 		want   string
 	}{
-		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gitlab", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gitlab" is not one of gitea, forgejo, github`},
+		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gitlab", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gitlab" is not one of forgejo, gitea, github`},
 		"NoToken":  {"Statuses cannot be written without one.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: " \n"}, "cannot report commit statuses: the token is empty"},
 		"BadToken": {"A token with a line break would be another header.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: "hunter2\r\nX: y"}, "cannot report commit statuses: the token is not one printable word"},
 		"Address":  {"The address is checked.", commitstatus.Config{Provider: "github", Address: "https://me:hunter2@x/a/b", Token: "t"}, "cannot use the address: it contains user information; the token belongs into the Secret"},
@@ -407,7 +428,7 @@ func TestLimiterPacesRequests(t *testing.T) {
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
 	client, err := commitstatus.New(commitstatus.Config{
-		Provider: commitstatus.ProviderGitea, Address: server.URL + "/fleet/addons", Token: testToken,
+		Provider: "gitea", Address: server.URL + "/fleet/addons", Token: testToken,
 		Limiter: rate.NewLimiter(rate.Every(time.Hour), 1),
 	})
 	if err != nil {
@@ -431,7 +452,7 @@ func TestInvalidStatusIsNotSent(t *testing.T) {
 	served := &recorded{code: http.StatusCreated, body: giteaCreated}
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
-	for _, provider := range []string{commitstatus.ProviderGitea, commitstatus.ProviderGitHub} {
+	for _, provider := range []string{"gitea", "github"} {
 		status := testStatus()
 		status.TargetURL = "javascript:alert(1)"
 		err := dial(t, provider, server.URL+"/fleet/addons").Post(t.Context(), status)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,22 +24,49 @@ type Forge interface {
 	Latest(ctx context.Context, sha, context string) (Status, bool, error)
 }
 
-// The providers that New knows.
-const (
-	// ProviderGitea is Gitea.
-	ProviderGitea = "gitea"
-	// ProviderForgejo is Forgejo; its API is Gitea's.
-	ProviderForgejo = "forgejo"
-	// ProviderGitHub is GitHub and GitHub Enterprise Server.
-	ProviderGitHub = "github"
-)
+// provider is what a kind of forge has of its own. The rest of the package is the same for all.
+type provider struct {
+	open func(Config, *restClient) (Forge, error)
+	// pace is how many requests a second a token may make, and burst how many at once.
+	pace  rate.Limit
+	burst int
+	// foldsCase: contexts that differ only in case are one.
+	foldsCase bool
+}
+
+// providers are the kinds of forges, by the value of commitStatus.provider. A new one is a file
+// with its Forge, a row here, and its name in the enum of the API.
+func providers() map[string]provider {
+	// These have no limit. Theirs only keeps a burst from looking like an attack.
+	gitea := provider{open: newGitea, pace: 20, burst: 100}
+	return map[string]provider{
+		"gitea":   gitea,
+		"forgejo": gitea, // its API is Gitea's
+		// GitHub and GitHub Enterprise Server allow 80 requests that create content a minute.
+		"github": {open: newGitHub, pace: rate.Every(time.Second), burst: 20, foldsCase: true},
+	}
+}
+
+// Providers returns the kinds of forges that New knows, sorted.
+func Providers() []string { return slices.Sorted(maps.Keys(providers())) }
+
+// NewLimiter returns the limiter of one token for a kind of forge.
+func NewLimiter(kind string) *rate.Limiter {
+	p := providers()[kind]
+	return rate.NewLimiter(p.pace, p.burst)
+}
+
+// SameContext reports whether two names of contexts are one context for a kind of forge.
+func SameContext(kind, one, other string) bool {
+	return one == other || providers()[kind].foldsCase && strings.EqualFold(one, other)
+}
 
 // requestTimeout bounds one request when the caller's client sets no limit.
 const requestTimeout = 15 * time.Second
 
 // Config says where a repository's statuses are posted.
 type Config struct {
-	// Provider is one of the Provider constants.
+	// Provider is one of Providers.
 	Provider string
 	// Address is the repository's web address, or that of its API endpoint.
 	Address string
@@ -62,15 +91,11 @@ func New(config Config) (Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch config.Provider {
-	case ProviderGitea, ProviderForgejo:
-		return newGitea(config, client)
-	case ProviderGitHub:
-		return newGitHub(config, client)
-	default:
-		return nil, fmt.Errorf("cannot report commit statuses: provider %q is not one of %s, %s, %s",
-			config.Provider, ProviderGitea, ProviderForgejo, ProviderGitHub)
+	p, known := providers()[config.Provider]
+	if !known {
+		return nil, fmt.Errorf("cannot report commit statuses: provider %q is not one of %s", config.Provider, strings.Join(Providers(), ", "))
 	}
+	return p.open(config, client)
 }
 
 // newRESTClient returns the client that both forges share.

@@ -87,7 +87,7 @@ func newBench(t *testing.T, token string) *bench {
 	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "team", Generation: 1}}
 	source.Spec.Interval = metav1.Duration{Duration: time.Minute}
 	source.Spec.CommitStatus = &v1alpha1.CommitStatusSpec{
-		Provider: commitstatus.ProviderGitea, Address: f.Address("team/fleet"),
+		Provider: "gitea", Address: f.Address("team/fleet"),
 		SecretRef: &fluxmeta.LocalObjectReference{Name: "forge"},
 	}
 	b := &bench{t: t, forge: f, source: source, key: Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: client.ObjectKeyFromObject(source)}}
@@ -266,7 +266,7 @@ func TestAnotherDestinationGetsEverything(t *testing.T) {
 			"gitea team/fleet-moved addonflow/team", "gitea team/fleet-moved addonflow/team",
 		},
 		"Provider": {
-			"it is read, and shows everything here", func(s *v1alpha1.CommitStatusSpec) { s.Provider = commitstatus.ProviderGitHub },
+			"it is read, and shows everything here", func(s *v1alpha1.CommitStatusSpec) { s.Provider = "github" },
 			"", "",
 		},
 		"Context": {

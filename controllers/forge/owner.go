@@ -3,7 +3,6 @@ package forge
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -77,13 +76,12 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 	return others, nil
 }
 
-// sameContext reports whether two sources report under one context; GitHub ignores case.
+// sameContext reports whether two sources report under one context.
 func sameContext(a, b *v1alpha1.AddOnSource) bool {
 	if a.Spec.CommitStatus == nil || b.Spec.CommitStatus == nil {
 		return false
 	}
-	one, other := ContextName(a), ContextName(b)
-	return one == other || a.Spec.CommitStatus.Provider == commitstatus.ProviderGitHub && strings.EqualFold(one, other)
+	return commitstatus.SameContext(a.Spec.CommitStatus.Provider, ContextName(a), ContextName(b))
 }
 
 // older orders sources by creation time, and within a second by namespace and name.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -108,18 +107,12 @@ func digestOf(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// limiter returns the limiter shared by every user of a token. GitHub allows 80
-// content-creating requests a minute. The others have no limit; the limiter only keeps a burst
-// from looking like an attack.
+// limiter returns the limiter shared by every user of a token.
 func (d *Desk) limiter(provider, token string) *rate.Limiter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.limiters[token] == nil {
-		if provider == commitstatus.ProviderGitHub {
-			d.limiters[token] = rate.NewLimiter(rate.Every(time.Second), 20)
-		} else {
-			d.limiters[token] = rate.NewLimiter(20, 100)
-		}
+		d.limiters[token] = commitstatus.NewLimiter(provider)
 	}
 	return d.limiters[token]
 }
