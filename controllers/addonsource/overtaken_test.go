@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +51,35 @@ var _ = Describe("Content that is overtaken before its rollout saw it", func() {
 		_, told = w.forge.Latest(fourth, "addonflow/fleet/"+w.addOn)
 		Expect(told).To(BeFalse(), "log: %v", w.forge.Log())
 		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A commit whose pace cannot work", func() {
+	It("fails, although a commit without content came before its rollout looked, and stays red when a later one fixes it", func() {
+		w := newWorld()
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.green(first)
+		pace := w.commit("set a pace", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))
+		w.look()
+		w.delivered(pace, "pending")
+		readme := w.commit("explain", map[string]string{"README.md": "hello"})
+		w.look()
+		w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+			r.Status.Outcome, r.Status.ObservedGeneration = "failure", r.Generation
+			conditions.MarkStalled(r, v1alpha1.InvalidRolloutStrategyReason, "no such group")
+			conditions.MarkFalse(r, fluxmeta.ReadyCondition, v1alpha1.InvalidRolloutStrategyReason, "no such group")
+		})
+		w.passes()
+		w.delivered(readme, "failure")
+		w.delivered(pace, "failure")
+		fix := w.remove("fix it", "addons/addonrollout.yaml")
+		w.look()
+		w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) { conditions.Delete(r, fluxmeta.StalledCondition) })
+		w.green(fix)
+		w.passes()
+		w.delivered(pace, "failure")
+		w.delivered(first, "success")
 	})
 })
 

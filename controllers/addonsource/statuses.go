@@ -54,9 +54,7 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 		want.Progress, want.Content, want.Held, want.Failing = fleet.percent(), p.content(), fleet.held(), fleet.failing()
 		book.Tell(want)
 		succession.Content = want.Content
-		if want.State != commitstatus.Failure || fleet.contentFailed {
-			succession.Wants = p.verdicts(book, want, fleet)
-		}
+		succession.Wants = p.verdicts(book, want, fleet)
 		succession.Live = append(succession.Live, applied)
 	}
 	if head != "" && (head != applied || h != nil && h.kind == refused) && !p.untouched {
@@ -135,6 +133,9 @@ func digestOfTexts(texts ...string) string {
 func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []commitstatus.Want {
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {
+		if applied.State == commitstatus.Failure && !f.contentFailed && !slices.Contains(f.policies, m.SHA) {
+			continue // it waits for the commit that fixes the policy
+		}
 		want := applied
 		want.SHA, want.Description = m.SHA, f.text(p.appliedIn(m.SHA, f))
 		wants = append(wants, want)
@@ -161,6 +162,8 @@ type fleet struct {
 	// contentFailed: the content of at least one add-on failed, not only a policy that a later
 	// commit declared. Older commits with the same content fail with it.
 	contentFailed bool
+	// policies are the commits that declared a policy that failed.
+	policies []string
 	// upToDate counts the other add-ons.
 	upToDate int
 	// updated and total count clusters.
@@ -217,6 +220,9 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	case commitstatus.Failure:
 		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
 		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == ""
+		if policyFailed && ro.Spec.PolicyCommit != "" {
+			f.policies = append(f.policies, commitOf(ro.Spec.PolicyCommit))
+		}
 		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + failureOf(ro)})
 	default:
 		if text := holdOf(ro); text != "" {
