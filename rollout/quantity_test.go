@@ -18,12 +18,12 @@ func TestQuantityOf(t *testing.T) {
 		"beyond":        {"more than there are is all there are, never OCM's default", intstr.FromInt(12), 10, 10},
 		"numberAsText":  {"OCM's schema admits the string, so it is the number", intstr.FromString("10"), 40, 10},
 		"percentUp":     {"percentages round up", intstr.FromString("25%"), 10, 3},
-		"percentTiny":   {"any percentage of somebody is somebody", intstr.FromString("1%"), 10, 1},
+		"percentTiny":   {"any percentage of a cluster is a cluster", intstr.FromString("1%"), 10, 1},
 		"percentExact":  {"nothing is added to a whole result", intstr.FromString("50%"), 10, 5},
-		"percentAll":    {"100% is everybody", intstr.FromString("100%"), 7, 7},
-		"percentNone":   {"0% is nobody, never everybody", intstr.FromString("0%"), 7, 0},
-		"zero":          {"0 is nobody, never everybody", intstr.FromInt(0), 7, 0},
-		"percentOfNone": {"of nobody, nobody", intstr.FromString("25%"), 0, 0},
+		"percentAll":    {"100% is every cluster", intstr.FromString("100%"), 7, 7},
+		"percentNone":   {"0% is no cluster, never every cluster", intstr.FromString("0%"), 7, 0},
+		"zero":          {"0 is no cluster, never every cluster", intstr.FromInt(0), 7, 0},
+		"percentOfNone": {"of no cluster, none", intstr.FromString("25%"), 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, err := parseQuantity(tc.in)

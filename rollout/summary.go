@@ -31,7 +31,7 @@ const RemovalContext = "removal_guard"
 
 // RemovalOver is the last status of RemovalContext.
 func RemovalOver() Summary {
-	return Summary{Context: RemovalContext, State: Success, Description: "nobody waits to be removed", Percent: 100}
+	return Summary{Context: RemovalContext, State: Success, Description: "no cluster waits to be removed", Percent: 100}
 }
 
 // OverdueContext is the part of a context that names clusters whose removal takes too

@@ -121,7 +121,7 @@ func (w *world) planBadly(how string) {
 		w.Fatalf("%v\nafter %v\n%s\nactions %+v", err, w.history, rollouttest.Snapshot(in), plan.Actions)
 	}
 	if how == "lost write" {
-		return // somebody else wrote first: the plan is dropped
+		return // another writer was first: the plan is dropped
 	}
 	f.Store(plan)
 	w.past.Keep(rollouttest.StepOf(in, plan, refused))

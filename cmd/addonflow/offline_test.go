@@ -290,7 +290,7 @@ func TestMissingReference(t *testing.T) {
 }
 
 // TestSpacedVariable: spaces make a variable text. Where there is such a variable that is
-// said, with the line; other braces are nobody's business.
+// said, with the line; other braces are plain text.
 func TestSpacedVariable(t *testing.T) {
 	dir := broken(t, "addontemplate.yaml", "{{GREETING}}", "{{ GREETING }} {{ CLUSTER_NAME}} {{ $labels.job }} {{ other }}")
 	s := newStage(t)

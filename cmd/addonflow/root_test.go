@@ -102,7 +102,7 @@ func TestKindComesFirst(t *testing.T) {
 	}
 }
 
-// TestNoKubeconfig: nobody meant a server on this machine.
+// TestNoKubeconfig: the user did not mean a server on this machine.
 func TestNoKubeconfig(t *testing.T) {
 	nowhere := t.TempDir()
 	empty := filepath.Join(nowhere, "empty")

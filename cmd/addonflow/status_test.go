@@ -101,7 +101,7 @@ func TestFollowHearsOfWhatWentMeanwhile(t *testing.T) {
 		"Status":    {"there is no outcome", v1alpha1.PhaseProgressing, "status hello --watch", exitNotFound},
 		"Removed":   {"its removal is the outcome", v1alpha1.PhaseRemoving, "status hello --watch", 0},
 		"Tree":      {"there is nothing left to show", v1alpha1.PhaseProgressing, "tree hello --watch", 0},
-		"Reconcile": {"nobody looks at it any more", v1alpha1.PhaseProgressing, "reconcile rollout hello --wait", exitNotFound},
+		"Reconcile": {"no operator looks at it any more", v1alpha1.PhaseProgressing, "reconcile rollout hello --wait", exitNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStageWith(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) error {

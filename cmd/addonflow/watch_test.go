@@ -16,7 +16,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// eventful is a stage where, once somebody watches, hello succeeds and is deleted.
+// eventful is a stage where, once it is watched, hello succeeds and is deleted.
 func eventful(t *testing.T) *stage {
 	t.Helper()
 	return newStageWith(t, interceptor.Funcs{Watch: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {

@@ -44,7 +44,7 @@ func TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved(t *testing.T) {
 		"the user's other value":  {"written on purpose, over the cluster's", annotated("key", "2"), annotated("key", "1"), []metav1.ManagedFieldsEntry{users}, nil},
 		"changed by a user since": {"both own it now", annotated("key", "2"), annotated("key", "1"), []metav1.ManagedFieldsEntry{ours, users}, nil},
 		"in step":                 {"nothing to write", annotated("key", "1"), annotated("key", "1"), []metav1.ManagedFieldsEntry{ours}, nil},
-		"of nobody we know":       {"fields that cannot be read claim nothing", nil, annotated("key", "1"), []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, FieldsV1: metav1.NewFieldsV1("[]")}}, nil},
+		"of an unknown writer":    {"fields that cannot be read claim nothing", nil, annotated("key", "1"), []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, FieldsV1: metav1.NewFieldsV1("[]")}}, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,13 +68,13 @@ func TestSwitchOfTypeKeepsWhatIsThere(t *testing.T) {
 		change     func(*v1alpha1.AddOnRolloutSpec)
 	}{
 		{"Manual", "Manual", func(spec *v1alpha1.AddOnRolloutSpec) { spec.Install = &v1alpha1.Install{Type: "Manual"} }},
-		{"labels that select nobody", "Manual", func(spec *v1alpha1.AddOnRolloutSpec) {
+		{"labels that select no cluster", "Manual", func(spec *v1alpha1.AddOnRolloutSpec) {
 			spec.ClusterLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"site": "edge"}}
 		}},
-		{"labels that select everybody", "ClusterLabelSelector", func(spec *v1alpha1.AddOnRolloutSpec) {
+		{"labels that select every cluster", "ClusterLabelSelector", func(spec *v1alpha1.AddOnRolloutSpec) {
 			spec.ClusterLabelSelector = &metav1.LabelSelector{}
 		}},
-		{"the placement that selects everybody", "", func(spec *v1alpha1.AddOnRolloutSpec) {
+		{"the placement that selects every cluster", "", func(spec *v1alpha1.AddOnRolloutSpec) {
 			spec.ClusterLabelSelector, spec.Install = nil, install
 		}},
 	} {

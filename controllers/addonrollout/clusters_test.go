@@ -113,6 +113,6 @@ func TestLabelsMakeMembers(t *testing.T) {
 	ro = s.rollout()
 	ro.Spec.ClusterLabelSelector.MatchLabels["site"] = "no label"
 	if s := labelSelector(ro); s.Matches(labels.Set{"site": "edge"}) || s.Matches(labels.Set{}) {
-		t.Errorf("a selector that cannot be read selects nobody, got %v", s)
+		t.Errorf("a selector that cannot be read selects no cluster, got %v", s)
 	}
 }

@@ -100,7 +100,7 @@ func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
 	got = append(got, next(t, woken), next(t, woken))
 	slices.SortFunc(got, func(a, b client.ObjectKey) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
 	if want := []client.ObjectKey{one, one, two, two}; !slices.Equal(got, want) || len(woken) > 0 {
-		t.Errorf("woke %v and %d more, want %v: b is named by nobody", got, len(woken), want)
+		t.Errorf("woke %v and %d more, want %v: no cluster names b", got, len(woken), want)
 	}
 
 	w.use(t.Context(), one, nil)
@@ -124,7 +124,7 @@ func next(t *testing.T, woken <-chan client.ObjectKey) client.ObjectKey {
 	case of := <-woken:
 		return of
 	case <-time.After(hubtest.Patience):
-		t.Fatal("nobody was woken")
+		t.Fatal("no rollout was woken")
 		return client.ObjectKey{}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// workOf is a work that AddonFlow wrote for another add-on, or somebody else wrote, with
+// workOf is a work that AddonFlow wrote for another add-on, or another writer wrote, with
 // the Deployment of hello.
 func workOf(t *testing.T, addOn, cluster string, labels map[string]string) *workv1.ManifestWork {
 	t.Helper()
@@ -119,7 +119,7 @@ func TestSharedObjectMayBeChangedByWhoHadItFirst(t *testing.T) {
 }
 
 // TestSharedObjectIsNotChangedByWhoCameLater: it is told at its turn, and goes on by itself
-// once the object is alike again, whoever changed it; so does a cluster that has it already.
+// once the object is alike again, whichever writer changed it; so does a cluster that has it already.
 func TestSharedObjectIsNotChangedByWhoCameLater(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	first := s.share("able", "1")

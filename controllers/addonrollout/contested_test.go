@@ -65,7 +65,7 @@ func (s *scene) named(conflict string) {
 }
 
 // TestAddOnTemplatesListedAgainHoldTheRollout: while OCM's template manager may be running
-// nobody is admitted; who is in flight goes on, and the rollout with it when it is over.
+// no cluster is admitted; clusters in flight continue, and the rollout with them when it is over.
 func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 	s, v1, v2 := onTheWay(t)
 	s.list("addondeploymentconfigs", "addontemplates")
@@ -74,7 +74,7 @@ func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 	s.turns(3)
 	s.named("lists addontemplates on ClusterManagementAddOn hello")
 	if ro := s.rollout(); ro.Status.Counts.Updated != 1 || ro.Status.Counts.Waiting != 2 {
-		t.Errorf("c1 gets to its end, nobody follows: %+v", ro.Status.Counts)
+		t.Errorf("c1 gets to its end, no cluster follows: %+v", ro.Status.Counts)
 	}
 	for cluster, want := range map[string]string{"c1": v2, "c2": v1, "c3": v1} {
 		if got := s.works()[cluster].Annotations[v1alpha1.RevisionAnnotation]; got != want {
@@ -86,7 +86,7 @@ func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 }
 
 // TestOwnershipConflictIsWhatEverybodyWaitsFor: another owner stops every write, and is what
-// the status and why name, not a slot that nobody gets.
+// the status and why name, not a slot that no cluster gets.
 func TestOwnershipConflictIsWhatEverybodyWaitsFor(t *testing.T) {
 	s, _, _ := onTheWay(t)
 	owner := &addonv1alpha1.ClusterManagementAddOn{}

@@ -179,7 +179,7 @@ func TestTakenOverContentThatDoesNotRunProvesNothing(t *testing.T) {
 		t.Errorf("one of two pods is ready, and it is %s, %s", got.Phase, got.Message)
 	}
 	if w := s.works()["c1"]; w.Annotations[render.MarksAnnotation] == "" {
-		t.Error("nobody asks whether the new content runs")
+		t.Error("no rule asks whether the new content runs")
 	}
 }
 

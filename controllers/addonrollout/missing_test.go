@@ -60,7 +60,7 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 	}
 	why, _ := s.plan().Why("c1")
 	if want := "runs the target, without repair: revision " + revision.Name + " is missing"; why.State != rollout.Done || why.Reason != want {
-		t.Errorf("whoever asks why is told %s %q", why.State, why.Reason)
+		t.Errorf("why says %s %q", why.State, why.Reason)
 	}
 
 	revision.ResourceVersion = ""
@@ -93,7 +93,7 @@ func TestBrokenTargetIsSaid(t *testing.T) {
 	}
 }
 
-// Nobody is admitted to content that cannot be rendered, and being late is not held
+// No cluster is admitted to content that cannot be rendered, and being late is not held
 // against it; with the body back the rollout goes on.
 func TestMissingTargetHoldsARolloutAndFailsNobody(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
@@ -112,7 +112,7 @@ func TestMissingTargetHoldsARolloutAndFailsNobody(t *testing.T) {
 	}
 	status := s.rollout().Status
 	if status.Phase != v1alpha1.PhaseProgressing || status.Counts.Waiting != 2 || status.Counts.Failed != 0 {
-		t.Errorf("nobody is admitted: %s, %+v", status.Phase, status.Counts)
+		t.Errorf("no cluster is admitted: %s, %+v", status.Phase, status.Counts)
 	}
 	if want := "revision " + revision.Name + " is missing"; !strings.HasPrefix(status.Message, want) {
 		t.Errorf("the commit is told %q, want %q first", status.Message, want)
@@ -186,7 +186,7 @@ func TestMissingRevisionOfEqualContentIsRepairedWithTheTarget(t *testing.T) {
 	}
 }
 
-// TestMissingPlacementIsWaitedFor: a stage whose placement does not exist is nobody's wish,
+// TestMissingPlacementIsWaitedFor: a stage whose placement does not exist is a mistake,
 // so that the rollout is not ready; one that its owner holds is.
 func TestMissingPlacementIsWaitedFor(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")

@@ -96,6 +96,6 @@ func TestARolloutThatIsGoneLeavesNothingWrittenBehind(t *testing.T) {
 	s.delete(ro)
 	s.turn()
 	if a, w := len(s.reconciler.addOns.written), len(s.reconciler.works.written); a+w > 0 {
-		t.Errorf("%d add-ons and %d works are remembered for nobody", a, w)
+		t.Errorf("%d add-ons and %d works are remembered for no rollout", a, w)
 	}
 }

@@ -16,9 +16,9 @@ import (
 
 func TestSettlement(t *testing.T) {
 	satisfied := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue}
-	nobody := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse, Reason: "NoManagedClusterMatched"}
+	empty := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse, Reason: "NoManagedClusterMatched"}
 	broken := metav1.Condition{Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue}
-	old, seen := nobody, nobody
+	old, seen := empty, empty
 	old.ObservedGeneration, seen.ObservedGeneration = 1, 2
 	decision := func(name string, clusters ...string) clusterv1beta1.PlacementDecision {
 		d := clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -35,15 +35,15 @@ func TestSettlement(t *testing.T) {
 		decisions  []clusterv1beta1.PlacementDecision
 		want       rollout.Settlement
 	}{
-		"Restored":       {reason: "without a status nobody has judged it yet, and it selects nobody only by default", want: rollout.Undecided},
-		"Empty":          {reason: "judged, and it selects nobody", conditions: []metav1.Condition{nobody}, want: rollout.Settled},
+		"Restored":       {reason: "without a status OCM has not judged it yet, and it selects no cluster only by default", want: rollout.Undecided},
+		"Empty":          {reason: "judged, and it selects no cluster", conditions: []metav1.Condition{empty}, want: rollout.Settled},
 		"EmptyOfOldSpec": {reason: "the judgement is about the spec before", conditions: []metav1.Condition{old}, want: rollout.Undecided},
 		"EmptyOfSpec":    {reason: "the judgement is about this spec", conditions: []metav1.Condition{seen}, want: rollout.Settled},
-		"Misconfigured":  {reason: "what could not be scheduled selects nobody by accident", conditions: []metav1.Condition{nobody, broken}, want: rollout.Undecided},
+		"Misconfigured":  {reason: "a placement that could not be scheduled selects no cluster by accident", conditions: []metav1.Condition{empty, broken}, want: rollout.Undecided},
 		"Whole":          {reason: "as many as the status counts", selected: 2, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b")}, want: rollout.Settled},
 		"Shuffled":       {reason: "a cluster counts once, in whichever decisions it stands", selected: 2, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b"), decision("d2", "b")}, want: rollout.Settled},
 		"Missing":        {reason: "one is not written yet", selected: 3, conditions: []metav1.Condition{satisfied}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a", "b")}, want: rollout.Unsettled},
-		"LeftOver":       {reason: "decisions of the placement before", conditions: []metav1.Condition{nobody}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")}, want: rollout.Unsettled},
+		"LeftOver":       {reason: "decisions of the placement before", conditions: []metav1.Condition{empty}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")}, want: rollout.Unsettled},
 		"GroupMissing": {
 			reason: "a decision that a group lists is not there", selected: 1, conditions: []metav1.Condition{satisfied},
 			groups: []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{"d1", "d2"}, ClustersCount: 1}}, decisions: []clusterv1beta1.PlacementDecision{decision("d1", "a")}, want: rollout.Unsettled,
@@ -65,7 +65,7 @@ func TestSettlement(t *testing.T) {
 }
 
 // TestAnUndecidedPlacementIsWaitedFor: OCM decides about a new Placement in a while. Until
-// then the rollout reconciles, and nobody has to do anything.
+// then the rollout reconciles without an action of the user.
 func TestAnUndecidedPlacementIsWaitedFor(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()

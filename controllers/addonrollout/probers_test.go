@@ -35,7 +35,7 @@ func expression(current string) *v1alpha1.Health {
 	}}
 }
 
-// A policy that was edited on the hub and cannot be judged moves nobody, and one
+// A policy that was edited on the hub and cannot be judged moves no cluster, and one
 // that can goes on from there.
 func TestInvalidHealthHoldsTheRollout(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
@@ -58,7 +58,7 @@ func TestInvalidHealthHoldsTheRollout(t *testing.T) {
 	}
 }
 
-// Health is policy: another prober counts from the next look, moves nobody and
+// Health is policy: another prober counts from the next look, moves no cluster and
 // writes no work.
 func TestHealthIsPolicy(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")

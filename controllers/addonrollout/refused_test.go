@@ -58,7 +58,7 @@ func TestContentThatAClusterCannotHaveFailsAtItsTurn(t *testing.T) {
 	s.target("v1")
 	s.turns(3)
 	if got := s.rollout().Status.Phase; got != v1alpha1.PhaseSucceeded || !maps.Equal(before, s.versions()) {
-		t.Errorf("going back moves nobody: %s", got)
+		t.Errorf("going back moves no cluster: %s", got)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestClusterThatFailedWithinTheBudgetStaysFailed(t *testing.T) {
 }
 
 // TestWorkOfAFailedClusterIsRestored: a cluster that cannot be given the target goes on
-// running what it ran, whoever changes or deletes its works.
+// running what it ran, whichever writer changes or deletes its works.
 func TestWorkOfAFailedClusterIsRestored(t *testing.T) {
 	for failures, when := range []string{"halted", "within the budget"} {
 		t.Run(when, func(t *testing.T) {

@@ -41,7 +41,7 @@ func TestReleaseSuspendsUntilTheAddOnLeftGit(t *testing.T) {
 	s.target("v2")
 	s.turns(3)
 	if !maps.Equal(before, s.versions()) {
-		t.Error("somebody was moved although the add-on is to be released")
+		t.Error("a cluster was moved although the add-on is to be released")
 	}
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSuspended || !slices.Contains(ro.Finalizers, v1alpha1.Finalizer) {
 		t.Errorf("phase %s, finalizers %v", ro.Status.Phase, ro.Finalizers)
@@ -63,7 +63,7 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 	s.askForRelease(approved())
 	s.turn()
 	late := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "c2", Name: "hello", Labels: labels}}
-	s.create(late) // by whoever binds roles, which was at it
+	s.create(late) // by the controller that binds roles, which was writing
 	s.turns(2)
 	if ro := s.rollout(); !ro.Released() {
 		t.Fatalf("the finalizer is still there: %v", ro.Finalizers)
@@ -78,14 +78,14 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 	for _, cluster := range []string{"c1", "c2"} {
 		addOn := s.addOn(cluster)
 		if addOn == nil || addOn.Labels[v1alpha1.ManagedByLabel] != "" {
-			t.Errorf("%s: it stays, and is nobody's to remove: %v", cluster, addOn)
+			t.Errorf("%s: it stays, and no controller removes it: %v", cluster, addOn)
 		}
 	}
 	if got := s.addOn("c1").Annotations; len(got) != 0 {
-		t.Errorf("what selected it is nobody's concern any more: %v", got)
+		t.Errorf("nothing uses the placement any more: %v", got)
 	}
 	if got := s.addOn("c1").Finalizers; !slices.Equal(got, []string{"example.com/theirs"}) {
-		t.Errorf("nobody would take our finalizers off later: got %v", got)
+		t.Errorf("no controller would take our finalizers off later: got %v", got)
 	}
 	for _, b := range []*rbacv1.RoleBinding{binding, late} {
 		if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil || b.Labels[v1alpha1.ManagedByLabel] != "" {
@@ -141,7 +141,7 @@ func TestReleaseWaitsForDeletions(t *testing.T) {
 	}
 	plan := s.plan()
 	if p, _ := plan.Why("c2"); p.State == rollout.Removing && s.addOn("c2").DeletionTimestamp != nil {
-		t.Errorf("nobody else is removed: %+v", p)
+		t.Errorf("no other cluster is removed: %+v", p)
 	}
 	addOn = s.addOn("c1")
 	addOn.Finalizers = nil

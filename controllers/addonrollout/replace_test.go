@@ -117,7 +117,7 @@ func TestCoexistPublishesNothing(t *testing.T) {
 }
 
 // TestWaitingClusterIsNotConfigured: a cluster that waits says so, with or without works; once
-// it has its turn it is configured. Beside OCM's addon-manager nobody is written to.
+// it has its turn it is configured. Beside OCM's addon-manager no cluster is written.
 func TestWaitingClusterIsNotConfigured(t *testing.T) {
 	const (
 		waits = "False ConfigurationsNotConfigured: Configurations updated and not configured yet"

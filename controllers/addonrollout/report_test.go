@@ -31,7 +31,7 @@ func (s *scene) told(parts ...string) string {
 	return told
 }
 
-// reporting gives the source a forge, which nobody can reach.
+// reporting gives the source a forge that cannot be reached.
 func (s *scene) reporting() {
 	s.t.Helper()
 	source := &v1alpha1.AddOnSource{}
@@ -123,7 +123,7 @@ func TestFailureNamesWhoFails(t *testing.T) {
 		t.Errorf("the add-on says %q", got)
 	}
 	if got := s.rollout().Status.Message; !strings.HasSuffix(got, ", 2 in flight, 0 untouched") {
-		t.Errorf("nobody is left out of the count: %q", got)
+		t.Errorf("no cluster is left out of the count: %q", got)
 	}
 	s.advance(10 * time.Minute)
 	s.turn()

@@ -67,7 +67,7 @@ func TestMissingRevisionIsAskedForOnceAndNamed(t *testing.T) {
 	s.create(revision)
 	s.turns(1)
 	if got := s.troubled(); got != "" {
-		t.Errorf("with the body back nobody is held: got %q", got)
+		t.Errorf("with the body back no cluster is held: got %q", got)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestRequestStandsUntilItsRoundIsThrough(t *testing.T) {
 	s.update(ro)
 	s.turn()
 	if got := s.rollout().Status.LastHandledReconcileAt; got != "" {
-		t.Errorf("the round ended before everybody was written, and the request is still to be done: got %q", got)
+		t.Errorf("the round ended before every cluster was written, and the request is still to be done: got %q", got)
 	}
 	failing = false
 	s.turns(2)
@@ -138,7 +138,7 @@ func TestInOrder(t *testing.T) {
 		want string
 	}{
 		"FromTheStart": {reason: "nothing was left", want: "abcdef"},
-		"Rotated":      {reason: "who was left comes first, so that nobody starves", next: "d", want: "defabc"},
+		"Rotated":      {reason: "clusters that were left come first, so that none starves", next: "d", want: "defabc"},
 		"LeftIsGone":   {reason: "the cluster that was next has left", next: "cc", want: "defabc"},
 		"PastTheEnd":   {reason: "the last one has left", next: "z", want: "abcdef"},
 		"Departures":   {reason: "departures free what others wait for, moves go before repairs", removed: "ef", moved: "c", want: "efcabd"},

@@ -94,7 +94,7 @@ func TestPublishedFlags(t *testing.T) {
 	}
 }
 
-// TestEmptyFleetProvesNothing: content that nobody was there for is judged when somebody
+// TestEmptyFleetProvesNothing: content that had no cluster is judged when a cluster
 // comes, like any other; before that, there is nothing to wait for.
 func TestEmptyFleetProvesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
@@ -104,7 +104,7 @@ func TestEmptyFleetProvesNothing(t *testing.T) {
 	s.target("v1")
 	s.turns(2)
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable != nil || s.told() != "success: no cluster to roll out to" {
-		t.Fatalf("nobody is there: %s, stable %v, told %q", ro.Status.Phase, ro.Status.Stable, s.told())
+		t.Fatalf("no cluster is there: %s, stable %v, posted %q", ro.Status.Phase, ro.Status.Stable, s.told())
 	}
 	s.selects("c1", "c2")
 	s.turns(2)

@@ -69,7 +69,7 @@ func TestWorksAreWrittenWhereTheyDiffer(t *testing.T) {
 	version := s.works()["c1"].ResourceVersion
 	s.turns(3)
 	if got := s.works()["c1"]; got.ResourceVersion != version {
-		t.Error("a label of somebody else made a write")
+		t.Error("a label of another writer made a write")
 	}
 	w = s.works()["c1"]
 	w.Spec.Workload.Manifests = nil
@@ -99,7 +99,7 @@ func TestWorkComesBackUnderItsName(t *testing.T) {
 		t.Errorf("the former one is waited for: %d works", len(works.Items))
 	}
 	if why, _ := s.plan().Why("c1"); why.Reason != "admitted: ManifestWork c1/addon-hello-deploy-0, which is being deleted, is not gone yet" {
-		t.Errorf("whoever asks is told %s %q", why.State, why.Reason)
+		t.Errorf("why says %s %q", why.State, why.Reason)
 	}
 	former := works.Items[0].DeepCopy()
 	former.Finalizers = nil

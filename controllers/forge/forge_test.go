@@ -393,6 +393,6 @@ func TestRenewedTokensAreForgotten(t *testing.T) {
 	}
 	b.desk.Forget(b.key)
 	if n := len(b.desk.limiters); n != 0 {
-		t.Errorf("%d limiters for nobody", n)
+		t.Errorf("%d limiters without a token in use", n)
 	}
 }

@@ -53,7 +53,7 @@ func TestContextBelongsToTheOldestSource(t *testing.T) {
 		"OtherCase":    {"Gitea tells them apart", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "AddonFlow/team" }), false},
 		"DotGit":       {"one repository in another form", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += ".git/" }), true},
 		"Unusable":     {"nothing can be written there", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += "?a=b" }), false},
-		"NotReporting": {"who tells nobody needs no context", -time.Hour, func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = nil }, false},
+		"NotReporting": {"a source that reports nothing needs no context", -time.Hour, func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = nil }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

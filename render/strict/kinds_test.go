@@ -26,11 +26,11 @@ func TestKindsOfKubernetes(t *testing.T) {
 		"Newer":          {"the template says that it is newer", "batch/v1", "Frobnicator", "batch/v1 Frobnicator", ""},
 		"ListOfAKind":    {"a list is no object", "apps/v1", "DeploymentList", "apps/v1 DeploymentList", "kind: a DeploymentList cannot be deployed; write its items as manifests of their own"},
 		"Options":        {"what requests carry is no object", "v1", "DeleteOptions", "v1 DeleteOptions", `kind: v1 has no kind "DeleteOptions"; if a newer Kubernetes brings it, annotate addonflow.io/newer-names: DeleteOptions`},
-		"Subresource":    {"what is sent to a subresource is nobody's business here", "autoscaling/v1", "Scale", "autoscaling/v1 Scale", ""},
+		"Subresource":    {"objects of subresources are not checked here", "autoscaling/v1", "Scale", "autoscaling/v1 Scale", ""},
 		"Variable":       {"a variable is judged when it is replaced", "apps/v1", "{{KIND}}", "apps/v1 {{KIND}}", ""},
 		"Unstable":       {"kinds of such a version come and go", "resource.k8s.io/v1alpha3", "PodSchedulingContext", "resource.k8s.io/v1alpha3 PodSchedulingContext", ""},
 		"LaterVersion":   {"a version that is not known has kinds that are not known", "batch/v2", "Task", "batch/v2 Task", ""},
-		"Custom":         {"a kind of somebody's own", "apps.openshift.io/v1", "DeploymentConfig", "apps.openshift.io/v1 DeploymentConfig", ""},
+		"Custom":         {"a custom kind", "apps.openshift.io/v1", "DeploymentConfig", "apps.openshift.io/v1 DeploymentConfig", ""},
 		"NoVersionAtAll": {"told by itself", "/v1", "Deployment", "/v1 Deployment", ""},
 		"Extension":      {"the group only sounds like one of Kubernetes' own", "gateway.networking.k8s.io/v1", "Gateway", "gateway.networking.k8s.io/v1 Gateway", ""},
 	} {

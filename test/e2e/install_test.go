@@ -60,7 +60,7 @@ var _ = Describe("Installing", func() {
 		Eventually(s.everTold).WithArguments(sha, "removal_guard").Should(
 			ContainElement(ContainSubstring("pending: 1 cluster to remove: grace period until")), "the commit says so too")
 		Eventually(s.installed).Should(Equal([]string{all[0], all[2], all[3]}), "the hand-made one has no labels and stays")
-		Eventually(s.told).WithArguments(sha, "removal_guard").Should(Equal("success: nobody waits to be removed"))
+		Eventually(s.told).WithArguments(sha, "removal_guard").Should(Equal("success: no cluster waits to be removed"))
 
 		By("the selector leaves Git: Manual removes no cluster")
 		s.deliver("manual", s.manual("v2", ""))

@@ -38,16 +38,16 @@ func TestOutcomeOf(t *testing.T) {
 		}, Succeeded},
 		"Removed": {"removed as asked is done", phase(v1alpha1.PhaseRemoved), Succeeded},
 		"Failed":  {"the budget is spent", phase(v1alpha1.PhaseFailed), Failed},
-		"Held":    {"somebody must decide", phase(v1alpha1.PhaseHeld), Waiting},
+		"Held":    {"the user must decide", phase(v1alpha1.PhaseHeld), Waiting},
 		"HeldByOCM": {"OCM has yet to decide about a placement", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseHeld
 			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacementUndecidedReason}}
 		}, Running},
-		"HeldByGuard": {"somebody must approve", func(r *v1alpha1.AddOnRollout) {
+		"HeldByGuard": {"the user must approve", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseHeld
 			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.DeletionGuardReason}}
 		}, Waiting},
-		"Suspended": {"somebody must resume", phase(v1alpha1.PhaseSuspended), Waiting},
+		"Suspended": {"the user must resume", phase(v1alpha1.PhaseSuspended), Waiting},
 		"Stalled":   {"only a change helps", stalled(v1alpha1.OwnershipConflictReason), Failed},
 		"OldGeneration": {"a success of the spec before is none of this one", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Generation = v1alpha1.PhaseSucceeded, 3

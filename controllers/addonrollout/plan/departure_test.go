@@ -118,7 +118,7 @@ func TestDepartureRunsHooksFirst(t *testing.T) {
 			m.Cluster.DeletionTimestamp = &deletedAt
 			return m
 		}, false, "pre-delete hook is about to run", ""},
-		"left the hub": {"nobody is there to run it", func() *Member {
+		"left the hub": {"no agent is there to run it", func() *Member {
 			m := leaver(hookFinalizer)
 			m.Cluster.DeletionTimestamp = &deletedAt
 			m.Cluster.Status.Conditions[0].Status = metav1.ConditionUnknown
