@@ -44,6 +44,10 @@ type pace struct {
 	takenBack bool
 }
 
+// worksGrain is how long after its admission a cluster's works are written as a rule. Until then
+// the time of the admission stands.
+const worksGrain = time.Minute
+
 // pauseGrain is how often the clock of a state starts anew while writes are paused.
 const pauseGrain = time.Minute
 
@@ -99,7 +103,7 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 			return r, why
 		}
 		second := clock.RoundUp(now, time.Second)
-		if state == Updating && r.State != Soaking {
+		if state == Updating && r.State != Soaking && second.After(r.Admitted.Add(worksGrain)) {
 			r.Admitted = second // it has new works, or is back
 		}
 		r.State, r.Since = state, second
@@ -286,7 +290,7 @@ func (r *Record) deadline(o observation, p pace) time.Time {
 		return time.Time{}
 	case r.State == Soaking:
 		return r.Since.Add(p.soak + limit)
-	case r.State == Updating:
+	case r.State == Updating && p.soak > 0:
 		return earlier(r.Since.Add(limit), r.Admitted.Add(p.soak+limit))
 	default:
 		return r.Since.Add(limit)

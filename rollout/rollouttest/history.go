@@ -142,7 +142,7 @@ func (s *story) late(slack time.Duration) bool {
 		}
 		had = second(k.at)
 	}
-	return l.has && !l.at.Before(had.Add(l.soak+l.deadline-slack))
+	return l.has && l.soak > 0 && !l.at.Before(had.Add(l.soak+l.deadline-slack))
 }
 
 // verifiedAt has for each look whether it is in an unbroken time in which the content was verified.

@@ -286,7 +286,15 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 		return
 	}
 	held := distrusted(pl)
-	p.add(&track, step{name: "share", members: p.shared(chosen, size), limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
+	members := p.shared(chosen, size)
+	for _, name := range p.install {
+		// In flight to content that was replaced, a cluster is retargeted in the slot that it has.
+		r := p.records[name]
+		if r.Stage == "share" && r.State.InFlight() && r.Revision != p.target() && !selects(pl, name) {
+			members = append(members, name)
+		}
+	}
+	p.add(&track, step{name: "share", members: members, limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
 	rest := step{name: "rest", limit: max(1, size), held: true}
 	for _, name := range p.install {
 		// Undecided, a cluster that the placement dropped keeps its place in the share.
