@@ -261,6 +261,9 @@ func (p *policy) holds(name string) bool {
 	return r.Revision == p.target() || same
 }
 
+// sharedStep is the step of the clusters that RollingUpdateWithPlacement moves.
+const sharedStep = "share"
+
 // readRolling is RollingUpdateWithPlacement: a share of the clusters that are
 // both selected and installed; the rest is held. A first install ignores the placement, and
 // the way back to the stable revision asks for no share.
@@ -282,7 +285,7 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 		size = share(*ru.MaxConcurrentlyUpdating, len(chosen))
 	}
 	if p.target() == p.in.Stable {
-		p.add(&track, step{name: "share", members: p.install, limit: max(1, size)})
+		p.add(&track, step{name: sharedStep, members: p.install, limit: max(1, size)})
 		return
 	}
 	held := distrusted(pl)
@@ -290,16 +293,16 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	for _, name := range p.install {
 		// In flight to content that was replaced, a cluster is retargeted in the slot that it has.
 		r := p.records[name]
-		if r.Stage == "share" && r.State.InFlight() && r.Revision != p.target() && !selects(pl, name) {
+		if r.Stage == sharedStep && r.State.InFlight() && r.Revision != p.target() && !selects(pl, name) {
 			members = append(members, name)
 		}
 	}
-	p.add(&track, step{name: "share", members: members, limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
+	p.add(&track, step{name: sharedStep, members: members, limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
 	rest := step{name: "rest", limit: max(1, size), held: true}
 	for _, name := range p.install {
 		// Undecided, a cluster that the placement dropped keeps its place in the share.
 		r := p.records[name]
-		undecided := r.Stage == "share" && r.State != rollout.Done && (r.State.InFlight() || p.holds(name) && !p.again(r))
+		undecided := r.Stage == sharedStep && r.State != rollout.Done && (r.State.InFlight() || p.holds(name) && !p.again(r))
 		if !p.taken(name) && (!undecided || selects(pl, name)) {
 			rest.members = append(rest.members, name)
 		}
@@ -317,7 +320,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 			c := p.clusters[name]
 			kind := 3
 			switch {
-			case c.Running == p.target() || p.holds(name) || p.records[name].Stage == "share" && p.records[name].State.InFlight():
+			case c.Running == p.target() || p.holds(name) || p.records[name].Stage == sharedStep && p.records[name].State.InFlight():
 				kind = 0
 			case c.UpToDate:
 				kind = -1
