@@ -154,18 +154,18 @@ func objectTexts(t *rapid.T, r Rendered) []string {
 }
 
 func encodedOptions(t *rapid.T, r Rendered) string {
-	told := []any{r.rendering.options, r.rendering.deleteOption, r.rendering.executor}
+	hashed := []any{r.rendering.options, r.rendering.deleteOption, r.rendering.executor}
 	if len(r.Registration) > 0 {
-		told = append(told, r.Registration)
+		hashed = append(hashed, r.Registration)
 		objects, err := r.Objects()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() != "" }) {
-			told = append(told, r.Namespace)
+			hashed = append(hashed, r.Namespace)
 		}
 	}
-	text, err := json.Marshal(told)
+	text, err := json.Marshal(hashed)
 	if err != nil {
 		t.Fatal(err)
 	}

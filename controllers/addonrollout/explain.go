@@ -54,7 +54,7 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts 
 	if err != nil {
 		return rollout.Plan{}, err
 	}
-	p, err := plan.Preview(o, told(&ro))
+	p, err := plan.Preview(o, reportedConflict(&ro))
 	if err != nil {
 		return rollout.Plan{}, err
 	}
@@ -64,9 +64,9 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts 
 	return p.Planned, nameMissing(&p)
 }
 
-// told is the conflict that the operator's status reports; nil: none. Only the operator
+// reportedConflict is the conflict that the operator's status reports; nil: none. Only the operator
 // remembers which writer took over a field, so that this is for display only and decides nothing.
-func told(ro *v1alpha1.AddOnRollout) error {
+func reportedConflict(ro *v1alpha1.AddOnRollout) error {
 	c := conditions.Get(ro, meta.StalledCondition)
 	if c == nil || c.Reason != v1alpha1.OwnershipConflictReason {
 		return nil

@@ -27,9 +27,9 @@ func TestWhoListsAddOnTemplates(t *testing.T) {
 		names   string
 	}{
 		"Foreign":   {reason: "it is named", entries: []metav1.ManagedFieldsEntry{entry("evil", "")}, names: `"evil"`},
-		"Nobody":    {reason: "a writer that left no trace is one all the same", names: `"unknown"`},
-		"Status":    {reason: "who writes a status lists nothing", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "status"), entry("evil", "")}, names: `"evil"`},
-		"Replace":   {reason: "our own word, whoever shares it", entries: []metav1.ManagedFieldsEntry{entry("evil", ""), entry(v1alpha1.FieldManager, "")}},
+		"NoTrace":   {reason: "a writer that left no trace counts, too", names: `"unknown"`},
+		"Status":    {reason: "a writer of the status lists nothing", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "status"), entry("evil", "")}, names: `"evil"`},
+		"Replace":   {reason: "our own value, whichever writer shares it", entries: []metav1.ManagedFieldsEntry{entry("evil", ""), entry(v1alpha1.FieldManager, "")}},
 		"Unfenced":  {reason: "it is about to be taken over", change: func(o *Observation) { o.Owner.Annotations = nil }},
 		"NotListed": {reason: "nothing is listed", change: func(o *Observation) { o.Owner.Spec.SupportedConfigs = nil }},
 		"Leaving":   {reason: "an add-on that is to go gets nothing new", change: func(o *Observation) { o.Rollout.Spec.Removal = &v1alpha1.Removal{} }},

@@ -129,7 +129,7 @@ func TestDepartureRunsHooksFirst(t *testing.T) {
 			m.Cluster = nil
 			return m
 		}, true, "", "cluster c1 is not a managed cluster of the hub"},
-		"no hosting cluster": {"told, not silent", func() *Member {
+		"no hosting cluster": {"reported, not silent", func() *Member {
 			m := leaver(hostingHookFinalizer, hostingFinalizer)
 			m.Hosting = addonstatus.Hosting{Hosted: true, Name: "typo"}
 			return m

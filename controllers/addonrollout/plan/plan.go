@@ -121,11 +121,11 @@ func New(o *Observation) (Plan, error) {
 // planned reports whether the planner was asked and had nothing to refuse.
 func (p *Plan) planned() bool { return p.Input != nil && p.Refused == nil }
 
-// Preview plans as far as the planner's answer goes, for explaining it. told is a conflict that
+// Preview plans as far as the planner's answer goes, for explaining it. reported is a conflict that
 // the observation does not show; nil: none. The error is one of the planner's, or one to retry.
-func Preview(o *Observation, told error) (Plan, error) {
+func Preview(o *Observation, reported error) (Plan, error) {
 	p := Plan{Observed: o}
-	contested := cmp.Or(o.conflict(), o.fenceDown(), told)
+	contested := cmp.Or(o.conflict(), o.fenceDown(), reported)
 	if contested != nil && o.Rollout.Status.Target == nil {
 		return p, contested
 	}
