@@ -55,7 +55,7 @@ tools: ## Build controller-gen and golangci-lint into bin/tools
 .PHONY: generate
 generate: tools ## Write deep copies, CRDs and everything under go:generate
 	$(SAY) 'generate: deep copies and CRDs from api/, then go generate (seconds)'
-	@$(TOOLS)/controller-gen object crd paths=./api/... output:crd:artifacts:config=manifests/crds
+	@$(TOOLS)/controller-gen object crd:allowDangerousTypes=true paths=./api/... output:crd:artifacts:config=manifests/crds
 	@cp manifests/crds/addon*.yaml manifests/chart/files/crds/
 	@cp manifests/rbac/{serviceaccount,clusterrole,role}.yaml manifests/chart/files/rbac/
 	@cp manifests/replace/clusterrole.yaml manifests/chart/files/replace/

@@ -1,0 +1,273 @@
+package v1alpha1
+
+import (
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GateType names what a gate waits for.
+type GateType string
+
+const (
+	// GateApproval waits for people, who create AddOnApprovals.
+	GateApproval GateType = "approval"
+	// GateWindow waits for a time of the week or of the calendar.
+	GateWindow GateType = "window"
+	// GatePrometheus waits for a measurement.
+	GatePrometheus GateType = "prometheus"
+	// GateWebhook waits for the answer of a web service.
+	GateWebhook GateType = "webhook"
+)
+
+// GateState is the state of a gate's verdict.
+type GateState string
+
+const (
+	// GateWaiting: there is no verdict yet.
+	GateWaiting GateState = "Waiting"
+	// GatePassed: the gate lets the stage continue.
+	GatePassed GateState = "Passed"
+	// GateFailed: the gate stops the stage.
+	GateFailed GateState = "Failed"
+	// GateError: the gate could not be evaluated. It never counts as Passed.
+	GateError GateState = "Error"
+)
+
+// Gates of a stage. They apply to first installs as well. Reverts pass them by, except a
+// window with holdsReverts.
+type Gates struct {
+	// Before are evaluated when the stage could start. While one of them is not Passed, no
+	// cluster of the stage is admitted.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Before []Gate `json:"before,omitempty"`
+	// During are evaluated every interval, from the stage's first admission to the end of its
+	// last soak. The stage completes after an evaluation that began after that soak has Passed.
+	// Only prometheus and webhook are possible.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:XValidation:rule="self.all(g, g.type in ['prometheus', 'webhook'])",message="a gate in during must be of type prometheus or webhook"
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	During []Gate `json:"during,omitempty"`
+}
+
+// Gate is one condition on a stage.
+// +kubebuilder:validation:XValidation:rule="(self.type == 'approval') == has(self.approval) && (self.type == 'window') == has(self.window) && (self.type == 'prometheus') == has(self.prometheus) && (self.type == 'webhook') == has(self.webhook)",message="a gate has exactly the field that its type names"
+// +kubebuilder:validation:XValidation:rule="self.type in ['prometheus', 'webhook'] || !(has(self.interval) || has(self.failures) || has(self.errorAfter))",message="interval, failures and errorAfter are for type prometheus and webhook"
+type Gate struct {
+	// Name of the gate, unique in its stage.
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	// +kubebuilder:validation:MaxLength=40
+	Name string `json:"name"`
+	// Type of the gate. The field of the same name configures it.
+	// +kubebuilder:validation:Enum=approval;window;prometheus;webhook
+	Type GateType `json:"type"`
+	// Approval configures type approval. An empty object accepts the approval of every user who
+	// may create AddOnApprovals.
+	// +optional
+	Approval *ApprovalGate `json:"approval,omitempty"`
+	// Window configures type window.
+	// +optional
+	Window *WindowGate `json:"window,omitempty"`
+	// Prometheus configures type prometheus.
+	// +optional
+	Prometheus *PrometheusGate `json:"prometheus,omitempty"`
+	// Webhook configures type webhook.
+	// +optional
+	Webhook *WebhookGate `json:"webhook,omitempty"`
+
+	// Interval between two evaluations; 1m if absent. At least 1s.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+	// Failures is how many evaluations in a row must fail before a gate in during fails; 1 if
+	// absent.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Failures *int32 `json:"failures,omitempty"`
+	// ErrorAfter is how long a gate in during may be without an evaluation before the stage
+	// admits no further cluster; 10m if absent. The stage continues with the next evaluation.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
+	// +optional
+	ErrorAfter *metav1.Duration `json:"errorAfter,omitempty"`
+}
+
+// ApprovalGate waits for people. Each creates an AddOnApproval; the API server proves its author.
+type ApprovalGate struct {
+	// Approvers are the people whose decisions count. Absent: every user who may create
+	// AddOnApprovals.
+	// +optional
+	Approvers *Approvers `json:"approvers,omitempty"`
+	// Count is how many different approvers must approve; 1 if absent.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	// +optional
+	Count *int32 `json:"count,omitempty"`
+}
+
+// Approvers are users and groups as the API server authenticates them. A member of either list
+// is an approver.
+// +kubebuilder:validation:XValidation:rule="has(self.users) && size(self.users) > 0 || has(self.groups) && size(self.groups) > 0",message="approvers needs a user or a group"
+type Approvers struct {
+	// Users by name.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=set
+	// +optional
+	Users []string `json:"users,omitempty"`
+	// Groups by name.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=set
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+}
+
+// WindowGate is open at the times of allow, and closed at those of exclude, which wins. Without
+// allow it is open except at the times of exclude. It is evaluated at every admission: clusters
+// in flight continue when it closes.
+// +kubebuilder:validation:XValidation:rule="has(self.allow) && size(self.allow) > 0 || has(self.exclude) && size(self.exclude) > 0",message="a window needs allow or exclude"
+type WindowGate struct {
+	// TimeZone of every time of the window, an IANA name such as Europe/Berlin.
+	// +kubebuilder:validation:MinLength=1
+	TimeZone string `json:"timeZone"`
+	// Allow are the times at which the window is open; absent: always.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Allow []TimeRange `json:"allow,omitempty"`
+	// Exclude are the times at which the window is closed.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Exclude []TimeRange `json:"exclude,omitempty"`
+	// HoldsReverts: the window also holds reverts and rollbacks.
+	// +optional
+	HoldsReverts bool `json:"holdsReverts,omitempty"`
+}
+
+// TimeRange is a recurring time: a cron expression at which it begins and its duration, or
+// weekdays and hours.
+// +kubebuilder:validation:XValidation:rule="has(self.cron) == has(self.duration) && has(self.cron) != (has(self.weekdays) || has(self.hours))",message="a time has cron and duration, or weekdays and hours"
+type TimeRange struct {
+	// Cron is when the time begins: minute, hour, day of month, month and weekday.
+	// +kubebuilder:validation:MaxLength=100
+	// +optional
+	Cron string `json:"cron,omitempty"`
+	// Duration of the time that begins at cron.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(s|m|h))+$"
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+	// Weekdays, such as [Mon, Tue, Fri]; every day if absent.
+	// +kubebuilder:validation:MaxItems=7
+	// +kubebuilder:validation:items:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
+	// +listType=set
+	// +optional
+	Weekdays []string `json:"weekdays,omitempty"`
+	// Hours of the day, such as 09:00-17:00; the whole day if absent. If the end is not after the
+	// start, it is on the next day.
+	// +kubebuilder:validation:Pattern="^([01][0-9]|2[0-3]):[0-5][0-9]-(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"
+	// +optional
+	Hours string `json:"hours,omitempty"`
+}
+
+// PrometheusGate passes while the result of a query is within its limits. The query must return
+// one number. In it, $moved stands for the label matcher of the clusters that are Soaking or Done
+// with the content of the rollout, such as cluster=~"c1|c7".
+// +kubebuilder:validation:XValidation:rule="has(self.max) || has(self.min) || has(self.maxRatio)",message="a prometheus gate needs max, min or maxRatio"
+// +kubebuilder:validation:XValidation:rule="has(self.maxRatio) == has(self.control)",message="maxRatio and control need each other"
+type PrometheusGate struct {
+	// Address of the Prometheus API, such as https://prometheus.example.com. A path is kept.
+	// +kubebuilder:validation:Pattern="^https?://[^\\s]+$"
+	// +kubebuilder:validation:MaxLength=2048
+	Address string `json:"address"`
+	// SecretRef names a Secret in the namespace of the rollout: bearerToken, or username and
+	// password; and ca.crt. The Secret must have the annotation addonflow.io/gate-host with the
+	// host of address.
+	// +optional
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+	// ClusterLabel is the label that names the cluster in $moved and $control; cluster if absent.
+	// +kubebuilder:validation:Pattern="^[a-zA-Z_][a-zA-Z0-9_]*$"
+	// +kubebuilder:validation:MaxLength=100
+	// +optional
+	ClusterLabel string `json:"clusterLabel,omitempty"`
+	// Query in PromQL.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Query string `json:"query"`
+	// Control is the query that the result is compared with. In it, $control stands for the label
+	// matcher of the available clusters of the install set that run the stable revision and are
+	// not in flight.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Control string `json:"control,omitempty"`
+	// Max is the greatest result that passes.
+	// +optional
+	Max *float64 `json:"max,omitempty"`
+	// Min is the least result that passes.
+	// +optional
+	Min *float64 `json:"min,omitempty"`
+	// MaxRatio is the greatest quotient of the results of query and control that passes. It is
+	// not evaluated while there is no cluster to compare with.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MaxRatio *float64 `json:"maxRatio,omitempty"`
+}
+
+// WebhookGate asks a web service. It gets a signed POST and answers {"state": "Passed", "message":
+// "..."}; state is Passed, Failed or Waiting.
+type WebhookGate struct {
+	// URL of the service.
+	// +kubebuilder:validation:Pattern="^https?://[^\\s]+$"
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url"`
+	// SecretRef names a Secret in the namespace of the rollout: key, with which requests are
+	// signed; and ca.crt. The Secret must have the annotation addonflow.io/gate-host with the
+	// host of url.
+	// +optional
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+}
+
+// GateStatus is the verdict of one gate.
+type GateStatus struct {
+	// Name of the gate.
+	Name string `json:"name"`
+	// When is Before or During.
+	// +kubebuilder:validation:Enum=Before;During
+	When GateMoment `json:"when"`
+	// Type of the gate.
+	Type GateType `json:"type"`
+	// State is Waiting, Passed, Failed or Error.
+	State GateState `json:"state"`
+	// Reason in words.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// By names the people who decided.
+	// +optional
+	By string `json:"by,omitempty"`
+	// Since is when the gate got into its state.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// EvaluatedAt is when the last evaluation with a result began.
+	// +optional
+	EvaluatedAt *metav1.Time `json:"evaluatedAt,omitempty"`
+	// FailedInARow counts the evaluations that failed since the last one that passed.
+	// +optional
+	FailedInARow int32 `json:"failedInARow,omitempty"`
+}
+
+// GateMoment is when a gate is evaluated.
+type GateMoment string
+
+const (
+	// GateBefore: before the first admission of the stage.
+	GateBefore GateMoment = "Before"
+	// GateDuring: from the first admission of the stage to the end of its last soak.
+	GateDuring GateMoment = "During"
+)
