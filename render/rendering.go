@@ -188,6 +188,21 @@ func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
+// Definitions are the CustomResourceDefinitions among the cluster's objects: the SHA-256 of each
+// object by its name.
+func (r Rendered) Definitions() map[string][sha256.Size]byte {
+	if r.rendering == nil {
+		return nil
+	}
+	found := map[string][sha256.Size]byte{}
+	for i := range r.rendering.objects {
+		if o := &r.rendering.objects[i]; o.id.Kind == "CustomResourceDefinition" {
+			found[o.id.Name] = sha256.Sum256(o.plain)
+		}
+	}
+	return found
+}
+
 // specHashAnnotation is the value of open-cluster-management.io/config-spec-hash
 // in OCM's exact JSON, "" without configurations.
 func specHashAnnotation(configs []ConfigHash) string {

@@ -17,6 +17,10 @@ const (
 	// PhaseFailed: more clusters failed than the failure budget allows; no further cluster is
 	// admitted.
 	PhaseFailed Phase = "Failed"
+	// PhaseRollingBack: clusters are being moved back to the target, which Git does not declare.
+	PhaseRollingBack Phase = "RollingBack"
+	// PhaseRolledBack: the clusters were moved back to the target, which Git does not declare.
+	PhaseRolledBack Phase = "RolledBack"
 	// PhaseHeld: the strategy's share of clusters is moved; the other clusters are held.
 	PhaseHeld Phase = "Held"
 	// PhaseSuspended: no cluster is admitted until the rollout is resumed.
@@ -50,10 +54,13 @@ type AddOnRolloutStatus struct {
 	// +optional
 	Outcome string `json:"outcome,omitempty"`
 
-	// Target the ledger is about; it follows spec.target in the same write that
-	// first plans for it.
+	// Target the ledger is about. It follows spec.target in the same write that first plans for
+	// it, unless override says why it is other content.
 	// +optional
 	Target *Target `json:"target,omitempty"`
+	// Override says why target is not the content that Git declares; absent: it is.
+	// +optional
+	Override *Override `json:"override,omitempty"`
 	// TargetSince is when the target was first planned for.
 	// +optional
 	TargetSince *metav1.Time `json:"targetSince,omitempty"`

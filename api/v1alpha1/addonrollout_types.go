@@ -47,6 +47,22 @@ type AddOnRolloutSpec struct {
 	// +optional
 	Stages []Stage `json:"stages,omitempty"`
 
+	// OnFailure is Pause (the default) or Rollback: past the failure budget, the clusters that have
+	// the content move back to the newest revision that succeeded, failed clusters first. Without
+	// such a revision, as on a first install, it is Pause.
+	// +kubebuilder:validation:Enum=Pause;Rollback
+	// +optional
+	OnFailure FailureAction `json:"onFailure,omitempty"`
+	// Rollback limits rollbacks.
+	// +optional
+	Rollback *RollbackPolicy `json:"rollback,omitempty"`
+	// Blocked content is not rolled out. Clusters that run it move to the newest revision that
+	// succeeded and is not blocked.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Blocked []BlockedContent `json:"blocked,omitempty"`
+
 	// ClusterLabelSelector installs the add-on on every cluster whose ManagedCluster has these
 	// labels. It requires installStrategy Manual in the ClusterManagementAddOn. An empty
 	// selector selects every cluster.

@@ -72,6 +72,10 @@ const (
 	// RolloutFailedReason: more clusters failed than the failure budget allows; no further
 	// cluster is admitted.
 	RolloutFailedReason = "RolloutFailed"
+	// RollingBackReason: clusters are being moved back to content that Git does not declare.
+	RollingBackReason = "RollingBack"
+	// RolledBackReason: the clusters were moved back to content that Git does not declare.
+	RolledBackReason = "RolledBack"
 	// RolloutHeldReason: the strategy holds the other clusters.
 	RolloutHeldReason = "RolloutHeld"
 	// RolloutRevertedReason: the target is content that succeeded on this hub before.

@@ -20,6 +20,9 @@ const (
 	// SucceededAtAnnotation on an AddOnRevision is the RFC 3339 time at which a rollout of it
 	// last ended Succeeded. A revision that carries it is proven.
 	SucceededAtAnnotation = "addonflow.io/succeeded-at"
+	// QuarantinedAnnotation on an AddOnRevision is a Quarantine as JSON. It ends when the annotation
+	// is removed.
+	QuarantinedAnnotation = "addonflow.io/quarantined"
 	// ApproveRemovalAnnotation on an AddOnRollout names the commit sha whose
 	// removal of the add-on is approved; it lifts grace period and budget.
 	ApproveRemovalAnnotation = "addonflow.io/approve-removal"

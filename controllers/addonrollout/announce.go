@@ -37,6 +37,10 @@ func noticeOf(d journal.Decision) (notice, bool) {
 		return notice{normal, v1alpha1.RolloutProgressingReason, "Started rolling out"}, true
 	case journal.Reverted:
 		return notice{normal, v1alpha1.RolloutRevertedReason, "Reverting with"}, true
+	case journal.RollbackStarted:
+		return notice{warning, v1alpha1.RollingBackReason, "Rolling back to"}, true
+	case journal.RolledBack:
+		return notice{warning, v1alpha1.RolledBackReason, "Rolled back to"}, true
 	case journal.StageStarted:
 		return notice{normal, v1alpha1.StageStartedReason, "Started stage " + d.Stage + " of"}, true
 	case journal.Halted:

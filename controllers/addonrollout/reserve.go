@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -35,7 +36,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	}
 	if p.Planned.Succeeded {
 		// A success cannot be noted on a deleted revision; the rollout succeeded all the same.
-		if err := r.noteSuccess(ctx, ro); client.IgnoreNotFound(err) != nil {
+		if err := r.noteSuccess(ctx, ro.Namespace, p.Observed.Target.Revision); client.IgnoreNotFound(err) != nil {
 			return reserved{}, err
 		}
 	}
@@ -52,6 +53,12 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	book.SetCondition(ro)
 	if !equality.Semantic.DeepEqual(p.Observed.Rollout.Status, ro.Status) {
 		if err := r.store(ctx, ro); err != nil {
+			return reserved{}, err
+		}
+	}
+	if p.Returns != "" {
+		// After the status, so that a rollout never goes back before its failure is stored.
+		if err := r.quarantine(ctx, p); err != nil {
 			return reserved{}, err
 		}
 	}
@@ -77,10 +84,10 @@ func (r *Reconciler) store(ctx context.Context, ro *v1alpha1.AddOnRollout) error
 }
 
 // noteSuccess writes succeeded-at onto the target's revision.
-func (r *Reconciler) noteSuccess(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+func (r *Reconciler) noteSuccess(ctx context.Context, namespace, revision string) error {
 	rev := &metav1.PartialObjectMetadata{}
 	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
-	rev.Namespace, rev.Name = ro.Namespace, ro.Spec.Target.Revision
+	rev.Namespace, rev.Name = namespace, revision
 	at := r.Clock.Now().UTC().Format(time.RFC3339)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at)
 	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
@@ -104,6 +111,9 @@ func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 	case s.Phase == v1alpha1.PhaseSucceeded, s.Phase == v1alpha1.PhaseRemoved:
 		atRest(ro)
 		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutSucceededReason, "%s", s.Message)
+	case s.Phase == v1alpha1.PhaseRolledBack:
+		conditions.MarkStalled(ro, v1alpha1.RolledBackReason, "%s", s.Message)
+		conditions.MarkFalse(ro, meta.ReadyCondition, v1alpha1.RolledBackReason, "%s", s.Message)
 	case s.Phase == v1alpha1.PhaseHeld:
 		atRest(ro)
 		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutHeldReason, "%s", s.Message)
@@ -123,4 +133,29 @@ func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 func atRest(ro *v1alpha1.AddOnRollout) {
 	conditions.Delete(ro, meta.ReconcilingCondition)
 	conditions.Delete(ro, meta.StalledCondition)
+}
+
+// quarantine withdraws the content of the target. From then on every operator moves the clusters
+// back, whatever happens to this one. It is bound to the version of the revision that was read,
+// so that it does not undo an unblock.
+func (r *Reconciler) quarantine(ctx context.Context, p *plan.Plan) error {
+	rev := &metav1.PartialObjectMetadata{}
+	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+	key := client.ObjectKey{Namespace: p.Observed.Rollout.Namespace, Name: p.Observed.Target.Revision}
+	if err := r.Live.Get(ctx, key, rev); err != nil {
+		return fmt.Errorf("cannot quarantine revision %s: %w", key.Name, err)
+	}
+	if _, already := v1alpha1.ReadQuarantine(rev.Annotations); already {
+		return nil
+	}
+	value, err := json.Marshal(v1alpha1.Quarantine{Time: metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy(), Reason: p.Returns})
+	if err != nil {
+		return err
+	}
+	base := rev.DeepCopy()
+	metav1.SetMetaDataAnnotation(&rev.ObjectMeta, v1alpha1.QuarantinedAnnotation, string(value))
+	if err := r.Client.Patch(ctx, rev, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("cannot quarantine revision %s: %w", key.Name, err)
+	}
+	return nil
 }

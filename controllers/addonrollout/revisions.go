@@ -129,16 +129,22 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 		return fmt.Errorf("cannot list revisions of %s: %w", ro.Name, err)
 	}
 	listed := make(map[string]bool, len(list.Items))
+	o.Quarantined = map[string]v1alpha1.Quarantine{}
 	for i := range list.Items {
 		m := &list.Items[i]
 		listed[m.Name] = true
+		digest := m.Annotations[v1alpha1.RevisionAnnotation]
 		if at := m.Annotations[v1alpha1.SucceededAtAnnotation]; at != "" {
-			o.Succeeded = append(o.Succeeded, plan.Success{Name: m.Name, Digest: m.Annotations[v1alpha1.RevisionAnnotation], At: at})
+			o.Succeeded = append(o.Succeeded, plan.Success{Name: m.Name, Digest: digest, At: at})
+		}
+		if q, ok := v1alpha1.ReadQuarantine(m.Annotations); ok {
+			o.Quarantined[digest] = q
 		}
 	}
 	slices.SortFunc(o.Succeeded, func(a, b plan.Success) int {
 		return cmp.Or(strings.Compare(b.At, a.At), strings.Compare(a.Name, b.Name))
 	})
+	o.Choose()
 	o.Revisions = plan.Revisions{}
 	for _, digest := range o.Named() {
 		key := client.ObjectKey{Namespace: ro.Namespace, Name: render.RevisionName(ro.Name, digest)}

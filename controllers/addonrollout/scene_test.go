@@ -154,7 +154,7 @@ func (s *scene) targetOf(content render.Content, tag string) string {
 	}
 	name := render.RevisionName("hello", digest)
 	revision := &v1alpha1.AddOnRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: map[string]string{v1alpha1.AddOnLabel: "hello"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: map[string]string{v1alpha1.AddOnLabel: "hello"}, Annotations: map[string]string{v1alpha1.RevisionAnnotation: digest}},
 		Spec:       v1alpha1.AddOnRevisionSpec{AddOn: "hello", Digest: digest, Body: body},
 	}
 	if err := s.hub.Create(s.t.Context(), revision); client.IgnoreAlreadyExists(err) != nil {

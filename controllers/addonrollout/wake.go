@@ -121,9 +121,11 @@ func (r *Reconciler) rolloutsThat(ctx context.Context, keep func(*v1alpha1.AddOn
 	return requests
 }
 
-// createdOrDeleted passes that an object came or went.
-func createdOrDeleted() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// contentChanged passes a revision that was created or deleted, or whose quarantine began or ended.
+func contentChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetAnnotations()[v1alpha1.QuarantinedAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.QuarantinedAnnotation]
+	}}
 }
 
 // statusOfOthers passes a rollout whose status another writer changed: it was emptied, or comes

@@ -75,7 +75,8 @@ func (p *pass) revisionsOf(ctx context.Context, addOn string) ([]metav1.PartialO
 }
 
 // usedByRollout returns the names of the revisions that a rollout needs: target and stable,
-// those of its records, and the one that succeeded last, from which a lost status is rebuilt.
+// those of its records, the quarantined ones, and the one that succeeded last and is not
+// withdrawn, from which a lost status is rebuilt.
 func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMetadata) map[string]bool {
 	used := map[string]bool{}
 	for _, target := range []*v1alpha1.Target{r.Spec.Target, r.Status.Target, r.Status.Stable} {
@@ -88,8 +89,15 @@ func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMet
 	}
 	newest, at := "", ""
 	for _, revision := range revisions {
+		if _, quarantined := v1alpha1.ReadQuarantine(revision.Annotations); quarantined {
+			used[revision.Name] = true
+			continue
+		}
+		blocked := slices.ContainsFunc(r.Spec.Blocked, func(b v1alpha1.BlockedContent) bool {
+			return b.Blocks(v1alpha1.Target{Digest: revision.Annotations[v1alpha1.RevisionAnnotation]})
+		})
 		// RFC 3339 times in UTC sort as text.
-		if succeeded := revision.Annotations[v1alpha1.SucceededAtAnnotation]; succeeded > at {
+		if succeeded := revision.Annotations[v1alpha1.SucceededAtAnnotation]; succeeded > at && !blocked {
 			newest, at = revision.Name, succeeded
 		}
 	}

@@ -54,6 +54,10 @@ const (
 	Started Kind = "Started"
 	// Reverted: there is a new target, and its content succeeded here before.
 	Reverted Kind = "Reverted"
+	// RollbackStarted: the clusters move back from content that Git declares.
+	RollbackStarted Kind = "RollbackStarted"
+	// RolledBack: the clusters are back.
+	RolledBack Kind = "RolledBack"
 	// Superseded: the target was replaced before its rollout ended.
 	Superseded Kind = "Superseded"
 	// StageStarted: the first cluster of the stage was admitted.

@@ -52,7 +52,7 @@ func InOrder(about, steps []Decision) []Decision {
 	var first, last []Decision
 	for _, d := range about {
 		switch d.Kind {
-		case Superseded, Started, Reverted, StageStarted, Resumed, ClockStepped, RemovalStarted:
+		case Superseded, Started, Reverted, RollbackStarted, StageStarted, Resumed, ClockStepped, RemovalStarted:
 			first = append(first, d)
 		default:
 			last = append(last, d)
@@ -92,12 +92,16 @@ func aboutTarget(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 			start.Reason += "; replaces " + before.Target.Commit
 		}
 	}
+	if o := next.Override; o != nil {
+		start.Kind, start.Reason = RollbackStarted, "from "+o.Declared.Commit+": "+o.Reason
+	}
 	return append(out, start)
 }
 
 // ended reports whether the rollout of a status had ended.
 func ended(s v1alpha1.AddOnRolloutStatus) bool {
-	return s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseRemoved
+	return s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack ||
+		s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseRemoved
 }
 
 // phaseOf is the phase of a stage; "": there is no such stage.
@@ -147,6 +151,8 @@ func aboutPhase(before, next v1alpha1.AddOnRolloutStatus) Decision {
 	switch next.Phase {
 	case v1alpha1.PhaseSucceeded:
 		d.Kind = Succeeded
+	case v1alpha1.PhaseRolledBack:
+		d.Kind = RolledBack
 	case v1alpha1.PhaseFailed:
 		d.Kind = Halted
 	case v1alpha1.PhaseHeld:
@@ -157,7 +163,7 @@ func aboutPhase(before, next v1alpha1.AddOnRolloutStatus) Decision {
 		d.Kind = RemovalStarted
 	case v1alpha1.PhaseRemoved:
 		d.Kind = RemovalEnded
-	case v1alpha1.PhaseProgressing:
+	case v1alpha1.PhaseProgressing, v1alpha1.PhaseRollingBack:
 		if was == v1alpha1.PhaseFailed || was == v1alpha1.PhaseHeld || was == v1alpha1.PhaseSuspended {
 			d.Kind = Resumed
 		}

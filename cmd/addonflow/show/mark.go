@@ -17,8 +17,10 @@ func phaseMark(p v1alpha1.Phase) mark {
 		return mark{"⟳", blue}
 	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseRemoved:
 		return mark{"✔", green}
-	case v1alpha1.PhaseFailed:
+	case v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack:
 		return mark{"✗", red}
+	case v1alpha1.PhaseRollingBack:
+		return mark{"⟲", red}
 	case v1alpha1.PhaseHeld, v1alpha1.PhaseSuspended:
 		return mark{"‖", yellow}
 	case v1alpha1.PhaseRemoving:

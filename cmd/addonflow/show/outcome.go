@@ -21,7 +21,8 @@ const (
 	Succeeded Outcome = "Succeeded"
 	// Failed: it stopped, and continues only after a change by the user.
 	Failed Outcome = "Failed"
-	// Waiting: it is suspended, or held until the user decides.
+	// Waiting: it is suspended, or held until the user decides, or rolled back to content that Git
+	// does not declare.
 	Waiting Outcome = "Waiting"
 )
 
@@ -32,6 +33,9 @@ const (
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !current(r) {
 		return Running
+	}
+	if r.Status.Phase == v1alpha1.PhaseRolledBack {
+		return Waiting
 	}
 	if apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
 		return Failed
@@ -53,7 +57,7 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 		return Waiting
 	case v1alpha1.PhaseSuspended:
 		return Waiting
-	case v1alpha1.PhaseProgressing, v1alpha1.PhaseRemoving:
+	case v1alpha1.PhaseProgressing, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRemoving:
 	}
 	return Running
 }
@@ -135,6 +139,9 @@ func current(r *v1alpha1.AddOnRollout) bool {
 	if have == nil && apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
 		return true // its first plan failed, so that the status has no target
 	}
+	if o := r.Status.Override; o != nil {
+		have = &o.Declared
+	}
 	return want == nil || have != nil && want.Digest == have.Digest
 }
 
@@ -173,7 +180,7 @@ func headline(r *v1alpha1.AddOnRollout) (string, mark) {
 	switch {
 	case !current(r):
 		return pending, mark{"○", dim}
-	case r.Status.Phase == v1alpha1.PhaseFailed:
+	case r.Status.Phase == v1alpha1.PhaseFailed, r.Status.Phase == v1alpha1.PhaseRolledBack:
 		return string(r.Status.Phase), phaseMark(r.Status.Phase)
 	case apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition):
 		return stalled, mark{"✗", red}

@@ -46,7 +46,7 @@ func (p *Plan) ownership() (barred, err error) {
 		}
 		return nil, nil
 	}
-	target, err := o.Revisions.content(o.Rollout.Spec.Target.Digest)
+	target, err := o.Revisions.content(o.Target.Digest)
 	if err != nil {
 		return nil, err
 	}

@@ -243,7 +243,7 @@ func (p *Plan) departsFrom(c *Cluster) string {
 	if s := p.Next.Stable; s != nil {
 		return s.Digest
 	}
-	return p.Observed.Rollout.Spec.Target.Digest
+	return p.Observed.Target.Digest
 }
 
 // HookCondition is HookManifestCompleted with OCM's text and the error after it; nil: no hook is

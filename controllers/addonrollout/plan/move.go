@@ -93,7 +93,7 @@ func (p *Plan) OwnerOf(addOn *addonv1alpha1.ManagedClusterAddOn, revision string
 // for its content. permissions is what became of what its agent asks for.
 func (p *Plan) Mark(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, permissions ...string) string {
 	parts := make([]string, 0, 11+len(c.Works)+2*len(c.SelectedBy))
-	parts = append(parts, p.Observed.Rollout.Spec.Target.Digest, c.Planned.Revision, string(c.Planned.State), c.Planned.Reason,
+	parts = append(parts, p.Observed.Target.Digest, c.Planned.Revision, string(c.Planned.State), c.Planned.Reason,
 		p.Observed.Policy, string(addOn.UID), addOn.ResourceVersion)
 	parts = append(parts, permissions...)
 	for _, w := range c.Works {

@@ -32,8 +32,15 @@ type Observation struct {
 	// Source that declares the add-on; nil when it is gone.
 	Source *v1alpha1.AddOnSource
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
-	Owner     *addonv1alpha1.ClusterManagementAddOn
-	Succeeded Succeeded
+	Owner *addonv1alpha1.ClusterManagementAddOn
+	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
+	// that may not, by digest.
+	Succeeded   Succeeded
+	Quarantined map[string]v1alpha1.Quarantine
+	// Target is the content that the fleet is to run; Override says why it is not what Git
+	// declares, nil if it is. Choose sets both.
+	Target   v1alpha1.Target
+	Override *v1alpha1.Override
 	// Prober judges health; Policy is the text it was made from. InvalidHealth says why the
 	// declared one could not be made.
 	Prober        render.Prober
@@ -238,7 +245,7 @@ func InstallDisabled(c *clusterv1.ManagedCluster) bool {
 
 // Named are the digests of the revisions that the rollout, its ledger or a work names.
 func (o *Observation) Named() []string {
-	names := map[string]bool{o.Rollout.Spec.Target.Digest: true}
+	names := map[string]bool{o.Rollout.Spec.Target.Digest: true, o.Target.Digest: true}
 	if s := o.Rollout.Status.Stable; s != nil {
 		names[s.Digest] = true
 	}

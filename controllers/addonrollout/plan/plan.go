@@ -41,6 +41,9 @@ type Plan struct {
 	// Barred: nothing is written to clusters, because another owner writes there, or because
 	// their health cannot be judged.
 	Barred bool
+	// Returns says why the content of the target is to be quarantined, so that the next turn moves
+	// the clusters back; "": it is not.
+	Returns string
 	// Decisions to log and announce once the status is stored.
 	Decisions Decisions
 	// Accepted are the fields of other writers that are AddonFlow's from now on.
@@ -78,7 +81,7 @@ func New(o *Observation) (Plan, error) {
 	p := Plan{Observed: o, Memory: o.Memory}
 	stored := &o.Rollout.Status
 	stamp := metav1.NewTime(o.Look.Wall).Rfc3339Copy()
-	next := advance(*stored, *o.Rollout.Spec.Target, o.Succeeded, stamp)
+	next := advance(*stored, o, stamp)
 	ledger, step := o.Memory.corrected(next.Ledger, o.Look)
 	next.Ledger = ledger
 	if step != 0 {
@@ -95,6 +98,15 @@ func New(o *Observation) (Plan, error) {
 			return p, err
 		}
 		next = conclude(next, p.Planned, stamp)
+		if next.Phase == v1alpha1.PhaseFailed && next.Override == nil && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
+			if obstacle, err := p.obstacle(); err != nil {
+				return p, err
+			} else if obstacle != "" {
+				next.Message += "; not rolled back: " + obstacle
+			} else {
+				p.Returns = next.Message
+			}
+		}
 		p.Verdict = waitsFor(o, *p.Input, p.Planned)
 	}
 	if p.Err = cmp.Or(contested, p.Refused); p.Err != nil {
@@ -132,7 +144,7 @@ func Preview(o *Observation, reported error) (Plan, error) {
 	if o.InvalidHealth != nil {
 		return p, o.InvalidHealth
 	}
-	next := advance(o.Rollout.Status, *o.Rollout.Spec.Target, o.Succeeded, metav1.NewTime(o.Look.Wall))
+	next := advance(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall))
 	if err := p.decide(next, contested); err != nil {
 		return p, err
 	}
@@ -192,9 +204,9 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 		AddOn:           ro.Name,
 		Spec:            ro.Spec,
 		Suspended:       Suspended(ro),
-		TargetProven:    t.Succeeded.has(ro.Spec.Target.Revision),
-		Reverting:       t.stored.Reverting && !t.Succeeded.since(ro.Spec.Target.Revision, t.stored.TargetSince),
-		Ended:           ended(ro),
+		TargetProven:    t.Succeeded.has(t.Target.Revision),
+		Reverting:       t.stored.Reverting && !t.Succeeded.since(t.Target.Revision, t.stored.TargetSince),
+		Ended:           t.ended(),
 		Rebuild:         ro.Status.Target == nil,
 		ApplyErrorAfter: ApplyErrorAfter,
 		Ledger:          t.stored.Ledger,
@@ -204,16 +216,17 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 		ApprovedRemoval: ro.Annotations[v1alpha1.ApproveRemovalAnnotation],
 	}
 	var err error
-	if t.target, err = t.Revisions.content(ro.Spec.Target.Digest); err != nil {
+	if t.target, err = t.Revisions.content(t.Target.Digest); err != nil {
 		return in, nil, err
 	}
+	in.Spec.Target = &t.Target
 	if ro.Spec.Removal == nil { // a removal needs no body
-		in.TargetMissing = t.target.missing()
+		in.TargetMissing = cmp.Or(t.stranded(), t.target.missing())
 	}
 	if t.stored.Stable != nil {
 		in.Stable = t.stored.Stable.Digest
 		// The watch may lag behind the note of a success that the status has already.
-		in.TargetProven = in.TargetProven || in.Stable == ro.Spec.Target.Digest
+		in.TargetProven = in.TargetProven || in.Stable == t.Target.Digest
 		if t.stable, err = t.Revisions.content(in.Stable); err != nil {
 			return in, nil, err
 		}
@@ -231,11 +244,11 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 
 // ended reports whether the rollout of the target ended Succeeded under the policy that is
 // declared now, as the stored status says.
-func ended(ro *v1alpha1.AddOnRollout) bool {
-	s := &ro.Status
-	return s.Phase == v1alpha1.PhaseSucceeded && s.ObservedGeneration == ro.Generation &&
-		s.Target != nil && s.Target.Digest == ro.Spec.Target.Digest &&
-		s.Stable != nil && s.Stable.Digest == ro.Spec.Target.Digest
+func (o *Observation) ended() bool {
+	s := &o.Rollout.Status
+	return (s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack) && s.ObservedGeneration == o.Rollout.Generation &&
+		s.Target != nil && s.Target.Digest == o.Target.Digest &&
+		s.Stable != nil && s.Stable.Digest == o.Target.Digest
 }
 
 // Suspended reports whether the rollout is suspended by annotation. A release that is asked
@@ -305,7 +318,7 @@ func health(j *Judged) rollout.Health {
 func (p *Plan) Writable() bool { return !p.Barred && (len(p.Clusters) > 0 || p.Err == nil) }
 
 // IsTarget reports whether a digest is that of the rollout's target.
-func (p *Plan) IsTarget(digest string) bool { return p.Observed.Rollout.Spec.Target.Digest == digest }
+func (p *Plan) IsTarget(digest string) bool { return p.Observed.Target.Digest == digest }
 
 // Admitted reports whether the ledger holds the cluster at the plan's revision.
 func (c *Cluster) Admitted() bool {
@@ -342,7 +355,7 @@ func (p *Plan) Repairs(c *Cluster, digest string) (*render.Renderer, error) {
 	if !errors.Is(err, ErrRevisionMissing) {
 		return renderer, err
 	}
-	target := p.Observed.Revisions[p.Observed.Rollout.Spec.Target.Digest].Renderer
+	target := p.Observed.Revisions[p.Observed.Target.Digest].Renderer
 	if target == nil || !c.upToDate(target, c.Had) {
 		return nil, err
 	}
@@ -357,7 +370,7 @@ func (p *Plan) RendererOf(c *Cluster) (*render.Renderer, error) {
 	if err != nil || c.Admitted() || p.IsTarget(c.Planned.Revision) {
 		return renderer, err
 	}
-	target, err := p.Observed.Revisions.content(p.Observed.Rollout.Spec.Target.Digest)
+	target, err := p.Observed.Revisions.content(p.Observed.Target.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -370,7 +383,7 @@ func (p *Plan) RendererOf(c *Cluster) (*render.Renderer, error) {
 // Published is the status of the ClusterManagementAddOn that the plan comes to, but for its
 // times. False without a plan, and while the target has no body: what was published stays.
 func (p *Plan) Published() (addonv1alpha1.ClusterManagementAddOnStatus, bool) {
-	target := p.Observed.Revisions[p.Observed.Rollout.Spec.Target.Digest].Renderer
+	target := p.Observed.Revisions[p.Observed.Target.Digest].Renderer
 	if p.Err != nil || target == nil {
 		return addonv1alpha1.ClusterManagementAddOnStatus{}, false
 	}

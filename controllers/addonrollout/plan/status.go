@@ -16,8 +16,14 @@ const historyKept = 10
 // spec where that changed. A new target keeps the ledger, because the clusters in
 // it hold their slots, and starts its own clock; an empty status finds its stable
 // revision again in what succeeded here before; it is rebuilt, never started over.
-func advance(stored v1alpha1.AddOnRolloutStatus, target v1alpha1.Target, s Succeeded, now metav1.Time) v1alpha1.AddOnRolloutStatus {
-	next := *stored.DeepCopy()
+func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time) v1alpha1.AddOnRolloutStatus {
+	next, target, s := *stored.DeepCopy(), o.Target, o.Succeeded
+	next.Override = o.Override
+	if next.Stable != nil && next.Stable.Digest != target.Digest {
+		if _, barred := o.withdrawn(*next.Stable); barred {
+			next.Stable = rediscovered(target, s)
+		}
+	}
 	if next.Target != nil && *next.Target == target {
 		return next
 	}
@@ -71,6 +77,10 @@ func conclude(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now metav
 	if plan.Succeeded {
 		next.Stable = next.Target
 	}
+	if next.Override != nil {
+		next.Phase = returned(next.Phase)
+		next.Message = overridden(next)
+	}
 	next.History = recorded(next, now)
 	return next
 }
@@ -81,7 +91,7 @@ func recorded(s v1alpha1.AddOnRolloutStatus, now metav1.Time) []v1alpha1.History
 	if len(h) == 0 || s.Target == nil || h[0].Target.Digest != s.Target.Digest {
 		return h
 	}
-	ended := s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseHeld
+	ended := s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack || s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseHeld
 	if h[0].Finished != nil && h[0].Phase == s.Phase {
 		return h
 	}

@@ -16,6 +16,11 @@ func targetOf(revision, commit string) v1alpha1.Target {
 	return v1alpha1.Target{Source: "fleet", Revision: revision, Digest: "v1:sha256:" + revision, Commit: commit}
 }
 
+// at observes a rollout of a target.
+func at(target v1alpha1.Target, succeeded ...Success) *Observation {
+	return &Observation{Rollout: &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &target}}, Target: target, Succeeded: succeeded}
+}
+
 func TestAdvance(t *testing.T) {
 	then := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	now := metav1.NewTime(then.Add(time.Hour))
@@ -26,12 +31,12 @@ func TestAdvance(t *testing.T) {
 		History: []v1alpha1.HistoryEntry{{Target: a, Phase: v1alpha1.PhaseProgressing, Started: then}},
 	}
 	t.Run("SameTarget", func(t *testing.T) {
-		if got := advance(running, a, nil, now); !equality.Semantic.DeepEqual(got, running) {
+		if got := advance(running, at(a), now); !equality.Semantic.DeepEqual(got, running) {
 			t.Errorf("the same target changes nothing, got %+v", got)
 		}
 	})
 	t.Run("NewTarget", func(t *testing.T) {
-		got := advance(running, b, Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-01T00:00:00Z"}}, now)
+		got := advance(running, at(b, Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-01T00:00:00Z"}}...), now)
 		if *got.Target != b || !got.TargetSince.Equal(&now) || got.Phase != "" {
 			t.Errorf("a new target starts its own clock: %+v", got)
 		}
@@ -47,14 +52,14 @@ func TestAdvance(t *testing.T) {
 	})
 	t.Run("SameContentOtherCommit", func(t *testing.T) {
 		moved := targetOf("a", "main@sha1:9")
-		got := advance(running, moved, nil, now)
+		got := advance(running, at(moved), now)
 		if got.Target.Commit != moved.Commit || !got.TargetSince.Equal(&then) || got.Phase != running.Phase {
 			t.Errorf("equal content goes on under its new commit: %+v", got)
 		}
 	})
 	t.Run("LostStatus", func(t *testing.T) {
 		s := Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-02T00:00:00Z"}, {Name: "c", Digest: "x", At: "2026-01-01T00:00:00Z"}}
-		got := advance(v1alpha1.AddOnRolloutStatus{}, a, s, now)
+		got := advance(v1alpha1.AddOnRolloutStatus{}, at(a, s...), now)
 		if got.Stable == nil || got.Stable.Digest != b.Digest {
 			t.Errorf("stable is what succeeded last, got %+v", got.Stable)
 		}
@@ -63,7 +68,7 @@ func TestAdvance(t *testing.T) {
 
 func TestConcludeIsIdempotent(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	status := advance(v1alpha1.AddOnRolloutStatus{}, targetOf("a", "main@sha1:1"), nil, now)
+	status := advance(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
 	plan := rollout.Plan{Phase: v1alpha1.PhaseSucceeded, Message: "24 of 24", Succeeded: true, Counts: v1alpha1.Counts{Total: 24, Updated: 24}}
 	first := conclude(status, plan, now)
 	plan.Succeeded = false

@@ -49,8 +49,10 @@ func guardMessage(p rollout.Plan) string {
 func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan) Verdict {
 	v, ro := Verdict{}, o.Rollout
 	switch {
+	case o.stranded() != "":
+		v = Verdict{Stalled: v1alpha1.RolledBackReason, Message: o.stranded()}
 	case in.TargetMissing != "":
-		v = Verdict{Waiting: v1alpha1.RevisionMissingReason, Message: missingMessage(ro, in, plan)}
+		v = Verdict{Waiting: v1alpha1.RevisionMissingReason, Message: missingMessage(o, in, plan)}
 	case plan.Halted:
 		v = Verdict{Stalled: v1alpha1.RolloutFailedReason, Message: plan.Message}
 	case ro.DeletionTimestamp != nil && ro.Spec.Removal == nil && !ro.Releasing():
@@ -95,9 +97,10 @@ func absent(placements []rollout.Placement) bool {
 
 // missingMessage says which revision is missing, which clusters wait for it, and how to restore
 // it.
-func missingMessage(ro *v1alpha1.AddOnRollout, in rollout.Input, plan rollout.Plan) string {
+func missingMessage(o *Observation, in rollout.Input, plan rollout.Plan) string {
+	ro := o.Rollout
 	held := slices.DeleteFunc(slices.Clone(plan.Clusters), func(c rollout.ClusterPlan) bool {
-		return c.Revision != ro.Spec.Target.Digest || c.State == rollout.Removing || c.State == rollout.Gone
+		return c.Revision != o.Target.Digest || c.State == rollout.Removing || c.State == rollout.Gone
 	})
 	return fmt.Sprintf("%s: %s; source %s brings it back when it is read and declares the same content: addonflow reconcile source %s -n %s",
 		in.TargetMissing, heldText(held), ro.Spec.Target.Source, ro.Spec.Target.Source, ro.Namespace)
@@ -126,6 +129,9 @@ func Counted(n int) string {
 // Summaries are what the add-on and its stages say on a commit. If the rollout cannot be
 // planned, the add-on says why, and no stage says anything.
 func (p *Plan) Summaries() []rollout.Summary {
+	if p.Err == nil && p.Next.Override != nil {
+		return []rollout.Summary{{State: rollout.Failure, Description: backText(p.Next)}}
+	}
 	if p.Err == nil {
 		return rollout.Summarise(p.Planned)
 	}

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+)
+
+// Choose decides which content the fleet is to run: what Git declares, or while that is
+// quarantined or blocked, the newest revision that succeeded and is neither. It is the only place
+// where that is decided, and it needs nothing but the spec and the revisions on the hub: a lost
+// status changes nothing. The caller read the list of revisions before, and reads their bodies
+// after it.
+func (o *Observation) Choose() {
+	declared := *o.Rollout.Spec.Target
+	o.Target, o.Override = declared, nil
+	o.Succeeded = slices.DeleteFunc(slices.Clone(o.Succeeded), func(s Success) bool {
+		_, barred := o.withdrawn(o.known(s.Digest))
+		return barred
+	})
+	override, barred := o.withdrawn(declared)
+	if !barred || o.Rollout.Spec.Removal != nil {
+		return
+	}
+	o.Override = &override
+	if to := o.refuge(declared); to != "" {
+		o.Target = o.known(to)
+	}
+}
+
+// withdrawn says why no cluster is to run a target's content.
+func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
+	if q, ok := o.Quarantined[t.Digest]; ok {
+		kind := v1alpha1.OverrideRollback
+		if q.Order != "" {
+			kind = v1alpha1.OverrideRecall
+		}
+		return v1alpha1.Override{Kind: kind, Declared: t, Reason: q.Reason, Author: q.Author}, true
+	}
+	for _, b := range o.Rollout.Spec.Blocked {
+		if b.Blocks(t) {
+			return v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: t, Reason: b.Reason}, true
+		}
+	}
+	return v1alpha1.Override{}, false
+}
+
+// refuge is the digest of the content to go back to from the declared one: what the order names,
+// otherwise the newest that succeeded; "": there is none.
+func (o *Observation) refuge(declared v1alpha1.Target) string {
+	if to := o.Quarantined[declared.Digest].To; to != "" {
+		if slices.ContainsFunc(o.Succeeded, func(s Success) bool { return s.Digest == to }) {
+			return to
+		}
+	}
+	return o.Succeeded.newest().Digest
+}
+
+// known is the target of a digest, with its commit where the rollout knows it.
+func (o *Observation) known(digest string) v1alpha1.Target {
+	s := &o.Rollout.Status
+	for _, t := range []*v1alpha1.Target{o.Rollout.Spec.Target, s.Target, s.Stable} {
+		if t != nil && t.Digest == digest {
+			return *t
+		}
+	}
+	for i := range s.History {
+		if t := s.History[i].Target; t.Digest == digest {
+			return t
+		}
+	}
+	return v1alpha1.Target{
+		Source: o.Rollout.Spec.Target.Source, Revision: render.RevisionName(o.Rollout.Name, digest), Digest: digest,
+	}
+}
+
+// stranded says why no cluster is admitted to the declared content although there is no other
+// content to go back to; "": that is not so.
+func (o *Observation) stranded() string {
+	if o.Override == nil || o.Target.Digest != o.Override.Declared.Digest {
+		return ""
+	}
+	return "revision " + o.Target.Revision + " is withdrawn (" + o.Override.Reason + ") and no other revision succeeded here"
+}
+
+// returned is the phase of a rollout to content that Git does not declare.
+func returned(phase v1alpha1.Phase) v1alpha1.Phase {
+	switch phase {
+	case v1alpha1.PhaseProgressing:
+		return v1alpha1.PhaseRollingBack
+	case v1alpha1.PhaseSucceeded:
+		return v1alpha1.PhaseRolledBack
+	}
+	return phase
+}
+
+// obstacle says why a failed rollout cannot be rolled back; "": it can.
+func (p *Plan) obstacle() (string, error) {
+	to := p.Observed.refuge(p.Observed.Target)
+	if to == "" || to == p.Observed.Target.Digest {
+		return "no other revision succeeded here", nil
+	}
+	return p.definitionsLost(to)
+}
+
+// definitionsLost says which CustomResourceDefinition keeps the clusters that have the target from
+// going back to a revision; "": none.
+func (p *Plan) definitionsLost(to string) (string, error) {
+	back, err := p.Observed.Revisions.Renderer(to)
+	if err != nil {
+		return "revision " + to + " cannot be read: " + err.Error(), nil //nolint:nilerr // the status says so
+	}
+	present, err := p.Observed.Revisions.Renderer(p.Observed.Target.Digest)
+	if err != nil {
+		return "", err
+	}
+	policy := p.Observed.Rollout.Spec.Rollback
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.Health.Revision != p.Observed.Target.Digest {
+			continue
+		}
+		has, err := present.Render(c.RenderInput())
+		if err != nil {
+			continue // it cannot have been written
+		}
+		gets, err := back.Render(c.RenderInput())
+		if err != nil {
+			continue // the planner reports it
+		}
+		before, after := has.Definitions(), gets.Definitions()
+		for _, name := range slices.Sorted(maps.Keys(before)) {
+			switch kept, ok := after[name]; {
+			case !ok:
+				return "it would remove CustomResourceDefinition " + name, nil
+			case kept != before[name] && (policy == nil || !policy.WithCRDs):
+				return "it would change CustomResourceDefinition " + name + "; to permit that, set rollback.withCRDs", nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// overridden is the message of a rollout to content that Git does not declare.
+func overridden(s v1alpha1.AddOnRolloutStatus) string {
+	return backText(s) + "; " + s.Message
+}
+
+// backText says from which content to which the clusters move, and why.
+func backText(s v1alpha1.AddOnRolloutStatus) string {
+	verb := "rolling back"
+	if s.Phase == v1alpha1.PhaseRolledBack {
+		verb = "rolled back"
+	}
+	return verb + " to " + titleOf(*s.Target) + " from " + titleOf(s.Override.Declared) + ": " + s.Override.Reason
+}
+
+// titleOf is the short sha of a target's commit, otherwise its revision.
+func titleOf(t v1alpha1.Target) string {
+	if _, sha, found := strings.Cut(t.Commit, "sha1:"); found {
+		return sha[:min(len(sha), 10)]
+	}
+	return t.Revision
+}

@@ -1,0 +1,202 @@
+package addonrollout
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// runs are the clusters whose works name a revision.
+func (s *scene) runs(digest string) []string {
+	s.t.Helper()
+	var names []string
+	for name, w := range s.works() {
+		if w.Annotations[v1alpha1.RevisionAnnotation] == digest {
+			names = append(names, name)
+		}
+	}
+	return slices.Sorted(slices.Values(names))
+}
+
+// declare changes the policy.
+func (s *scene) declare(change func(*v1alpha1.AddOnRolloutSpec)) {
+	s.t.Helper()
+	ro := s.rollout()
+	change(&ro.Spec)
+	ro.Generation++
+	s.update(ro)
+}
+
+// rollsBack is a policy with one failure, one at a time, that rolls back.
+func rollsBack(spec *v1alpha1.AddOnRolloutSpec) { spec.OnFailure = v1alpha1.OnFailureRollback }
+
+// failed lets v2 fail on its first cluster, after v1 succeeded everywhere. It returns both digests.
+func (s *scene) failed() (v1, v2 string) {
+	s.t.Helper()
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v1 = s.target("v1")
+	s.settle()
+	v2 = s.target("v2")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turn()
+	if phase := s.rollout().Status.Phase; phase != v1alpha1.PhaseFailed {
+		s.t.Fatalf("the rollout is %s, want Failed first: %s", phase, s.rollout().Status.Message)
+	}
+	return v1, v2
+}
+
+func (s *scene) untilPhase(phase v1alpha1.Phase) *v1alpha1.AddOnRollout {
+	s.t.Helper()
+	for range 10 {
+		s.settleOnce()
+		if ro := s.rollout(); ro.Status.Phase == phase {
+			return ro
+		}
+	}
+	s.t.Fatalf("the rollout is %s, want %s: %s", s.rollout().Status.Phase, phase, s.rollout().Status.Message)
+	return nil
+}
+
+// A rollout that fails quarantines its content before the first cluster moves back, and ends
+// RolledBack, with the fleet on the revision that succeeded before.
+func TestRollback_TakesAFailedRolloutBack(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	v1, v2 := s.failed()
+	if _, ok := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); !ok {
+		t.Fatal("the failed content is not quarantined")
+	}
+	if got := s.runs(v2); !slices.Equal(got, []string{"c1"}) {
+		t.Fatalf("before the next turn %v run v2", got)
+	}
+	s.announced()
+	s.turn()
+	ro := s.rollout()
+	if ro.Status.Phase != v1alpha1.PhaseRollingBack || ro.Status.Outcome != "failure" || ro.Status.Override == nil || ro.Status.Override.Declared.Digest != v2 || ro.Status.Target.Digest != v1 {
+		t.Fatalf("%s, outcome %s, override %+v, target %+v", ro.Status.Phase, ro.Status.Outcome, ro.Status.Override, ro.Status.Target)
+	}
+	ro = s.untilPhase(v1alpha1.PhaseRolledBack)
+	if got := s.runs(v1); len(got) != 3 {
+		t.Errorf("only %v are back at v1", got)
+	}
+	for _, word := range []string{"rolled back to " + commitNamed("v1")[:10], "from " + commitNamed("v2")[:10], "halted in everyone"} {
+		if !strings.Contains(ro.Status.Message, word) {
+			t.Errorf("the message %q lacks %q", ro.Status.Message, word)
+		}
+	}
+	got := s.announced()
+	for _, begin := range []string{"Warning RollingBack Rolling back to main@sha1:" + commitNamed("v1"), "Warning RolledBack Rolled back to main@sha1:" + commitNamed("v1")} {
+		if !slices.ContainsFunc(got, func(e string) bool { return strings.HasPrefix(e, begin) }) {
+			t.Errorf("no event %q in\n %s", begin, strings.Join(got, "\n "))
+		}
+	}
+	if ro.Status.Stable.Digest != v1 {
+		t.Errorf("stable is %s", ro.Status.Stable.Digest)
+	}
+	before := ro.ResourceVersion
+	s.turns(3)
+	if after := s.rollout().ResourceVersion; after != before {
+		t.Error("a rolled back rollout is written again and again")
+	}
+}
+
+// The quarantine is all that a rollback depends on: an operator that finds an empty status goes on
+// with it.
+func TestRollback_ContinuesWhenTheStatusIsLost(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	v1, v2 := s.failed()
+	s.turn()
+	ro := s.rollout()
+	ro.Status = v1alpha1.AddOnRolloutStatus{}
+	if err := s.hub.Status().Update(t.Context(), ro); err != nil {
+		t.Fatal(err)
+	}
+	s.restart()
+	ro = s.untilPhase(v1alpha1.PhaseRolledBack)
+	if ro.Status.Override.Declared.Digest != v2 || len(s.runs(v1)) != 3 {
+		t.Errorf("override %+v, %v run v1", ro.Status.Override, s.runs(v1))
+	}
+}
+
+// New content proceeds normally and lifts no quarantine; the quarantined content is not rolled out
+// when another commit declares it again, until it is unblocked.
+func TestRollback_NewContentProceedsAndTheOldStaysQuarantined(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	_, v2 := s.failed()
+	s.untilPhase(v1alpha1.PhaseRolledBack)
+	v3 := s.target("v3")
+	s.settle()
+	if ro := s.rollout(); ro.Status.Override != nil || len(s.runs(v3)) != 3 {
+		t.Fatalf("override %+v, %v run v3", ro.Status.Override, s.runs(v3))
+	}
+	s.target("v2")
+	ro := s.untilPhase(v1alpha1.PhaseRolledBack)
+	if len(s.runs(v2)) != 0 || len(s.runs(v3)) != 3 || ro.Status.Target.Digest != v3 {
+		t.Fatalf("%v run the quarantined content, %v run v3", s.runs(v2), s.runs(v3))
+	}
+	rev := s.revision(v2)
+	delete(rev.Annotations, v1alpha1.QuarantinedAnnotation)
+	s.update(rev)
+	s.settle()
+	if len(s.runs(v2)) != 3 {
+		t.Errorf("after the quarantine %v run v2", s.runs(v2))
+	}
+}
+
+// Without a revision that succeeded there is nothing to go back to: the rollout pauses and says so.
+func TestRollback_OfAFirstInstallPauses(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v1 := s.target("v1")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turns(3)
+	ro := s.rollout()
+	if ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "not rolled back: no other revision succeeded here") {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	if _, ok := v1alpha1.ReadQuarantine(s.revision(v1).Annotations); ok {
+		t.Error("the content is quarantined although there is no other")
+	}
+}
+
+// spec.blocked takes content back that was green, and lets it be again when the entry goes.
+func TestBlocked_ContentGoesBackUntilTheEntryIsRemoved(t *testing.T) {
+	for name, entry := range map[string]func(digest, tag string) v1alpha1.BlockedContent{
+		"ByDigest": func(digest, _ string) v1alpha1.BlockedContent {
+			return v1alpha1.BlockedContent{Digest: digest, Reason: "leaks memory"}
+		},
+		"ByCommit": func(_, tag string) v1alpha1.BlockedContent {
+			return v1alpha1.BlockedContent{Commit: commitNamed(tag)[:10], Reason: "leaks memory"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			v1 := s.target("v1")
+			s.settle()
+			s.advance(time.Minute)
+			v2 := s.target("v2")
+			s.settle()
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+				spec.Blocked = []v1alpha1.BlockedContent{entry(v2, "v2")}
+			})
+			ro := s.untilPhase(v1alpha1.PhaseRolledBack)
+			if len(s.runs(v1)) != 3 || ro.Status.Override.Kind != v1alpha1.OverrideBlocked || ro.Status.Stable.Digest != v1 {
+				t.Fatalf("%v run v1, override %+v, stable %s", s.runs(v1), ro.Status.Override, ro.Status.Stable.Digest)
+			}
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Blocked = nil })
+			s.settle()
+			if !slices.Equal(s.runs(v2), slices.Sorted(maps.Keys(s.works()))) {
+				t.Errorf("%v run v2", s.runs(v2))
+			}
+		})
+	}
+}
