@@ -163,6 +163,9 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	if p.Err == nil && p.Planned.Counts.Total == 0 {
 		content = "" // no cluster has verified it: the first joiner may change the verdict
 	}
+	if p.Err == nil && p.Next.Override != nil {
+		content += " " + string(p.Next.Phase) // that the clusters go back, and are back, is news about a failure
+	}
 	wants := make([]commitstatus.Want, 0, len(said))
 	for _, s := range said {
 		wants = append(wants, commitstatus.Want{

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
 )
 
 // runs are the clusters whose works name a revision.
@@ -199,4 +200,88 @@ func TestBlocked_ContentGoesBackUntilTheEntryIsRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The commit that failed says where the fleet is, and so does a newer commit with its content.
+func TestRollback_IsSaidOnTheCommits(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.target("v2")
+	s.applied("v2", "")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turn()
+	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
+	s.turn()
+	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10])
+	s.untilPhase(v1alpha1.PhaseRolledBack)
+	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10])
+	s.applied("w3", "")
+	s.turn()
+	s.expect("w3", "failure: rolled back to "+commitNamed("v1")[:10])
+	s.expect("v1", "success: ")
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.expect("v1", "success: ")
+	if got := s.rollout().Status; got.Override != nil || got.Phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("after git revert: %s, override %+v", got.Phase, got.Override)
+	}
+}
+
+// A rollback never removes a CustomResourceDefinition, and changes one only where the policy
+// permits that.
+func TestRollback_OfCustomResourceDefinitions(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after string
+		policy        *v1alpha1.RollbackPolicy
+		want          string
+	}{
+		"Removed":                 {before: "", after: "v1", policy: &v1alpha1.RollbackPolicy{WithCRDs: true}, want: "it would remove CustomResourceDefinition things.example.com"},
+		"Changed":                 {before: "v1", after: "v2", want: "it would change CustomResourceDefinition things.example.com"},
+		"ChangedWithPermission":   {before: "v1", after: "v2", policy: &v1alpha1.RollbackPolicy{WithCRDs: true}},
+		"Equal":                   {before: "v1", after: "v1"},
+		"AddedAgainByTheRollback": {before: "v1", after: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.within(0, "1m")
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { rollsBack(spec); spec.Rollback = c.policy })
+			s.targetOf(defining("v1", c.before), "v1")
+			s.settle()
+			v2 := s.targetOf(defining("v2", c.after), "v2")
+			s.turns(3)
+			s.advance(time.Minute)
+			s.turn()
+			_, quarantined := v1alpha1.ReadQuarantine(s.revision(v2).Annotations)
+			if message := s.rollout().Status.Message; quarantined != (c.want == "") || !strings.Contains(message, c.want) {
+				t.Errorf("quarantined %t: %s", quarantined, message)
+			}
+		})
+	}
+}
+
+// defining is the add-on at a tag with a CustomResourceDefinition of a version; "": without.
+func defining(tag, version string) render.Content {
+	content := contentAt(tag)
+	if version == "" {
+		return content
+	}
+	workload := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any)
+	workload["manifests"] = append(workload["manifests"].([]any), map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "things.example.com"},
+		"spec": map[string]any{
+			"group": "example.com", "scope": "Cluster", "names": map[string]any{"kind": "Thing", "plural": "things"},
+			"versions": []any{map[string]any{
+				"name": version, "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+			}},
+		},
+	})
+	return content
 }
