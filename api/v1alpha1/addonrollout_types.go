@@ -63,6 +63,13 @@ type AddOnRolloutSpec struct {
 	// +optional
 	Blocked []BlockedContent `json:"blocked,omitempty"`
 
+	// OnNewCommit is Supersede (the default) or Finish: new content waits until the rollout that is
+	// running ended Succeeded, Failed, Held or RolledBack. Contents between are superseded. A commit
+	// that changes the policy only, and a revert to content that succeeded here, never wait.
+	// +kubebuilder:validation:Enum=Supersede;Finish
+	// +optional
+	OnNewCommit NewCommitAction `json:"onNewCommit,omitempty"`
+
 	// ClusterLabelSelector installs the add-on on every cluster whose ManagedCluster has these
 	// labels. It requires installStrategy Manual in the ClusterManagementAddOn. An empty
 	// selector selects every cluster.

@@ -91,11 +91,29 @@ const (
 	OverrideRecall OverrideKind = "Recall"
 	// OverrideBlocked: spec.blocked names the declared content.
 	OverrideBlocked OverrideKind = "Blocked"
+	// OverrideFinish: the declared content waits until the rollout of the target has ended.
+	OverrideFinish OverrideKind = "Finish"
 )
+
+// NewCommitAction is what happens when a commit declares new content during a rollout.
+type NewCommitAction string
+
+const (
+	// OnNewCommitSupersede rolls out the new content at once.
+	OnNewCommitSupersede NewCommitAction = "Supersede"
+	// OnNewCommitFinish ends the rollout that is running before it rolls out the newest content.
+	OnNewCommitFinish NewCommitAction = "Finish"
+)
+
+// Returns reports whether the fleet goes back to earlier content.
+func (o *Override) Returns() bool { return o != nil && o.Kind != OverrideFinish }
+
+// Waits reports whether the declared content waits for the rollout that is running.
+func (o *Override) Waits() bool { return o != nil && o.Kind == OverrideFinish }
 
 // Override says that status.target is not the content that Git declares, and why.
 type Override struct {
-	// Kind is Rollback, Recall or Blocked.
+	// Kind is Rollback, Recall, Blocked or Finish.
 	Kind OverrideKind `json:"kind"`
 	// Declared is the content that Git declares.
 	Declared Target `json:"declared"`

@@ -95,6 +95,9 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	}
 	b.Retry(o.Source, plan.RequestedAt(ro))
 	c, whole := commitsOf(o.Source, ro), contextName(o, "")
+	if o.Override.Waits() {
+		return r.bookRunning(b, p, c)
+	}
 	wants := wantsOf(p, c.content)
 	origin, live, follow := c.target, c.live(), wants
 	if v1alpha1.BlamesPolicy(p.Verdict.Stalled) && c.policy != c.target {
@@ -131,6 +134,20 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	return b
 }
 
+// bookRunning is openBook while the content that Git declares waits for the rollout that is
+// running: the commits of that rollout report it, and the newest commit says what it waits for.
+func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.Book {
+	o, whole := p.Observed, contextName(p.Observed, "")
+	running, content := commitOf(o.Target.Commit), contentOf(o.Target.Digest)
+	wants := withSHA(wantsOf(p, content), running)
+	text := "waits until the rollout of " + running[:min(len(running), 10)] + " has ended"
+	b.Tell(wants...)
+	tellEnded(b, p, running, wants)
+	b.Tell(commitstatus.Want{SHA: c.newest, Context: whole, State: commitstatus.Pending, Content: c.content, Description: text, Held: text})
+	b.Overtake(commitstatus.Succession{Live: append(c.live(), running), Content: content, By: c.newest, Whole: whole, Wants: wants})
+	return b
+}
+
 // withSHA returns the wants for another commit.
 func withSHA(wants []commitstatus.Want, sha string) []commitstatus.Want {
 	out := slices.Clone(wants)
@@ -163,7 +180,7 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	if p.Err == nil && p.Planned.Counts.Total == 0 {
 		content = "" // no cluster has verified it: the first joiner may change the verdict
 	}
-	if p.Err == nil && p.Next.Override != nil {
+	if p.Err == nil && p.Next.Override.Returns() {
 		content += " " + string(p.Next.Phase) // that the clusters go back, and are back, is news about a failure
 	}
 	wants := make([]commitstatus.Want, 0, len(said))

@@ -80,7 +80,7 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 		conclusion = "ended: the add-on was released"
 	case source.DeletionTimestamp != nil:
 		conclusion = "ended: its source was deleted"
-	case ro.Status.Override == nil && before != nil && after != nil && commitOf(before.Commit) != commitOf(after.Commit):
+	case !ro.Status.Override.Returns() && before != nil && after != nil && commitOf(before.Commit) != commitOf(after.Commit):
 		book.Supersede(commitOf(before.Commit), commitOf(after.Commit))
 	}
 	book.EndAll(conclusion)

@@ -285,3 +285,57 @@ func defining(tag, version string) render.Content {
 	})
 	return content
 }
+
+// With onNewCommit: Finish the rollout that is running ends first; of the contents that came
+// meanwhile, the newest follows.
+func TestOnNewCommit_FinishesTheRunningRolloutFirst(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.oneByOne()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.OnNewCommit = v1alpha1.OnNewCommitFinish })
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	v2 := s.target("v2")
+	s.applied("v2", "")
+	s.settleOnce()
+	s.settleOnce()
+	if got := s.runs(v2); len(got) == 0 || len(got) == 3 {
+		t.Fatalf("%v run v2, want some", got)
+	}
+	v3 := s.target("v3")
+	s.applied("v3", "")
+	s.settleOnce()
+	s.expect("v3", "pending: waits until the rollout of "+commitNamed("v2")[:10]+" has ended")
+	v4 := s.target("v4")
+	s.applied("v4", "")
+	most := 0
+	for range 20 {
+		s.settleOnce()
+		if len(s.runs(v4)) == 0 {
+			most = max(most, len(s.runs(v2)))
+		}
+	}
+	if most != 3 || len(s.runs(v3)) != 0 || len(s.runs(v4)) != 3 {
+		t.Errorf("at most %d ran v2; %v run v3, %v run v4", most, s.runs(v3), s.runs(v4))
+	}
+	s.expect("v2", "success: ")
+	s.expect("v3", "error: superseded by "+commitNamed("v4")[:10])
+	s.expect("v4", "success: ")
+}
+
+// A revert never waits.
+func TestOnNewCommit_ARevertDoesNotWait(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.oneByOne()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.OnNewCommit = v1alpha1.OnNewCommitFinish })
+	v1 := s.target("v1")
+	s.settle()
+	s.target("v2")
+	s.turns(2)
+	s.target("v1")
+	s.settle()
+	if ro := s.rollout(); ro.Status.Target.Digest != v1 || ro.Status.Override != nil {
+		t.Errorf("target %s, override %+v", ro.Status.Target.Digest, ro.Status.Override)
+	}
+}

@@ -92,7 +92,7 @@ func aboutTarget(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 			start.Reason += "; replaces " + before.Target.Commit
 		}
 	}
-	if o := next.Override; o != nil {
+	if o := next.Override; o.Returns() {
 		start.Kind, start.Reason = RollbackStarted, "from "+o.Declared.Commit+": "+o.Reason
 	}
 	return append(out, start)

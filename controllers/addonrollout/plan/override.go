@@ -21,14 +21,37 @@ func (o *Observation) Choose() {
 		_, barred := o.withdrawn(o.known(s.Digest))
 		return barred
 	})
+	if o.Rollout.Spec.Removal != nil {
+		return
+	}
 	override, barred := o.withdrawn(declared)
-	if !barred || o.Rollout.Spec.Removal != nil {
+	if !barred {
+		if running := o.Rollout.Status.Target; running != nil && o.finishes(declared) {
+			o.Target = *running
+			o.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: declared, Reason: "onNewCommit is Finish"}
+		}
 		return
 	}
 	o.Override = &override
 	if to := o.refuge(declared); to != "" {
 		o.Target = o.known(to)
 	}
+}
+
+// finishes reports whether the declared content waits for the end of the rollout that is running.
+func (o *Observation) finishes(declared v1alpha1.Target) bool {
+	s := &o.Rollout.Status
+	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || s.Target.Digest == declared.Digest || o.Succeeded.has(declared.Revision) {
+		return false
+	}
+	if _, barred := o.withdrawn(*s.Target); barred {
+		return false
+	}
+	switch s.Phase {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseHeld, v1alpha1.PhaseRolledBack, v1alpha1.PhaseRemoved:
+		return false
+	}
+	return true
 }
 
 // withdrawn says why no cluster is to run a target's content.
@@ -80,7 +103,7 @@ func (o *Observation) known(digest string) v1alpha1.Target {
 // stranded says why no cluster is admitted to the declared content although there is no other
 // content to go back to; "": that is not so.
 func (o *Observation) stranded() string {
-	if o.Override == nil || o.Target.Digest != o.Override.Declared.Digest {
+	if !o.Override.Returns() || o.Target.Digest != o.Override.Declared.Digest {
 		return ""
 	}
 	return "revision " + o.Target.Revision + " is withdrawn (" + o.Override.Reason + ") and no other revision succeeded here"

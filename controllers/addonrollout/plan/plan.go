@@ -98,7 +98,7 @@ func New(o *Observation) (Plan, error) {
 			return p, err
 		}
 		next = conclude(next, p.Planned, stamp)
-		if next.Phase == v1alpha1.PhaseFailed && next.Override == nil && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
+		if next.Phase == v1alpha1.PhaseFailed && !next.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
 			if obstacle, err := p.obstacle(); err != nil {
 				return p, err
 			} else if obstacle != "" {
@@ -126,6 +126,9 @@ func New(o *Observation) (Plan, error) {
 	p.Decisions = p.decisions(step)
 	p.Next.Journal = journal.Append(p.Next.Journal, stamp, slices.Concat(o.Memory.Unwritten, p.Decisions.Steps))
 	p.Next.Outcome = string(p.Summaries()[0].State)
+	if p.Next.Override.Waits() {
+		p.Next.Outcome = string(rollout.Pending) // it is about the content that Git declares
+	}
 	p.Memory.Unwritten, p.Memory.last = nil, &lastLook{o.Look, p.Next.Ledger}
 	return p, nil
 }

@@ -77,7 +77,7 @@ func conclude(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now metav
 	if plan.Succeeded {
 		next.Stable = next.Target
 	}
-	if next.Override != nil {
+	if next.Override.Returns() {
 		next.Phase = returned(next.Phase)
 		next.Message = overridden(next)
 	}

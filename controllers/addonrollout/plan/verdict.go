@@ -129,7 +129,7 @@ func Counted(n int) string {
 // Summaries are what the add-on and its stages say on a commit. If the rollout cannot be
 // planned, the add-on says why, and no stage says anything.
 func (p *Plan) Summaries() []rollout.Summary {
-	if p.Err == nil && p.Next.Override != nil {
+	if p.Err == nil && p.Next.Override.Returns() {
 		return []rollout.Summary{{State: rollout.Failure, Description: backText(p.Next)}}
 	}
 	if p.Err == nil {
