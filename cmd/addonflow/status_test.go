@@ -68,7 +68,10 @@ func TestNextIsWhatHelps(t *testing.T) {
 		change func(*v1alpha1.AddOnRollout)
 		want   string
 	}{
-		"Held":      {v1alpha1.PhaseHeld, nil, "Next: addonflow tree hello -n default says what holds it"},
+		"Held": {v1alpha1.PhaseHeld, nil, "Next: addonflow tree hello -n default says what holds it"},
+		"RolledBack": {v1alpha1.PhaseRolledBack, func(r *v1alpha1.AddOnRollout) {
+			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target}
+		}, "Next: git revert 2222222222222222222222222222222222222222, or push other content; addonflow history hello -n default says what failed"},
 		"Suspended": {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"} }, "Next: addonflow resume rollout hello -n default"},
 		"Released":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: ""} }, "Next: addonflow resume rollout hello -n default"},
 		"Declared":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Spec.Suspend = true }, "Next: the add-on's AddOnRollout in Git says suspend: true: change it there and push"},

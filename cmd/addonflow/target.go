@@ -83,6 +83,15 @@ func mendRollout(program string, key types.NamespacedName) string {
 	return fmt.Sprintf("%s tree %s -n %s, then fix it in Git or revert the commit", program, key.Name, key.Namespace)
 }
 
+// unlikeGit is how to make Git and a fleet that was rolled back agree again.
+func unlikeGit(program string, r *v1alpha1.AddOnRollout) string {
+	_, sha, _ := strings.Cut(r.Status.Override.Declared.Commit, "sha1:")
+	if r.Status.Override.Kind == v1alpha1.OverrideBlocked {
+		return "push other content, or take the entry out of spec.blocked of " + r.Name
+	}
+	return fmt.Sprintf("git revert %s, or push other content; %s history %s -n %s says what failed", sha, program, r.Name, r.Namespace)
+}
+
 // lookAtRollout says what holds a rollout that is not suspended: its strategy, say.
 func lookAtRollout(program string, key types.NamespacedName) string {
 	return fmt.Sprintf("%s tree %s -n %s says what holds it", program, key.Name, key.Namespace)
@@ -92,6 +101,9 @@ func lookAtRollout(program string, key types.NamespacedName) string {
 // suspends is resumed.
 func (t target) next(program string, object client.Object, outcome show.Outcome) string {
 	key := client.ObjectKeyFromObject(object)
+	if r, ok := object.(*v1alpha1.AddOnRollout); ok && r.Status.Override.Returns() {
+		return unlikeGit(program, r)
+	}
 	switch {
 	case outcome == show.Failed:
 		return t.mend(program, key)

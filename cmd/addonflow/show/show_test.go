@@ -39,6 +39,11 @@ func TestOutcomeOf(t *testing.T) {
 		"Removed": {"removed as asked is done", phase(v1alpha1.PhaseRemoved), Succeeded},
 		"Failed":  {"the budget is spent", phase(v1alpha1.PhaseFailed), Failed},
 		"Held":    {"the user must decide", phase(v1alpha1.PhaseHeld), Waiting},
+		"RolledBack": {"Git and the fleet differ until the user decides", func(r *v1alpha1.AddOnRollout) {
+			stalled(v1alpha1.RolledBackReason)(r)
+			r.Status.Phase, r.Spec.Target = v1alpha1.PhaseRolledBack, targetOf("3")
+			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target}
+		}, Waiting},
 		"HeldByOCM": {"OCM has yet to decide about a placement", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseHeld
 			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacementUndecidedReason}}
