@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,8 +41,11 @@ func InstallPolicy(ctx context.Context, admin client.Client) error {
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, effectiveWithin, true, func(ctx context.Context) (bool, error) {
 		err := admin.Create(ctx, forged.DeepCopy(), client.DryRunAll)
-		if apierrors.IsForbidden(err) {
+		switch {
+		case apierrors.IsForbidden(err):
 			return true, nil
+		case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
+			return false, nil // the definition was just created
 		}
 		return false, err
 	})
