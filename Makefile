@@ -58,6 +58,7 @@ generate: tools ## Write deep copies, CRDs and everything under go:generate
 	@$(TOOLS)/controller-gen object crd:allowDangerousTypes=true paths=./api/... output:crd:artifacts:config=manifests/crds
 	@cp manifests/crds/addon*.yaml manifests/chart/files/crds/
 	@cp manifests/rbac/{serviceaccount,clusterrole,role}.yaml manifests/chart/files/rbac/
+	@cp manifests/admission/{policy,binding}.yaml manifests/chart/files/admission/
 	@cp manifests/replace/clusterrole.yaml manifests/chart/files/replace/
 	@go generate ./...
 

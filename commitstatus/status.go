@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // State is what a commit status says. The values are those of GitHub's and
@@ -59,13 +61,13 @@ func (s Status) Validate() error {
 		return errors.New("the commit is not a full lower-case object name")
 	case s.Context == "":
 		return errors.New("the context is empty")
-	case s.Context != clean(s.Context):
+	case s.Context != brief.OneLine(s.Context):
 		return errors.New("the context has unprintable characters")
 	case utf8.RuneCountInString(s.Context) > ContextLimit:
 		return fmt.Errorf("the context is longer than %d characters", ContextLimit)
 	case !s.State.Known():
 		return fmt.Errorf("the state %q is unknown", s.State)
-	case s.Description != clean(s.Description):
+	case s.Description != brief.OneLine(s.Description):
 		return errors.New("the description has unprintable characters")
 	case utf8.RuneCountInString(s.Description) > DescriptionLimit:
 		return fmt.Errorf("the description is longer than %d characters", DescriptionLimit)

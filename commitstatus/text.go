@@ -5,8 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 )
 
 // oneLine returns the text as a description: visible, and at most DescriptionLimit characters.
-func oneLine(text string) string { return cut(clean(text), DescriptionLimit) }
+func oneLine(text string) string { return brief.Line(text, DescriptionLimit) }
 
 // ContextName returns the parts as a context, joined by slashes: ContextName("addonflow",
 // "hello", "canary") is "addonflow/hello/canary". Empty parts are left out, spaces and
@@ -32,7 +33,7 @@ func oneLine(text string) string { return cut(clean(text), DescriptionLimit) }
 func ContextName(parts ...string) string {
 	kept := make([]string, 0, len(parts))
 	for _, part := range parts {
-		part = strings.Trim(strings.ReplaceAll(clean(part), " ", "-"), "/")
+		part = strings.Trim(strings.ReplaceAll(brief.OneLine(part), " ", "-"), "/")
 		if part != "" {
 			kept = append(kept, part)
 		}
@@ -54,37 +55,13 @@ func shortDigest(text string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// clean returns s as one line of visible text: runs of spaces, control characters
-// and format characters (which hide or reorder what follows them) become one space.
-func clean(s string) string {
-	visible := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
-	return strings.Join(strings.Fields(visible), " ")
-}
-
-// cut shortens s to limit characters; the last one then is an ellipsis, and the only one
-// there: s may have been cut before.
-func cut(s string, limit int) string {
-	if limit <= 0 {
-		return ""
-	}
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return strings.TrimRight(firstRunes(s, limit-1), " "+ellipsis) + ellipsis
-}
-
 // Shorten returns the text in at most limit characters. If it is longer, the middle of its
 // paths is cut first; then the end of what stands in its parentheses, because counts follow
 // there; and its end last:
 //
 //	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
 func Shorten(limit int, text string) string {
-	words := strings.Split(clean(text), " ")
+	words := strings.Split(brief.OneLine(text), " ")
 	over := utf8.RuneCountInString(strings.Join(words, " ")) - limit
 	for over > 0 {
 		longest, length := -1, shortestPlace
@@ -102,13 +79,13 @@ func Shorten(limit int, text string) string {
 	text = strings.Join(words, " ")
 	start, end := strings.Index(text, "("), strings.LastIndex(text, ")")
 	if over <= 0 || start < 0 || end < start {
-		return cut(text, limit)
+		return brief.Cut(text, limit)
 	}
 	inside := text[start+1 : end]
 	if room := utf8.RuneCountInString(inside) - over; room > 0 {
-		return text[:start+1] + cut(inside, room) + text[end:]
+		return text[:start+1] + brief.Cut(inside, room) + text[end:]
 	}
-	return cut(text, limit)
+	return brief.Cut(text, limit)
 }
 
 // cutMiddle shortens s to limit characters. A third of them are the beginning, which names
@@ -119,7 +96,7 @@ func cutMiddle(s string, limit int) string {
 		return s
 	}
 	if limit < 2 {
-		return cut(s, limit)
+		return brief.Cut(s, limit)
 	}
 	front := (limit - 1) / 3
 	return strings.TrimRight(string(runes[:front]), " ") + ellipsis + strings.TrimLeft(string(runes[len(runes)-(limit-1-front):]), " ")
@@ -142,12 +119,12 @@ func (r Refusal) Text(limit int) string {
 	if r.More > 0 {
 		more = fmt.Sprintf(" (and %d more)", r.More)
 	}
-	problem, at := clean(r.Problem), ""
-	if place := cutMiddle(clean(r.Place), limit/3); place != "" {
+	problem, at := brief.OneLine(r.Problem), ""
+	if place := cutMiddle(brief.OneLine(r.Place), limit/3); place != "" {
 		at = " at " + place
 	}
 	length := func(parts ...string) int { return utf8.RuneCountInString(strings.Join(parts, "")) }
-	object := clean(r.Object)
+	object := brief.OneLine(r.Object)
 	separator := ": "
 	if at == "" {
 		separator = " at "
@@ -155,7 +132,7 @@ func (r Refusal) Text(limit int) string {
 	if object != "" {
 		object = separator + object
 	}
-	if hint := "; " + clean(r.Hint); r.Hint != "" && length(problem, hint, more, at, object) <= limit {
+	if hint := "; " + brief.OneLine(r.Hint); r.Hint != "" && length(problem, hint, more, at, object) <= limit {
 		problem += hint
 	}
 	if room := limit - length(problem, more, at); length(object) > room {

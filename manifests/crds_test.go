@@ -114,7 +114,7 @@ func TestKindsAreServed(t *testing.T) {
 	}
 	want := map[string]bool{
 		v1alpha1.AddOnSourceKind: true, v1alpha1.AddOnRolloutKind: true, v1alpha1.AddOnRevisionKind: false,
-		hubconfigv1alpha1.AddOnHubConfigKind: false,
+		v1alpha1.AddOnApprovalKind: false, hubconfigv1alpha1.AddOnHubConfigKind: false,
 	}
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Errorf("kinds, and whether they have a status subresource (-want +got):\n%s", diff)
@@ -128,6 +128,7 @@ func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 		v1alpha1.AddOnSourceKind:   v1alpha1.AddOnSource{},
 		v1alpha1.AddOnRolloutKind:  v1alpha1.AddOnRollout{},
 		v1alpha1.AddOnRevisionKind: v1alpha1.AddOnRevision{},
+		v1alpha1.AddOnApprovalKind: v1alpha1.AddOnApproval{},
 
 		hubconfigv1alpha1.AddOnHubConfigKind: hubconfigv1alpha1.AddOnHubConfig{},
 	}
@@ -190,6 +191,28 @@ func TestRevisionIsImmutable(t *testing.T) {
 	}
 	if got := s.judge(t, object("H4sI/+9=", "x"), first); !strings.Contains(got, "an AddOnRevision is immutable") {
 		t.Errorf("another body is not refused: %q", got)
+	}
+}
+
+func TestApprovalIsImmutable(t *testing.T) {
+	s := kinds(t)[v1alpha1.AddOnApprovalKind]
+	object := func(decision, annotation string) map[string]any {
+		return decoded(t, "apiVersion: addonflow.io/v1alpha1\nkind: AddOnApproval\nmetadata: {name: a, annotations: {a: "+annotation+
+			"}}\nspec: {rolloutUID: u, rollout: hello, stage: fleet, gate: qa, digest: 'v1:sha256:"+strings.Repeat("ab", 32)+
+			"', attempt: 1, decision: "+decision+", approver: alice, groups: [qa]}\n")
+	}
+	first := object("Approve", "x")
+	if got := s.judge(t, first, nil); got != "" {
+		t.Errorf("an approval is refused: %s", got)
+	}
+	if got := s.judge(t, object("Approve", "y"), first); got != "" {
+		t.Errorf("a new annotation is refused: %s", got)
+	}
+	if got := s.judge(t, object("Reject", "x"), first); !strings.Contains(got, "an AddOnApproval is immutable") {
+		t.Errorf("another decision is not refused: %q", got)
+	}
+	if got := s.judge(t, object("Perhaps", "x"), nil); !strings.Contains(got, "spec.decision") {
+		t.Errorf("an unknown decision is not refused: %q", got)
 	}
 }
 

@@ -4,6 +4,7 @@
 //	crds/           generated from api/ by controller-gen
 //	prerequisites/  CRDs and the namespace, which stay when AddonFlow is uninstalled
 //	rbac/           service account and rights of the operator
+//	admission/      the policy that proves the author of an AddOnApproval
 //	operator/       the deployment and a service for its metrics
 //	install/        the operator: kubectl apply -k manifests/install
 //	replace/        the same on a hub without OCM's addon-manager

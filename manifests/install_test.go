@@ -90,6 +90,7 @@ func TestInstallHoldsWhatItShould(t *testing.T) {
 		"ClusterRole /addonflow",
 		"ClusterRole /addonflow-base",
 		"ClusterRoleBinding /addonflow",
+		"CustomResourceDefinition /addonapprovals.addonflow.io",
 		"CustomResourceDefinition /addonhubconfigs.addon.open-cluster-management.io",
 		"CustomResourceDefinition /addonrevisions.addonflow.io",
 		"CustomResourceDefinition /addonrollouts.addonflow.io",
@@ -100,6 +101,8 @@ func TestInstallHoldsWhatItShould(t *testing.T) {
 		"RoleBinding addonflow-system/addonflow-leader-election",
 		"Service addonflow-system/addonflow-metrics",
 		"ServiceAccount addonflow-system/addonflow",
+		"ValidatingAdmissionPolicy /addonflow-approvals",
+		"ValidatingAdmissionPolicyBinding /addonflow-approvals",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("manifests/prerequisites and manifests/install (-want +got):\n%s", diff)

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/manifests/admission"
 )
 
 const (
@@ -17,6 +19,7 @@ const (
 	workGroup      = "work.open-cluster-management.io"
 
 	certificatesGroup = "certificates.k8s.io"
+	admissionGroup    = "admissionregistration.k8s.io"
 )
 
 // resource is a resource or subresource of a group.
@@ -46,6 +49,9 @@ func uses() []use {
 		{resource{addonFlowGroup, "addonrollouts/status"}, "addonrollout/reserve.go: the ledger's compare-and-swap", []string{"update"}},
 		{resource{addonFlowGroup, "addonrevisions"}, "metadata is watched, bodies are read live", read},
 		{resource{addonFlowGroup, "addonrevisions"}, "addonsource creates and collects, addonrollout notes success", []string{"create", "patch", "delete"}},
+		{resource{addonFlowGroup, "addonapprovals"}, "decisions on approval gates", read},
+		{resource{admissionGroup, "validatingadmissionpolicies"}, "compared with the shipped one", read},
+		{resource{admissionGroup, "validatingadmissionpolicybindings"}, "compared with the shipped one", read},
 		{resource{addOnGroup, "clustermanagementaddons"}, "metadata is watched, read live", read},
 		{resource{addOnGroup, "clustermanagementaddons"}, "applied and removed by addonsource", applied},
 		{resource{addOnGroup, "clustermanagementaddons"}, "addonsource/takeover.go", []string{"patch", "update"}},
@@ -173,6 +179,9 @@ func nothingGivenAway(t *testing.T, rule rbacv1.PolicyRule) {
 	// writing roles would let it extend them.
 	if slices.Contains(rule.APIGroups, rbacv1.GroupName) && !slices.Equal(rule.Resources, []string{"rolebindings"}) && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
 		t.Errorf("%v lets the operator change what it may do", rule)
+	}
+	if slices.Contains(rule.APIGroups, admissionGroup) && !slices.Equal(rule.ResourceNames, []string{admission.Name}) {
+		t.Errorf("%v reads admission policies of others", rule)
 	}
 	if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.Verbs, []string{"get"}) {
 		t.Errorf("%v: secrets are got by name, nothing else", rule)

@@ -22,7 +22,7 @@ func (p *planner) admit() {
 		halt := t.halt()
 		blocked := halt
 		for i, s := range t.steps {
-			if s.reverting && blocked != "" && halt == "" && s.hold == "" {
+			if s.reverting && blocked != "" && halt == "" && s.hold == "" && p.gated(s) == "" {
 				p.retarget(s) // they are in flight to the content that the revert replaces
 			}
 			stopped := cmp.Or(blocked, t.halted(i))
@@ -84,6 +84,9 @@ func (p *planner) explainAll(why string) {
 // step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold)
+	if why == "" {
+		why = p.gated(s)
+	}
 	free := s.limit - int(s.tally.flying)
 	if why == "" {
 		p.retarget(s)
@@ -117,6 +120,8 @@ func (t *track) halted(i int) string {
 	switch {
 	case !t.breached(i) || s.all && s.tally.elsewhere == 0:
 		return ""
+	case t.failures(i) <= s.maxFailures && s.failedGate() != nil:
+		return "halted in " + s.name + ": " + s.failedGate().failText()
 	case s.abandoned() && t.failures(i) <= s.maxFailures:
 		return "halted: in " + s.name + " " + s.abandonedText()
 	case s.all:
@@ -127,11 +132,19 @@ func (t *track) halted(i int) string {
 }
 
 // retarget admits clusters in flight with other content to the target, in their own slots
-// and with new clocks. After clusters returned, more can be in flight than the limit. Then
-// only clusters within the limit are retargeted: clusters at the target count first, the
-// others in the order of their admission. A revert retargets all of them, because it
-// replaces the content they are in flight to.
+// and with new clocks.
 func (p *planner) retarget(s *step) {
+	for _, u := range p.turning(s) {
+		p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
+		p.retargeted++
+	}
+}
+
+// turning are the clusters that retarget admits. After clusters returned, more can be in flight
+// than the limit. Then only clusters within the limit are retargeted: clusters at the target count
+// first, the others in the order of their admission. A revert retargets all of them, because it
+// replaces the content they are in flight to.
+func (p *planner) turning(s *step) []*unit {
 	var flying []*unit
 	for _, u := range s.members {
 		if u.record.InFlight() && (!s.reverting || u.retargetable()) {
@@ -150,12 +163,9 @@ func (p *planner) retarget(s *step) {
 	if !s.reverting {
 		flying = flying[:min(s.limit, len(flying))]
 	}
-	for _, u := range flying {
-		if u.record.Revision != p.target && u.retargetable() && u.c.Reachable && !p.arriving(u) {
-			p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
-			p.retargeted++
-		}
-	}
+	return slices.DeleteFunc(flying, func(u *unit) bool {
+		return u.record.Revision == p.target || !u.retargetable() || !u.c.Reachable || p.arriving(u)
+	})
 }
 
 // arriving reports whether the cluster is in flight to the stable revision and within its

@@ -22,6 +22,7 @@ func healthy(t *rapid.T) *rollouttest.Fleet {
 	for i := range w.fleet.Policy.Spec.Stages {
 		w.fleet.Policy.Spec.Stages[i].MaxConcurrency = new(number(rapid.IntRange(1, 3).Draw(t, "slots")))
 		w.fleet.Policy.Spec.Stages[i].WhenEmpty = v1alpha1.WhenEmptyPass
+		w.fleet.Policy.Spec.Stages[i].Gates = nil
 	}
 	for _, c := range w.fleet.Clusters {
 		c.Takes, c.Alike, c.Otherwise.After = map[string]rollouttest.Behaviour{}, map[string]string{}, time.Minute

@@ -38,7 +38,10 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 	var missing []string
 	for path, values := range seen {
 		refused := strings.Contains(path, "All.RolloutConfig.M") // All has no soak and no budget
-		if _, ok := never[path]; !ok && !refused && len(values) < 2 {
+		// The planner reads verdicts. Of how a gate is evaluated it reads only these.
+		evaluated := strings.Contains(path, ".Gates.") && !strings.HasSuffix(path, "HoldsReverts") && !strings.HasSuffix(path, "ErrorAfter") &&
+			!strings.HasSuffix(path, "Before[].Type") && !strings.HasSuffix(path, ".Name")
+		if _, ok := never[path]; !ok && !refused && !evaluated && len(values) < 2 {
 			missing = append(missing, path)
 		}
 		delete(never, path)

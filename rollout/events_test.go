@@ -41,6 +41,7 @@ func (w *world) events() map[string]func() {
 			}
 		},
 		"collect": w.fleet.Collect, "join": w.join,
+		"verdict": w.verdict, "another verdict": w.verdict, "all gates pass": w.passGates,
 	}
 	w.clusterEvents(all)
 	return all
@@ -86,6 +87,40 @@ func (w *world) clusterEvents(all map[string]func()) {
 		c.Departs = rollout.Departure{Reason: "its pre-delete hook has not run", OverdueAt: f.Now.Add(10 * time.Minute)}
 	})
 	all["hook runs"] = on(func(c *rollouttest.Cluster) { c.Departs = rollout.Departure{} })
+}
+
+// verdict lets a gate of a stage say something. What halts stays until there is other content.
+func (w *world) verdict() {
+	stages := w.fleet.Policy.Spec.Stages
+	if len(stages) == 0 {
+		return
+	}
+	v := drawVerdict(w.T, stages[rapid.IntRange(0, len(stages)-1).Draw(w.T, "stage")])
+	for _, g := range w.fleet.Policy.Gates {
+		if g.Stage == v.Stage && g.Name == v.Name && g.When == v.When && g.State == v1alpha1.GateFailed {
+			return
+		}
+	}
+	w.fleet.Judge(v)
+}
+
+// passGates lets every gate pass, as if it had been evaluated after everything that comes.
+func (w *world) passGates() {
+	w.fleet.Policy.Gates = nil
+	for _, st := range w.fleet.Policy.Spec.Stages {
+		if st.Gates == nil {
+			continue
+		}
+		for _, g := range st.Gates.Before {
+			w.fleet.Judge(rollout.Gate{Stage: st.Name, Name: g.Name, When: v1alpha1.GateBefore, State: v1alpha1.GatePassed})
+		}
+		for _, g := range st.Gates.During {
+			w.fleet.Judge(rollout.Gate{Stage: st.Name, Name: g.Name, When: v1alpha1.GateDuring, State: v1alpha1.GatePassed})
+		}
+	}
+	for i := range w.fleet.Policy.Gates {
+		w.fleet.Policy.Gates[i].EvaluatedAt = w.fleet.Now.Add(1000 * day)
+	}
 }
 
 // join brings a cluster; its labels, and with them its placement, may come late.

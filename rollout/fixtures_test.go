@@ -57,6 +57,21 @@ func canaryFirst() []v1alpha1.Stage {
 	}
 }
 
+// approvalGate, openWindow and measuredGate are gates of a name.
+func approvalGate(name string) v1alpha1.Gate {
+	return v1alpha1.Gate{Name: name, Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{}}
+}
+
+func openWindow(name string) v1alpha1.Gate {
+	return v1alpha1.Gate{Name: name, Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{
+		TimeZone: "UTC", Allow: []v1alpha1.TimeRange{{Hours: "09:00-17:00"}},
+	}}
+}
+
+func measuredGate(name string) v1alpha1.Gate {
+	return v1alpha1.Gate{Name: name, Type: v1alpha1.GateWebhook, Webhook: &v1alpha1.WebhookGate{URL: "https://gate.example.com"}}
+}
+
 // staged is a fleet of n clusters at a revision, with the stages of canaryFirst.
 func staged(running string, n int) *rollouttest.Fleet {
 	names := rollouttest.Names(n)

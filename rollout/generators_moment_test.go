@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -123,6 +124,16 @@ func drawInput(t *rapid.T) rollout.Input {
 	in.TargetProven = in.Stable == "c" || seldom(t, 5, "proven")
 	in.Ended = in.Ended && in.Stable == "c"
 	drawPolicy(t, &in, names)
+	for _, st := range in.Spec.Stages {
+		for range rapid.IntRange(0, 4).Draw(t, "verdicts") {
+			v := drawVerdict(t, st)
+			v.Since, v.EvaluatedAt = agoOrNever(t, "since"), agoOrNever(t, "evaluated")
+			v.ChangesAt = rapid.SampledFrom([]time.Time{{}, now().Add(time.Minute), now().Add(time.Hour)}).Draw(t, "changes at")
+			if !slices.ContainsFunc(in.Gates, func(g rollout.Gate) bool { return g.Stage == v.Stage && g.Name == v.Name && g.When == v.When }) {
+				in.Gates = append(in.Gates, v)
+			}
+		}
+	}
 	drawRemoval(t, &in)
 	for _, name := range names {
 		in.Clusters = append(in.Clusters, drawCluster(t, in, name))

@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -171,9 +172,53 @@ func drawStages(t *rapid.T, of []v1alpha1.PlacementReference) []v1alpha1.Stage {
 		if rapid.Bool().Draw(t, "has maxFailures") {
 			st.MaxFailures = new(failures().Draw(t, "maxFailures"))
 		}
+		if seldom(t, 2, "has gates") {
+			st.Gates = drawGates(t)
+		}
 		stages = append(stages, st)
 	}
 	return stages
+}
+
+// drawGates is a gate or two before the stage, and one or none during it.
+func drawGates(t *rapid.T) *v1alpha1.Gates {
+	g := &v1alpha1.Gates{}
+	for i := range rapid.IntRange(0, 2).Draw(t, "gates before") {
+		g.Before = append(g.Before, drawGate(t, fmt.Sprintf("before-%d", i), approvalGate, openWindow, measuredGate))
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "gates during") {
+		g.During = append(g.During, drawGate(t, fmt.Sprintf("during-%d", i), measuredGate))
+	}
+	return g
+}
+
+func drawGate(t *rapid.T, name string, kinds ...func(string) v1alpha1.Gate) v1alpha1.Gate {
+	g := kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "type")](name)
+	switch g.Type {
+	case v1alpha1.GateWindow:
+		g.Window.HoldsReverts = rapid.Bool().Draw(t, "holds reverts")
+	case v1alpha1.GateWebhook:
+		if rapid.Bool().Draw(t, "has errorAfter") {
+			g.ErrorAfter = &metav1.Duration{Duration: rapid.SampledFrom([]time.Duration{time.Second, time.Hour}).Draw(t, "errorAfter")}
+		}
+	}
+	return g
+}
+
+// drawVerdict is what a gate may say: most often that it is passed.
+func drawVerdict(t *rapid.T, at v1alpha1.Stage) rollout.Gate {
+	v := rollout.Gate{
+		Stage: at.Name, When: v1alpha1.GateBefore, Reason: words(t, 1, "reason", "0.3 is above 0.1"),
+		State: rapid.SampledFrom([]v1alpha1.GateState{
+			v1alpha1.GatePassed, v1alpha1.GatePassed, v1alpha1.GatePassed, v1alpha1.GatePassed, "",
+			v1alpha1.GateWaiting, v1alpha1.GateFailed, v1alpha1.GateError, v1alpha1.GateError,
+		}).Draw(t, "verdict"),
+	}
+	v.Name = "before-" + rapid.SampledFrom([]string{"0", "0", "1"}).Draw(t, "gate")
+	if rapid.Bool().Draw(t, "during") {
+		v.When, v.Name = v1alpha1.GateDuring, "during"+strings.TrimPrefix(v.Name, "before")
+	}
+	return v
 }
 
 func drawShare(t *rapid.T) *v1alpha1.RolloutStrategy {

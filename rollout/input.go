@@ -54,6 +54,9 @@ type Input struct {
 	// Placements holds every placement that install, stages or strategy name, also
 	// those that do not exist. A missing entry counts as not existing.
 	Placements []Placement
+	// Gates are the verdicts of the gates of the stages, in any order. A gate without a verdict is
+	// Waiting.
+	Gates []Gate
 	// Clusters holds one entry per cluster that has the add-on, is to have it, or is
 	// selected by a placement, in any order.
 	Clusters []Cluster

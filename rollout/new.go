@@ -50,6 +50,7 @@ type planner struct {
 	admissions []*unit // clusters admitted to a free slot, in order
 	retargeted int     // admissions in a slot that the cluster already has
 	actions    []Action
+	asks       []Ask
 	recheck    time.Time
 }
 

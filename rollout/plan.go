@@ -53,6 +53,9 @@ type Plan struct {
 	// GuardHint says how to lift it, "": it cannot be lifted. It is too long for a commit status.
 	Guard, GuardHint string
 
+	// Asks are the gates that are to be evaluated now.
+	Asks []Ask
+
 	// RecheckAt is the next time at which the plan changes by the clock alone; zero:
 	// never.
 	RecheckAt time.Time

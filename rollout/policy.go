@@ -212,6 +212,7 @@ func (p *planner) stages() *track {
 		if st.MaxFailures != nil {
 			s.maxFailures = quantityOf(*st.MaxFailures).of(n)
 		}
+		s.gates = p.gatesOf(st)
 		s.soak = st.MinSuccessTime.Duration
 		s.deadline, s.declared = deadlineOf(st.ProgressDeadline), st.ProgressDeadline != ""
 		if !s.declared {

@@ -40,11 +40,12 @@ func (u *unit) installReason() string {
 // report returns the plan without the ledger. With an unknown group the phase is Held.
 func (p *planner) report() Plan {
 	p.count()
+	p.askDuring()
 	plan := Plan{
 		Admitted: len(p.admissions) + p.retargeted + p.removal.Reserved, Actions: p.actions,
 		Clusters: p.clusterPlans(), Stages: p.stageStatuses(), Counts: p.counts(),
 		Progressions: p.progressions(),
-		Guard:        p.removal.Guard, GuardHint: p.removal.Hint, RecheckAt: p.recheck,
+		Guard:        p.removal.Guard, GuardHint: p.removal.Hint, Asks: p.asks, RecheckAt: p.recheck,
 	}
 	plan.Undivided = len(p.spec.Stages) == 0 && len(plan.Stages) == 1 && plan.Stages[0].Name == wholeFleet
 	for _, u := range p.failing() {

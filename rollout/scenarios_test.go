@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -255,7 +256,9 @@ func scenarios() map[string]func() rollouttest.Scenario {
 // TestScenarios runs each scenario in order and shuffled, checks the invariants after
 // every plan, and compares the transcript with its golden file.
 func TestScenarios(t *testing.T) {
-	for name, scenario := range scenarios() {
+	all := scenarios()
+	maps.Copy(all, gateScenarios())
+	for name, scenario := range all {
 		t.Run(name, func(t *testing.T) {
 			got, err := scenario().Run(0)
 			if err != nil {

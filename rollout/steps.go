@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -51,6 +52,12 @@ type step struct {
 	returning bool
 	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
+	// gates that the rollout has to pass in the step. begun: a cluster of it was admitted to the
+	// target. gated says which gate holds its admissions although it could start; unmeasured,
+	// which one holds its completion; "": none does.
+	gates             []gate
+	begun             bool
+	gated, unmeasured string
 	// emptyHold holds the step while it has neither a member nor a record of the target;
 	// "": an empty step is complete.
 	emptyHold string
@@ -112,6 +119,7 @@ func (p *planner) count() {
 			}
 		}
 		s.tally = t
+		p.measure(s)
 	}
 	for u := range p.recorded() {
 		r := u.record
@@ -212,15 +220,19 @@ func (t *track) failures(i int) int {
 // left before one of them verified the content.
 func (t *track) breached(i int) bool { return t.failed(i) || t.steps[i].abandoned() }
 
-// failed reports whether the failures of step i exceed its budget, or whether clusters failed
-// and no other cluster can verify the content. In both cases no step of the track continues.
+// failed reports whether a gate of step i halts it, whether its failures exceed its budget, or
+// whether clusters failed and no other cluster can verify the content. In each case no step of the
+// track continues.
 //
 // A step of strategy All tolerates its own failures until its last cluster is decided. A
 // failure from another stage stops it: dropping a pace does not restart a failed rollout.
 func (t *track) failed(i int) bool {
 	s := t.steps[i]
 	n, c := t.failures(i), s.tally
-	if s.all {
+	switch {
+	case s.failedGate() != nil:
+		return true
+	case s.all:
 		return c.elsewhere > 0 || n > 0 && c.flying == 0 && c.waiting == 0
 	}
 	proof := c.done
@@ -250,11 +262,15 @@ func (s *step) missing() int {
 	return 0
 }
 
-// complete reports whether the step after step i may start. Every member is Done, failed
+// complete reports whether the step after step i may start: its clusters are decided, and its
+// gates in during passed after that.
+func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasured == "" }
+
+// decided reports whether no cluster of step i is awaited any more. Every member is Done, failed
 // within the budget, or parked, and at least one is Done; or the target changes nothing for
 // any of them. Proven content needs no Done cluster, unless the inputs of an unavailable
 // cluster changed after it was Done. A revert does not wait for lost clusters.
-func (t *track) complete(i int) bool {
+func (t *track) decided(i int) bool {
 	s := t.steps[i]
 	c := s.tally
 	flying := c.flying
@@ -279,11 +295,12 @@ const (
 	StageWaiting = "Waiting"
 	// StageProgressing: clusters are in flight.
 	StageProgressing = "Progressing"
-	// StageSoaking: every cluster in flight is verified and soaks.
+	// StageSoaking: every cluster in flight is verified and soaks, or every soak is over and a
+	// gate measures the stage.
 	StageSoaking = "Soaking"
 	// StageComplete: verified and soaked, failed within the budget, or parked.
 	StageComplete = "Complete"
-	// StageFailed: the failure budget is spent.
+	// StageFailed: the failure budget is spent, or a gate halts the stage.
 	StageFailed = "Failed"
 	// StageHeld: something other than the stage before it holds it.
 	StageHeld = "Held"
@@ -302,7 +319,7 @@ func (t *track) phase(i int) string {
 		return StageNothingToDo
 	case t.complete(i):
 		return StageComplete
-	case c.flying > 0 && c.flying == c.soaking:
+	case c.flying > 0 && c.flying == c.soaking, t.decided(i):
 		return StageSoaking
 	case c.flying > 0:
 		return StageProgressing
@@ -318,7 +335,7 @@ func (s *step) holding() string {
 	if s.hold == "" && s.empty() {
 		return s.emptyHold
 	}
-	return s.hold
+	return cmp.Or(s.hold, s.gated)
 }
 
 func (p *planner) stageStatuses() []v1alpha1.StageStatus {

@@ -38,6 +38,12 @@ func (p *planner) standing(s *step) string {
 func (p *planner) detail(s *step) string {
 	c := s.tally
 	text := fmt.Sprintf("%d/%d", c.updated, c.total) + p.pendingText(s)
+	if s.gated != "" && c.flying > 0 {
+		text += ", " + s.gated
+	}
+	if g := s.failedGate(); g != nil {
+		text += ", " + g.failText()
+	}
 	if c.failed > 0 {
 		text += ", " + failedText(int(c.failed), c.failures)
 	}
@@ -77,6 +83,8 @@ func (p *planner) pendingText(s *step) string {
 		return fmt.Sprintf(", waits for %d that are not available", c.lost)
 	case s.abandoned():
 		return ", " + s.abandonedText()
+	case c.waiting == 0 && s.unmeasured != "" && s.failedGate() == nil:
+		return ", " + s.unmeasured
 	case c.waiting == 0 && c.done == 0 && c.parked > 0 && !s.proven:
 		return ", waits for a cluster that is available"
 	case s.holding() != "" && (c.waiting > 0 || s.unknown || s.empty()):
@@ -125,6 +133,9 @@ func (p *planner) haltedText(t *track, i int, c v1alpha1.Counts) string {
 	why := failedText(t.failures(i), failures)
 	if s.abandoned() && t.failures(i) <= s.maxFailures {
 		why = s.abandonedText()
+	}
+	if g := s.failedGate(); g != nil && t.failures(i) <= s.maxFailures {
+		why = g.failText()
 	}
 	text := fmt.Sprintf("%s in %s: %s", verb, s.name, why)
 	if c.InFlight > 0 {

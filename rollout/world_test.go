@@ -191,6 +191,7 @@ func (w *world) calm() {
 		c.Takes = map[string]rollouttest.Behaviour{}
 	}
 	w.fleet.SetTarget("last")
+	w.passGates()
 }
 
 // rest plans until nothing is left to do and returns the last plan.

@@ -3,6 +3,8 @@ package brief
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Shown is the number of names that are shown.
@@ -31,3 +33,34 @@ func cut(n int, first []string, separator, rest string) string {
 	}
 	return text
 }
+
+// OneLine returns text as one line of visible text: runs of spaces, control characters and
+// format characters (which hide or reorder what follows them) become one space.
+func OneLine(text string) string {
+	visible := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
+	return strings.Join(strings.Fields(visible), " ")
+}
+
+// ellipsis ends a text that was cut.
+const ellipsis = "…"
+
+// Cut shortens text to limit characters. The last one then is an ellipsis, and the only one
+// there: the text may have been cut before.
+func Cut(text string, limit int) string {
+	if limit <= 0 {
+		return ""
+	}
+	runes := []rune(text)
+	if len(runes) <= limit {
+		return text
+	}
+	return strings.TrimRight(string(runes[:limit-1]), " "+ellipsis) + ellipsis
+}
+
+// Line returns text as OneLine, in at most limit characters.
+func Line(text string, limit int) string { return Cut(OneLine(text), limit) }

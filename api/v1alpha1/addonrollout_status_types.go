@@ -64,6 +64,10 @@ type AddOnRolloutStatus struct {
 	// TargetSince is when the target was first planned for.
 	// +optional
 	TargetSince *metav1.Time `json:"targetSince,omitempty"`
+	// Attempt counts the attempts at the content of the target, from 1. A gate's verdict is of
+	// one attempt.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
 	// Reverting is true if the target had succeeded on this hub before it became the target.
 	// +optional
 	Reverting bool `json:"reverting,omitempty"`
@@ -150,6 +154,10 @@ type StageStatus struct {
 	// Message explains what the stage waits for.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// Gates are the verdicts of the stage's gates about the content of the target, in this
+	// attempt.
+	// +optional
+	Gates []GateStatus `json:"gates,omitempty"`
 }
 
 // ClusterReason is a cluster and why it is listed.

@@ -187,6 +187,9 @@ type Stage struct {
 	// +kubebuilder:validation:Enum=Hold;Pass
 	// +optional
 	WhenEmpty WhenEmpty `json:"whenEmpty,omitempty"`
+	// Gates hold the stage until they are Passed.
+	// +optional
+	Gates *Gates `json:"gates,omitempty"`
 }
 
 // WhenEmpty is the behaviour of a stage without clusters.

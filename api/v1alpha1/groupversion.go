@@ -15,6 +15,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&AddOnSource{}, &AddOnSourceList{},
 		&AddOnRevision{}, &AddOnRevisionList{},
 		&AddOnRollout{}, &AddOnRolloutList{},
+		&AddOnApproval{}, &AddOnApprovalList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -38,6 +38,11 @@ const (
 	// source no longer declares it. Until then the rollout is suspended. See Releasing.
 	ReleaseAnnotation = "addonflow.io/release"
 
+	// GateHostAnnotation on a Secret is the host[:port] that gates may use it for. A gate that
+	// calls another host is Error: the author of a commit must not be able to send a token
+	// elsewhere.
+	GateHostAnnotation = "addonflow.io/gate-host"
+
 	// SkipPreDeleteAnnotation, with the value "true", on a ManagedClusterAddOn that is being
 	// deleted removes it without running its pre-delete hooks.
 	SkipPreDeleteAnnotation = "addonflow.io/skip-pre-delete"

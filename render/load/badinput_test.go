@@ -159,6 +159,14 @@ func badKinds(t *testing.T) []badInput {
 		unsupported("misspelt_group", "apiVersion: addons.open-cluster-management.io/v1alpha1\nkind: AddOnTemplate\nmetadata: {name: x}\n", "did you mean addon.open-cluster-management.io/v1alpha1?"),
 		unsupported("secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\n", "it would be copied into every AddOnRevision; keep it on the managed clusters"),
 		mistake(t, "secret_as_configuration", addOnFile, "  installStrategy:", "  - resource: secrets\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "Secret"),
+		mistake(t, "approval_as_configuration", addOnFile, "  installStrategy:", "  - {group: addonflow.io, resource: addonapprovals}\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "addonflow.io"),
+		unsupported("approval_from_git", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnApproval\nmetadata: {name: x, namespace: y}\n", "addonflow.io/v1alpha1 AddOnApproval is not supported"),
+		{
+			"approval_that_an_add_on_lists",
+			hello().edited(t, addOnFile, "  installStrategy:", "  - {group: addonflow.io, resource: addonapprovals}\n  installStrategy:").
+				with("x.yaml", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnApproval\nmetadata: {name: x, namespace: team}\n"),
+			append(one(flaw.ReasonUnsupportedKind, "x.yaml", "AddOnApproval is not supported"), one(flaw.ReasonUnsupportedKind, addOnFile, "addonflow.io")...),
+		},
 		mistake(t, "beta_add_on_with_alpha_fields", addOnFile, "management.io/v1alpha1\nkind: Cl", "management.io/v1beta1\nkind: Cl", flaw.ReasonUnknownField, "spec.supportedConfigs", "known fields: addOnMeta, defaultConfigs, installStrategy").followed(nothingListed("defaultConfigs")...),
 		{
 			"duplicate_object", hello().with("z/again.yaml", again),

@@ -169,8 +169,10 @@ func when(ok bool, r role) role {
 // refusedConfiguration returns why a resource cannot be a configuration of an add-on; "" if it
 // can.
 func refusedConfiguration(resource schema.GroupResource) string {
-	switch resource {
-	case schema.GroupResource{Resource: secretsResource}:
+	switch {
+	case resource.Group == rolloutGroup:
+		return "a kind of addonflow.io cannot be a configuration: the operator acts on its objects"
+	case resource == schema.GroupResource{Resource: secretsResource}:
 		return "a Secret cannot be a configuration: it would be copied into every AddOnRevision"
 	default:
 		return ""

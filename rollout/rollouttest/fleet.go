@@ -166,10 +166,25 @@ func (f *Fleet) setReachable(to bool, names []string) {
 	}
 }
 
-// SetTarget makes the revision the target, as a new commit does.
+// SetTarget makes the revision the target, as a new commit does. No verdict is about it yet.
 func (f *Fleet) SetTarget(digest string) {
+	if digest != f.Target() {
+		f.Policy.Gates = nil
+	}
 	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
 	f.Policy.TargetProven, f.Policy.Reverting = f.Succeeded[digest], f.Succeeded[digest]
+}
+
+// Judge is a new verdict of a gate, evaluated now.
+func (f *Fleet) Judge(v rollout.Gate) {
+	f.Policy.Gates = slices.DeleteFunc(slices.Clone(f.Policy.Gates), func(g rollout.Gate) bool {
+		return g.Stage == v.Stage && g.Name == v.Name && g.When == v.When
+	})
+	v.Since = f.Now.Truncate(time.Second)
+	if v.State != v1alpha1.GateError {
+		v.EvaluatedAt = v.Since
+	}
+	f.Policy.Gates = append(f.Policy.Gates, v)
 }
 
 // Target is the digest of the target.
@@ -304,6 +319,8 @@ func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 func Shuffled(in rollout.Input, r *rand.Rand) rollout.Input {
 	in.Clusters = slices.Clone(in.Clusters)
 	r.Shuffle(len(in.Clusters), func(i, j int) { in.Clusters[i], in.Clusters[j] = in.Clusters[j], in.Clusters[i] })
+	in.Gates = slices.Clone(in.Gates)
+	r.Shuffle(len(in.Gates), func(i, j int) { in.Gates[i], in.Gates[j] = in.Gates[j], in.Gates[i] })
 	in.Placements = slices.Clone(in.Placements)
 	r.Shuffle(len(in.Placements), func(i, j int) { in.Placements[i], in.Placements[j] = in.Placements[j], in.Placements[i] })
 	for i := range in.Placements {

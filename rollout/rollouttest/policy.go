@@ -31,6 +31,15 @@ type step struct {
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
 	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
 	held, unknown, all, holdEmpty, returning bool
+
+	// before and during the stage are the verdicts of the gates that the rollout has to pass.
+	gatesBefore, gatesDuring []verdict
+}
+
+// verdict is a gate and what the input says about it.
+type verdict struct {
+	v1alpha1.Gate
+	said rollout.Gate
 }
 
 // policy is the policy of one input, read sentence by sentence and without any thought of
@@ -169,8 +178,33 @@ func (p *policy) readStages() {
 		}
 		s.unknown = distrusted(pl)
 		s.held = s.held || s.unknown
+		if st.Gates != nil {
+			s.gatesBefore = p.verdicts(st, v1alpha1.GateBefore, st.Gates.Before)
+			s.gatesDuring = p.verdicts(st, v1alpha1.GateDuring, st.Gates.During)
+		}
 		p.add(&track, s)
 	}
+}
+
+// verdicts are those of the gates that hold the rollout. Reverts pass all but windows that hold
+// them. Content that succeeded here before needs nothing but the time.
+func (p *policy) verdicts(st v1alpha1.Stage, when v1alpha1.GateMoment, gates []v1alpha1.Gate) []verdict {
+	var found []verdict
+	reverting := p.in.TargetProven && p.in.Reverting && !p.in.Ended
+	for _, g := range gates {
+		window := g.Type == v1alpha1.GateWindow
+		if reverting && (!window || !g.Window.HoldsReverts) || p.in.TargetProven && !window {
+			continue
+		}
+		v := verdict{Gate: g}
+		for _, said := range p.in.Gates {
+			if said.Stage == st.Name && said.Name == g.Name && said.When == when {
+				v.said = said
+			}
+		}
+		found = append(found, v)
+	}
+	return found
 }
 
 // returning reports whether one of the clusters will be a member again once its

@@ -134,8 +134,11 @@ func (j *judgement) failures(i int) int {
 	return n
 }
 
-// spent reports whether the failures of a step end the admissions of its track.
+// spent reports whether a gate or the failures of a step end the admissions of its track.
 func (j *judgement) spent(i int) bool {
+	if j.halts(i) != "" {
+		return true
+	}
 	if s := j.steps[i]; !s.all {
 		return j.failures(i) > s.maxFailures
 	}
@@ -163,6 +166,9 @@ func (j *judgement) failed(i int) bool {
 // complete reports whether the step after this one may start: every cluster is decided, the
 // budget holds, and at least one cluster proved the content, where there is any to prove.
 func (j *judgement) complete(i int) bool {
+	if j.unmeasured(i) || j.halts(i) != "" {
+		return false
+	}
 	s, t := j.steps[i], j.tallies[i]
 	open := t.flying + t.waiting
 	if j.reverting {
@@ -315,6 +321,9 @@ func (j *judgement) order() error {
 			if s.held {
 				return j.broken(name, "%s got the target in %s, which is held", name, s.name)
 			}
+			if gate := j.shut(i); gate != "" {
+				return j.broken(name, "%s got the target in %s while gate %s holds it: %+v", name, s.name, gate, j.in.Gates)
+			}
 		}
 	}
 	return nil
@@ -328,7 +337,7 @@ func (j *judgement) refilled() error {
 	for i, s := range j.steps {
 		t := j.tallies[i]
 		left := t.done == 0 && t.left > 0
-		if s.held || left || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
+		if s.held || left || j.shut(i) != "" || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
 			slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) }) {
 			continue
 		}

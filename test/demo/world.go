@@ -167,8 +167,14 @@ func (w *World) startHub(ctx context.Context, o WorldOptions) error {
 	return err
 }
 
-// startRights gives the operator its identity and rights of a real hub.
+// startRights proves the authors of decisions, and gives the operator its identity and rights of
+// a real hub.
 func (w *World) startRights(ctx context.Context, o WorldOptions) error {
+	if o.CRDs == nil { // those of an older tree came without a policy
+		if err := rights.InstallPolicy(ctx, w.Client); err != nil {
+			return err
+		}
+	}
 	if !o.ShippedRights {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -27,6 +28,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/rights"
 	"github.com/addonflow/addonflow/test/trace/recording"
 )
 
@@ -182,7 +184,7 @@ func restore(ctx context.Context, w *demo.World) {
 	Expect(addOns.Items).To(HaveLen(6))
 }
 
-// installCRDs replaces AddonFlow's definitions on the hub by those of this tree.
+// installCRDs replaces AddonFlow's definitions on the hub by those of this tree, with the policy.
 func installCRDs(ctx context.Context, c client.Client) {
 	GinkgoHelper()
 	files, err := manifests.CRDFiles()
@@ -191,7 +193,12 @@ func installCRDs(ctx context.Context, c client.Client) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(yaml.Unmarshal(file, crd)).To(Succeed())
 		live := &apiextensionsv1.CustomResourceDefinition{}
-		Expect(c.Get(ctx, client.ObjectKeyFromObject(crd), live)).To(Succeed())
+		err := c.Get(ctx, client.ObjectKeyFromObject(crd), live)
+		if apierrors.IsNotFound(err) {
+			Expect(c.Create(ctx, crd)).To(Succeed())
+			continue
+		}
+		Expect(err).NotTo(HaveOccurred())
 		crd.ResourceVersion = live.ResourceVersion
 		Expect(c.Update(ctx, crd)).To(Succeed())
 	}
@@ -203,6 +210,7 @@ func installCRDs(ctx context.Context, c client.Client) {
 		g.Expect(found).To(BeFalse(), "the API server serves the new definition")
 	}
 	Eventually(pruned).Should(Succeed())
+	Expect(rights.InstallPolicy(ctx, c)).To(Succeed())
 }
 
 func unzipped(name string) []byte {

@@ -1,0 +1,138 @@
+package gates
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// maxText limits a name and a comment in a verdict, in characters: every user who may create
+// AddOnApprovals writes them, and the verdict is stored in the status of the rollout.
+const maxText = 100
+
+// Subject is what a decision is about.
+type Subject struct {
+	Namespace           string
+	RolloutUID          types.UID
+	Stage, Gate, Digest string
+	Attempt             int32
+}
+
+// Of selects the decisions on the subject. One that is being deleted is withdrawn.
+func (s Subject) Of(decisions []v1alpha1.AddOnApproval) []v1alpha1.AddOnApproval {
+	var found []v1alpha1.AddOnApproval
+	for i := range decisions {
+		d := &decisions[i]
+		about := Subject{
+			Namespace: d.Namespace, RolloutUID: d.Spec.RolloutUID,
+			Stage: d.Spec.Stage, Gate: d.Spec.Gate, Digest: d.Spec.Digest, Attempt: d.Spec.Attempt,
+		}
+		if about == s && d.DeletionTimestamp == nil {
+			found = append(found, *d)
+		}
+	}
+	return found
+}
+
+// Approval counts the decisions on one Subject. Each user counts once. If an approver rejected,
+// that decides, whatever the same or another approver approved.
+func Approval(spec v1alpha1.ApprovalGate, decisions []v1alpha1.AddOnApproval) Verdict {
+	users := map[string]*votes{}
+	for i := range decisions {
+		d := &decisions[i].Spec
+		if users[d.Approver] == nil {
+			users[d.Approver] = &votes{}
+		}
+		users[d.Approver].add(spec, d)
+	}
+	var approved, rejected, because, strangers []string
+	for _, name := range slices.Sorted(maps.Keys(users)) {
+		switch v := users[name]; {
+		case !v.counts:
+			strangers = append(strangers, name)
+		case v.rejects:
+			rejected = append(rejected, name)
+			because = append(because, v.because...)
+		default:
+			approved = append(approved, name)
+		}
+	}
+	verdict := Verdict{State: v1alpha1.GateWaiting, By: listed(approved)}
+	switch wanted := Wanted(spec); {
+	case len(rejected) > 0:
+		slices.Sort(because)
+		verdict = Verdict{State: v1alpha1.GateFailed, By: listed(rejected), Reason: "rejected by " + listed(rejected)}
+		if len(because) > 0 {
+			verdict.Reason += ": " + because[0]
+		}
+	case len(approved) >= wanted:
+		verdict.State, verdict.Reason = v1alpha1.GatePassed, "approved by "+verdict.By
+	default:
+		verdict.Reason = fmt.Sprintf("%d of %d approvals", len(approved), wanted)
+		if verdict.By != "" {
+			verdict.Reason += " (" + verdict.By + ")"
+		}
+	}
+	switch len(strangers) {
+	case 0:
+	case 1:
+		verdict.Reason += "; " + listed(strangers) + " is not an approver"
+	default:
+		verdict.Reason += "; " + listed(strangers) + " are not approvers"
+	}
+	return verdict
+}
+
+// Wanted is how many approvers must approve.
+func Wanted(spec v1alpha1.ApprovalGate) int {
+	if spec.Count == nil {
+		return 1
+	}
+	return int(*spec.Count)
+}
+
+// IsApprover reports whether the decisions of a user with these groups count.
+func IsApprover(spec v1alpha1.ApprovalGate, user string, groups []string) bool {
+	return spec.Approvers == nil || slices.Contains(spec.Approvers.Users, user) || len(GroupsOf(spec, groups)) > 0
+}
+
+// GroupsOf are those of a user's groups that make the user an approver.
+func GroupsOf(spec v1alpha1.ApprovalGate, groups []string) []string {
+	if spec.Approvers == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(spec.Approvers.Groups), func(g string) bool { return !slices.Contains(groups, g) })
+}
+
+// votes are all decisions of one user.
+type votes struct {
+	counts, rejects bool
+	// because are the comments of rejections.
+	because []string
+}
+
+// add takes one decision. A group that one decision proves holds for all decisions of its user.
+func (v *votes) add(spec v1alpha1.ApprovalGate, d *v1alpha1.AddOnApprovalSpec) {
+	v.counts = v.counts || IsApprover(spec, d.Approver, d.Groups)
+	if d.Decision != v1alpha1.Reject {
+		return
+	}
+	v.rejects = true
+	if comment := brief.Line(d.Comment, maxText); comment != "" {
+		v.because = append(v.because, comment)
+	}
+}
+
+// listed shows the first names, each in at most maxText characters.
+func listed(names []string) string {
+	lines := make([]string, 0, len(names))
+	for _, name := range names {
+		lines = append(lines, brief.Line(name, maxText))
+	}
+	return brief.Names(lines)
+}

@@ -1,0 +1,269 @@
+package gates
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/addonflow/addonflow/api/secret"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Options say what measurements may call.
+type Options struct {
+	// AllowHTTP permits addresses without TLS.
+	AllowHTTP bool
+	// AllowLoopback permits the loopback and link-local addresses of the operator's machine.
+	AllowLoopback bool
+}
+
+const (
+	// answerWithin bounds one request, from the name lookup to the last byte of the answer.
+	answerWithin = 10 * time.Second
+	// answerBytes bounds an answer after decompression, headerBytes its header.
+	answerBytes = 1 << 20
+	headerBytes = 64 << 10
+)
+
+// Secret holds the credentials of a gate. Its keys are bearerToken, or username and password,
+// for type prometheus; key for type webhook; and ca.crt.
+type Secret struct {
+	Name string
+	// Host is the value of the Secret's annotation addonflow.io/gate-host.
+	Host string
+	Keys map[string][]byte
+}
+
+// The keys of a Secret.
+const (
+	bearerTokenKey = "bearerToken"
+	usernameKey    = "username"
+	passwordKey    = "password"
+	signingKey     = "key"
+	caKey          = "ca.crt"
+)
+
+// server is the server of a gate during one evaluation.
+type server struct {
+	address     *url.URL
+	http        *http.Client
+	credentials credentials
+	redaction   secret.Redaction
+}
+
+// credentials are those of one gate; an empty one is not used.
+type credentials struct {
+	bearerToken, username, password, signing secret.Text
+	authorities                              *x509.CertPool
+}
+
+// connect returns the server that a gate calls. It opens no connection. With an error, the
+// server only redacts.
+func connect(gate v1alpha1.Gate, from *Secret, o Options) (*server, error) {
+	s := &server{}
+	raw, _ := Address(gate)
+	var err error
+	if s.address, err = parseAddress(raw, o); err != nil {
+		return s, err
+	}
+	if from != nil {
+		if named := canonicalHost(from.Host, s.address.Scheme); named != hostOf(s.address) {
+			return s, fmt.Errorf("secret %q is not for %s: it must have the annotation %s: %s",
+				from.Name, s.address.Host, v1alpha1.GateHostAnnotation, hostOf(s.address))
+		}
+		if s.credentials, err = parseCredentials(gate.Type, from); err != nil {
+			return s, err
+		}
+		s.redaction = s.credentials.redaction()
+	}
+	s.http = newClient(s.credentials.authorities, o)
+	return s, nil
+}
+
+// parseAddress refuses everything but scheme, host, path and query. The error does not repeat
+// the address, as it may contain a password.
+func parseAddress(raw string, o Options) (*url.URL, error) {
+	parsed, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, errors.New("cannot use the address: it is not a URL")
+	case parsed.Scheme == "http" && !o.AllowHTTP:
+		return nil, errors.New("cannot use the address: it is not https; the operator's flag --gate-allow-http allows http")
+	case parsed.Scheme != "https" && parsed.Scheme != "http":
+		return nil, errors.New("cannot use the address: it is neither https nor http")
+	case parsed.User != nil:
+		return nil, errors.New("cannot use the address: it contains user information; credentials belong into the Secret")
+	case parsed.Fragment != "":
+		return nil, errors.New("cannot use the address: it has a fragment")
+	case parsed.Hostname() == "" || strings.HasSuffix(parsed.Host, ":"):
+		return nil, errors.New("cannot use the address: it names no host, or an empty port")
+	}
+	return parsed, nil
+}
+
+// hostOf returns the host[:port] of an address.
+func hostOf(address *url.URL) string { return canonicalHost(address.Host, address.Scheme) }
+
+// canonicalHost returns one name for a host[:port]: in lower case, without the port that its
+// scheme has anyway.
+func canonicalHost(host, scheme string) string {
+	host = strings.ToLower(strings.TrimSpace(host))
+	if scheme == "http" {
+		return strings.TrimSuffix(host, ":80")
+	}
+	return strings.TrimSuffix(host, ":443")
+}
+
+// parseCredentials reads the keys that a type of gate knows.
+func parseCredentials(kind v1alpha1.GateType, from *Secret) (credentials, error) {
+	c := credentials{}
+	if kind == v1alpha1.GateWebhook {
+		c.signing = secret.Text(from.Keys[signingKey])
+	} else {
+		c.bearerToken = word(from.Keys[bearerTokenKey])
+		c.username, c.password = word(from.Keys[usernameKey]), word(from.Keys[passwordKey])
+	}
+	switch {
+	case c.bearerToken != "" && (c.username != "" || c.password != ""):
+		return credentials{}, fmt.Errorf("secret %q: the keys %s and %s exclude each other", from.Name, bearerTokenKey, usernameKey)
+	case (c.username == "") != (c.password == ""):
+		return credentials{}, fmt.Errorf("secret %q: the keys %s and %s need each other", from.Name, usernameKey, passwordKey)
+	}
+	for key, text := range map[string]secret.Text{bearerTokenKey: c.bearerToken, usernameKey: c.username, passwordKey: c.password} {
+		if strings.ContainsFunc(string(text), unicode.IsControl) {
+			return credentials{}, fmt.Errorf("secret %q: the key %s contains a line break or control character", from.Name, key)
+		}
+	}
+	if pem := from.Keys[caKey]; len(pem) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return credentials{}, fmt.Errorf("secret %q: the key %s contains no PEM certificate", from.Name, caKey)
+		}
+		c.authorities = pool
+	}
+	if c == (credentials{}) {
+		return c, fmt.Errorf("secret %q has none of the keys of a gate of type %s", from.Name, kind)
+	}
+	return c, nil
+}
+
+// word returns a credential without the line break at its end that files often have.
+func word(raw []byte) secret.Text { return secret.Text(bytes.TrimSpace(raw)) }
+
+// redaction takes the credentials out of what the server writes.
+func (c credentials) redaction() secret.Redaction {
+	parts := []secret.Text{c.bearerToken, c.password, c.signing}
+	if c.username != "" {
+		parts = append(parts, c.username+":"+c.password, secret.Text(base64.StdEncoding.EncodeToString([]byte(c.username))))
+	}
+	return secret.NewRedaction(parts...)
+}
+
+// newClient returns the client of one evaluation. It uses no proxy of the environment, so that
+// what a gate can reach does not depend on the pod.
+func newClient(authorities *x509.CertPool, o Options) *http.Client {
+	dialer := &net.Dialer{Timeout: answerWithin}
+	if !o.AllowLoopback {
+		dialer.Control = refuseLocal
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities},
+			MaxResponseHeaderBytes: headerBytes,
+		},
+		// A redirect would send the credentials to another place.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       answerWithin,
+	}
+}
+
+// close ends the connections of the evaluation.
+func (s *server) close() { s.http.CloseIdleConnections() }
+
+// errLocal is why an address is not dialled.
+var errLocal = errors.New("it is a loopback or link-local address; the operator's flag --gate-allow-loopback allows it")
+
+// refuseLocal refuses to dial the operator's own machine and the metadata services of clouds. It
+// sees every address that is dialled, after the name was resolved.
+func refuseLocal(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if isLocal(at.Addr()) {
+		return fmt.Errorf("cannot call %s: %w", at.Addr(), errLocal)
+	}
+	return nil
+}
+
+// isLocal reports whether an address leads to this machine or its link. Unspecified ones lead
+// to loopback.
+func isLocal(a netip.Addr) bool {
+	a = a.Unmap()
+	if netip.MustParsePrefix("64:ff9b::/96").Contains(a) { // a NAT64 gateway calls what the last 4 bytes say
+		last := a.As16()
+		a = netip.AddrFrom4([4]byte(last[12:]))
+	}
+	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsInterfaceLocalMulticast() || a.IsUnspecified()
+}
+
+// post sends a body and returns the answer's status and body.
+func (s *server) post(ctx context.Context, to *url.URL, body []byte, header http.Header) (int, []byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, errors.New("the request cannot be made")
+	}
+	request.Header = header
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "addonflow")
+	switch c := s.credentials; {
+	case c.bearerToken != "":
+		request.Header.Set("Authorization", "Bearer "+string(c.bearerToken))
+	case c.username != "":
+		request.SetBasicAuth(string(c.username), string(c.password))
+	}
+	response, err := s.http.Do(request)
+	if err != nil {
+		return 0, nil, s.unreachable(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= 300 && response.StatusCode < 400 {
+		return 0, nil, fmt.Errorf("%s answers %d with another address; redirects are not followed", s.address.Host, response.StatusCode)
+	}
+	answer, err := io.ReadAll(io.LimitReader(response.Body, answerBytes+1))
+	switch {
+	case err != nil:
+		return 0, nil, s.unreachable(err)
+	case len(answer) > answerBytes:
+		return 0, nil, fmt.Errorf("%s sends more than %d bytes", s.address.Host, answerBytes)
+	}
+	return response.StatusCode, answer, nil
+}
+
+// unreachable returns the error for a server that gave no whole answer.
+func (s *server) unreachable(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // without the URL
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s does not answer within %s", s.address.Host, answerWithin)
+	}
+	return fmt.Errorf("cannot reach %s: %w", s.address.Host, err)
+}

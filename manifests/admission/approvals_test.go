@@ -1,0 +1,257 @@
+package admission_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/manifests"
+	"github.com/addonflow/addonflow/manifests/admission"
+	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/hub/hubtest"
+	"github.com/addonflow/addonflow/test/rights"
+)
+
+// approval is one of gate qa.
+func approval(approver string, groups ...string) *v1alpha1.AddOnApproval {
+	return &v1alpha1.AddOnApproval{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "hello-fleet-"},
+		Spec: v1alpha1.AddOnApprovalSpec{
+			RolloutUID: "1", Rollout: "hello", Stage: "fleet", Gate: "qa", Digest: "v1:sha256:" + strings.Repeat("ab", 32),
+			Attempt: 1, Decision: v1alpha1.Approve, Approver: approver, Groups: groups,
+		},
+	}
+}
+
+// world is a hub with the policy. Its users are in group qa; of them, alice and bob may do
+// everything with AddOnApprovals.
+type world struct {
+	*hub.Hub
+	admin client.Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	crds, err := manifests.CRDFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{Hub: hubtest.Start(t, hub.Options{CRDYAML: crds, Output: t.Output()})}
+	w.admin = connect(t, w.Config())
+	if err := rights.InstallPolicy(t.Context(), w.admin); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []client.Object{
+		&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "approver"},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"addonapprovals"},
+				Verbs: []string{"get", "list", "create", "update", "patch", "delete"},
+			}},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "approver"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "approver"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "alice"}, {APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}},
+		},
+	} {
+		if err := w.admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// as returns a client and the configuration of a user in group qa.
+func (w *world) as(t *testing.T, user string) (client.Client, *rest.Config) {
+	t.Helper()
+	config, _, err := w.User(user, "qa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connect(t, config), config
+}
+
+func connect(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	scheme := hub.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// refused expects a 403 with a text.
+func refused(t *testing.T, err error, text string) {
+	t.Helper()
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), text) {
+		t.Errorf("got %v, want Forbidden with %q", err, text)
+	}
+}
+
+func TestTheAPIServerProvesTheApprover(t *testing.T) {
+	w := newWorld(t)
+	alice, config := w.as(t, "alice")
+	given := approval("alice", "qa", "system:authenticated")
+	hubtest.Eventually(t, "alice approves as alice", func() bool { return alice.Create(t.Context(), given) == nil })
+	without := approval("alice")
+	if err := alice.Create(t.Context(), without); err != nil {
+		t.Errorf("alice approves without groups: %v", err)
+	}
+	refused(t, alice.Create(t.Context(), approval("bob")), `spec.approver is "bob", but the request is made by "alice"`)
+	refused(t, alice.Create(t.Context(), approval("alice", "qa", "ops", "admins")), `spec.groups has "ops", "admins", but user "alice" is not in it`)
+	refused(t, w.admin.Create(t.Context(), approval("alice")), `spec.approver is "alice", but the request is made by`)
+	impersonating := rest.CopyConfig(config)
+	impersonating.Impersonate = rest.ImpersonationConfig{UserName: "bob", Groups: []string{"qa"}}
+	// Its mapper is the admin's: discovery would be refused before the request is made.
+	posing, err := client.New(impersonating, client.Options{Scheme: w.admin.Scheme(), Mapper: w.admin.RESTMapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, posing.Create(t.Context(), approval("bob")), "cannot impersonate")
+	carol, _ := w.as(t, "carol")
+	refused(t, carol.Create(t.Context(), approval("carol")), `User "carol" cannot create resource "addonapprovals"`)
+
+	changed := given.DeepCopy()
+	changed.Spec.Decision = v1alpha1.Reject
+	if err := alice.Update(t.Context(), changed); err == nil || !strings.Contains(err.Error(), "an AddOnApproval is immutable") {
+		t.Errorf("alice changes a decision: %v", err)
+	}
+	bob, _ := w.as(t, "bob")
+	taken := given.DeepCopy()
+	taken.Spec.Approver = "bob"
+	if err := bob.Update(t.Context(), taken); err == nil || !strings.Contains(err.Error(), "an AddOnApproval is immutable") {
+		t.Errorf("bob takes a decision over: %v", err)
+	}
+	marked := given.DeepCopy()
+	marked.Annotations = map[string]string{"a": "b"}
+	if err := bob.Update(t.Context(), marked); err != nil {
+		t.Errorf("an annotation is refused: %v", err)
+	}
+	if err := alice.Delete(t.Context(), given); err != nil {
+		t.Errorf("alice withdraws: %v", err)
+	}
+
+	w.comparesWithWhatIsShipped(t)
+}
+
+// read returns what the hub has, nil for what is missing.
+func (w *world) read(t *testing.T) (policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+	t.Helper()
+	policy, binding = &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	if w.absent(t, policy) {
+		policy = nil
+	}
+	if w.absent(t, binding) {
+		binding = nil
+	}
+	return policy, binding
+}
+
+func (w *world) absent(t *testing.T, into client.Object) bool {
+	t.Helper()
+	err := w.admin.Get(t.Context(), client.ObjectKey{Name: admission.Name}, into)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return err != nil
+}
+
+// comparesWithWhatIsShipped uses the hub of the caller, because the API server fills in defaults.
+func (w *world) comparesWithWhatIsShipped(t *testing.T) {
+	t.Helper()
+	if err := admission.Matches(w.read(t)); err != nil {
+		t.Errorf("as installed: %v", err)
+	}
+	policy, binding := w.read(t)
+	for _, c := range []struct {
+		what   string
+		change func(context.Context) error
+		want   string
+	}{
+		{"a label of another tool", func(ctx context.Context) error {
+			policy.Labels = map[string]string{"a": "b"}
+			return w.admin.Update(ctx, policy)
+		}, ""},
+		{"binding to Audit", func(ctx context.Context) error {
+			binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}
+			return w.admin.Update(ctx, binding)
+		}, "ValidatingAdmissionPolicyBinding addonflow-approvals differs from the one of this operator in validationActions"},
+		{"binding to a namespace", func(ctx context.Context) error {
+			binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+			binding.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
+			return w.admin.Update(ctx, binding)
+		}, "in matchResources"},
+		{"no binding", func(ctx context.Context) error { return w.admin.Delete(ctx, binding) }, "ValidatingAdmissionPolicyBinding addonflow-approvals is missing"},
+		{"policy that fails open", func(ctx context.Context) error {
+			policy.Spec.FailurePolicy = new(admissionregistrationv1.Ignore)
+			return w.admin.Update(ctx, policy)
+		}, "is missing"},
+		{"no policy", func(ctx context.Context) error { return w.admin.Delete(ctx, policy) }, "ValidatingAdmissionPolicy addonflow-approvals is missing"},
+	} {
+		if err := c.change(t.Context()); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		err := admission.Matches(w.read(t))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+	}
+}
+
+// TestAPolicyThatFailsOpenDiffers: a changed field of the policy is named.
+func TestAPolicyThatFailsOpenDiffers(t *testing.T) {
+	policy, binding := shipped(t)
+	policy.Spec.FailurePolicy, policy.Spec.Validations = new(admissionregistrationv1.Ignore), policy.Spec.Validations[1:]
+	want := "ValidatingAdmissionPolicy addonflow-approvals differs from the one of this operator in failurePolicy, validations, so approvers are not proven; apply manifests/install, or upgrade the Helm release"
+	if err := admission.Matches(policy, binding); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestApprovalsThatAreOlderThanThePolicyAreNotProven: while AddOnApprovals exist without the
+// policy, any approver can be written into them.
+func TestApprovalsThatAreOlderThanThePolicyAreNotProven(t *testing.T) {
+	policy, binding := shipped(t)
+	at := time.Date(2026, time.March, 4, 14, 30, 0, 0, time.UTC)
+	policy.CreationTimestamp, binding.CreationTimestamp = metav1.NewTime(at), metav1.NewTime(at.Add(time.Minute))
+	var all []v1alpha1.AddOnApproval
+	for name, age := range map[string]time.Duration{"before": -time.Second, "between": time.Second, "after": time.Minute} {
+		a := approval("alice")
+		a.Name, a.CreationTimestamp = name, metav1.NewTime(at.Add(age))
+		all = append(all, *a)
+	}
+	proven, err := admission.Proven(policy, binding, all)
+	if err != nil || len(proven) != 1 || proven[0].Name != "after" {
+		t.Errorf("got %v, %v", proven, err)
+	}
+	if _, err := admission.Proven(policy, nil, all); err == nil {
+		t.Error("approvals are proven without a binding")
+	}
+}
+
+func shipped(t *testing.T) (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+	t.Helper()
+	policy, err := admission.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding, err := admission.Binding()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy, binding
+}

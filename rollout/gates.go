@@ -1,0 +1,212 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
+)
+
+// gateErrorAfter is errorAfter of a gate that declares none.
+const gateErrorAfter = 10 * time.Minute
+
+// Gate is the verdict of one gate about the content of the target. It is of this attempt.
+type Gate struct {
+	// Stage and Name of the gate, and when it is evaluated.
+	Stage, Name string
+	When        v1alpha1.GateMoment
+	// State of the verdict; "" is Waiting. Reason in words.
+	State  v1alpha1.GateState
+	Reason string
+	// Since is when the gate got into its state; EvaluatedAt is when the last evaluation with a
+	// result began. Both have a precision of a second; EvaluatedAt is rounded down.
+	Since, EvaluatedAt time.Time
+	// ChangesAt is when the verdict of a window changes by the clock; zero: never.
+	ChangesAt time.Time
+}
+
+// Ask names a gate that is to be evaluated now.
+type Ask struct {
+	Stage, Name string
+	When        v1alpha1.GateMoment
+}
+
+// gate is a gate of a step that the rollout has to pass, and its verdict.
+type gate struct {
+	v1alpha1.Gate
+	verdict Gate
+}
+
+// gatesOf returns the gates of a stage that the rollout has to pass, with their verdicts. Gates
+// judge content: content that succeeded here before needs no verdict. A window judges the time:
+// every admission needs it open, and a revert only if it says so.
+func (p *planner) gatesOf(st v1alpha1.Stage) []gate {
+	if st.Gates == nil {
+		return nil
+	}
+	var found []gate
+	for when, declared := range moments(st.Gates) {
+		for _, g := range declared {
+			passes := p.in.TargetProven && g.Type != v1alpha1.GateWindow || p.revert && !g.Window.HoldsReverts
+			if !passes {
+				found = append(found, gate{g, p.verdictOf(st.Name, g.Name, when)})
+			}
+		}
+	}
+	return found
+}
+
+// moments visits the gates by when they are evaluated.
+func moments(g *v1alpha1.Gates) func(yield func(v1alpha1.GateMoment, []v1alpha1.Gate) bool) {
+	return func(yield func(v1alpha1.GateMoment, []v1alpha1.Gate) bool) {
+		if yield(v1alpha1.GateBefore, g.Before) {
+			yield(v1alpha1.GateDuring, g.During)
+		}
+	}
+}
+
+// verdictOf is the verdict of a gate; Waiting if the input has none.
+func (p *planner) verdictOf(stage, name string, when v1alpha1.GateMoment) Gate {
+	for _, v := range p.in.Gates {
+		if v.Stage == stage && v.Name == name && v.When == when {
+			return v
+		}
+	}
+	return Gate{Stage: stage, Name: name, When: when, State: v1alpha1.GateWaiting}
+}
+
+// failed reports whether the gate halts the stage as a spent failure budget does. Before the
+// stage only people do; a measurement is made again.
+func (g *gate) failed() bool {
+	return g.verdict.State == v1alpha1.GateFailed && (g.verdict.When == v1alpha1.GateDuring || g.Type == v1alpha1.GateApproval)
+}
+
+// failedGate is the first gate that halts the step; nil: none does.
+func (s *step) failedGate() *gate {
+	i := slices.IndexFunc(s.gates, func(g gate) bool { return g.failed() })
+	if i < 0 {
+		return nil
+	}
+	return &s.gates[i]
+}
+
+// measure sets what the step still waits for once all its clusters are decided: the gates in
+// during that did not pass in an evaluation that began after the last soak ended. A stage that
+// no cluster was admitted in has nothing to measure.
+func (p *planner) measure(s *step) {
+	s.unmeasured, s.begun = "", false
+	if len(s.gates) == 0 {
+		return
+	}
+	var soaked time.Time
+	for _, u := range slices.Concat(s.members, s.former) {
+		r := u.record
+		if r == nil || r.Revision != p.target {
+			continue
+		}
+		s.begun = true
+		if r.State == Done {
+			soaked = later(soaked, clock.RoundUp(r.Since, time.Minute)) // as the ledger stores it
+		}
+	}
+	for i := range s.gates {
+		g := &s.gates[i]
+		passed := g.verdict.State == v1alpha1.GatePassed && !g.verdict.EvaluatedAt.Before(soaked)
+		if g.verdict.When == v1alpha1.GateDuring && s.begun && !passed && s.unmeasured == "" {
+			s.unmeasured = p.waitText(s, g)
+		}
+	}
+}
+
+// gated says which gate holds the admissions of a step that could start; "": none does, or no
+// cluster waits for the target.
+func (p *planner) gated(s *step) string {
+	if len(s.gates) == 0 || len(p.candidates(s)) == 0 && len(p.turning(s)) == 0 {
+		return ""
+	}
+	s.gated = ""
+	for i := range s.gates {
+		g := &s.gates[i]
+		if p.passes(s, g) || s.gated != "" {
+			continue
+		}
+		s.gated = p.waitText(s, g)
+	}
+	return s.gated
+}
+
+// passes reports whether a gate lets a cluster of the step be admitted now. It asks for the
+// verdict of a gate before the stage, and of a window at every admission.
+func (p *planner) passes(s *step, g *gate) bool {
+	v := &g.verdict
+	if v.When == v1alpha1.GateDuring {
+		late := v.Since.Add(g.errorAfter())
+		if v.State != v1alpha1.GateError {
+			return true
+		}
+		p.look(late)
+		return p.now.Before(late)
+	}
+	passed := v.State == v1alpha1.GatePassed
+	if !passed || g.Type == v1alpha1.GateWindow {
+		p.asks = append(p.asks, Ask{s.name, g.Name, v.When})
+	}
+	p.look(v.ChangesAt)
+	return passed
+}
+
+// askDuring asks for the gates in during of every stage that has begun and is not decided.
+func (p *planner) askDuring() {
+	for _, t := range p.tracks {
+		for i, s := range t.steps {
+			if !s.begun || t.complete(i) || t.failed(i) {
+				continue
+			}
+			for k := range s.gates {
+				if g := &s.gates[k]; g.verdict.When == v1alpha1.GateDuring {
+					p.asks = append(p.asks, Ask{s.name, g.Name, v1alpha1.GateDuring})
+				}
+			}
+		}
+	}
+}
+
+// errorAfter is how long the gate may be in Error before the stage admits no further cluster.
+func (g *gate) errorAfter() time.Duration {
+	if g.ErrorAfter == nil {
+		return gateErrorAfter
+	}
+	return g.ErrorAfter.Duration
+}
+
+// title is "approval qa".
+func (g *gate) title() string { return string(g.Type) + " " + g.Name }
+
+// waitText says what a step waits for that the gate does not let continue.
+func (p *planner) waitText(s *step, g *gate) string {
+	text, reason := "waits for "+g.title(), bounded(g.verdict.Reason)
+	switch {
+	case g.verdict.State == v1alpha1.GateError:
+		text += ", which cannot be evaluated: " + orElse(reason, "no reason is known")
+	case g.verdict.State == v1alpha1.GateFailed:
+		text += ", which failed: " + orElse(reason, "no reason is known")
+	case reason != "" && g.verdict.State != v1alpha1.GatePassed:
+		text += ": " + reason
+	case g.verdict.When == v1alpha1.GateDuring:
+		text += " to be evaluated after the soak"
+	}
+	if g.Type == v1alpha1.GateApproval && g.verdict.State != v1alpha1.GateError {
+		text += fmt.Sprintf("; addonflow approve %s %s", p.in.AddOn, s.name)
+	}
+	return text
+}
+
+// failText says why the gate halts its step.
+func (g *gate) failText() string {
+	if g.Type == v1alpha1.GateApproval {
+		return g.title() + ": " + orElse(g.verdict.Reason, "rejected")
+	}
+	return g.title() + " failed: " + orElse(g.verdict.Reason, "no reason is known")
+}

@@ -1,0 +1,106 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Reasons of a FieldError about a gate.
+const (
+	// InvalidGate: a gate that cannot be evaluated, or that no fleet could pass.
+	InvalidGate = "InvalidGate"
+	// DuplicateGate: two gates of a stage with the same name.
+	DuplicateGate = "DuplicateGate"
+)
+
+// leastInterval is the shortest time between two evaluations of a gate.
+const leastInterval = time.Second
+
+func (f *findings) gates(field string, gates *v1alpha1.Gates) {
+	if gates == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for when, declared := range moments(gates) {
+		list := field + ".before"
+		if when == v1alpha1.GateDuring {
+			list = field + ".during"
+		}
+		for i, g := range declared {
+			at := fmt.Sprintf("%s[%d]", list, i)
+			if seen[g.Name] {
+				*f = append(*f, FieldError{
+					Field: at + ".name", Reason: DuplicateGate, Message: fmt.Sprintf("gate %q stands in this stage twice", g.Name),
+					Hint: "a verdict is found by the gate's name",
+				})
+			}
+			seen[g.Name] = true
+			f.gate(at, g)
+			if when == v1alpha1.GateDuring && !measured(g.Type) {
+				f.badGate(at+".type", fmt.Sprintf("a gate of type %s cannot be evaluated during a stage", g.Type), "move it to before")
+			}
+		}
+	}
+}
+
+// measured reports whether gates of the type are evaluated again and again.
+func measured(t v1alpha1.GateType) bool {
+	return t == v1alpha1.GatePrometheus || t == v1alpha1.GateWebhook
+}
+
+func (f *findings) badGate(field, message, hint string) {
+	*f = append(*f, FieldError{Field: field, Reason: InvalidGate, Message: message, Hint: hint})
+}
+
+func (f *findings) gate(field string, g v1alpha1.Gate) {
+	configured := map[v1alpha1.GateType]bool{
+		v1alpha1.GateApproval: g.Approval != nil, v1alpha1.GateWindow: g.Window != nil,
+		v1alpha1.GatePrometheus: g.Prometheus != nil, v1alpha1.GateWebhook: g.Webhook != nil,
+	}
+	is, known := configured[g.Type]
+	switch {
+	case !known:
+		f.badGate(field+".type", fmt.Sprintf("unknown type %q", g.Type), "approval, window, prometheus or webhook")
+		return
+	case !is:
+		f.badGate(field+"."+string(g.Type), "missing", "a gate has the field that its type names")
+	}
+	for _, other := range []v1alpha1.GateType{v1alpha1.GateApproval, v1alpha1.GateWindow, v1alpha1.GatePrometheus, v1alpha1.GateWebhook} {
+		if other != g.Type && configured[other] {
+			f.badGate(field+"."+string(other), fmt.Sprintf("type is %s and %s would be ignored", g.Type, other), "set type, or remove "+string(other))
+		}
+	}
+	if d := g.Interval; d != nil && d.Duration < leastInterval {
+		f.badGate(field+".interval", d.Duration.String()+": must be at least "+leastInterval.String(), "such as 30s, or omit it for 1m")
+	}
+	if d := g.ErrorAfter; d != nil && d.Duration <= 0 {
+		f.badGate(field+".errorAfter", d.Duration.String()+": must be positive", "such as 5m, or omit it for 10m")
+	}
+	if !measured(g.Type) {
+		for _, of := range []struct {
+			name string
+			set  bool
+		}{{"interval", g.Interval != nil}, {"failures", g.Failures != nil}, {"errorAfter", g.ErrorAfter != nil}} {
+			if of.set {
+				f.badGate(field+"."+of.name, "a gate of type "+string(g.Type)+" has none", "remove it")
+			}
+		}
+	}
+	if g.Approval != nil {
+		f.approvers(field+".approval", *g.Approval)
+	}
+}
+
+// approvers refuses a count that the listed users cannot reach. Who is in a group is not known.
+func (f *findings) approvers(field string, a v1alpha1.ApprovalGate) {
+	if a.Count == nil || a.Approvers == nil || len(a.Approvers.Groups) > 0 {
+		return
+	}
+	users := slices.Compact(slices.Sorted(slices.Values(a.Approvers.Users)))
+	if n := int(*a.Count); n > len(users) {
+		f.badGate(field+".count", fmt.Sprintf("%d approvals are needed and %d users may approve", n, len(users)), "list more users, or a group")
+	}
+}
