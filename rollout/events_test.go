@@ -42,6 +42,7 @@ func (w *world) events() map[string]func() {
 		},
 		"collect": w.fleet.Collect, "join": w.join,
 		"verdict": w.verdict, "another verdict": w.verdict, "all gates pass": w.passGates,
+		"order": w.order,
 	}
 	w.clusterEvents(all)
 	return all
@@ -102,6 +103,24 @@ func (w *world) verdict() {
 		}
 	}
 	w.fleet.Judge(v)
+}
+
+// order lets a user retry, promote or abort, whether or not it makes sense.
+func (w *world) order() {
+	switch rapid.IntRange(0, 4).Draw(w.T, "verb") {
+	case 0:
+		w.fleet.Order(rollout.Order{Verb: v1alpha1.OrderRetry})
+	case 1:
+		w.fleet.Order(rollout.Order{Verb: v1alpha1.OrderRetry, Clusters: []string{w.cluster().Name}})
+	case 2:
+		if !w.fleet.Policy.Ended && w.fleet.Phase != v1alpha1.PhaseSucceeded {
+			w.fleet.Policy.Aborted = "aborted by ann"
+		}
+	default:
+		if stages := w.fleet.Policy.Spec.Stages; len(stages) > 0 {
+			w.fleet.Order(rollout.Order{Verb: v1alpha1.OrderPromote, Stage: stages[rapid.IntRange(0, len(stages)-1).Draw(w.T, "stage")].Name})
+		}
+	}
 }
 
 // passGates lets every gate pass, as if it had been evaluated after everything that comes.

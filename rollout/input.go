@@ -51,6 +51,11 @@ type Input struct {
 	TargetMissing string
 	// Ledger as stored. It must come from an uncached read if the plan reserves slots.
 	Ledger v1alpha1.Ledger
+	// Orders are to be carried out by this plan.
+	Orders []Order
+	// Aborted says by whom and why the rollout was ended; "": it was not. While it is set, no
+	// cluster is admitted to the target.
+	Aborted string
 	// Placements holds every placement that install, stages or strategy name, also
 	// those that do not exist. A missing entry counts as not existing.
 	Placements []Placement

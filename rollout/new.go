@@ -71,6 +71,7 @@ func New(in Input) (Plan, error) {
 		return p.frozen(err), err
 	}
 	p.carryOver()
+	p.retry()
 	p.unknownGroup = p.buildTracks()
 	p.remove()
 	p.adopt()

@@ -207,7 +207,7 @@ func (p *planner) pace(u *unit, s *step) pace {
 		parkAfter: p.in.ParkAfter, applyErrorAfter: p.in.ApplyErrorAfter,
 	}
 	r := u.record.Revision
-	if r == p.stable && r != p.target || r == p.target && p.revert {
+	if r == p.stable && r != p.target || r == p.target && p.revert || p.promoted(u.record) {
 		pc.soak = 0
 	}
 	if p.spec.Removal != nil {

@@ -192,6 +192,7 @@ func (w *world) calm() {
 	}
 	w.fleet.SetTarget("last")
 	w.passGates()
+	w.fleet.Policy.Aborted = ""
 }
 
 // rest plans until nothing is left to do and returns the last plan.

@@ -64,6 +64,13 @@ type AddOnRolloutStatus struct {
 	// TargetSince is when the target was first planned for.
 	// +optional
 	TargetSince *metav1.Time `json:"targetSince,omitempty"`
+	// Aborted is the order that ended the rollout of the target in this attempt; absent: none.
+	// +optional
+	Aborted *GivenOrder `json:"aborted,omitempty"`
+	// CarriedOut are the orders that have taken effect and are not answered yet.
+	// +listType=atomic
+	// +optional
+	CarriedOut []GivenOrder `json:"carriedOut,omitempty"`
 	// Attempt counts the attempts at the content of the target, from 1. A gate's verdict is of
 	// one attempt.
 	// +optional

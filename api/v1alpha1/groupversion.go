@@ -16,6 +16,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&AddOnRevision{}, &AddOnRevisionList{},
 		&AddOnRollout{}, &AddOnRolloutList{},
 		&AddOnApproval{}, &AddOnApprovalList{},
+		&AddOnOrder{}, &AddOnOrderList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -2,7 +2,6 @@ package addonrollout
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -58,9 +57,13 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	}
 	if p.Returns != "" {
 		// After the status, so that a rollout never goes back before its failure is stored.
-		if err := r.quarantine(ctx, p); err != nil {
+		q := v1alpha1.Quarantine{Time: metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy(), Reason: p.Returns}
+		if err := r.withdraw(ctx, ro.Namespace, plan.Withdrawal{Revision: p.Observed.Target.Revision, Quarantine: &q}); err != nil {
 			return reserved{}, err
 		}
+	}
+	if err := r.answerOrders(ctx, p); err != nil {
+		return reserved{}, err
 	}
 	mem.plan = p.Memory
 	for _, a := range p.Accepted {
@@ -133,29 +136,4 @@ func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 func atRest(ro *v1alpha1.AddOnRollout) {
 	conditions.Delete(ro, meta.ReconcilingCondition)
 	conditions.Delete(ro, meta.StalledCondition)
-}
-
-// quarantine withdraws the content of the target. From then on every operator moves the clusters
-// back, whatever happens to this one. It is bound to the version of the revision that was read,
-// so that it does not undo an unblock.
-func (r *Reconciler) quarantine(ctx context.Context, p *plan.Plan) error {
-	rev := &metav1.PartialObjectMetadata{}
-	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
-	key := client.ObjectKey{Namespace: p.Observed.Rollout.Namespace, Name: p.Observed.Target.Revision}
-	if err := r.Live.Get(ctx, key, rev); err != nil {
-		return fmt.Errorf("cannot quarantine revision %s: %w", key.Name, err)
-	}
-	if _, already := v1alpha1.ReadQuarantine(rev.Annotations); already {
-		return nil
-	}
-	value, err := json.Marshal(v1alpha1.Quarantine{Time: metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy(), Reason: p.Returns})
-	if err != nil {
-		return err
-	}
-	base := rev.DeepCopy()
-	metav1.SetMetaDataAnnotation(&rev.ObjectMeta, v1alpha1.QuarantinedAnnotation, string(value))
-	if err := r.Client.Patch(ctx, rev, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("cannot quarantine revision %s: %w", key.Name, err)
-	}
-	return nil
 }

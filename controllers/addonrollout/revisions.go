@@ -144,6 +144,9 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 	slices.SortFunc(o.Succeeded, func(a, b plan.Success) int {
 		return cmp.Or(strings.Compare(b.At, a.At), strings.Compare(a.Name, b.Name))
 	})
+	if err := r.readOrders(ctx, o); err != nil {
+		return err
+	}
 	o.Choose()
 	o.Revisions = plan.Revisions{}
 	for _, digest := range o.Named() {

@@ -77,7 +77,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, indexName, byName).
 		WithIndex(&workv1.ManifestWork{}, indexName, byName).
 		WithIndex(&v1alpha1.AddOnRollout{}, indexName, byName).
-		WithStatusSubresource(&addonv1alpha1.ClusterManagementAddOn{}, &v1alpha1.AddOnRollout{}, &v1alpha1.AddOnSource{}, &addonv1alpha1.ManagedClusterAddOn{}, &workv1.ManifestWork{}).
+		WithStatusSubresource(&addonv1alpha1.ClusterManagementAddOn{}, &v1alpha1.AddOnRollout{}, &v1alpha1.AddOnOrder{}, &v1alpha1.AddOnSource{}, &addonv1alpha1.ManagedClusterAddOn{}, &workv1.ManifestWork{}).
 		Build()
 	s := &scene{
 		t: t, hub: hub, events: record.NewFakeRecorder(100),

@@ -78,6 +78,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofSource), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofNewestCommit), builder.WithPredicates(newestCommitChanged())).
 		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), builder.WithPredicates(contentChanged())).
+		Watches(&v1alpha1.AddOnOrder{}, handler.EnqueueRequestsFromMapFunc(r.ofOrder), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnRolloutKind)).
 		WatchesRawSource(woken).
 		WatchesRawSource(r.Agents.Outcomes(r.ofAgents)).

@@ -80,6 +80,8 @@ const (
 	RemovalStarted Kind = "RemovalStarted"
 	// RemovalEnded: no cluster has the add-on any more.
 	RemovalEnded Kind = "RemovalEnded"
+	// Ordered: a user gave an order, and it took effect.
+	Ordered Kind = "Ordered"
 	// WriteLost: another writer was first; the plan was dropped.
 	WriteLost Kind = "WriteLost"
 	// ClockStepped: the operator's clock was set; the times in the ledger moved with it.

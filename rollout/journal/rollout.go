@@ -52,7 +52,7 @@ func InOrder(about, steps []Decision) []Decision {
 	var first, last []Decision
 	for _, d := range about {
 		switch d.Kind {
-		case Superseded, Started, Reverted, RollbackStarted, StageStarted, Resumed, ClockStepped, RemovalStarted:
+		case Superseded, Started, Reverted, RollbackStarted, Ordered, StageStarted, Resumed, ClockStepped, RemovalStarted:
 			first = append(first, d)
 		default:
 			last = append(last, d)

@@ -169,10 +169,19 @@ func (f *Fleet) setReachable(to bool, names []string) {
 // SetTarget makes the revision the target, as a new commit does. No verdict is about it yet.
 func (f *Fleet) SetTarget(digest string) {
 	if digest != f.Target() {
-		f.Policy.Gates = nil
+		f.Policy.Gates, f.Policy.Orders, f.Policy.Aborted = nil, nil, ""
 	}
 	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
 	f.Policy.TargetProven, f.Policy.Reverting = f.Succeeded[digest], f.Succeeded[digest]
+}
+
+// Order is an order of a user. It takes effect with the next plan that is stored. Each retry is a
+// new attempt, for which the gates need new verdicts.
+func (f *Fleet) Order(o rollout.Order) {
+	f.Policy.Orders = append(slices.Clip(f.Policy.Orders), o)
+	if o.Verb == v1alpha1.OrderRetry {
+		f.Policy.Gates, f.Policy.Aborted = nil, ""
+	}
 }
 
 // Judge is a new verdict of a gate, evaluated now.
@@ -340,6 +349,7 @@ func Shuffled(in rollout.Input, r *rand.Rand) rollout.Input {
 // compare-and-swap does.
 func (f *Fleet) Store(p rollout.Plan) {
 	f.Ledger, f.Policy.Rebuild, f.endedFor = p.Ledger, false, ""
+	f.Policy.Orders = nil
 	f.began, f.Phase = "", p.Phase
 	for _, c := range p.Clusters {
 		if known := f.Clusters[c.Name]; known != nil {

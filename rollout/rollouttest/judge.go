@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -114,6 +115,10 @@ func (h *History) judge(s Step) (*judgement, error) {
 	j.policy = readPolicy(*s.Input, j.before)
 	j.reverting = s.Input.TargetProven && s.Input.Reverting && !s.Input.Ended
 	for name, b := range j.before {
+		if j.ordered(v1alpha1.OrderRetry, b) && isFailure(b) {
+			b.State = rollout.Left // what happened before the order counts no more
+			j.before[name] = b
+		}
 		known := h.stories[name]
 		if stored, ok := h.stored[name]; known == nil || !ok || stored != b {
 			known = tell(b) // the stored ledger is not the one that was written: restored, or shifted
@@ -197,10 +202,21 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		s := j.steps[at]
 		l.timed, l.soak, l.deadline, l.declared = true, s.soak, s.deadline, s.declared
 	}
+	if j.ordered(v1alpha1.OrderPromote, r) {
+		l.soak = 0
+	}
 	if j.reverting && revision == j.target() || revision == j.in.Stable && revision != j.target() {
 		l.soak = 0
 	}
 	return l
+}
+
+// ordered reports whether a user gave an order that is about the record.
+func (j *judgement) ordered(verb v1alpha1.OrderVerb, r rollout.Record) bool {
+	return r.Revision == j.target() && slices.ContainsFunc(j.in.Orders, func(o rollout.Order) bool {
+		all := len(o.Clusters) == 0 && (verb == v1alpha1.OrderRetry || o.Stage == r.Stage)
+		return o.Verb == verb && (all || slices.Contains(o.Clusters, r.Cluster))
+	})
 }
 
 // admitted reports whether the step admits the cluster: it reserves a slot for content that
@@ -357,7 +373,7 @@ func (j *judgement) admission(name string, a rollout.Record) error {
 // stopped reports whether no cluster at all may be admitted.
 func (j *judgement) stopped() bool {
 	in := j.in
-	held := in.Spec.Suspend || in.Suspended || in.Contested != "" || in.TargetMissing != ""
+	held := in.Spec.Suspend || in.Suspended || in.Contested != "" || in.TargetMissing != "" || in.Aborted != ""
 	return held || j.target() == "" || j.unknownGroup || in.Spec.Removal != nil
 }
 

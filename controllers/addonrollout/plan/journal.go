@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -41,7 +42,7 @@ func (p *Plan) decisions(step time.Duration) Decisions {
 			about[i].Commit, about[i].Revision = gone.Commit, ""
 		}
 	}
-	d.Steps = journal.InOrder(about, d.Steps)
+	d.Steps = journal.InOrder(slices.Concat(p.ordered, about), d.Steps)
 	NameCommits(d.Clusters, next)
 	NameCommits(d.Steps, next)
 	return d

@@ -37,6 +37,8 @@ type Observation struct {
 	// that may not, by digest.
 	Succeeded   Succeeded
 	Quarantined map[string]v1alpha1.Quarantine
+	// Orders about the rollout, the oldest first.
+	Orders []v1alpha1.AddOnOrder
 	// Target is the content that the fleet is to run; Override says why it is not what Git
 	// declares, nil if it is. Choose sets both.
 	Target   v1alpha1.Target
@@ -249,8 +251,16 @@ func (o *Observation) Named() []string {
 	if s := o.Rollout.Status.Stable; s != nil {
 		names[s.Digest] = true
 	}
-	if o.Rollout.Status.Target == nil {
-		names[o.Succeeded.newest().Digest] = true
+	if o.Rollout.Status.Target == nil || o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
+		names[o.Succeeded.before(o.Target.Digest)] = true
+	}
+	for i := range o.Orders {
+		if s := &o.Orders[i].Spec; s.Verb == v1alpha1.OrderRollback && o.Orders[i].Status.State == "" {
+			names[o.Succeeded.before(o.Target.Digest)] = true
+			if s.Arguments != nil {
+				names[s.Arguments.To] = true
+			}
+		}
 	}
 	for _, g := range o.Rollout.Status.Ledger.Records {
 		names[g.Revision] = true
@@ -376,6 +386,16 @@ func (s Succeeded) since(revision string, t *metav1.Time) bool {
 		at, err := time.Parse(time.RFC3339, x.At)
 		return err == nil && x.Name == revision && at.After(t.Time)
 	})
+}
+
+// before returns the digest of the revision that succeeded last and is not the given one; "": none.
+func (s Succeeded) before(digest string) string {
+	for _, x := range s {
+		if x.Digest != digest {
+			return x.Digest
+		}
+	}
+	return ""
 }
 
 // newest returns the revision that succeeded last; zero when none did.

@@ -122,16 +122,17 @@ func returned(phase v1alpha1.Phase) v1alpha1.Phase {
 
 // obstacle says why a failed rollout cannot be rolled back; "": it can.
 func (p *Plan) obstacle() (string, error) {
-	to := p.Observed.refuge(p.Observed.Target)
+	to := p.Observed.Succeeded.newest().Digest
 	if to == "" || to == p.Observed.Target.Digest {
 		return "no other revision succeeded here", nil
 	}
-	return p.definitionsLost(to)
+	policy := p.Observed.Rollout.Spec.Rollback
+	return p.definitionsLost(to, policy != nil && policy.WithCRDs)
 }
 
 // definitionsLost says which CustomResourceDefinition keeps the clusters that have the target from
 // going back to a revision; "": none.
-func (p *Plan) definitionsLost(to string) (string, error) {
+func (p *Plan) definitionsLost(to string, mayChange bool) (string, error) {
 	back, err := p.Observed.Revisions.Renderer(to)
 	if err != nil {
 		return "revision " + to + " cannot be read: " + err.Error(), nil //nolint:nilerr // the status says so
@@ -140,7 +141,6 @@ func (p *Plan) definitionsLost(to string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	policy := p.Observed.Rollout.Spec.Rollback
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if c.Health.Revision != p.Observed.Target.Digest {
@@ -159,8 +159,8 @@ func (p *Plan) definitionsLost(to string) (string, error) {
 			switch kept, ok := after[name]; {
 			case !ok:
 				return "it would remove CustomResourceDefinition " + name, nil
-			case kept != before[name] && (policy == nil || !policy.WithCRDs):
-				return "it would change CustomResourceDefinition " + name + "; to permit that, set rollback.withCRDs", nil
+			case kept != before[name] && !mayChange:
+				return "it would change CustomResourceDefinition " + name + "; to permit that, set rollback.withCRDs, or order it with --with-crds", nil
 			}
 		}
 	}

@@ -41,6 +41,11 @@ type Plan struct {
 	// Barred: nothing is written to clusters, because another owner writes there, or because
 	// their health cannot be judged.
 	Barred bool
+	// Answers to orders. Withdrawals are what they do to revisions.
+	Answers     []Answer
+	Withdrawals []Withdrawal
+	// ordered are the decisions that follow from orders.
+	ordered []journal.Decision
 	// Returns says why the content of the target is to be quarantined, so that the next turn moves
 	// the clusters back; "": it is not.
 	Returns string
@@ -94,11 +99,16 @@ func New(o *Observation) (Plan, error) {
 	p.Barred = barred != nil
 	contested := cmp.Or(barred, o.fenceDown())
 	if contested == nil || errors.Is(contested, ErrOwnership) && stored.Target != nil {
-		if err := p.decide(next, contested); err != nil {
+		var orders []rollout.Order
+		next, orders = p.heed(next)
+		if err := p.decide(next, orders, contested); err != nil {
 			return p, err
 		}
 		next = conclude(next, p.Planned, stamp)
-		if next.Phase == v1alpha1.PhaseFailed && !next.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
+		if err := p.withdraw(&next); err != nil {
+			return p, err
+		}
+		if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !next.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
 			if obstacle, err := p.obstacle(); err != nil {
 				return p, err
 			} else if obstacle != "" {
@@ -148,20 +158,21 @@ func Preview(o *Observation, reported error) (Plan, error) {
 		return p, o.InvalidHealth
 	}
 	next := advance(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall))
-	if err := p.decide(next, contested); err != nil {
+	if err := p.decide(next, nil, contested); err != nil {
 		return p, err
 	}
 	return p, p.Refused
 }
 
 // decide asks the planner. next is the status to plan with.
-func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, contested error) error {
+func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, orders []rollout.Order, contested error) error {
 	t := &turn{Observation: p.Observed, stored: next, leaves: p.Memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart = map[string]string{}, map[string]string{}
 	in, judged, err := t.input()
 	if err != nil {
 		return err
 	}
+	in.Orders, in.Aborted = orders, aborted(next)
 	if contested != nil {
 		in.Contested = contested.Error()
 	}

@@ -24,6 +24,7 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 			next.Stable = rediscovered(target, s)
 		}
 	}
+	next.Attempt = max(next.Attempt, 1)
 	if next.Target != nil && *next.Target == target {
 		return next
 	}
@@ -37,7 +38,7 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		return next
 	}
 	next.History = supersede(next, target, now)
-	next.Reverting = s.has(target.Revision)
+	next.Reverting, next.Attempt, next.Aborted = s.has(target.Revision), 1, nil
 	next.Target, next.TargetSince = &target, &now
 	// The phase belongs to the rollout of a target; the new one has none yet.
 	next.Phase = ""

@@ -26,7 +26,7 @@ func TestAdvance(t *testing.T) {
 	now := metav1.NewTime(then.Add(time.Hour))
 	a, b := targetOf("a", "main@sha1:1"), targetOf("b", "main@sha1:2")
 	running := v1alpha1.AddOnRolloutStatus{
-		Target: &a, TargetSince: &then, Phase: v1alpha1.PhaseProgressing, Stable: &b,
+		Target: &a, TargetSince: &then, Attempt: 1, Phase: v1alpha1.PhaseProgressing, Stable: &b,
 		Ledger:  v1alpha1.Ledger{Records: []v1alpha1.RecordGroup{{Revision: a.Digest}}},
 		History: []v1alpha1.HistoryEntry{{Target: a, Phase: v1alpha1.PhaseProgressing, Started: then}},
 	}

@@ -1,0 +1,108 @@
+package addonrollout
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+)
+
+// ordersKept is how long an answered order is kept.
+const ordersKept = 30 * 24 * time.Hour
+
+// readOrders reads the orders about a rollout, the oldest first.
+func (r *Reconciler) readOrders(ctx context.Context, o *plan.Observation) error {
+	var list v1alpha1.AddOnOrderList
+	if err := r.Client.List(ctx, &list, client.InNamespace(o.Rollout.Namespace)); err != nil {
+		return fmt.Errorf("cannot list orders: %w", err)
+	}
+	o.Orders = slices.DeleteFunc(list.Items, func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout != o.Rollout.Name })
+	slices.SortFunc(o.Orders, func(a, b v1alpha1.AddOnOrder) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return nil
+}
+
+// answerOrders writes what orders do to revisions, and their answers, after the status that
+// remembers them is stored. It deletes answered orders that are old.
+func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan) error {
+	for _, w := range p.Withdrawals {
+		if err := r.withdraw(ctx, p.Observed.Rollout.Namespace, w); err != nil {
+			return err
+		}
+	}
+	now := metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy()
+	for _, a := range p.Answers {
+		order := a.Order.DeepCopy()
+		order.Status = v1alpha1.AddOnOrderStatus{State: a.State, Message: a.Message, AnsweredAt: &now}
+		if err := r.Client.Status().Update(ctx, order); ignoreOutdated(err) != nil {
+			return fmt.Errorf("cannot answer order %s: %w", order.Name, err)
+		}
+	}
+	for i := range p.Observed.Orders {
+		order := &p.Observed.Orders[i]
+		if at := order.Status.AnsweredAt; at == nil || now.Sub(at.Time) < ordersKept {
+			continue
+		}
+		if err := r.Client.Delete(ctx, order, client.Preconditions{UID: &order.UID}); ignoreOutdated(err) != nil {
+			return fmt.Errorf("cannot delete order %s: %w", order.Name, err)
+		}
+	}
+	return nil
+}
+
+// ignoreOutdated ignores that an object changed or was deleted since it was read: the next turn
+// sees it as it is.
+func ignoreOutdated(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// withdraw begins or ends the quarantine of a revision. From then on every operator acts on it,
+// whatever happens to this one. The write is bound to the version of the revision that was read.
+func (r *Reconciler) withdraw(ctx context.Context, namespace string, w plan.Withdrawal) error {
+	rev := &metav1.PartialObjectMetadata{}
+	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: w.Revision}, rev); err != nil {
+		return fmt.Errorf("cannot read revision %s to withdraw it: %w", w.Revision, err)
+	}
+	if _, already := v1alpha1.ReadQuarantine(rev.Annotations); already == (w.Quarantine != nil) {
+		return nil
+	}
+	base := rev.DeepCopy()
+	if w.Quarantine == nil {
+		delete(rev.Annotations, v1alpha1.QuarantinedAnnotation)
+	} else {
+		value, err := json.Marshal(w.Quarantine)
+		if err != nil {
+			return fmt.Errorf("cannot encode the quarantine of %s: %w", w.Revision, err)
+		}
+		metav1.SetMetaDataAnnotation(&rev.ObjectMeta, v1alpha1.QuarantinedAnnotation, string(value))
+	}
+	if err := r.Client.Patch(ctx, rev, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("cannot withdraw revision %s: %w", w.Revision, err)
+	}
+	return nil
+}
+
+// ofOrder wakes the rollout that an order is about.
+func (r *Reconciler) ofOrder(_ context.Context, obj client.Object) []reconcile.Request {
+	order, ok := obj.(*v1alpha1.AddOnOrder)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: order.Namespace, Name: order.Spec.Rollout}}}
+}

@@ -1,0 +1,232 @@
+package addonrollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// order gives an order of ann about the content and the attempt of now, and returns its key.
+func (s *scene) order(verb v1alpha1.OrderVerb, digest string, arguments *v1alpha1.OrderArguments) client.ObjectKey {
+	s.t.Helper()
+	ro := s.rollout()
+	var list v1alpha1.AddOnOrderList
+	if err := s.hub.List(s.t.Context(), &list); err != nil {
+		s.t.Fatal(err)
+	}
+	order := &v1alpha1.AddOnOrder{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("order-%d", len(list.Items))},
+		Spec: v1alpha1.AddOnOrderSpec{
+			RolloutUID: ro.UID, Rollout: ro.Name, Verb: verb, Digest: digest, Attempt: max(ro.Status.Attempt, 1),
+			Arguments: arguments, Author: "ann", Reason: "incident 7",
+		},
+	}
+	s.create(order)
+	return client.ObjectKeyFromObject(order)
+}
+
+// answered is the answer to an order.
+func (s *scene) answered(key client.ObjectKey) string {
+	s.t.Helper()
+	order := &v1alpha1.AddOnOrder{}
+	if err := s.hub.Get(s.t.Context(), key, order); err != nil {
+		s.t.Fatal(err)
+	}
+	return string(order.Status.State) + ": " + order.Status.Message
+}
+
+// stopped has v1 everywhere and v2 failed on c1, and pauses.
+func stopped(t *testing.T) (s *scene, v1, v2 string) {
+	t.Helper()
+	s = newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	v1 = s.target("v1")
+	s.settle()
+	s.advance(time.Minute)
+	v2 = s.target("v2")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turn()
+	if phase := s.rollout().Status.Phase; phase != v1alpha1.PhaseFailed {
+		t.Fatalf("the rollout is %s", phase)
+	}
+	return s, v1, v2
+}
+
+// Retry gives the clusters that failed another attempt with the same content.
+func TestRetry_GivesFailedClustersAnotherAttempt(t *testing.T) {
+	s, _, v2 := stopped(t)
+	key := s.order(v1alpha1.OrderRetry, v2, nil)
+	s.turn()
+	if got := s.answered(key); got != "CarriedOut: attempt 2; 1 cluster again" {
+		t.Fatal(got)
+	}
+	ro := s.rollout()
+	if ro.Status.Attempt != 2 || ro.Status.Phase != v1alpha1.PhaseProgressing {
+		t.Fatalf("attempt %d, %s", ro.Status.Attempt, ro.Status.Phase)
+	}
+	if got := s.runs(v2); !slices.Equal(got, []string{"c1"}) {
+		t.Fatalf("%v run v2: the retried cluster holds the only slot", got)
+	}
+	s.settle()
+	if ro := s.rollout(); len(s.runs(v2)) != 3 || len(ro.Status.CarriedOut) != 0 {
+		t.Errorf("%v run v2, %d orders are kept in the status", s.runs(v2), len(ro.Status.CarriedOut))
+	}
+	if !slices.Contains(journaled(s.rollout()), "Ordered") {
+		t.Errorf("the journal lacks the order: %v", journaled(s.rollout()))
+	}
+}
+
+// An order is carried out once, also by an operator that was killed before it answered.
+func TestOrders_TakeEffectOnceWhenTheAnswerIsLost(t *testing.T) {
+	s, _, v2 := stopped(t)
+	key := s.order(v1alpha1.OrderRetry, v2, nil)
+	s.turn()
+	order := &v1alpha1.AddOnOrder{}
+	if err := s.hub.Get(t.Context(), key, order); err != nil {
+		t.Fatal(err)
+	}
+	order.Status = v1alpha1.AddOnOrderStatus{} // as if it was never written
+	if err := s.hub.Status().Update(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	s.restart()
+	s.turns(2)
+	if got, attempt := s.answered(key), s.rollout().Status.Attempt; attempt != 2 || !strings.HasPrefix(got, "CarriedOut: attempt 2") {
+		t.Errorf("attempt %d, %s", attempt, got)
+	}
+}
+
+// Orders that make no sense are refused, with the reason, and change nothing.
+func TestOrders_AreRefusedWhenTheyMakeNoSense(t *testing.T) {
+	s, v1, v2 := stopped(t)
+	for name, c := range map[string]struct {
+		verb      v1alpha1.OrderVerb
+		digest    string
+		arguments *v1alpha1.OrderArguments
+		want      string
+	}{
+		"OtherContent":       {v1alpha1.OrderRetry, v1, nil, "the order is about attempt 1 of " + v1},
+		"ClusterDidNotFail":  {v1alpha1.OrderRetry, v2, &v1alpha1.OrderArguments{Clusters: []string{"c1", "c2"}}, "did not fail with this content: c2"},
+		"NothingSoaks":       {v1alpha1.OrderPromote, v2, &v1alpha1.OrderArguments{Stage: "everyone"}, "no cluster is soaking in stage everyone"},
+		"AlreadyFailed":      {v1alpha1.OrderAbort, v2, nil, "the rollout is Failed"},
+		"NotQuarantined":     {v1alpha1.OrderUnblock, v2, nil, v2 + " is not quarantined"},
+		"UnknownDestination": {v1alpha1.OrderRollback, v2, &v1alpha1.OrderArguments{To: v2}, "no other revision succeeded here"},
+	} {
+		key := s.order(c.verb, c.digest, c.arguments)
+		s.turn()
+		if got := s.answered(key); !strings.HasPrefix(got, "Refused: "+c.want) && name != "UnknownDestination" || !strings.HasPrefix(got, "Refused: ") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed || ro.Status.Attempt != 1 || len(s.runs(v2)) != 1 {
+		t.Errorf("%s, attempt %d, %v run v2", ro.Status.Phase, ro.Status.Attempt, s.runs(v2))
+	}
+}
+
+// Promote ends the soak of the clusters that are soaking, and of no other.
+func TestPromote_EndsTheSoakOfAStage(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Stages[0].MinSuccessTime = metav1.Duration{Duration: time.Hour} })
+	v1 := s.target("v1")
+	for range 4 {
+		s.settleOnce()
+	}
+	if got := s.runs(v1); !slices.Equal(got, []string{"c1"}) {
+		t.Fatalf("%v run v1 during the first soak", got)
+	}
+	key := s.order(v1alpha1.OrderPromote, v1, &v1alpha1.OrderArguments{Stage: "everyone"})
+	s.settleOnce()
+	if got := s.answered(key); got != "CarriedOut: ended the soak of 1 cluster" {
+		t.Fatal(got)
+	}
+	s.settleOnce()
+	s.settleOnce()
+	if got := s.runs(v1); len(got) != 2 {
+		t.Fatalf("%v run v1 after the soak was ended", got)
+	}
+	s.turns(3)
+	if phase := s.rollout().Status.Phase; phase != v1alpha1.PhaseProgressing {
+		t.Errorf("the rollout is %s: the second cluster has a soak of its own", phase)
+	}
+}
+
+// Abort ends a rollout as Failed without a rollback; a retry resumes it.
+func TestAbort_EndsTheRolloutWithoutRollback(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.oneByOne()
+	s.declare(rollsBack)
+	s.target("v1")
+	s.settle()
+	v2 := s.target("v2")
+	s.settleOnce()
+	key := s.order(v1alpha1.OrderAbort, v2, nil)
+	for range 4 {
+		s.settleOnce()
+	}
+	ro := s.rollout()
+	if got := s.answered(key); got != "CarriedOut: ended the rollout" || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "aborted by ann: incident 7") {
+		t.Fatalf("%s; %s: %s", got, ro.Status.Phase, ro.Status.Message)
+	}
+	if got := s.runs(v2); !slices.Equal(got, []string{"c1"}) {
+		t.Errorf("%v run v2 after the abort", got)
+	}
+	if _, quarantined := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); quarantined {
+		t.Error("an aborted rollout was rolled back")
+	}
+	s.order(v1alpha1.OrderRetry, v2, nil)
+	s.settle()
+	if got := s.runs(v2); len(got) != 3 {
+		t.Errorf("after the retry %v run v2", got)
+	}
+}
+
+// A recall takes green content back, to the content that it names, until it is unblocked.
+func TestRecall_TakesGreenContentBackUntilItIsUnblocked(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	digests := map[string]string{}
+	for _, tag := range []string{"v1", "v2", "v3"} {
+		digests[tag] = s.target(tag)
+		s.settle()
+		s.advance(time.Minute)
+	}
+	key := s.order(v1alpha1.OrderRollback, digests["v3"], &v1alpha1.OrderArguments{To: digests["v1"]})
+	ro := s.untilPhase(v1alpha1.PhaseRolledBack)
+	if got := s.answered(key); got != "CarriedOut: quarantined "+digests["v3"]+"; back to "+commitNamed("v1")[:10] {
+		t.Error(got)
+	}
+	o := ro.Status.Override
+	if len(s.runs(digests["v1"])) != 3 || o.Kind != v1alpha1.OverrideRecall || o.Author != "ann" || o.Reason != "incident 7" || ro.Status.Stable.Digest != digests["v1"] {
+		t.Fatalf("%v run v1, override %+v, stable %s", s.runs(digests["v1"]), o, ro.Status.Stable.Digest)
+	}
+	key = s.order(v1alpha1.OrderUnblock, digests["v3"], nil)
+	s.settle()
+	if got := s.answered(key); !strings.HasPrefix(got, "CarriedOut: ") || len(s.runs(digests["v3"])) != 3 {
+		t.Errorf("%s; %v run v3", got, s.runs(digests["v3"]))
+	}
+}
+
+// Answered orders are deleted after 30 days.
+func TestOrders_AreDeletedAfterThirtyDays(t *testing.T) {
+	s, _, v2 := stopped(t)
+	key := s.order(v1alpha1.OrderRetry, v2, nil)
+	s.settle()
+	s.advance(29 * 24 * time.Hour)
+	s.turn()
+	s.answered(key)
+	s.advance(24 * time.Hour)
+	s.turn()
+	if err := s.hub.Get(t.Context(), key, &v1alpha1.AddOnOrder{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the order is still there: %v", err)
+	}
+}

@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/journal"
+)
+
+// Answer is what an order comes to in this turn.
+type Answer struct {
+	Order   *v1alpha1.AddOnOrder
+	State   v1alpha1.OrderState
+	Message string
+}
+
+// Withdrawal is a change of the quarantine of a revision that an order asks for.
+type Withdrawal struct {
+	Revision string
+	// Quarantine to write; nil: the quarantine ends.
+	Quarantine *v1alpha1.Quarantine
+}
+
+// open are the orders without an answer, the oldest first. New are those of them that have not
+// taken effect: the status remembers the others until their answer is stored.
+func (o *Observation) open() (all, fresh []*v1alpha1.AddOnOrder) {
+	for i := range o.Orders {
+		order := &o.Orders[i]
+		if order.Spec.RolloutUID != o.Rollout.UID || order.Status.State != "" {
+			continue
+		}
+		all = append(all, order)
+		if _, done := o.carriedOut(order); !done {
+			fresh = append(fresh, order)
+		}
+	}
+	return all, fresh
+}
+
+// carriedOut is what the status remembers of an order.
+func (o *Observation) carriedOut(order *v1alpha1.AddOnOrder) (v1alpha1.GivenOrder, bool) {
+	given := o.Rollout.Status.CarriedOut
+	i := slices.IndexFunc(given, func(g v1alpha1.GivenOrder) bool { return g.Name == order.Name })
+	if i < 0 {
+		return v1alpha1.GivenOrder{}, false
+	}
+	return given[i], true
+}
+
+// heed answers the orders about the attempt: retry, promote and abort. It returns the status to
+// plan with and the orders for the planner.
+func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStatus, []rollout.Order) {
+	all, fresh := p.Observed.open()
+	next.CarriedOut = nil
+	for _, order := range all {
+		if given, done := p.Observed.carriedOut(order); done {
+			next.CarriedOut = append(next.CarriedOut, given)
+			p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderCarriedOut, given.Message})
+		}
+	}
+	var orders []rollout.Order
+	for _, order := range fresh {
+		s := order.Spec
+		if s.Verb == v1alpha1.OrderRollback || s.Verb == v1alpha1.OrderUnblock {
+			continue
+		}
+		asked := rollout.Order{Verb: s.Verb}
+		if s.Arguments != nil {
+			asked.Stage, asked.Clusters = s.Arguments.Stage, s.Arguments.Clusters
+		}
+		done, refused := "", p.Observed.outdated(order, next)
+		if refused == "" {
+			done, refused = p.Observed.answer(asked, &next)
+		}
+		if refused != "" {
+			p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderRefused, refused})
+			continue
+		}
+		if s.Verb == v1alpha1.OrderAbort {
+			next.Aborted = &v1alpha1.GivenOrder{Name: order.Name, Author: s.Author, Reason: s.Reason}
+		} else {
+			orders = append(orders, asked)
+		}
+		p.follow(order, &next, done)
+	}
+	return next, orders
+}
+
+// follow notes that an order takes effect with the status.
+func (p *Plan) follow(order *v1alpha1.AddOnOrder, next *v1alpha1.AddOnRolloutStatus, message string) {
+	s := order.Spec
+	next.CarriedOut = append(next.CarriedOut, v1alpha1.GivenOrder{Name: order.Name, Author: s.Author, Reason: s.Reason, Message: message})
+	p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderCarriedOut, message})
+	reason := string(s.Verb) + " by " + s.Author
+	if s.Reason != "" {
+		reason += ": " + s.Reason
+	}
+	p.ordered = append(p.ordered, journal.Decision{Kind: journal.Ordered, Reason: brief.Line(reason+"; "+message, 512)})
+}
+
+// outdated says that an order is about other content or another attempt; "": it is not.
+func (o *Observation) outdated(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) string {
+	if order.Spec.Digest == o.Target.Digest && order.Spec.Attempt == next.Attempt {
+		return ""
+	}
+	return fmt.Sprintf("the order is about attempt %d of %s; the rollout is at attempt %d of %s",
+		order.Spec.Attempt, order.Spec.Digest, next.Attempt, o.Target.Digest)
+}
+
+// answer says what an order about the attempt does, or why it is refused.
+func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutStatus) (done, refused string) {
+	affected := affects(order, next.Ledger, o.Target.Digest)
+	switch order.Verb {
+	case v1alpha1.OrderPromote:
+		if len(affected) == 0 {
+			return "", "no cluster is soaking in stage " + order.Stage
+		}
+		return "ended the soak of " + Counted(len(affected)), ""
+	case v1alpha1.OrderAbort:
+		switch next.Phase {
+		case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhaseRemoving, v1alpha1.PhaseRemoved:
+			return "", "the rollout is " + string(next.Phase)
+		}
+		return "ended the rollout", ""
+	default:
+		var not []string
+		for _, name := range order.Clusters {
+			if !slices.Contains(affected, name) {
+				not = append(not, name)
+			}
+		}
+		if len(not) > 0 {
+			return "", "did not fail with this content: " + brief.Names(not)
+		}
+		if len(affected) == 0 && next.Aborted == nil && next.Phase != v1alpha1.PhaseFailed {
+			return "", "the rollout did not fail"
+		}
+		next.Attempt++
+		next.Aborted = nil
+		return fmt.Sprintf("attempt %d; %s again", next.Attempt, Counted(len(affected))), ""
+	}
+}
+
+// affects are the clusters whose records an order changes.
+func affects(order rollout.Order, ledger v1alpha1.Ledger, target string) []string {
+	records, err := rollout.Records(ledger)
+	if err != nil {
+		return nil // the planner refuses the ledger
+	}
+	var names []string
+	for _, r := range records {
+		if order.Affects(r, target) {
+			names = append(names, r.Cluster)
+		}
+	}
+	return names
+}
+
+// aborted says by whom and why the rollout was ended; "": it was not.
+func aborted(s v1alpha1.AddOnRolloutStatus) string {
+	if s.Aborted == nil {
+		return ""
+	}
+	text := "aborted by " + s.Aborted.Author
+	if s.Aborted.Reason != "" {
+		text += ": " + s.Aborted.Reason
+	}
+	return brief.Line(text, 200)
+}
+
+// withdraw answers the orders about content: rollback and unblock. What one does to a revision is
+// written again until its answer is stored.
+func (p *Plan) withdraw(next *v1alpha1.AddOnRolloutStatus) error {
+	all, fresh := p.Observed.open()
+	for _, order := range all {
+		s := order.Spec
+		if s.Verb != v1alpha1.OrderRollback && s.Verb != v1alpha1.OrderUnblock {
+			continue
+		}
+		if slices.Contains(fresh, order) {
+			done, refused, err := p.answerWithdrawal(order, *next)
+			if err != nil {
+				return err
+			}
+			if refused != "" {
+				p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderRefused, refused})
+				continue
+			}
+			p.follow(order, next, done)
+		}
+		w := Withdrawal{Revision: p.Observed.known(s.Digest).Revision}
+		if s.Verb == v1alpha1.OrderRollback {
+			w.Quarantine = &v1alpha1.Quarantine{
+				Time: metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy(), Reason: s.Reason, Order: order.Name, Author: s.Author,
+			}
+			if s.Arguments != nil {
+				w.Quarantine.To = s.Arguments.To
+			}
+		}
+		p.Withdrawals = append(p.Withdrawals, w)
+	}
+	return nil
+}
+
+// answerWithdrawal says what an order about content does, or why it is refused.
+func (p *Plan) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) (done, refused string, err error) {
+	o, s := p.Observed, order.Spec
+	if s.Verb == v1alpha1.OrderUnblock {
+		if _, ok := o.Quarantined[s.Digest]; ok {
+			return s.Digest + " may be rolled out again", "", nil
+		}
+		if override, barred := o.withdrawn(o.known(s.Digest)); barred && override.Kind == v1alpha1.OverrideBlocked {
+			return "", "spec.blocked names it: take the entry out in Git", nil
+		}
+		return "", s.Digest + " is not quarantined", nil
+	}
+	if refused := o.outdated(order, next); refused != "" {
+		return "", refused, nil
+	}
+	to, withCRDs := o.Succeeded.before(s.Digest), false
+	if s.Arguments != nil {
+		withCRDs = s.Arguments.WithCRDs
+		if s.Arguments.To != "" {
+			if !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == s.Arguments.To }) {
+				return "", s.Arguments.To + " did not succeed here, is withdrawn, or is not stored any more", nil
+			}
+			to = s.Arguments.To
+		}
+	}
+	if to == "" || to == s.Digest {
+		return "", "no other revision succeeded here", nil
+	}
+	if refused, err = p.definitionsLost(to, withCRDs); err != nil || refused != "" {
+		return "", refused, err
+	}
+	return strings.TrimSpace("quarantined " + s.Digest + "; back to " + titleOf(o.known(to))), "", nil
+}

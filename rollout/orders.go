@@ -1,0 +1,52 @@
+package rollout
+
+import (
+	"slices"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Order is what a user asked for: another attempt for clusters that failed, or the end of the soak
+// in a stage.
+type Order struct {
+	// Verb is retry or promote. Other orders change what is rolled out, and no record.
+	Verb v1alpha1.OrderVerb
+	// Stage to promote.
+	Stage string
+	// Clusters to retry; none: every cluster that failed.
+	Clusters []string
+}
+
+// Affects reports whether the order changes a record while the target is the revision.
+func (o Order) Affects(r Record, target string) bool {
+	switch {
+	case r.Revision != target:
+		return false
+	case o.Verb == v1alpha1.OrderPromote:
+		return r.State == Soaking && r.Stage == o.Stage
+	case o.Verb == v1alpha1.OrderRetry:
+		return r.failed() && (len(o.Clusters) == 0 || slices.Contains(o.Clusters, r.Cluster))
+	}
+	return false
+}
+
+// retry takes failures back. A cluster that has its works is in flight again; another one waits to
+// be admitted.
+func (p *planner) retry() {
+	for u := range p.recorded() {
+		for _, o := range p.in.Orders {
+			if o.Verb == v1alpha1.OrderRetry && o.Affects(*u.record, p.target) {
+				again := *u.record
+				again.State, again.Admitted, again.Since = Left, p.second, p.second
+				u.record = &again
+			}
+		}
+	}
+}
+
+// promoted reports whether an order ends the soak of a cluster.
+func (p *planner) promoted(r *Record) bool {
+	return slices.ContainsFunc(p.in.Orders, func(o Order) bool {
+		return o.Verb == v1alpha1.OrderPromote && o.Affects(*r, p.target)
+	})
+}
