@@ -18,6 +18,7 @@ const historyKept = 10
 // revision again in what succeeded here before; it is rebuilt, never started over.
 func advance(stored v1alpha1.AddOnRolloutStatus, target v1alpha1.Target, s Succeeded, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *stored.DeepCopy()
+	next.Attempt = max(next.Attempt, 1)
 	if next.Target != nil && *next.Target == target {
 		return next
 	}
@@ -31,8 +32,12 @@ func advance(stored v1alpha1.AddOnRolloutStatus, target v1alpha1.Target, s Succe
 		return next
 	}
 	next.History = supersede(next, target, now)
-	next.Reverting = s.has(target.Revision)
+	next.Reverting = s.Has(target.Revision)
 	next.Target, next.TargetSince = &target, &now
+	next.Attempt = 1
+	for i := range next.Stages {
+		next.Stages[i].Gates = nil // other content needs new verdicts
+	}
 	// The phase belongs to the rollout of a target; the new one has none yet.
 	next.Phase = ""
 	return next
