@@ -35,8 +35,13 @@ type Question struct {
 	Counts v1alpha1.Counts
 }
 
-// reasonLimit is how many characters of a reason are kept.
-const reasonLimit = 300
+const (
+	// reasonLimit is how many characters of a reason are kept.
+	reasonLimit = 300
+	// searched is how many characters of a server's text are searched for credentials. The rest
+	// is not shown.
+	searched = 4096
+)
 
 // Measure evaluates a gate of type prometheus or webhook. The Secret is nil if the gate names
 // none. Whatever the server does, Measure returns within seconds and with a short reason that
@@ -51,7 +56,7 @@ func Measure(ctx context.Context, gate v1alpha1.Gate, credentials *Secret, q Que
 	if err != nil {
 		v = Verdict{State: v1alpha1.GateError, Reason: err.Error()}
 	}
-	v.Reason = brief.Line(server.redaction.Text(v.Reason), reasonLimit)
+	v.Reason = brief.Line(server.redaction.Text(brief.Cut(v.Reason, searched)), reasonLimit)
 	return v
 }
 

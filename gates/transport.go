@@ -76,7 +76,7 @@ func connect(gate v1alpha1.Gate, from *Secret, o Options) (*server, error) {
 	s := &server{}
 	raw, _ := Address(gate)
 	var err error
-	if s.address, err = parseAddress(raw, o); err != nil {
+	if s.address, err = parseAddress(raw, gate.Type, o); err != nil {
 		return s, err
 	}
 	if from != nil {
@@ -95,7 +95,7 @@ func connect(gate v1alpha1.Gate, from *Secret, o Options) (*server, error) {
 
 // parseAddress refuses everything but scheme, host, path and query. The error does not repeat
 // the address, as it may contain a password.
-func parseAddress(raw string, o Options) (*url.URL, error) {
+func parseAddress(raw string, kind v1alpha1.GateType, o Options) (*url.URL, error) {
 	parsed, err := url.Parse(raw)
 	switch {
 	case err != nil:
@@ -108,6 +108,8 @@ func parseAddress(raw string, o Options) (*url.URL, error) {
 		return nil, errors.New("cannot use the address: it contains user information; credentials belong into the Secret")
 	case parsed.Fragment != "":
 		return nil, errors.New("cannot use the address: it has a fragment")
+	case kind == v1alpha1.GatePrometheus && parsed.RawQuery != "":
+		return nil, errors.New("cannot use the address: it has a query")
 	case parsed.Hostname() == "" || strings.HasSuffix(parsed.Host, ":"):
 		return nil, errors.New("cannot use the address: it names no host, or an empty port")
 	}
@@ -198,7 +200,7 @@ func newClient(authorities *x509.CertPool, o Options) *http.Client {
 func (s *server) close() { s.http.CloseIdleConnections() }
 
 // errLocal is why an address is not dialled.
-var errLocal = errors.New("it is a loopback or link-local address; the operator's flag --gate-allow-loopback allows it")
+var errLocal = errors.New("leads to a loopback or link-local address; the operator's flag --gate-allow-loopback allows it")
 
 // refuseLocal refuses to dial the operator's own machine and the metadata services of clouds. It
 // sees every address that is dialled, after the name was resolved.
@@ -208,7 +210,7 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if isLocal(at.Addr()) {
-		return fmt.Errorf("cannot call %s: %w", at.Addr(), errLocal)
+		return errLocal
 	}
 	return nil
 }
@@ -262,7 +264,11 @@ func (s *server) unreachable(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL
 	}
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+	timeout, ok := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, errLocal):
+		return fmt.Errorf("%s %w", s.address.Host, errLocal)
+	case ok && timeout.Timeout():
 		return fmt.Errorf("%s does not answer within %s", s.address.Host, answerWithin)
 	}
 	return fmt.Errorf("cannot reach %s: %w", s.address.Host, err)

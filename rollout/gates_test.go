@@ -128,7 +128,7 @@ func TestGates(t *testing.T) {
 		},
 		"a cluster in flight with other content behind a gate": {
 			reason: "it is not moved to the target either",
-			change: []change{updating("v0", time.Minute, c1), on(c1, runs("v0", rollout.HealthProgressing)), before(0, approvalGate("qa"))},
+			change: []change{finished(c2), updating("v0", time.Minute, c1), on(c1, runs("v0", rollout.HealthProgressing)), before(0, approvalGate("qa"))},
 			want:   map[string]string{c1: "Updating v0"},
 		},
 		"a joiner": {

@@ -56,6 +56,41 @@ func TestValidate(t *testing.T) {
 		in     v1alpha1.AddOnRolloutSpec
 		want   []string
 	}{
+		"good gates": {"one of each type", stage(func(s *v1alpha1.Stage) {
+			s.Gates = &v1alpha1.Gates{
+				Before: []v1alpha1.Gate{
+					{Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{Count: new(int32(3)), Approvers: &v1alpha1.Approvers{Users: []string{"ann"}, Groups: []string{"sre"}}}},
+					{Name: "office", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{TimeZone: "UTC"}},
+				},
+				During: []v1alpha1.Gate{{Name: "slo", Type: v1alpha1.GatePrometheus, Prometheus: &v1alpha1.PrometheusGate{}, Interval: &metav1.Duration{Duration: time.Second}}},
+			}
+		}), nil},
+		"two gates of one name": {"in one stage", stage(func(s *v1alpha1.Stage) {
+			s.Gates = &v1alpha1.Gates{
+				Before: []v1alpha1.Gate{{Name: "slo", Type: v1alpha1.GateWebhook, Webhook: &v1alpha1.WebhookGate{}}},
+				During: []v1alpha1.Gate{{Name: "slo", Type: v1alpha1.GateWebhook, Webhook: &v1alpha1.WebhookGate{}}},
+			}
+		}), []string{"stages[1].gates.during[0].name DuplicateGate"}},
+		"a gate of another type than its field": {"", stage(func(s *v1alpha1.Stage) {
+			s.Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{{Name: "qa", Type: v1alpha1.GateApproval, Webhook: &v1alpha1.WebhookGate{}}, {Name: "b", Type: "manual"}}}
+		}), []string{"stages[1].gates.before[0].approval InvalidGate", "stages[1].gates.before[0].webhook InvalidGate", "stages[1].gates.before[1].type InvalidGate"}},
+		"an approval during a stage": {"nothing is evaluated again and again", stage(func(s *v1alpha1.Stage) {
+			s.Gates = &v1alpha1.Gates{During: []v1alpha1.Gate{{Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{}}}}
+		}), []string{"stages[1].gates.during[0].type InvalidGate"}},
+		"a gate evaluated twice a second": {"", stage(func(s *v1alpha1.Stage) {
+			s.Gates = &v1alpha1.Gates{During: []v1alpha1.Gate{{
+				Name: "slo", Type: v1alpha1.GateWebhook, Webhook: &v1alpha1.WebhookGate{},
+				Interval: &metav1.Duration{Duration: 500 * time.Millisecond}, ErrorAfter: &metav1.Duration{},
+			}}}
+		}), []string{"stages[1].gates.during[0].interval InvalidGate", "stages[1].gates.during[0].errorAfter InvalidGate"}},
+		"an interval of an approval": {"it would be ignored", stage(func(s *v1alpha1.Stage) {
+			s.Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{{Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{}, Interval: &metav1.Duration{Duration: time.Minute}}}}
+		}), []string{"stages[1].gates.before[0].interval InvalidGate"}},
+		"more approvals than approvers": {"a user counts once", stage(func(s *v1alpha1.Stage) {
+			s.Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{{Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{
+				Count: new(int32(2)), Approvers: &v1alpha1.Approvers{Users: []string{"ann", "ann"}},
+			}}}}
+		}), []string{"stages[1].gates.before[0].approval.count InvalidGate"}},
 		"empty":                       {"no policy is All", v1alpha1.AddOnRolloutSpec{}, nil},
 		"good stage":                  {"", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency, s.ProgressDeadline = text("10%"), "1h30m" }), nil},
 		"maxConcurrency 0 in a stage": {"it holds the stage", stage(func(s *v1alpha1.Stage) { s.MaxConcurrency = new(intstr.FromInt(0)) }), nil},

@@ -82,6 +82,14 @@ const (
 	RolloutRevertedReason = "RolloutReverted"
 	// StageStartedReason: the first cluster of a stage was admitted.
 	StageStartedReason = "StageStarted"
+	// GateWaitingReason: a stage waits for the verdict of a gate.
+	GateWaitingReason = "GateWaiting"
+	// GatePassedReason: a gate lets a stage continue.
+	GatePassedReason = "GatePassed"
+	// GateFailedReason: a gate does not let a stage continue.
+	GateFailedReason = "GateFailed"
+	// GateErrorReason: a gate could not be evaluated.
+	GateErrorReason = "GateError"
 	// RemovalStartedReason: the add-on is being taken off the fleet.
 	RemovalStartedReason = "RemovalStarted"
 	// RemovalEndedReason: no cluster has the add-on.

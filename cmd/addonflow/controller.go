@@ -18,6 +18,7 @@ import (
 
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -36,6 +37,7 @@ type controllerOptions struct {
 	hubRoles       []string
 	caNamespaces   []string
 	hookTimeout    time.Duration
+	gates          gates.Options
 	traceFile      string
 	client         client.Options
 	logger         logger.Options
@@ -87,6 +89,10 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"The namespaces whose Secrets templates may name as a signing CA.")
 	fs.DurationVar(&o.hookTimeout, "pre-delete-timeout", addonrollout.DefaultHookTimeout,
 		"How long the pre-delete hooks of a cluster may take before they are reported; nothing is removed before they complete.")
+	fs.BoolVar(&o.gates.AllowHTTP, "gate-allow-http", false,
+		"Allow gates of type prometheus and webhook to call addresses without TLS.")
+	fs.BoolVar(&o.gates.AllowLoopback, "gate-allow-loopback", false,
+		"Allow gates of type prometheus and webhook to call loopback and link-local addresses.")
 	fs.StringVar(&o.traceFile, "trace-file", "", "A file that every plan and what it was made of is appended to, for tests.")
 	_ = fs.MarkHidden("trace-file") // it was declared above
 	o.client.BindFlags(fs)

@@ -35,6 +35,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
+	gatedesk "github.com/addonflow/addonflow/controllers/gates"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/registration"
@@ -106,6 +107,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.AddOnSource{}:                     {Namespaces: own},
 			&v1alpha1.AddOnRollout{}:                    {Namespaces: own},
+			&v1alpha1.AddOnApproval{}:                   {Namespaces: own},
 			&workv1.ManifestWork{}:                      {Label: addonrollout.WorkSelector()},
 			&clusterv1.ManagedCluster{}:                 {Transform: addonrollout.TrimManagedCluster},
 			&certificatesv1.CertificateSigningRequest{}: {Label: agents.Selector()},
@@ -138,9 +140,13 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if err := mgr.Add(charts); err != nil {
 		return fmt.Errorf("cannot set up charts: %w", err)
 	}
+	gateDesk := gatedesk.NewDesk(gatedesk.Options{Secrets: mgr.GetAPIReader(), Measure: o.gates, Clock: clock.RealClock{}})
+	if err := mgr.Add(gateDesk); err != nil {
+		return fmt.Errorf("cannot set up gates: %w", err)
+	}
 	parts := shared{
-		charts: charts,
-		mgr:    mgr, recorder: recorder, desk: desk, book: agents.NewBook(), mode: mode,
+		charts: charts, gates: gateDesk,
+		mgr: mgr, recorder: recorder, desk: desk, book: agents.NewBook(), mode: mode,
 		metrics: runtimecontroller.NewMetrics(mgr, gotk, v1alpha1.Finalizer),
 	}
 	if err := o.setupRollouts(ctx, parts); err != nil {
@@ -158,6 +164,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 // shared is what both controllers are made with.
 type shared struct {
 	charts   *renderworker.Pool
+	gates    *gatedesk.Desk
 	mgr      ctrl.Manager
 	recorder *eventSender
 	desk     *forge.Desk
@@ -178,6 +185,7 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		Recorder:          s.recorder,
 		Metrics:           s.metrics,
 		Desk:              s.desk,
+		Gates:             s.gates,
 		Agents:            s.book,
 		Charts:            s.charts,
 		Clock:             clock.RealClock{},

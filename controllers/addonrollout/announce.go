@@ -43,6 +43,14 @@ func noticeOf(d journal.Decision) (notice, bool) {
 		return notice{warning, v1alpha1.RolledBackReason, "Rolled back to"}, true
 	case journal.StageStarted:
 		return notice{normal, v1alpha1.StageStartedReason, "Started stage " + d.Stage + " of"}, true
+	case journal.GateWaits:
+		return notice{normal, v1alpha1.GateWaitingReason, "Stage " + d.Stage + " waits with"}, true
+	case journal.GatePassed:
+		return notice{normal, v1alpha1.GatePassedReason, "A gate of stage " + d.Stage + " passed"}, true
+	case journal.GateFailed:
+		return notice{warning, v1alpha1.GateFailedReason, "A gate of stage " + d.Stage + " failed"}, true
+	case journal.GateError:
+		return notice{warning, v1alpha1.GateErrorReason, "A gate of stage " + d.Stage + " cannot be evaluated for"}, true
 	case journal.Halted:
 		return notice{warning, v1alpha1.RolloutFailedReason, "Stopped"}, true
 	case journal.Held:

@@ -37,12 +37,24 @@ const (
 // yet. With a *MissingError the plan is valid: clusters whose AddOnRevision is missing are held
 // in it.
 func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (rollout.Plan, error) {
+	p, err := explained(ctx, c, key, charts)
+	if err != nil {
+		return rollout.Plan{}, err
+	}
+	if err := nameLeft(&p.Planned, p.Observed.Rollout.Spec.Target.Digest); err != nil {
+		return rollout.Plan{}, err
+	}
+	return p.Planned, nameMissing(&p)
+}
+
+// explained observes and plans.
+func explained(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (plan.Plan, error) {
 	var ro v1alpha1.AddOnRollout
 	if err := c.Get(ctx, key, &ro); err != nil {
-		return rollout.Plan{}, fmt.Errorf("cannot read rollout %s: %w", key.Name, err)
+		return plan.Plan{}, fmt.Errorf("cannot read rollout %s: %w", key.Name, err)
 	}
 	if ro.Spec.Target == nil {
-		return rollout.Plan{}, fmt.Errorf("rollout %s has no target yet: its source has not declared the add-on", key.Name)
+		return plan.Plan{}, fmt.Errorf("rollout %s has no target yet: its source has not declared the add-on", key.Name)
 	}
 	r := New(Options{
 		Client: c, Live: c, Charts: charts, Clock: clock.RealClock{},
@@ -52,16 +64,9 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts 
 	})
 	o, err := r.observe(ctx, &ro, newMemory())
 	if err != nil {
-		return rollout.Plan{}, err
+		return plan.Plan{}, err
 	}
-	p, err := plan.Preview(o, reportedConflict(&ro))
-	if err != nil {
-		return rollout.Plan{}, err
-	}
-	if err := nameLeft(&p.Planned, ro.Spec.Target.Digest); err != nil {
-		return rollout.Plan{}, err
-	}
-	return p.Planned, nameMissing(&p)
+	return plan.Preview(o, reportedConflict(&ro))
 }
 
 // reportedConflict is the conflict that the operator's status reports; nil: none. Only the operator

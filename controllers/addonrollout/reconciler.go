@@ -18,6 +18,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/gates"
 	"github.com/addonflow/addonflow/render/chart"
 )
 
@@ -33,6 +34,9 @@ type Options struct {
 	Metrics controller.Metrics
 	// Desk delivers commit statuses.
 	Desk *forge.Desk
+	// Gates measures the gates of stages; nil: the verdicts in the status stand, for tools that
+	// plan as the operator does.
+	Gates *gates.Desk
 	// Agents gets the registration of each cluster's agent; nil: a new book.
 	Agents *agents.Book
 	// Charts renders packages.
@@ -168,4 +172,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.gauges.forget(key)
 	r.configs.watch.use(context.Background(), key, nil)
 	r.Desk.Forget(bookKey(key))
+	if r.Gates != nil {
+		r.Gates.Forget(key)
+	}
 }

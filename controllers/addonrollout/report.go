@@ -76,6 +76,9 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 	if p.Retries() {
 		after = sooner(after, configRetry)
 	}
+	if p.Observed.Approvals.Unproven != nil {
+		after = sooner(after, watchedEvery) // no event tells when the policy is there
+	}
 	if errors.Is(p.Err, plan.ErrOwnership) {
 		after = sooner(after, ownerAgain)
 	}

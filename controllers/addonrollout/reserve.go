@@ -66,6 +66,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 		return reserved{}, err
 	}
 	mem.plan = p.Memory
+	r.ask(ro, p)
 	for _, a := range p.Accepted {
 		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
 	}

@@ -2,18 +2,21 @@ package gates
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
 )
 
-// Ask is a gate that is to be measured.
+// Ask is a gate that is to be measured, for one content and attempt.
 type Ask struct {
 	// When the gate is evaluated: Before or During.
 	When     v1alpha1.GateMoment
@@ -36,7 +39,7 @@ type Result struct {
 type Options struct {
 	// Secrets reads Secrets, by name only: the manager's API reader, so that none is cached.
 	Secrets client.Reader
-	// Measure has the operator's flags.
+	// Measure says what measurements may call.
 	Measure gates.Options
 	Clock   clock.Clock
 }
@@ -44,25 +47,100 @@ type Options struct {
 // Desk measures the gates of all rollouts of a process. It is safe for concurrent use.
 type Desk struct {
 	options Options
+	// changed wakes the scheduler.
+	changed chan struct{}
+
+	mu       sync.Mutex
+	rollouts map[types.NamespacedName]map[identity]*job
+	// running counts measurements, at counts them by host.
+	running int
+	at      map[string]int
+	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // NewDesk returns a desk that measures nothing until Start.
-func NewDesk(o Options) *Desk { return &Desk{options: o} }
+func NewDesk(o Options) *Desk {
+	return &Desk{
+		options:  o,
+		changed:  make(chan struct{}, 1),
+		rollouts: map[types.NamespacedName]map[identity]*job{},
+		at:       map[string]int{},
+	}
+}
 
-// Start measures until the context ends. It is a manager's Runnable, and as such runs on the
-// leader only.
-func (d *Desk) Start(ctx context.Context) error { <-ctx.Done(); return nil }
+// Ask replaces what is measured for a rollout; nil: nothing. Call it in every turn, after the
+// status that has the Results was written: an ask is measured again only if it is asked again
+// after its result was seen.
+func (d *Desk) Ask(key types.NamespacedName, asks []Ask) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before, now := d.rollouts[key], d.options.Clock.Now()
+	after := make(map[identity]*job, len(asks))
+	for _, ask := range asks {
+		id := ask.identity()
+		j := before[id]
+		if j == nil || !j.sameGate(ask) {
+			j = &job{rollout: key, host: gates.Host(ask.Gate), due: now}
+		}
+		j.ask, after[id] = ask, j
+		if j.result == nil || j.seen {
+			j.asked = true
+		}
+	}
+	for id, j := range before {
+		if after[id] != j {
+			j.drop()
+		}
+	}
+	if d.rollouts[key] = after; len(after) == 0 {
+		delete(d.rollouts, key)
+	}
+	d.schedule()
+}
 
-// Ask replaces what is measured for a rollout; nil: nothing. It is called after the status that
-// has the results was written, in every turn: an ask is measured once, and again only if it is
-// asked again.
-func (d *Desk) Ask(key types.NamespacedName, asks []Ask) {}
-
-// Results returns the newest result of each ask of a rollout. It does not consume them.
-func (d *Desk) Results(key types.NamespacedName) []Result { return nil }
+// Results returns the newest result of each ask of a rollout, and keeps them.
+func (d *Desk) Results(key types.NamespacedName) []Result {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var results []Result
+	for _, j := range d.rollouts[key] {
+		if j.result != nil {
+			results, j.seen = append(results, *j.result), true
+		}
+	}
+	return results
+}
 
 // Forget drops everything about a deleted rollout.
-func (d *Desk) Forget(key types.NamespacedName) {}
+func (d *Desk) Forget(key types.NamespacedName) { d.Ask(key, nil) }
 
-// Outcomes is the source of reconcile requests for rollouts with new results.
-func (d *Desk) Outcomes() source.Source { return nil }
+// Outcomes is the source of reconcile requests for rollouts with a new result. One controller
+// watches it.
+func (d *Desk) Outcomes() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.queue = queue
+		return nil
+	})
+}
+
+// Start measures until the context ends, and returns when all measurements have ended. It is a
+// manager's Runnable, and as such runs on the leader only.
+func (d *Desk) Start(ctx context.Context) error {
+	var measuring sync.WaitGroup
+	defer measuring.Wait()
+	timer := d.options.Clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if next := d.begin(ctx, &measuring); !next.IsZero() {
+			timer.Reset(next.Sub(d.options.Clock.Now()))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.changed:
+		case <-timer.C():
+		}
+	}
+}

@@ -66,6 +66,14 @@ const (
 	StageHeld Kind = "StageHeld"
 	// StageCompleted: every cluster of the stage is decided.
 	StageCompleted Kind = "StageCompleted"
+	// GateWaits: the stage waits for the verdict of a gate.
+	GateWaits Kind = "GateWaits"
+	// GatePassed: the gate lets the stage continue.
+	GatePassed Kind = "GatePassed"
+	// GateFailed: the gate does not let the stage continue.
+	GateFailed Kind = "GateFailed"
+	// GateError: the gate could not be evaluated.
+	GateError Kind = "GateError"
 	// Halted: the failure budget of the stage is spent, or the rollout failed as a whole.
 	Halted Kind = "Halted"
 	// Held: the rollout waits for something that does not pass by itself.

@@ -25,8 +25,10 @@ func Rollout(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 	}
 	halted := false
 	for _, stage := range next.Stages {
+		gates := aboutGates(verdictsOf(stages, stage.Name, before.Attempt == next.Attempt), stage)
+		out = append(out, gates...)
 		d := aboutStage(phaseOf(stages, stage.Name), stage)
-		if d.Kind == "" {
+		if d.Kind == "" || d.Kind == StageHeld && len(gates) > 0 { // the gate says what holds it
 			continue
 		}
 		if d.Kind == Halted {
@@ -52,7 +54,7 @@ func InOrder(about, steps []Decision) []Decision {
 	var first, last []Decision
 	for _, d := range about {
 		switch d.Kind {
-		case Superseded, Started, Reverted, RollbackStarted, Ordered, StageStarted, Resumed, ClockStepped, RemovalStarted:
+		case Superseded, Started, Reverted, RollbackStarted, Ordered, StageStarted, Resumed, ClockStepped, RemovalStarted, GatePassed:
 			first = append(first, d)
 		default:
 			last = append(last, d)
@@ -111,6 +113,41 @@ func phaseOf(stages []v1alpha1.StageStatus, name string) string {
 		return ""
 	}
 	return stages[i].Phase
+}
+
+// verdictsOf are the verdicts of the gates of a stage in the same attempt.
+func verdictsOf(stages []v1alpha1.StageStatus, name string, same bool) []v1alpha1.GateStatus {
+	i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })
+	if i < 0 || !same {
+		return nil
+	}
+	return stages[i].Gates
+}
+
+// aboutGates are the changes of the verdicts of a stage's gates. A gate that is evaluated during
+// the stage waits for nothing that a reader could do.
+func aboutGates(before []v1alpha1.GateStatus, stage v1alpha1.StageStatus) []Decision {
+	var out []Decision
+	for _, g := range stage.Gates {
+		was := v1alpha1.GateStatus{}
+		for _, known := range before {
+			if known.Name == g.Name && known.When == g.When && known.Since != nil {
+				was = known
+			}
+		}
+		kind := map[v1alpha1.GateState]Kind{
+			v1alpha1.GateWaiting: GateWaits, v1alpha1.GatePassed: GatePassed, v1alpha1.GateFailed: GateFailed, v1alpha1.GateError: GateError,
+		}[g.State]
+		if g.Since == nil || g.State == was.State || kind == GateWaits && g.When == v1alpha1.GateDuring {
+			continue
+		}
+		d := Decision{Kind: kind, Stage: stage.Name, From: string(was.State), To: string(g.State), Reason: string(g.Type) + " " + g.Name}
+		if g.Reason != "" {
+			d.Reason += ": " + g.Reason
+		}
+		out = append(out, d)
+	}
+	return out
 }
 
 // aboutStage is the decision between two phases of a stage; its kind is "" for none.

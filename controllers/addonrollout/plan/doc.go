@@ -11,6 +11,7 @@
 //	plan.go         New, and the input of rollout.New
 //	judge.go        the content of a member: refused, hosted, contended, up to date
 //	departure.go    the progress of the deletion of a ManagedClusterAddOn
+//	gates.go        the verdicts of gates, and what is to be measured
 //	conflict.go     another owner or writer of the add-on
 //	status.go       AddOnRollout.status; verdict.go: its conditions; journal.go
 //	memory.go       the state between turns of one process; clock.go: a clock that was set

@@ -57,6 +57,9 @@ type Observation struct {
 	Unwritten map[string]string
 	// Others are the works that AddonFlow wrote for other add-ons, by their namespace.
 	Others map[string][]*workv1.ManifestWork
+	// Approvals of the gates of the stages, and the newest results of their measurements.
+	Approvals Approvals
+	Measured  []Measured
 	// Unseen: the watch has not shown yet everything that was created.
 	Unseen bool
 	Memory Memory
@@ -375,8 +378,8 @@ type Success struct{ Name, Digest, At string }
 // Succeeded are the revisions of an add-on that succeeded here, the newest first.
 type Succeeded []Success
 
-// has reports whether a rollout of the revision of that name ended Succeeded here.
-func (s Succeeded) has(revision string) bool {
+// Has reports whether a rollout of the revision of that name ended Succeeded here.
+func (s Succeeded) Has(revision string) bool {
 	return slices.ContainsFunc(s, func(x Success) bool { return x.Name == revision })
 }
 

@@ -143,6 +143,9 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 		}
 		next.Attempt++
 		next.Aborted = nil
+		for i := range next.Stages {
+			next.Stages[i].Gates = nil // another attempt needs new verdicts
+		}
 		return fmt.Sprintf("attempt %d; %s again", next.Attempt, Counted(len(affected))), ""
 	}
 }

@@ -41,7 +41,7 @@ func (o *Observation) Choose() {
 // finishes reports whether the declared content waits for the end of the rollout that is running.
 func (o *Observation) finishes(declared v1alpha1.Target) bool {
 	s := &o.Rollout.Status
-	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || s.Target.Digest == declared.Digest || o.Succeeded.has(declared.Revision) {
+	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || s.Target.Digest == declared.Digest || o.Succeeded.Has(declared.Revision) {
 		return false
 	}
 	if _, barred := o.withdrawn(*s.Target); barred {

@@ -33,6 +33,10 @@ type Plan struct {
 	Refused error
 	// Clusters are the members in the order of Planned.Clusters.
 	Clusters []Cluster
+	// Measures are the gates that are to be measured. ClockSet: measurements that were made
+	// before are void, because the operator's clock was set since.
+	Measures []Measure
+	ClockSet bool
 	// Next is the status to store, but for conditions and commit statuses.
 	Next    v1alpha1.AddOnRolloutStatus
 	Verdict Verdict
@@ -59,6 +63,10 @@ type Plan struct {
 	Yielding []types.NamespacedName
 	// Memory for the next turn.
 	Memory Memory
+
+	// gates of the declared stages; attempt at the content of the target.
+	gates   []gate
+	attempt int32
 }
 
 // Cluster is a member and what was decided for it.
@@ -78,6 +86,8 @@ type turn struct {
 	// leaves is the memory for the next turn.
 	leaves   Memory
 	yielding map[types.NamespacedName]bool
+	// measured are the results of measurements that count.
+	measured []Measured
 }
 
 // New plans a turn. What only the user can change is part of the plan; the error is one to
@@ -91,6 +101,7 @@ func New(o *Observation) (Plan, error) {
 	next.Ledger = ledger
 	if step != 0 {
 		p.Memory.applyErrors, p.Memory.stampsAhead = nil, nil
+		next.Stages, p.ClockSet = shiftGates(next.Stages, step), true
 	}
 	barred, err := p.ownership()
 	if err != nil {
@@ -105,6 +116,8 @@ func New(o *Observation) (Plan, error) {
 			return p, err
 		}
 		next = conclude(next, p.Planned, stamp)
+		p.Measures = p.gatesAfter(p.gates)
+		next.Stages = withVerdicts(next.Stages, p.gates)
 		if err := p.withdraw(&next); err != nil {
 			return p, err
 		}
@@ -177,6 +190,13 @@ func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, orders []rollout.Order, 
 		in.Contested = contested.Error()
 	}
 	t.date(in.Clusters)
+	if !p.ClockSet {
+		t.measured = t.Measured
+	}
+	p.gates, p.attempt = t.judgeGates(), next.Attempt
+	for i := range p.gates {
+		in.Gates = append(in.Gates, p.gates[i].planned())
+	}
 	p.Input = &in
 	p.Planned, p.Refused = rollout.New(in)
 	p.Clusters = assigned(p.Planned, judged)
@@ -218,7 +238,7 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 		AddOn:           ro.Name,
 		Spec:            ro.Spec,
 		Suspended:       Suspended(ro),
-		TargetProven:    t.Succeeded.has(t.Target.Revision),
+		TargetProven:    t.Succeeded.Has(t.Target.Revision),
 		Reverting:       t.stored.Reverting && !t.Succeeded.since(t.Target.Revision, t.stored.TargetSince),
 		Ended:           t.ended(),
 		Rebuild:         ro.Status.Target == nil,

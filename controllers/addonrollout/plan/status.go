@@ -38,8 +38,12 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		return next
 	}
 	next.History = supersede(next, target, now)
-	next.Reverting, next.Attempt, next.Aborted = s.has(target.Revision), 1, nil
+	next.Reverting, next.Aborted = s.Has(target.Revision), nil
 	next.Target, next.TargetSince = &target, &now
+	next.Attempt = 1
+	for i := range next.Stages {
+		next.Stages[i].Gates = nil // other content needs new verdicts
+	}
 	// The phase belongs to the rollout of a target; the new one has none yet.
 	next.Phase = ""
 	return next

@@ -1,0 +1,66 @@
+package show
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// objects reads YAML documents.
+func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
+	t.Helper()
+	out := make([]*unstructured.Unstructured, 0, len(documents))
+	for _, text := range documents {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func TestDiff(t *testing.T) {
+	const (
+		secret = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}, data: "
+		config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: a}, data: "
+	)
+	before := objects(t, config+"{x: '1', z: '2'}}", secret+"{same: b25l, other: b25l}}", "{apiVersion: v1, kind: Namespace, metadata: {name: old}}", "{apiVersion: v1, kind: Namespace, metadata: {name: kept}}")
+	after := objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: kept}}", secret+"{same: b25l, other: dHdv, more: dHdv}}", config+"{x: '1', z: '3'}}")
+	want := `--- v1 Secret a/s
++++ v1 Secret a/s
+@@ -1,6 +1,7 @@
+ apiVersion: v1
+ data:
+-  other: '*** (before)'
++  more: '***'
++  other: '*** (after)'
+   same: '***'
+ kind: Secret
+ metadata:
+--- v1 ConfigMap a/c
++++ v1 ConfigMap a/c
+@@ -1,7 +1,7 @@
+ apiVersion: v1
+ data:
+   x: "1"
+-  z: "2"
++  z: "3"
+ kind: ConfigMap
+ metadata:
+   name: c
+--- v1 Namespace old
++++ (absent)
+@@ -1,4 +0,0 @@
+-apiVersion: v1
+-kind: Namespace
+-metadata:
+-  name: old
+`
+	got, err := Style{}.Diff(before, after)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}

@@ -1,0 +1,53 @@
+package addonrollout
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/render/chart"
+)
+
+// TestChangeOfAStage: what the target changes is shown on the first cluster that does not run it,
+// against the stable revision.
+func TestChangeOfAStage(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.oneByOne()
+	for _, step := range []struct {
+		what          string
+		do            func()
+		cluster       string
+		clusters      int
+		before, after string
+	}{
+		{"a first install", func() { s.target("v1") }, "c1", 3, "", "example.com/hello:v1"},
+		{"nothing to change", s.settle, "", 0, "", ""},
+		{"an update", func() { s.target("v2") }, "c1", 3, "example.com/hello:v1", "example.com/hello:v2"},
+		{"c1 runs the target", s.settleOnce, "c2", 2, "example.com/hello:v1", "example.com/hello:v2"},
+	} {
+		step.do()
+		got, err := ChangeOf(t.Context(), s.hub, s.key, "everyone", chart.InProcess{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Cluster != step.cluster || got.Clusters != step.clusters || image(t, got.Before) != step.before || image(t, got.After) != step.after {
+			t.Errorf("%s: %+v", step.what, got)
+		}
+	}
+}
+
+// image is that of the first object's first container; "" without objects.
+func image(t *testing.T, objects []*unstructured.Unstructured) string {
+	t.Helper()
+	if len(objects) == 0 {
+		return ""
+	}
+	containers, _, err := unstructured.NestedSlice(objects[0].Object, "spec", "template", "spec", "containers")
+	if err != nil || len(containers) == 0 {
+		t.Fatalf("no container in %v: %v", objects[0].Object, err)
+	}
+	first, _ := containers[0].(map[string]any)
+	name, _ := first["image"].(string)
+	return name
+}

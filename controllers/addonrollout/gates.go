@@ -1,0 +1,94 @@
+package addonrollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/manifests/admission"
+)
+
+// readGates enters what people decided and what was measured about the gates of a rollout. Content
+// that succeeded here before needs neither.
+func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
+	ro := o.Rollout
+	if r.Gates == nil || ro.Spec.Removal != nil {
+		return nil
+	}
+	for _, result := range r.Gates.Results(client.ObjectKeyFromObject(ro)) {
+		o.Measured = append(o.Measured, plan.Measured(result))
+	}
+	if !asksPeople(ro.Spec.Stages) || o.Succeeded.Has(ro.Spec.Target.Revision) {
+		return nil
+	}
+	// Uncached: a decision that was withdrawn must not admit a cluster.
+	var list v1alpha1.AddOnApprovalList
+	if err := r.Live.List(ctx, &list, client.InNamespace(ro.Namespace)); err != nil {
+		return fmt.Errorf("cannot list the approvals of %s: %w", ro.Name, err)
+	}
+	policy, err := readOptional(ctx, r.Live, &admissionregistrationv1.ValidatingAdmissionPolicy{})
+	if err != nil {
+		return err
+	}
+	binding, err := readOptional(ctx, r.Live, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{})
+	if err != nil {
+		return err
+	}
+	o.Approvals.Read = true
+	o.Approvals.Proven, o.Approvals.Unproven = admission.Proven(policy, binding, list.Items)
+	return nil
+}
+
+// asksPeople reports whether a stage has a gate of type approval.
+func asksPeople(stages []v1alpha1.Stage) bool {
+	return slices.ContainsFunc(stages, func(s v1alpha1.Stage) bool {
+		return s.Gates != nil && slices.ContainsFunc(s.Gates.Before, func(g v1alpha1.Gate) bool { return g.Type == v1alpha1.GateApproval })
+	})
+}
+
+// readOptional reads what proves the authors of approvals; nil: it does not exist.
+func readOptional[T client.Object](ctx context.Context, c client.Reader, o T) (T, error) {
+	err := c.Get(ctx, client.ObjectKey{Name: admission.Name}, o)
+	if apierrors.IsNotFound(err) {
+		var none T
+		return none, nil
+	}
+	if err != nil {
+		return o, fmt.Errorf("cannot read %T %s: %w", o, admission.Name, err)
+	}
+	return o, nil
+}
+
+// ask tells the desk which gates are to be measured from now on. It is called once the status has
+// the results so far, so that none is lost.
+func (r *Reconciler) ask(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
+	if r.Gates == nil {
+		return
+	}
+	key := client.ObjectKeyFromObject(ro)
+	if p.ClockSet {
+		r.Gates.Forget(key)
+	}
+	asks := make([]gates.Ask, len(p.Measures))
+	for i, m := range p.Measures {
+		asks[i] = gates.Ask(m)
+	}
+	r.Gates.Ask(key, asks)
+}
+
+// ofApproval wakes the rollout that a decision is about.
+func (r *Reconciler) ofApproval(_ context.Context, obj client.Object) []reconcile.Request {
+	a, ok := obj.(*v1alpha1.AddOnApproval)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: a.Namespace, Name: a.Spec.Rollout}}}
+}

@@ -1,0 +1,333 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Approvals are the decisions of people on the gates of a rollout, as they were read.
+type Approvals struct {
+	// Read: they were looked for. Otherwise the verdicts in the status stand.
+	Read bool
+	// Proven are the decisions whose author the API server proved; Unproven says why none is.
+	Proven   []v1alpha1.AddOnApproval
+	Unproven error
+}
+
+// Measured is the newest result of a measurement.
+type Measured struct {
+	Stage, Gate string
+	When        v1alpha1.GateMoment
+	Digest      string
+	Attempt     int32
+	Verdict     gates.Verdict
+	// Began is when the evaluation began.
+	Began time.Time
+}
+
+// Measure is a gate that is to be measured.
+type Measure struct {
+	When     v1alpha1.GateMoment
+	Gate     v1alpha1.Gate
+	Question gates.Question
+}
+
+// namesPerSide bounds the clusters on each side of a comparison.
+const namesPerSide = 200
+
+// gate is a gate of a stage and its verdict in this turn.
+type gate struct {
+	v1alpha1.Gate
+	stage  string
+	status v1alpha1.GateStatus
+	// stored is the verdict in the status.
+	stored v1alpha1.GateStatus
+	// changesAt is when a window opens or closes next; zero: never.
+	changesAt time.Time
+}
+
+// judgeGates returns the gates of the declared stages, each with its verdict about the target.
+func (t *turn) judgeGates() []gate {
+	var found []gate
+	for i := range t.Rollout.Spec.Stages {
+		st := &t.Rollout.Spec.Stages[i]
+		if st.Gates == nil {
+			continue
+		}
+		for _, g := range st.Gates.Before {
+			found = append(found, t.judgeGate(st.Name, v1alpha1.GateBefore, g))
+		}
+		for _, g := range st.Gates.During {
+			found = append(found, t.judgeGate(st.Name, v1alpha1.GateDuring, g))
+		}
+	}
+	return found
+}
+
+func (t *turn) judgeGate(stage string, when v1alpha1.GateMoment, declared v1alpha1.Gate) gate {
+	g := gate{Gate: declared, stage: stage, stored: t.storedVerdict(stage, when, declared)}
+	g.status = g.stored
+	switch g.Type {
+	case v1alpha1.GateWindow:
+		verdict, changes := gates.Window(*g.Window, t.Look.Wall)
+		g.enter(verdict, t.Look.Wall)
+		g.changesAt = changes
+	case v1alpha1.GateApproval:
+		t.approve(&g)
+	case v1alpha1.GatePrometheus, v1alpha1.GateWebhook:
+		t.measure(&g)
+	}
+	return g
+}
+
+// storedVerdict is the verdict of a gate in the status; Waiting if it has none. No verdict is
+// later than now.
+func (t *turn) storedVerdict(stage string, when v1alpha1.GateMoment, declared v1alpha1.Gate) v1alpha1.GateStatus {
+	s := v1alpha1.GateStatus{Name: declared.Name, When: when, Type: declared.Type, State: v1alpha1.GateWaiting}
+	for _, st := range t.stored.Stages {
+		for _, known := range st.Gates {
+			if st.Name == stage && known.Name == s.Name && known.When == when && known.Type == s.Type {
+				s = *known.DeepCopy()
+			}
+		}
+	}
+	now := metav1.NewTime(t.Look.Wall).Rfc3339Copy()
+	if s.Since != nil && s.Since.After(now.Time) {
+		s.Since = &now
+	}
+	if s.EvaluatedAt != nil && s.EvaluatedAt.After(now.Time) {
+		s.EvaluatedAt = nil
+	}
+	return s
+}
+
+// enter gives the gate a verdict.
+func (g *gate) enter(v gates.Verdict, now time.Time) {
+	if g.status.State != v.State {
+		stamp := metav1.NewTime(now).Rfc3339Copy()
+		g.status.Since = &stamp
+	}
+	g.status.State, g.status.Reason, g.status.By = v.State, v.Reason, v.By
+}
+
+// approve counts the decisions of people. A rejection stays until the attempt changes. An approval
+// that was used stays as well: a cluster of the stage was admitted.
+func (t *turn) approve(g *gate) {
+	used := g.stored.State == v1alpha1.GatePassed && t.begun(g.stage)
+	if !t.Approvals.Read || used || g.stored.State == v1alpha1.GateFailed {
+		return
+	}
+	if err := t.Approvals.Unproven; err != nil {
+		g.enter(gates.Verdict{State: v1alpha1.GateError, Reason: err.Error()}, t.Look.Wall)
+		return
+	}
+	ro := t.Rollout
+	subject := gates.Subject{
+		Namespace: ro.Namespace, RolloutUID: ro.UID, Stage: g.stage, Gate: g.Name,
+		Digest: ro.Spec.Target.Digest, Attempt: t.stored.Attempt,
+	}
+	g.enter(gates.Approval(*g.Approval, subject.Of(t.Approvals.Proven)), t.Look.Wall)
+}
+
+// begun reports whether a cluster was admitted to the target in the stage.
+func (t *turn) begun(stage string) bool {
+	return slices.ContainsFunc(t.stored.Ledger.Records, func(g v1alpha1.RecordGroup) bool {
+		return g.Revision == t.Rollout.Spec.Target.Digest && g.Stage == stage
+	})
+}
+
+// measure enters a new result of a measurement. Before the stage, Passed stays; during it, Failed.
+func (t *turn) measure(g *gate) {
+	during := g.status.When == v1alpha1.GateDuring
+	if during && g.stored.State == v1alpha1.GateFailed || !during && g.stored.State == v1alpha1.GatePassed {
+		return
+	}
+	i := slices.IndexFunc(t.measured, func(m Measured) bool {
+		return m.Stage == g.stage && m.Gate == g.Name && m.When == g.status.When &&
+			m.Digest == t.Rollout.Spec.Target.Digest && m.Attempt == t.stored.Attempt
+	})
+	if i < 0 {
+		return
+	}
+	m := t.measured[i]
+	began := metav1.NewTime(m.Began).Rfc3339Copy() // rounded down
+	if g.stored.EvaluatedAt != nil && !began.After(g.stored.EvaluatedAt.Time) || m.Began.After(t.Look.Wall) {
+		return // it is in the verdict already
+	}
+	verdict := m.Verdict
+	if verdict.State != v1alpha1.GateError {
+		g.status.EvaluatedAt = &began
+	}
+	switch verdict.State {
+	case v1alpha1.GatePassed:
+		g.status.FailedInARow = 0
+	case v1alpha1.GateFailed:
+		g.status.FailedInARow++
+		if allowed := g.failures(); during && g.status.FailedInARow < allowed {
+			verdict.State = v1alpha1.GateWaiting
+			verdict.Reason = fmt.Sprintf("failed %d times in a row, %d halt the stage: %s", g.status.FailedInARow, allowed, verdict.Reason)
+		}
+	case v1alpha1.GateWaiting, v1alpha1.GateError:
+	}
+	g.enter(verdict, t.Look.Wall)
+}
+
+// failures is how many evaluations in a row have to fail before the gate does.
+func (g *gate) failures() int32 {
+	if g.Failures == nil {
+		return 1
+	}
+	return *g.Failures
+}
+
+// planned is the verdict as the planner reads it.
+func (g *gate) planned() rollout.Gate {
+	v := rollout.Gate{
+		Stage: g.stage, Name: g.Name, When: g.status.When, State: g.status.State, Reason: g.status.Reason, ChangesAt: g.changesAt,
+	}
+	if g.status.Since != nil {
+		v.Since = g.status.Since.Time
+	}
+	if g.status.EvaluatedAt != nil {
+		v.EvaluatedAt = g.status.EvaluatedAt.Time
+	}
+	return v
+}
+
+// ask stores since when the gate is asked for. A verdict that was not asked for, and decides
+// nothing, is not stored: a window opens and closes for every rollout.
+func (g *gate) ask(asked bool, now time.Time) {
+	decided := g.Type != v1alpha1.GateWindow && (g.status.State == v1alpha1.GatePassed || g.status.State == v1alpha1.GateFailed)
+	measured := g.Type == v1alpha1.GatePrometheus || g.Type == v1alpha1.GateWebhook
+	switch {
+	case !asked && !decided && !measured:
+		g.status = g.stored
+	case asked && g.status.Since == nil:
+		stamp := metav1.NewTime(now).Rfc3339Copy()
+		g.status.Since = &stamp
+	}
+}
+
+// gatesAfter enters what the planner asks for: it stores the verdicts in the stages, and returns
+// which gates are to be measured.
+func (p *Plan) gatesAfter(all []gate) []Measure {
+	var measures []Measure
+	for i := range all {
+		g := &all[i]
+		asked := slices.Contains(p.Planned.Asks, rollout.Ask{Stage: g.stage, Name: g.Name, When: g.status.When})
+		g.ask(asked, p.Observed.Look.Wall)
+		if asked && (g.Type == v1alpha1.GatePrometheus || g.Type == v1alpha1.GateWebhook) {
+			measures = append(measures, Measure{When: g.status.When, Gate: g.Gate, Question: p.question(g)})
+		}
+	}
+	return measures
+}
+
+// withVerdicts returns the stages with the verdicts of their gates. A stage that the planner does
+// not list, because it could not plan, keeps its verdicts: one that failed stays so.
+func withVerdicts(stages []v1alpha1.StageStatus, all []gate) []v1alpha1.StageStatus {
+	for _, g := range all {
+		i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == g.stage })
+		if i < 0 && g.status.Since == nil {
+			continue
+		}
+		if i < 0 {
+			stages = append(stages, v1alpha1.StageStatus{Name: g.stage, Phase: rollout.StageWaiting})
+			i = len(stages) - 1
+		}
+		stages[i].Gates = append(stages[i].Gates, g.status)
+	}
+	return stages
+}
+
+// question is what a measurement of the gate is about.
+func (p *Plan) question(g *gate) gates.Question {
+	target := p.Observed.Rollout.Spec.Target
+	q := gates.Question{
+		Rollout: types.NamespacedName{Namespace: p.Observed.Rollout.Namespace, Name: p.Observed.Rollout.Name}, Stage: g.stage, Gate: g.Name,
+		Digest: target.Digest, Commit: target.Commit, Attempt: p.attempt,
+	}
+	for _, s := range p.Planned.Stages {
+		if s.Name == g.stage {
+			q.Counts = s.Counts
+		}
+	}
+	for i := range p.Clusters {
+		switch c := &p.Clusters[i]; {
+		case p.moved(c):
+			q.Moved = append(q.Moved, c.Name)
+		case p.compares(c):
+			q.Control = append(q.Control, c.Name)
+		}
+	}
+	q.Moved, q.Control = chosen(q.Moved), chosen(q.Control)
+	return q
+}
+
+// moved reports whether the cluster is Soaking or Done with the content of the target.
+func (p *Plan) moved(c *Cluster) bool {
+	return c.Planned.State == rollout.Done || c.Planned.State == rollout.Soaking && p.IsTarget(c.Planned.Revision)
+}
+
+// compares reports whether moved clusters are compared with the cluster: it is available, in the
+// install set, runs the stable revision and is not in flight.
+func (p *Plan) compares(c *Cluster) bool {
+	is, _ := Reachable(c.Cluster)
+	switch c.Planned.State {
+	case rollout.Waiting, rollout.Unchanged, rollout.Unstaged:
+		return is && c.AtStable && p.Input.Stable != "" && p.Input.Stable != p.Input.Spec.Target.Digest
+	default:
+		return false
+	}
+}
+
+// chosen are at most namesPerSide of the names, always the same ones of the same names: those with
+// the least hashes.
+func chosen(names []string) []string {
+	if len(names) <= namesPerSide {
+		return names
+	}
+	hash := make(map[string]uint64, len(names))
+	for _, name := range names {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(name)) // a hash never fails
+		hash[name] = h.Sum64()
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(hash[a], hash[b]), strings.Compare(a, b))
+	})
+	names = names[:namesPerSide]
+	slices.Sort(names)
+	return names
+}
+
+// shiftGates moves the times of verdicts with the operator's clock.
+func shiftGates(stages []v1alpha1.StageStatus, step time.Duration) []v1alpha1.StageStatus {
+	moved := func(t *metav1.Time) *metav1.Time {
+		if t == nil {
+			return nil
+		}
+		at := metav1.NewTime(t.Add(step)).Rfc3339Copy()
+		return &at
+	}
+	stages = slices.Clone(stages)
+	for i := range stages {
+		stages[i].Gates = slices.Clone(stages[i].Gates)
+		for k := range stages[i].Gates {
+			g := &stages[i].Gates[k]
+			g.Since, g.EvaluatedAt = moved(g.Since), moved(g.EvaluatedAt)
+		}
+	}
+	return stages
+}

@@ -1,0 +1,204 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
+)
+
+const (
+	// atOnce is how many measurements run at the same time, and atHost how many of them at one
+	// host.
+	atOnce = 32
+	atHost = 4
+	// defaultInterval is the interval of a gate without one, shortestInterval that of a gate
+	// with a shorter one.
+	defaultInterval  = time.Minute
+	shortestInterval = time.Second
+	// firstBackoff is the wait after an Error, which doubles with each in a row up to the
+	// interval.
+	firstBackoff = time.Second
+	// secretWithin bounds reading a Secret.
+	secretWithin = 10 * time.Second
+)
+
+// identity distinguishes the asks of a rollout. A result belongs to one identity.
+type identity struct {
+	stage, gate string
+	when        v1alpha1.GateMoment
+	digest      string
+	attempt     int32
+}
+
+func (a Ask) identity() identity {
+	return identity{a.Question.Stage, a.Gate.Name, a.When, a.Question.Digest, a.Question.Attempt}
+}
+
+// job is an ask with its measurements, one after the other.
+//
+//	asked --due--> running --> result --seen, asked again--> asked
+type job struct {
+	rollout types.NamespacedName
+	host    string
+	ask     Ask
+	// asked: it is measured when it is due.
+	asked bool
+	due   time.Time
+	// running cancels the measurement; nil if there is none.
+	running context.CancelFunc
+	// result is the newest one, and seen whether the rollout had it.
+	result *Result
+	seen   bool
+	// moved is whether there were clusters to measure then.
+	moved bool
+	// errors counts the Errors in a row.
+	errors int
+}
+
+// sameGate reports whether results of the job are results of the ask.
+func (j *job) sameGate(ask Ask) bool { return reflect.DeepEqual(j.ask.Gate, ask.Gate) }
+
+// drop ends a job that is not asked any more.
+func (j *job) drop() {
+	if j.running != nil {
+		j.running()
+	}
+}
+
+// when returns the time of the next measurement. It is at once if the first clusters moved: the
+// last measurement was without any.
+func (j *job) when() time.Time {
+	if j.result != nil && !j.moved && len(j.ask.Question.Moved) > 0 {
+		return j.result.Began
+	}
+	return j.due
+}
+
+// schedule wakes the scheduler.
+func (d *Desk) schedule() {
+	select {
+	case d.changed <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// begin begins the measurements that are due, the longest due first, as far as there is room.
+// It returns when the next one is due; zero: never.
+func (d *Desk) begin(ctx context.Context, measuring *sync.WaitGroup) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, next := d.options.Clock.Now(), time.Time{}
+	var due []*job
+	for _, jobs := range d.rollouts {
+		for _, j := range jobs {
+			switch {
+			case !j.asked || j.running != nil:
+			case !j.when().After(now):
+				due = append(due, j)
+			case next.IsZero() || j.when().Before(next):
+				next = j.when()
+			}
+		}
+	}
+	slices.SortFunc(due, func(a, b *job) int { return a.when().Compare(b.when()) })
+	for _, j := range due {
+		if d.running == atOnce || d.at[j.host] == atHost {
+			continue // the end of a measurement makes room
+		}
+		d.running++
+		d.at[j.host]++
+		within, cancel := context.WithCancel(ctx)
+		ask := j.ask
+		j.asked, j.running, j.moved = false, cancel, len(ask.Question.Moved) > 0
+		measuring.Go(func() {
+			defer cancel()
+			verdict := d.measure(within, j.rollout, ask)
+			d.end(j, ask, now, verdict, within.Err())
+		})
+	}
+	return next
+}
+
+// end records the result of a measurement, unless it was cancelled.
+func (d *Desk) end(j *job, ask Ask, began time.Time, verdict gates.Verdict, cancelled error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running--
+	if d.at[j.host]--; d.at[j.host] == 0 {
+		delete(d.at, j.host)
+	}
+	d.schedule()
+	if cancelled != nil {
+		return // nothing asks for it any more, or the process ends
+	}
+	id := ask.identity()
+	j.running, j.seen = nil, false
+	j.result = &Result{
+		Stage: id.stage, Gate: id.gate, When: id.when, Digest: id.digest, Attempt: id.attempt, Verdict: verdict, Began: began,
+	}
+	interval := intervalOf(ask.Gate)
+	if j.due = began.Add(interval); verdict.State != v1alpha1.GateError {
+		j.errors = 0
+	} else {
+		j.errors++
+		j.due = d.options.Clock.Now().Add(backoff(j.errors, interval))
+	}
+	if d.queue != nil {
+		d.queue.Add(reconcile.Request{NamespacedName: j.rollout})
+	}
+}
+
+// intervalOf returns the time between two measurements of a gate.
+func intervalOf(gate v1alpha1.Gate) time.Duration {
+	if gate.Interval == nil {
+		return defaultInterval
+	}
+	return max(gate.Interval.Duration, shortestInterval)
+}
+
+// backoff returns the wait after a number of Errors in a row.
+func backoff(errors int, interval time.Duration) time.Duration {
+	wait := firstBackoff
+	for ; errors > 1 && wait < interval; errors-- {
+		wait *= 2
+	}
+	return min(wait, interval)
+}
+
+// measure measures a gate once, with the Secret that it names.
+func (d *Desk) measure(ctx context.Context, rollout types.NamespacedName, ask Ask) gates.Verdict {
+	var credentials *gates.Secret
+	if _, name := gates.Address(ask.Gate); name != "" {
+		var err error
+		if credentials, err = d.secret(ctx, client.ObjectKey{Namespace: rollout.Namespace, Name: name}); err != nil {
+			return gates.Verdict{State: v1alpha1.GateError, Reason: err.Error()}
+		}
+	}
+	return gates.Measure(ctx, ask.Gate, credentials, ask.Question, d.options.Measure)
+}
+
+// secret reads the Secret of a gate, which is in the rollout's namespace.
+func (d *Desk) secret(ctx context.Context, key client.ObjectKey) (*gates.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, secretWithin)
+	defer cancel()
+	stored := &corev1.Secret{}
+	switch err := d.options.Secrets.Get(ctx, key, stored); {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("secret %q does not exist", key.Name)
+	case err != nil:
+		return nil, fmt.Errorf("cannot read secret %q: %w", key.Name, err)
+	}
+	return &gates.Secret{Name: key.Name, Host: stored.Annotations[v1alpha1.GateHostAnnotation], Keys: stored.Data}, nil
+}
