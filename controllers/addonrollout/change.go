@@ -51,7 +51,7 @@ func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage 
 			return Change{}, err
 		}
 	}
-	change.After, err = objectsOf(p.Observed, first, p.Observed.Rollout.Spec.Target.Digest)
+	change.After, err = objectsOf(p.Observed, first, p.Observed.Target.Digest)
 	return change, err
 }
 

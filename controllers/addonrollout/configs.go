@@ -154,7 +154,7 @@ func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.Get
 // reason why they cannot be used. It returns the objects it read. Clusters that name the same
 // object share it.
 func (r *Reconciler) joinConfigs(ctx context.Context, o *plan.Observation, before map[render.ConfigReference]readConfig) map[render.ConfigReference]readConfig {
-	target := o.Revisions[o.Rollout.Spec.Target.Digest].Renderer // without: the plan says so
+	target := o.Revisions[o.Target.Digest].Renderer // without: the plan says so
 	references := map[render.ConfigReference]bool{}
 	for _, m := range o.Members {
 		m.Hindered = unsupported(m, target)

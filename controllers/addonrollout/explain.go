@@ -41,7 +41,7 @@ func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts 
 	if err != nil {
 		return rollout.Plan{}, err
 	}
-	if err := nameLeft(&p.Planned, p.Observed.Rollout.Spec.Target.Digest); err != nil {
+	if err := nameLeft(&p.Planned, p.Observed.Target.Digest); err != nil {
 		return rollout.Plan{}, err
 	}
 	return p.Planned, nameMissing(&p)
@@ -115,7 +115,7 @@ func (e *MissingError) Error() string { return strings.Join(e.Details, "; ") }
 // because of it. The plan already reports a missing revision of the target. The error is a
 // *MissingError or a read error.
 func nameMissing(p *plan.Plan) error {
-	target := p.Observed.Rollout.Spec.Target.Digest
+	target := p.Observed.Target.Digest
 	missing := map[string]string{}
 	if _, err := p.Observed.Revisions.Renderer(target); errors.Is(err, plan.ErrRevisionMissing) {
 		missing[target] = err.Error()

@@ -26,7 +26,7 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 	for _, result := range r.Gates.Results(client.ObjectKeyFromObject(ro)) {
 		o.Measured = append(o.Measured, plan.Measured(result))
 	}
-	if !asksPeople(ro.Spec.Stages) || o.Succeeded.Has(ro.Spec.Target.Revision) {
+	if !asksPeople(ro.Spec.Stages) || o.Succeeded.Has(o.Target.Revision) {
 		return nil
 	}
 	// Uncached: a decision that was withdrawn must not admit a cluster.

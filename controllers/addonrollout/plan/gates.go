@@ -135,7 +135,7 @@ func (t *turn) approve(g *gate) {
 	ro := t.Rollout
 	subject := gates.Subject{
 		Namespace: ro.Namespace, RolloutUID: ro.UID, Stage: g.stage, Gate: g.Name,
-		Digest: ro.Spec.Target.Digest, Attempt: t.stored.Attempt,
+		Digest: t.Target.Digest, Attempt: t.stored.Attempt,
 	}
 	g.enter(gates.Approval(*g.Approval, subject.Of(t.Approvals.Proven)), t.Look.Wall)
 }
@@ -143,7 +143,7 @@ func (t *turn) approve(g *gate) {
 // begun reports whether a cluster was admitted to the target in the stage.
 func (t *turn) begun(stage string) bool {
 	return slices.ContainsFunc(t.stored.Ledger.Records, func(g v1alpha1.RecordGroup) bool {
-		return g.Revision == t.Rollout.Spec.Target.Digest && g.Stage == stage
+		return g.Revision == t.Target.Digest && g.Stage == stage
 	})
 }
 
@@ -155,7 +155,7 @@ func (t *turn) measure(g *gate) {
 	}
 	i := slices.IndexFunc(t.measured, func(m Measured) bool {
 		return m.Stage == g.stage && m.Gate == g.Name && m.When == g.status.When &&
-			m.Digest == t.Rollout.Spec.Target.Digest && m.Attempt == t.stored.Attempt
+			m.Digest == t.Target.Digest && m.Attempt == t.stored.Attempt
 	})
 	if i < 0 {
 		return
@@ -253,7 +253,7 @@ func withVerdicts(stages []v1alpha1.StageStatus, all []gate) []v1alpha1.StageSta
 
 // question is what a measurement of the gate is about.
 func (p *Plan) question(g *gate) gates.Question {
-	target := p.Observed.Rollout.Spec.Target
+	target := p.Observed.Target
 	q := gates.Question{
 		Rollout: types.NamespacedName{Namespace: p.Observed.Rollout.Namespace, Name: p.Observed.Rollout.Name}, Stage: g.stage, Gate: g.Name,
 		Digest: target.Digest, Commit: target.Commit, Attempt: p.attempt,
