@@ -114,7 +114,7 @@ func TestKindsAreServed(t *testing.T) {
 	}
 	want := map[string]bool{
 		v1alpha1.AddOnSourceKind: true, v1alpha1.AddOnRolloutKind: true, v1alpha1.AddOnRevisionKind: false,
-		v1alpha1.AddOnApprovalKind: false, hubconfigv1alpha1.AddOnHubConfigKind: false,
+		v1alpha1.AddOnApprovalKind: false, v1alpha1.AddOnOrderKind: true, hubconfigv1alpha1.AddOnHubConfigKind: false,
 	}
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Errorf("kinds, and whether they have a status subresource (-want +got):\n%s", diff)
@@ -129,6 +129,7 @@ func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 		v1alpha1.AddOnRolloutKind:  v1alpha1.AddOnRollout{},
 		v1alpha1.AddOnRevisionKind: v1alpha1.AddOnRevision{},
 		v1alpha1.AddOnApprovalKind: v1alpha1.AddOnApproval{},
+		v1alpha1.AddOnOrderKind:    v1alpha1.AddOnOrder{},
 
 		hubconfigv1alpha1.AddOnHubConfigKind: hubconfigv1alpha1.AddOnHubConfig{},
 	}

@@ -92,6 +92,7 @@ func TestInstallHoldsWhatItShould(t *testing.T) {
 		"ClusterRoleBinding /addonflow",
 		"CustomResourceDefinition /addonapprovals.addonflow.io",
 		"CustomResourceDefinition /addonhubconfigs.addon.open-cluster-management.io",
+		"CustomResourceDefinition /addonorders.addonflow.io",
 		"CustomResourceDefinition /addonrevisions.addonflow.io",
 		"CustomResourceDefinition /addonrollouts.addonflow.io",
 		"CustomResourceDefinition /addonsources.addonflow.io",

@@ -50,6 +50,8 @@ func uses() []use {
 		{resource{addonFlowGroup, "addonrevisions"}, "metadata is watched, bodies are read live", read},
 		{resource{addonFlowGroup, "addonrevisions"}, "addonsource creates and collects, addonrollout notes success", []string{"create", "patch", "delete"}},
 		{resource{addonFlowGroup, "addonapprovals"}, "decisions on approval gates", read},
+		{resource{addonFlowGroup, "addonorders"}, "orders of users", append([]string{"delete"}, read...)},
+		{resource{addonFlowGroup, "addonorders/status"}, "addonrollout/orders.go: the answer", []string{"update"}},
 		{resource{admissionGroup, "validatingadmissionpolicies"}, "compared with the shipped one", read},
 		{resource{admissionGroup, "validatingadmissionpolicybindings"}, "compared with the shipped one", read},
 		{resource{addOnGroup, "clustermanagementaddons"}, "metadata is watched, read live", read},

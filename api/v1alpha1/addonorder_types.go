@@ -27,8 +27,10 @@ const (
 )
 
 // AddOnOrderSpec is the order of one user. It is about one rollout, its content and attempt.
-// +kubebuilder:validation:XValidation:rule="self.verb != 'promote' || has(self.arguments) && has(self.arguments.stage)",message="promote needs arguments.stage"
-// +kubebuilder:validation:XValidation:rule="self.verb != 'rollback' || has(self.reason)",message="rollback needs a reason"
+// +kubebuilder:validation:XValidation:rule="(self.verb == 'promote') == (has(self.arguments) && has(self.arguments.stage))",message="promote needs arguments.stage, and no other verb takes it"
+// +kubebuilder:validation:XValidation:rule="self.verb == 'retry' || !(has(self.arguments) && has(self.arguments.clusters))",message="arguments.clusters is for retry"
+// +kubebuilder:validation:XValidation:rule="self.verb == 'rollback' || !(has(self.arguments) && (has(self.arguments.to) || has(self.arguments.withCRDs)))",message="arguments.to and arguments.withCRDs are for rollback"
+// +kubebuilder:validation:XValidation:rule="self.verb != 'rollback' || has(self.reason) && size(self.reason) > 0",message="rollback needs a reason"
 type AddOnOrderSpec struct {
 	// RolloutUID is the UID of the AddOnRollout.
 	// +kubebuilder:validation:Type=string
@@ -66,17 +68,21 @@ type AddOnOrderSpec struct {
 // OrderArguments are the arguments of a verb.
 type OrderArguments struct {
 	// Stage of promote.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=300
 	// +optional
 	Stage string `json:"stage,omitempty"`
 	// Clusters of retry; absent: every cluster that failed.
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	// +optional
 	Clusters []string `json:"clusters,omitempty"`
-	// To is the digest of the content that rollback returns to; absent: the newest that succeeded.
-	// +kubebuilder:validation:Pattern="^v[0-9]+:sha256:[0-9a-f]{64}$"
+	// To is the digest, or the sha of the commit, of the content that rollback returns to; absent:
+	// the newest that succeeded. A commit is known while it is in status.history.
+	// +kubebuilder:validation:Pattern="^(v[0-9]+:sha256:[0-9a-f]{64}|[0-9a-f]{7,40})$"
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	To string `json:"to,omitempty"`
@@ -141,6 +147,7 @@ type AddOnOrder struct {
 
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an AddOnOrder is immutable"
 	Spec AddOnOrderSpec `json:"spec"`
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || self == oldSelf",message="an AddOnOrder is answered once"
 	// +optional
 	Status AddOnOrderStatus `json:"status,omitempty"`
 }

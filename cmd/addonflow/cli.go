@@ -108,6 +108,7 @@ func (c *cli) commands() []*cobra.Command {
 		newRenderCommand(c), newLintCommand(c),
 		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newReleaseCommand(c),
 		newApproveCommand(c), newRejectCommand(c),
+		newRetryCommand(c), newPromoteCommand(c), newAbortCommand(c), newRollbackCommand(c), newUnblockCommand(c),
 		newUninstallCommand(c),
 		newDemoCommand(c), newVersionCommand(c),
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/manifests/admission"
 )
 
 // ordersKept is how long an answered order is kept.
@@ -31,6 +32,30 @@ func (r *Reconciler) readOrders(ctx context.Context, o *plan.Observation) error 
 	slices.SortFunc(o.Orders, func(a, b v1alpha1.AddOnOrder) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
+	return r.proveOrders(ctx, o)
+}
+
+// proveOrders notes the open orders whose author the API server did not prove: the admission policy
+// or its binding is missing, is changed, or is younger than the order.
+func (r *Reconciler) proveOrders(ctx context.Context, o *plan.Observation) error {
+	if !slices.ContainsFunc(o.Orders, func(x v1alpha1.AddOnOrder) bool { return x.Status.State == "" }) {
+		return nil
+	}
+	policy, binding, err := admission.Read(ctx, r.Live)
+	if err != nil {
+		return err
+	}
+	unproven := admission.Matches(policy, binding)
+	o.Unproven = map[string]string{}
+	for i := range o.Orders {
+		switch x := &o.Orders[i]; {
+		case x.Status.State != "":
+		case unproven != nil:
+			o.Unproven[x.Name] = unproven.Error()
+		case x.CreationTimestamp.Before(&policy.CreationTimestamp) || x.CreationTimestamp.Before(&binding.CreationTimestamp):
+			o.Unproven[x.Name] = "the order is older than the policy that proves its author; give it again"
+		}
+	}
 	return nil
 }
 

@@ -13,11 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/manifests/admission"
 )
 
 // order gives an order of ann about the content and the attempt of now, and returns its key.
 func (s *scene) order(verb v1alpha1.OrderVerb, digest string, arguments *v1alpha1.OrderArguments) client.ObjectKey {
 	s.t.Helper()
+	s.proven()
 	ro := s.rollout()
 	var list v1alpha1.AddOnOrderList
 	if err := s.hub.List(s.t.Context(), &list); err != nil {
@@ -32,6 +34,39 @@ func (s *scene) order(verb v1alpha1.OrderVerb, digest string, arguments *v1alpha
 	}
 	s.create(order)
 	return client.ObjectKeyFromObject(order)
+}
+
+// proven gives the hub the policy that proves authors, unless it has it.
+func (s *scene) proven() {
+	s.t.Helper()
+	policy, err := admission.Policy()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	binding, err := admission.Binding()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, o := range []client.Object{policy, binding} {
+		if err := s.hub.Create(s.t.Context(), o); client.IgnoreAlreadyExists(err) != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// An order whose author the API server did not prove is refused.
+func TestOrders_OfUnprovenAuthorsAreRefused(t *testing.T) {
+	s, _, v2 := stopped(t)
+	key := s.order(v1alpha1.OrderRetry, v2, nil)
+	policy, err := admission.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.delete(policy)
+	s.turn()
+	if got := s.answered(key); !strings.HasPrefix(got, "Refused: ValidatingAdmissionPolicy addonflow-approvals is missing") || s.rollout().Status.Attempt != 1 {
+		t.Errorf("%s; attempt %d", got, s.rollout().Status.Attempt)
+	}
 }
 
 // answered is the answer to an order.
@@ -137,7 +172,9 @@ func TestOrders_AreRefusedWhenTheyMakeNoSense(t *testing.T) {
 func TestPromote_EndsTheSoakOfAStage(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
-	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Stages[0].MinSuccessTime = metav1.Duration{Duration: time.Hour} })
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Stages[0].MinSuccessTime = metav1.Duration{Duration: time.Hour}
+	})
 	v1 := s.target("v1")
 	for range 4 {
 		s.settleOnce()
@@ -200,7 +237,7 @@ func TestRecall_TakesGreenContentBackUntilItIsUnblocked(t *testing.T) {
 		s.settle()
 		s.advance(time.Minute)
 	}
-	key := s.order(v1alpha1.OrderRollback, digests["v3"], &v1alpha1.OrderArguments{To: digests["v1"]})
+	key := s.order(v1alpha1.OrderRollback, digests["v3"], &v1alpha1.OrderArguments{To: commitNamed("v1")[:10]})
 	ro := s.untilPhase(v1alpha1.PhaseRolledBack)
 	if got := s.answered(key); got != "CarriedOut: quarantined "+digests["v3"]+"; back to "+commitNamed("v1")[:10] {
 		t.Error(got)

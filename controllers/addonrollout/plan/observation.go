@@ -37,8 +37,10 @@ type Observation struct {
 	// that may not, by digest.
 	Succeeded   Succeeded
 	Quarantined map[string]v1alpha1.Quarantine
-	// Orders about the rollout, the oldest first.
-	Orders []v1alpha1.AddOnOrder
+	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
+	// an answer is not known, by the name of the order.
+	Orders   []v1alpha1.AddOnOrder
+	Unproven map[string]string
 	// Target is the content that the fleet is to run; Override says why it is not what Git
 	// declares, nil if it is. Choose sets both.
 	Target   v1alpha1.Target
@@ -260,9 +262,7 @@ func (o *Observation) Named() []string {
 	for i := range o.Orders {
 		if s := &o.Orders[i].Spec; s.Verb == v1alpha1.OrderRollback && o.Orders[i].Status.State == "" {
 			names[o.Succeeded.before(o.Target.Digest)] = true
-			if s.Arguments != nil {
-				names[s.Arguments.To] = true
-			}
+			names[o.digestOf(s.Arguments)] = true
 		}
 	}
 	for _, g := range o.Rollout.Status.Ledger.Records {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStat
 		if s.Arguments != nil {
 			asked.Stage, asked.Clusters = s.Arguments.Stage, s.Arguments.Clusters
 		}
-		done, refused := "", p.Observed.outdated(order, next)
+		done, refused := "", cmp.Or(p.Observed.Unproven[order.Name], p.Observed.outdated(order, next))
 		if refused == "" {
 			done, refused = p.Observed.answer(asked, &next)
 		}
@@ -202,18 +203,37 @@ func (p *Plan) withdraw(next *v1alpha1.AddOnRolloutStatus) error {
 			w.Quarantine = &v1alpha1.Quarantine{
 				Time: metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy(), Reason: s.Reason, Order: order.Name, Author: s.Author,
 			}
-			if s.Arguments != nil {
-				w.Quarantine.To = s.Arguments.To
-			}
+			w.Quarantine.To = p.Observed.digestOf(s.Arguments)
 		}
 		p.Withdrawals = append(p.Withdrawals, w)
 	}
 	return nil
 }
 
+// digestOf is the digest of the content that a rollback is to return to; "": the order names none,
+// or a commit that the rollout does not know.
+func (o *Observation) digestOf(a *v1alpha1.OrderArguments) string {
+	if a == nil {
+		return ""
+	}
+	if strings.HasPrefix(a.To, "v") {
+		return a.To
+	}
+	named := v1alpha1.BlockedContent{Commit: a.To}
+	for _, t := range o.targets() {
+		if named.Blocks(t) {
+			return t.Digest
+		}
+	}
+	return ""
+}
+
 // answerWithdrawal says what an order about content does, or why it is refused.
 func (p *Plan) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) (done, refused string, err error) {
 	o, s := p.Observed, order.Spec
+	if why := o.Unproven[order.Name]; why != "" {
+		return "", why, nil
+	}
 	if s.Verb == v1alpha1.OrderUnblock {
 		if _, ok := o.Quarantined[s.Digest]; ok {
 			return s.Digest + " may be rolled out again", "", nil
@@ -230,10 +250,9 @@ func (p *Plan) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnR
 	if s.Arguments != nil {
 		withCRDs = s.Arguments.WithCRDs
 		if s.Arguments.To != "" {
-			if !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == s.Arguments.To }) {
+			if to = o.digestOf(s.Arguments); !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == to }) {
 				return "", s.Arguments.To + " did not succeed here, is withdrawn, or is not stored any more", nil
 			}
-			to = s.Arguments.To
 		}
 	}
 	if to == "" || to == s.Digest {

@@ -84,20 +84,29 @@ func (o *Observation) refuge(declared v1alpha1.Target) string {
 
 // known is the target of a digest, with its commit where the rollout knows it.
 func (o *Observation) known(digest string) v1alpha1.Target {
-	s := &o.Rollout.Status
-	for _, t := range []*v1alpha1.Target{o.Rollout.Spec.Target, s.Target, s.Stable} {
-		if t != nil && t.Digest == digest {
-			return *t
-		}
-	}
-	for i := range s.History {
-		if t := s.History[i].Target; t.Digest == digest {
+	for _, t := range o.targets() {
+		if t.Digest == digest {
 			return t
 		}
 	}
 	return v1alpha1.Target{
 		Source: o.Rollout.Spec.Target.Source, Revision: render.RevisionName(o.Rollout.Name, digest), Digest: digest,
 	}
+}
+
+// targets are the contents whose commits the rollout knows, the newest first.
+func (o *Observation) targets() []v1alpha1.Target {
+	var known []v1alpha1.Target
+	s := &o.Rollout.Status
+	for _, t := range []*v1alpha1.Target{o.Rollout.Spec.Target, s.Target, s.Stable} {
+		if t != nil {
+			known = append(known, *t)
+		}
+	}
+	for i := range s.History {
+		known = append(known, s.History[i].Target)
+	}
+	return known
 }
 
 // stranded says why no cluster is admitted to the declared content although there is no other

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// orderOptions are the flags of the commands that give an order.
+type orderOptions struct {
+	*cli
+	verb     v1alpha1.OrderVerb
+	reason   string
+	to       string
+	withCRDs bool
+	timeout  time.Duration
+}
+
+// newRetryCommand is `retry`.
+func newRetryCommand(c *cli) *cobra.Command {
+	o := &orderOptions{cli: c, verb: v1alpha1.OrderRetry}
+	cmd := o.command("retry ROLLOUT [CLUSTER...]", "Give clusters that failed another attempt with the same content",
+		`Without CLUSTER, every cluster that failed. Gates need new verdicts in the new attempt.`, `  # After the registry is back
+  addonflow retry hello -m "registry is back"
+  # One cluster
+  addonflow retry hello eu-west-7`)
+	cmd.Args = atLeastARollout
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var arguments *v1alpha1.OrderArguments
+		if len(args) > 1 {
+			arguments = &v1alpha1.OrderArguments{Clusters: args[1:]}
+		}
+		return o.give(cmd.Context(), args[0], arguments)
+	}
+	return c.command(cmd)
+}
+
+// newPromoteCommand is `promote`.
+func newPromoteCommand(c *cli) *cobra.Command {
+	o := &orderOptions{cli: c, verb: v1alpha1.OrderPromote}
+	cmd := o.command("promote ROLLOUT STAGE", "End the soak of a stage",
+		`The clusters that are soaking in the stage now are done. Others soak as declared.`, `  # The canary has been looked at
+  addonflow promote hello canary -m "dashboards are fine"`)
+	cmd.Args = takes
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return o.give(cmd.Context(), args[0], &v1alpha1.OrderArguments{Stage: args[1]})
+	}
+	return c.command(cmd)
+}
+
+// newAbortCommand is `abort`.
+func newAbortCommand(c *cli) *cobra.Command {
+	o := &orderOptions{cli: c, verb: v1alpha1.OrderAbort}
+	cmd := o.command("abort ROLLOUT", "End a rollout as Failed",
+		`Clusters keep what they run, also with onFailure: Rollback. To continue, retry, or push other content.`, `  # No further cluster gets this content
+  addonflow abort hello -m "wrong region"`)
+	cmd.Args = takes
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.give(cmd.Context(), args[0], nil) }
+	return c.command(cmd)
+}
+
+// newRollbackCommand is `rollback`.
+func newRollbackCommand(c *cli) *cobra.Command {
+	o := &orderOptions{cli: c, verb: v1alpha1.OrderRollback}
+	cmd := o.command("rollback ROLLOUT", "Take content back, also content that was green",
+		`Quarantines the content that is rolled out, and moves its clusters to the newest content that
+succeeded before, or to that of --to. Until it is unblocked, no commit can roll the content out
+again. The fleet then differs from Git: revert the commit, or push other content.`, `  # It leaks memory after a week
+  addonflow rollback hello -m "leaks memory"
+  # To the content of a commit
+  addonflow rollback hello --to 9f3c2ab -m "leaks memory since 1.4"`)
+	cmd.Args = takes
+	cmd.Flags().StringVar(&o.to, "to", "", "Commit, at least seven digits, or digest of the content to return to.")
+	cmd.Flags().BoolVar(&o.withCRDs, "with-crds", false, "Permit that CustomResourceDefinitions are changed. None is ever removed.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if strings.TrimSpace(o.reason) == "" {
+			return &exitError{code: exitUsage, err: errors.New("cannot roll back without a reason; say it with -m")}
+		}
+		var arguments *v1alpha1.OrderArguments
+		if o.to != "" || o.withCRDs {
+			arguments = &v1alpha1.OrderArguments{To: o.to, WithCRDs: o.withCRDs}
+		}
+		return o.give(cmd.Context(), args[0], arguments)
+	}
+	return c.command(cmd)
+}
+
+// newUnblockCommand is `unblock`.
+func newUnblockCommand(c *cli) *cobra.Command {
+	o := &orderOptions{cli: c, verb: v1alpha1.OrderUnblock}
+	cmd := o.command("unblock ROLLOUT [DIGEST]", "End the quarantine of content",
+		`Without DIGEST, of the content that Git declares.`, `  # The failure was elsewhere
+  addonflow unblock hello -m "the registry was down"`)
+	cmd.Args = atLeastARollout
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			o.to = args[1]
+		}
+		return o.give(cmd.Context(), args[0], nil)
+	}
+	return c.command(cmd)
+}
+
+// atLeastARollout wants the name of a rollout; what follows is optional.
+func atLeastARollout(cmd *cobra.Command, args []string) error {
+	most := len(strings.Fields(cmd.Use)) - 1
+	if len(args) > 0 && (len(args) <= most || strings.HasSuffix(cmd.Use, "...]")) {
+		return nil
+	}
+	return fmt.Errorf("cannot run %q with %s: it takes %s; see %s --help",
+		cmd.CommandPath(), counted(len(args), "argument"), strings.Join(strings.Fields(cmd.Use)[1:], " "), cmd.CommandPath())
+}
+
+// command is what the commands have in common.
+func (o *orderOptions) command(use, short, effect, examples string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Example: examples,
+		Long: short + `.
+
+` + effect + `
+
+Creates an AddOnOrder with your own credentials. The API server proves that its author is you. The
+operator carries it out once, or refuses it, and says so in its status and in the rollout's journal.`,
+		ValidArgsFunction: only(o.completeNames(&v1alpha1.AddOnRolloutList{})),
+	}
+	cmd.Flags().StringVarP(&o.reason, "message", "m", "", "Why; stored in the AddOnOrder and the journal.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "How long to wait for the operator's answer; 0: do not wait.")
+	return cmd
+}
+
+// give creates the order and waits for the answer.
+func (o *orderOptions) give(ctx context.Context, name string, arguments *v1alpha1.OrderArguments) error {
+	hub, key, err := o.open(name)
+	if err != nil {
+		return err
+	}
+	var r v1alpha1.AddOnRollout
+	if err := hub.Get(ctx, key, &r); err != nil {
+		return hubError("read "+rolloutKey(key), err)
+	}
+	digest, err := o.subject(&r)
+	if err != nil {
+		return err
+	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := hub.Create(ctx, review); err != nil {
+		return hubError("ask the hub for your user name", err)
+	}
+	order := &v1alpha1.AddOnOrder{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: r.Name + "-" + string(o.verb) + "-"},
+		Spec: v1alpha1.AddOnOrderSpec{
+			RolloutUID: r.UID, Rollout: r.Name, Verb: o.verb, Digest: digest, Attempt: max(r.Status.Attempt, 1),
+			Arguments: arguments, Author: review.Status.UserInfo.Username, Reason: o.reason,
+		},
+	}
+	if err := hub.Create(ctx, order, client.FieldOwner("kubectl-addonflow")); err != nil {
+		return hubError(string(o.verb)+" "+rolloutKey(key), err)
+	}
+	if _, err := fmt.Fprintf(o.Out, "%s: %s ordered by %s (AddOnOrder %s)\n", rolloutKey(key), o.verb, order.Spec.Author, order.Name); err != nil {
+		return err
+	}
+	return o.answer(ctx, hub, order)
+}
+
+// subject is the digest of the content that the order is about.
+func (o *orderOptions) subject(r *v1alpha1.AddOnRollout) (string, error) {
+	switch {
+	case r.Spec.Target == nil || r.Status.Target == nil:
+		return "", &exitError{code: exitTimeout, err: fmt.Errorf("cannot %s: the operator has not planned %s yet; repeat the command later", o.verb, r.Name)}
+	case o.verb != v1alpha1.OrderUnblock:
+		return r.Status.Target.Digest, nil
+	case o.to != "":
+		return o.to, nil
+	}
+	return r.Spec.Target.Digest, nil
+}
+
+// answer waits for the operator's answer and prints it.
+func (o *orderOptions) answer(ctx context.Context, hub client.Reader, order *v1alpha1.AddOnOrder) error {
+	if o.timeout == 0 {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(order)
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, o.timeout, true, func(ctx context.Context) (bool, error) {
+		if err := hub.Get(ctx, key, order); err != nil {
+			return false, err
+		}
+		return order.Status.State != "", nil
+	})
+	switch {
+	case wait.Interrupted(err) && ctx.Err() == nil:
+		return &exitError{code: exitTimeout, err: fmt.Errorf("no answer within %s; see AddOnOrder %s in namespace %s", o.timeout, key.Name, key.Namespace)}
+	case err != nil:
+		return hubError("read AddOnOrder "+key.String(), err)
+	case order.Status.State == v1alpha1.OrderRefused:
+		return &exitError{code: exitFailed, err: fmt.Errorf("refused: %s", order.Status.Message)}
+	}
+	_, err = fmt.Fprintf(o.Out, "carried out: %s\n", order.Status.Message)
+	return err
+}
