@@ -23,9 +23,9 @@ type memory struct {
 	turned time.Time
 	// plan is the memory of package plan from the last turn.
 	plan plan.Memory
-	// settled are the marks of clusters that needed no write. Without it every turn would
+	// unchanged are the fingerprints of clusters that needed no write. Without it every turn would
 	// render every cluster of a fleet at rest.
-	settled map[string]string
+	unchanged map[string]string
 	// authors are AddonFlow's last writes to the status of each add-on. Without them another
 	// writer that writes the same values would count as a conflict.
 	authors map[types.UID]*addonstatus.Authorship
@@ -85,7 +85,7 @@ func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
 
 // newMemory returns an empty memory.
 func newMemory() *memory {
-	return &memory{settled: map[string]string{}, authors: map[types.UID]*addonstatus.Authorship{}}
+	return &memory{unchanged: map[string]string{}, authors: map[types.UID]*addonstatus.Authorship{}}
 }
 
 // forget drops a rollout that is gone.

@@ -213,14 +213,14 @@ func TestMemoriesOfClustersThatLeftAreDropped(t *testing.T) {
 	s.target("v1")
 	s.settle()
 	m := s.reconciler.memories.get(s.key)
-	if len(m.settled) != 2 || len(m.authors) != 2 {
-		t.Fatalf("both are remembered: %d, %d", len(m.settled), len(m.authors))
+	if len(m.unchanged) != 2 || len(m.authors) != 2 {
+		t.Fatalf("both are remembered: %d, %d", len(m.unchanged), len(m.authors))
 	}
 	s.delete(s.addOn("c2"))
 	s.selects("c1")
 	s.turns(3)
-	if len(m.settled) != 1 || len(m.authors) != 1 {
-		t.Errorf("a cluster that left is forgotten: %v, %v", m.settled, m.authors)
+	if len(m.unchanged) != 1 || len(m.authors) != 1 {
+		t.Errorf("a cluster that left is forgotten: %v, %v", m.unchanged, m.authors)
 	}
 	s.reconciler.forget(s.key)
 	if len(s.reconciler.memories.of) != 0 {
