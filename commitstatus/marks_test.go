@@ -142,8 +142,8 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	}
 }
 
-// TestOvertake is what becomes of commits that are not live any more.
-func TestOvertake(t *testing.T) {
+// TestCommitsThatAreNotLiveAnyMoreAreSuperseded is what becomes of commits that are not live any more.
+func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
 	by := commitstatus.Succession{Live: []string{newSHA}, By: newSHA, Content: "b", Whole: "c"}
 	equal := by
 	equal.Content = "a"

@@ -129,7 +129,7 @@ func dumbNext(objects []sized, where []int) int {
 	return next
 }
 
-func TestSplitAgreesWithTheDumbOne(t *testing.T) {
+func TestSplitEqualsTheSimpleSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(0, 12).Draw(t, "objects")
 		objects := make([]sized, 0, count)

@@ -258,9 +258,9 @@ func TestAll_EachClusterHasARecord(t *testing.T) {
 	}
 }
 
-// TestAtRest: if every cluster runs the stable revision, there is nothing to write, to do
+// TestFleetAtRestNeedsNoWrite: if every cluster runs the stable revision, there is nothing to write, to do
 // or to wait for.
-func TestAtRest(t *testing.T) {
+func TestFleetAtRestNeedsNoWrite(t *testing.T) {
 	f := staged("v1", 6)
 	plan := planned(t, f.Input())
 	if plan.LedgerChanged || len(plan.Actions) > 0 || plan.Admitted > 0 || !plan.RecheckAt.IsZero() || plan.Succeeded {

@@ -20,9 +20,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// TestUninstall_FreesWhatNoOperatorDealsWithAnyMore takes finalizers off, and lets no agent go
+// TestUninstall_RemovesFinalizersAndKeepsAgents takes finalizers off, and lets no agent go
 // with a ClusterManagementAddOn that is being deleted.
-func TestUninstall_FreesWhatNoOperatorDealsWithAnyMore(t *testing.T) {
+func TestUninstall_RemovesFinalizersAndKeepsAgents(t *testing.T) {
 	rollout := hello(v1alpha1.PhaseSucceeded)
 	rollout.Finalizers = []string{v1alpha1.Finalizer}
 	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet", Finalizers: []string{v1alpha1.Finalizer, "example.com/theirs"}}}

@@ -9,7 +9,7 @@ import (
 )
 
 // Until when a cluster soaks is told once, and as the status tells it.
-func TestWhyTellsOneSoak(t *testing.T) {
+func TestWhyNamesTheEndOfASoakOnce(t *testing.T) {
 	until := time.Now().UTC().Truncate(time.Minute).Add(-time.Second)
 	text := "soaking until " + rollout.Clock(until, time.Now())
 	got := reasonLine(show.Cluster{Cluster: "c1", State: "Soaking", Stage: "canary", Reason: text, SoakingUntil: &until})

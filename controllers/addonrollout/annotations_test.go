@@ -29,7 +29,7 @@ func annotated(pairs ...string) map[string]string {
 }
 
 // OCM removes every annotation of the prefix that the cluster does not have.
-func TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved(t *testing.T) {
+func TestAnnotationsOfTheClusterAreCopiedAndOthersKept(t *testing.T) {
 	ours, users := wrote(v1alpha1.FieldManager, "key"), wrote("kubectl", "key")
 	cases := map[string]struct {
 		reason        string
@@ -58,7 +58,7 @@ func TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved(t *testing.T) {
 
 // Seed install-strategy: switching the type keeps what is there. What selected a cluster is
 // noted on its add-on, with one write per switch and none at rest.
-func TestSwitchOfTypeKeepsWhatIsThere(t *testing.T) {
+func TestSwitchOfInstallTypeKeepsAddOns(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()

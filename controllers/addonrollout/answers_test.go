@@ -23,7 +23,7 @@ import (
 // A client decodes the hub's answer into what it sent. Objects that are the same on every
 // cluster share their bytes: an admission webhook that changes the first work must not
 // change what the others are given.
-func TestAnswerChangesNobodyElsesWork(t *testing.T) {
+func TestAdmissionWebhookOnOneWorkChangesNoOtherWork(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 		work, ok := obj.(*workv1.ManifestWork)
 		if !ok {
@@ -96,9 +96,9 @@ func TestClusterWithoutNamespaceIsTriedAgainInAWhile(t *testing.T) {
 	}
 }
 
-// TestFailureThatCannotBeToldIsTriedAgainInAWhile: what cannot be written to a cluster's
+// TestFailedStatusWriteIsRetriedAfterAPause: what cannot be written to a cluster's
 // add-on either is no reason to try the cluster every second.
-func TestFailureThatCannotBeToldIsTriedAgainInAWhile(t *testing.T) {
+func TestFailedStatusWriteIsRetriedAfterAPause(t *testing.T) {
 	started := false
 	s := newScene(t, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -127,7 +127,7 @@ func TestFailureThatCannotBeToldIsTriedAgainInAWhile(t *testing.T) {
 
 // A work that lost OCM's label is shown by no watch. Without its owner nothing tells that it
 // is the add-on's: that is said, and tried again in a while; with the label back all is well.
-func TestWorkWithoutLabelAndOwnerIsSaid(t *testing.T) {
+func TestWorkWithoutLabelAndOwnerIsReported(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()

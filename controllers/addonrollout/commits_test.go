@@ -236,9 +236,9 @@ func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s.expect("v1", "pending: ")
 }
 
-// TestReasonOfAHoldIsToldSoon: a hold is posted with the reason that it has now, by the add-on and
+// TestReasonOfAHoldIsPostedAtOnce: a hold is posted with the reason that it has now, by the add-on and
 // by its stage, and does not wait for progress that a hold keeps from happening.
-func TestReasonOfAHoldIsToldSoon(t *testing.T) {
+func TestReasonOfAHoldIsPostedAtOnce(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.reporting()
 	s.target("v1")
@@ -349,9 +349,9 @@ func TestRefusedCommitIsNotApplied(t *testing.T) {
 	s.expect("w2", "success: 2/2 updated")
 }
 
-// TestJoinersMoveNoVerdict: neither on the commit that brought the content nor on a newer one
+// TestJoinersDoNotChangeAFinalStatus: neither on the commit that brought the content nor on a newer one
 // that was judged.
-func TestJoinersMoveNoVerdict(t *testing.T) {
+func TestJoinersDoNotChangeAFinalStatus(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
 	s.within(0, "10m")
@@ -422,9 +422,9 @@ func TestNewestCommitWakesWhatHasToReport(t *testing.T) {
 	}
 }
 
-// TestStatusesArePostedWhateverFollows: what was stored as being posted is posted, also where a
+// TestStoredStatusesArePostedAlthoughALaterWriteFails: what was stored as being posted is posted, also where a
 // later write of the turn is lost. Else the next turn would take it for another operator's.
-func TestStatusesArePostedWhateverFollows(t *testing.T) {
+func TestStoredStatusesArePostedAlthoughALaterWriteFails(t *testing.T) {
 	refuse := errors.New("the webhook is down")
 	for name, calls := range map[string]interceptor.Funcs{
 		"CompletionLost": {SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {

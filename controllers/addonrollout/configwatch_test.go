@@ -129,9 +129,9 @@ func next(t *testing.T, woken <-chan client.ObjectKey) client.ObjectKey {
 	}
 }
 
-// TestTroubleWithOneConfigurationIsItsOwn: what cannot be read, is not there or is of
+// TestUnreadableConfigurationDoesNotAffectOthers: what cannot be read, is not there or is of
 // no kind says so by itself; the others are read all the same, as they are now.
-func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
+func TestUnreadableConfigurationDoesNotAffectOthers(t *testing.T) {
 	_, c := startHub(t)
 	createConfigMaps(t, c, "good", "broken")
 	reads := 0
@@ -174,7 +174,7 @@ func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestUnsupportedKindsAreSaidInOCMsWords(t *testing.T) {
+func TestUnsupportedKindsAreReportedInOCMsWords(t *testing.T) {
 	// The message is OCM's, to the letter.
 	kind := schema.GroupResource{Group: "example.com", Resource: "things"}
 	const want = "Configuration with gvr example.com/things is not supported for this addon"

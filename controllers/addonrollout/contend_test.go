@@ -89,10 +89,10 @@ func sharedManifest(value string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"shared","namespace":"agents"},"data":{"a":%q}}`, value)
 }
 
-// TestSharedObjectMayBeChangedByWhoHadItFirst: what two add-ons deploy alike is no conflict.
+// TestFirstAddOnMayChangeASharedObject: what two add-ons deploy alike is no conflict.
 // The one that had it first changes it like anything else, and the other one is woken. With
 // equal times the order of the names is that of the works.
-func TestSharedObjectMayBeChangedByWhoHadItFirst(t *testing.T) {
+func TestFirstAddOnMayChangeASharedObject(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	var woken []string
 	s.reconciler.wake = func(of client.ObjectKey) { woken = append(woken, of.String()) }
@@ -118,9 +118,9 @@ func TestSharedObjectMayBeChangedByWhoHadItFirst(t *testing.T) {
 	}
 }
 
-// TestSharedObjectIsNotChangedByWhoCameLater: it is told at its turn, and goes on by itself
+// TestLaterAddOnCannotChangeASharedObject: it is told at its turn, and goes on by itself
 // once the object is alike again, whichever writer changed it; so does a cluster that has it already.
-func TestSharedObjectIsNotChangedByWhoCameLater(t *testing.T) {
+func TestLaterAddOnCannotChangeASharedObject(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	first := s.share("able", "1")
 	s.targetOf(sharedAt("v1", "1"), "v1")
@@ -171,9 +171,9 @@ func TestTakeOverIsNoContention(t *testing.T) {
 	s.settle()
 }
 
-// TestDoneSaysWhatItsWorksSay: a cluster that was verified once and is broken since does
+// TestClusterThatBreaksAfterItIsDoneSaysSo: a cluster that was verified once and is broken since does
 // not merely run the target.
-func TestDoneSaysWhatItsWorksSay(t *testing.T) {
+func TestClusterThatBreaksAfterItIsDoneSaysSo(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
 	s.settle()

@@ -85,9 +85,9 @@ func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 	s.settle()
 }
 
-// TestOwnershipConflictIsWhatEverybodyWaitsFor: another owner stops every write, and is what
+// TestOwnershipConflictIsTheReasonOfEveryCluster: another owner stops every write, and is what
 // the status and why name, not a slot that no cluster gets.
-func TestOwnershipConflictIsWhatEverybodyWaitsFor(t *testing.T) {
+func TestOwnershipConflictIsTheReasonOfEveryCluster(t *testing.T) {
 	s, _, _ := onTheWay(t)
 	owner := &addonv1alpha1.ClusterManagementAddOn{}
 	if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "hello"}, owner); err != nil {

@@ -351,8 +351,8 @@ func TestInFlightIsLookedAtEveryMinute(t *testing.T) {
 	}
 }
 
-// TestARemovalIsToldWithItsCommit: when it began, each cluster, and when it ended.
-func TestARemovalIsToldWithItsCommit(t *testing.T) {
+// TestRemovalIsReportedWithItsCommit: when it began, each cluster, and when it ended.
+func TestRemovalIsReportedWithItsCommit(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
 	s.target("v1")

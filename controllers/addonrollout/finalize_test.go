@@ -136,9 +136,9 @@ func (s *scene) readdress(address string) {
 	s.update(source)
 }
 
-// TestDeletedRolloutEndsWhatItToldPending: a rollout that goes in the middle leaves no
+// TestDeletedRolloutLeavesNoCommitPending: a rollout that goes in the middle leaves no
 // commit pending for ever.
-func TestDeletedRolloutEndsWhatItToldPending(t *testing.T) {
+func TestDeletedRolloutLeavesNoCommitPending(t *testing.T) {
 	for name, c := range map[string]struct {
 		next string
 		want string

@@ -31,7 +31,7 @@ func (s *scene) says(kind string) string {
 // The revision that a fleet at rest runs is deleted, and the source is not read: the
 // rollout says which, whom it holds and what brings it back, in the same process, which
 // remembers the body, as in the next one, and is well again when the body is.
-func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
+func TestMissingTargetIsReportedWithoutTheSource(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3", "c4")
 	digest := s.target("v1")
 	s.settle()
@@ -78,7 +78,7 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 
 // A revision that is there and cannot be read is as good as none, and has to go before it
 // can come back.
-func TestBrokenTargetIsSaid(t *testing.T) {
+func TestTargetThatCannotBeReadIsReported(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	digest := s.target("v1")
 	s.settle()
@@ -95,7 +95,7 @@ func TestBrokenTargetIsSaid(t *testing.T) {
 
 // No cluster is admitted to content that cannot be rendered, and being late is not held
 // against it; with the body back the rollout goes on.
-func TestMissingTargetHoldsARolloutAndFailsNobody(t *testing.T) {
+func TestMissingTargetHoldsTheRolloutAndFailsNoCluster(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
 	s.target("v1")
@@ -123,7 +123,7 @@ func TestMissingTargetHoldsARolloutAndFailsNobody(t *testing.T) {
 }
 
 // Removing a cluster needs no body.
-func TestMissingTargetKeepsNobodyFromLeaving(t *testing.T) {
+func TestMissingTargetDoesNotBlockRemovals(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	digest := s.target("v1")
 	s.settle()

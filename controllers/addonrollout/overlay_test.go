@@ -84,7 +84,7 @@ func TestCreatedAndDeletedAtOnceIsInstalledAgain(t *testing.T) {
 }
 
 // What was written last before a rollout ended is remembered no longer than the rollout.
-func TestARolloutThatIsGoneLeavesNothingWrittenBehind(t *testing.T) {
+func TestWritesOfADeletedRolloutAreForgotten(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()

@@ -20,9 +20,9 @@ func (s *scene) owners(cluster string) []types.UID {
 	return uids
 }
 
-// TestOwnerOfOurAddOnsIsTheOneThatIsThere puts references back when the
+// TestOwnerReferencesFollowARecreatedClusterManagementAddOn puts references back when the
 // ClusterManagementAddOn was deleted and applied again, on AddonFlow's own only.
-func TestOwnerOfOurAddOnsIsTheOneThatIsThere(t *testing.T) {
+func TestOwnerReferencesFollowARecreatedClusterManagementAddOn(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()

@@ -33,9 +33,9 @@ func (s *scene) zone(name string) {
 	s.update(c)
 }
 
-// TestContentThatAClusterCannotHaveFailsAtItsTurn: a commit that asks for what a cluster
+// TestContentWithoutAValueOnTheCanaryHaltsTheRollout: a commit that asks for what a cluster
 // lacks is halted by its canary like any other bad commit, and says what is lacking.
-func TestContentThatAClusterCannotHaveFailsAtItsTurn(t *testing.T) {
+func TestContentWithoutAValueOnTheCanaryHaltsTheRollout(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.zone("c2")
 	s.oneByOne()
@@ -62,9 +62,9 @@ func TestContentThatAClusterCannotHaveFailsAtItsTurn(t *testing.T) {
 	}
 }
 
-// TestFirstContentThatAClusterCannotHaveHoldsItBack: nothing says that it could ever have
+// TestClusterWithoutAValueForTheFirstContentIsHeldBack: nothing says that it could ever have
 // had it, and who can have it gets it.
-func TestFirstContentThatAClusterCannotHaveHoldsItBack(t *testing.T) {
+func TestClusterWithoutAValueForTheFirstContentIsHeldBack(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.zone("c2")
 	s.targetOf(zonedAt("v1"), "v1")

@@ -48,7 +48,7 @@ func TestReleaseSuspendsUntilTheAddOnLeftGit(t *testing.T) {
 	}
 }
 
-func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
+func TestReleaseRemovesLabelsAndDeletesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()
@@ -95,7 +95,7 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 }
 
 // Without the rollout the source would not know that there was a release.
-func TestDeletedRolloutWaitsForItsSourceToLetGo(t *testing.T) {
+func TestDeletedRolloutWaitsForItsSourceToReleaseIt(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
 	s.settle()

@@ -26,9 +26,9 @@ func (s *scene) recorded(cluster string) bool {
 	return false
 }
 
-// TestReservedBeforeWritten: when a work is written, its cluster stands in the stored
+// TestSlotIsReservedBeforeItsWorkIsWritten: when a work is written, its cluster stands in the stored
 // ledger already (a crash in between costs a slot, never exceeds the limit).
-func TestReservedBeforeWritten(t *testing.T) {
+func TestSlotIsReservedBeforeItsWorkIsWritten(t *testing.T) {
 	var s *scene
 	written := 0
 	reserved := func(o client.Object) {

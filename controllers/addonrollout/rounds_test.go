@@ -82,7 +82,7 @@ func TestDeletedRevisionDoesNotBlockTheSuccessOfItsRollout(t *testing.T) {
 	}
 }
 
-func TestClusterThatCannotBeWrittenIsNamedAndStopsNobody(t *testing.T) {
+func TestClusterThatCannotBeWrittenIsNamedAndStopsNoOther(t *testing.T) {
 	refused := errors.New("the namespace is full")
 	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 		if _, ok := obj.(*workv1.ManifestWork); ok && obj.GetNamespace() == "c2" {
@@ -103,7 +103,7 @@ func TestClusterThatCannotBeWrittenIsNamedAndStopsNobody(t *testing.T) {
 	}
 }
 
-func TestRequestStandsUntilItsRoundIsThrough(t *testing.T) {
+func TestReconcileRequestStandsUntilTheRoundEnds(t *testing.T) {
 	lost := errors.New("etcdserver: request timed out")
 	failing := true
 	var s *scene
@@ -130,7 +130,7 @@ func TestRequestStandsUntilItsRoundIsThrough(t *testing.T) {
 	}
 }
 
-func TestInOrder(t *testing.T) {
+func TestWritesStartWithDeparturesThenActions(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		next   string
@@ -169,7 +169,7 @@ func TestInOrder(t *testing.T) {
 
 // A fleet larger than what fits into a round is written whole in the end, though one
 // cluster takes all of every round's time.
-func TestSlowClusterStarvesNobody(t *testing.T) {
+func TestSlowClusterDelaysNoOtherForEver(t *testing.T) {
 	names := []string{"a-slow", "b", "c", "d"}
 	var s *scene
 	s = newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {

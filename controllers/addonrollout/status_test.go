@@ -17,7 +17,7 @@ import (
 
 // What is said again keeps its time: a write at each turn is one too many, and since when
 // a rollout is stalled is worth knowing.
-func TestConditionsSaidAgainKeepTheirTime(t *testing.T) {
+func TestUnchangedConditionsKeepTheirTime(t *testing.T) {
 	then := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	cases := map[string]struct {
 		phase   v1alpha1.Phase

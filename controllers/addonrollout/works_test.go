@@ -83,7 +83,7 @@ func TestWorksAreWrittenWhereTheyDiffer(t *testing.T) {
 
 // A work that is deleted by hand, and that its agent lets go of slowly, comes back
 // under its own name.
-func TestWorkComesBackUnderItsName(t *testing.T) {
+func TestDeletedWorkIsCreatedAgainUnderItsName(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()

@@ -208,9 +208,9 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// TestFormattingIsNoContent: a change of formatting alone rolls out nothing: a byte order mark,
+// TestFormattingDoesNotChangeContent: a change of formatting alone rolls out nothing: a byte order mark,
 // Windows line ends, quotes, comments, or building with kustomize.
-func TestFormattingIsNoContent(t *testing.T) {
+func TestFormattingDoesNotChangeContent(t *testing.T) {
 	const block = "        data:\n          text: |\n            one\n            two\n"
 	template := compiledTemplate + block
 	digest := func(files map[string]string) string {

@@ -365,8 +365,8 @@ func TestSupersedeAndPrune(t *testing.T) {
 	}
 }
 
-// TestNowhere: the marks of a source without commitStatus are dropped.
-func TestNowhere(t *testing.T) {
+// TestMarksAreDroppedWithoutCommitStatus: the marks of a source without commitStatus are dropped.
+func TestMarksAreDroppedWithoutCommitStatus(t *testing.T) {
 	b := newBench(t, goodWord)
 	b.source.Spec.CommitStatus = nil
 	if after := b.reconcile(want(commitstatus.Success, "applied")); after != 0 || b.source.Status.CommitStatuses != nil {

@@ -197,8 +197,8 @@ func TestAppendLeavesItsArgument(t *testing.T) {
 	}
 }
 
-// TestRolloutTellsTargetStagesAndEnd: a failed rollout and its revert.
-func TestRolloutTellsTargetStagesAndEnd(t *testing.T) {
+// TestRolloutDecisionsNameTargetStagesAndEnd: a failed rollout and its revert.
+func TestRolloutDecisionsNameTargetStagesAndEnd(t *testing.T) {
 	target := func(name string) *v1alpha1.Target {
 		return &v1alpha1.Target{Digest: name, Commit: "main@sha1:" + strings.Repeat(name, 40)}
 	}

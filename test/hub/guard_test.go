@@ -48,7 +48,7 @@ func TestGuardEndsTheServer(t *testing.T) {
 	}
 }
 
-func TestDismissedGuardLeavesTheServerAlone(t *testing.T) {
+func TestDismissedGuardKeepsTheServerRunning(t *testing.T) {
 	g, server, out := startGuarded(t)
 	if err := g.dismiss(); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func addOnWith(version, taker string, progressing metav1.Condition) *addonv1alph
 	return a
 }
 
-func TestForeignWritersAreToldByValue(t *testing.T) {
+func TestForeignWritersAreDetectedByValue(t *testing.T) {
 	upgrading := metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.Upgrading}
 	done := metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.UpgradeSucceed}
 	theirs := metav1.Condition{Status: metav1.ConditionTrue, Reason: addonv1alpha1.ProgressingReasonProgressing}

@@ -14,9 +14,9 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 )
 
-// TestWhoListsAddOnTemplates: what we list ourselves, in replace mode, is no conflict, nor is
+// TestTemplatesListedByAnotherWriterAreAConflict: what we list ourselves, in replace mode, is no conflict, nor is
 // what stands on an add-on that we did not fence off.
-func TestWhoListsAddOnTemplates(t *testing.T) {
+func TestTemplatesListedByAnotherWriterAreAConflict(t *testing.T) {
 	entry := func(manager, subresource string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:supportedConfigs":{"k:{\"resource\":\"addontemplates\"}":{}}}}`)}
 	}
