@@ -147,7 +147,7 @@ func (s *eventSender) AnnotatedEventf(object runtime.Object, metadata map[string
 	}
 }
 
-// about is what the receiver is told of an object.
+// about is the reference to an object that the receiver gets.
 func (s *eventSender) about(object runtime.Object) (*metav1.PartialObjectMetadata, error) {
 	ref, err := reference.GetReference(s.scheme, object)
 	if err != nil {
