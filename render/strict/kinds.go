@@ -15,8 +15,8 @@ import (
 // not there.
 type kindsByVersion map[string][]string
 
-// judge returns the flaw of a kind that its apiVersion does not have, and what was probably
-// meant, which is what is written if nothing is wrong with it.
+// judge returns a flaw if the apiVersion does not have the kind. It also returns the apiVersion and
+// kind that were probably meant; without a flaw these are the given ones.
 func (k kindsByVersion) judge(at flaw.Path, apiVersion, kind string, newer []string) (meantVersion, meantKind string, flaws []flaw.Flaw) {
 	known, closed := k[apiVersion]
 	if !closed || kind == "List" || slices.Contains(known, kind) || slices.Contains(newer, kind) || len(variable.References(kind)) > 0 {
