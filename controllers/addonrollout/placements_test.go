@@ -64,8 +64,8 @@ func TestSettlement(t *testing.T) {
 	}
 }
 
-// TestRolloutWaitsForAnUndecidedPlacement: OCM decides about a new Placement in a while. Until
-// then the rollout reconciles without an action of the user.
+// TestRolloutWaitsForAnUndecidedPlacement: OCM needs a while to decide about a new Placement. Until
+// then the rollout is Reconciling; the user need not act.
 func TestRolloutWaitsForAnUndecidedPlacement(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()

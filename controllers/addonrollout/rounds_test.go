@@ -20,7 +20,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
-// troubled is what the condition says of single clusters, "" without it.
+// troubled is the reason and message of ClustersWritten; "": it does not exist.
 func (s *scene) troubled() string {
 	c := conditions.Get(s.rollout(), v1alpha1.ClustersWrittenCondition)
 	if c == nil {
@@ -57,11 +57,11 @@ func TestMissingRevisionIsAskedForOnceAndNamed(t *testing.T) {
 	why := "revision is missing: " + revision.Name
 	want := "RevisionMissing: held 3 clusters: c2: " + why + "; c3: " + why + "; c4: " + why
 	if got := s.troubled(); got != want {
-		t.Errorf("the condition names who is held:\n got %q\nwant %q", got, want)
+		t.Errorf("the condition does not name the held clusters:\n got %q\nwant %q", got, want)
 	}
 	s.turns(3)
 	if got := s.announced(); len(got) != 1 || !strings.Contains(got[0], "held 3 clusters") {
-		t.Errorf("an event tells of a change, and only of one: got %v", got)
+		t.Errorf("want one event per change: got %v", got)
 	}
 	revision.ResourceVersion = ""
 	s.create(revision)
@@ -167,8 +167,8 @@ func TestWritesStartWithDeparturesThenActions(t *testing.T) {
 	}
 }
 
-// A fleet larger than what fits into a round is written whole in the end, though one
-// cluster takes all of every round's time.
+// A fleet that does not fit into one round is written completely after some rounds, although one
+// cluster uses the time of every round.
 func TestSlowClusterDelaysNoOtherForEver(t *testing.T) {
 	names := []string{"a-slow", "b", "c", "d"}
 	var s *scene
@@ -191,7 +191,7 @@ func TestSlowClusterDelaysNoOtherForEver(t *testing.T) {
 	}
 	slices.Sort(written)
 	if diff := cmp.Diff([]string{"b", "c", "d"}, written); diff != "" {
-		t.Errorf("who was not reached comes first in the next round (-want +got):\n%s", diff)
+		t.Errorf("clusters that were not reached come first in the next round (-want +got):\n%s", diff)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
-// What is said again keeps its time: a write at each turn is one too many, and since when
-// a rollout is stalled is worth knowing.
+// An unchanged condition keeps its time. Otherwise every turn would write the status, and the user
+// would not see since when a rollout is stalled.
 func TestUnchangedConditionsKeepTheirTime(t *testing.T) {
 	then := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	cases := map[string]struct {
@@ -84,7 +84,7 @@ func TestSetConditions(t *testing.T) {
 	}
 }
 
-// TestPublishedFlags: a tool that plans takes the operator's flags from the status.
+// TestPublishedFlags: a tool that plans reads the operator's flags from the status.
 func TestPublishedFlags(t *testing.T) {
 	if got := published(nil, DefaultParkAfter); got != DefaultParkAfter {
 		t.Errorf("a status that names no flag gives %s", got)
@@ -94,8 +94,8 @@ func TestPublishedFlags(t *testing.T) {
 	}
 }
 
-// TestEmptyFleetProvesNothing: content that had no cluster is judged when a cluster
-// comes, like any other; before that, there is nothing to wait for.
+// TestEmptyFleetProvesNothing: a rollout without clusters succeeds at once, but does not prove its
+// content: the first clusters are judged like any other.
 func TestEmptyFleetProvesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
@@ -104,24 +104,24 @@ func TestEmptyFleetProvesNothing(t *testing.T) {
 	s.target("v1")
 	s.turns(2)
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable != nil || s.told() != "success: no cluster to roll out to" {
-		t.Fatalf("no cluster is there: %s, stable %v, posted %q", ro.Status.Phase, ro.Status.Stable, s.told())
+		t.Fatalf("without clusters: %s, stable %v, posted %q", ro.Status.Phase, ro.Status.Stable, s.told())
 	}
 	s.selects("c1", "c2")
 	s.turns(2)
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(s.told(), "pending: everyone 0/2, 1 in flight") {
-		t.Errorf("the first two are there: %s, told %q", ro.Status.Phase, s.told())
+		t.Errorf("with the first two clusters: %s, commit status %q", ro.Status.Phase, s.told())
 	}
 	s.advance(time.Minute)
 	s.turn()
 	ro := s.rollout()
 	if h := ro.Status.History[0]; ro.Status.Phase != v1alpha1.PhaseFailed || h.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(s.told(), "failure: halted in everyone: 1 failed (c1: ") {
-		t.Errorf("and it fails there: %s, history %s, told %q", ro.Status.Phase, h.Phase, s.told())
+		t.Errorf("after they failed: %s, history %s, commit status %q", ro.Status.Phase, h.Phase, s.told())
 	}
 	s.report()
 	for range 6 {
 		s.settleOnce()
 	}
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable == nil || s.told() != "success: 2/2 updated" {
-		t.Errorf("proven at last: %s, told %q", ro.Status.Phase, s.told())
+		t.Errorf("after they were verified: %s, commit status %q", ro.Status.Phase, s.told())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// refuse lets the agent of a cluster say that it could not apply its work.
+// refuse makes the agent of a cluster report that it could not apply its work.
 func (s *scene) refuse(cluster, why string) {
 	s.t.Helper()
 	w := s.works()[cluster]
@@ -22,8 +22,8 @@ func (s *scene) refuse(cluster, why string) {
 	}
 }
 
-// TestWhatAnAgentCouldNotApplyIsNamed: without a deadline the commit stays pending, and says
-// for whom and why, where it is read: in the message, its stage, and the commit status.
+// TestWhatAnAgentCouldNotApplyIsNamed: without a deadline the commit stays pending. The message, the
+// stage and the commit status name the cluster and the reason.
 func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
@@ -43,7 +43,7 @@ func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 		t.Errorf("tree says %q", got)
 	}
 	if got := s.told(); got != "pending: all "+standing {
-		t.Errorf("the commit is told %q", got)
+		t.Errorf("the commit status is %q", got)
 	}
 	version := ro.ResourceVersion
 	s.turns(2)
@@ -55,8 +55,8 @@ func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 	if got, want := s.rollout().Status.Message, "all 1/3, 2 in flight, 2 not applied (c1: no namespace; and 1 more)"; got != want {
 		t.Errorf("two of them: %q, want %q", got, want)
 	}
-	s.settle() // what they lacked came
+	s.settle() // the agents can apply the works now
 	if got := s.told(); got != "success: 3/3 updated" {
-		t.Errorf("the commit is told %q", got)
+		t.Errorf("the commit status is %q", got)
 	}
 }

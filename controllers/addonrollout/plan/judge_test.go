@@ -8,7 +8,8 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// TestStatusShowsWhichContentAClusterWithoutWorksRan is what a status tells of what a cluster without works ran.
+// TestStatusShowsWhichContentAClusterWithoutWorksRan: the status has the configurations that the works
+// had before they were deleted.
 func TestStatusShowsWhichContentAClusterWithoutWorksRan(t *testing.T) {
 	group := addonv1alpha1.GroupName
 	ref := func(resource, name, hash string) addonv1alpha1.ConfigReference {
