@@ -183,8 +183,8 @@ func TestNothingIsPostedTwiceAfterTheMarksWereLost(t *testing.T) {
 	})
 }
 
-// TestProgressIsPacedAfterTheMarksWereLost: after an object's status was emptied, a status found at the forge
-// counts as posted just now.
+// TestProgressIsPacedAfterTheMarksWereLost: after an object's status was emptied, a status found at
+// the forge counts as posted just now.
 func TestProgressIsPacedAfterTheMarksWereLost(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
@@ -345,8 +345,8 @@ func TestLostAnswerIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestFinalStatusesArePostedAfterAnOutage: statements made while a forge is down are posted when it is
-// back: the newest of each commit, and none that is out of date.
+// TestFinalStatusesArePostedAfterAnOutage: after an outage of the forge the newest status of each
+// commit is posted, and no outdated one.
 func TestFinalStatusesArePostedAfterAnOutage(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()

@@ -68,8 +68,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// dumbSplit does the same as split, in the simplest and slowest way.
-func dumbSplit(objects []sized, present [][]Identity) [][]int {
+// simpleSplit does the same as split, in the simplest and slowest way.
+func simpleSplit(objects []sized, present [][]Identity) [][]int {
 	where := make([]int, len(objects)) // -1: not placed yet
 	for o := range objects {
 		where[o] = -1
@@ -144,7 +144,7 @@ func TestSplitEqualsTheSimpleSplit(t *testing.T) {
 			}
 		}
 		got := split(objects, present)
-		if diff := cmp.Diff(dumbSplit(objects, present), got); diff != "" {
+		if diff := cmp.Diff(simpleSplit(objects, present), got); diff != "" {
 			t.Fatalf("(-dumb +split):\n%s", diff)
 		}
 		placedOnce(t, objects, got, len(present))

@@ -136,7 +136,7 @@ func drawInput(t *rapid.T) rollout.Input {
 	return in
 }
 
-// drawRemoval may take the add-on out of Git, and a placement off the hub.
+// drawRemoval may remove the add-on from Git, and a placement from the hub.
 func drawRemoval(t *rapid.T, in *rollout.Input) {
 	if seldom(t, 12, "removal") {
 		in.Spec.Removal = &v1alpha1.Removal{Commit: rapid.SampledFrom([]string{"d", "e"}).Draw(t, "removed by"), Approved: rapid.Bool().Draw(t, "prune")}

@@ -69,8 +69,8 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-// TestThenDropsProblemsOfFieldsWithAnEarlierProblem: problems of a later check follow the earlier ones; those about a field with a
-// problem, its parents or its children are dropped.
+// TestThenDropsProblemsOfFieldsWithAnEarlierProblem: problems of a later check follow the earlier
+// ones. Problems about a field with an earlier problem, its parents or its children are dropped.
 func TestThenDropsProblemsOfFieldsWithAnEarlierProblem(t *testing.T) {
 	earlier := List{{Path: "b.yaml", Kind: "A", Name: "a", Field: "spec.list[1].x"}}
 	for field, again := range map[string]bool{

@@ -256,7 +256,7 @@ func unseen() *v1alpha1.AddOnRollout {
 	return r
 }
 
-// TestStatusAndReconcileReportTheSameOutcome: status and reconcile say the same of a rollout, whatever stands.
+// TestStatusAndReconcileReportTheSameOutcome compares both commands for every state of a rollout.
 func TestStatusAndReconcileReportTheSameOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string

@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// TestStatusOfRefusedCommit: a rollout cannot know that the commit after its own was
-// refused. A pipeline must not go green on it.
+// TestStatusOfRefusedCommit: a rollout does not know that the commit after its own was refused. The
+// exit code must still be a failure for a pipeline.
 func TestStatusOfRefusedCommit(t *testing.T) {
 	const newer = "main@sha1:3333333333333333333333333333333333333333"
 	for name, c := range map[string]struct {

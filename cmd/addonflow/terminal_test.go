@@ -57,7 +57,7 @@ func TestFailedOutputIsAFailure(t *testing.T) {
 	}
 }
 
-// full takes nothing.
+// full is a writer to a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

@@ -8,7 +8,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Until when a cluster soaks is told once, and as the status tells it.
+// The end of a soak is printed once, and as in the status.
 func TestWhyNamesTheEndOfASoakOnce(t *testing.T) {
 	until := time.Now().UTC().Truncate(time.Minute).Add(-time.Second)
 	text := "soaking until " + rollout.Clock(until, time.Now())

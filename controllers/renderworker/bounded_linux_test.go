@@ -142,9 +142,9 @@ func peak(t *testing.T) int64 {
 	return 0
 }
 
-// TestChartThatExhaustsAResourceEndsInAnError renders charts that would use up the operator's memory, time or stack. Each ends
-// in an error of its template, or in objects. This process acts as the operator. The kernel
-// limits it and its child together to the limit of the container (RLIMIT_DATA).
+// TestChartThatExhaustsAResourceEndsInAnError renders charts that would use up the operator's memory,
+// time or stack. Each ends in an error of its template, or in objects. This process acts as the
+// operator. The kernel limits it and its child together to the limit of the container (RLIMIT_DATA).
 func TestChartThatExhaustsAResourceEndsInAnError(t *testing.T) {
 	limits := tightLimits()
 	var before unix.Rlimit

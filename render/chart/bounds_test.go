@@ -102,8 +102,8 @@ func TestHelmVersionIsFixed(t *testing.T) {
 	verified(t, from, inputOfCluster1())
 }
 
-// TestFunctionsThatReachOutsideTheChartAreRefused: functions that reach outside the chart, or whose result varies, are refused with
-// a hint when they are called.
+// TestFunctionsThatReachOutsideTheChartAreRefused: these functions, and functions whose result varies,
+// are refused with a hint when they are called.
 func TestFunctionsThatReachOutsideTheChartAreRefused(t *testing.T) {
 	cases := map[string]struct{ value, hint string }{
 		"lookup":         {`{{ lookup "v1" "Secret" "a" "b" }}`, lookupHint},

@@ -265,7 +265,6 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestRecursiveSchemaIsAccepted: a recursive schema is accepted.
 func TestRecursiveSchemaIsAccepted(t *testing.T) {
 	from := minimal(settings("x")).with("values.yaml", "tree: {name: a, parts: [{name: b, parts: [{name: c}]}]}\n").
 		with("values.schema.json", `{"properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"required": ["name"], "properties": {"parts": {"items": {"$ref": "#/$defs/node"}}}}}}`)

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("A canary whose agent", func() {
-	It("lies about what it applied is not believed, and is when it has done it", func(ctx SpecContext) {
+	It("reports works as applied too early is verified only after it applied them", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "liar", all)
 		policy := s.atV1("0s", "2m", "2", 0)
@@ -32,7 +32,7 @@ var _ = Describe("A canary whose agent", func() {
 		s.wroteOnce(before)
 	})
 
-	It("is refused what it applies fails by its deadline in the words it got, and recovers", func(ctx SpecContext) {
+	It("cannot apply its works fails at its deadline with the agent's message, and recovers", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "refusing", all)
 		s.atV1("0s", "2m", "2", 0)
