@@ -80,8 +80,8 @@ func drawSelected(t *rapid.T, in rollout.Input, c *rollout.Cluster) {
 	}
 }
 
-// drawContent says what the works are to what target and stable revision render now: the
-// revision mostly tells, and not always, since what a cluster itself gives may have changed.
+// drawContent draws whether the works are what target and stable revision render now. Mostly the
+// revision on the works decides this, but inputs of the cluster itself may have changed.
 func drawContent(t *rapid.T, in rollout.Input, c *rollout.Cluster) {
 	if c.Running == "" || c.Running == rollout.Mixed || c.Blocked != "" || c.Away != "" {
 		return // nothing to compare, or nothing to compare it with

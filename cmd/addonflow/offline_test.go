@@ -110,7 +110,7 @@ func TestRenderExamples(t *testing.T) {
 	}
 }
 
-// What is printed is what the example says; the text is long, so two facts of it.
+// The output is long, so the test checks two facts of it.
 func TestRenderOverlay(t *testing.T) {
 	s := newStage(t)
 	if code := s.run(t.Context(), "render", "../../examples/overlay/production"); code != 0 {

@@ -38,7 +38,7 @@ var _ = Describe("A canary whose agent", func() {
 		s.atV1("0s", "2m", "2", 0)
 
 		world.Fleet.Fail(all[0], "admission webhook denied the request")
-		DeferCleanup(func() { world.Fleet.Mend(all[0]) })
+		DeferCleanup(func() { world.Fleet.Recover(all[0]) })
 		before := s.generations()
 		sha := s.commit("v2", s.stages("0s", "15s", "2", 0))
 		ro := s.awaitPhase(sha, v1alpha1.PhaseFailed)
@@ -49,7 +49,7 @@ var _ = Describe("A canary whose agent", func() {
 		Expect(moved(before, s.generations())).To(Equal(all[:1]))
 		Expect(s.running(all...)).To(allAt("v1", all...), "what ran runs on")
 
-		world.Fleet.Mend(all[0])
+		world.Fleet.Recover(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		Eventually(s.told).WithArguments(sha).Should(HavePrefix("success: "))
