@@ -251,9 +251,9 @@ func TestLedger_HasRoomForTenThousandAndFiftyThousand(t *testing.T) {
 	}
 }
 
-// TestLedger_ClustersWaitWhileItIsFull: what fits is admitted, the rest waits for room and says
+// TestLedger_FullMakesClustersWait: what fits is admitted, the rest waits for room and says
 // so; and whatever becomes of the admitted clusters, the ledger keeps within its limit.
-func TestLedger_ClustersWaitWhileItIsFull(t *testing.T) {
+func TestLedger_FullMakesClustersWait(t *testing.T) {
 	in := allAtOnce(longNames(4000))
 	in.LedgerLimit = 128 << 10
 	plan, err := New(in)

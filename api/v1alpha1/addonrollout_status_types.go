@@ -50,8 +50,8 @@ type AddOnRolloutStatus struct {
 	// +optional
 	Outcome string `json:"outcome,omitempty"`
 
-	// Target that the ledger is about. It becomes spec.target in the write of the first plan for
-	// that target.
+	// Target the ledger is about; it follows spec.target in the same write that
+	// first plans for it.
 	// +optional
 	Target *Target `json:"target,omitempty"`
 	// TargetSince is when the target was first planned for.

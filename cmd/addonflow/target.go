@@ -83,7 +83,7 @@ func fixRollout(program string, key types.NamespacedName) string {
 	return fmt.Sprintf("%s tree %s -n %s, then fix it in Git or revert the commit", program, key.Name, key.Namespace)
 }
 
-// lookAtRollout is advice for a rollout that is held and not suspended, for example by its strategy.
+// lookAtRollout says what holds a rollout that is not suspended: its strategy, say.
 func lookAtRollout(program string, key types.NamespacedName) string {
 	return fmt.Sprintf("%s tree %s -n %s says what holds it", program, key.Name, key.Namespace)
 }

@@ -75,7 +75,7 @@ func (s *scene) judged(tag string) {
 	}
 }
 
-// toldOn is the newest status of a commit in a context below the add-on's.
+// toldOn is the newest statement on a commit in a context below the add-on's.
 func (s *scene) toldOn(tag string, parts ...string) string {
 	s.t.Helper()
 	context := strings.Join(append([]string{"addonflow/fleet/hello"}, parts...), "/")
@@ -88,7 +88,7 @@ func (s *scene) toldOn(tag string, parts ...string) string {
 	return ""
 }
 
-// expect fails unless the status of a commit begins with want; "": it has none.
+// expect fails unless what is told on a commit begins so; "" is nothing.
 func (s *scene) expect(tag, want string, parts ...string) {
 	s.t.Helper()
 	if got := s.toldOn(tag, parts...); !strings.HasPrefix(got, want) || want == "" && got != "" {
@@ -217,8 +217,8 @@ func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
 	}
 }
 
-// TestStatusOfTheSourceAheadOfTheSpec: if the source writes a new spec after the rollout was read,
-// the status is posted on the commit of the spec that was read, not on the newest commit.
+// TestStatusOfTheSourceAheadOfTheSpec: a rollout that was read before its source wrote the spec
+// anew tells the commit of the spec that it read, and not the newest one.
 func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
@@ -236,9 +236,9 @@ func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s.expect("v1", "pending: ")
 }
 
-// TestReasonOfAHoldIsPostedAtOnce: a hold is posted with its present reason, in the contexts of the
-// add-on and of its stage. The post does not wait for progress, because a held rollout makes none.
-func TestReasonOfAHoldIsPostedAtOnce(t *testing.T) {
+// TestReasonOfAHoldIsToldSoon: a hold is posted with the reason that it has now, by the add-on and
+// by its stage, and does not wait for progress that a hold keeps from happening.
+func TestReasonOfAHoldIsToldSoon(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.reporting()
 	s.target("v1")
@@ -376,7 +376,7 @@ func TestJoinersDoNotChangeAFinalStatus(t *testing.T) {
 	s.expect("w2", "")
 }
 
-// TestOvertakenCommitIsSuperseded: new content supersedes every context that was posted.
+// TestOvertakenCommitIsSuperseded: other content supersedes every context that the forge was told.
 func TestOvertakenCommitIsSuperseded(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()

@@ -81,7 +81,7 @@ func TestDeletedRolloutWaitsForItsStatuses(t *testing.T) {
 		s.settle()
 		s.leave()
 		if result := s.turn(); s.gone() || result.RequeueAfter <= 0 || result.RequeueAfter > forge.LeaveFor {
-			t.Fatalf("a final status is not posted yet: gone %v, again after %s", s.gone(), result.RequeueAfter)
+			t.Fatalf("a verdict is still to be told: gone %v, again after %s", s.gone(), result.RequeueAfter)
 		}
 		if len(s.works()) != 0 {
 			t.Fatal("a rollout that ends plans nothing")
@@ -152,7 +152,7 @@ func TestDeletedRolloutLeavesNoCommitPending(t *testing.T) {
 			s.target("v1")
 			s.turns(2)
 			if got := s.told(); !strings.HasPrefix(got, "pending: ") {
-				t.Fatalf("the commit status is %q", got)
+				t.Fatalf("told %q", got)
 			}
 			if c.next != "" {
 				s.target(c.next)
@@ -160,7 +160,7 @@ func TestDeletedRolloutLeavesNoCommitPending(t *testing.T) {
 			s.leave()
 			s.turn()
 			if s.gone() || s.told() != c.want {
-				t.Errorf("gone %v, commit status %q, want %q", s.gone(), s.told(), c.want)
+				t.Errorf("gone %v, told %q, want %q", s.gone(), s.told(), c.want)
 			}
 		})
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// told is the newest status in a context below the add-on's, on the newest commit that has one.
+// told is the newest statement in a context below the add-on's, of the newest commit that has
+// one.
 func (s *scene) told(parts ...string) string {
 	s.t.Helper()
 	context := strings.Join(append([]string{"addonflow/fleet/hello"}, parts...), "/")
@@ -140,7 +141,7 @@ func TestFailureNamesTheFailedClusters(t *testing.T) {
 	told := s.told()
 	s.turns(3)
 	if got := s.told(); got != told {
-		t.Errorf("the status is posted again: %q, then %q", told, got)
+		t.Errorf("it is told once: %q, then %q", told, got)
 	}
 }
 
@@ -171,6 +172,6 @@ func TestContextsFollowTheirSource(t *testing.T) {
 	s.delete(older)
 	s.turn()
 	if got := s.told(); got != "success: 2/2 updated" {
-		t.Errorf("with a context of its own the status is %q", got)
+		t.Errorf("with the context its own it is told: %q", got)
 	}
 }

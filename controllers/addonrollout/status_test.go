@@ -104,24 +104,24 @@ func TestEmptyFleetProvesNothing(t *testing.T) {
 	s.target("v1")
 	s.turns(2)
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable != nil || s.told() != "success: no cluster to roll out to" {
-		t.Fatalf("without clusters: %s, stable %v, posted %q", ro.Status.Phase, ro.Status.Stable, s.told())
+		t.Fatalf("no cluster is there: %s, stable %v, posted %q", ro.Status.Phase, ro.Status.Stable, s.told())
 	}
 	s.selects("c1", "c2")
 	s.turns(2)
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(s.told(), "pending: everyone 0/2, 1 in flight") {
-		t.Errorf("with the first two clusters: %s, commit status %q", ro.Status.Phase, s.told())
+		t.Errorf("the first two are there: %s, told %q", ro.Status.Phase, s.told())
 	}
 	s.advance(time.Minute)
 	s.turn()
 	ro := s.rollout()
 	if h := ro.Status.History[0]; ro.Status.Phase != v1alpha1.PhaseFailed || h.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(s.told(), "failure: halted in everyone: 1 failed (c1: ") {
-		t.Errorf("after they failed: %s, history %s, commit status %q", ro.Status.Phase, h.Phase, s.told())
+		t.Errorf("and it fails there: %s, history %s, told %q", ro.Status.Phase, h.Phase, s.told())
 	}
 	s.report()
 	for range 6 {
 		s.settleOnce()
 	}
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable == nil || s.told() != "success: 2/2 updated" {
-		t.Errorf("after they were verified: %s, commit status %q", ro.Status.Phase, s.told())
+		t.Errorf("proven at last: %s, told %q", ro.Status.Phase, s.told())
 	}
 }

@@ -43,7 +43,7 @@ func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 		t.Errorf("tree says %q", got)
 	}
 	if got := s.told(); got != "pending: all "+standing {
-		t.Errorf("the commit status is %q", got)
+		t.Errorf("the commit is told %q", got)
 	}
 	version := ro.ResourceVersion
 	s.turns(2)
@@ -55,8 +55,8 @@ func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 	if got, want := s.rollout().Status.Message, "all 1/3, 2 in flight, 2 not applied (c1: no namespace; and 1 more)"; got != want {
 		t.Errorf("two of them: %q, want %q", got, want)
 	}
-	s.settle() // the agents can apply the works now
+	s.settle() // what they lacked came
 	if got := s.told(); got != "success: 3/3 updated" {
-		t.Errorf("the commit status is %q", got)
+		t.Errorf("the commit is told %q", got)
 	}
 }

@@ -121,7 +121,7 @@ func (r *Reconciler) rolloutsThat(ctx context.Context, keep func(*v1alpha1.AddOn
 	return requests
 }
 
-// createdOrDeleted passes the creation and the deletion of an object.
+// createdOrDeleted passes that an object came or went.
 func createdOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }

@@ -29,7 +29,7 @@ type step struct {
 
 	// held: no cluster is admitted to the target. unknown: the members are not known. all: a step
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
-	// returning: a cluster is missing only because its ManagedClusterAddOn is being deleted.
+	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
 	held, unknown, all, holdEmpty, returning bool
 }
 

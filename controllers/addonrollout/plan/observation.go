@@ -34,8 +34,8 @@ type Observation struct {
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner     *addonv1alpha1.ClusterManagementAddOn
 	Succeeded Succeeded
-	// Prober judges health. Policy is the text it was compiled from. InvalidHealth says why the
-	// declared policy could not be compiled.
+	// Prober judges health; Policy is the text it was made from. InvalidHealth says why the
+	// declared one could not be made.
 	Prober        render.Prober
 	Policy        string
 	InvalidHealth error

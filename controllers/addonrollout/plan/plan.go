@@ -41,7 +41,7 @@ type Plan struct {
 	// Barred: nothing is written to clusters, because another owner writes there, or because
 	// their health cannot be judged.
 	Barred bool
-	// Decisions to log and announce after the status is stored.
+	// Decisions to log and announce once the status is stored.
 	Decisions Decisions
 	// Accepted are the fields of other writers that AddonFlow treats as its own.
 	Accepted []Accepted
@@ -215,7 +215,7 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 	}
 	if t.stored.Stable != nil {
 		in.Stable = t.stored.Stable.Digest
-		// The status may show a success before the watch shows it on the revision.
+		// The watch may lag behind the note of a success that the status has already.
 		in.TargetProven = in.TargetProven || in.Stable == ro.Spec.Target.Digest
 		if t.stable, err = t.Revisions.content(in.Stable); err != nil {
 			return in, nil, err
@@ -232,8 +232,8 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 	return in, judged, t.Revisions.Interrupted()
 }
 
-// ended reports whether, according to the stored status, the rollout of the target ended
-// Succeeded under the present policy.
+// ended reports whether the rollout of the target ended Succeeded under the policy that is
+// declared now, as the stored status says.
 func ended(ro *v1alpha1.AddOnRollout) bool {
 	s := &ro.Status
 	return s.Phase == v1alpha1.PhaseSucceeded && s.ObservedGeneration == ro.Generation &&

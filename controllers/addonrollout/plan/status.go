@@ -12,9 +12,10 @@ import (
 // historyKept bounds status.history.
 const historyKept = 10
 
-// advance returns the status to plan with: the stored status, moved to the target of spec if the
-// target changed. The ledger stays, because its clusters hold their slots; targetSince starts
-// anew. An empty status is rebuilt: its stable revision is the newest revision that succeeded.
+// advance returns the status to plan with: the stored one, moved to the target of
+// spec where that changed. A new target keeps the ledger, because the clusters in
+// it hold their slots, and starts its own clock; an empty status finds its stable
+// revision again in what succeeded here before; it is rebuilt, never started over.
 func advance(stored v1alpha1.AddOnRolloutStatus, target v1alpha1.Target, s Succeeded, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *stored.DeepCopy()
 	if next.Target != nil && *next.Target == target {
