@@ -48,7 +48,7 @@ type Observation struct {
 	Unwritten map[string]string
 	// Others are the works that AddonFlow wrote for other add-ons, by their namespace.
 	Others map[string][]*workv1.ManifestWork
-	// Unseen: this process created objects that the watch does not show yet.
+	// Unseen: the watch has not shown yet everything that was created.
 	Unseen bool
 	Memory Memory
 }

@@ -33,7 +33,7 @@ type Plan struct {
 	Refused error
 	// Clusters are the members in the order of Planned.Clusters.
 	Clusters []Cluster
-	// Next is the status to store, without conditions and commit statuses.
+	// Next is the status to store, but for conditions and commit statuses.
 	Next    v1alpha1.AddOnRolloutStatus
 	Verdict Verdict
 	// Err is why the rollout admits no cluster; nil: it may. Verdict reports it.

@@ -33,7 +33,7 @@ func advance(stored v1alpha1.AddOnRolloutStatus, target v1alpha1.Target, s Succe
 	next.History = supersede(next, target, now)
 	next.Reverting = s.has(target.Revision)
 	next.Target, next.TargetSince = &target, &now
-	// The phase belongs to the previous target.
+	// The phase belongs to the rollout of a target; the new one has none yet.
 	next.Phase = ""
 	return next
 }
