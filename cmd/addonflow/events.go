@@ -111,7 +111,7 @@ func (s *eventSender) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection says that a follower runs it as well; it has no events to send.
+// NeedLeaderElection is false: a follower runs the sender as well, but has no events to send.
 func (s *eventSender) NeedLeaderElection() bool { return false }
 
 // Event records an event.

@@ -9,10 +9,9 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// kindsByVersion are the kinds of objects in the stable versions of Kubernetes' own groups,
-// by apiVersion. Kubernetes takes no kind from a stable version, and no other project can add
-// one. Versions before that come and go, and other groups belong to other projects: they are
-// not there.
+// kindsByVersion are the kinds of objects in the stable versions of Kubernetes' own groups, by
+// apiVersion. Kubernetes removes no kind from a stable version, and no other project can add one.
+// Alpha and beta versions change, and other groups belong to other projects: they are not listed.
 type kindsByVersion map[string][]string
 
 // judge returns a flaw if the apiVersion does not have the kind. It also returns the apiVersion and

@@ -42,7 +42,7 @@ func ClusterList(clusters []Cluster) *unstructured.UnstructuredList {
 	return list
 }
 
-// object is the cluster in the form of an API object, which it is not.
+// object is the cluster in the form of an API object; the API has no such kind.
 func (c Cluster) object() unstructured.Unstructured {
 	fields := map[string]any{"rollout": c.Rollout, "state": c.State}
 	for name, value := range map[string]string{"stage": c.Stage, "revision": c.Revision, "reason": c.Reason} {
