@@ -158,7 +158,7 @@ func TestLint_WarnsOfProbableMistakes(t *testing.T) {
 	}
 }
 
-func TestLint_WarnsOfPermissionsThatTheHubMustGrant(t *testing.T) {
+func TestLint_WarnsOfWhatTheHubAsksForItsAgents(t *testing.T) {
 	const registration = "spec:\n  registration:\n" +
 		"  - type: KubeClient\n    kubeClient: {hubPermissions: [{type: CurrentCluster, currentCluster: {clusterRoleName: cm-admin}}]}\n" +
 		"  - type: CustomSigner\n    customSigner: {signerName: example.com/agent, signingCA: {name: ca, namespace: kube-system}}\n"

@@ -78,8 +78,8 @@ func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementR
 	return out, nil
 }
 
-// decisionGroups returns the decision groups of a placement, sorted by index. The clusters of a
-// group are sorted by name, each once. Decisions without labels form group 0.
+// decisionGroups gathers the clusters of a placement by decision group, groups by
+// index, clusters by name and once. Decisions without labels form group 0.
 func decisionGroups(decisions []clusterv1beta1.PlacementDecision) []rollout.Group {
 	type key struct {
 		index int

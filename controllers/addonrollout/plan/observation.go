@@ -376,7 +376,7 @@ func (s Succeeded) since(revision string, t *metav1.Time) bool {
 	})
 }
 
-// newest returns the revision that succeeded last; zero: none did.
+// newest returns the revision that succeeded last; zero when none did.
 func (s Succeeded) newest() Success {
 	if len(s) == 0 {
 		return Success{}

@@ -142,7 +142,7 @@ func Preview(o *Observation, reported error) (Plan, error) {
 	return p, p.Refused
 }
 
-// decide calls the planner. next is the status to plan with.
+// decide asks the planner. next is the status to plan with.
 func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, contested error) error {
 	t := &turn{Observation: p.Observed, stored: next, leaves: p.Memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart = map[string]string{}, map[string]string{}
