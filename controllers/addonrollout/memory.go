@@ -95,8 +95,8 @@ func (s *memories) forget(key client.ObjectKey) {
 	delete(s.of, key)
 }
 
-// pause returns how long a rollout still has to wait for its turn, of which there is one per
-// pace; 0 takes the turn.
+// pause returns how long a rollout must wait for its turn; a rollout has one turn per pace. If it
+// returns 0, the turn is taken.
 func (m *memory) pause(pace time.Duration, now time.Time) time.Duration {
 	if left := pace - now.Sub(m.turned); left > 0 && left <= pace {
 		return left
