@@ -167,8 +167,8 @@ func TestKilledBetweenPostAndMark(t *testing.T) {
 	})
 }
 
-// TestLostMarksRepeatNothing: an object whose status was emptied posts nothing twice.
-func TestLostMarksRepeatNothing(t *testing.T) {
+// TestNothingIsPostedTwiceAfterTheMarksWereLost: an object whose status was emptied posts nothing twice.
+func TestNothingIsPostedTwiceAfterTheMarksWereLost(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
 		for range 2 {
@@ -183,9 +183,9 @@ func TestLostMarksRepeatNothing(t *testing.T) {
 	})
 }
 
-// TestLostMarksPaceProgress: after an object's status was emptied, a status found at the forge
-// counts as posted just now.
-func TestLostMarksPaceProgress(t *testing.T) {
+// TestProgressIsPacedAfterTheMarksWereLost: after an object's status was emptied, a status found at
+// the forge counts as posted just now.
+func TestProgressIsPacedAfterTheMarksWereLost(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
 		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
@@ -206,10 +206,10 @@ func TestLostMarksPaceProgress(t *testing.T) {
 	})
 }
 
-// TestTwinLeavesAPostUnderWayAlone: if two operators run during a change of leadership, the
+// TestSecondOperatorDoesNotRepeatAPostUnderWay: if two operators run during a change of leadership, the
 // second does not repeat a post that the first has begun, and reads the forge after one request
 // time.
-func TestTwinLeavesAPostUnderWayAlone(t *testing.T) {
+func TestSecondOperatorDoesNotRepeatAPostUnderWay(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
 		released := make(chan struct{})
@@ -277,10 +277,10 @@ func TestForeignStatusIsNotOverwritten(t *testing.T) {
 	})
 }
 
-// TestRestoredMarksLoseNothing: marks from a backup are older than the statuses at the forge.
+// TestRestoredMarksLoseNoStatus: marks from a backup are older than the statuses at the forge.
 // An operator that kept running knows what it has posted. After a restart it does not, so a
 // status other than the one it would post is reported as a conflict.
-func TestRestoredMarksLoseNothing(t *testing.T) {
+func TestRestoredMarksLoseNoStatus(t *testing.T) {
 	for name, restart := range map[string]bool{"RunningOperator": false, "RestartedOperator": true} {
 		for _, want := range []commitstatus.Want{
 			say(commitstatus.Success, "2/2"),
@@ -345,9 +345,9 @@ func TestLostAnswerIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestOutageKeepsEveryVerdict: statements made while a forge is down are posted when it is
-// back: the newest of each commit, and none that is out of date.
-func TestOutageKeepsEveryVerdict(t *testing.T) {
+// TestFinalStatusesArePostedAfterAnOutage: after an outage of the forge the newest status of each
+// commit is posted, and no outdated one.
+func TestFinalStatusesArePostedAfterAnOutage(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
 		k.forge.answer = refused

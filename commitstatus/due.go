@@ -58,8 +58,8 @@ func Due(m Mark, now time.Time) (due bool, after time.Duration) {
 	if m.ProgressPosts >= limit {
 		return false, 0
 	}
-	// Whole seconds are compared, as whole seconds are stored. A time in the future is of
-	// a clock that was wrong.
+	// Whole seconds are compared, because whole seconds are stored. A time in the future comes
+	// from a wrong clock.
 	at := min(m.AcceptedAt, fullSeconds(now)) + int64(wait/time.Second)
 	if left := at - now.Unix(); left > 0 {
 		return false, time.Duration(left) * time.Second

@@ -24,7 +24,8 @@ type Forge interface {
 	Latest(ctx context.Context, sha, context string) (Status, bool, error)
 }
 
-// provider is what a kind of forge has of its own. The rest of the package is the same for all.
+// provider is the part that differs between kinds of forge. The rest of the package is the same for
+// all of them.
 type provider struct {
 	open func(Config, *restClient) (Forge, error)
 	// pace is how many requests a second a token may make, and burst how many at once.

@@ -156,10 +156,10 @@ type Succession struct {
 	Wants []Want
 }
 
-// Overtake says what becomes of commits that are not live any more. A commit with a verdict
-// keeps it. A commit with the content of the newest one gets the verdicts of that; until then
-// it waits. A commit with other content is superseded; of its contexts those that the forge
-// was never told are dropped, but for the whole.
+// Overtake returns the marks after some commits are not live any more. A commit with a final status
+// keeps it. A commit with the content of the newest commit waits for the final status of that one.
+// A commit with other content is superseded. Of its contexts, those that were never posted are
+// dropped, except for the context of the whole commit.
 func Overtake(marks []Mark, s Succession) []Mark {
 	out := make([]Mark, 0, len(marks))
 	for _, m := range marks {

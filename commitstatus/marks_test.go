@@ -52,8 +52,8 @@ func words(m commitstatus.Mark) string {
 	return last.State + ": " + last.Description
 }
 
-// TestTell is the table of what moves a context: after a verdict a failure, other content and
-// the end of a failure, and no cluster that joins.
+// TestTell has a row for each change of a context. After a final status only a failure, other content
+// and the end of a failure change it; a cluster that joins does not.
 func TestTell(t *testing.T) {
 	const pending, success, failure, superseded = commitstatus.Pending, commitstatus.Success, commitstatus.Failure, commitstatus.Error
 	for name, c := range map[string]struct {
@@ -142,8 +142,9 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	}
 }
 
-// TestOvertake is what becomes of commits that are not live any more.
-func TestOvertake(t *testing.T) {
+// TestCommitsThatAreNotLiveAnyMoreAreSuperseded: each row has the marks of a commit, what follows it,
+// and the last statement of its context.
+func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
 	by := commitstatus.Succession{Live: []string{newSHA}, By: newSHA, Content: "b", Whole: "c"}
 	equal := by
 	equal.Content = "a"

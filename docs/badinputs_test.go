@@ -260,7 +260,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestBadInputs holds the messages in bad-inputs.md to what lint says.
+// TestBadInputs compares the messages in bad-inputs.md with those of lint.
 func TestBadInputs(t *testing.T) {
 	var b strings.Builder
 	for _, section := range badInputs() {

@@ -1,5 +1,4 @@
-// Package docs has no code: its tests hold the documents to the code. Links lead
-// somewhere, every field and reason of the API is explained, tests that a document
-// names exist, the example of the README is a good commit, and the messages in
-// bad-inputs.md are what lint prints.
+// Package docs has no code. Its tests compare the documents with the code: links have a target,
+// every field and reason of the API is explained, tests that a document names exist, the example of
+// the README is a valid commit, and the messages in bad-inputs.md are those of lint.
 package docs

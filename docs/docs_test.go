@@ -336,7 +336,7 @@ func TestDocumentsAreShort(t *testing.T) {
 
 var decisionName = regexp.MustCompile(`^docs/decisions/(\d{4})-[a-z0-9-]+\.md$`)
 
-func TestDecisionsHaveAShape(t *testing.T) {
+func TestDecisionRecordsHaveTheRequiredSections(t *testing.T) {
 	index := text(t, "docs/decisions/README.md")
 	numbers := map[string]string{}
 	for name, content := range documents(t) {

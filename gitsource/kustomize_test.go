@@ -122,9 +122,9 @@ func TestKustomizeWouldFetch(t *testing.T) {
 	}
 }
 
-// TestNothingRemote: every field that could carry a URL, in every spelling, is refused with a
+// TestURLsInKustomizationsAreRefusedWithoutARequest: every field that could carry a URL, in every spelling, is refused with a
 // named error and without a request.
-func TestNothingRemote(t *testing.T) {
+func TestURLsInKustomizationsAreRefusedWithoutARequest(t *testing.T) {
 	i := watch(t)
 	host := strings.TrimPrefix(i.url, "http://")
 	spellings := []string{
@@ -177,9 +177,9 @@ func hasReason(problems problem.List, r problem.Reason) bool {
 	return false
 }
 
-// TestRemoteInsideFiles: a URL in a file that a kustomization names is refused in the same way;
+// TestURLsInNamedFilesAreRefusedWithoutARequest: a URL in a file that a kustomization names is refused in the same way;
 // text that kustomize reads as plain text is not.
-func TestRemoteInsideFiles(t *testing.T) {
+func TestURLsInNamedFilesAreRefusedWithoutARequest(t *testing.T) {
 	i := watch(t)
 	url := i.url + "/x.yaml"
 	plugin := "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: p}\npath: " + url + "\ntarget: {kind: ConfigMap}\n"

@@ -80,7 +80,7 @@ func theOnly[T any](t *testing.T, kind string) T {
 	return found[0]
 }
 
-func TestInstallHoldsWhatItShould(t *testing.T) {
+func TestInstallHasTheExpectedObjects(t *testing.T) {
 	var got []string
 	for _, o := range install(t) {
 		got = append(got, strings.TrimPrefix(o.kind+" "+o.namespace+"/"+o.name, "/"))
@@ -110,9 +110,9 @@ func TestInstallHoldsWhatItShould(t *testing.T) {
 	}
 }
 
-// TestDeletingTheInstallationKeepsWhatAddOnsLiveOn: the CRDs and the namespace hold the sources
+// TestDeletingTheInstallationKeepsCRDsAndNamespace: the CRDs and the namespace hold the sources
 // and rollouts, and deleting those would remove add-ons from the fleet.
-func TestDeletingTheInstallationKeepsWhatAddOnsLiveOn(t *testing.T) {
+func TestDeletingTheInstallationKeepsCRDsAndNamespace(t *testing.T) {
 	for _, dir := range []string{"install", "replace"} {
 		for _, o := range built(t, dir) {
 			if o.kind == "CustomResourceDefinition" || o.kind == "Namespace" {

@@ -58,7 +58,7 @@ func TestTemplatesThatCannotBeRendered(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatCan(t *testing.T) {
+func TestTemplatesThatRender(t *testing.T) {
 	cases := map[string]struct{ reason, template string }{
 		"generated leftovers": {"are harmless", manifestsOfYAML("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, creationTimestamp: null}, spec: {template: {metadata: {creationTimestamp: null}, spec: {containers: []}}}, status: {}}")},
 		"RBAC name":           {"has colons", manifestsOfYAML("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: 'system:a:b'}}")},

@@ -90,7 +90,7 @@ func names(options []workv1.ManifestConfigOption) string {
 	return strings.Join(out, " ")
 }
 
-func TestWhatIsAsked(t *testing.T) {
+func TestFeedbackRulesOfWorkloads(t *testing.T) {
 	const (
 		deployment = "generation observedGeneration desired total updated ready available reason message since"
 		entry      = "resourceIdentifier: {group: apps, resource: deployments, namespace: ns, name: w}"

@@ -145,7 +145,7 @@ func TestHostedContentThatDeploysNothing(t *testing.T) {
 	}
 }
 
-func TestHostedOnItself(t *testing.T) {
+func TestClusterMayHostItself(t *testing.T) {
 	works, _ := hostedWorks(t, "cluster1")
 	if diff := cmp.Diff([]string{"cluster1/addon-hello-deploy-0", "cluster1/addon-hello-deploy-hosting-cluster1-0"}, keysOf(works)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -91,7 +91,7 @@ func expectAssigned(t *testing.T, r *Renderer, cluster Cluster, reason, text str
 	return inputs
 }
 
-func TestOwnConfigurationsGoFirst(t *testing.T) {
+func TestConfigurationsOfTheClusterOutrankOthers(t *testing.T) {
 	r := newRenderer(t, assignments(t))
 	own := agentOf(t, "own", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: own}]}")
 	shadow := agentOf(t, "a", "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: changed}]}")

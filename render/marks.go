@@ -21,7 +21,7 @@ const marksShown = 10
 
 // marksOf sums up what AddonFlow adds to the objects of a rendering: which of them carry the
 // digest, and their feedback rules. It is not part of the digest, because content is what the
-// user declared. The sum replaces a version number that would have to be raised by hand.
+// user declared. The sum replaces a version number that a developer would raise by hand.
 func marksOf(objects []object) (string, error) {
 	sum := sha256.New()
 	for i := range objects {

@@ -70,7 +70,7 @@ func TestMarksOfAnotherVersionAreNoDrift(t *testing.T) {
 	}
 }
 
-func TestMarksTellVersionsApart(t *testing.T) {
+func TestMarksDifferBetweenVersions(t *testing.T) {
 	content := contentOf(t, helloTemplate, helloAgent)
 	marks := func(cluster string) string {
 		works, _, err := renderedFor(t, content, Cluster{Name: cluster}).Works(owner, nil)

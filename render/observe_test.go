@@ -222,7 +222,7 @@ func TestSetsOfWorks(t *testing.T) {
 
 // A reverted Deployment reuses its former ReplicaSet and keeps the condition of the failed
 // content, under its new generation, until the bad pod is gone.
-func TestFailureFromBeforeTheContentCountsForNothing(t *testing.T) {
+func TestFailureOfEarlierContentIsIgnored(t *testing.T) {
 	content := func(image string) Rendered {
 		return renderedFor(t, contentOf(t, podTemplate("apps/v1", "Deployment", "{containers: [{name: c, image: "+image+"}]}"), ""), Cluster{Name: "cluster1"})
 	}

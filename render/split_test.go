@@ -68,8 +68,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// dumbSplit does the same as split, in the simplest and slowest way.
-func dumbSplit(objects []sized, present [][]Identity) [][]int {
+// simpleSplit does the same as split, in the simplest and slowest way.
+func simpleSplit(objects []sized, present [][]Identity) [][]int {
 	where := make([]int, len(objects)) // -1: not placed yet
 	for o := range objects {
 		where[o] = -1
@@ -129,7 +129,7 @@ func dumbNext(objects []sized, where []int) int {
 	return next
 }
 
-func TestSplitAgreesWithTheDumbOne(t *testing.T) {
+func TestSplitEqualsTheSimpleSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(0, 12).Draw(t, "objects")
 		objects := make([]sized, 0, count)
@@ -144,7 +144,7 @@ func TestSplitAgreesWithTheDumbOne(t *testing.T) {
 			}
 		}
 		got := split(objects, present)
-		if diff := cmp.Diff(dumbSplit(objects, present), got); diff != "" {
+		if diff := cmp.Diff(simpleSplit(objects, present), got); diff != "" {
 			t.Fatalf("(-dumb +split):\n%s", diff)
 		}
 		placedOnce(t, objects, got, len(present))

@@ -61,9 +61,9 @@ func TestVariablesOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestAnyKindAsConfiguration: a ConfigMap gives variables and is listed with its hash; a change
+// TestConfigMapGivesVariablesAndIsListedWithItsHash: a ConfigMap gives variables and is listed with its hash; a change
 // of it counts even if no variable shows it.
-func TestAnyKindAsConfiguration(t *testing.T) {
+func TestConfigMapGivesVariablesAndIsListedWithItsHash(t *testing.T) {
 	settings := ConfigReference{Resource: "configmaps", Namespace: "default", Name: "settings"}
 	content := func(body, hash, mapped string) Content {
 		c := contentOf(t, echo("{{LEVEL}}", ""), "{agentInstallNamespace: '', customizedVariables: [{name: WHO, value: me}]}")

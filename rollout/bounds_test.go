@@ -296,9 +296,9 @@ func TestProperty_FeedbackOfOtherContentCountsForNothing(t *testing.T) {
 	})
 }
 
-// TestProperty_RemovalsStayWithinGraceAndBudget: a placement that shrinks, grows, flaps and vanishes
-// takes away no more than the budget in any grace period, and what is left in the end
-// is what it selects.
+// TestProperty_RemovalsStayWithinGraceAndBudget: while a placement shrinks, grows, flaps and
+// disappears, no grace period has more removals than the budget. In the end exactly the selected
+// clusters have the add-on.
 func TestProperty_RemovalsStayWithinGraceAndBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(10, 60).Draw(t, "clusters")

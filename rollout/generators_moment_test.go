@@ -81,8 +81,8 @@ func drawSelected(t *rapid.T, in rollout.Input, c *rollout.Cluster) {
 	}
 }
 
-// drawContent says what the works are to what target and stable revision render now: the
-// revision mostly tells, and not always, since what a cluster itself gives may have changed.
+// drawContent draws whether the works are what target and stable revision render now. Mostly the
+// revision on the works decides this, but inputs of the cluster itself may have changed.
 func drawContent(t *rapid.T, in rollout.Input, c *rollout.Cluster) {
 	if c.Running == "" || c.Running == rollout.Mixed || c.Blocked != "" || c.Away != "" {
 		return // nothing to compare, or nothing to compare it with
@@ -147,7 +147,7 @@ func drawInput(t *rapid.T) rollout.Input {
 	return in
 }
 
-// drawRemoval may take the add-on out of Git, and a placement off the hub.
+// drawRemoval may remove the add-on from Git, and a placement from the hub.
 func drawRemoval(t *rapid.T, in *rollout.Input) {
 	if seldom(t, 12, "removal") {
 		in.Spec.Removal = &v1alpha1.Removal{Commit: rapid.SampledFrom([]string{"d", "e"}).Draw(t, "removed by"), Approved: rapid.Bool().Draw(t, "prune")}

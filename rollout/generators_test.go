@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Generators of policies and inputs. Values are drawn from few on purpose: what breaks
-// a planner is their combination, and times that fall on each other.
+// Generators of policies and inputs. They draw from few values on purpose: combinations and equal times
+// are what breaks a planner.
 
 func quantities() *rapid.Generator[intstr.IntOrString] {
 	return rapid.SampledFrom([]intstr.IntOrString{

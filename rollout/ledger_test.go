@@ -114,9 +114,9 @@ func TestLedger_GroupsRecordsThatShareEverything(t *testing.T) {
 	}
 }
 
-// TestLedger_ThatBreaksItsRulesIsRefused: planning without a record could admit beyond
+// TestLedger_IsRefusedIfInvalid: planning without a record could admit beyond
 // every limit, so that nothing is planned.
-func TestLedger_ThatBreaksItsRulesIsRefused(t *testing.T) {
+func TestLedger_IsRefusedIfInvalid(t *testing.T) {
 	at := metav1.NewTime(noon)
 	names := packNames([]string{"a", "b"})
 	holds := func(positions ...string) v1alpha1.Ledger {
@@ -251,9 +251,9 @@ func TestLedger_HasRoomForTenThousandAndFiftyThousand(t *testing.T) {
 	}
 }
 
-// TestLedger_FullLetsTheRestWait: what fits is admitted, the rest waits for room and says
+// TestLedger_FullMakesClustersWait: what fits is admitted, the rest waits for room and says
 // so; and whatever becomes of the admitted clusters, the ledger keeps within its limit.
-func TestLedger_FullLetsTheRestWait(t *testing.T) {
+func TestLedger_FullMakesClustersWait(t *testing.T) {
 	in := allAtOnce(longNames(4000))
 	in.LedgerLimit = 128 << 10
 	plan, err := New(in)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMain makes the drawn moments and histories those of one seed, so that a check of an
-// unchanged tree has one outcome. Others are explored with -rapid.seed=N.
+// TestMain fixes the seed of the drawn moments and histories, so that a test of an unchanged tree has
+// one result. Use -rapid.seed=N for others.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if seed := flag.Lookup("rapid.seed"); seed != nil && seed.Value.String() == "0" {

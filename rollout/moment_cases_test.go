@@ -953,8 +953,8 @@ func TestSlotsOfUnselectedClusters(t *testing.T) {
 	}
 }
 
-// TestRemovalThatIsWithdrawn: while the add-on is to be removed, no soak ends and no deadline
-// passes.
+// TestRemovalThatIsWithdrawn: while the removal of the add-on is requested, no soak ends and no
+// deadline passes.
 func TestRemovalThatIsWithdrawn(t *testing.T) {
 	remove := func(in *rollout.Input) { in.Spec.Removal = &v1alpha1.Removal{Commit: "abc"} }
 	f := staged("v1", 6)

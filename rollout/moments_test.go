@@ -101,7 +101,7 @@ func upToDate(c *rollout.Cluster) { c.UpToDate = true }
 // edited makes it a cluster whose own inputs changed after its works were written.
 func edited(c *rollout.Cluster) { c.UpToDate = false }
 
-// away is held back by something of its own.
+// away holds a cluster back for a reason of its own.
 func away(c *rollout.Cluster) { c.Reachable, c.Away = false, "its configuration is missing" }
 
 // nothing makes it a cluster that has no work yet.

@@ -22,7 +22,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// standing is where a cluster is when both libraries are asked whom to move next.
+// standing is the state of a cluster when both libraries decide which clusters move next.
 type standing string
 
 const (

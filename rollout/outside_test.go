@@ -95,9 +95,9 @@ func TestPlacementThatCannotBeReadEndsNoClock(t *testing.T) {
 	})
 }
 
-// TestOlderStatus: a status from before the present content was admitted names older content.
+// TestOlderStatusKeepsWhatTheWorksReport: a status from before the present content was admitted names older content.
 // What the works say is not forgotten for it.
-func TestOlderStatus(t *testing.T) {
+func TestOlderStatusKeepsWhatTheWorksReport(t *testing.T) {
 	before := recorded(rollout.Done, "v1", 48*time.Hour, 47*time.Hour, c1, c2, c3, c4, c5, c6)
 	for name, tc := range map[string]momentCase{
 		"a failing canary": {
@@ -206,9 +206,9 @@ func TestMandatoryGroupThatSelectsNoCluster(t *testing.T) {
 	}
 }
 
-// TestShareThatRotates: a cluster in flight in the share holds a slot of it until it is
+// TestShareThatRotatesKeepsClustersInFlight: a cluster in flight in the share holds a slot of it until it is
 // decided, whichever clusters the placement selects by then.
-func TestShareThatRotates(t *testing.T) {
+func TestShareThatRotatesKeepsClustersInFlight(t *testing.T) {
 	one := func(in *rollout.Input) {
 		share(in)
 		in.Spec.Strategy.RollingUpdateWithPlacement.MaxConcurrentlyUpdating = new(number(1))
@@ -346,8 +346,8 @@ func TestHandMadeClustersCount(t *testing.T) {
 	}
 }
 
-// TestProofIsKept: what clusters proved or failed counts, whichever stage selects them now.
-func TestProofIsKept(t *testing.T) {
+// TestProofIsKeptWhicheverStageSelectsTheCluster: what clusters proved or failed counts, whichever stage selects them now.
+func TestProofIsKeptWhicheverStageSelectsTheCluster(t *testing.T) {
 	for name, tc := range map[string]momentCase{
 		"the canaries are done, and the last stage selects them now": {
 			reason: "the stage without clusters is not one without proof",

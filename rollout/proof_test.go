@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// unplace takes clusters out of both placements, as OCM does with those it cannot reach.
+// unplace removes clusters from both placements, as OCM does with clusters that are not available.
 func unplace(f *rollouttest.Fleet, gone ...string) {
 	for i, pl := range f.Policy.Placements {
 		var left []string
@@ -27,6 +27,32 @@ func unplace(f *rollouttest.Fleet, gone ...string) {
 	}
 }
 
+// play runs events on a fleet until a time after the first commit and returns the transcript.
+func play(t *testing.T, f *rollouttest.Fleet, until time.Duration, events ...event) string {
+	t.Helper()
+	transcript, err := rollouttest.Scenario{Fleet: f, Until: until, Events: events}.Run(0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, transcript)
+	}
+	return transcript
+}
+
+// expect fails unless the rollout of a fleet is in the phase with that part of its message.
+func expect(t *testing.T, f *rollouttest.Fleet, phase v1alpha1.Phase, message, transcript string) {
+	t.Helper()
+	plan := planned(t, f.Input())
+	if plan.Phase != phase || !strings.Contains(plan.Message, message) {
+		t.Errorf("got %s: %s, want %s: ...%s...\n%s", plan.Phase, plan.Message, phase, message, transcript)
+	}
+}
+
+// expectNextCommit fails unless the next commit succeeds on the fleet.
+func expectNextCommit(t *testing.T, f *rollouttest.Fleet) {
+	t.Helper()
+	commit("v3")(f)
+	expect(t, f, v1alpha1.PhaseSucceeded, "", play(t, f, 4*day))
+}
+
 // TestCanaryThatLeavesProvesNothing: if every canary leaves before it is verified, no other
 // cluster gets the content, whatever the placements select by then.
 func TestCanaryThatLeavesProvesNothing(t *testing.T) {
@@ -35,7 +61,6 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 		behaviour rollouttest.Behaviour
 		wait      time.Duration
 		leave     func(*rollouttest.Fleet)
-		phase     v1alpha1.Phase
 		message   string
 	}{
 		"failed, dropped and uninstalled, and its stage renamed": {
@@ -48,7 +73,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				}
 				f.Policy.Spec.Stages[0].Name = "first"
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in canary: 1 failed",
+			message: "halted in canary: 1 failed",
 		},
 		"in flight, uninstalled, and its stage renamed": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -60,7 +85,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				}
 				f.Policy.Spec.Stages[0].Name = "first"
 			},
-			phase: v1alpha1.PhaseFailed, message: "left before any was verified and soaked (cluster-01",
+			message: "left before any was verified and soaked (cluster-01",
 		},
 		"lost in flight, and dropped by their placements": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -69,7 +94,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				lose(canary...)(f)
 				unplace(f, canary...)
 			},
-			phase: v1alpha1.PhaseFailed, message: "left before any was verified and soaked (cluster-01",
+			message: "left before any was verified and soaked (cluster-01",
 		},
 		"moved from the canary's placement to the others in flight": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -77,7 +102,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 			leave: func(f *rollouttest.Fleet) {
 				f.Policy.Placements[0] = placement("canary")
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in everyone: 1 failed",
+			message: "halted in everyone: 1 failed",
 		},
 		"failed, lost, and dropped": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute},
@@ -86,7 +111,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				lose(canary...)(f)
 				unplace(f, canary...)
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in canary: 1 failed",
+			message: "halted in canary: 1 failed",
 		},
 		"in flight, and uninstalled by hand": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -97,37 +122,21 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 					delete(f.Clusters, name)
 				}
 			},
-			phase: v1alpha1.PhaseFailed, message: "left before any was verified and soaked (cluster-01",
+			message: "left before any was verified and soaked (cluster-01",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := staged("v1", 10)
 			take(tc.behaviour, "v2", canary...)(f)
-			transcript, err := rollouttest.Scenario{Fleet: f, Until: 2 * day, Events: []event{
-				at(0, "commit v2", commit("v2")),
-				at(tc.wait, name, tc.leave),
-			}}.Run(0)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, transcript)
-			}
-			plan := planned(t, f.Input())
-			if plan.Phase != tc.phase || !strings.Contains(plan.Message, tc.message) {
-				t.Errorf("got %s: %s, want %s: ...%s...\n%s", plan.Phase, plan.Message, tc.phase, tc.message, transcript)
-			}
+			transcript := play(t, f, 2*day, at(0, "commit v2", commit("v2")), at(tc.wait, name, tc.leave))
+			expect(t, f, v1alpha1.PhaseFailed, tc.message, transcript)
 			for _, c := range f.Input().Clusters {
 				if c.Running == "v2" && !slices.Contains(canary, c.Name) {
 					t.Errorf("%s got content that no canary verified\n%s", c.Name, transcript)
 				}
 			}
 			f.Policy.Placements[0] = placement("canary", "cluster-03") // an empty canary would hold the next commit
-			commit("v3")(f)
-			after, err := rollouttest.Scenario{Fleet: f, Until: 4 * day}.Run(0)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, after)
-			}
-			if plan, _ = rollout.New(f.Input()); plan.Phase != v1alpha1.PhaseSucceeded {
-				t.Errorf("the next commit is held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
-			}
+			expectNextCommit(t, f)
 		})
 	}
 }
@@ -147,10 +156,7 @@ func TestSubstitutesOfLostCanariesAreBounded(t *testing.T) {
 			f.Policy.Placements[0] = placement("canary", substitute)
 		}))
 	}
-	transcript, err := rollouttest.Scenario{Fleet: f, Until: day, Events: events}.Run(0)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, transcript)
-	}
+	transcript := play(t, f, day, events...)
 	for _, text := range []string{
 		"Progressing: canary 0/1, 1 in flight, 1 left before any was verified (cluster-01)",
 		"Failed: halted in canary: 2 left before any was verified and soaked (cluster-01, cluster-02)",
@@ -164,9 +170,9 @@ func TestSubstitutesOfLostCanariesAreBounded(t *testing.T) {
 	}
 }
 
-// TestDeletedPaceDoesNotRestartAFailedRollout: without the file that has the stages the pace
-// is strategy All, which tolerates failures of its own. It does not roll out content that
-// failed in a stage.
+// TestDeletedPaceDoesNotRestartAFailedRollout: if the file with the stages is deleted, the pace is
+// strategy All, which tolerates other failures. Content that failed in a stage is not rolled out
+// further.
 func TestDeletedPaceDoesNotRestartAFailedRollout(t *testing.T) {
 	drop := func(f *rollouttest.Fleet) { f.Policy.Spec.Stages = nil }
 	fails := rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}
@@ -217,28 +223,18 @@ func TestDeletedPaceDoesNotRestartAFailedRollout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := staged("v1", 10)
 			take(tc.behaviour, "v2", "cluster-01")(f)
-			transcript, err := rollouttest.Scenario{Fleet: f, Until: 2 * day, Events: append([]event{at(0, "commit v2", commit("v2"))}, tc.events...)}.Run(0)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, transcript)
-			}
-			plan := planned(t, f.Input())
+			transcript := play(t, f, 2*day, append([]event{at(0, "commit v2", commit("v2"))}, tc.events...)...)
+			expect(t, f, tc.phase, tc.message, transcript)
 			untouched := 0
 			for _, c := range f.Input().Clusters {
 				if c.Running == "v1" {
 					untouched++
 				}
 			}
-			if plan.Phase != tc.phase || !strings.Contains(plan.Message, tc.message) || untouched != tc.untouched {
-				t.Errorf("got %s: %s, %d untouched\n%s", plan.Phase, plan.Message, untouched, transcript)
+			if untouched != tc.untouched {
+				t.Errorf("%d clusters are untouched, want %d\n%s", untouched, tc.untouched, transcript)
 			}
-			commit("v3")(f)
-			after, err := rollouttest.Scenario{Fleet: f, Until: 4 * day}.Run(0)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, after)
-			}
-			if plan, _ = rollout.New(f.Input()); plan.Phase != v1alpha1.PhaseSucceeded {
-				t.Errorf("the next commit is held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
-			}
+			expectNextCommit(t, f)
 		})
 	}
 }
@@ -281,17 +277,8 @@ func TestGroupThatDisappearsHoldsTheNextOne(t *testing.T) {
 					f.Policy.Placements[0] = decided
 				}))
 			}
-			transcript, err := rollouttest.Scenario{Fleet: f, Until: day, Events: events}.Run(0)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, transcript)
-			}
-			plan, err := rollout.New(f.Input())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if plan.Phase != tc.phase || !strings.Contains(plan.Message, tc.message) {
-				t.Errorf("got %s: %s, want %s: ...%s\n%s", plan.Phase, plan.Message, tc.phase, tc.message, transcript)
-			}
+			transcript := play(t, f, day, events...)
+			expect(t, f, tc.phase, tc.message, transcript)
 			if moved := strings.Contains(transcript, "move        cluster-03"); moved == (tc.phase == v1alpha1.PhaseFailed) {
 				t.Errorf("the second group got the content: %t\n%s", moved, transcript)
 			}
@@ -299,21 +286,19 @@ func TestGroupThatDisappearsHoldsTheNextOne(t *testing.T) {
 	}
 }
 
-// TestCanaryThatIsVerifiedAndLeavesIsNamed: the stage says so with the plan in which the
+// TestCanaryThatIsVerifiedAndLeavesIsNamed: the stage names the canary in the plan in which the
 // soak ends.
 func TestCanaryThatIsVerifiedAndLeavesIsNamed(t *testing.T) {
 	f := staged("v1", 4)
 	f.Policy.RemovalGrace = time.Hour
 	f.Policy.Placements[0] = placement("canary", "cluster-01")
 	var plan rollout.Plan
-	transcript, err := rollouttest.Scenario{Fleet: f, Until: 2 * day, Events: []event{
+	transcript := play(
+		t, f, 2*day,
 		at(0, "commit v2", commit("v2")),
 		at(5*time.Minute, "the canary leaves", func(f *rollouttest.Fleet) { unplace(f, "cluster-01") }),
 		at(11*time.Minute, "its soak ends", func(f *rollouttest.Fleet) { plan, _ = rollout.New(f.Input()) }),
-	}}.Run(0)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, transcript)
-	}
+	)
 	for _, s := range rollout.Summarise(plan) {
 		if s.Context == "canary" && (s.State != rollout.Success || s.Description != "0/0, 1 verified and no longer selected (cluster-01)") {
 			t.Errorf("got %s: %s\n%s", s.State, s.Description, transcript)

@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// TestStrategies is whom the first plan of a rollout moves, and which stages there are,
-// for each form a policy can have. Eight clusters run v1; v2 is the target.
+// TestStrategies has, for each form of a policy, the stages and the clusters that the first plan of a
+// rollout moves. Eight clusters run v1; v2 is the target.
 func TestStrategies(t *testing.T) {
 	names := rollouttest.Names(8)
 	canaryGroup := []rollout.Group{group(3, "canary", names[6:]...), group(0, "", names[:3]...), group(1, "", names[3:6]...)}
@@ -258,9 +258,9 @@ func TestAll_EachClusterHasARecord(t *testing.T) {
 	}
 }
 
-// TestAtRest: if every cluster runs the stable revision, there is nothing to write, to do
+// TestFleetAtRestNeedsNoWrite: if every cluster runs the stable revision, there is nothing to write, to do
 // or to wait for.
-func TestAtRest(t *testing.T) {
+func TestFleetAtRestNeedsNoWrite(t *testing.T) {
 	f := staged("v1", 6)
 	plan := planned(t, f.Input())
 	if plan.LedgerChanged || len(plan.Actions) > 0 || plan.Admitted > 0 || !plan.RecheckAt.IsZero() || plan.Succeeded {

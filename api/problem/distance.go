@@ -1,7 +1,7 @@
 package problem
 
-// comparedBytes bounds what Distance compares: in a hint, names that differ only later look
-// alike.
+// comparedBytes bounds how much of each name Distance compares. Names that differ only after that
+// are equal for a hint.
 const comparedBytes = 64
 
 // Distance counts the bytes to insert, delete or replace to get from a to b

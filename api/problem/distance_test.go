@@ -30,8 +30,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// TestDistanceIsTheDefinition compares with the definition, word for word.
-func TestDistanceIsTheDefinition(t *testing.T) {
+// TestDistanceEqualsItsDefinition compares with the definition, word for word.
+func TestDistanceEqualsItsDefinition(t *testing.T) {
 	var slow func(a, b string) int
 	slow = func(a, b string) int {
 		switch {

@@ -69,9 +69,9 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-// TestThen: problems of a later check follow the earlier ones; those about a field with a
-// problem, its parents or its children are dropped.
-func TestThen(t *testing.T) {
+// TestThenDropsProblemsOfFieldsWithAnEarlierProblem: problems of a later check follow the earlier
+// ones. Problems about a field with an earlier problem, its parents or its children are dropped.
+func TestThenDropsProblemsOfFieldsWithAnEarlierProblem(t *testing.T) {
 	earlier := List{{Path: "b.yaml", Kind: "A", Name: "a", Field: "spec.list[1].x"}}
 	for field, again := range map[string]bool{
 		"spec.list[1].x": true, "spec.list[1].x.y": true, "spec.list[1].x[0]": true, "spec.list[1]": true, "spec.list": true, "spec": true, "": true,

@@ -13,10 +13,10 @@ var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}|\+` +
 	`|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\x[0-9A-Fa-f]{2}|\\[0-7]{3}|\\["'\\/abfnrtv]` +
 	`|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});`)
 
-// layer is a text that was unescaped so and so often.
+// layer is a text after some rounds of unescaping.
 type layer struct {
 	text string
-	// at has, of each byte, the part of the original text that it came from.
+	// at is, for each byte, the part of the original text that it came from.
 	at []span
 }
 
@@ -29,8 +29,8 @@ func verbatim(text string) layer {
 	return l
 }
 
-// unescaped returns the text with each escaped character replaced by the character. What that
-// makes an escaped character is one of the next layer.
+// unescaped returns the text with each escaped character replaced by the character. The result may
+// have escaped characters again; the next layer replaces them.
 func (l layer) unescaped() layer {
 	next, end := layer{at: make([]span, 0, len(l.at))}, 0
 	var text strings.Builder

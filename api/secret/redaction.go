@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// layers is how many times a credential may be escaped, one way inside the other.
+// layers is how many times a credential may be escaped, each time in any of the ways.
 const layers = 3
 
 // Redaction takes credentials out of text that a server wrote: a server may repeat the
@@ -45,7 +45,7 @@ func base64Forms(s string) []string {
 	}
 }
 
-// span is a part of a text: from its first byte to before the one behind its last.
+// span is the part of a text with the bytes from, from+1, ... to-1.
 type span struct{ from, to int }
 
 // Text returns the text without the credentials.
@@ -68,7 +68,7 @@ func (r Redaction) Text(s string) string {
 	return without(s, found)
 }
 
-// without replaces parts of a text by the mark; those that overlap or touch by one.
+// without replaces parts of a text by Redacted. Parts that overlap or touch are replaced as one.
 func without(s string, spans []span) string {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var b strings.Builder

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterState says where one cluster stands in a rollout. The words are the same in the
-// API, the status, the CLI and the documents.
+// ClusterState is the state of one cluster in a rollout. The API, the status, the CLI and the
+// documents use the same words.
 type ClusterState string
 
 // States of a record. Admitted, Updating, Soaking and Lost hold a slot: the cluster is in

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Phase is where a rollout stands, in one word.
+// Phase is the state of a rollout, in one word.
 type Phase string
 
 const (
@@ -92,7 +92,7 @@ type AddOnRolloutStatus struct {
 	// +optional
 	Failing []ClusterReason `json:"failing,omitempty"`
 
-	// Ledger of admissions: reserved here before any work is written.
+	// Ledger of the clusters. A slot is reserved in it before any work is written.
 	// +optional
 	Ledger Ledger `json:"ledger,omitempty"`
 
@@ -147,9 +147,9 @@ type Counts struct {
 
 // StageStatus reports one stage.
 type StageStatus struct {
-	// Name of the stage: that of a declared stage; that of a decision group, such as
-	// group-canary; rest after the groups; or all without groups. With a pace per placement,
-	// these names follow the name of the placement, or the placement's name stands alone.
+	// Name of the stage. The steps of a strategy are named after their decision group, such as
+	// group-canary; rest has the clusters in no group, all has all clusters. With a pace per
+	// placement, the name begins with the name of the placement.
 	Name string `json:"name"`
 	// Phase is Waiting, Progressing, Soaking, Complete, Failed, Held or NothingToDo.
 	Phase string `json:"phase"`
@@ -194,7 +194,7 @@ type HistoryEntry struct {
 	// Failing names the first clusters that failed, at most ten, with the reason.
 	// +optional
 	Failing []ClusterReason `json:"failing,omitempty"`
-	// Stages that began, in that order, with their times; the last 20.
+	// Stages that began, in that order, with their times; the last 16.
 	// +optional
 	Stages []StageTimes `json:"stages,omitempty"`
 	// SupersededBy is the commit that took its place before it ended.

@@ -176,7 +176,7 @@ type SourcedAddOn struct {
 	PolicyCommit string `json:"policyCommit,omitempty"`
 }
 
-// Declares tells whether the spec of an AddOnRollout is the one that the applied commit
+// Declares reports whether the spec of an AddOnRollout is the one that the applied commit
 // declares. A source writes the spec first and its own status last.
 func (a SourcedAddOn) Declares(spec *AddOnRolloutSpec) bool {
 	return spec.Target != nil && spec.Target.Digest == a.Digest && spec.Target.Commit == a.Commit && spec.PolicyCommit == a.PolicyCommit

@@ -125,8 +125,8 @@ const (
 	ProbeNotDegraded = "ProbeNotDegraded"
 )
 
-// BlamesPolicy tells whether a reason of Stalled is about the spec of an AddOnRollout alone, and
-// not about the content that it rolls out.
+// BlamesPolicy reports whether a reason of Stalled is only about the spec of an AddOnRollout and not
+// about the content that it rolls out.
 func BlamesPolicy(reason string) bool {
 	return reason == InvalidRolloutStrategyReason || reason == InvalidHealthReason
 }

@@ -170,7 +170,7 @@ func (c *cli) open(name string) (client.WithWatch, types.NamespacedName, error) 
 	return hub, types.NamespacedName{Namespace: namespace, Name: name}, err
 }
 
-// hint tells a person what to do next; it is no data.
+// hint prints advice for the user. It is not part of the command's output.
 func (c *cli) hint(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.ErrOut, format+"\n", args...)
 }

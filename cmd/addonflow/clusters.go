@@ -28,7 +28,7 @@ writing anything. With -o the clusters are a List; a RolloutCluster in it is not
 object of the API: metadata has the rollout's namespace and the cluster's name.`,
 		Example: `  # Every cluster of one rollout
   addonflow get clusters hello
-  # Who failed, in any rollout of the hub
+  # The failed clusters of every rollout on the hub
   addonflow get clusters -A -o jsonpath='{range .items[?(@.state=="Failed")]}{.metadata.name}: {.reason}{"\n"}{end}'`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			l, err := o.listing(names)
@@ -47,7 +47,7 @@ object of the API: metadata has the rollout's namespace and the cluster's name.`
 // clusterWriter prints clusters, and with --watch only those that changed.
 type clusterWriter struct {
 	*listing
-	told map[string]show.Cluster
+	printed map[string]show.Cluster
 }
 
 // run plans every rollout asked for, and with --watch again at each change of one.
@@ -110,8 +110,8 @@ func (w *clusterWriter) goOn(before, err error) (unplanned, fatal error) {
 
 // changed prints the clusters of the changed rollouts whose line is new.
 func (w *clusterWriter) changed(ctx context.Context, changes []change) error {
-	if w.told == nil {
-		w.told = map[string]show.Cluster{}
+	if w.printed == nil {
+		w.printed = map[string]show.Cluster{}
 	}
 	var fresh []show.Cluster
 	for _, ch := range changes {
@@ -130,10 +130,10 @@ func (w *clusterWriter) changed(ctx context.Context, changes []change) error {
 		}
 		for _, c := range clusters {
 			key := c.Namespace + "/" + c.Rollout + "/" + c.Cluster
-			if before, ok := w.told[key]; !ok || before.State != c.State || before.Revision != c.Revision || before.Reason != c.Reason {
+			if before, ok := w.printed[key]; !ok || before.State != c.State || before.Revision != c.Revision || before.Reason != c.Reason {
 				fresh = append(fresh, c)
 			}
-			w.told[key] = c
+			w.printed[key] = c
 		}
 	}
 	if len(fresh) == 0 {

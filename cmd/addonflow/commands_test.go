@@ -229,8 +229,8 @@ func TestClustersJSON(t *testing.T) {
 	}
 }
 
-// TestListsAreLists: whatever is listed is a list in every format, an empty one too.
-func TestListsAreLists(t *testing.T) {
+// TestListsAreListsInEveryFormat: whatever is listed is a list in every format, an empty one too.
+func TestListsAreListsInEveryFormat(t *testing.T) {
 	for args, want := range map[string]string{
 		"get sources -o json":           `"kind": "AddOnSourceList"`,
 		"get rollouts -o yaml":          "kind: AddOnRolloutList",
@@ -256,8 +256,8 @@ func unseen() *v1alpha1.AddOnRollout {
 	return r
 }
 
-// TestOneVerdict: status and reconcile say the same of a rollout, whatever stands.
-func TestOneVerdict(t *testing.T) {
+// TestStatusAndReconcileReportTheSameOutcome compares both commands for every state of a rollout.
+func TestStatusAndReconcileReportTheSameOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string
 		phase     v1alpha1.Phase

@@ -80,9 +80,9 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.addonManager, "addon-manager", string(addonsource.Coexist),
 		"Whether OCM's addon-manager runs beside this operator (coexist) or not (replace).")
 	fs.DurationVar(&o.parkAfter, "park-after", addonrollout.DefaultParkAfter,
-		"How long a cluster lost after admission keeps its slot where no progressDeadline is set.")
+		"How long a cluster that is lost after its admission keeps its slot if no progressDeadline is set.")
 	fs.DurationVar(&o.removalGrace, "removal-grace-period", addonrollout.DefaultRemovalGrace,
-		"How long a removal beyond the budget waits, and the period of the budget.")
+		"Grace period of each cluster that leaves the install set, and the period of the removal budget.")
 	fs.StringSliceVar(&o.hubRoles, "allowed-hub-roles", nil,
 		"Roles that templates may give to their agents besides those with the label "+registration.AllowLabel+"=true: ClusterRole/<name> or Role/<namespace>/<name>.")
 	fs.StringSliceVar(&o.caNamespaces, "signing-ca-namespaces", []string{registration.DefaultSigningNamespace},

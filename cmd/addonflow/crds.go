@@ -24,8 +24,8 @@ func bindCRDs(flags *pflag.FlagSet, into *string) {
 	flags.StringVar(into, "crds", "", "File or directory with the CustomResourceDefinitions of configuration kinds of your own, as the hub has them.")
 }
 
-// readCRDs reads the CustomResourceDefinitions of a file, or of the YAML files of a
-// directory; other objects are left alone. "" gives none.
+// readCRDs reads the CustomResourceDefinitions of a file, or of the YAML files of a directory. It
+// ignores other objects. The path "" has none.
 func readCRDs(path string) (load.Lookup, error) {
 	hub := load.Lookup{}
 	if path == "" {
@@ -49,7 +49,7 @@ func readCRDs(path string) (load.Lookup, error) {
 	return hub, nil
 }
 
-// addCRDs adds those of one file.
+// addCRDs adds the CustomResourceDefinitions of one file.
 func addCRDs(hub load.Lookup, name string) error {
 	text, err := os.ReadFile(name) //nolint:gosec // the user names the file
 	if err != nil {

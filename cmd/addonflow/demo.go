@@ -17,16 +17,16 @@ func newDemoCommand(c *cli) *cobra.Command {
 	o := demo.Options{Out: c.Out}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole story on this machine: a hub, a simulated fleet, Git and a forge",
-		Long: `Show the whole story on this machine: a hub, a simulated fleet, Git and a forge.
+		Short: "Play five commits on this machine, with a hub, a simulated fleet, Git and a forge",
+		Long: `Play five commits on this machine, with a hub, a simulated fleet, Git and a forge.
 
-Five commits: install, upgrade by canary and waves, an image that never starts, its
-revert, and a broken file. Each is checked through the API, at the forge and on the
-simulated clusters; the first wrong state ends the demo with exit code 1.
+The commits are: install, upgrade by canary and waves, an image that never starts, its
+revert, and a broken file. The demo checks the result of each commit through the API, at
+the forge and on the simulated clusters. It ends at the first wrong state, with exit code 1.
 
-It needs git, and a kube-apiserver and etcd: those in the directory KUBEBUILDER_ASSETS,
-else those it downloads, which takes go and a network. In a clone of the repository, as
-"make demo", they are built where they cannot be downloaded.`,
+The demo needs git, kube-apiserver and etcd. It takes kube-apiserver and etcd from the
+directory KUBEBUILDER_ASSETS, or else downloads them, which needs go and a network. "make
+demo" in a clone of the repository builds them if they cannot be downloaded.`,
 		Example: `  # In a clone of the repository
   make demo
   # More clusters, faster, and look around afterwards
@@ -36,7 +36,7 @@ else those it downloads, which takes go and a network. In a clone of the reposit
 	}
 	cmd.Flags().IntVar(&o.Clusters, "clusters", 24, "Number of simulated clusters.")
 	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "Divides the soak and the simulated clusters' latency.")
-	cmd.Flags().BoolVar(&o.Keep, "keep", false, "Leave everything up after the last step, until Ctrl-C.")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "Keep everything running after the last step, until Ctrl-C.")
 	return offline(cmd)
 }
 

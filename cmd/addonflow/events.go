@@ -111,7 +111,7 @@ func (s *eventSender) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection says that a follower runs it as well; it has no events to send.
+// NeedLeaderElection is false: a follower runs the sender as well, but has no events to send.
 func (s *eventSender) NeedLeaderElection() bool { return false }
 
 // Event records an event.
@@ -147,7 +147,7 @@ func (s *eventSender) AnnotatedEventf(object runtime.Object, metadata map[string
 	}
 }
 
-// about is what the receiver is told of an object.
+// about is the reference to an object that the receiver gets.
 func (s *eventSender) about(object runtime.Object) (*metav1.PartialObjectMetadata, error) {
 	ref, err := reference.GetReference(s.scheme, object)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// senderTo is a sender to a receiver, with what it records on the hub.
+// senderTo is a sender to a receiver, with a recorder of the events on the hub.
 func senderTo(t *testing.T, address string) (*eventSender, *record.FakeRecorder) {
 	t.Helper()
 	scheme, err := newScheme()

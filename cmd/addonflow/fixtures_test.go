@@ -40,7 +40,7 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 	return newStageWith(t, interceptor.Funcs{}, objects...)
 }
 
-// newStageWith lets a test stand between the commands and the hub.
+// newStageWith is newStage with calls that observe and change the requests of the commands.
 func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Object) *stage {
 	t.Helper()
 	scheme, err := newScheme()

@@ -46,8 +46,8 @@ func (f *follower) run(ctx context.Context) error {
 	return f.follow(ctx)
 }
 
-// runFrom follows an object that was just read. It is told first, and may be gone by the
-// time of the first list.
+// runFrom follows an object that was just read. It reports the object first; the object may be
+// deleted before the first list.
 func (f *follower) runFrom(ctx context.Context, first client.Object) error {
 	f.known = map[types.NamespacedName]client.Object{client.ObjectKeyFromObject(first): first}
 	if err := f.see([]change{{watch.Modified, first}}); err != nil {

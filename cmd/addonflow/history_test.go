@@ -62,8 +62,8 @@ func TestHistoryPrintsRolloutsAndDecisions(t *testing.T) {
 	}
 }
 
-// TestHistoryIsOneObjectWithO: for scripts.
-func TestHistoryIsOneObjectWithO(t *testing.T) {
+// TestHistoryPrintsOneObjectWithOutputFlag: for scripts.
+func TestHistoryPrintsOneObjectWithOutputFlag(t *testing.T) {
 	s := newStage(t, remembering())
 	if code := s.run(t.Context(), "history", "hello", "-n", "default", "-o", "json"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, s.err.String())
@@ -87,8 +87,8 @@ func TestHistoryIsOneObjectWithO(t *testing.T) {
 	}
 }
 
-// TestHistoryOfWhatIsNotThere: exit codes are those of every command.
-func TestHistoryOfWhatIsNotThere(t *testing.T) {
+// TestHistoryOfAMissingRolloutExitsAsEveryCommand: exit codes are those of every command.
+func TestHistoryOfAMissingRolloutExitsAsEveryCommand(t *testing.T) {
 	if code := newStage(t).run(t.Context(), "history", "hello", "-n", "default"); code != exitNotFound {
 		t.Errorf("exit code %d", code)
 	}

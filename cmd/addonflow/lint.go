@@ -21,9 +21,9 @@ func newLintCommand(c *cli) *cobra.Command {
 		Short: "Check a directory as the operator checks a commit, without a cluster",
 		Long: `Check a directory as the operator checks a commit, without a cluster.
 
-Every problem is one line, path:line: Kind/name: field: problem; hint. Objects that
-are referenced and not in the directory are warnings: the hub may have them. What the
-hub alone can refuse, such as a name that another source owns, is not seen here.`,
+Every problem is one line, path:line: Kind/name: field: problem; hint. A referenced
+object that is not in the directory is a warning, because the hub may have it. Problems
+that only the hub can find, such as a name that another source owns, are not reported.`,
 		Example: `  # Before a commit
   addonflow lint addons/hello
   # In a pipeline
@@ -36,7 +36,7 @@ hub alone can refuse, such as a name that another source owns, is not seen here.
 	}
 	bindCRDs(cmd.Flags(), &crds)
 	bindIgnore(cmd.Flags(), &ignore)
-	cmd.Flags().StringSliceVar(&versions, "kube-version", nil, "Kubernetes version to check packages with, as your clusters have it; may be repeated. Without it one that the chart admits.")
+	cmd.Flags().StringSliceVar(&versions, "kube-version", nil, "Kubernetes version to check packages with, as your clusters have it; may be repeated. Default: a version that the chart allows.")
 	return offline(cmd)
 }
 

@@ -119,7 +119,7 @@ metadata: {name: canary, namespace: default}
 spec: {}
 `
 
-func TestLint_WarnsOfWhatIsHardlyMeant(t *testing.T) {
+func TestLint_WarnsOfProbableMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ file, from, to, want string }{
 		"StageWithoutPlacement": {
 			"addonrollout.yaml", "      name: canary\n", "      name: canry\n",

@@ -40,7 +40,7 @@ func (o *getOptions) listing(names []string) (*listing, error) {
 	return &listing{getOptions: o, hub: hub, names: names, options: options, printer: printer}, nil
 }
 
-// run lists the objects, and with --watch goes on.
+// run lists the objects; with --watch it then prints changes.
 func (l *listing) run(ctx context.Context, kind listed) error {
 	if !l.watch {
 		return l.once(ctx, kind)
@@ -56,13 +56,13 @@ func (l *listing) run(ctx context.Context, kind listed) error {
 	})
 }
 
-// follow tells of the objects of a list and of every change of them.
+// follow calls see with the objects of a list, and with every change of them.
 func (l *listing) follow(ctx context.Context, what string, list client.ObjectList, see func([]change) error) error {
 	f := follower{hub: l.hub, list: list, options: l.options, see: see}
 	return hubError("watch "+what, f.run(ctx))
 }
 
-// once prints the objects; a name that is not there is an error.
+// once prints the objects; a name that does not exist is an error.
 func (l *listing) once(ctx context.Context, kind listed) error {
 	list, ok := kind.list.DeepCopyObject().(client.ObjectList)
 	if !ok {
@@ -111,7 +111,7 @@ func (l *listing) write(kind listed, objects []client.Object) error {
 	return nil
 }
 
-// writeTable prints a table in one piece: its printer keeps errors of writing to itself.
+// writeTable prints a table in one piece, because its printer ignores errors of writing.
 func (l *listing) writeTable(table *metav1.Table) error {
 	var text bytes.Buffer
 	if err := l.printer.PrintObj(table, &text); err != nil {

@@ -33,7 +33,7 @@ func trees() map[string][]string {
 
 // Every directory of the examples that holds YAML is tested: one that is added and
 // forgotten here fails. What an AddOnPackage names is tested with it.
-func TestTreesAreAll(t *testing.T) {
+func TestEveryExampleDirectoryIsTested(t *testing.T) {
 	var found []string
 	err := fs.WalkDir(examples.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(name) == ".yaml" && filepath.Dir(name) != "." && !strings.HasPrefix(name, "chart/chart/") && !strings.HasPrefix(name, "manifests/manifests/") {
@@ -110,7 +110,7 @@ func TestRenderExamples(t *testing.T) {
 	}
 }
 
-// What is printed is what the example says; the text is long, so two facts of it.
+// The output is long, so the test checks two facts of it.
 func TestRenderOverlay(t *testing.T) {
 	s := newStage(t)
 	if code := s.run(t.Context(), "render", "../../examples/overlay/production"); code != 0 {
@@ -312,8 +312,8 @@ func TestSpacedVariable(t *testing.T) {
 	}
 }
 
-// TestPatchOfNothing: what kustomize takes and drops is said, and nothing is refused for it.
-func TestPatchOfNothing(t *testing.T) {
+// TestLint_WarnsOfPatchesThatMatchNothing: what kustomize takes and drops is said, and nothing is refused for it.
+func TestLint_WarnsOfPatchesThatMatchNothing(t *testing.T) {
 	dir := broken(t, "addonrollout.yaml", "", "")
 	text := "resources: [addontemplate.yaml, addondeploymentconfig.yaml, clustermanagementaddon.yaml, addonrollout.yaml]\n" +
 		"patches:\n- target: {kind: AddOnRollout, name: helo}\n  patch: '[{op: remove, path: /spec/stages/0}]'\n"

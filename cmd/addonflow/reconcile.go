@@ -29,12 +29,12 @@ func newReconcileCommand(c *cli) *cobra.Command {
 		sub := &cobra.Command{
 			Short: "Reconcile a " + t.kind + " now, with the annotation " + meta.ReconcileRequestAnnotation,
 			Long: "Reconcile a " + t.kind + " now, with the annotation " + meta.ReconcileRequestAnnotation + ".\n\n" +
-				"With --wait what the operator found is said at once, and again when it changes; the\n" +
-				"command ends with an outcome, such as a refused commit. What passes by itself, such as\n" +
-				"a repository that cannot be read now, is waited for until the timeout (exit code 3).",
+				"With --wait the command prints what the operator finds, and prints it again when it\n" +
+				"changes. It ends with an outcome, such as a refused commit. While the operator retries,\n" +
+				"for example to read a repository, it waits until the timeout (exit code 3).",
 			Example: fmt.Sprintf(`  # Right after a push
   addonflow reconcile %[1]s %[2]s
-  # Return when the operator is done with it, with what it found
+  # Wait for the outcome
   addonflow reconcile %[1]s %[2]s --wait --timeout 2m`, t.kind, t.example),
 			RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args[0]) },
 		}

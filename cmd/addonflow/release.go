@@ -19,9 +19,9 @@ func newReleaseCommand(c *cli) *cobra.Command {
 
 The annotation ` + v1alpha1.ReleaseAnnotation + ` suspends the rollout. Once the add-on has left
 Git, or its source is deleted, the operator releases it instead of removing it: it
-writes no work and deletes nothing, takes its marks and finalizers off what it applied,
-and deletes the AddOnRollout. Until then "resume" cancels the release.`,
-		Example: `  # Before the add-on is taken out of Git
+writes no work and deletes nothing on a cluster, removes its labels and finalizers from the
+objects it applied, and deletes the AddOnRollout. Until then "resume" cancels the release.`,
+		Example: `  # Before you remove the add-on from Git
   addonflow release hello
   # The same with kubectl
   kubectl annotate addonrollout hello ` + v1alpha1.ReleaseAnnotation + `=true`,

@@ -66,7 +66,7 @@ add-on's default configuration.`,
 	}
 	cmd.Flags().StringVar(&o.cluster, "cluster", "cluster1", "Name of the cluster to render for.")
 	cmd.Flags().StringSliceVar(&o.placements, "placement", nil, "Install placement, namespace/name, that selects the cluster; may be repeated.")
-	cmd.Flags().StringVar(&o.addOn, "add-on", "", "Render this add-on alone.")
+	cmd.Flags().StringVar(&o.addOn, "add-on", "", "Render only this add-on.")
 	cmd.Flags().StringVar(&o.registries, "image-registries", "", "Value of the ManagedCluster's image-registries annotation.")
 	cmd.Flags().StringVar(&o.hosting, "hosting-cluster", "", "Hosting cluster, for what the add-on is in hosted mode.")
 	cmd.Flags().StringVar(&o.values, "values", "", "Value of the ManagedClusterAddOn's values annotation.")
@@ -177,8 +177,8 @@ func (o *renderOptions) inputs(selecting []v1alpha1.PlacementReference) render.C
 	return c
 }
 
-// inOrder sorts the placements as the add-on declares them, because the last one that
-// selects a cluster has it. One that the add-on does not install by is an error.
+// inOrder sorts the placements as the add-on declares them, because the last placement that selects
+// a cluster counts. A placement that the add-on does not declare is an error.
 func inOrder(addOn load.AddOn, placements []v1alpha1.PlacementReference) ([]v1alpha1.PlacementReference, error) {
 	var out []v1alpha1.PlacementReference
 	for _, p := range addOn.Install.Placements {

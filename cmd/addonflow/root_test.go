@@ -48,9 +48,9 @@ func calledBy(t *testing.T, arg0 string) (*cobra.Command, *bytes.Buffer) {
 	return cmd, out
 }
 
-// TestTextsSayTheNameCalledBy: no help of the plugin tells to type what is not on the
-// PATH, and no help of the program needs kubectl.
-func TestTextsSayTheNameCalledBy(t *testing.T) {
+// TestHelpNamesTheProgramAsItWasCalled: commands in the plugin's help begin with kubectl, and commands
+// in the program's own help do not need kubectl.
+func TestHelpNamesTheProgramAsItWasCalled(t *testing.T) {
 	for arg0, wrong := range map[string]string{"kubectl-addonflow": "(^|[^l]) addonflow [a-z]", "addonflow": "kubectl addonflow"} {
 		root, _ := calledBy(t, "/usr/local/bin/"+arg0)
 		unwanted := regexp.MustCompile(wrong)

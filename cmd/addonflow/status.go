@@ -28,8 +28,8 @@ func newStatusCommand(c *cli) *cobra.Command {
 	o := &statusOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:   "status ROLLOUT",
-		Short: "Print the state of a rollout; the exit code tells a script the outcome",
-		Long: `Print the state of a rollout; the exit code tells a script the outcome.
+		Short: "Print the state of a rollout, with its outcome as exit code",
+		Long: `Print the state of a rollout, with its outcome as exit code.
 
 With --watch, one line per change until the rollout has an outcome: succeeded,
 failed, or waiting for a user.
@@ -141,7 +141,7 @@ func (o *statusOptions) refused(ctx context.Context, hub client.Reader, r *v1alp
 		return nil
 	}
 	o.hint("✗ source %s %s; rollout %s is of what was applied before", key, why, r.Name)
-	o.hint("Next: %s", mendSource(o.name, key))
+	o.hint("Next: %s", fixSource(o.name, key))
 	return &exitError{code: exitFailed}
 }
 

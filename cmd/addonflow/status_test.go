@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// TestStatusOfRefusedCommit: a rollout cannot know that the commit after its own was
-// refused. A pipeline must not go green on it.
+// TestStatusOfRefusedCommit: a rollout does not know that the commit after its own was refused. The
+// exit code must still be a failure for a pipeline.
 func TestStatusOfRefusedCommit(t *testing.T) {
 	const newer = "main@sha1:3333333333333333333333333333333333333333"
 	for name, c := range map[string]struct {
@@ -60,9 +60,9 @@ func TestStatusOfRefusedCommit(t *testing.T) {
 	}
 }
 
-// TestNextIsWhatHelps: resume is for what an annotation suspends; it does nothing for a
+// TestNextLineNamesTheFix: resume is for what an annotation suspends; it does nothing for a
 // rollout that its strategy holds, or that Git suspends.
-func TestNextIsWhatHelps(t *testing.T) {
+func TestNextLineNamesTheFix(t *testing.T) {
 	for name, c := range map[string]struct {
 		phase  v1alpha1.Phase
 		change func(*v1alpha1.AddOnRollout)
@@ -92,9 +92,9 @@ func TestNextIsWhatHelps(t *testing.T) {
 	}
 }
 
-// TestFollowHearsOfWhatWentMeanwhile: a rollout that is deleted between the first read and
+// TestFollowReportsADeletionBetweenReadAndList: a rollout that is deleted between the first read and
 // the first list is gone; the command does not wait for it to return.
-func TestFollowHearsOfWhatWentMeanwhile(t *testing.T) {
+func TestFollowReportsADeletionBetweenReadAndList(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		phase  v1alpha1.Phase

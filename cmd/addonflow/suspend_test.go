@@ -75,7 +75,7 @@ func TestRelease(t *testing.T) {
 }
 
 // A suspend that Git declares wins over the command line, which says so.
-func TestResumeOfDeclared(t *testing.T) {
+func TestResumeRefusesASuspendDeclaredInGit(t *testing.T) {
 	declared := hello(v1alpha1.PhaseSuspended)
 	declared.Spec.Suspend = true
 	s := newStage(t, declared)

@@ -33,19 +33,19 @@ type target struct {
 	conditions func(client.Object) []metav1.Condition
 	// example is the name of one in examples.
 	example string
-	// mend is what a person can do about a failure; program is the name that this one is
-	// called by. look says what holds one that waits and is not suspended.
-	mend, look func(program string, key types.NamespacedName) string
-	// resumes is what else resuming takes back.
+	// fix is advice after a failure; program is the name by which the user called this program.
+	// look is advice for an object that waits and is not suspended.
+	fix, look func(program string, key types.NamespacedName) string
+	// resumes is what resume cancels besides a suspend.
 	resumes string
-	// undo says where a declared suspend is taken back.
+	// undo is advice for a declared suspend.
 	undo string
 }
 
 // sourceTarget is AddOnSource.
 func sourceTarget() target {
 	return target{
-		kind: "source", example: "fleet", mend: mendSource, list: &v1alpha1.AddOnSourceList{},
+		kind: "source", example: "fleet", fix: fixSource, list: &v1alpha1.AddOnSourceList{},
 		create:     func() client.Object { return &v1alpha1.AddOnSource{} },
 		declared:   onKind(func(s *v1alpha1.AddOnSource) bool { return s.Spec.Suspend }),
 		suspended:  onKind(func(s *v1alpha1.AddOnSource) bool { return v1alpha1.SuspendedByAnnotation(s.Annotations) }),
@@ -59,7 +59,7 @@ func sourceTarget() target {
 // rolloutTarget is AddOnRollout.
 func rolloutTarget() target {
 	return target{
-		kind: "rollout", example: "hello", mend: mendRollout, look: lookAtRollout, list: &v1alpha1.AddOnRolloutList{},
+		kind: "rollout", example: "hello", fix: fixRollout, look: lookAtRollout, list: &v1alpha1.AddOnRolloutList{},
 		create:   func() client.Object { return &v1alpha1.AddOnRollout{} },
 		declared: onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
 		suspended: onKind(func(r *v1alpha1.AddOnRollout) bool {
@@ -68,18 +68,18 @@ func rolloutTarget() target {
 		handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
 		conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
 		outcome:    onKind(show.OutcomeOf),
-		resumes:    "\nA release that was asked for and not carried out is taken back as well, with its\nannotation " + v1alpha1.ReleaseAnnotation + ".",
+		resumes:    "\nA release that was requested and is not complete is cancelled as well: the annotation\n" + v1alpha1.ReleaseAnnotation + " is removed.",
 		undo:       "the add-on's AddOnRollout in Git says suspend: true: change it there and push",
 	}
 }
 
-// mendSource is what can be done about a source that failed.
-func mendSource(program string, _ types.NamespacedName) string {
+// fixSource is advice after a source failed.
+func fixSource(program string, _ types.NamespacedName) string {
 	return "fix the errors above; " + program + " lint PATH checks a directory before the next commit"
 }
 
-// mendRollout is what can be done about a rollout that failed.
-func mendRollout(program string, key types.NamespacedName) string {
+// fixRollout is advice after a rollout failed.
+func fixRollout(program string, key types.NamespacedName) string {
 	return fmt.Sprintf("%s tree %s -n %s, then fix it in Git or revert the commit", program, key.Name, key.Namespace)
 }
 
@@ -97,8 +97,8 @@ func lookAtRollout(program string, key types.NamespacedName) string {
 	return fmt.Sprintf("%s tree %s -n %s says what holds it", program, key.Name, key.Namespace)
 }
 
-// next is what a person can do about an outcome, "" for nothing. Only what an annotation
-// suspends is resumed.
+// next is advice about an outcome; "": none. It advises resume only if an annotation suspends the
+// object.
 func (t target) next(program string, object client.Object, outcome show.Outcome) string {
 	key := client.ObjectKeyFromObject(object)
 	if r, ok := object.(*v1alpha1.AddOnRollout); ok && r.Status.Override.Returns() {
@@ -106,7 +106,7 @@ func (t target) next(program string, object client.Object, outcome show.Outcome)
 	}
 	switch {
 	case outcome == show.Failed:
-		return t.mend(program, key)
+		return t.fix(program, key)
 	case outcome != show.Waiting:
 		return ""
 	case t.declared(object):

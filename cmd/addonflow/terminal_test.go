@@ -42,8 +42,8 @@ func TestTerminalOfAFile(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBePrinted: a full disk is a failure, for tables too, and no wrong usage.
-func TestWhatCannotBePrinted(t *testing.T) {
+// TestFailedOutputIsAFailure: a full disk is a failure, for tables too, and no wrong usage.
+func TestFailedOutputIsAFailure(t *testing.T) {
 	for _, args := range []string{"get rollouts", "get clusters", "get rollouts -o yaml", "tree hello", "status hello", "lint ../../examples/hello", "version"} {
 		s := newStage(t, hello(v1alpha1.PhaseSucceeded))
 		s.cli.Out = output{full{}}
@@ -57,7 +57,7 @@ func TestWhatCannotBePrinted(t *testing.T) {
 	}
 }
 
-// full takes nothing.
+// full is a writer to a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

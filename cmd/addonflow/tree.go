@@ -35,8 +35,8 @@ func newTreeCommand(c *cli) *cobra.Command {
 		Long: `Draw a rollout: its commit, its stages with progress, and which clusters fail and why.
 
 With --watch the tree is redrawn in place at every change, at most five times a
-second; where the output is no terminal, every change is one line.`,
-		Example: `  # Where the rollout stands
+second. If the output is not a terminal, every change is one line.`,
+		Example: `  # The state of the rollout now
   addonflow tree hello
   # Watch it
   addonflow tree hello -n fleet-system -w`,

@@ -28,14 +28,14 @@ func newUninstallCommand(c *cli) *cobra.Command {
 		Long: `Remove AddonFlow's finalizers after the operator was uninstalled.
 
 The finalizer ` + v1alpha1.Finalizer + ` holds AddOnSources, AddOnRollouts and
-ClusterManagementAddOns until an operator has dealt with their deletion. After the
-operator was deleted, this command takes it off all of them, so that they, and the CRDs,
+ClusterManagementAddOns until an operator has finished their deletion. After the operator
+was deleted, this command removes the finalizer from all of them, so that they and the CRDs
 can be deleted. No add-on is removed from a cluster: add-ons keep running, and are no
 longer rolled out. To hand add-ons over while the operator runs, use release.
 
-While an operator holds its Lease the command changes nothing. An operator that was started
-without leader election holds none, and puts the finalizers back: the command looks again
-after five seconds, and fails if one is back.`,
+While an operator holds its Lease, the command changes nothing. An operator without leader
+election has no Lease and adds the finalizers again: the command checks this after five
+seconds, and fails if a finalizer is back.`,
 		Example: `  kubectl delete -k manifests/install
   addonflow uninstall`,
 		Args: cobra.NoArgs,
@@ -43,7 +43,7 @@ after five seconds, and fails if one is back.`,
 	})
 }
 
-// uninstall takes the finalizers off, and looks whether an operator puts them back.
+// uninstall removes the finalizers, and checks whether an operator adds them again.
 func (c *cli) uninstall(ctx context.Context) error {
 	hub, err := c.connect()
 	if err != nil {
@@ -108,13 +108,14 @@ func heldBy(ctx context.Context, hub client.Client) (held []metav1.PartialObject
 	return held, absent, nil
 }
 
-// nameOf is namespace/name, or the name of what has no namespace.
+// nameOf is namespace/name, or the name of an object without a namespace.
 func nameOf(object *metav1.PartialObjectMetadata) string {
 	return strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
 }
 
-// freed takes the finalizer off one object. A ClusterManagementAddOn that is being deleted
-// goes with it, and would take every agent along that refers to it.
+// freed removes the finalizer from one object. A ClusterManagementAddOn that is being deleted is
+// deleted then, and the garbage collector would delete every ManagedClusterAddOn that it owns.
+// Therefore it is disowned first.
 func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.PartialObjectMetadata) error {
 	after := object.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer)
@@ -130,7 +131,7 @@ func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.Parti
 		said, err = "is gone already", nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot take the finalizer off %s %s: %w", object.Kind, name, err)
+		return fmt.Errorf("cannot remove the finalizer from %s %s: %w", object.Kind, name, err)
 	}
 	_, err = fmt.Fprintf(c.Out, "%s %s: %s\n", object.Kind, name, said)
 	return err

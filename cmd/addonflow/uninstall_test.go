@@ -20,9 +20,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// TestUninstall_FreesWhatNoOperatorDealsWithAnyMore takes finalizers off, and lets no agent go
-// with a ClusterManagementAddOn that is being deleted.
-func TestUninstall_FreesWhatNoOperatorDealsWithAnyMore(t *testing.T) {
+// TestUninstall_RemovesFinalizersAndKeepsAgents: no agent is deleted with a ClusterManagementAddOn
+// that is being deleted.
+func TestUninstall_RemovesFinalizersAndKeepsAgents(t *testing.T) {
 	rollout := hello(v1alpha1.PhaseSucceeded)
 	rollout.Finalizers = []string{v1alpha1.Finalizer}
 	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet", Finalizers: []string{v1alpha1.Finalizer, "example.com/theirs"}}}
@@ -54,8 +54,8 @@ func TestUninstall_FreesWhatNoOperatorDealsWithAnyMore(t *testing.T) {
 	}
 }
 
-// TestUninstall_GoesOnWhereAKindOrAnObjectIsGone: what is left is freed, and what is not there
-// is said.
+// TestUninstall_GoesOnWhereAKindOrAnObjectIsGone: the finalizers of the other objects are removed, and
+// the missing kinds and objects are reported.
 func TestUninstall_GoesOnWhereAKindOrAnObjectIsGone(t *testing.T) {
 	source := func(name string) *v1alpha1.AddOnSource {
 		return &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Finalizers: []string{v1alpha1.Finalizer}}}

@@ -48,7 +48,7 @@ func TestStatusWatched(t *testing.T) {
 	}
 }
 
-// until cancels when it has been told so many lines.
+// until cancels after that many lines were written.
 type until struct {
 	bytes.Buffer
 	lines  int
@@ -95,13 +95,13 @@ func TestGetWatched(t *testing.T) {
 	}
 }
 
-// TestGetClustersWatched: a rollout that goes ends nothing, the others are looked at on.
+// TestGetClustersWatched: after a rollout was deleted, the command continues with the others.
 func TestGetClustersWatched(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := eventful(t)
 	s.cli.explain = func(ctx context.Context, hub client.Client, key types.NamespacedName) (rollout.Plan, error) {
 		if err := hub.Get(ctx, key, &v1alpha1.AddOnRollout{}); err != nil {
-			cancel() // it is gone, which this command was told of or will be
+			cancel() // it is deleted; the command has the event or will get it
 			return rollout.Plan{}, err
 		}
 		return explained(ctx, hub, key)

@@ -50,8 +50,8 @@ func (c *cli) hintMissing(r *v1alpha1.AddOnRollout, missing *addonrollout.Missin
 func newWhyCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why ROLLOUT CLUSTER",
-		Short: "Name the single thing a cluster waits for, or why it is where it is",
-		Long: `Name the single thing a cluster waits for, or why it is where it is.
+		Short: "Print the one thing that a cluster waits for, or the reason of its state",
+		Long: `Print the one thing that a cluster waits for, or the reason of its state.
 
 Observes and plans as the operator does, with your own credentials and without
 writing anything.`,

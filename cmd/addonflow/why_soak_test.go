@@ -8,8 +8,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Until when a cluster soaks is told once, and as the status tells it.
-func TestWhyTellsOneSoak(t *testing.T) {
+// The end of a soak is printed once, and as in the status.
+func TestWhyNamesTheEndOfASoakOnce(t *testing.T) {
 	until := time.Now().UTC().Truncate(time.Minute).Add(-time.Second)
 	text := "soaking until " + rollout.Clock(until, time.Now())
 	got := reasonLine(show.Cluster{Cluster: "c1", State: "Soaking", Stage: "canary", Reason: text, SoakingUntil: &until})

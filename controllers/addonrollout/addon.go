@@ -24,8 +24,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// install creates the ManagedClusterAddOn, as OCM's addon-manager would, with the
-// cluster's add-on annotations and our marks.
+// install creates the ManagedClusterAddOn as OCM's addon-manager would, with the cluster's add-on
+// annotations and AddonFlow's label.
 func (d *round) install(ctx context.Context, c *plan.Cluster) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if d.Observed.Owner == nil || d.Observed.Owner.DeletionTimestamp != nil {
 		return nil, errOwnerMissing
@@ -131,8 +131,8 @@ func hasOwner(o client.Object, uid types.UID) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
 
-// setFinalizers writes finalizers where they differ, preconditioned on the version
-// they were read at, and returns the ManagedClusterAddOn as it is now.
+// setFinalizers writes the finalizers if they differ, preconditioned on the version that was read. It
+// returns the updated ManagedClusterAddOn.
 func (d *round) setFinalizers(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, finalizers []string) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if slices.Equal(addOn.Finalizers, finalizers) {
 		return addOn, nil
@@ -173,8 +173,8 @@ func (d *round) syncAnnotations(ctx context.Context, c *plan.Cluster, addOn *add
 	return updated, nil
 }
 
-// writeStatus writes the add-on's status where it differs, preconditioned on the
-// version it was read at, and returns the add-on as it is now.
+// writeStatus writes the add-on's status if it differs, preconditioned on the version that was read.
+// It returns the updated add-on.
 func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, m addonstatus.Move) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	next, changed := addonstatus.Next(addOn, m, d.now)
 	if !changed {
@@ -185,8 +185,8 @@ func (d *round) writeStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClu
 	return d.patchStatus(ctx, addOn, updated)
 }
 
-// patchStatus writes what differs, preconditioned on the version that was read.
-// It returns the add-on as it is now.
+// patchStatus writes the difference of the statuses, preconditioned on the version that was read. It
+// returns the updated add-on.
 func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if equality.Semantic.DeepEqual(addOn.Status, updated.Status) {
 		return addOn, nil
@@ -232,8 +232,8 @@ func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	return d.tell(ctx, addOn, c)
 }
 
-// accessOf notes the registration of the rendered template before the status that makes the
-// agent request it is written. It returns the part of the add-on's status about it.
+// accessOf notes the registration of the rendered template. It must run before the status is written,
+// because the agent then requests its certificate. It returns the access part of the status.
 func (d *round) accessOf(c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (addonstatus.Access, error) {
 	found := registration.Found{Registrations: addOn.Status.Registrations, Driver: addOn.Status.KubeClientDriver}
 	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, c.Name, found)

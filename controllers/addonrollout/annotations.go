@@ -14,10 +14,10 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// addOnAnnotationPrefix begins the annotations of a ManagedCluster that its add-ons get.
+// addOnAnnotationPrefix begins the annotations of a ManagedCluster that are copied to its add-ons.
 const addOnAnnotationPrefix = "addon.open-cluster-management.io/"
 
-// addOnAnnotations are the annotations of the ManagedCluster that OCM copies; nil for none.
+// addOnAnnotations are the annotations of the ManagedCluster that OCM copies; nil: none.
 func addOnAnnotations(m *plan.Member) map[string]string {
 	if m.Cluster == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// wrote is what a manager owns: one annotation of the prefix.
+// wrote is the managed fields entry of a manager that owns one annotation with the prefix.
 func wrote(manager, name string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(
 		`{"f:metadata":{"f:annotations":{".":{},"f:` + addOnAnnotationPrefix + name + `":{}}}}`,
@@ -28,8 +28,8 @@ func annotated(pairs ...string) map[string]string {
 	return out
 }
 
-// OCM removes every annotation of the prefix that the cluster does not have.
-func TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved(t *testing.T) {
+// In contrast, OCM removes every annotation with the prefix that the cluster does not have.
+func TestAnnotationsOfTheClusterAreCopiedAndOthersKept(t *testing.T) {
 	ours, users := wrote(v1alpha1.FieldManager, "key"), wrote("kubectl", "key")
 	cases := map[string]struct {
 		reason        string
@@ -56,9 +56,9 @@ func TestAnnotationsOfTheClusterAreCopiedAndNobodyElsesRemoved(t *testing.T) {
 	}
 }
 
-// Seed install-strategy: switching the type keeps what is there. What selected a cluster is
-// noted on its add-on, with one write per switch and none at rest.
-func TestSwitchOfTypeKeepsWhatIsThere(t *testing.T) {
+// TestSwitchOfInstallTypeKeepsAddOns: a change of the install type removes no add-on. The
+// annotation with the selection of a cluster costs one write per change and none at rest.
+func TestSwitchOfInstallTypeKeepsAddOns(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()
@@ -94,7 +94,7 @@ func TestSwitchOfTypeKeepsWhatIsThere(t *testing.T) {
 			s.turn()
 		}
 		if diff := cmp.Diff([]string{"c1", "c2"}, s.installed()); diff != "" {
-			t.Fatalf("%s: who has the add-on keeps it (-want +got):\n%s", step.name, diff)
+			t.Fatalf("%s: clusters with the add-on keep it (-want +got):\n%s", step.name, diff)
 		}
 		for c, version := range versions {
 			if s.addOn(c).ResourceVersion != version {
@@ -117,8 +117,8 @@ func TestSwitchOfTypeKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestDeletedByHandUnderManualStaysDeleted: how OCM's proposal takes an add-on away from
-// some clusters. Placements that select the cluster give it back.
+// TestDeletedByHandUnderManualStaysDeleted: this is how OCM's proposal removes an add-on from some
+// clusters. Placements that select the cluster install it again.
 func TestDeletedByHandUnderManualStaysDeleted(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")

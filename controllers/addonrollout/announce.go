@@ -25,7 +25,7 @@ const (
 // notice is how a decision is announced.
 type notice struct {
 	kind, reason string
-	// text begins the message: the commit follows, and the reason.
+	// text begins the message; the commit and the reason follow.
 	text string
 }
 

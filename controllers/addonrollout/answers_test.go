@@ -20,10 +20,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// A client decodes the hub's answer into what it sent. Objects that are the same on every
-// cluster share their bytes: an admission webhook that changes the first work must not
-// change what the others are given.
-func TestAnswerChangesNobodyElsesWork(t *testing.T) {
+// A client decodes the hub's answer into the object that it sent. Objects that are equal on every
+// cluster share memory: an admission webhook that changes the first work must not change the works
+// of other clusters.
+func TestAdmissionWebhookOnOneWorkChangesNoOtherWork(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 		work, ok := obj.(*workv1.ManifestWork)
 		if !ok {
@@ -66,8 +66,8 @@ func TestAnswerChangesNobodyElsesWork(t *testing.T) {
 	}
 }
 
-// A cluster whose namespace does not exist, such as one with a dot in its name, is said to
-// be in trouble and tried again in a while, not once a second; the others go on.
+// A cluster whose namespace does not exist, such as a cluster with a dot in its name, is reported
+// and retried after a pause, not once a second. The other clusters continue.
 func TestClusterWithoutNamespaceIsTriedAgainInAWhile(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 		if _, ok := obj.(*addonv1alpha1.ManagedClusterAddOn); ok && obj.GetNamespace() == "c.1" {
@@ -96,9 +96,9 @@ func TestClusterWithoutNamespaceIsTriedAgainInAWhile(t *testing.T) {
 	}
 }
 
-// TestFailureThatCannotBeToldIsTriedAgainInAWhile: what cannot be written to a cluster's
-// add-on either is no reason to try the cluster every second.
-func TestFailureThatCannotBeToldIsTriedAgainInAWhile(t *testing.T) {
+// TestFailedStatusWriteIsRetriedAfterAPause: if the failure cannot be written to the add-on's
+// status either, the cluster is not retried every second.
+func TestFailedStatusWriteIsRetriedAfterAPause(t *testing.T) {
 	started := false
 	s := newScene(t, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -125,9 +125,10 @@ func TestFailureThatCannotBeToldIsTriedAgainInAWhile(t *testing.T) {
 	}
 }
 
-// A work that lost OCM's label is shown by no watch. Without its owner nothing tells that it
-// is the add-on's: that is said, and tried again in a while; with the label back all is well.
-func TestWorkWithoutLabelAndOwnerIsSaid(t *testing.T) {
+// The watch does not show a work that lost OCM's label. If the owner is missing as well, the work
+// cannot be assigned to the add-on: this is reported and retried after a pause. After the label is
+// restored, the rollout continues.
+func TestWorkWithoutLabelAndOwnerIsReported(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()
@@ -151,8 +152,8 @@ func TestWorkWithoutLabelAndOwnerIsSaid(t *testing.T) {
 	}
 }
 
-// What cannot be planned leaves an empty status empty: no history of rollouts that never
-// began, and no write at each look.
+// If the rollout cannot be planned, an empty status stays empty: it gets no history of rollouts
+// that never began, and is not written at each look.
 func TestNothingPlannedWritesNoHistory(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	cma := &addonv1alpha1.ClusterManagementAddOn{}
@@ -176,7 +177,7 @@ func TestNothingPlannedWritesNoHistory(t *testing.T) {
 	s.settle()
 }
 
-// An event is about a status that was written; what fails after that write loses none.
+// Events are sent after the status is written. A failure after that write loses no event.
 func TestEventsOutliveAConflict(t *testing.T) {
 	writes := 0
 	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, obj client.Object, opts ...client.SubResourceUpdateOption) error {

@@ -48,9 +48,9 @@ type applied struct {
 	// that it did not finish.
 	next string
 	left []string
-	// did are the decisions of the writes that are not in the ledger.
+	// did are the decisions of this round that are not in the ledger.
 	did []journal.Decision
-	// troubles are the clusters that could not be written, and those whose revision has no
+	// troubles are the clusters that could not be written, and the clusters whose revision has no
 	// body any more. The latter keep their works and are not repaired.
 	troubles map[string]trouble
 }
@@ -72,7 +72,7 @@ type round struct {
 	// liveOwner reads the ClusterManagementAddOn from the API server, once in a round.
 	liveOwner func() (*addonv1alpha1.ClusterManagementAddOn, error)
 
-	// mu guards what follows, and the memory.
+	// mu guards the fields below and the memory.
 	mu     sync.Mutex
 	result applied
 }
@@ -103,7 +103,7 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 		g.Go(func() error { return d.cluster(ctx, c) })
 	}
 	err := g.Wait()
-	maps.DeleteFunc(p.mem.settled, func(name, _ string) bool { return !there[name] })
+	maps.DeleteFunc(p.mem.unchanged, func(name, _ string) bool { return !there[name] })
 	return d.result, err
 }
 
@@ -195,18 +195,18 @@ func (d *round) did(kind journal.Kind, cluster, stage, revision, reason string) 
 	d.result.did = append(d.result.did, journal.Decision{Kind: kind, Cluster: cluster, Stage: stage, Revision: revision, Reason: reason})
 }
 
-// settle remembers that a cluster needs no write while it looks like this.
-func (d *round) settle(cluster, mark string) {
+// setUnchanged remembers that a cluster needs no write while it has this fingerprint.
+func (d *round) setUnchanged(cluster, fingerprint string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.mem.settled[cluster] = mark
+	d.mem.unchanged[cluster] = fingerprint
 }
 
-// settled reports whether a cluster needed no write when it looked like this.
-func (d *round) settled(cluster, mark string) bool {
+// unchanged reports whether a cluster needed no write when it had this fingerprint.
+func (d *round) unchanged(cluster, fingerprint string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.mem.settled[cluster] == mark
+	return d.mem.unchanged[cluster] == fingerprint
 }
 
 // write carries out the plan of one cluster.
@@ -261,8 +261,8 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 // get the marks with the next content.
 func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, renderer *render.Renderer) error {
 	permissions := d.Agents.Outcome(d.agentOf(c))
-	mark := d.Mark(c, addOn, string(permissions.State), permissions.Message)
-	if d.settled(c.Name, mark) {
+	fingerprint := d.Fingerprint(c, addOn, string(permissions.State), permissions.Message)
+	if d.unchanged(c.Name, fingerprint) {
 		return nil
 	}
 	rendered, err := renderer.Render(c.RenderInput())
@@ -309,7 +309,7 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 		return err
 	}
 	if !wrote {
-		d.settle(c.Name, mark) // only after success: the next round retries a failed write
+		d.setUnchanged(c.Name, fingerprint) // only after success: the next round retries a failed write
 	}
 	return nil
 }

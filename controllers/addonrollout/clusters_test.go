@@ -17,8 +17,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// placedAt is content whose placement all has a template of its own, at the tag; the
-// default is at "default".
+// placedAt is content whose placement "all" assigns a template of its own, at the tag; the default
+// template is at the tag "default".
 func placedAt(tag string) render.Content {
 	content := contentAt("default")
 	own := contentAt(tag).Templates[0]
@@ -33,7 +33,7 @@ func placedAt(tag string) render.Content {
 	return content
 }
 
-// selects writes the decision of the placement anew.
+// selects replaces the decision of the placement.
 func (s *scene) selects(clusters ...string) {
 	s.t.Helper()
 	var decision clusterv1beta1.PlacementDecision
@@ -53,9 +53,9 @@ func (s *scene) selects(clusters ...string) {
 	s.update(&placement)
 }
 
-// TestLeavingClusterKeepsWhatItHad: a cluster that left its placement is repaired to
-// what that placement gave it until it goes, never to the defaults, and a cluster that
-// left in the middle of its soak is not taken for one with new content.
+// TestLeavingClusterKeepsWhatItHad: until it is removed, a cluster that left its placement is
+// repaired to the configurations of that placement, never to the defaults. A cluster that left
+// in its soak does not count as a cluster with new content.
 func TestLeavingClusterKeepsWhatItHad(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.targetOf(placedAt("v1"), "v1")
@@ -89,8 +89,8 @@ func TestLeavingClusterKeepsWhatItHad(t *testing.T) {
 	}
 }
 
-// TestLabelsMakeMembers: a ManagedCluster that the labels select is a member, in
-// no placement; an invalid selector selects no cluster.
+// TestLabelsMakeMembers: a ManagedCluster that the label selector matches is a member without a
+// placement. An invalid selector selects no cluster.
 func TestLabelsMakeMembers(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	for _, name := range []string{"c1", "c2"} {

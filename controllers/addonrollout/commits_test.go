@@ -26,8 +26,8 @@ import (
 	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
-// applied says for the source controller that a commit, by its tag, is applied, whose content
-// of hello came with the target. With refused, that is a newer commit, which was refused.
+// applied writes the status that the source controller writes after it applied a commit; the content
+// of hello came with the target. refused is a newer commit that was refused.
 func (s *scene) applied(tag, refused string) {
 	s.t.Helper()
 	source := &v1alpha1.AddOnSource{}
@@ -49,8 +49,8 @@ func (s *scene) applied(tag, refused string) {
 	}
 }
 
-// policy says for the source controller that a commit declares another policy for the content
-// that there is. The status of the source follows with applied.
+// policy writes the spec that the source controller writes if a commit changes only the policy. The
+// status of the source follows with applied.
 func (s *scene) policy(tag string, spec v1alpha1.AddOnRolloutSpec) {
 	s.t.Helper()
 	ro := s.rollout()
@@ -60,7 +60,7 @@ func (s *scene) policy(tag string, spec v1alpha1.AddOnRolloutSpec) {
 	s.update(ro)
 }
 
-// judged says for the source controller that a commit is a success as a whole.
+// judged enters a success of a commit as a whole into the status of the source.
 func (s *scene) judged(tag string) {
 	s.t.Helper()
 	source := &v1alpha1.AddOnSource{}
@@ -112,8 +112,8 @@ func failingScene(t *testing.T) *scene {
 	return s
 }
 
-// TestNewestCommitMirrorsAFailedRollout: a commit that changes no content is as red as the
-// fleet, and the commit that brought the content keeps its verdict.
+// TestNewestCommitMirrorsAFailedRollout: after a failed rollout, a commit that changes no content is
+// red as well. The commit that introduced the content keeps its final status.
 func TestNewestCommitMirrorsAFailedRollout(t *testing.T) {
 	s := failingScene(t)
 	s.applied("w3", "")
@@ -129,8 +129,8 @@ func TestNewestCommitMirrorsAFailedRollout(t *testing.T) {
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 }
 
-// TestNewestCommitMirrorsARunningRollout: progress goes to the newest commit, and the verdict
-// to every commit that carries the content.
+// TestNewestCommitMirrorsARunningRollout: progress is posted on the newest commit, and the final
+// status on every commit with the content.
 func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
@@ -160,9 +160,9 @@ func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
 	s.expect("w4", "")
 }
 
-// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that breaks the pace is red at once, also
-// before the status of its source names it. The older commit that brought the content is not: it
-// keeps its verdict, or waits for the one that follows when the pace works again.
+// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that declares an invalid pace is red at once,
+// even before the status of its source names it. The older commit that introduced the content is
+// not red: it keeps its final status, or stays pending until the pace works again.
 func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		// turns before the pace breaks, and what v1 says then and to the end.
@@ -274,8 +274,8 @@ func unknownGroup() *v1alpha1.RolloutStrategy {
 	}}
 }
 
-// TestRolloutThatCannotBePlannedIsRedAtOnce: on the commit, in an event and in the outcome,
-// whatever keeps the plan from being made, the first one or a later one.
+// TestRolloutThatCannotBePlannedIsRedAtOnce: the commit, an event and the outcome show the failure,
+// whatever the cause, whether the first plan or a later one fails.
 func TestRolloutThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*scene)
@@ -332,8 +332,8 @@ func TestRolloutThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedCommitIsNotApplied: an add-on is red on a commit that was refused, and its
-// rollout goes on for the commit before.
+// TestRefusedCommitIsNotApplied: the context of an add-on is red on a refused commit. Its rollout
+// continues for the commit before.
 func TestRefusedCommitIsNotApplied(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
@@ -349,9 +349,9 @@ func TestRefusedCommitIsNotApplied(t *testing.T) {
 	s.expect("w2", "success: 2/2 updated")
 }
 
-// TestJoinersMoveNoVerdict: neither on the commit that brought the content nor on a newer one
-// that was judged.
-func TestJoinersMoveNoVerdict(t *testing.T) {
+// TestJoinersDoNotChangeAFinalStatus: neither on the commit that introduced the content nor on a
+// newer commit with a final status.
+func TestJoinersDoNotChangeAFinalStatus(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
 	s.within(0, "10m")
@@ -389,8 +389,8 @@ func TestOvertakenCommitIsSuperseded(t *testing.T) {
 	s.expect("v2", "pending: ")
 }
 
-// TestNewestCommitWakesWhatHasToReport: a rollout that is Succeeded has nothing to say on a
-// commit that does not change it, unless that is refused.
+// TestNewestCommitWakesWhatHasToReport: a Succeeded rollout posts nothing on a commit that does not
+// change it, unless the commit is refused.
 func TestNewestCommitWakesWhatHasToReport(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.reporting()
@@ -422,9 +422,10 @@ func TestNewestCommitWakesWhatHasToReport(t *testing.T) {
 	}
 }
 
-// TestStatusesArePostedWhateverFollows: what was stored as being posted is posted, also where a
-// later write of the turn is lost. Else the next turn would take it for another operator's.
-func TestStatusesArePostedWhateverFollows(t *testing.T) {
+// TestStoredStatusesArePostedAlthoughALaterWriteFails: a status that is stored as Posting is posted,
+// even if a later write of the turn fails. Otherwise the next turn would take the post for another
+// operator's.
+func TestStoredStatusesArePostedAlthoughALaterWriteFails(t *testing.T) {
 	refuse := errors.New("the webhook is down")
 	for name, calls := range map[string]interceptor.Funcs{
 		"CompletionLost": {SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {
@@ -461,7 +462,7 @@ func TestStatusesArePostedWhateverFollows(t *testing.T) {
 	}
 }
 
-// forge gives the source a forge, and lets the desk deliver.
+// forge gives the source a forge and starts the delivery.
 func (s *scene) forge() *testforge.Forge {
 	s.t.Helper()
 	f := testforge.New("team/fleet")
@@ -480,7 +481,7 @@ func (s *scene) forge() *testforge.Forge {
 	return f
 }
 
-// accepted says for the forge that it has everything.
+// accepted enters into the status that the forge accepted every post.
 func (s *scene) accepted() {
 	s.t.Helper()
 	ro := s.rollout()

@@ -32,13 +32,13 @@ const (
 // errConfigMissing: a configuration that a ManagedClusterAddOn names does not exist.
 var errConfigMissing = errors.New("does not exist")
 
-// configStore reads the configurations that ManagedClusterAddOns name on the hub.
-// What it returns is always as the hub has it: a body is kept only with the version
-// a watch still shows for it, and is read otherwise.
+// configStore reads the configurations that ManagedClusterAddOns name. It always returns the present
+// state: a kept body is used only while the watch shows the same version, and is read again
+// otherwise.
 type configStore struct {
 	live   client.Reader
 	mapper func() meta.RESTMapper
-	// watch is nil where nothing is watched, as in a command; then all is read.
+	// watch is nil in a command, which watches nothing; then every object is read.
 	watch *kindWatch
 	clock clock.PassiveClock
 }
@@ -48,7 +48,7 @@ func newConfigStore(live client.Reader, mapper func() meta.RESTMapper, c clock.P
 	return &configStore{live: live, mapper: mapper, clock: c}
 }
 
-// readConfig is one object as read, or why it could not be.
+// readConfig is one object as it was read, or the error of reading it.
 type readConfig struct {
 	// version is UID and resource version; "": the object was not found or not read.
 	version string
@@ -82,7 +82,7 @@ func (s *configStore) read(ctx context.Context, of client.ObjectKey, references 
 			return nil
 		})
 	}
-	_ = g.Wait() // every trouble is one object's
+	_ = g.Wait() // each error is stored with its object
 	read := make(map[render.ConfigReference]readConfig, len(wanted))
 	for i := range wanted {
 		read[wanted[i].ConfigReference] = found[i]
@@ -90,8 +90,8 @@ func (s *configStore) read(ctx context.Context, of client.ObjectKey, references 
 	return read
 }
 
-// locate finds the kind and scope of a reference's resource. OCM's own kinds are read
-// in the version whose hash is OCM's.
+// locate finds the kind and scope of a reference's resource. OCM's own kinds are read in the version
+// that OCM hashes.
 func (s *configStore) locate(reference render.ConfigReference) namedConfig {
 	n := namedConfig{ConfigReference: reference, key: client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}}
 	resource := schema.GroupVersionResource{Group: reference.Group, Resource: reference.Resource}
@@ -109,7 +109,7 @@ func (s *configStore) locate(reference render.ConfigReference) namedConfig {
 	return n
 }
 
-// one returns one object as the hub has it. before is what was read last.
+// one returns the present state of one object. before is the result of the last read.
 func (s *configStore) one(ctx context.Context, addOn string, n namedConfig, before readConfig) readConfig {
 	now := s.clock.Now()
 	if n.err != nil {

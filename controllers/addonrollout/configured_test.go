@@ -82,8 +82,8 @@ func unusedConfig(name, hash string, byPlacement bool) render.Content {
 	return c
 }
 
-// A configuration that changes nothing of what a cluster runs is told in its add-on's
-// status, with one write and no other, by a few clusters at once, and moves nothing.
+// A configuration that changes no rendered object costs one write of the add-on's status per cluster.
+// Few clusters are written at a time, and no cluster is moved.
 func TestConfigurationWithoutEffectCostsOneStatusWritePerCluster(t *testing.T) {
 	var names []string
 	for i := range 24 {
@@ -148,7 +148,7 @@ func TestOwnConfigurationWithoutEffectCostsOneStatusWrite(t *testing.T) {
 	count.expectOneStatusEach(t, []string{"c1"})
 }
 
-// A cluster whose agent is ill runs the same content as before: no upgrade is under way.
+// A cluster whose agent is not healthy runs the same content as before: its status shows no upgrade.
 func TestConfigurationWithoutEffectIsNoUpgradeOfAnIllCluster(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.targetOf(unusedConfig("config", "one", false), "v1")
@@ -172,7 +172,7 @@ func TestConfigurationWithoutEffectIsNoUpgradeOfAnIllCluster(t *testing.T) {
 	}
 }
 
-// expectConfig holds what the add-ons' statuses say of the AddOnDeploymentConfig.
+// expectConfig checks the AddOnDeploymentConfig in the statuses of the add-ons.
 func (s *scene) expectConfig(clusters []string, name, hash string) {
 	s.t.Helper()
 	for _, cluster := range clusters {

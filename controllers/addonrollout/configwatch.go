@@ -13,10 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kindWatch watches the metadata of every kind that some ManagedClusterAddOn names an
-// object of as its configuration, and of no other: one informer for each kind, stopped
-// when none names the kind any more. Metadata only: a hub may hold thousands of
-// ConfigMaps of which an add-on names one.
+// kindWatch watches the kinds whose objects ManagedClusterAddOns name as configurations: one
+// informer per kind, which is stopped when no ManagedClusterAddOn names the kind any more. It
+// watches metadata only: a hub may hold thousands of ConfigMaps of which an add-on names one.
 type kindWatch struct {
 	informers cache.Cache
 	// wake requests a turn of a rollout; it may be called from any goroutine.

@@ -61,8 +61,9 @@ func updateConfigMaps(t *testing.T, c client.Client, names ...string) {
 	}
 }
 
-// TestConfigurationsAreWatchedAsLongAsTheyAreNamed: one informer for a kind, however
-// many rollouts name objects of it, woken for those objects only, stopped with the last.
+// TestConfigurationsAreWatchedAsLongAsTheyAreNamed: a kind has one informer, however many rollouts
+// name objects of it. A rollout is woken only for the objects it names, and the informer is stopped
+// with the last rollout.
 func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
 	h, c := startHub(t)
 	createConfigMaps(t, c, "a", "b")
@@ -94,7 +95,7 @@ func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
 	if version, known := w.version(t.Context(), missing); !known || version != "" {
 		t.Errorf("an object that is not there: version %q, known %t", version, known)
 	}
-	// What is there when the watch begins wakes both; then only what is named does.
+	// The first list wakes both rollouts; after that, only named objects do.
 	got := []client.ObjectKey{next(t, woken), next(t, woken)}
 	updateConfigMaps(t, c, "b", "a")
 	got = append(got, next(t, woken), next(t, woken))
@@ -117,7 +118,7 @@ func TestConfigurationsAreWatchedAsLongAsTheyAreNamed(t *testing.T) {
 	}
 }
 
-// next receives who was woken.
+// next returns the rollouts that were woken.
 func next(t *testing.T, woken <-chan client.ObjectKey) client.ObjectKey {
 	t.Helper()
 	select {
@@ -129,9 +130,9 @@ func next(t *testing.T, woken <-chan client.ObjectKey) client.ObjectKey {
 	}
 }
 
-// TestTroubleWithOneConfigurationIsItsOwn: what cannot be read, is not there or is of
-// no kind says so by itself; the others are read all the same, as they are now.
-func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
+// TestUnreadableConfigurationDoesNotAffectOthers: a configuration that cannot be read, does not
+// exist or has an unknown kind is an error of its own. The others are read in their present state.
+func TestUnreadableConfigurationDoesNotAffectOthers(t *testing.T) {
 	_, c := startHub(t)
 	createConfigMaps(t, c, "good", "broken")
 	reads := 0
@@ -174,7 +175,7 @@ func TestTroubleWithOneConfigurationIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestUnsupportedKindsAreSaidInOCMsWords(t *testing.T) {
+func TestUnsupportedKindsAreReportedInOCMsWords(t *testing.T) {
 	// The message is OCM's, to the letter.
 	kind := schema.GroupResource{Group: "example.com", Resource: "things"}
 	const want = "Configuration with gvr example.com/things is not supported for this addon"

@@ -18,8 +18,8 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// workOf is a work that AddonFlow wrote for another add-on, or another writer wrote, with
-// the Deployment of hello.
+// workOf is a work with the Deployment of hello that AddonFlow wrote for another add-on, or that
+// another writer wrote.
 func workOf(t *testing.T, addOn, cluster string, labels map[string]string) *workv1.ManifestWork {
 	t.Helper()
 	spec := contentAt("other").Templates[0].Spec
@@ -38,9 +38,9 @@ func workOf(t *testing.T, addOn, cluster string, labels map[string]string) *work
 	}
 }
 
-// TestObjectOfAnotherSourcesAddOnFailsTheNewcomer: an object that another add-on of ours deploys on a cluster is
-// not written a second time. The first cluster that would get it fails at its turn, with
-// both owners named, and goes on once the other one is gone.
+// TestObjectOfAnotherSourcesAddOnFailsTheNewcomer: an object that another add-on of AddonFlow deploys
+// on a cluster is not written a second time. The first cluster that would get it fails at its turn,
+// with both owners named, and continues after the other add-on is removed.
 func TestObjectOfAnotherSourcesAddOnFailsTheNewcomer(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
@@ -89,10 +89,10 @@ func sharedManifest(value string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"shared","namespace":"agents"},"data":{"a":%q}}`, value)
 }
 
-// TestSharedObjectMayBeChangedByWhoHadItFirst: what two add-ons deploy alike is no conflict.
-// The one that had it first changes it like anything else, and the other one is woken. With
-// equal times the order of the names is that of the works.
-func TestSharedObjectMayBeChangedByWhoHadItFirst(t *testing.T) {
+// TestFirstAddOnMayChangeASharedObject: two add-ons may deploy equal objects. The first add-on may
+// change the object, and the other one is woken. If both works are of the same age, the order of
+// their names decides.
+func TestFirstAddOnMayChangeASharedObject(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	var woken []string
 	s.reconciler.wake = func(of client.ObjectKey) { woken = append(woken, of.String()) }
@@ -118,9 +118,10 @@ func TestSharedObjectMayBeChangedByWhoHadItFirst(t *testing.T) {
 	}
 }
 
-// TestSharedObjectIsNotChangedByWhoCameLater: it is told at its turn, and goes on by itself
-// once the object is alike again, whichever writer changed it; so does a cluster that has it already.
-func TestSharedObjectIsNotChangedByWhoCameLater(t *testing.T) {
+// TestLaterAddOnCannotChangeASharedObject: its cluster fails at its turn, and continues when both
+// describe the object alike again, whichever side changed it. The same holds for a cluster that
+// already has the object.
+func TestLaterAddOnCannotChangeASharedObject(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	first := s.share("able", "1")
 	s.targetOf(sharedAt("v1", "1"), "v1")
@@ -134,7 +135,7 @@ func TestSharedObjectIsNotChangedByWhoCameLater(t *testing.T) {
 	}
 	c := meta.FindStatusCondition(s.addOn("c1").Status.Conditions, "Configured")
 	if c == nil || !strings.Contains(c.Message, "which had it first); leave it out, rename it, or declare it as that add-on does, or remove that add-on from the cluster") {
-		t.Errorf("it is told how to get out: %+v", c)
+		t.Errorf("the condition does not say how to resolve it: %+v", c)
 	}
 	first.Spec.Workload.Manifests[0].Raw = sharedManifest("2")
 	s.update(first)
@@ -162,8 +163,8 @@ func TestSharedObjectIsNotChangedByWhoCameLater(t *testing.T) {
 	}
 }
 
-// TestTakeOverIsNoContention: works that OCM's addon-manager or a user wrote are none of
-// ours, and both are there for a moment while an add-on is taken over.
+// TestTakeOverIsNoContention: works of OCM's addon-manager or of a user do not contend. While an
+// add-on is taken over, both exist for a moment.
 func TestTakeOverIsNoContention(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.create(workOf(t, "anybody", "c1", map[string]string{}))
@@ -171,9 +172,9 @@ func TestTakeOverIsNoContention(t *testing.T) {
 	s.settle()
 }
 
-// TestDoneSaysWhatItsWorksSay: a cluster that was verified once and is broken since does
-// not merely run the target.
-func TestDoneSaysWhatItsWorksSay(t *testing.T) {
+// TestClusterThatBreaksAfterItIsDoneSaysSo: the reason of a cluster that breaks after it was verified
+// has its present problem.
+func TestClusterThatBreaksAfterItIsDoneSaysSo(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
 	s.settle()

@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// list makes the ClusterManagementAddOn list configuration kinds, fenced off.
+// list writes configuration kinds into the fenced-off ClusterManagementAddOn.
 func (s *scene) list(resources ...string) {
 	s.t.Helper()
 	owner := &addonv1alpha1.ClusterManagementAddOn{}
@@ -31,7 +31,7 @@ func (s *scene) list(resources ...string) {
 	s.update(owner)
 }
 
-// onTheWay is a scene with c1 in flight to v2, and the others waiting for it at v1.
+// onTheWay is a scene with c1 in flight to v2 and the others waiting at v1.
 func onTheWay(t *testing.T) (s *scene, v1, v2 string) {
 	t.Helper()
 	s = newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
@@ -45,7 +45,7 @@ func onTheWay(t *testing.T) (s *scene, v1, v2 string) {
 	return s, v1, v2
 }
 
-// named checks that the status, the commit and why all name the one conflict.
+// named checks that the status, the commit and why name the same conflict.
 func (s *scene) named(conflict string) {
 	s.t.Helper()
 	ro := s.rollout()
@@ -64,8 +64,8 @@ func (s *scene) named(conflict string) {
 	}
 }
 
-// TestAddOnTemplatesListedAgainHoldTheRollout: while OCM's template manager may be running
-// no cluster is admitted; clusters in flight continue, and the rollout with them when it is over.
+// TestAddOnTemplatesListedAgainHoldTheRollout: while OCM's template manager may run, no cluster is
+// admitted and clusters in flight continue. The rollout continues when addontemplates is empty again.
 func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 	s, v1, v2 := onTheWay(t)
 	s.list("addondeploymentconfigs", "addontemplates")
@@ -85,9 +85,9 @@ func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 	s.settle()
 }
 
-// TestOwnershipConflictIsWhatEverybodyWaitsFor: another owner stops every write, and is what
-// the status and why name, not a slot that no cluster gets.
-func TestOwnershipConflictIsWhatEverybodyWaitsFor(t *testing.T) {
+// TestOwnershipConflictIsTheReasonOfEveryCluster: another owner stops every write. The status and
+// why name that owner and not a missing slot.
+func TestOwnershipConflictIsTheReasonOfEveryCluster(t *testing.T) {
 	s, _, _ := onTheWay(t)
 	owner := &addonv1alpha1.ClusterManagementAddOn{}
 	if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "hello"}, owner); err != nil {
@@ -112,8 +112,8 @@ func TestOwnershipConflictIsWhatEverybodyWaitsFor(t *testing.T) {
 	s.settle()
 }
 
-// TestWhyNamesTheConflictThatTheOperatorSees: who took a field of ours only the operator
-// remembers.
+// TestWhyNamesTheConflictThatTheOperatorSees: only the operator remembers which writer took over a
+// field.
 func TestWhyNamesTheConflictThatTheOperatorSees(t *testing.T) {
 	s, _, _ := onTheWay(t)
 	ro := s.rollout()

@@ -40,7 +40,7 @@ func (s *scene) logged() *[]logLine {
 	return lines
 }
 
-// told are the lines of a level as "Kind stage cluster".
+// told are the log lines of a level as "Kind stage cluster".
 func linesAt(lines []logLine, level int) []string {
 	var out []string
 	for _, l := range lines {
@@ -60,8 +60,8 @@ func journaled(ro *v1alpha1.AddOnRollout) []string {
 	return out
 }
 
-// TestAFailedAndRevertedRolloutIsInLogJournalAndHistory: which clusters got what, why it was
-// halted, and who moved back.
+// TestAFailedAndRevertedRolloutIsInLogJournalAndHistory: which clusters got the content, why the
+// rollout was halted, and which clusters moved back.
 func TestAFailedAndRevertedRolloutIsInLogJournalAndHistory(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "1m")
@@ -145,8 +145,8 @@ func TestAtRestNothingIsDecided(t *testing.T) {
 	}
 }
 
-// TestInfoLinesGrowWithDoublingsAndNotWithClusters: every cluster has its lines at debug, and
-// the steps at info are tens. rollout/journal counts those of 10,000 clusters.
+// TestInfoLinesGrowWithDoublingsAndNotWithClusters: every cluster has its lines at debug, but the
+// steps at info are tens. A test of rollout/journal counts them for 10,000 clusters.
 func TestInfoLinesGrowWithDoublingsAndNotWithClusters(t *testing.T) {
 	const clusters = 64
 	names := make([]string, clusters)
@@ -233,8 +233,8 @@ func TestALostWriteIsADecision(t *testing.T) {
 	}
 }
 
-// skewed is a scene whose wall clock can be set: what passes on it passes on the monotonic
-// clock, too, but for skew.
+// skewed is a scene whose wall clock can be set. Both clocks advance together; skew is added to the
+// wall clock only.
 func skewed(t *testing.T, clusters ...string) (s *scene, set func(time.Duration)) {
 	t.Helper()
 	s = newScene(t, interceptor.Funcs{}, clusters...)
@@ -247,7 +247,7 @@ func skewed(t *testing.T, clusters ...string) (s *scene, set func(time.Duration)
 	}
 }
 
-// soaking has clusters go one by one, with a soak.
+// soaking makes the rollout move clusters one by one, with a soak.
 func (s *scene) soaking(soak time.Duration, deadline string) {
 	s.t.Helper()
 	s.within(0, deadline)
@@ -256,8 +256,8 @@ func (s *scene) soaking(soak time.Duration, deadline string) {
 	s.update(ro)
 }
 
-// TestAClockThatIsSetMovesStoredTimes: a soak takes as long as declared, by the clock that
-// is never set, whether the wall clock is set back or ahead, for good or for an instant.
+// TestAClockThatIsSetMovesStoredTimes: measured by the monotonic clock, a soak takes as long as
+// declared, whether the wall clock is set back or ahead, for good or for a moment.
 func TestAClockThatIsSetMovesStoredTimes(t *testing.T) {
 	for name, steps := range map[string][]time.Duration{
 		"ahead": {2 * time.Hour}, "back": {-2 * time.Hour}, "ahead for 3s": {2 * time.Hour, -2 * time.Hour}, "back for 3s": {-2 * time.Hour, 2 * time.Hour},
@@ -295,8 +295,8 @@ func TestAClockThatIsSetMovesStoredTimes(t *testing.T) {
 	}
 }
 
-// TestAStepIsStoredOnce: with the write of the turn that saw it, and again where that write
-// was lost.
+// TestAStepIsStoredOnce: a step is stored with the write of its turn, or with the next write if that
+// one was lost.
 func TestAStepIsStoredOnce(t *testing.T) {
 	s, set := skewed(t, "c1")
 	s.soaking(10*time.Minute, "30m")
@@ -315,7 +315,7 @@ func TestAStepIsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestARestartClampsTimesOfTheFuture: they were stored by a clock that was ahead.
+// TestARestartClampsTimesOfTheFuture: such times were stored while the clock was ahead.
 func TestARestartClampsTimesOfTheFuture(t *testing.T) {
 	s, set := skewed(t, "c1")
 	s.soaking(10*time.Minute, "30m")
@@ -330,7 +330,7 @@ func TestARestartClampsTimesOfTheFuture(t *testing.T) {
 	}
 }
 
-// TestInFlightIsLookedAtEveryMinute: a deadline far away is no reason to sleep until then.
+// TestInFlightIsLookedAtEveryMinute: the operator does not sleep until a deadline far away.
 func TestInFlightIsLookedAtEveryMinute(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.soaking(time.Hour, "3h")
@@ -351,8 +351,8 @@ func TestInFlightIsLookedAtEveryMinute(t *testing.T) {
 	}
 }
 
-// TestARemovalIsToldWithItsCommit: when it began, each cluster, and when it ended.
-func TestARemovalIsToldWithItsCommit(t *testing.T) {
+// TestRemovalIsReportedWithItsCommit: the start, each cluster and the end name the commit.
+func TestRemovalIsReportedWithItsCommit(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
 	s.target("v1")

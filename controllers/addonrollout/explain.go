@@ -102,7 +102,7 @@ func nameLeft(plan *rollout.Plan, target string) error {
 
 // MissingError says which AddOnRevisions a rollout needs and the hub does not have.
 type MissingError struct {
-	// Target: the content to reach is among them, so that no cluster is admitted to it.
+	// Target: the target is one of them, so that no cluster is admitted.
 	Target bool
 	// Details are, per revision, its name and what is wrong with it, sorted.
 	Details []string

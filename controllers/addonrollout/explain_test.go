@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// TestExplainNamesMissingRevisions: what is missing is said of whom it holds, and
-// every other cluster is still explained.
+// TestExplainNamesMissingRevisions: the missing revision is named for every cluster that it holds,
+// and the other clusters are still explained.
 func TestExplainNamesMissingRevisions(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason  string
@@ -21,8 +21,8 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 		c1, c2  string // what is said of them
 		stateC1 rollout.State
 	}{
-		"Target": {"who is there keeps it, who waits is not moved", true, "", "revision %s is missing: no cluster is admitted", rollout.Updating},
-		"Old":    {"who waits at what is gone is not repaired", false, "", "held at what it runs: revision is missing: %s", rollout.Updating},
+		"Target": {"clusters with the content keep it, waiting clusters are not moved", true, "", "revision %s is missing: no cluster is admitted", rollout.Updating},
+		"Old":    {"a cluster that waits at a missing revision is not repaired", false, "", "held at what it runs: revision is missing: %s", rollout.Updating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
@@ -55,8 +55,8 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 	}
 }
 
-// TestExplainNamesClustersThatLeft: a cluster that left while in flight holds its stage and is
-// explained, until other content is the target.
+// TestExplainNamesClustersThatLeft: a cluster that left in flight holds its stage and is explained
+// until the target changes.
 func TestExplainNamesClustersThatLeft(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.oneByOne()

@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 )
 
-// hold puts our finalizer on a rollout before anything of it reaches a cluster.
+// hold adds AddonFlow's finalizer to a rollout before it writes to any cluster.
 func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
 	if ro.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return nil

@@ -20,15 +20,15 @@ import (
 	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
-// gone reports whether the rollout is.
+// gone reports whether the rollout is deleted.
 func (s *scene) gone() bool {
 	s.t.Helper()
 	err := s.hub.Get(s.t.Context(), s.key, &v1alpha1.AddOnRollout{})
 	return apierrors.IsNotFound(err)
 }
 
-// leave takes the add-on off every cluster and deletes the rollout, as its source does
-// when it is deleted.
+// leave removes the add-on from every cluster and deletes the rollout, as happens after its source is
+// deleted.
 func (s *scene) leave() {
 	s.t.Helper()
 	ro := s.rollout()
@@ -69,7 +69,7 @@ func TestFinalizerAsksLive(t *testing.T) {
 	s.reconciler.Client = watch
 	s.turn()
 	if s.gone() {
-		t.Error("a watch that lags shows no installation, and the one that is there would be nobody's")
+		t.Error("the rollout was deleted although a ManagedClusterAddOn exists that the watch does not show yet")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestDeletedRolloutWaitsForItsStatuses(t *testing.T) {
 	})
 }
 
-// readdress lets the source report to another forge.
+// readdress changes the forge that the source reports to.
 func (s *scene) readdress(address string) {
 	s.t.Helper()
 	source := &v1alpha1.AddOnSource{}
@@ -136,9 +136,9 @@ func (s *scene) readdress(address string) {
 	s.update(source)
 }
 
-// TestDeletedRolloutEndsWhatItToldPending: a rollout that goes in the middle leaves no
-// commit pending for ever.
-func TestDeletedRolloutEndsWhatItToldPending(t *testing.T) {
+// TestDeletedRolloutLeavesNoCommitPending: a rollout that is deleted while it moves clusters leaves
+// no commit pending for ever.
+func TestDeletedRolloutLeavesNoCommitPending(t *testing.T) {
 	for name, c := range map[string]struct {
 		next string
 		want string
@@ -166,8 +166,8 @@ func TestDeletedRolloutEndsWhatItToldPending(t *testing.T) {
 	}
 }
 
-// TestStatusThatAnotherWriterChangedWakesItsRollout: emptied, or replaced by one from a backup.
-// Nothing else does where everything is at rest, and the operator's own writes must not.
+// TestStatusThatAnotherWriterChangedWakesItsRollout: the status was emptied or restored from a
+// backup. At rest nothing else wakes the rollout, and the operator's own writes must not.
 func TestStatusThatAnotherWriterChangedWakesItsRollout(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
@@ -204,8 +204,8 @@ func TestStatusThatAnotherWriterChangedWakesItsRollout(t *testing.T) {
 	}
 }
 
-// TestDeletedRolloutSaysWhyItStays: one that somebody deletes goes on while a cluster has
-// the add-on, and says so.
+// TestDeletedRolloutSaysWhyItStays: a rollout that a user deletes continues while a cluster has the
+// add-on, and says so.
 func TestDeletedRolloutSaysWhyItStays(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
@@ -225,8 +225,8 @@ func TestDeletedRolloutSaysWhyItStays(t *testing.T) {
 	}
 }
 
-// TestDeletedDefinitionIsNamedOnItsRollouts: the CustomResourceDefinition takes every rollout
-// with it. No add-on is to be taken out of Git for that.
+// TestDeletedDefinitionIsNamedOnItsRollouts: a deleted CustomResourceDefinition deletes every
+// rollout. This does not remove any add-on.
 func TestDeletedDefinitionIsNamedOnItsRollouts(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestFinalizerThatStayedIsTakenOffLater: of a cluster that needs no other write, the
-// finalizer that could not be taken off is tried again, and the trouble stands till then.
+// TestFinalizerThatStayedIsTakenOffLater: if a finalizer could not be removed, the operator tries
+// again even if the cluster needs no other write. The problem is reported until then.
 func TestFinalizerThatStayedIsTakenOffLater(t *testing.T) {
 	fails := false
 	s := newScene(t, interceptor.Funcs{

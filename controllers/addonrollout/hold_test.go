@@ -21,8 +21,8 @@ func (s *scene) oneByOne() {
 	s.update(ro)
 }
 
-// A cluster that waits is not moved because a mark of its works is gone: that would
-// be out of turn, and past every limit.
+// A cluster that waits is not moved because its works lost a mark: that would be a move without an
+// admission.
 func TestWorksWithoutMarksWaitForTheirTurn(t *testing.T) {
 	for _, mark := range []string{v1alpha1.DigestAnnotation, v1alpha1.RevisionAnnotation} {
 		t.Run(mark, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestWorksWithoutMarksWaitForTheirTurn(t *testing.T) {
 			}
 			plan := s.plan()
 			if p, _ := plan.Why("c2"); p.State != rollout.Waiting || p.Revision != rollout.Mixed {
-				t.Errorf("what the works hold cannot be told, and it waits: got %+v", p)
+				t.Errorf("the content of the works is not known, and the cluster must wait: got %+v", p)
 			}
 			s.report("c1")
 			s.turns(3)

@@ -17,7 +17,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// with is content whose manifests are what change makes of them.
+// with is content with changed manifests.
 func with(t *testing.T, content render.Content, change func(manifests []any) []any) render.Content {
 	t.Helper()
 	spec, path := content.Templates[0].Spec, []string{"agentSpec", "workload", "manifests"}
@@ -58,7 +58,7 @@ func hookAt(location string) map[string]any {
 	return hook.Object
 }
 
-// annotatedScene is one in which c1's ManagedCluster names host as its hosting cluster.
+// annotatedScene is a scene in which c1's ManagedCluster names host as its hosting cluster.
 func annotatedScene(t *testing.T) (s *scene, host *clusterv1.ManagedCluster) {
 	t.Helper()
 	s = newScene(t, interceptor.Funcs{}, "c1", "c2")
@@ -74,14 +74,14 @@ func annotatedScene(t *testing.T) (s *scene, host *clusterv1.ManagedCluster) {
 	return s, host
 }
 
-// lose takes a cluster off line.
+// lose makes a cluster unavailable.
 func (s *scene) lose(c *clusterv1.ManagedCluster) {
 	s.t.Helper()
 	c.Status.Conditions[0].Status = metav1.ConditionUnknown
 	s.update(c)
 }
 
-// why is what the planner says of c1.
+// why is the planner's reason for c1.
 func (s *scene) why() (rollout.State, string) {
 	s.t.Helper()
 	plan := s.plan()
@@ -98,8 +98,8 @@ func (s *scene) hostedSays(kind string) metav1.ConditionStatus {
 	return ""
 }
 
-// TestAddOnThatHostsNothingIsIndependentOfTheHostingCluster: the annotation of a
-// ManagedCluster comes to every add-on of it, also to those that have nothing to host.
+// TestAddOnThatHostsNothingIsIndependentOfTheHostingCluster: the annotation of a ManagedCluster is
+// copied to all its add-ons, also to add-ons without hosted objects.
 func TestAddOnThatHostsNothingIsIndependentOfTheHostingCluster(t *testing.T) {
 	s, host := annotatedScene(t)
 	s.target("v1")
@@ -127,9 +127,9 @@ func TestAddOnThatHostsNothingIsIndependentOfTheHostingCluster(t *testing.T) {
 	}
 }
 
-// TestAddOnThatHostsWaitsForTheHostingCluster: what has something there waits for it, by
-// name, and cannot be written once it is gone. That holds for content that is first to be
-// hosted, and for content that no longer is, as long as its work is there.
+// TestAddOnThatHostsWaitsForTheHostingCluster: an add-on with hosted objects waits for the hosting
+// cluster, names it, and cannot be written after it was deleted. This holds for content that begins
+// to be hosted, and for content that is not hosted any more while its hosting work exists.
 func TestAddOnThatHostsWaitsForTheHostingCluster(t *testing.T) {
 	for name, tc := range map[string]struct{ before, after render.Content }{
 		"Stays":  {hostedAt(t, "v1"), hostedAt(t, "v2")},
@@ -162,7 +162,7 @@ func TestAddOnThatHostsWaitsForTheHostingCluster(t *testing.T) {
 	}
 }
 
-// TestHostingFinalizerComesAndGoesWithWhatIsHosted: and so does the condition about it.
+// TestHostingFinalizerComesAndGoesWithWhatIsHosted: so does the condition about hosted works.
 func TestHostingFinalizerComesAndGoesWithWhatIsHosted(t *testing.T) {
 	s, _ := annotatedScene(t)
 	for _, tc := range []struct {
@@ -181,8 +181,8 @@ func TestHostingFinalizerComesAndGoesWithWhatIsHosted(t *testing.T) {
 	}
 }
 
-// TestHooksOfHostedModeWithNothingHosted: what is annotated and hosts nothing has no
-// finalizer that says so, and yet its hooks are those of hosted mode.
+// TestHooksOfHostedModeWithNothingHosted: an add-on with the annotation but without hosted objects has
+// no hosting finalizer. Its hooks are still those of hosted mode.
 func TestHooksOfHostedModeWithNothingHosted(t *testing.T) {
 	s, _ := annotatedScene(t)
 	s.targetOf(with(t, contentAt("v1"), func(manifests []any) []any {

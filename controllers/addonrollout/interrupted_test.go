@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// killed is an engine whose child is killed from outside while it is on.
+// killed is an engine whose child is killed from outside while on is true.
 type killed struct {
 	chart.InProcess
 	on bool
@@ -29,8 +29,8 @@ func (k *killed) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
 	return k.InProcess.Render(s, in)
 }
 
-// TestInterruptedRendering_HoldsBackNoCluster: a turn in which a package could not be
-// rendered decides nothing, and the next one goes on.
+// TestInterruptedRendering_HoldsBackNoCluster: a turn in which a rendering was interrupted decides
+// nothing, and the next turn continues.
 func TestInterruptedRendering_HoldsBackNoCluster(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	engine := &killed{on: true}

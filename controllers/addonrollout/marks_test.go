@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// remark changes every work, as by another hand.
+// remark changes every work, as another writer would.
 func (s *scene) remark(change func(*workv1.ManifestWork)) {
 	s.t.Helper()
 	for _, w := range s.works() {
@@ -74,9 +74,9 @@ func TestMarksThatVerificationNeedsAreWrittenInFlight(t *testing.T) {
 	}
 }
 
-// Every version of the operator names its marks, so that a work of ours without the name was
-// tampered with: it is repaired at rest, with one write. What it holds cannot be told without
-// the digest, which waits for an admission.
+// Every version of the operator writes the version of its marks, so that a work without it was
+// changed by another writer. It is repaired at rest, with one write. If the digest is missing as
+// well, the content is not known, and the work is written only after an admission.
 func TestStrippedMarksAreRepaired(t *testing.T) {
 	for name, key := range map[string]string{"marks": render.MarksAnnotation, "digest": v1alpha1.DigestAnnotation, "revision": v1alpha1.RevisionAnnotation} {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestStrippedMarksAreRepaired(t *testing.T) {
 	}
 }
 
-// asOCMLeftIt makes everything as OCM's addon-manager left it when it was taken over: works
-// without any mark of ours, and a rollout that never was.
+// asOCMLeftIt restores the state at a take-over: works of OCM's addon-manager without AddonFlow's
+// marks, and a rollout without a status.
 func (s *scene) asOCMLeftIt() {
 	s.t.Helper()
 	s.remark(func(w *workv1.ManifestWork) {
@@ -127,13 +127,13 @@ func (s *scene) asOCMLeftIt() {
 		w.Status = runningStatus(w)
 	})
 	ro := s.rollout()
-	ro.Status = v1alpha1.AddOnRolloutStatus{} // as in a take-over: nothing was ever rolled out here
+	ro.Status = v1alpha1.AddOnRolloutStatus{} // as in a take-over
 	if err := s.hub.Status().Update(s.t.Context(), ro); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// ocmReports lets the agent answer what OCM's addon-manager asks of a Deployment.
+// ocmReports makes the agent report what OCM's feedback rules ask of a Deployment.
 func (s *scene) ocmReports(cluster string, replicas, ready int64) {
 	s.t.Helper()
 	w := s.works()[cluster]
@@ -152,7 +152,7 @@ func (s *scene) ocmReports(cluster string, replicas, ready int64) {
 	}
 }
 
-// neverSucceeded takes from every revision that a rollout of it succeeded.
+// neverSucceeded removes succeeded-at from every revision.
 func (s *scene) neverSucceeded() {
 	s.t.Helper()
 	var all v1alpha1.AddOnRevisionList
@@ -165,7 +165,7 @@ func (s *scene) neverSucceeded() {
 	}
 }
 
-// What does not run is not updated for being equal: its clusters are admitted and judged.
+// Equal content that does not run does not count as updated: its clusters are admitted and judged.
 func TestTakenOverContentThatDoesNotRunProvesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
@@ -183,7 +183,7 @@ func TestTakenOverContentThatDoesNotRunProvesNothing(t *testing.T) {
 	}
 }
 
-// Equal content writes no work, and the marks come with the next.
+// Equal content writes no work; the works get the marks with the next content.
 func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	digest := s.target("v1")
@@ -209,8 +209,8 @@ func TestTakenOverContentIsUpToDateAndMovedWithTheNext(t *testing.T) {
 	}
 }
 
-// OCM asks for the well-known status of a Deployment that wants no pod, and its agent
-// returns nothing: Kubernetes leaves counts of 0 out of a Deployment's status.
+// For a Deployment without replicas, OCM's feedback rules return nothing: Kubernetes omits counts of
+// 0 from a Deployment's status.
 func TestTakenOverDeploymentWithoutReplicasWritesNoWork(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	content := contentAt("v1")
@@ -251,8 +251,8 @@ func TestTakenOverDeploymentWithoutReplicasWritesNoWork(t *testing.T) {
 	}
 }
 
-// Of a cluster that is taken over with equal content its add-on's status
-// is kept, with one write, and no work is written.
+// If a cluster is taken over with equal content, its add-on's status is kept with one write, and no
+// work is written.
 func TestTakenOverClusterHasAStatus(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
@@ -293,7 +293,7 @@ func TestTakenOverClusterHasAStatus(t *testing.T) {
 		t.Errorf("the template's hash stays hidden, on both sides: %+v", r)
 	}
 	if status.HealthCheck.Mode != addonv1alpha1.HealthCheckModeCustomized {
-		t.Errorf("who says how it is: %q", status.HealthCheck.Mode)
+		t.Errorf("the mode of the health check is %q", status.HealthCheck.Mode)
 	}
 	rest := s.addOn("c1").ResourceVersion
 	s.turns(3)

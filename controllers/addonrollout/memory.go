@@ -23,9 +23,9 @@ type memory struct {
 	turned time.Time
 	// plan is the memory of package plan from the last turn.
 	plan plan.Memory
-	// settled are the marks of clusters that needed no write. Without it every turn would
+	// unchanged are the fingerprints of clusters that needed no write. Without it every turn would
 	// render every cluster of a fleet at rest.
-	settled map[string]string
+	unchanged map[string]string
 	// authors are AddonFlow's last writes to the status of each add-on. Without them another
 	// writer that writes the same values would count as a conflict.
 	authors map[types.UID]*addonstatus.Authorship
@@ -85,7 +85,7 @@ func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
 
 // newMemory returns an empty memory.
 func newMemory() *memory {
-	return &memory{settled: map[string]string{}, authors: map[types.UID]*addonstatus.Authorship{}}
+	return &memory{unchanged: map[string]string{}, authors: map[types.UID]*addonstatus.Authorship{}}
 }
 
 // forget drops a rollout that is gone.
@@ -95,8 +95,8 @@ func (s *memories) forget(key client.ObjectKey) {
 	delete(s.of, key)
 }
 
-// pause returns how long a rollout still has to wait for its turn, of which there is one per
-// pace; 0 takes the turn.
+// pause returns how long a rollout must wait for its turn; a rollout has one turn per pace. If it
+// returns 0, the turn is taken.
 func (m *memory) pause(pace time.Duration, now time.Time) time.Duration {
 	if left := pace - now.Sub(m.turned); left > 0 && left <= pace {
 		return left

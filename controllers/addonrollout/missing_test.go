@@ -18,7 +18,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// says is status, reason and message of a condition, "" without it.
+// says is status, reason and message of a condition; "": it does not exist.
 func (s *scene) says(kind string) string {
 	s.t.Helper()
 	c := conditions.Get(s.rollout(), kind)
@@ -28,10 +28,10 @@ func (s *scene) says(kind string) string {
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
-// The revision that a fleet at rest runs is deleted, and the source is not read: the
-// rollout says which, whom it holds and what brings it back, in the same process, which
-// remembers the body, as in the next one, and is well again when the body is.
-func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
+// The revision that a fleet at rest runs is deleted, and the source is not read. The rollout names
+// the revision, the clusters that it holds and how to restore it. This is so in the same process,
+// which decoded the body before, and after a restart. The rollout recovers with the body.
+func TestMissingTargetIsReportedWithoutTheSource(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3", "c4")
 	digest := s.target("v1")
 	s.settle()
@@ -51,7 +51,7 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 			t.Errorf("%s process: it may pass by itself: %q", process, got)
 		}
 		if got := s.troubled(); !strings.HasPrefix(got, "RevisionMissing: held 4 clusters: c1: ") {
-			t.Errorf("%s process names who is held: %q", process, got)
+			t.Errorf("%s process does not name the held cluster: %q", process, got)
 		}
 		s.restart()
 	}
@@ -76,9 +76,9 @@ func TestMissingTargetIsSaidWhateverTheSourceDoes(t *testing.T) {
 	}
 }
 
-// A revision that is there and cannot be read is as good as none, and has to go before it
-// can come back.
-func TestBrokenTargetIsSaid(t *testing.T) {
+// A revision that cannot be decoded counts as missing. It must be deleted before the operator can
+// create it again.
+func TestTargetThatCannotBeReadIsReported(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	digest := s.target("v1")
 	s.settle()
@@ -93,9 +93,9 @@ func TestBrokenTargetIsSaid(t *testing.T) {
 	}
 }
 
-// No cluster is admitted to content that cannot be rendered, and being late is not held
-// against it; with the body back the rollout goes on.
-func TestMissingTargetHoldsARolloutAndFailsNobody(t *testing.T) {
+// No cluster is admitted to content that cannot be rendered, and no deadline runs meanwhile. When the
+// body is back, the rollout continues.
+func TestMissingTargetHoldsTheRolloutAndFailsNoCluster(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
 	s.target("v1")
@@ -115,15 +115,15 @@ func TestMissingTargetHoldsARolloutAndFailsNobody(t *testing.T) {
 		t.Errorf("no cluster is admitted: %s, %+v", status.Phase, status.Counts)
 	}
 	if want := "revision " + revision.Name + " is missing"; !strings.HasPrefix(status.Message, want) {
-		t.Errorf("the commit is told %q, want %q first", status.Message, want)
+		t.Errorf("the commit status is %q, want %q first", status.Message, want)
 	}
 	revision.ResourceVersion = ""
 	s.create(revision)
 	s.settle()
 }
 
-// Removing a cluster needs no body.
-func TestMissingTargetKeepsNobodyFromLeaving(t *testing.T) {
+// A removal needs no body.
+func TestMissingTargetDoesNotBlockRemovals(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	digest := s.target("v1")
 	s.settle()
@@ -150,9 +150,9 @@ func TestMissingTargetKeepsNobodyFromLeaving(t *testing.T) {
 	}
 }
 
-// A revision is gone, as all are after the add-on was let go of and taken up by a source
-// of another name; what it was is what the target renders here, too. Such a cluster is at
-// the target: it is repaired with it, and nothing is missing.
+// A revision is missing, as after the add-on was released and taken over by a source of another name.
+// If the target renders the same objects, the cluster is at the target: it is repaired with the
+// target, and no revision is reported as missing.
 func TestMissingRevisionOfEqualContentIsRepairedWithTheTarget(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	gone := s.revision(s.target("v1"))
@@ -182,12 +182,12 @@ func TestMissingRevisionOfEqualContentIsRepairedWithTheTarget(t *testing.T) {
 	}
 	plan, err := Explain(t.Context(), s.hub, s.key, chart.InProcess{})
 	if why, _ := plan.Why("c1"); err != nil || why.State != rollout.Unchanged || why.Reason != "the target changes nothing here" {
-		t.Errorf("nor is anybody told so: %s %q, %v", why.State, why.Reason, err)
+		t.Errorf("why reports a missing revision: %s %q, %v", why.State, why.Reason, err)
 	}
 }
 
-// TestMissingPlacementIsWaitedFor: a stage whose placement does not exist is a mistake,
-// so that the rollout is not ready; one that its owner holds is.
+// TestMissingPlacementIsWaitedFor: a stage whose placement does not exist makes the rollout not
+// ready. A stage that the user holds does not.
 func TestMissingPlacementIsWaitedFor(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.oneByOne()

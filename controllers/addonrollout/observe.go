@@ -24,8 +24,8 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// indexName is the field that names an object. The API server selects by it, and
-// the watch cache has an index of that name, so that both readers take the same reads.
+// indexName is the field of an object's name. The API server can select by it, and the watch cache
+// has an index with this name, so that the same list works with both.
 const indexName = "metadata.name"
 
 // observe reads everything that a plan needs into the observation. The caller read the rollout
@@ -91,12 +91,12 @@ func (r *Reconciler) readSource(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 	return &s, nil
 }
 
-// ownerKind is the kind of what owns an add-on's installations.
+// ownerKind is ClusterManagementAddOn, the owner of an add-on's ManagedClusterAddOns.
 func ownerKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "ClusterManagementAddOn"}
 }
 
-// addOnKind is the kind of an add-on's installation on one cluster.
+// addOnKind is ManagedClusterAddOn.
 func addOnKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "ManagedClusterAddOn"}
 }
@@ -144,8 +144,8 @@ func (r *Reconciler) readMembers(ctx context.Context, o *plan.Observation) error
 	return nil
 }
 
-// selectMembers enters every cluster that any placement selects, and which install
-// placements do.
+// selectMembers enters every cluster that a placement selects, and notes the install placements
+// that select it.
 func selectMembers(o *plan.Observation, get func(string) *plan.Member) {
 	install := map[v1alpha1.PlacementReference]bool{}
 	if o.Rollout.Spec.Install != nil {
@@ -245,8 +245,8 @@ func (r *Reconciler) liveWork(ctx context.Context, key client.ObjectKey) (*workv
 	return &list.Items[0], nil
 }
 
-// joinClusters enters the ManagedClusters of the members, and those that the selector
-// makes members. It returns all there are.
+// joinClusters enters the ManagedClusters of the members. A cluster that the selector matches
+// becomes a member. It returns all ManagedClusters.
 func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName map[string]*plan.Member, get func(string) *plan.Member) ([]clusterv1.ManagedCluster, error) {
 	var list clusterv1.ManagedClusterList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -297,7 +297,8 @@ func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[str
 	}
 }
 
-// hostingOf is where the member is to run, given all clusters by name.
+// hostingOf is the hosted mode that the annotations of a member ask for. clusters are all clusters by
+// name.
 func hostingOf(m *plan.Member, clusters map[string]*clusterv1.ManagedCluster) addonstatus.Hosting {
 	name, hosted := m.HostingName()
 	if !hosted {

@@ -10,8 +10,8 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
-// TestPlan_IsAFunctionOfWhatWasObserved: planning again from the same observation gives the same
-// plan, and changes neither the observation nor what the first plan is made of.
+// TestPlan_IsAFunctionOfWhatWasObserved: a second plan from the same observation equals the first one.
+// It changes neither the observation nor the first plan.
 func TestPlan_IsAFunctionOfWhatWasObserved(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")

@@ -58,8 +58,8 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// A ManagedClusterAddOn that another writer deletes at once is never shown by the watch: it
-// must not be believed in, and nothing but us wakes us up for it.
+// If another writer deletes a new ManagedClusterAddOn at once, the watch never shows it. The operator
+// must notice by itself that it does not exist.
 func TestCreatedAndDeletedAtOnceIsInstalledAgain(t *testing.T) {
 	blind := false
 	s := newScene(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -83,8 +83,8 @@ func TestCreatedAndDeletedAtOnceIsInstalledAgain(t *testing.T) {
 	s.addOn("c1") // fails if it is not there
 }
 
-// What was written last before a rollout ended is remembered no longer than the rollout.
-func TestARolloutThatIsGoneLeavesNothingWrittenBehind(t *testing.T) {
+// Writes are remembered no longer than their rollout exists.
+func TestWritesOfADeletedRolloutAreForgotten(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()

@@ -20,9 +20,9 @@ func (s *scene) owners(cluster string) []types.UID {
 	return uids
 }
 
-// TestOwnerOfOurAddOnsIsTheOneThatIsThere puts references back when the
-// ClusterManagementAddOn was deleted and applied again, on AddonFlow's own only.
-func TestOwnerOfOurAddOnsIsTheOneThatIsThere(t *testing.T) {
+// TestOwnerReferencesFollowARecreatedClusterManagementAddOn: after the ClusterManagementAddOn was
+// deleted and applied again, the references are restored, only on AddonFlow's ManagedClusterAddOns.
+func TestOwnerReferencesFollowARecreatedClusterManagementAddOn(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()
@@ -45,7 +45,8 @@ func TestOwnerOfOurAddOnsIsTheOneThatIsThere(t *testing.T) {
 		t.Errorf("owners of a hand-made one %v, want none", got)
 	}
 
-	// One that goes is nobody's owner: what refers to it goes with it.
+	// A ClusterManagementAddOn that is being deleted must not be an owner: the garbage collector
+	// would delete the ManagedClusterAddOn as well.
 	ours = s.addOn("c1")
 	ours.OwnerReferences = nil
 	s.update(ours)
@@ -62,8 +63,8 @@ func TestOwnerOfOurAddOnsIsTheOneThatIsThere(t *testing.T) {
 	}
 }
 
-// TestRollout_InstallsAgainAtItsPaceWhatAForegroundDeletionRemoved: the garbage collector
-// deletes the ManagedClusterAddOns of a ClusterManagementAddOn before that one goes.
+// TestRollout_InstallsAgainAtItsPaceWhatAForegroundDeletionRemoved: in a foreground deletion the
+// garbage collector deletes the ManagedClusterAddOns before the ClusterManagementAddOn.
 func TestRollout_InstallsAgainAtItsPaceWhatAForegroundDeletionRemoved(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.oneByOne()

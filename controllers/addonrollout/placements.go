@@ -16,8 +16,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// placementRefs lists every placement a rollout's policy names, once, in the
-// order install, stages, strategy.
+// placementRefs lists every placement that a rollout's policy names, each once, in the order
+// install, stages, strategy.
 func placementRefs(spec v1alpha1.AddOnRolloutSpec) []v1alpha1.PlacementReference {
 	var refs []v1alpha1.PlacementReference
 	add := func(r v1alpha1.PlacementReference) {
@@ -108,7 +108,7 @@ func decisionGroups(decisions []clusterv1beta1.PlacementDecision) []rollout.Grou
 	return out
 }
 
-// settlement says whether a placement's decisions can be relied upon.
+// settlement says whether a placement's decisions are complete and present.
 func settlement(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) rollout.Settlement {
 	switch {
 	case !judged(p):
@@ -119,10 +119,9 @@ func settlement(p *clusterv1beta1.Placement, decisions []clusterv1beta1.Placemen
 	return rollout.Settled
 }
 
-// settled reports whether the decisions are all there. OCM's placement controller
-// writes them one by one, a hundred clusters each, and the status last, so a view
-// in between misses clusters that are still selected. They are of
-// a placement that was judged.
+// settled reports whether the decisions of a judged placement are complete. OCM's placement
+// controller writes them one by one, a hundred clusters each, and then the status. A read in between
+// misses clusters that are still selected.
 func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
 	names := map[string]struct{}{}
 	present := map[string]int{}
@@ -160,6 +159,6 @@ func judged(p *clusterv1beta1.Placement) bool {
 		return false
 	}
 	c := meta.FindStatusCondition(p.Status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
-	// OCM leaves observedGeneration 0; a controller that sets it is held to it.
+	// OCM leaves observedGeneration 0. If another controller sets it, it must be current.
 	return c != nil && (c.ObservedGeneration == 0 || c.ObservedGeneration == p.Generation)
 }

@@ -64,9 +64,9 @@ func TestSettlement(t *testing.T) {
 	}
 }
 
-// TestAnUndecidedPlacementIsWaitedFor: OCM decides about a new Placement in a while. Until
-// then the rollout reconciles without an action of the user.
-func TestAnUndecidedPlacementIsWaitedFor(t *testing.T) {
+// TestRolloutWaitsForAnUndecidedPlacement: OCM needs a while to decide about a new Placement. Until
+// then the rollout is Reconciling; the user need not act.
+func TestRolloutWaitsForAnUndecidedPlacement(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
 	s.create(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "canary"}})

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// judgeBy makes a health policy the rollout's.
+// judgeBy sets the health policy of the rollout.
 func (s *scene) judgeBy(h *v1alpha1.Health) {
 	s.t.Helper()
 	ro := s.rollout()
@@ -20,7 +20,7 @@ func (s *scene) judgeBy(h *v1alpha1.Health) {
 	s.update(ro)
 }
 
-// stalled is the reason and message of Stalled, "" without one.
+// stalled is the reason and message of Stalled; "": it does not exist.
 func (s *scene) stalled() string {
 	c := meta.FindStatusCondition(s.rollout().Status.Conditions, "Stalled")
 	if c == nil {
@@ -35,8 +35,8 @@ func expression(current string) *v1alpha1.Health {
 	}}
 }
 
-// A policy that was edited on the hub and cannot be judged moves no cluster, and one
-// that can goes on from there.
+// With an invalid health policy, edited on the hub, no cluster is moved. With a valid policy the
+// rollout continues.
 func TestInvalidHealthHoldsTheRollout(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.judgeBy(expression("feedback.x =="))
@@ -58,8 +58,8 @@ func TestInvalidHealthHoldsTheRollout(t *testing.T) {
 	}
 }
 
-// Health is policy: another prober counts from the next look, moves no cluster and
-// writes no work.
+// Health is policy: another prober takes effect with the next turn, moves no cluster and writes no
+// work.
 func TestHealthIsPolicy(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")

@@ -45,7 +45,7 @@ func (s *scene) names(cluster string) {
 	s.update(addOn)
 }
 
-// canary makes the rollout begin with some clusters.
+// canary makes the rollout begin with these clusters.
 func (s *scene) canary(clusters ...string) {
 	s.t.Helper()
 	s.place("canary", clusters...)
@@ -58,9 +58,9 @@ func (s *scene) canary(clusters ...string) {
 	s.update(ro)
 }
 
-// TestDeletedWorkOfAWaitingClusterComesBackInItsTurn: what a cluster names on the hub has
-// its new content before the cluster's turn, and is not given to it ahead of the canary
-// because its work was deleted.
+// TestDeletedWorkOfAWaitingClusterComesBackInItsTurn: a configuration that a cluster names on the hub
+// changes before the cluster's turn. If the work of the cluster is deleted meanwhile, the cluster
+// does not get the new configuration ahead of the canary.
 func TestDeletedWorkOfAWaitingClusterComesBackInItsTurn(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.canary("c1")

@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// unlabel takes OCM's label off the work of a cluster, which no watch shows from then on.
+// unlabel removes OCM's label from the work of a cluster. The watch does not show the work any more.
 func (s *scene) unlabel(cluster string) *workv1.ManifestWork {
 	s.t.Helper()
 	work := s.works()[cluster]
@@ -40,13 +40,13 @@ func TestWorkWithoutOCMsLabelIsRepaired(t *testing.T) {
 	if got := s.rollout().Status; got.Phase != v1alpha1.PhaseSucceeded {
 		t.Errorf("the rollout is %s: %s", got.Phase, got.Message)
 	}
-	s.turns(10) // longer than what is created is believed in without a watch that shows it
+	s.turns(10) // longer than unseenFor
 	if got := s.works()["c1"]; got.ResourceVersion != repaired.ResourceVersion {
 		t.Error("it was written again")
 	}
 }
 
-// A cluster in flight whose work lost the label is verified, and does not end past its deadline.
+// A cluster in flight whose work lost the label is verified and does not time out.
 func TestWorkThatLosesOCMsLabelInFlightIsVerified(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
@@ -63,8 +63,8 @@ func TestWorkThatLosesOCMsLabelInFlightIsVerified(t *testing.T) {
 	}
 }
 
-// A work that lost the label while no operator ran is met when it is to be created. It is
-// moved in the cluster's turn and not before.
+// A work that lost the label while no operator ran is found when the operator tries to create it. It
+// is moved in the cluster's turn and not before.
 func TestWorkThatLostOCMsLabelWaitsForItsTurn(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.canary("c1")
@@ -97,7 +97,7 @@ const (
 	finalizerFields = `{"f:metadata":{"f:finalizers":{".":{},"v:\"example.com/x\"":{}}}}`
 )
 
-// A ManagedClusterAddOn that AddonFlow created gets label and owner back; one made by hand
+// The label and owner of a ManagedClusterAddOn that AddonFlow created are restored; a hand-made one
 // stays as it is.
 func TestStrippedInstallationIsRepaired(t *testing.T) {
 	creator := map[string]string{"c1": v1alpha1.FieldManager, "c2": "kubectl"}

@@ -45,11 +45,11 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Elapsed is the time on a clock that is never set; nil: Clock's monotonic reading.
 	Elapsed func() time.Duration
-	// ParkAfter and RemovalGrace are those of rollout.Input.
+	// ParkAfter and RemovalGrace have the meaning they have in rollout.Input.
 	ParkAfter, RemovalGrace time.Duration
 	// HookTimeout is how long pre-delete hooks may take before they are reported.
 	HookTimeout time.Duration
-	// HidesTemplateHash: OCM's addon-manager may be running on this hub.
+	// HidesTemplateHash: OCM's addon-manager may run on the same hub.
 	HidesTemplateHash bool
 	// Workers write clusters in parallel; 32 if 0.
 	Workers int
@@ -64,7 +64,7 @@ type Options struct {
 type Reconciler struct {
 	Options
 
-	// memories of the rollouts, one each; see there what would break without them.
+	// memories: one per rollout. The type says what would break without them.
 	memories *memories
 	// renderers: without them a revision would be read and decoded at every turn.
 	renderers *renderers
@@ -140,7 +140,7 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 		return result, err
 	}
 	if ro.Spec.Target == nil {
-		return ctrl.Result{}, nil // made by hand, or its source has not spoken yet
+		return ctrl.Result{}, nil // created by hand, or its source has not set a target yet
 	}
 	if err := r.hold(ctx, ro); err != nil {
 		return ctrl.Result{}, err

@@ -33,9 +33,9 @@ func (s *scene) zone(name string) {
 	s.update(c)
 }
 
-// TestContentThatAClusterCannotHaveFailsAtItsTurn: a commit that asks for what a cluster
-// lacks is halted by its canary like any other bad commit, and says what is lacking.
-func TestContentThatAClusterCannotHaveFailsAtItsTurn(t *testing.T) {
+// TestContentWithoutAValueOnTheCanaryHaltsTheRollout: a commit that needs a value which a cluster does
+// not have is halted by its canary like any other bad commit, and names the value.
+func TestContentWithoutAValueOnTheCanaryHaltsTheRollout(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.zone("c2")
 	s.oneByOne()
@@ -62,9 +62,9 @@ func TestContentThatAClusterCannotHaveFailsAtItsTurn(t *testing.T) {
 	}
 }
 
-// TestFirstContentThatAClusterCannotHaveHoldsItBack: nothing says that it could ever have
-// had it, and who can have it gets it.
-func TestFirstContentThatAClusterCannotHaveHoldsItBack(t *testing.T) {
+// TestClusterWithoutAValueForTheFirstContentIsHeldBack: on a first install the cluster is not a
+// failure of the commit, and the other clusters get the content.
+func TestClusterWithoutAValueForTheFirstContentIsHeldBack(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.zone("c2")
 	s.targetOf(zonedAt("v1"), "v1")
@@ -86,7 +86,7 @@ func (s *scene) within(failures int32, deadline string) {
 	s.update(ro)
 }
 
-// failedForItsLabel is a scene in which c1 lacks what v2 asks for, and runs v1.
+// failedForItsLabel is a scene in which c1 runs v1 and does not have the label that v2 needs.
 func failedForItsLabel(t *testing.T, failures int32) (s *scene, v1 string) {
 	t.Helper()
 	s = newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
@@ -102,8 +102,8 @@ func failedForItsLabel(t *testing.T, failures int32) (s *scene, v1 string) {
 	return s, v1
 }
 
-// TestDeadlineBeginsWhenContentCanBeRendered: a cluster that gets what the content asks for
-// long after its deadline is not late: it is in flight, and judged by what it reports.
+// TestDeadlineBeginsWhenContentCanBeRendered: a cluster that gets the label long after its deadline
+// does not time out: it is in flight and judged by its reports.
 func TestDeadlineBeginsWhenContentCanBeRendered(t *testing.T) {
 	s, _ := failedForItsLabel(t, 0)
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed {
@@ -131,8 +131,8 @@ func TestDeadlineBeginsWhenContentCanBeRendered(t *testing.T) {
 	s.settle()
 }
 
-// TestClusterThatFailedWithinTheBudgetStaysFailed: after the success stable is the target;
-// what the cluster runs is still something else.
+// TestClusterThatFailedWithinTheBudgetStaysFailed: after the success the target is stable, but the
+// cluster still runs other content.
 func TestClusterThatFailedWithinTheBudgetStaysFailed(t *testing.T) {
 	s, v1 := failedForItsLabel(t, 1)
 	for range 3 {
@@ -155,8 +155,8 @@ func TestClusterThatFailedWithinTheBudgetStaysFailed(t *testing.T) {
 	}
 }
 
-// TestWorkOfAFailedClusterIsRestored: a cluster that cannot be given the target goes on
-// running what it ran, whichever writer changes or deletes its works.
+// TestWorkOfAFailedClusterIsRestored: a cluster for which the target cannot be rendered keeps its
+// content, even if another writer changes or deletes its works.
 func TestWorkOfAFailedClusterIsRestored(t *testing.T) {
 	for failures, when := range []string{"halted", "within the budget"} {
 		t.Run(when, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestWorkOfAFailedClusterIsRestored(t *testing.T) {
 				t.Errorf("what was changed is restored: %s", got.Spec.Workload.Manifests[0].Raw)
 			}
 			if failures > 0 {
-				return // what it ran is not known any more once its works are gone
+				return // after its works are deleted, its content is not known any more
 			}
 			s.delete(s.works()["c1"])
 			s.turns(2)

@@ -16,8 +16,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// askForRelease annotates the rollout; with left, its add-on has left Git, and its
-// removal was approved.
+// askForRelease annotates the rollout; with left, its add-on left Git and the removal was approved.
 func (s *scene) askForRelease(left *v1alpha1.Removal) {
 	s.t.Helper()
 	ro := s.rollout()
@@ -48,7 +47,7 @@ func TestReleaseSuspendsUntilTheAddOnLeftGit(t *testing.T) {
 	}
 }
 
-func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
+func TestReleaseRemovesLabelsAndDeletesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()
@@ -63,7 +62,7 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 	s.askForRelease(approved())
 	s.turn()
 	late := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "c2", Name: "hello", Labels: labels}}
-	s.create(late) // by the controller that binds roles, which was writing
+	s.create(late) // the controller that binds roles was still writing
 	s.turns(2)
 	if ro := s.rollout(); !ro.Released() {
 		t.Fatalf("the finalizer is still there: %v", ro.Finalizers)
@@ -95,7 +94,7 @@ func TestReleaseLetsGoAndRemovesNothing(t *testing.T) {
 }
 
 // Without the rollout the source would not know that there was a release.
-func TestDeletedRolloutWaitsForItsSourceToLetGo(t *testing.T) {
+func TestDeletedRolloutWaitsForItsSourceToReleaseIt(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
 	s.settle()

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// replaces makes the operator one of --addon-manager=replace.
+// replaces gives the operator the flag --addon-manager=replace.
 func (s *scene) replaces() { s.reconciler.HidesTemplateHash = false }
 
 // says is status, reason and message of a condition; "" where it is not there.
@@ -88,8 +88,8 @@ func TestInstallProgressions(t *testing.T) {
 	}
 }
 
-// TestTimedOutIsCounted: what failed is counted apart, and the condition goes on
-// saying that it progresses, as in OCM.
+// TestTimedOutIsCounted: failed clusters are counted separately, and the condition stays Progressing,
+// as in OCM.
 func TestTimedOutIsCounted(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.replaces()
@@ -105,8 +105,8 @@ func TestTimedOutIsCounted(t *testing.T) {
 	}
 }
 
-// TestCoexistPublishesNothing: OCM's addon-manager wipes installProgressions of an
-// add-on that is not its own, and two would fight.
+// TestCoexistPublishesNothing: OCM's addon-manager erases installProgressions of an add-on that it
+// does not run, so that both would write for ever.
 func TestCoexistPublishesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
@@ -116,8 +116,8 @@ func TestCoexistPublishesNothing(t *testing.T) {
 	}
 }
 
-// TestWaitingClusterIsNotConfigured: a cluster that waits says so, with or without works; once
-// it has its turn it is configured. Beside OCM's addon-manager no cluster is written.
+// TestWaitingClusterIsNotConfigured: a cluster that waits is Configured=False, with or without works,
+// and True after its turn. If OCM's addon-manager runs, no waiting cluster is written.
 func TestWaitingClusterIsNotConfigured(t *testing.T) {
 	const (
 		waits = "False ConfigurationsNotConfigured: Configurations updated and not configured yet"
@@ -159,8 +159,8 @@ func TestWaitingClusterIsNotConfigured(t *testing.T) {
 	}
 }
 
-// TestManifestApplied is what is said of works that could not be written, and of
-// works that the agent could not apply.
+// TestManifestApplied: the condition about works that could not be written, and about works that the
+// agent could not apply.
 func TestManifestApplied(t *testing.T) {
 	full := errors.New("quota exceeded")
 	blocked := true
@@ -202,8 +202,8 @@ func TestManifestApplied(t *testing.T) {
 	}
 }
 
-// TestReplaceWritesNothingAtRest: neither reads nor writes of the ClusterManagementAddOn
-// when nothing happens, also for a new operator but its first look.
+// TestReplaceWritesNothingAtRest: at rest the ClusterManagementAddOn is neither read nor written. A
+// new operator reads it once.
 func TestReplaceWritesNothingAtRest(t *testing.T) {
 	var writes []string
 	note := func(what string, o client.Object) { writes = append(writes, what+" "+o.GetNamespace()+"/"+o.GetName()) }

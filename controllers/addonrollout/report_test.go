@@ -70,8 +70,8 @@ func TestDroppedStageEndsWithTheAddOn(t *testing.T) {
 	}
 }
 
-// TestStagesEndWithAnAddOnThatIsStopped: what stops the add-on stops its stages, which told
-// of clusters in flight until then; they go on with it.
+// TestStagesEndWithAnAddOnThatIsStopped: if the add-on is stopped, its stages are red as well, although
+// they had clusters in flight. They continue with the add-on.
 func TestStagesEndWithAnAddOnThatIsStopped(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
@@ -99,9 +99,9 @@ func TestStagesEndWithAnAddOnThatIsStopped(t *testing.T) {
 	}
 }
 
-// TestFailureNamesWhoFails: a red verdict says at once who failed, and what was undecided
-// then. It stands while more fail, and is told anew when whom it names is mended.
-func TestFailureNamesWhoFails(t *testing.T) {
+// TestFailureNamesTheFailedClusters: a failure names the failed clusters at once, with the counts at that time.
+// It is not posted again when more clusters fail, but when all named clusters have recovered.
+func TestFailureNamesTheFailedClusters(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
 	s.zone("c2")
@@ -135,7 +135,7 @@ func TestFailureNamesWhoFails(t *testing.T) {
 	for _, context := range [][]string{{}, {"everyone"}} {
 		got := s.told(context...)
 		if !strings.HasPrefix(got, "failure: ") || !strings.Contains(got, "2 failed (c2: past its progress deadline") {
-			t.Errorf("c1 is mended, and the commit names who fails: %q", got)
+			t.Errorf("c1 has recovered, and the commit does not name the clusters that still fail: %q", got)
 		}
 	}
 	told := s.told()
@@ -145,9 +145,8 @@ func TestFailureNamesWhoFails(t *testing.T) {
 	}
 }
 
-// TestContextsFollowTheirSource: where the context is an older source's, nothing
-// of the rollout is told either, and it goes on; with a context of its own it is told what
-// holds then.
+// TestContextsFollowTheirSource: if an older source owns the context, the rollout posts nothing and
+// continues. After the source gets a context of its own, the present state is posted.
 func TestContextsFollowTheirSource(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()

@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
-// reserved is a plan whose ledger is stored, so that its writes are permitted.
+// reserved is a plan whose ledger is stored. Only such a plan may be carried out.
 type reserved struct {
 	*plan.Plan
 	// rollout as stored.
@@ -70,7 +70,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	for _, a := range p.Accepted {
 		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
 	}
-	again := book.Deliver() // at once: a post that the status has as posting starts now, or 15 s later
+	again := book.Deliver() // now: otherwise a post that the status shows as posting starts 15 s later
 	log := decisionLog(ctx, ro)
 	logClusters(log, p.Decisions.Clusters)
 	logSteps(log, p.Decisions.Steps)
@@ -133,7 +133,7 @@ func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 	}
 }
 
-// atRest takes Reconciling and Stalled away.
+// atRest removes Reconciling and Stalled.
 func atRest(ro *v1alpha1.AddOnRollout) {
 	conditions.Delete(ro, meta.ReconcilingCondition)
 	conditions.Delete(ro, meta.StalledCondition)

@@ -26,9 +26,9 @@ func (s *scene) recorded(cluster string) bool {
 	return false
 }
 
-// TestReservedBeforeWritten: when a work is written, its cluster stands in the stored
-// ledger already (a crash in between costs a slot, never exceeds the limit).
-func TestReservedBeforeWritten(t *testing.T) {
+// TestSlotIsReservedBeforeItsWorkIsWritten: when a work is written, the stored ledger already has a
+// record of its cluster. A crash in between costs a slot and never exceeds the limit.
+func TestSlotIsReservedBeforeItsWorkIsWritten(t *testing.T) {
 	var s *scene
 	written := 0
 	reserved := func(o client.Object) {
@@ -64,8 +64,8 @@ func TestReservedBeforeWritten(t *testing.T) {
 	}
 }
 
-// TestStalePlanIsVoid: who was overtaken after it read the ledger writes no work, and
-// decides anew.
+// TestStalePlanIsVoid: an operator that another one overtook after it read the ledger writes no work
+// and plans again.
 func TestStalePlanIsVoid(t *testing.T) {
 	overtaken := false
 	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {

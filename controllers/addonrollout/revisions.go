@@ -21,7 +21,7 @@ import (
 // renderersKept bounds how many revisions are kept decoded.
 const renderersKept = 64
 
-// renderers turns digests into renderers, each decoded once.
+// renderers keeps decoded revisions by digest.
 type renderers struct {
 	live   client.Reader
 	charts chart.Engines
@@ -32,14 +32,14 @@ type renderers struct {
 	order []client.ObjectKey
 }
 
-// newRenderers returns a store that reads bodies uncached: they may be a
-// mebibyte each, and a watch would hold all of them.
+// newRenderers returns an empty store. It reads bodies uncached, because they may be a mebibyte each
+// and a watch would keep all of them in memory.
 func newRenderers(live client.Reader, charts chart.Engines) *renderers {
 	return &renderers{live: live, charts: charts, kept: map[client.ObjectKey]*render.Renderer{}}
 }
 
-// get returns the renderer of one add-on's revision. The error is
-// a *plan.MissingRevision when the AddOnRevision is gone or is not what its name says.
+// get returns the renderer of one add-on's revision. The error is a *plan.MissingRevision if the
+// AddOnRevision does not exist or its content does not match its name.
 func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*render.Renderer, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: render.RevisionName(addOn, digest)}
 	if r := s.lookup(key); r != nil {
@@ -73,7 +73,7 @@ func decodeRenderer(body []byte, charts chart.Engine) (*render.Renderer, error) 
 	return render.NewRenderer(content, charts)
 }
 
-// cached returns a renderer that was decoded before, whichever namespace it is of, or nil.
+// cached returns a renderer that was decoded before, of a revision in any namespace, or nil.
 func (s *renderers) cached(addOn, digest string) *render.Renderer {
 	if digest == "" {
 		return nil
@@ -116,10 +116,10 @@ func (s *renderers) drop(key client.ObjectKey) {
 	s.order = slices.DeleteFunc(s.order, func(k client.ObjectKey) bool { return k == key })
 }
 
-// readRevisions reads which revisions the add-on has, which of them succeeded, and the bodies
-// of those that the rollout, its ledger or a work names. Bodies are read uncached, and decoded
-// once. One that was deleted is missing for this process as for the next one. Times are RFC 3339
-// in UTC, whose order is that of their text.
+// readRevisions reads which revisions of the add-on succeeded, and the bodies of the revisions that
+// the rollout, its ledger or a work names. Bodies are read uncached and decoded once. A deleted
+// revision is missing, even if this process decoded it before. Times are RFC 3339 in UTC, so that
+// they sort as text.
 func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) error {
 	ro := o.Rollout
 	list := &metav1.PartialObjectMetadataList{}

@@ -20,7 +20,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
-// troubled is what the condition says of single clusters, "" without it.
+// troubled is the reason and message of ClustersWritten; "": it does not exist.
 func (s *scene) troubled() string {
 	c := conditions.Get(s.rollout(), v1alpha1.ClustersWrittenCondition)
 	if c == nil {
@@ -57,11 +57,11 @@ func TestMissingRevisionIsAskedForOnceAndNamed(t *testing.T) {
 	why := "revision is missing: " + revision.Name
 	want := "RevisionMissing: held 3 clusters: c2: " + why + "; c3: " + why + "; c4: " + why
 	if got := s.troubled(); got != want {
-		t.Errorf("the condition names who is held:\n got %q\nwant %q", got, want)
+		t.Errorf("the condition does not name the held clusters:\n got %q\nwant %q", got, want)
 	}
 	s.turns(3)
 	if got := s.announced(); len(got) != 1 || !strings.Contains(got[0], "held 3 clusters") {
-		t.Errorf("an event tells of a change, and only of one: got %v", got)
+		t.Errorf("want one event per change: got %v", got)
 	}
 	revision.ResourceVersion = ""
 	s.create(revision)
@@ -82,7 +82,7 @@ func TestDeletedRevisionDoesNotBlockTheSuccessOfItsRollout(t *testing.T) {
 	}
 }
 
-func TestClusterThatCannotBeWrittenIsNamedAndStopsNobody(t *testing.T) {
+func TestClusterThatCannotBeWrittenIsNamedAndStopsNoOther(t *testing.T) {
 	refused := errors.New("the namespace is full")
 	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 		if _, ok := obj.(*workv1.ManifestWork); ok && obj.GetNamespace() == "c2" {
@@ -103,7 +103,7 @@ func TestClusterThatCannotBeWrittenIsNamedAndStopsNobody(t *testing.T) {
 	}
 }
 
-func TestRequestStandsUntilItsRoundIsThrough(t *testing.T) {
+func TestReconcileRequestStandsUntilTheRoundEnds(t *testing.T) {
 	lost := errors.New("etcdserver: request timed out")
 	failing := true
 	var s *scene
@@ -130,7 +130,7 @@ func TestRequestStandsUntilItsRoundIsThrough(t *testing.T) {
 	}
 }
 
-func TestInOrder(t *testing.T) {
+func TestWritesStartWithDeparturesThenActions(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		next   string
@@ -167,9 +167,9 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// A fleet larger than what fits into a round is written whole in the end, though one
-// cluster takes all of every round's time.
-func TestSlowClusterStarvesNobody(t *testing.T) {
+// A fleet that does not fit into one round is written completely after some rounds, although one
+// cluster uses the time of every round.
+func TestSlowClusterDelaysNoOtherForEver(t *testing.T) {
 	names := []string{"a-slow", "b", "c", "d"}
 	var s *scene
 	s = newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -191,7 +191,7 @@ func TestSlowClusterStarvesNobody(t *testing.T) {
 	}
 	slices.Sort(written)
 	if diff := cmp.Diff([]string{"b", "c", "d"}, written); diff != "" {
-		t.Errorf("who was not reached comes first in the next round (-want +got):\n%s", diff)
+		t.Errorf("clusters that were not reached come first in the next round (-want +got):\n%s", diff)
 	}
 }
 
@@ -213,14 +213,14 @@ func TestMemoriesOfClustersThatLeftAreDropped(t *testing.T) {
 	s.target("v1")
 	s.settle()
 	m := s.reconciler.memories.get(s.key)
-	if len(m.settled) != 2 || len(m.authors) != 2 {
-		t.Fatalf("both are remembered: %d, %d", len(m.settled), len(m.authors))
+	if len(m.unchanged) != 2 || len(m.authors) != 2 {
+		t.Fatalf("both are remembered: %d, %d", len(m.unchanged), len(m.authors))
 	}
 	s.delete(s.addOn("c2"))
 	s.selects("c1")
 	s.turns(3)
-	if len(m.settled) != 1 || len(m.authors) != 1 {
-		t.Errorf("a cluster that left is forgotten: %v, %v", m.settled, m.authors)
+	if len(m.unchanged) != 1 || len(m.authors) != 1 {
+		t.Errorf("a cluster that left is forgotten: %v, %v", m.unchanged, m.authors)
 	}
 	s.reconciler.forget(s.key)
 	if len(s.reconciler.memories.of) != 0 {

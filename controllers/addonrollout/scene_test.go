@@ -36,8 +36,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// scene is a hub in memory with one rollout of the add-on hello, and a reconciler
-// that is driven turn by turn. Its clock stands still unless it is moved.
+// scene is a hub in memory with one rollout of the add-on hello, and a reconciler that the test runs
+// turn by turn. The test also moves the clock.
 type scene struct {
 	t          *testing.T
 	hub        client.Client
@@ -51,8 +51,8 @@ type scene struct {
 	trace   *trace
 }
 
-// newScene installs hello on clusters by one placement. Nothing is rolled out yet.
-// The calls let a test see and change requests.
+// newScene installs hello on clusters by one placement. Nothing is rolled out yet. With calls a test
+// observes and changes requests.
 func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -106,7 +106,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 	return s
 }
 
-// restart puts an operator that remembers nothing in the place of the one before.
+// restart replaces the operator by a new one without memory.
 func (s *scene) restart() {
 	s.reconciler = New(Options{
 		Charts: chart.InProcess{},
@@ -116,7 +116,7 @@ func (s *scene) restart() {
 	})
 }
 
-// place writes a placement and its decisions as OCM does when it is through.
+// place writes a placement with its decisions, as OCM's placement controller does.
 func (s *scene) place(name string, clusters ...string) {
 	s.t.Helper()
 	s.create(&clusterv1beta1.Placement{
@@ -211,7 +211,7 @@ func (s *scene) turn() ctrl.Result {
 	return result
 }
 
-// turns runs several.
+// turns runs several turns.
 func (s *scene) turns(n int) {
 	s.t.Helper()
 	for range n {
@@ -219,8 +219,7 @@ func (s *scene) turns(n int) {
 	}
 }
 
-// settle runs turns, with agents that report what they were given as running, until
-// the rollout is through.
+// settle runs turns until the rollout is complete. The agents report that their works run.
 func (s *scene) settle() {
 	s.t.Helper()
 	for range 10 {
@@ -231,14 +230,14 @@ func (s *scene) settle() {
 	}
 }
 
-// settleOnce runs a turn and lets every agent report.
+// settleOnce runs a turn and makes every agent report.
 func (s *scene) settleOnce() {
 	s.t.Helper()
 	s.turn()
 	s.report()
 }
 
-// plan is what the planner would decide now.
+// plan is the planner's present plan.
 func (s *scene) plan() rollout.Plan {
 	s.t.Helper()
 	plan, err := Explain(s.t.Context(), s.hub, s.key, chart.InProcess{})
@@ -248,7 +247,7 @@ func (s *scene) plan() rollout.Plan {
 	return plan
 }
 
-// report lets every agent say that what its work asks for runs.
+// report makes every agent report that its work runs.
 func (s *scene) report(clusters ...string) {
 	s.t.Helper()
 	for _, w := range s.works() {
@@ -262,7 +261,7 @@ func (s *scene) report(clusters ...string) {
 	}
 }
 
-// runningStatus is what an agent reports of a work whose Deployment runs.
+// runningStatus is the status of a work whose Deployment runs.
 func runningStatus(w *workv1.ManifestWork) workv1.ManifestWorkStatus {
 	text := func(name, value string) workv1.FeedbackValue {
 		return workv1.FeedbackValue{Name: name, Value: workv1.FieldValue{Type: workv1.String, String: &value}}

@@ -28,7 +28,7 @@ import (
 // addOnNameLabel is OCM's label that names the add-on of a work.
 const addOnNameLabel = addonv1alpha1.AddonLabelKey
 
-// WorkSelector selects the works of add-ons; no other work needs to be in memory.
+// WorkSelector selects the works of add-ons. Other works are not kept in memory.
 func WorkSelector() labels.Selector {
 	s, err := labels.Parse(addOnNameLabel)
 	if err != nil {
@@ -37,7 +37,7 @@ func WorkSelector() labels.Selector {
 	return s
 }
 
-// TrimManagedCluster keeps of a ManagedCluster what a rollout reads.
+// TrimManagedCluster removes the fields of a ManagedCluster that rollouts do not read.
 func TrimManagedCluster(in any) (any, error) {
 	c, ok := in.(*clusterv1.ManagedCluster)
 	if !ok {
@@ -48,11 +48,11 @@ func TrimManagedCluster(in any) (any, error) {
 	return c, nil
 }
 
-// KeepWhole keeps an object as it came, managed fields included.
+// KeepWhole keeps an object unchanged, with its managed fields.
 func KeepWhole(in any) (any, error) { return in, nil }
 
-// SetupWithManager registers the reconciler, its indexes and what wakes it: the
-// rollout itself, and everything observe reads.
+// SetupWithManager registers the reconciler, its indexes and its watches: the rollout itself, and
+// every kind that observe reads.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options, metrics prometheus.Registerer) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Complete(r)
 }
 
-// watchConfigs gives the reader of configurations a watch of its own, in memory of its
-// own, and returns what wakes the rollouts it is about.
+// watchConfigs gives the reader of configurations a watch with a cache of its own. The returned
+// source wakes the rollouts whose configurations change.
 func (r *Reconciler) watchConfigs(mgr ctrl.Manager) (source.Source, error) {
 	informers, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -101,7 +101,7 @@ func (r *Reconciler) watchConfigs(mgr ctrl.Manager) (source.Source, error) {
 	if err := mgr.Add(informers); err != nil {
 		return nil, fmt.Errorf("cannot watch configurations: %w", err)
 	}
-	// Buffered, so that a burst of events does not hold the watch up.
+	// Buffered, so that a burst of events does not block the watch.
 	events := make(chan event.TypedGenericEvent[client.ObjectKey], 1024)
 	r.wake = func(of client.ObjectKey) { events <- event.TypedGenericEvent[client.ObjectKey]{Object: of} }
 	r.configs.watch = newKindWatch(informers, r.wake)
@@ -111,7 +111,7 @@ func (r *Reconciler) watchConfigs(mgr ctrl.Manager) (source.Source, error) {
 		})), nil
 }
 
-// trimMetadata keeps of an object what tells its versions apart.
+// trimMetadata keeps only the fields of an object that identify its version.
 func trimMetadata(in any) (any, error) {
 	if o, ok := in.(client.Object); ok {
 		o.SetManagedFields(nil)
@@ -121,7 +121,8 @@ func trimMetadata(in any) (any, error) {
 	return in, nil
 }
 
-// addIndexes makes the reads of observe independent of how many add-ons there are.
+// addIndexes adds the indexes with which observe reads one add-on, so that its cost does not grow
+// with the number of add-ons.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for obj, name := range map[client.Object]func(client.Object) string{
 		&addonv1alpha1.ManagedClusterAddOn{}: client.Object.GetName,

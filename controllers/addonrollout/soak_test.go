@@ -28,8 +28,8 @@ func (s *scene) stateOf(cluster string) rollout.State {
 	return ""
 }
 
-// TestSoakOfAClusterWhoseClockIsAhead: a change of availability that the managed cluster
-// dates in the future starts the soak anew once, when it is first seen.
+// TestSoakOfAClusterWhoseClockIsAhead: if the managed cluster dates a change of availability in the
+// future, the soak starts anew once, when the change is first seen.
 func TestSoakOfAClusterWhoseClockIsAhead(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.soaking(10*time.Minute, "30m")
@@ -58,8 +58,8 @@ func TestSoakOfAClusterWhoseClockIsAhead(t *testing.T) {
 	}
 }
 
-// TestSoaksAfterARevertEnded: clusters do not soak on the way back to proven content. Once
-// that rollout has ended, they soak again, also when the policy changes.
+// TestSoaksAfterARevertEnded: a revert to proven content has no soak. After that rollout ended,
+// clusters soak again, also if only the policy changes.
 func TestSoaksAfterARevertEnded(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()

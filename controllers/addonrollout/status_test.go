@@ -15,9 +15,9 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 )
 
-// What is said again keeps its time: a write at each turn is one too many, and since when
-// a rollout is stalled is worth knowing.
-func TestConditionsSaidAgainKeepTheirTime(t *testing.T) {
+// An unchanged condition keeps its time. Otherwise every turn would write the status, and the user
+// would not see since when a rollout is stalled.
+func TestUnchangedConditionsKeepTheirTime(t *testing.T) {
 	then := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	cases := map[string]struct {
 		phase   v1alpha1.Phase
@@ -84,7 +84,7 @@ func TestSetConditions(t *testing.T) {
 	}
 }
 
-// TestPublishedFlags: a tool that plans takes the operator's flags from the status.
+// TestPublishedFlags: a tool that plans reads the operator's flags from the status.
 func TestPublishedFlags(t *testing.T) {
 	if got := published(nil, DefaultParkAfter); got != DefaultParkAfter {
 		t.Errorf("a status that names no flag gives %s", got)
@@ -94,8 +94,8 @@ func TestPublishedFlags(t *testing.T) {
 	}
 }
 
-// TestEmptyFleetProvesNothing: content that had no cluster is judged when a cluster
-// comes, like any other; before that, there is nothing to wait for.
+// TestEmptyFleetProvesNothing: a rollout without clusters succeeds at once, but does not prove its
+// content: the first clusters are judged like any other.
 func TestEmptyFleetProvesNothing(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()

@@ -8,15 +8,14 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Planning is one plan and everything it was made of, as a test records it. With the stored
-// versions of the AddOnRollout it is a step of a trace: a plan took effect if the next
-// version has its ledger.
+// Planning is one plan with its input, as a test records it. A test compares it with the stored
+// versions of the AddOnRollout: a plan took effect if the next version has its ledger.
 type Planning struct {
 	// Namespace and Name of the AddOnRollout, and the version that was planned with.
 	Namespace       string `json:"namespace"`
 	Name            string `json:"name"`
 	ResourceVersion string `json:"resourceVersion"`
-	// Input of the planner, the ledger to store, and the actions that it permits.
+	// Input of the planner, the ledger to store, and the permitted actions.
 	Input   rollout.Input    `json:"input"`
 	Ledger  v1alpha1.Ledger  `json:"ledger"`
 	Actions []rollout.Action `json:"actions,omitempty"`

@@ -41,7 +41,7 @@ func (tr *trace) planned(p Planning) error {
 	return nil
 }
 
-// storing returns the calls with one that notes which plans are stored.
+// storing adds a call that notes which plans are stored.
 func (tr *trace) storing(calls interceptor.Funcs) interceptor.Funcs {
 	update := calls.SubResourceUpdate
 	calls.SubResourceUpdate = func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {
@@ -83,7 +83,7 @@ func (tr *trace) judge() {
 	}
 }
 
-// keep writes the trace to a file that outlives the test.
+// keep writes the trace to a file that is kept after the test.
 func (tr *trace) keep() string {
 	file, err := os.CreateTemp("", "addonflow-trace-*.jsonl")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// refuse lets the agent of a cluster say that it could not apply its work.
+// refuse makes the agent of a cluster report that it could not apply its work.
 func (s *scene) refuse(cluster, why string) {
 	s.t.Helper()
 	w := s.works()[cluster]
@@ -22,8 +22,8 @@ func (s *scene) refuse(cluster, why string) {
 	}
 }
 
-// TestWhatAnAgentCouldNotApplyIsNamed: without a deadline the commit stays pending, and says
-// for whom and why, where it is read: in the message, its stage, and the commit status.
+// TestWhatAnAgentCouldNotApplyIsNamed: without a deadline the commit stays pending. The message, the
+// stage and the commit status name the cluster and the reason.
 func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()

@@ -46,8 +46,8 @@ func TestRollout_FailsWhenTheHubRefusesItsWorksForADeadline(t *testing.T) {
 	}
 }
 
-// TestRollout_WaitsForTheDecisionOfItsInstallPlacement: that placement is new, and the stage's was
-// there before.
+// TestRollout_WaitsForTheDecisionOfItsInstallPlacement: the install placement is new; the placement of
+// the stage is not.
 func TestRollout_WaitsForTheDecisionOfItsInstallPlacement(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.create(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "fleet"}})

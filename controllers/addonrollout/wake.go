@@ -28,7 +28,7 @@ func addOnOfWork(o client.Object) string { return o.GetLabels()[addOnNameLabel] 
 // placementOfDecision names the placement of a decision.
 func placementOfDecision(o client.Object) string { return o.GetLabels()[clusterv1beta1.PlacementLabel] }
 
-// ofAddOn wakes the rollouts of the add-on an object belongs to.
+// ofAddOn wakes the rollouts of the add-on that an object belongs to.
 func (r *Reconciler) ofAddOn(name func(client.Object) string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		return r.rollouts(ctx, client.MatchingFields{indexName: name(obj)})
@@ -45,8 +45,8 @@ func (r *Reconciler) ofPlacement(name func(client.Object) string) handler.MapFun
 	}
 }
 
-// ofSource wakes the rollouts of a source, whose commitStatus may have changed, and those
-// of the sources that it shared its contexts with.
+// ofSource wakes the rollouts of a source, because its commitStatus may have changed, and the
+// rollouts of the sources that shared a context with it.
 func (r *Reconciler) ofSource(ctx context.Context, obj client.Object) []reconcile.Request {
 	sources := map[client.ObjectKey]bool{client.ObjectKeyFromObject(obj): true}
 	for _, other := range r.Desk.Sharing(ctx, obj) {
@@ -57,9 +57,9 @@ func (r *Reconciler) ofSource(ctx context.Context, obj client.Object) []reconcil
 	})
 }
 
-// ofNewestCommit wakes the rollouts of a source that have something to say on its newest
-// commit: all of them if it was refused, else those that are not Succeeded or have told a
-// commit that is not judged.
+// ofNewestCommit wakes the rollouts of a source that post a status on its newest commit: all of them
+// if the commit was refused; otherwise the rollouts that are not Succeeded, or that posted a status
+// which is not final.
 func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []reconcile.Request {
 	source, ok := obj.(*v1alpha1.AddOnSource)
 	if !ok || source.Spec.CommitStatus == nil {
@@ -74,7 +74,7 @@ func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []re
 	})
 }
 
-// newestCommitChanged passes a source that has judged another commit.
+// newestCommitChanged passes a source after it judged another commit.
 func newestCommitChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -88,14 +88,14 @@ func newestCommitChanged() predicate.Predicate {
 	}
 }
 
-// ofRevision wakes the rollout of the add-on a revision belongs to.
+// ofRevision wakes the rollout of the add-on that a revision belongs to.
 func (r *Reconciler) ofRevision(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{
 		Namespace: obj.GetNamespace(), Name: obj.GetLabels()[v1alpha1.AddOnLabel],
 	}}}
 }
 
-// ofAgents wakes the rollout of an add-on whose agents' permissions were decided on.
+// ofAgents wakes the rollout of an add-on after the permissions of its agents changed.
 func (r *Reconciler) ofAgents(ctx context.Context, addOn string) []reconcile.Request {
 	return r.rollouts(ctx, client.MatchingFields{indexName: addOn})
 }
@@ -105,8 +105,8 @@ func (r *Reconciler) rollouts(ctx context.Context, opts ...client.ListOption) []
 	return r.rolloutsThat(ctx, func(*v1alpha1.AddOnRollout) bool { return true }, opts...)
 }
 
-// rolloutsThat lists requests for the rollouts that match and satisfy keep. A read
-// of the watch cache fails only while it starts, and then everything is queued anyway.
+// rolloutsThat lists requests for the rollouts that match and satisfy keep. An error is ignored: the
+// watch cache fails only while it starts, and then every rollout is queued anyway.
 func (r *Reconciler) rolloutsThat(ctx context.Context, keep func(*v1alpha1.AddOnRollout) bool, opts ...client.ListOption) []reconcile.Request {
 	var list v1alpha1.AddOnRolloutList
 	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -128,8 +128,8 @@ func contentChanged() predicate.Predicate {
 	}}
 }
 
-// statusOfOthers passes a rollout whose status another writer changed: it was emptied, or comes
-// from a backup. Nothing else wakes a rollout at rest, whose status would stay wrong.
+// statusOfOthers passes a rollout whose status another writer changed, for example from a backup.
+// Without it the wrong status of a rollout at rest would stay: no other event wakes the rollout.
 func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -142,9 +142,9 @@ func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	}
 }
 
-// clusterEvents wakes every rollout when a ManagedCluster comes, goes, or changes in
-// what any of them reads, and when only labels change those whose selector that
-// concerns: OCM labels a cluster whenever the health of an add-on changes there.
+// clusterEvents wakes every rollout when a ManagedCluster is created or deleted, or changes in a
+// field that rollouts read. If only labels change, it wakes only the rollouts whose selector reads
+// them: OCM changes a label of the cluster whenever the health of an add-on changes.
 func (r *Reconciler) clusterEvents() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(q queue, requests []reconcile.Request) {
@@ -171,8 +171,8 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 	}
 }
 
-// clusterChange passes what of a ManagedCluster matters to a rollout, and not the
-// heartbeat.
+// clusterChange passes changes of a ManagedCluster in fields that rollouts read. The heartbeat is
+// not among them.
 func clusterChange() predicate.Predicate {
 	facts := func(o client.Object) string {
 		c, ok := o.(*clusterv1.ManagedCluster)
@@ -188,8 +188,8 @@ func clusterChange() predicate.Predicate {
 	return p
 }
 
-// featureLabels is the prefix of the labels by which OCM says which add-ons a cluster
-// has; they change with every add-on, and no template is for them.
+// featureLabels is the prefix of the labels by which OCM lists the add-ons of a cluster. They change
+// with the health of every add-on. Such a change wakes no rollout.
 const featureLabels = "feature.open-cluster-management.io/addon-"
 
 // ownLabels are the labels of a cluster that a template may read.

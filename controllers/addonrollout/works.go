@@ -20,14 +20,14 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// What failed on the way to a cluster's works, in OCM's words.
+// OCM's texts for the step that failed.
 const (
 	failedToRender = "failed to get manifest from agent interface"
 	failedToBuild  = "failed to build manifestwork"
 	failedToApply  = "failed to apply manifestWork"
 )
 
-// worksError is the error of a step, which has OCM's words besides.
+// worksError is the error of a step. words is OCM's text for that step.
 type worksError struct {
 	words string
 	err   error
@@ -36,8 +36,8 @@ type worksError struct {
 func (e *worksError) Error() string { return e.err.Error() }
 func (e *worksError) Unwrap() error { return e.err }
 
-// worksFailed wraps the error of a step; nil stays nil. A rendering that was interrupted
-// failed for no reason of the cluster, and is tried again.
+// worksFailed wraps the error of a step; nil stays nil. An interrupted rendering is not an error
+// of the cluster and is retried, so that it is not wrapped.
 func worksFailed(words string, err error) error {
 	if err == nil || errors.Is(err, render.ErrInterrupted) {
 		return err
@@ -75,9 +75,9 @@ func (d *round) writeMove(ctx context.Context, c *plan.Cluster, addOn *addonv1al
 	return addOn, wrote, err
 }
 
-// tellFailure says in the add-on's conditions why its works could not be written. The first
-// error is the one that counts: what fails here as well is told when the cluster is next
-// tried, at once if another writer was faster.
+// tellFailure writes into the add-on's conditions why its works could not be written. An error of
+// this write is not reported: the next attempt on the cluster writes the conditions again. If
+// another writer was faster, the next attempt is at once.
 func (d *round) tellFailure(ctx context.Context, c *plan.Cluster, cause error) {
 	var failed *worksError
 	if c.AddOn == nil || c.AddOn.DeletionTimestamp != nil || !errors.As(cause, &failed) {
@@ -101,7 +101,7 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 		return false, worksFailed(failedToBuild, fmt.Errorf("cannot render works: %w", err))
 	}
 	if namesTaken(c, desired) {
-		return true, nil // they are free once what has them is gone, which wakes us
+		return true, nil // the deletion of the old works starts the next turn
 	}
 	wrote := false
 	for _, w := range desired {
@@ -114,9 +114,9 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 	return d.removeWorks(ctx, gone, wrote)
 }
 
-// writeWork creates or updates one work where it differs. One of the same content that
-// OCM or another version of AddonFlow wrote is left alone: our marks come with the next
-// content, or while the cluster is in flight, if nothing could be verified without them.
+// writeWork creates one work, or updates it if it differs. If OCM or another version of AddonFlow
+// wrote the same content, the work stays as it is and gets the marks with the next content. A
+// cluster in flight gets them now if it could not be verified without them.
 func (d *round) writeWork(ctx context.Context, c *plan.Cluster, desired *workv1.ManifestWork) (bool, error) {
 	existing := c.Work(desired.Namespace, desired.Name)
 	if existing == nil {
@@ -135,8 +135,8 @@ func (d *round) writeWork(ctx context.Context, c *plan.Cluster, desired *workv1.
 	return true, d.updateWork(ctx, desired, existing)
 }
 
-// repaired notes a write that succeeded as a repair, and returns its error. The works of a
-// cluster that is Admitted are not at the revision yet: writing them is its move.
+// repaired notes a successful write as a repair; it returns err. If the cluster is Admitted, the
+// write is its move and not a repair.
 func (d *round) repaired(c *plan.Cluster, what string, err error) error {
 	if err == nil && c.Planned.State != rollout.Admitted {
 		d.did(journal.Repaired, c.Name, c.Planned.Stage, c.Planned.Revision, what)
@@ -144,7 +144,7 @@ func (d *round) repaired(c *plan.Cluster, what string, err error) error {
 	return err
 }
 
-// removeWorks deletes works that hold nothing any more.
+// removeWorks deletes works that the rendered content does not have any more.
 func (d *round) removeWorks(ctx context.Context, gone []*workv1.ManifestWork, wrote bool) (bool, error) {
 	for _, w := range gone {
 		wrote = true
@@ -156,8 +156,9 @@ func (d *round) removeWorks(ctx context.Context, gone []*workv1.ManifestWork, wr
 	return wrote, nil
 }
 
-// namesTaken reports whether a work to write has the name of one that is being deleted.
-// Nothing is written then: what a work loses must be in another one before.
+// namesTaken reports whether a work to write has the name of a work that is being deleted. Then no
+// work is written: an object that moves from one work to another must be in the new work before it
+// leaves the old one, or the work agent deletes it.
 func namesTaken(c *plan.Cluster, desired []*workv1.ManifestWork) bool {
 	return slices.ContainsFunc(desired, func(w *workv1.ManifestWork) bool {
 		existing := c.Work(w.Namespace, w.Name)
@@ -165,8 +166,8 @@ func namesTaken(c *plan.Cluster, desired []*workv1.ManifestWork) bool {
 	})
 }
 
-// createWork creates a work and remembers it. What is sent is a copy: the answer is
-// decoded into it, and what was rendered shares its bytes with the works of other clusters.
+// createWork creates a work and remembers it. It sends a copy: the client decodes the answer into
+// the object it sent, and rendered works of several clusters share memory.
 func (d *round) createWork(ctx context.Context, rendered *workv1.ManifestWork) error {
 	work := rendered.DeepCopy()
 	err := d.Client.Create(ctx, work)
@@ -181,8 +182,8 @@ func (d *round) createWork(ctx context.Context, rendered *workv1.ManifestWork) e
 	return nil
 }
 
-// updateWork updates a work and remembers it; see createWork. Its status is the one that
-// existing was read with, since the write is bound to that version.
+// updateWork updates a work and remembers it; see createWork. The remembered status is that of
+// existing: the write is preconditioned on its version.
 func (d *round) updateWork(ctx context.Context, rendered, existing *workv1.ManifestWork) error {
 	work := rendered.DeepCopy()
 	if err := d.Client.Update(ctx, work); err != nil {
@@ -193,14 +194,13 @@ func (d *round) updateWork(ctx context.Context, rendered, existing *workv1.Manif
 	return nil
 }
 
-// errHidden says that a work stands where no watch of works of add-ons shows it, and that
-// nothing tells that it is the add-on's.
-var errHidden = errors.New("one of that name is there which neither the label " + addOnNameLabel + " nor its owner gives to the add-on; delete it, or give it the label back")
+// errHidden says that another work has the name of a work to create. The watch does not show it,
+// because it has no label, and its owner is not the add-on's.
+var errHidden = errors.New("a work of that name exists, and neither the label " + addOnNameLabel + " nor its owner assigns it to the add-on; delete it or restore the label")
 
-// alreadyThere says why a work could not be created: cause while the watch has yet to show
-// the one that is there, errHidden where it never will. A work that lost the label, and whose
-// owner is the add-on's ManagedClusterAddOn, is entered as it is: the next look sees it, and
-// the label is repaired like any other drift.
+// alreadyThere says why a work could not be created: cause if the watch will show the existing work
+// soon, errHidden if it never will. A work that lost the label, but whose owner is the add-on's
+// ManagedClusterAddOn, is remembered: the next turn sees it and repairs the label as drift.
 func (d *round) alreadyThere(ctx context.Context, rendered *workv1.ManifestWork, cause error) error {
 	found, err := d.liveWork(ctx, client.ObjectKeyFromObject(rendered))
 	if err == nil && found != nil && addOnOfWork(found) != d.rollout.Name {
@@ -212,14 +212,13 @@ func (d *round) alreadyThere(ctx context.Context, rendered *workv1.ManifestWork,
 	return fmt.Errorf("cannot create work %s: %w", rendered.Name, errors.Join(cause, err))
 }
 
-// deploys reports whether a work is one of the add-on: by OCM's label, or by its name and
-// its owner.
+// deploys reports whether a work belongs to the add-on: by OCM's label, or by its name and owner.
 func deploys(w *workv1.ManifestWork, addOn string) bool {
 	return addOnOfWork(w) == addOn || render.IsDeployWork(w, addOn)
 }
 
-// fleeting reports whether a write failed for what the next look shows. A namespace that
-// does not exist may never come: the name of a cluster need not be one of a namespace.
+// fleeting reports whether a write failed because the cache was old; the next turn sees the present
+// state. A missing namespace does not count: it may never be created.
 func fleeting(err error) bool {
 	var status apierrors.APIStatus
 	if apierrors.IsNotFound(err) && errors.As(err, &status) {

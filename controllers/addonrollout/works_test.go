@@ -22,8 +22,8 @@ func (s *scene) leaving(o client.Object, key client.ObjectKey) {
 	s.delete(o)
 }
 
-// A cluster or an add-on that goes, and a cluster that is not there, keeps its
-// works as they are; the others move.
+// While a cluster or its add-on is being deleted, or the cluster does not exist, its works stay as they
+// are. The other clusters move.
 func TestWorksOfADepartingClusterAreLeftAlone(t *testing.T) {
 	cases := map[string]func(s *scene){
 		"cluster deleting": func(s *scene) { s.leaving(&clusterv1.ManagedCluster{}, client.ObjectKey{Name: "c1"}) },
@@ -57,8 +57,8 @@ func TestWorksOfADepartingClusterAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A work is written where it differs and only there, on the version that was
-// read, and labels of other writers stay.
+// A work is written only if it differs, preconditioned on the version that was read. Labels of other
+// writers stay.
 func TestWorksAreWrittenWhereTheyDiffer(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")
@@ -81,9 +81,9 @@ func TestWorksAreWrittenWhereTheyDiffer(t *testing.T) {
 	}
 }
 
-// A work that is deleted by hand, and that its agent lets go of slowly, comes back
-// under its own name.
-func TestWorkComesBackUnderItsName(t *testing.T) {
+// A work that is deleted by hand is created again under its own name, even if its agent removes the
+// finalizer slowly.
+func TestDeletedWorkIsCreatedAgainUnderItsName(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()

@@ -67,9 +67,9 @@ func TestRefusals_LeaveOutThatRulesWereNotChecked(t *testing.T) {
 	}
 }
 
-// TestTransient_RefusalThatEndsWithADeletion: the API server refuses every new object while its
+// TestTransientRefusalEndsWithADeletion: the API server refuses every new object while its
 // kind or its Namespace is being deleted. That says nothing about the commit.
-func TestTransient_RefusalThatEndsWithADeletion(t *testing.T) {
+func TestTransientRefusalEndsWithADeletion(t *testing.T) {
 	rollouts := v1alpha1.GroupVersion.WithResource("addonrollouts").GroupResource()
 	namespace := apierrors.NewForbidden(rollouts, "hello", errors.New("unable to create new content in namespace team because it is being terminated"))
 	namespace.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}

@@ -258,7 +258,7 @@ var _ = Describe("A commit", func() {
 		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("addontemplate.yaml"))
 	})
 
-	It("that was refused stays so while the hub does not answer, until it is found valid", func() {
+	It("that was refused stays refused while the hub does not answer, until it is found valid", func() {
 		w := newWorld()
 		refuseAddOnTemplates(w)
 		sha := w.commit("add hello, and a copy that admission refuses", addOnFilesWith(map[string]string{
@@ -367,7 +367,7 @@ var _ = Describe("A commit", func() {
 		Expect(w.source().Status.Inventory).NotTo(ContainElement(HaveField("Kind", "AddOnDeploymentConfig")))
 	})
 
-	It("is superseded when the head moves before it got anywhere", func() {
+	It("is superseded if the head moves before it is applied", func() {
 		w := newWorld()
 		files := addOnFiles()
 		delete(files, "addons/addondeploymentconfig.yaml")
@@ -444,7 +444,7 @@ var _ = Describe("A repository", func() {
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 	})
 
-	It("with a Secret that is missing says so, without its contents later", func() {
+	It("with a missing Secret says so, and never shows its contents", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.SecretRef = &fluxmeta.LocalObjectReference{Name: "git"} })
 		w.commit("add hello", addOnFiles())
 		w.pass()
@@ -478,7 +478,7 @@ var _ = Describe("A repository", func() {
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 	})
 
-	It("that hangs delays no commit status, and has no forge asked more often", func() {
+	It("that hangs delays no commit status, and causes no more requests to the forge", func() {
 		w := newWorld()
 		sha := w.commit("add hello", addOnFiles())
 		w.passes()
@@ -530,7 +530,7 @@ var _ = Describe("A repository", func() {
 		Expect(told).To(BeFalse(), "it is the rollout's to say: %v", w.forge.Log())
 	})
 
-	It("without the branch is waited for", func() {
+	It("without the branch is read again later", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Reference = &v1alpha1.GitReference{Branch: "release"} })
 		w.commit("add hello", addOnFiles())
 		w.pass()

@@ -208,9 +208,9 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// TestFormattingIsNoContent: a change of formatting alone rolls out nothing: a byte order mark,
-// Windows line ends, quotes, comments, or building with kustomize.
-func TestFormattingIsNoContent(t *testing.T) {
+// TestFormattingDoesNotChangeContent: a byte order mark, Windows line ends, quotes, comments, or building
+// with kustomize do not change the content, so that nothing is rolled out.
+func TestFormattingDoesNotChangeContent(t *testing.T) {
 	const block = "        data:\n          text: |\n            one\n            two\n"
 	template := compiledTemplate + block
 	digest := func(files map[string]string) string {

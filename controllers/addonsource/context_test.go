@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("Two sources with one context on one repository", func() {
-	It("such as those of one name in two namespaces, do not both write it: it belongs to the older one, and the other says so", func() {
+	It("such as those of one name in two namespaces: the older one writes it, and the other names the owner", func() {
 		w := newWorld()
 		sha := w.commit("one add-on, and one that is broken", addOnFilesWith(map[string]string{"broken/a.yaml": "kind: Nonsense"}))
 		w.passes()

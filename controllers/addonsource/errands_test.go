@@ -27,7 +27,7 @@ func hanging(host string, doubtful bool, started chan<- struct{}) *errand {
 	}}
 }
 
-// answeringServer is an errand that ends at once.
+// answeringServer is an errand to a server that answers at once.
 func answeringServer(host string) *errand {
 	return &errand{host: host, run: func(context.Context) brought { return brought{head: gitsource.Revision{Commit: host}} }}
 }

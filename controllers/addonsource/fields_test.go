@@ -91,7 +91,7 @@ var _ = Describe("Declared fields", func() {
 		Expect(theGit.Requests().UploadPack).To(Equal(1))
 	})
 
-	It("are all that an AddOnRollout has: what a hand edit adds to its spec goes", func() {
+	It("are the whole spec of an AddOnRollout: an addition by hand is removed", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()
@@ -113,7 +113,7 @@ var _ = Describe("Declared fields", func() {
 		}
 	})
 
-	It("stay, and so does what others add elsewhere, for one fetch and one dry run", func() {
+	It("stay, like fields of other writers, for one fetch and one dry run", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()

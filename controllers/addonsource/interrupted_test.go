@@ -27,7 +27,7 @@ func packagedFiles() map[string]string {
 }
 
 var _ = Describe("A commit whose charts cannot be rendered now", func() {
-	It("is not blamed when the render worker is killed from outside, and is applied when one lives", func() {
+	It("is not refused if the render worker is killed from outside, and is applied afterwards", func() {
 		w := newWorld()
 		killed := renderworker.NewPool(renderworker.Options{Command: []string{"sh", "-c", "sleep 0.1; kill -9 $$"}})
 		DeferCleanup(killed.Close)

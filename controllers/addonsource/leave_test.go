@@ -235,7 +235,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(w.template())).To(BeTrue(), "pruning is not approved")
 	})
 
-	It("as a source waits for the forge to accept its last words, and not for ever", func() {
+	It("as a source waits for a limited time until the forge accepts its last statuses", func() {
 		w := newWorld()
 		Expect(admin.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forge"}})).To(Succeed())
 		sha := w.commit("nonsense", map[string]string{"addons/x.yaml": "kind: Nonsense"})
@@ -251,7 +251,7 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fleet"}})).To(BeFalse())
 	})
 
-	It("as a source that never applied anything goes at once", func() {
+	It("as a source that never applied anything is deleted at once", func() {
 		w := newWorld()
 		w.pass()
 		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
@@ -372,7 +372,7 @@ var _ = Describe("An add-on", func() {
 })
 
 var _ = Describe("On a hub without OCM's addon-manager", func() {
-	It("a ClusterManagementAddOn is applied as declared, and fenced when it comes", func() {
+	It("a ClusterManagementAddOn is applied as declared, and fenced off when the addon-manager is started", func() {
 		w := newWorld()
 		w.mode = addonsource.Replace
 		w.start()

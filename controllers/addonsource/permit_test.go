@@ -40,7 +40,7 @@ const (
 )
 
 var _ = Describe("A commit that asks for something on the hub", func() {
-	It("is refused for a role that is never given, and for a CA from elsewhere, with the lines", func() {
+	It("is refused, with the lines, for a forbidden role and for a CA of another namespace", func() {
 		w := newWorld()
 		sha := w.commit("too much", registering(strings.Replace(currentYAML, "ROLE", "cluster-admin", 1)))
 		w.passes()
@@ -92,7 +92,7 @@ var _ = Describe("A commit that asks for something on the hub", func() {
 		w.green(sha)
 	})
 
-	It("is refused when a template that lives on the hub asks for more later, and good again when it does not", func() {
+	It("is refused if a template on the hub later asks for more, and valid again when it does not", func() {
 		w := newWorld()
 		files := addOnFiles()
 		delete(files, "addons/addontemplate.yaml")

@@ -173,8 +173,9 @@ func (t *plan) changes() []change {
 	return slices.Concat(t.namespaces, t.objects, t.addOnObjects, t.rollouts)
 }
 
-// policyCommitOf returns the commit of the policy that an AddOnRollout has already. The status
-// of the source names it once its commit is applied, and whatever happened to the object since.
+// policyCommitOf returns the commit that declared the present policy of an AddOnRollout; "": the
+// target's commit. If the plan only restores an object, the source's status has it: the object may
+// have been changed or deleted since.
 func policyCommitOf(name string, target v1alpha1.Target, in planInput) string {
 	r := in.seen.rollouts[name]
 	switch {

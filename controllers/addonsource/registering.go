@@ -56,7 +56,7 @@ func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.Li
 }
 
 // HubWarnings describes requests for agents, in a commit that compiles, that a hub refuses as
-// installed: roles that an admin has to allow, and signing CAs from namespaces other than OCM's
+// installed: roles that an admin must allow, and signing CAs from namespaces other than OCM's
 // own.
 func HubWarnings(objects []gitsource.Object, commit load.Commit) problem.List {
 	var problems problem.List

@@ -197,8 +197,8 @@ func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: sooner(after, forge)}, nil
 }
 
-// ownerAgain is how long a pass waits before it reads the owner of an object again while
-// another source has it: no event tells the waiting source.
+// ownerAgain is the pause before a pass reads the owner of an object again while another source owns
+// it: no event wakes the waiting source.
 const ownerAgain = time.Minute
 
 // nextLook returns the time until the next look at the repository.

@@ -78,7 +78,7 @@ var _ = Describe("Drift", func() {
 		Expect(theGit.Requests().UploadPack).To(BeZero())
 	})
 
-	It("found after a restart is worth one fetch", func() {
+	It("found after a restart causes one fetch", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()

@@ -78,7 +78,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 		})
 	}
 
-	It("in the foreground takes agents with it, which an event says, and is applied again", func() {
+	It("in the foreground deletes agents, with an event, and is applied again", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()
@@ -110,7 +110,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 		"another source owns an object": func(w *world) { w.contend() },
 		"the source is being deleted":   func(w *world) { Expect(admin.Delete(context.Background(), w.source())).To(Succeed()) },
 	} {
-		It("goes and removes no agent while "+name, func() {
+		It("is deleted and removes no agent while "+name, func() {
 			w := newWorld()
 			w.commit("add hello", addOnFiles())
 			w.passes()
@@ -127,7 +127,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 		})
 	}
 
-	It("and is held by a foreign finalizer keeps no other object of a commit from the hub", func() {
+	It("and held by a foreign finalizer does not block the other objects of a commit", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()
@@ -154,7 +154,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(sha))
 	})
 
-	It("gets a finalizer back that was taken off, after a restart as well", func() {
+	It("gets its finalizer back, after a restart as well", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFiles())
 		w.passes()

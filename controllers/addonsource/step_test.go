@@ -26,7 +26,7 @@ func TestNextStep(t *testing.T) {
 		"WordsLost":      {"but its verdict must be readable", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1")}, bring},
 		"RefusedOther":   {"refused under another spec is not judged", facts{head: "a", spec: "2", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true}, bring},
 		"Asked":          {"a user asked", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true, asked: true}, bring},
-		"Dependent":      {"what it was refused for may have been mended on the hub", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, dependent: true}, bring},
+		"Dependent":      {"the cause of the refusal may have been fixed on the hub", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, dependent: true}, bring},
 		"AskedRefused":   {"a user asked about a refused one", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, asked: true}, bring},
 	}
 	for name, c := range cases {

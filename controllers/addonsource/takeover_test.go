@@ -65,8 +65,8 @@ func TestNextTakeOver(t *testing.T) {
 	}
 }
 
-// TestStripped: templates, placements and other managers are removed, and nothing else.
-func TestStripped(t *testing.T) {
+// TestStripRemovesTemplatesPlacementsAndOtherManagersOnly: templates, placements and other managers are removed, and nothing else.
+func TestStripRemovesTemplatesPlacementsAndOtherManagersOnly(t *testing.T) {
 	live := parse(t, foreignAddOn)
 	live.SetAnnotations(map[string]string{v1alpha1.SourceAnnotation: "team/fleet"})
 	live.SetResourceVersion("7")

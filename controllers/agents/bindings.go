@@ -65,8 +65,7 @@ func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return t.write(ctx)
 }
 
-// wait returns how long the add-on has to wait for its turn. If it returns 0, the turn is
-// taken.
+// wait returns how long the add-on must wait for its turn. If it returns 0, the turn is taken.
 func (r *Bindings) wait(addOn string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -45,7 +45,7 @@ var _ = Describe("Bindings", func() {
 		Expect(apierrors.IsForbidden(agent.List(ctx, &list, client.InNamespace(w.cluster("b"))))).To(BeTrue())
 	})
 
-	It("holds the union of clusters, and goes with the last", func(ctx context.Context) {
+	It("has the clusters of all agents, and is deleted with the last", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.addOn}})
 		w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.addOn, Name: w.addOn, Labels: allowed}, Rules: readsConfigMaps()})
@@ -60,7 +60,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.addOn, w.addOn), patience).Should(BeEmpty())
 	})
 
-	It("repairs what was changed by hand, and believes no status", func(ctx context.Context) {
+	It("repairs bindings changed by hand, and ignores the status", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)
@@ -98,7 +98,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(Equal(w.group("a")))
 	})
 
-	It("gives no role that no admin allowed, and none that is never given", func(ctx context.Context) {
+	It("gives only roles that an admin allowed, and never a forbidden one", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, nil)
 		mayBind(w.addOn)
@@ -134,7 +134,7 @@ var _ = Describe("Bindings", func() {
 		Eventually(w.subjects(w.cluster("a"), w.addOn), patience).Should(BeEmpty())
 	})
 
-	It("gives no role that the API server does not let it give", func(ctx context.Context) {
+	It("gives no role if the API server refuses the binding", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		w.declare("a", kubeClient(current(w.addOn)))
@@ -184,7 +184,7 @@ var _ = Describe("Bindings", func() {
 		Consistently(w.subjects(w.cluster("a"), w.addOn), "3s").Should(Equal(w.group("a")))
 	})
 
-	It("takes its bindings away with the rollout, and OCM's leftovers with its own in place", func(ctx context.Context) {
+	It("removes its bindings with the rollout, and OCM's after its own exist", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.clusterRole(w.addOn, allowed)
 		mayBind(w.addOn)

@@ -165,7 +165,7 @@ var _ = Describe("Hostile requests", func() {
 		}
 	})
 
-	It("what is no request at all, or for the hub's own admins, does not pass the API server", func(ctx context.Context) {
+	It("that are malformed, or for the hub's own admins, are refused by the API server", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		klusterlet := w.klusterlet(w.cluster("a"))
@@ -184,7 +184,7 @@ var _ = Describe("Hostile requests", func() {
 		}
 	})
 
-	It("what an admin denied stays denied", func(ctx context.Context) {
+	It("stay denied if an admin denied them", func(ctx context.Context) {
 		w := newWorld(ctx)
 		klusterlet := w.klusterlet(w.cluster("a"))
 		csr, err := w.makes(klusterlet, func(*request) {})
@@ -199,7 +199,7 @@ var _ = Describe("Hostile requests", func() {
 		Expect(csr.Status.Conditions).To(ConsistOf(HaveField("Type", certificatesv1.CertificateDenied)))
 	})
 
-	It("what changes between the look and the approval is looked at again", func(ctx context.Context) {
+	It("are judged again if they change before the approval", func(ctx context.Context) {
 		w := newWorld(ctx)
 		ownBook, said := agents.NewBook(), record.NewFakeRecorder(10)
 		ownBook.Declare(w.key("a"), []addonv1alpha1.RegistrationSpec{kubeClient()})

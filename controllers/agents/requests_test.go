@@ -31,7 +31,7 @@ var _ = Describe("Requests", func() {
 		}
 	})
 
-	It("leaves what another cluster's agent asks for pending, and says so once", func(ctx context.Context) {
+	It("leaves requests of another cluster's agent pending, with one event", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		name := w.ask(w.klusterlet(w.cluster("b")), "a", hubSigner)
@@ -48,7 +48,7 @@ var _ = Describe("Requests", func() {
 		Expect(w.approval(name)()).To(BeEmpty())
 	})
 
-	It("approves when the cluster is accepted, and when what is applied asks for it", func(ctx context.Context) {
+	It("approves after the cluster is accepted, and after the applied template asks for it", func(ctx context.Context) {
 		w := newWorld(ctx)
 		cluster := &clusterv1.ManagedCluster{}
 		Expect(admin.Get(ctx, client.ObjectKey{Name: w.cluster("a")}, cluster)).To(Succeed())
@@ -118,7 +118,7 @@ var _ = Describe("Requests", func() {
 		issuedBy(w.newCA(caNamespace, w.addOn))
 	})
 
-	It("signs what was approved once the CA is there", func(ctx context.Context) {
+	It("signs an approved request when the CA exists", func(ctx context.Context) {
 		w := newWorld(ctx)
 		signer := "example.com/" + w.addOn
 		grant("signs-"+w.addOn, rbacv1.PolicyRule{
@@ -131,7 +131,7 @@ var _ = Describe("Requests", func() {
 		Eventually(w.certificate(name), patience).ShouldNot(BeNil())
 	})
 
-	It("takes no signing CA from elsewhere", func(ctx context.Context) {
+	It("uses no signing CA from another namespace", func(ctx context.Context) {
 		w := newWorld(ctx)
 		signer := "example.com/" + w.addOn
 		w.newCA("default", w.addOn)
@@ -144,7 +144,7 @@ var _ = Describe("Requests", func() {
 		Expect(w.certificate(name)()).To(BeNil())
 	})
 
-	It("believes no status", func(ctx context.Context) {
+	It("ignores the status", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}

@@ -102,7 +102,7 @@ var _ = Describe("Tokens", func() {
 		Expect(role.OwnerReferences).To(HaveLen(1))
 	})
 
-	It("makes nothing for an agent with a certificate, and removes what one with a token had", func(ctx context.Context) {
+	It("creates nothing for an agent with a certificate, and removes the objects of an agent that had a token", func(ctx context.Context) {
 		w := newWorld(ctx)
 		mayMint(w.addOn)
 		w.declare("a", kubeClient())
@@ -119,7 +119,7 @@ var _ = Describe("Tokens", func() {
 		}
 	})
 
-	It("says what an admin has to grant, and gives no token until then", func(ctx context.Context) {
+	It("names the missing grant, and gives no token until then", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.declare("a", kubeClient())
 		w.chooses("a", registration.DriverToken)

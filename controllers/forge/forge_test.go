@@ -204,7 +204,8 @@ func TestWrongToken(t *testing.T) {
 	}
 }
 
-// TestNewTokenIsUsedAtOnce: no other event queues an object whose statuses were refused.
+// TestNewTokenIsUsedAtOnce: a new token queues the objects whose statuses were refused; nothing else
+// would.
 func TestNewTokenIsUsedAtOnce(t *testing.T) {
 	b := newBench(t, badWord)
 	b.store(b.source.DeepCopy())
@@ -258,7 +259,7 @@ func TestAnotherDestinationGetsEverything(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*v1alpha1.CommitStatusSpec)
-		// told and ended are the statuses that are posted anew.
+		// told and ended are the statuses that are posted again.
 		told, ended string
 	}{
 		"Repository": {
@@ -365,8 +366,8 @@ func TestSupersedeAndPrune(t *testing.T) {
 	}
 }
 
-// TestNowhere: the marks of a source without commitStatus are dropped.
-func TestNowhere(t *testing.T) {
+// TestMarksAreDroppedWithoutCommitStatus: without a destination the marks have no meaning.
+func TestMarksAreDroppedWithoutCommitStatus(t *testing.T) {
 	b := newBench(t, goodWord)
 	b.source.Spec.CommitStatus = nil
 	if after := b.reconcile(want(commitstatus.Success, "applied")); after != 0 || b.source.Status.CommitStatuses != nil {

@@ -44,13 +44,13 @@ func TestContextBelongsToTheOldestSource(t *testing.T) {
 		owned  bool
 	}{
 		"Older":        {"the first one keeps it", -time.Hour, func(*v1alpha1.AddOnSource) {}, true},
-		"Younger":      {"who comes later takes nothing", time.Hour, func(*v1alpha1.AddOnSource) {}, false},
+		"Younger":      {"a later source takes nothing over", time.Hour, func(*v1alpha1.AddOnSource) {}, false},
 		"SameSecond":   {"the name decides, on every operator alike", 0, func(*v1alpha1.AddOnSource) {}, true},
 		"Suspended":    {"its rollouts go on", -time.Hour, func(s *v1alpha1.AddOnSource) { s.Spec.Suspend = true }, true},
 		"Elsewhere":    {"another repository has contexts of its own", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += "2" }), false},
 		"OwnContext":   {"which is the way out", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "mine" }), false},
 		"SameByName":   {"said or left to the default", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "addonflow/team" }), true},
-		"OtherCase":    {"Gitea tells them apart", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "AddonFlow/team" }), false},
+		"OtherCase":    {"for Gitea these are two contexts", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "AddonFlow/team" }), false},
 		"DotGit":       {"one repository in another form", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += ".git/" }), true},
 		"Unusable":     {"nothing can be written there", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += "?a=b" }), false},
 		"NotReporting": {"a source that reports nothing needs no context", -time.Hour, func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = nil }, false},
@@ -97,7 +97,7 @@ func TestContextPassesOn(t *testing.T) {
 			b.store(b.source.DeepCopy(), owner)
 			b.reconcile(want(commitstatus.Failure, "refused"))
 			if got := b.desk.Sharing(t.Context(), owner); len(got) != 1 || got[0].NamespacedName != client.ObjectKeyFromObject(b.source) {
-				t.Errorf("who goes wakes whom it kept waiting, got %v", got)
+				t.Errorf("a deleted owner must wake the sources that waited for it, got %v", got)
 			}
 			resolve(b, owner)
 			b.reconcile(func(l *Book) {
@@ -107,7 +107,7 @@ func TestContextPassesOn(t *testing.T) {
 			b.reconcile(nothing)
 			log := b.forge.Log()
 			if status, _ := b.condition(); status != metav1.ConditionTrue || len(log) != 1 || log[0].State != "success" || log[0].Context != ContextName(b.source) {
-				t.Errorf("%s, the forge was told %+v", status, log)
+				t.Errorf("%s, the forge has %+v", status, log)
 			}
 		})
 	}

@@ -142,10 +142,10 @@ func peak(t *testing.T) int64 {
 	return 0
 }
 
-// TestBounded renders charts that would use up the operator's memory, time or stack. Each ends
-// in an error of its template, or in objects. This process acts as the operator. The kernel
-// limits it and its child together to the limit of the container (RLIMIT_DATA).
-func TestBounded(t *testing.T) {
+// TestChartThatExhaustsAResourceEndsInAnError renders charts that would use up the operator's memory,
+// time or stack. Each ends in an error of its template, or in objects. This process acts as the
+// operator. The kernel limits it and its child together to the limit of the container (RLIMIT_DATA).
+func TestChartThatExhaustsAResourceEndsInAnError(t *testing.T) {
 	limits := tightLimits()
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_DATA, &before); err != nil {
@@ -187,8 +187,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestLimits_AreThoseThatWereSet: a child has its limits before it reads anything.
-func TestLimits_AreThoseThatWereSet(t *testing.T) {
+// TestLimits_AreSetBeforeTheChildReads: a child has its limits before it reads anything.
+func TestLimits_AreSetBeforeTheChildReads(t *testing.T) {
 	p := newPool(t, Options{})
 	entryOf(t, p.For("a"), chartOf(settings("x")), "c1")
 	pid := p.pids()[0]

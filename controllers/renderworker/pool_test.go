@@ -164,9 +164,9 @@ func TestPool_ServesConcurrentRequests(t *testing.T) {
 	all.Wait()
 }
 
-// TestInterrupted_SaysNothingOfTheContent covers each way in which a rendering ends from
+// TestInterrupted_IsNotAnErrorOfTheContent covers each way in which a rendering ends from
 // outside.
-func TestInterrupted_SaysNothingOfTheContent(t *testing.T) {
+func TestInterrupted_IsNotAnErrorOfTheContent(t *testing.T) {
 	long := chartOf(settings(`{{ range until 2000000000 }}{{ end }}x`))
 	endless := Limits{Memory: 1 << 30, CPU: time.Hour, Deadline: time.Hour}
 	interrupted := func(t *testing.T, err error) {

@@ -1,3 +1,3 @@
-// Package uninstalling tells the deletion of AddonFlow's own objects from a deletion that is
-// about one add-on or one source.
+// Package uninstalling distinguishes the deletion of AddonFlow's own objects from the deletion of
+// one add-on or one source.
 package uninstalling

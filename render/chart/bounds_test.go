@@ -102,9 +102,9 @@ func TestHelmVersionIsFixed(t *testing.T) {
 	verified(t, from, inputOfCluster1())
 }
 
-// TestClosed: functions that reach outside the chart, or whose result varies, are refused with
-// a hint when they are called.
-func TestClosed(t *testing.T) {
+// TestFunctionsThatReachOutsideTheChartAreRefused: these functions, and functions whose result varies,
+// are refused with a hint when they are called.
+func TestFunctionsThatReachOutsideTheChartAreRefused(t *testing.T) {
 	cases := map[string]struct{ value, hint string }{
 		"lookup":         {`{{ lookup "v1" "Secret" "a" "b" }}`, lookupHint},
 		"getHostByName":  {`{{ getHostByName "example.com" }}`, dnsHint},

@@ -265,8 +265,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestSchemaMayRecur: a recursive schema is accepted.
-func TestSchemaMayRecur(t *testing.T) {
+func TestRecursiveSchemaIsAccepted(t *testing.T) {
 	from := minimal(settings("x")).with("values.yaml", "tree: {name: a, parts: [{name: b, parts: [{name: c}]}]}\n").
 		with("values.schema.json", `{"properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"required": ["name"], "properties": {"parts": {"items": {"$ref": "#/$defs/node"}}}}}}`)
 	if _, err := loaded(t, from).Render(inputOfCluster1()); err != nil {

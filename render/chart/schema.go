@@ -25,7 +25,7 @@ func (nothing) Load(url string) (any, error) {
 }
 
 // checkSchemas checks values against the values.schema.json of a chart and its sub-charts. A
-// closed schema does not have to list the built-in values, because users did not set them.
+// closed schema need not list the built-in values, because users did not set them.
 func checkSchemas(c *helmchart.Chart, at string, values, builtIns map[string]any) error {
 	if c.Schema != nil {
 		if err := checkSchema(c.Schema, values, builtIns); err != nil {

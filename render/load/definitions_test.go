@@ -69,9 +69,9 @@ func TestAnyKindIsHashedAsStored(t *testing.T) {
 	}
 }
 
-// TestAnyKindInAnotherVersion: an object in a served version other than the stored one gets the
+// TestObjectInAnotherServedVersionGetsStoredDefaults: an object in a served version other than the stored one gets the
 // defaults of the stored version, unless a webhook converts it.
-func TestAnyKindInAnotherVersion(t *testing.T) {
+func TestObjectInAnotherServedVersionGetsStoredDefaults(t *testing.T) {
 	const beta = "  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
 	const webhook = "  conversion: {strategy: Webhook}\n"
 	commit := withRegion(t, "{zone: a}").edited(t, "region.yaml", "example.com/v1", "example.com/v1beta1").

@@ -305,9 +305,9 @@ func TestPackageObjectsWithoutAKindAreNamed(t *testing.T) {
 	}
 }
 
-// TestPackageAnnotationIsTheClustersOwn: a flaw in the annotation of one cluster affects that
+// TestInvalidAnnotationAffectsItsClusterOnly: a flaw in the annotation of one cluster affects that
 // cluster only.
-func TestPackageAnnotationIsTheClustersOwn(t *testing.T) {
+func TestInvalidAnnotationAffectsItsClusterOnly(t *testing.T) {
 	r := newRenderer(t, loadPackaged(t, packagedHello()).Content)
 	for _, bad := range []string{"[]", "{", `{"a":"\u0000"}`} {
 		if _, err := r.Render(render.Cluster{Name: "a1", Values: bad}); !errors.Is(err, render.ErrInvalidValues) {

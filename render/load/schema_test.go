@@ -91,9 +91,9 @@ func TestCompiledKinds(t *testing.T) {
 	}
 }
 
-// TestOneCELRule compares validate_template.go with the CRDs: the schema validator does not
-// evaluate CEL, so every CEL rule in the CRDs must be implemented in Go.
-func TestOneCELRule(t *testing.T) {
+// TestEveryCELRuleOfTheCRDsIsCheckedInGo compares validate_template.go with the CRDs: the schema
+// validator does not evaluate CEL, so that every CEL rule in the CRDs must be implemented in Go.
+func TestEveryCELRuleOfTheCRDsIsCheckedInGo(t *testing.T) {
 	var rules []string
 	for kind, s := range schemasForTest(t) {
 		visitor := structuralschema.Visitor{Structural: func(node *structuralschema.Structural) bool {

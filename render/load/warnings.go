@@ -102,8 +102,8 @@ func placementReference(p v1alpha1.PlacementReference) Reference {
 	return Reference{Group: placementGroup, Resource: placementsResource, Kind: placementKind, Namespace: p.Namespace, Name: p.Name}
 }
 
-// meant is "did you mean NAME? If not, " of an object of the commit whose name or namespace
-// is nearly that of the reference, "" without one.
+// meant is "did you mean NAME? If not, " if an object of the commit has almost the name or namespace of
+// the reference; "" otherwise.
 func (l *loader) meant(r Reference) string {
 	var names, elsewhere []string
 	for known := range l.configs {

@@ -9,14 +9,13 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// kindsByVersion are the kinds of objects in the stable versions of Kubernetes' own groups,
-// by apiVersion. Kubernetes takes no kind from a stable version, and no other project can add
-// one. Versions before that come and go, and other groups belong to other projects: they are
-// not there.
+// kindsByVersion are the kinds of objects in the stable versions of Kubernetes' own groups, by
+// apiVersion. Kubernetes removes no kind from a stable version, and no other project can add one.
+// Alpha and beta versions change, and other groups belong to other projects: they are not listed.
 type kindsByVersion map[string][]string
 
-// judge returns the flaw of a kind that its apiVersion does not have, and what was probably
-// meant, which is what is written if nothing is wrong with it.
+// judge returns a flaw if the apiVersion does not have the kind. It also returns the apiVersion and
+// kind that were probably meant; without a flaw these are the given ones.
 func (k kindsByVersion) judge(at flaw.Path, apiVersion, kind string, newer []string) (meantVersion, meantKind string, flaws []flaw.Flaw) {
 	known, closed := k[apiVersion]
 	if !closed || kind == "List" || slices.Contains(known, kind) || slices.Contains(newer, kind) || len(variable.References(kind)) > 0 {

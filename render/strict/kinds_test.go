@@ -31,7 +31,7 @@ func TestKindsOfKubernetes(t *testing.T) {
 		"Unstable":       {"kinds of such a version come and go", "resource.k8s.io/v1alpha3", "PodSchedulingContext", "resource.k8s.io/v1alpha3 PodSchedulingContext", ""},
 		"LaterVersion":   {"a version that is not known has kinds that are not known", "batch/v2", "Task", "batch/v2 Task", ""},
 		"Custom":         {"a custom kind", "apps.openshift.io/v1", "DeploymentConfig", "apps.openshift.io/v1 DeploymentConfig", ""},
-		"NoVersionAtAll": {"told by itself", "/v1", "Deployment", "/v1 Deployment", ""},
+		"NoVersionAtAll": {"reported by itself", "/v1", "Deployment", "/v1 Deployment", ""},
 		"Extension":      {"the group only sounds like one of Kubernetes' own", "gateway.networking.k8s.io/v1", "Gateway", "gateway.networking.k8s.io/v1 Gateway", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

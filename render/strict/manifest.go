@@ -21,7 +21,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// manifestTypes are the Go types that manifests of a template are held to.
+// manifestTypes are the Go types that manifests of a template are checked against.
 type manifestTypes struct {
 	kinds  map[schema.GroupVersionKind]reflect.Type
 	stable kindsByVersion
@@ -29,8 +29,8 @@ type manifestTypes struct {
 	rules  map[fieldOf]valueRule
 }
 
-// compiledTypes collects the kinds of apps/v1, batch/v1 and v1, and the fields of
-// everything in them, once. What it returns is shared and must not be changed.
+// compiledTypes collects, once, the kinds of apps/v1, batch/v1 and v1 and the fields of all their types.
+// Callers share the result and must not change it.
 var compiledTypes = sync.OnceValues(collectTypes)
 
 // stableVersion is the version of a group that Kubernetes takes nothing from.
@@ -113,9 +113,9 @@ func ManifestFlaws(at flaw.Path, manifest map[string]any, declared *Declarations
 	return append(flaws, strictness{manifest: declared, known: types.fields, rules: types.rules}.flaws(at, manifest, want)...)
 }
 
-// Declarations are what an AddOnTemplate or AddOnPackage declares of its manifests.
+// Declarations are the annotations of an AddOnTemplate or AddOnPackage about its manifests.
 type Declarations struct {
-	// Types of the variables that are declared with one.
+	// Types of the variables that have a declared type.
 	Types map[string]string
 	// Unread: the types cannot be read, so that any variable may have any type.
 	Unread bool
@@ -123,8 +123,8 @@ type Declarations struct {
 	Newer []string
 }
 
-// takes reports whether a field that is not known is left to others: to rendering, which
-// refuses a variable there, or to the clusters.
+// takes reports whether an unknown field is accepted here: rendering refuses a variable in the name of
+// a field, and the clusters judge newer names.
 func (v *Declarations) takes(key string) bool {
 	return len(variable.References(key)) > 0 || slices.Contains(v.Newer, key)
 }

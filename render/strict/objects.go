@@ -16,7 +16,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// selectsOwnPods wants a selector that selects the pods of its own template. Without one the
+// selectsOwnPods requires a selector that selects the pods of its own template. Without one the
 // manifest may be the part of a workload that another owner has.
 func selectsOwnPods(at flaw.Path, value any) []flaw.Flaw {
 	spec, _ := value.(map[string]any)
@@ -66,7 +66,7 @@ func distinct(field string) valueRule {
 	}
 }
 
-// oneOf wants at most one of several fields.
+// oneOf requires at most one of several fields.
 func oneOf(fields ...string) valueRule {
 	return func(at flaw.Path, value any) []flaw.Flaw {
 		object, _ := value.(map[string]any)

@@ -121,7 +121,7 @@ func written(what string, rule func(string) []string) valueRule {
 
 func anything(flaw.Path, any) []flaw.Flaw { return nil }
 
-// entries holds the keys of a map to one rule and its values to another.
+// entries checks the keys of a map with one rule and its values with another.
 func entries(key, entry valueRule) valueRule {
 	return func(at flaw.Path, value any) []flaw.Flaw {
 		object, _ := value.(map[string]any)
@@ -148,7 +148,7 @@ func portNumber(at flaw.Path, value any) []flaw.Flaw {
 	return nil
 }
 
-// targetPort judges the port that a Service leads to: 0 is that of the Service.
+// targetPort judges the target port of a Service: 0 means the port of the Service.
 func targetPort(at flaw.Path, value any) []flaw.Flaw {
 	if value == int64(0) {
 		return nil
@@ -167,7 +167,7 @@ func port(at flaw.Path, value any) []flaw.Flaw {
 	return written("a name here", validation.IsValidPortName)(at, value)
 }
 
-// words wants one of the values of an enumeration.
+// words requires one of the values of an enumeration.
 func words[T ~string](values ...T) valueRule {
 	known := make([]string, 0, len(values))
 	for _, value := range values {

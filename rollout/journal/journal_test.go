@@ -91,7 +91,7 @@ func TestASoakThatStartsAnewIsADecision(t *testing.T) {
 	}
 }
 
-// TestAMoveThatWasVerifiedAtOnceIsTwoDecisions: the works were written all the same.
+// TestAMoveThatWasVerifiedAtOnceIsTwoDecisions: the works were written and verified between two looks.
 func TestAMoveThatWasVerifiedAtOnceIsTwoDecisions(t *testing.T) {
 	got := Clusters([]Standing{{Cluster: "a", Revision: "r", State: admitted}}, []Standing{{Cluster: "a", Revision: "r", State: done}})
 	if len(got) != 2 || got[0].Kind != Moved || got[0].To != string(updating) || got[1].Kind != Verified || got[1].From != string(updating) {
@@ -150,7 +150,7 @@ func TestATenThousandClustersMakeTensOfSteps(t *testing.T) {
 	}
 }
 
-// TestAFailureIsNamedWithItsReason: in the step as well as by cluster.
+// TestAFailureIsNamedWithItsReason: the decision of the step and that of the cluster have the reason.
 func TestAFailureIsNamedWithItsReason(t *testing.T) {
 	before := []Standing{{Cluster: "a", Revision: "r", Stage: "canary", State: updating}}
 	after := []Standing{{Cluster: "a", Revision: "r", Stage: "canary", State: failed, Reason: "Deployment hello: ImagePullBackOff"}}
@@ -197,8 +197,8 @@ func TestAppendLeavesItsArgument(t *testing.T) {
 	}
 }
 
-// TestRolloutTellsTargetStagesAndEnd: a failed rollout and its revert.
-func TestRolloutTellsTargetStagesAndEnd(t *testing.T) {
+// TestRolloutDecisionsNameTargetStagesAndEnd: a failed rollout and its revert.
+func TestRolloutDecisionsNameTargetStagesAndEnd(t *testing.T) {
 	target := func(name string) *v1alpha1.Target {
 		return &v1alpha1.Target{Digest: name, Commit: "main@sha1:" + strings.Repeat(name, 40)}
 	}

@@ -37,7 +37,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-func TestEach_RefusesWhatIsNoPosition(t *testing.T) {
+func TestEach_RefusesInvalidPositions(t *testing.T) {
 	for _, text := range []string{"", "5-", "-1", "00", "3-1", "10", "0-10", "a", "1,,2"} {
 		if err := positions.Each(text, 10, func(int) {}); err == nil {
 			t.Errorf("%q is read", text)

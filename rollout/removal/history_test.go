@@ -181,7 +181,8 @@ func (h *hub) approvable() string {
 	return h.in.Commit
 }
 
-// allowed: the operator saw a reason to delete, for long enough, and none not to.
+// allowed reports whether the operator saw a reason to delete for long enough, and no reason against
+// it.
 func (h *hub) allowed(cluster string) {
 	i := slices.IndexFunc(h.view, func(c removal.Cluster) bool { return c.Name == cluster })
 	since, away := h.away[cluster]
@@ -201,7 +202,7 @@ func (h *hub) allowed(cluster string) {
 	}
 }
 
-// withinBudget: no grace period sees more deletions than the budget, approved ones apart.
+// withinBudget: no grace period has more deletions than the budget; approved deletions do not count.
 func (h *hub) withinBudget() {
 	last := h.removals[len(h.removals)-1]
 	n := 0

@@ -97,7 +97,7 @@ type Plan struct {
 	// Guard says in words what holds removals back (DeletionGuard); "": nothing does.
 	// Hint says how to lift it; "": it cannot be lifted by approval.
 	Guard, Hint string
-	// Remaining is what the removal of the whole add-on still has to wait for.
+	// Remaining is what the removal of the whole add-on still waits for.
 	Remaining Remaining
 	// Overdue are the clusters whose deletion takes too long, sorted by name.
 	Overdue []v1alpha1.ClusterReason

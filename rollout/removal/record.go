@@ -18,7 +18,7 @@ import (
 // Record is the state of removals between two plans. The zero value is that of a fleet from
 // which no cluster leaves.
 type Record struct {
-	// Commit that left the add-on out of Git; "" while single clusters leave.
+	// Commit that removed the add-on from Git; "" while single clusters leave.
 	Commit string
 	// Total is the number of ManagedClusterAddOns when the removal began.
 	Total int

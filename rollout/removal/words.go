@@ -97,7 +97,7 @@ func (p *planner) hint() string {
 	return v1alpha1.ApproveRemovalAnnotation + ": " + p.commit + " removes them now"
 }
 
-// Text is what the removal of the whole add-on still has to wait for, in words.
+// Text is what the removal of the whole add-on still waits for, in words.
 func (r Remaining) Text() string {
 	var parts []string
 	if r.Ours > 0 {

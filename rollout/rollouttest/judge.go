@@ -153,8 +153,8 @@ func (j *judgement) names() []string {
 	return slices.Compact(names)
 }
 
-// told is everything known of a cluster, for messages.
-func (j *judgement) told(name string) string {
+// known is everything that is known about a cluster, for messages.
+func (j *judgement) known(name string) string {
 	text := fmt.Sprintf("before %+v, after %+v, cluster %+v", j.before[name], j.after[name], j.clusters[name])
 	if s := j.stories[name]; s != nil {
 		looks := make([]string, len(s.looks))

@@ -27,7 +27,7 @@ type step struct {
 	soak, deadline     time.Duration
 	declared           bool // the deadline is the user's
 
-	// held admits no cluster to the target. unknown: the members cannot be told. all: a step
+	// held: no cluster is admitted to the target. unknown: the members are not known. all: a step
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
 	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
 	held, unknown, all, holdEmpty, returning bool

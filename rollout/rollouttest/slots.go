@@ -484,5 +484,5 @@ func (j *judgement) removes(name string) bool {
 
 // broken is a rule that the step breaks for a cluster, with everything known of it.
 func (j *judgement) broken(name, format string, args ...any) error {
-	return fmt.Errorf(format+" (%s)", append(args, j.told(name))...)
+	return fmt.Errorf(format+" (%s)", append(args, j.known(name))...)
 }

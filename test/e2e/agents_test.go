@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("A canary whose agent", func() {
-	It("lies about what it applied is not believed, and is when it has done it", func(ctx SpecContext) {
+	It("reports works as applied too early is verified only after it applied them", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "liar", all)
 		policy := s.atV1("0s", "2m", "2", 0)
@@ -32,13 +32,13 @@ var _ = Describe("A canary whose agent", func() {
 		s.wroteOnce(before)
 	})
 
-	It("is refused what it applies fails by its deadline in the words it got, and recovers", func(ctx SpecContext) {
+	It("cannot apply its works fails at its deadline with the agent's message, and recovers", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "refusing", all)
 		s.atV1("0s", "2m", "2", 0)
 
 		world.Fleet.Fail(all[0], "admission webhook denied the request")
-		DeferCleanup(func() { world.Fleet.Mend(all[0]) })
+		DeferCleanup(func() { world.Fleet.Recover(all[0]) })
 		before := s.generations()
 		sha := s.commit("v2", s.stages("0s", "15s", "2", 0))
 		ro := s.awaitPhase(sha, v1alpha1.PhaseFailed)
@@ -49,7 +49,7 @@ var _ = Describe("A canary whose agent", func() {
 		Expect(moved(before, s.generations())).To(Equal(all[:1]))
 		Expect(s.running(all...)).To(allAt("v1", all...), "what ran runs on")
 
-		world.Fleet.Mend(all[0])
+		world.Fleet.Recover(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		Eventually(s.told).WithArguments(sha).Should(HavePrefix("success: "))

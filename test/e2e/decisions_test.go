@@ -112,8 +112,8 @@ func (s *scene) storyOf(sha string, journal []v1alpha1.JournalEntry) story {
 	return told
 }
 
-var _ = Describe("What was decided", func() {
-	It("of a failed and reverted rollout are all in journal and log", func(ctx SpecContext) {
+var _ = Describe("The decisions", func() {
+	It("of a failed and reverted rollout are in journal and log", func(ctx SpecContext) {
 		all := clusters(4)
 		s := newScene(ctx, "decided", all)
 		policy := s.atV1("0s", "2m", "2", 0)

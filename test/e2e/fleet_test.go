@@ -84,7 +84,7 @@ var _ = Describe("A fleet that changes", func() {
 		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(4))
 	})
 
-	It("keeps the rest from content that took its canary away, until the next commit", func(ctx SpecContext) {
+	It("does not roll out content further whose canary left, until the next commit", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "taken", all)
 		policy := s.atV1("0s", "1m", "2", 0)
@@ -124,7 +124,7 @@ var _ = Describe("A fleet that changes", func() {
 		Expect(s.running(all...)).To(allAt("v2", all...))
 	})
 
-	It("holds an add-on that left Git until its removal is approved, and takes the ClusterManagementAddOn last", func(ctx SpecContext) {
+	It("holds an add-on that left Git until its removal is approved, and deletes the ClusterManagementAddOn last", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "removed", all)
 		s.atV1("0s", "1m", "3", 0)

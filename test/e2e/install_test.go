@@ -22,7 +22,7 @@ func (s *scene) patchCluster(name, patch string) {
 	Expect(world.Client.Patch(s.ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
 }
 
-// label sets the scene's own label of a cluster; "null" takes it away.
+// label sets the scene's own label of a cluster; "null" removes it.
 func (s *scene) label(value string, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {

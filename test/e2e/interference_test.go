@@ -54,7 +54,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		s.wroteOnce(before)
 	})
 
-	It("that a newer commit overtakes says by which, on every context of the old one", func(ctx SpecContext) {
+	It("that a newer commit overtakes ends every context of the old commit, naming the new one", func(ctx SpecContext) {
 		all := clusters(6)
 		s := newScene(ctx, "overtaken", all)
 		policy := s.atV1("0s", "2m", "2", 0)

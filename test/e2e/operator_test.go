@@ -58,7 +58,7 @@ var _ = Describe("An operator that", Serial, func() {
 		s.wroteOnce(before)
 	})
 
-	It("has a twin never admits one cluster too many", func(ctx SpecContext) {
+	It("has a second instance never admits one cluster too many", func(ctx SpecContext) {
 		twin, err := demo.StartOperator(demo.OperatorOptions{
 			Binary: options.Binary, Kubeconfig: world.OperatorKubeconfig, Flags: options.OperatorFlags,
 			LogFile: filepath.Join(world.Dir, "twin.log"),

@@ -43,7 +43,7 @@ func mostInFlight(addOn string) int32 {
 	return most
 }
 
-// expectAllowed judges every ledger that was stored.
+// expectAllowed fails unless the second planner allows every stored ledger.
 func expectAllowed(ctx context.Context, seen *recording.Recording, c client.Client, plans string) {
 	GinkgoHelper()
 	report, err := seen.Judge(ctx, c, plans)

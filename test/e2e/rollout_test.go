@@ -157,7 +157,7 @@ var _ = Describe("Rolling out", func() {
 		}
 	})
 
-	It("takes over a new policy from the next decision when addonrollout.yaml goes", func(ctx SpecContext) {
+	It("uses the default policy from the next decision after addonrollout.yaml is deleted", func(ctx SpecContext) {
 		all := clusters(5)
 		s := newScene(ctx, "policy", all)
 		policy := s.atV1("0s", "1m", "1", 0)

@@ -22,8 +22,8 @@ func (s *scene) workOf(cluster string) *workv1.ManifestWork {
 	return work
 }
 
-var _ = Describe("An add-on whose labels and owners another writer takes away", func() {
-	It("gets them back where AddonFlow created it, until it is released; what is made by hand stays so", func(ctx SpecContext) {
+var _ = Describe("An add-on whose labels and owners another writer removes", func() {
+	It("gets them back if AddonFlow created it, until it is released; a hand-made one stays as it is", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "stripped", all[:2])
 		s.handMade(all[2], nil)

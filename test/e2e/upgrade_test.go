@@ -39,7 +39,7 @@ import (
 const midCanary = "testdata/midcanary/"
 
 var _ = Describe("A hub that an earlier version left in the middle of a canary", func() {
-	It("is gone on with: no cluster is admitted twice, and no unproven content goes further", func(ctx SpecContext) {
+	It("continues: no cluster is admitted twice, and no unproven content goes further", func(ctx SpecContext) {
 		o := demo.WorldOptions{
 			Binary: options.Binary, Clusters: []string{"c1", "c2", "c3", "c4", "c5", "c6"}, Canaries: []string{"c1", "c2", "c3"},
 			CRDs: [][]byte{unzipped("crds.yaml.gz")}, Output: GinkgoWriter, Fleet: fleet.Options{Latency: 50 * time.Millisecond},

@@ -137,7 +137,7 @@ func TestFailAndRepair(t *testing.T) {
 	if got := s.fleet.Running(s.cluster)["Deployment/default/hello"].Images; got[0] != "hello:v1" {
 		t.Errorf("refused and running: %v", got)
 	}
-	s.fleet.Mend(s.cluster)
+	s.fleet.Recover(s.cluster)
 	s.untilSeen(v2Settled)
 }
 

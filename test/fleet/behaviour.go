@@ -35,8 +35,8 @@ func (f *Fleet) Fail(cluster, message string) {
 	f.change(cluster, func(m *mood) { m.failing, m.refusal = true, message })
 }
 
-// Mend ends Fail; the agent applies what it could not.
-func (f *Fleet) Mend(cluster string) { f.change(cluster, func(m *mood) { m.failing = false }) }
+// Recover ends Fail: the agent applies the works that it could not apply.
+func (f *Fleet) Recover(cluster string) { f.change(cluster, func(m *mood) { m.failing = false }) }
 
 // Flap makes Available alternate from report to report, every Options.FlapEvery, starting with
 // False.

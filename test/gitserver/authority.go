@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// validity is generous: a certificate that expires during a debugging session
-// is no help.
+// validity is long, so that no certificate expires during a debugging session.
 const validity = 10 * 365 * 24 * time.Hour
 
 // authority is a CA of one certificate: the server's, which it signed.

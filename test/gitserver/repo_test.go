@@ -158,8 +158,8 @@ func TestPathsStayInside(t *testing.T) {
 	}
 }
 
-// TestSHAInWant uses protocol 0, which clients without version 2 speak.
-func TestSHAInWant(t *testing.T) {
+// TestCommitIsServedByItsSHA uses protocol 0, which clients without version 2 speak.
+func TestCommitIsServedByItsSHA(t *testing.T) {
 	_, r := start(t, gitserver.Options{})
 	first, err := r.Head()
 	if err != nil {

@@ -172,7 +172,7 @@ func TestFailAndHeal(t *testing.T) {
 	mustClient(t, "ls-remote", r.URL())
 }
 
-func TestHangLetsGo(t *testing.T) {
+func TestHangingRequestsCanBeCancelled(t *testing.T) {
 	s, r := start(t, gitserver.Options{})
 	url := r.URL() + "/info/refs?service=git-upload-pack"
 	s.Hang()

@@ -57,7 +57,7 @@ func (g *guard) dismiss() error {
 	return errors.Join(err, g.pipe.Close())
 }
 
-// quote is for a POSIX shell.
+// quote quotes a path for a POSIX shell.
 func quote(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// startGuarded runs a script under a guard that says when it is up and then
-// sleeps. It holds the pipe that is returned, so the pipe's end is its own.
+// startGuarded runs a script under a guard. The script reports when it is up and then sleeps. It holds
+// the returned pipe open, so that the pipe ends with the script.
 func startGuarded(t *testing.T) (*guard, *exec.Cmd, io.Reader) {
 	t.Helper()
 	server := filepath.Join(t.TempDir(), "server")
@@ -48,7 +48,7 @@ func TestGuardEndsTheServer(t *testing.T) {
 	}
 }
 
-func TestDismissedGuardLeavesTheServerAlone(t *testing.T) {
+func TestDismissedGuardKeepsTheServerRunning(t *testing.T) {
 	g, server, out := startGuarded(t)
 	if err := g.dismiss(); err != nil {
 		t.Fatal(err)

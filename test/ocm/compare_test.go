@@ -34,8 +34,7 @@ func flatten(into flat, path string, value any) {
 	}
 }
 
-// itemKey names an item by what is its identity in the lists met here, so that an
-// order that means nothing is not compared.
+// itemKey identifies an item of a list, so that an order without a meaning is not compared.
 func itemKey(item any, index int) string {
 	fields, ok := item.(map[string]any)
 	if !ok {

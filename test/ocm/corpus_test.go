@@ -89,8 +89,8 @@ func (f corpusFile) objects() []*unstructured.Unstructured {
 	return all
 }
 
-// declared returns the objects that belong into Git; admins write the others to the hub,
-// whichever of the two runs the add-ons.
+// declared returns the objects that belong into Git. Admins write the other objects to the hub, with
+// OCM and with AddonFlow.
 func (f corpusFile) declared() (inGit, onHub []*unstructured.Unstructured) {
 	for _, o := range f.objects() {
 		switch o.GetKind() {

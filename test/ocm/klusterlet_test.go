@@ -22,7 +22,7 @@ import (
 const agentNamespace = "open-cluster-management-agent-addon"
 
 var _ = Describe("On OCM's placement controller and a real klusterlet", func() {
-	It("the main job's story passes: canary, fleet, bad commit, revert", func(ctx SpecContext) {
+	It("canary, fleet, bad commit and revert are rolled out", func(ctx SpecContext) {
 		w, options := startWorld(ctx, hub.OCM12)
 		schedule(ctx, w)
 		canary := memberNames()[0]

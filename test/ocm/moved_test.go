@@ -92,8 +92,7 @@ func changes(before, after map[string]*workv1.ManifestWork) []string {
 	return difference(flatWorks(before), flatWorks(after))
 }
 
-// written are the works that are not what they were, status apart: each of them was
-// written at least once.
+// written are the works that differ from before in more than the status, so that they were written.
 func written(before, after map[string]*workv1.ManifestWork) []string {
 	GinkgoHelper()
 	var out []string

@@ -15,7 +15,7 @@ import (
 // addonflow and ocm are the paths of the two programs.
 var addonflow, ocm string
 
-func TestBesideOCM(t *testing.T) {
+func TestAddonFlowAndOCMOnOneHub(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "OCM")
 }

@@ -48,8 +48,8 @@ type exampleMember struct {
 	KubeVersion string   `json:"kubeVersion,omitempty"`
 }
 
-// TestProposals commits every example, and compares what is refused, or what each cluster
-// gets, with what is written beside it.
+// TestProposals commits every example and compares the error, or the content of each cluster, with the
+// files of the example.
 func TestProposals(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*/*/case.yaml")
 	if err != nil || len(paths) == 0 {
@@ -93,7 +93,7 @@ func walk(t *testing.T, dir string) {
 	golden(t, filepath.Join(dir, "want.yaml"), want.String())
 }
 
-// golden compares with a file, which is absent where nothing is said.
+// golden compares a text with a file; an empty text has no file.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -167,7 +167,7 @@ func (h hubState) add(t *testing.T, document string) {
 	}
 }
 
-// tell writes which clusters get an add-on and how fast, and what each cluster gets.
+// tell writes which clusters get an add-on, how fast, and the content of each cluster.
 func tell(t *testing.T, out *strings.Builder, addOn load.AddOn, hub hubState, members []exampleMember) {
 	t.Helper()
 	document(t, out, map[string]any{"addOn": addOn.Name, "install": addOn.Install, "rollout": addOn.Rollout})

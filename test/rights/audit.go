@@ -27,11 +27,11 @@ type Use struct{ Group, Resource, Verb string }
 // String returns verb resource.group.
 func (u Use) String() string { return u.Verb + " " + strings.TrimSuffix(u.Resource+"."+u.Group, ".") }
 
-// Record is what an audit log says of the operator.
+// Record is the part of an audit log about the operator.
 type Record struct {
-	// Used counts what it asked for and was allowed to.
+	// Used counts the requests that were allowed.
 	Used map[Use]int
-	// Refused are the requests that RBAC refused it, with the reason, sorted, each once.
+	// Refused are the requests that RBAC refused, with the reason, sorted, each once.
 	Refused []string
 }
 
@@ -60,7 +60,7 @@ func Read(log io.Reader) (Record, error) {
 		}
 		switch {
 		case e.ObjectRef == nil:
-			// Of /livez/ping only the headers are wanted, which a refusal has as well.
+			// Requests for /livez/ping need only the headers, which a refusal has as well.
 		case e.Annotations["authorization.k8s.io/decision"] == "forbid":
 			r.Refused = append(r.Refused, fmt.Sprintf("%s %s: %s", e.Verb, e.URI, e.Annotations["authorization.k8s.io/reason"]))
 		default:
@@ -73,8 +73,8 @@ func Read(log io.Reader) (Record, error) {
 	return r, nil
 }
 
-// Unused returns what rules grant and the record does not hold, sorted by text. It is
-// something to look at, no verdict: a grant is also there for what no test does.
+// Unused returns the rights that the rules grant and the record does not use, sorted. Read them as a
+// hint only: some rights are for situations that no test creates.
 func (r Record) Unused(rules []rbacv1.PolicyRule) []string {
 	var unused []string
 	for _, rule := range rules {

@@ -34,7 +34,7 @@ const (
 	User = "system:serviceaccount:" + Namespace + ":" + ServiceAccount
 )
 
-// Groups are those that the hub sees the ServiceAccount in.
+// Groups are the groups of the ServiceAccount on the hub.
 func Groups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + Namespace, "system:authenticated"}
 }

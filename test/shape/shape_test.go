@@ -121,13 +121,13 @@ func TestBannedCalls(t *testing.T) {
 	}
 }
 
-// pure are the packages that decide: values come in, values come out.
+// pure are the packages that compute results from values only.
 var pure = regexp.MustCompile(`^(api|render|rollout|registration|controllers/addonrollout/(addonstatus|plan))(/|$)`)
 
-// TestPurePackages: what decides imports none of this module's packages that reads or writes,
-// so that it comes by no client, clock or logger of theirs either. Which packages of other
-// modules it may import is the linter's to say.
-func TestPurePackages(t *testing.T) {
+// TestPurePackagesImportNoReaderOrWriter: a pure package imports no package of this module that reads
+// or writes, and so gets no client, clock or logger from it. The linter checks the packages of other
+// modules.
+func TestPurePackagesImportNoReaderOrWriter(t *testing.T) {
 	const module = "github.com/addonflow/addonflow/"
 	for _, f := range goTree(t) {
 		if !pure.MatchString(path.Dir(f.path)) || strings.HasSuffix(f.path, "_test.go") {

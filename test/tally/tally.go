@@ -29,7 +29,7 @@ type specs struct {
 	passed, failed int
 }
 
-// specLine is how ginkgo ends, its colours taken away.
+// specLine is the last line of ginkgo without colours.
 var (
 	colour   = regexp.MustCompile("\x1b\\[[0-9;]*m")
 	specLine = regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \|`)

@@ -119,7 +119,7 @@ func TestTraceOfLedgersAlone(t *testing.T) {
 	}
 }
 
-// TestEmptyFileIsNoTrace: nothing was judged, so that nothing is allowed.
+// TestEmptyFileIsNoTrace: an empty trace proves nothing and is an error.
 func TestEmptyFileIsNoTrace(t *testing.T) {
 	if _, err := judge(write(t, nil), &strings.Builder{}); err == nil {
 		t.Error("a file without a step is a trace")

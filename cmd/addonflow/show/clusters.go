@@ -29,8 +29,8 @@ type Cluster struct {
 	SoakingUntil, Deadline *time.Time
 }
 
-// ClusterList returns clusters as a List, as kubectl prints what it lists, so that
-// every format that takes one apart works on it.
+// ClusterList returns clusters as a List, as kubectl prints lists, so that every output format, such
+// as jsonpath, works with it.
 func ClusterList(clusters []Cluster) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": ""}}}
 	list.SetAPIVersion("v1")
@@ -42,7 +42,7 @@ func ClusterList(clusters []Cluster) *unstructured.UnstructuredList {
 	return list
 }
 
-// object is the cluster in the form of an API object, which it is not.
+// object is the cluster in the form of an API object; the API has no such kind.
 func (c Cluster) object() unstructured.Unstructured {
 	fields := map[string]any{"rollout": c.Rollout, "state": c.State}
 	for name, value := range map[string]string{"stage": c.Stage, "revision": c.Revision, "reason": c.Reason} {

@@ -62,13 +62,13 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	return Running
 }
 
-// lost tells whether, after a success, more clusters are to get the content again than have
-// it: they lost the add-on. A few that join change nothing about the success, and clusters that
-// only wait may be held by their owner.
+// lost reports whether, after a success, more clusters must get the content again than have it:
+// they lost the add-on. A few clusters that join do not change the success. Clusters that only wait
+// do not count, because the user may hold them.
 func lost(c v1alpha1.Counts) bool { return c.InFlight > 0 && c.InFlight+c.Waiting > c.Updated }
 
-// heldForAWhile tells whether what holds a rollout passes without a decision of the user:
-// OCM has yet to decide about a placement, or an object that is referenced is yet to come.
+// heldForAWhile reports whether a hold ends without the user: OCM has not decided about a placement
+// yet, or a referenced object does not exist yet.
 func heldForAWhile(r *v1alpha1.AddOnRollout) bool {
 	c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition)
 	return c != nil && c.Status == metav1.ConditionTrue &&

@@ -232,7 +232,7 @@ NAME   STATUS    CLUSTERS   PROGRESS
 	}
 }
 
-// Colour adds codes and takes nothing away.
+// Without its codes, coloured output equals plain output.
 func TestTreeColour(t *testing.T) {
 	coloured := Style{Colour: true}.Tree(failed(), at())
 	if !strings.Contains(coloured, "\x1b[31m✗\x1b[0m") {
@@ -255,7 +255,7 @@ func TestTreeColour(t *testing.T) {
 	}
 }
 
-// A picture never leaves the terminal it is drawn for.
+// A picture never exceeds the size of the terminal.
 func TestTreeFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		style := Style{

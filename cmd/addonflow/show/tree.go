@@ -154,8 +154,8 @@ func stageRemark(stage v1alpha1.StageStatus) string {
 	return strings.TrimPrefix(text, counted(stage.Counts)+", ")
 }
 
-// halted are the records in flight of a stage that was halted: the user has to know which
-// clusters run the content besides those that failed.
+// halted are the records in flight of a stage that was halted: besides the failed clusters, the user
+// needs the clusters that run the content.
 func halted(r *v1alpha1.AddOnRollout, stage v1alpha1.StageStatus) []rollout.Record {
 	if stage.Phase != rollout.StageFailed || stage.Counts.InFlight == 0 || r.Status.Target == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// Access is how one cluster's agent gets to the hub. The zero value is that of an add-on
-// without registration.
+// Access is how the agent on one cluster gets access to the hub. The zero value belongs to an
+// add-on without registration.
 type Access struct {
 	// Registrations are the credentials that the klusterlet requests.
 	Registrations []addonv1alpha1.RegistrationConfig
@@ -16,8 +16,8 @@ type Access struct {
 	Permissions registration.Outcome
 }
 
-// speaks reports whether RegistrationApplied is worth a write of its own: not good
-// news in the middle of a move, whose end is written anyway.
+// speaks reports whether RegistrationApplied needs a write of its own. In the middle of a move a
+// success can wait for the write at the end of the move.
 func (a Access) speaks(state State) bool {
 	return state != Started || a.Permissions.State == registration.Failed
 }

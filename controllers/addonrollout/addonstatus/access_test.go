@@ -11,8 +11,8 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// TestRegistrationAppliedInOCMsWords: OCM's words, and nothing while roles are being bound, so that
-// a move stays two writes.
+// TestRegistrationAppliedInOCMsWords: the condition is not written while roles are being bound, so
+// that a move costs two writes.
 func TestRegistrationAppliedInOCMsWords(t *testing.T) {
 	registered := Access{Registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}
 	with := func(o registration.Outcome) Access {
@@ -42,8 +42,8 @@ func TestRegistrationAppliedInOCMsWords(t *testing.T) {
 	}
 }
 
-// TestPermissionsCostNoWrite: permissions that are bound between the two writes of a
-// move are said with the second one.
+// TestPermissionsCostNoWrite: if permissions are bound between the two writes of a move, the second
+// write reports them.
 func TestPermissionsCostNoWrite(t *testing.T) {
 	v1 := contentOf("t1")
 	pending := Access{Registrations: []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client"}}}

@@ -10,8 +10,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// addOnWith is the add-on of c1 at a version, with conditions as given; taker, if not
-// "", has written Progressing after us.
+// addOnWith is the add-on of c1 at a version with these conditions. taker has written Progressing
+// after AddonFlow; "": no other writer has.
 func addOnWith(version, taker string, progressing metav1.Condition) *addonv1alpha1.ManagedClusterAddOn {
 	const ours = `{"f:status":{"f:configReferences":{},"f:conditions":{"k:{\"type\":\"Configured\"}":{"f:reason":{},"f:status":{}}%s}}}`
 	const words = `"k:{\"type\":\"Progressing\"}":{"f:reason":{},"f:status":{}}`
@@ -31,7 +31,7 @@ func addOnWith(version, taker string, progressing metav1.Condition) *addonv1alph
 	return a
 }
 
-func TestForeignWritersAreToldByValue(t *testing.T) {
+func TestForeignWritersAreDetectedByValue(t *testing.T) {
 	upgrading := metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.Upgrading}
 	done := metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.UpgradeSucceed}
 	theirs := metav1.Condition{Status: metav1.ConditionTrue, Reason: addonv1alpha1.ProgressingReasonProgressing}
@@ -45,7 +45,7 @@ func TestForeignWritersAreToldByValue(t *testing.T) {
 		"Restored": {
 			{reason: "ours", addOn: addOnWith("1", "", done)},
 			{reason: "another value is a takeover", addOn: addOnWith("2", "ocm", theirs), taken: true},
-			{reason: "our value is ours again, whoever wrote it", addOn: addOnWith("3", "ocm", done)},
+			{reason: "AddonFlow's value is its own again, whichever manager wrote it", addOn: addOnWith("3", "ocm", done)},
 		},
 		"Reverted": {
 			{reason: "ours", addOn: addOnWith("1", "", upgrading)},

@@ -10,8 +10,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Conditions OCM's tools read on a ManagedClusterAddOn, with OCM's reasons and
-// messages to the letter.
+// Conditions of a ManagedClusterAddOn that OCM's tools read, with exactly OCM's reasons and messages.
 const (
 	configured          = "Configured"
 	progressing         = "Progressing"

@@ -13,8 +13,8 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// located is an add-on of ConfigMaps, one for each location, for a cluster that is hosted
-// or not.
+// located is an add-on with one ConfigMap per location, for a hosted cluster or, without hosting, for
+// the default mode.
 func located(t *testing.T, hosting string, locations ...string) render.Rendered {
 	t.Helper()
 	var text strings.Builder
@@ -38,9 +38,9 @@ metadata: {name: m%d, namespace: ns, annotations: {addon.open-cluster-management
 	return rendered
 }
 
-// TestNothingToApply: OCM says "no manifest need to apply" of an agent without deploy
-// works. In the default mode there is always one, since content that deploys nothing is
-// refused; in hosted mode all may be with the other agent.
+// TestNothingToApply: OCM's text for an agent without deploy works is "no manifest need to apply". In
+// the default mode a deploy work always exists, because content that deploys nothing is refused. In
+// hosted mode all works may belong to the other agent.
 func TestNothingToApply(t *testing.T) {
 	const (
 		applied = "True AddonManifestApplied: manifests of addon are applied successfully"

@@ -9,8 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// Hosting is where an add-on runs in hosted mode. The zero
-// value is the default mode.
+// Hosting is where an add-on runs in hosted mode. The zero value is the default mode.
 type Hosting struct {
 	// Hosted: the annotation exists; it may be empty.
 	Hosted bool
@@ -20,8 +19,8 @@ type Hosting struct {
 	Cluster *clusterv1.ManagedCluster
 }
 
-// Problem says why nothing can be written to the hosting cluster; "" when it can be,
-// and in the default mode.
+// Problem says why nothing can be written to the hosting cluster; "": it can, or the add-on is in
+// the default mode.
 func (h Hosting) Problem() string {
 	switch {
 	case !h.Hosted:
@@ -81,5 +80,5 @@ func (h Hosting) stale(hosts bool, conditions *[]metav1.Condition) {
 	}
 }
 
-// Mark names the facts about the hosting cluster that the writes of a cluster depend on.
-func (h Hosting) Mark() string { return h.Name + "\x00" + h.Problem() }
+// Fingerprint is a text of the facts about the hosting cluster that the writes of a cluster depend on.
+func (h Hosting) Fingerprint() string { return h.Name + "\x00" + h.Problem() }

@@ -64,7 +64,7 @@ type Move struct {
 func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (addonv1alpha1.ManagedClusterAddOnStatus, bool) {
 	next := *current.Status.DeepCopy()
 	fresh := m.Adopted || NeverApplied(current.Status.ConfigReferences)
-	settled := m.State == Done && m.AppliedAlready(current.Status.ConfigReferences)
+	done := m.State == Done && m.AppliedAlready(current.Status.ConfigReferences)
 
 	next.ConfigReferences = references(current.Status.ConfigReferences, m)
 	next.SupportedConfigs = m.Supported
@@ -75,7 +75,7 @@ func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (
 	_, deploys := m.Rendered.Deploys()
 	hosts := m.Rendered.Hosts()
 	m.Hosting.stale(hosts, &next.Conditions)
-	for _, c := range append(addOnConditions(current, m, fresh, settled), m.Hosting.conditions(hosts, manifestsCondition(deploys, m.HostingRefused))...) {
+	for _, c := range append(addOnConditions(current, m, fresh, done), m.Hosting.conditions(hosts, manifestsCondition(deploys, m.HostingRefused))...) {
 		c.LastTransitionTime = now
 		meta.SetStatusCondition(&next.Conditions, c)
 	}
@@ -93,10 +93,10 @@ func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (
 // addOnConditions are the conditions that this move writes. Available is not changed while
 // the works are being replaced, because their feedback is about the previous content. If it
 // was never written, it says that nothing is applied yet.
-func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m Move, fresh, settled bool) []metav1.Condition {
+func addOnConditions(current *addonv1alpha1.ManagedClusterAddOn, m Move, fresh, done bool) []metav1.Condition {
 	deploys, _ := m.Rendered.Deploys()
 	cs := []metav1.Condition{configuredCondition(m.Waits), manifestsCondition(deploys, m.Refused)}
-	if p := progressingCondition(m, fresh); !settled || !keepsProgressing(current.Status.Conditions) {
+	if p := progressingCondition(m, fresh); !done || !keepsProgressing(current.Status.Conditions) {
 		cs = append(cs, p)
 	}
 	if m.tellsHealth(current.Status.Conditions) {

@@ -13,7 +13,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// contentOf is what a cluster is configured with: a template and a configuration.
+// contentOf is the content of a cluster: a template and a configuration.
 func contentOf(templateHash string) render.Rendered {
 	group := addonv1alpha1.GroupName
 	return render.Rendered{
@@ -27,7 +27,7 @@ func contentOf(templateHash string) render.Rendered {
 
 var healthy = render.Availability{Status: metav1.ConditionTrue, Reason: "ProbeAvailable", Message: "hello add-on is available."}
 
-// written applies moves one after another and returns how many of them wrote.
+// written applies moves one after another and returns the number of writes.
 func written(t *testing.T, addOn *addonv1alpha1.ManagedClusterAddOn, moves ...Move) int {
 	t.Helper()
 	writes, now := 0, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -136,7 +136,7 @@ func TestNextStatusKeepsForeignConditions(t *testing.T) {
 	}
 }
 
-// Available as OCM words it, and Degraded, for which OCM has a name alone.
+// Available has OCM's text. OCM defines only the name of Degraded.
 func TestAvailableAndDegradedAsOCMWordsThem(t *testing.T) {
 	v1 := contentOf("t1")
 	notApplied := render.Availability{Status: metav1.ConditionUnknown, Reason: "WorkNotApplied", Message: "Addon manifestWork is not applied yet"}
@@ -175,7 +175,7 @@ func TestAvailableAndDegradedAsOCMWordsThem(t *testing.T) {
 	}
 }
 
-// The mode says who writes Available: with Lease the klusterlet does.
+// The mode says which program writes Available: with Lease, the klusterlet.
 func TestHealthCheckModeFollowsTheProber(t *testing.T) {
 	for prober, want := range map[v1alpha1.ProberType]addonv1alpha1.HealthCheckMode{
 		"": "Customized", v1alpha1.ProberLease: "Lease", v1alpha1.ProberNone: "Customized", v1alpha1.ProberWork: "Customized",

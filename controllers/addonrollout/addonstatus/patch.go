@@ -44,9 +44,9 @@ func Patch(before, after *addonv1alpha1.ManagedClusterAddOn) ([]byte, error) {
 	return body, nil
 }
 
-// replaceList enters a list that differs into the difference and takes it out of both
-// statuses: a merge patch writes lists whole, so that the former one needs no encoding. A
-// field that is not looked at so is compared as text.
+// replaceList enters a list that differs into the difference and removes it from both statuses. A
+// merge patch replaces whole lists, so that the former list need not be encoded. Other fields are
+// compared as text.
 func replaceList[T any](difference map[string]any, name string, was, is *[]T) {
 	if !equality.Semantic.DeepEqual(*was, *is) {
 		difference[name] = nil // removes the field

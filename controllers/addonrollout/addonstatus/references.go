@@ -8,8 +8,8 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// references lists what the cluster is configured with, in OCM's form. The
-// applied side follows the desired one only when the move is done.
+// references lists the configurations of the cluster in OCM's form. The applied side gets the
+// desired values only when the move is done.
 func references(current []addonv1alpha1.ConfigReference, m Move) []addonv1alpha1.ConfigReference {
 	next := make([]addonv1alpha1.ConfigReference, 0, len(m.Rendered.ConfigReferences))
 	for _, want := range m.Rendered.ConfigReferences {
@@ -24,7 +24,7 @@ func references(current []addonv1alpha1.ConfigReference, m Move) []addonv1alpha1
 		if old := findReference(current, want.ConfigReference); old != nil {
 			ref.LastAppliedConfig = old.LastAppliedConfig.DeepCopy()
 			if old.Name == want.Name && old.Namespace == want.Namespace {
-				// OCM's config controller keeps this up to date, no filter stops it.
+				// OCM's configuration controller always updates this field.
 				ref.LastObservedGeneration = old.LastObservedGeneration
 			}
 		}
@@ -36,9 +36,8 @@ func references(current []addonv1alpha1.ConfigReference, m Move) []addonv1alpha1
 	return next
 }
 
-// desiredConfig is the hash OCM would show. The template's stays empty beside a
-// running OCM addon-manager: with a hash its template manager would pick the
-// ManagedClusterAddOn up and deploy it at once.
+// desiredConfig is the hash that OCM would show. If OCM's addon-manager may run, the hash of the
+// template stays empty: with a hash OCM's template manager would deploy the add-on at once.
 func desiredConfig(want render.ConfigHash, m Move) *addonv1alpha1.ConfigSpecHash {
 	c := &addonv1alpha1.ConfigSpecHash{
 		ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},
@@ -55,7 +54,8 @@ func IsTemplate(group, resource string) bool {
 	return group == addonv1alpha1.GroupName && resource == "addontemplates"
 }
 
-// findReference returns the reference to an object, else the first of its kind, or nil.
+// findReference returns the reference to an object; otherwise the first reference of its kind, or
+// nil.
 func findReference(refs []addonv1alpha1.ConfigReference, want render.ConfigReference) *addonv1alpha1.ConfigReference {
 	i := slices.IndexFunc(refs, func(r addonv1alpha1.ConfigReference) bool {
 		return r.Group == want.Group && r.Resource == want.Resource && r.Namespace == want.Namespace && r.Name == want.Name

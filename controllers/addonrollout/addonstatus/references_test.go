@@ -6,8 +6,8 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// lastObservedGeneration is a bookmark of OCM's. It stays with its reference, makes
-// no write and means nothing.
+// OCM's configuration controller maintains lastObservedGeneration. AddonFlow keeps it with its
+// reference, ignores it and does not write it.
 func TestLastObservedGenerationIsLeftToOCM(t *testing.T) {
 	v1 := contentOf("t1")
 	done := Move{Rendered: v1, State: Done, Available: healthy}

@@ -98,7 +98,7 @@ func Takeovers(entries []metav1.ManagedFieldsEntry) []Takeover {
 		}
 	}
 	if own == nil || len(others) == 0 {
-		return nil // mostly so, and cheap
+		return nil // the usual case, checked without decoding
 	}
 	ours := guarded(own.FieldsV1.GetRawBytes())
 	var found []Takeover

@@ -24,8 +24,8 @@ func TestTakeovers(t *testing.T) {
 		want    []Takeover
 	}{
 		"NeverOurs": {reason: "what stood there before us is taken over", entries: []metav1.ManagedFieldsEntry{entry("ocm", references)}},
-		"Ours":      {reason: "nobody else wrote it", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references)}},
-		"Shared":    {reason: "somebody wrote the same value, which takes nothing away", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", references)}},
+		"Ours":      {reason: "no other manager wrote it", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references)}},
+		"Shared":    {reason: "another manager wrote the same value, which takes nothing over", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", references)}},
 		"Taken":     {reason: "the field left our entry for theirs", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, available), entry("ocm", references)}, want: []Takeover{{Manager: "ocm", Field: "configReferences"}}},
 		"Before":    {reason: "a condition from before the take-over was never ours, though other fields are", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, references), entry("ocm", configured)}},
 		"Part":      {reason: "the key of the condition is still ours when its words are not", entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, `{"f:status":{"f:conditions":{"k:{\"type\":\"Configured\"}":{".":{},"f:type":{}}}}}`), entry("ocm", configured)}, want: []Takeover{{Manager: "ocm", Field: "Configured reason"}}},

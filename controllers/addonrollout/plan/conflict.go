@@ -154,8 +154,8 @@ func (o *Observation) fencedOff(t addonstatus.Takeover) bool {
 	if err != nil || t.At.IsZero() {
 		return false
 	}
-	settled := at.Add(fenceSettles)
-	return t.At.Before(settled) && !o.Look.Wall.Before(settled)
+	until := at.Add(fenceSettles)
+	return t.At.Before(until) && !o.Look.Wall.Before(until)
 }
 
 // expectsReferences reports whether the add-on's references are those of the present or the next

@@ -14,9 +14,9 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 )
 
-// TestWhoListsAddOnTemplates: what we list ourselves, in replace mode, is no conflict, nor is
-// what stands on an add-on that we did not fence off.
-func TestWhoListsAddOnTemplates(t *testing.T) {
+// TestTemplatesListedByAnotherWriterAreAConflict: templates that AddonFlow lists itself, in replace
+// mode, are no conflict, nor are templates of an add-on that it did not fence off.
+func TestTemplatesListedByAnotherWriterAreAConflict(t *testing.T) {
 	entry := func(manager, subresource string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:supportedConfigs":{"k:{\"resource\":\"addontemplates\"}":{}}}}`)}
 	}
@@ -52,7 +52,7 @@ func TestWhoListsAddOnTemplates(t *testing.T) {
 	}
 }
 
-// takenBy is an add-on whose condition Progressing another writer took from AddonFlow.
+// takenBy is an add-on whose condition Progressing another writer took over.
 func takenBy(manager string) *addonv1alpha1.ManagedClusterAddOn {
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
@@ -65,8 +65,8 @@ func takenBy(manager string) *addonv1alpha1.ManagedClusterAddOn {
 	}}}
 }
 
-// TestWriterThatWasFencedOffIsRepaired: what was written while the fence was down is repaired
-// by itself once the writer rests; what is written behind the fence is a conflict.
+// TestWriterThatWasFencedOffIsRepaired: fields that were written while the fence was down are repaired
+// after the writer stopped. A write after the fence was restored is a conflict.
 func TestWriterThatWasFencedOffIsRepaired(t *testing.T) {
 	fenced := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fence := map[string]string{v1alpha1.LifecycleAnnotation: v1alpha1.LifecycleValue, v1alpha1.FencedAtAnnotation: fenced.Format(time.RFC3339)}

@@ -14,13 +14,13 @@ type Decisions struct {
 	Clusters, Steps []journal.Decision
 }
 
-// decisions returns what the turn decided: the changes of the records, and of the stages and
-// the phase. step is by how much the operator's clock was set since the last look.
+// decisions returns what the turn changed: records, stages and the phase. step is by how much the
+// operator's clock was set since the last look.
 func (p *Plan) decisions(step time.Duration) Decisions {
 	ro, next := p.Observed.Rollout, &p.Next
 	var d Decisions
 	if p.planned() {
-		// The clock moved the times of both alike.
+		// Both ledgers must use the clock as it is now.
 		before, after := standings(rollout.Shift(ro.Status.Ledger, step)), standings(next.Ledger)
 		for i := range after {
 			if c, ok := p.Planned.Why(after[i].Cluster); ok {
@@ -31,7 +31,7 @@ func (p *Plan) decisions(step time.Duration) Decisions {
 		d.Steps = journal.Steps(d.Clusters, before, after, sizes(next.Stages))
 	}
 	var about []journal.Decision
-	if next.Target != nil { // else nothing was planned yet: an event says why
+	if next.Target != nil { // otherwise nothing was planned yet, and an event says why
 		about = journal.Rollout(ro.Status, *next)
 	}
 	if step != 0 {
@@ -48,8 +48,8 @@ func (p *Plan) decisions(step time.Duration) Decisions {
 	return d
 }
 
-// standings are the records of a ledger. One that cannot be read holds none: then nothing
-// is decided either.
+// standings are the records of a ledger. A ledger that cannot be read has none; the planner refuses
+// it as well.
 func standings(ledger v1alpha1.Ledger) []journal.Standing {
 	records, err := rollout.Records(ledger)
 	if err != nil {
@@ -62,7 +62,7 @@ func standings(ledger v1alpha1.Ledger) []journal.Standing {
 	return found
 }
 
-// sizes are the numbers of clusters of the stages.
+// sizes is the number of clusters per stage.
 func sizes(stages []v1alpha1.StageStatus) map[string]int {
 	sizes := make(map[string]int, len(stages))
 	for _, s := range stages {
@@ -71,7 +71,7 @@ func sizes(stages []v1alpha1.StageStatus) map[string]int {
 	return sizes
 }
 
-// NameCommits says which commit each decision is about: the one that brought its revision.
+// NameCommits sets the commit of each decision: the commit of the decision's revision.
 func NameCommits(all []journal.Decision, status *v1alpha1.AddOnRolloutStatus) {
 	for i := range all {
 		d := &all[i]

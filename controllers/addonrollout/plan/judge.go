@@ -192,9 +192,9 @@ func (t *turn) contend(j *Judged) {
 	if err != nil {
 		return // refuse has judged it
 	}
-	mark := contentionMark(rendered, j.Works, others)
-	if t.Memory.apart[j.Name] == mark {
-		t.leaves.apart[j.Name] = mark
+	fingerprint := contentionFingerprint(rendered, j.Works, others)
+	if t.Memory.apart[j.Name] == fingerprint {
+		t.leaves.apart[j.Name] = fingerprint
 		return
 	}
 	found := false
@@ -215,12 +215,13 @@ func (t *turn) contend(j *Judged) {
 		found = true
 	}
 	if !found {
-		t.leaves.apart[j.Name] = mark
+		t.leaves.apart[j.Name] = fingerprint
 	}
 }
 
-// contentionMark names everything that contend reads: a version identifies a work.
-func contentionMark(rendered render.Rendered, own, others []*workv1.ManifestWork) string {
+// contentionFingerprint is a text of everything that contend reads; the resource version of a work
+// stands for its content.
+func contentionFingerprint(rendered render.Rendered, own, others []*workv1.ManifestWork) string {
 	parts := append(make([]string, 0, 1+len(own)+2*len(others)), rendered.Digest)
 	for _, w := range own {
 		parts = append(parts, string(w.UID))
@@ -311,8 +312,8 @@ func (t *turn) takenOver(j *Judged, c Content) bool {
 	for _, w := range j.Works {
 		versions = append(versions, w.Name, w.ResourceVersion)
 	}
-	mark := strings.Join(versions, " ")
-	if t.Memory.alike[j.Name] != mark {
+	fingerprint := strings.Join(versions, " ")
+	if t.Memory.alike[j.Name] != fingerprint {
 		owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID}
 		desired, gone, err := rendered.Works(owner, j.Works)
 		if err != nil || len(gone) > 0 {
@@ -324,7 +325,7 @@ func (t *turn) takenOver(j *Judged, c Content) bool {
 			}
 		}
 	}
-	t.leaves.alike[j.Name] = mark
+	t.leaves.alike[j.Name] = fingerprint
 	return true
 }
 

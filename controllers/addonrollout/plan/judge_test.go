@@ -8,8 +8,9 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// TestRanOtherwise is what a status tells of what a cluster without works ran.
-func TestRanOtherwise(t *testing.T) {
+// TestStatusShowsWhichContentAClusterWithoutWorksRan: the status has the configurations that the works
+// had before they were deleted.
+func TestStatusShowsWhichContentAClusterWithoutWorksRan(t *testing.T) {
 	group := addonv1alpha1.GroupName
 	ref := func(resource, name, hash string) addonv1alpha1.ConfigReference {
 		last := &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Name: name}, SpecHash: hash}

@@ -28,21 +28,21 @@ type Memory struct {
 	Unwritten []journal.Decision
 }
 
-// sightings are since when the operator has seen, at every look, the same mark at a cluster.
+// sightings are, by cluster, a value that every look has seen since a time.
 type sightings map[string]sighting
 
 type sighting struct {
-	mark  string
+	value string
 	since time.Time
 }
 
-// look returns the sightings after a look at which clusters show these marks. A cluster without
-// a mark has none.
-func (s sightings) look(marks map[string]string, now time.Time) sightings {
-	next := make(sightings, len(marks))
-	for cluster, mark := range marks {
-		next[cluster] = sighting{mark, now}
-		if before := s[cluster]; before.mark == mark && before.since.Before(now) {
+// look returns the sightings after a look that saw these values, by cluster. A cluster without a
+// value has no sighting.
+func (s sightings) look(shown map[string]string, now time.Time) sightings {
+	next := make(sightings, len(shown))
+	for cluster, value := range shown {
+		next[cluster] = sighting{value, now}
+		if before := s[cluster]; before.value == value && before.since.Before(now) {
 			next[cluster] = before
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Move says what the status of a cluster's add-on is derived from: the facts for
-// addonstatus.Next, but for what the agent asks for.
+// Move is the input of addonstatus.Next for a cluster, without the permissions that its agent
+// requests.
 func (p *Plan) Move(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, renderer *render.Renderer, rendered render.Rendered) addonstatus.Move {
 	o := p.Observed
 	mv := o.moveTo(addOn, rendered)
@@ -39,7 +39,7 @@ func (p *Plan) Move(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, render
 	case c.Planned.State == rollout.Failed || c.Planned.State == rollout.TimedOut:
 		mv.State = addonstatus.Failed
 	case current && (c.Health.Verified || !c.Admitted() && mv.AppliedAlready(addOn.Status.ConfigReferences)):
-		// Unverified is done only where it was verified before, and fell ill since.
+		// A cluster that is not verified counts as done only if it was verified before.
 		mv.State = addonstatus.Done
 	}
 	mv.Available = o.Prober.NotApplied()
@@ -49,13 +49,13 @@ func (p *Plan) Move(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, render
 	return mv
 }
 
-// moveTo is a move as far as what is rendered and the add-on itself say.
+// moveTo is the part of a move that depends only on the rendered works and the ManagedClusterAddOn.
 func (o *Observation) moveTo(addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) addonstatus.Move {
 	named := slices.ContainsFunc(addOn.Spec.Configs, func(c addonv1alpha1.AddOnConfig) bool { return addonstatus.IsTemplate(c.Group, c.Resource) })
 	return addonstatus.Move{Rendered: rendered, HidesTemplateHash: o.HidesTemplateHash, OwnTemplate: named}
 }
 
-// clusterCondition is what the hub says of the cluster.
+// clusterCondition is the status of the cluster's Available condition.
 func clusterCondition(c *clusterv1.ManagedCluster) corev1.ConditionStatus {
 	if c != nil {
 		if available := apimeta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
@@ -65,8 +65,8 @@ func clusterCondition(c *clusterv1.ManagedCluster) corev1.ConditionStatus {
 	return corev1.ConditionUnknown
 }
 
-// worksRefused reports whether an agent could not apply works of the add-on as they are now:
-// the cluster's own, and the hosting cluster's.
+// worksRefused reports whether a work agent could not apply the present works of the add-on: own,
+// on the cluster itself; hosting, on the hosting cluster.
 func (m *Member) worksRefused(addOn string) (own, hosting bool) {
 	for _, w := range m.Works {
 		applied := apimeta.FindStatusCondition(w.Status.Conditions, workv1.WorkApplied)
@@ -81,7 +81,7 @@ func (m *Member) worksRefused(addOn string) (own, hosting bool) {
 	return own, hosting
 }
 
-// OwnerOf says what the works of an add-on belong to.
+// OwnerOf is the owner, source and revision that the works of an add-on name.
 func (p *Plan) OwnerOf(addOn *addonv1alpha1.ManagedClusterAddOn, revision string) render.Owner {
 	return render.Owner{
 		Name: addOn.Name, Namespace: addOn.Namespace, UID: addOn.UID,
@@ -89,9 +89,10 @@ func (p *Plan) OwnerOf(addOn *addonv1alpha1.ManagedClusterAddOn, revision string
 	}
 }
 
-// Mark names everything that the writes of one cluster depend on: an object's version stands
-// for its content. permissions is what became of what its agent asks for.
-func (p *Plan) Mark(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, permissions ...string) string {
+// Fingerprint is a text of everything that the writes of one cluster depend on; the resource version
+// of an object stands for its content. permissions is the state of the permissions that its agent
+// requests.
+func (p *Plan) Fingerprint(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, permissions ...string) string {
 	parts := make([]string, 0, 11+len(c.Works)+2*len(c.SelectedBy))
 	parts = append(parts, p.Observed.Target.Digest, c.Planned.Revision, string(c.Planned.State), c.Planned.Reason,
 		p.Observed.Policy, string(addOn.UID), addOn.ResourceVersion)
@@ -109,7 +110,7 @@ func (p *Plan) Mark(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, permis
 		parts = append(parts, c.Cluster.ResourceVersion)
 	}
 	if c.Hosting.Hosted {
-		parts = append(parts, c.Hosting.Mark())
+		parts = append(parts, c.Hosting.Fingerprint())
 	}
 	return strings.Join(parts, "\x00")
 }

@@ -20,16 +20,16 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Observation is everything that one turn read. Nothing in it is changed after that.
+// Observation is everything that one turn read. It is not changed after that.
 type Observation struct {
 	// Look is when the turn began.
 	Look Look
 	Settings
-	// Rollout as stored. It was read uncached: budget is spent on the ledger in it.
+	// Rollout as stored. It was read uncached, because slots are reserved in its ledger.
 	Rollout *v1alpha1.AddOnRollout
-	// Uninstalling is what deletes the rollout together with all others; "": nothing does.
+	// Uninstalling is the cause that deletes all rollouts; "": none.
 	Uninstalling string
-	// Source that declares the add-on; nil when it is gone.
+	// Source that declares the add-on; nil after it was deleted.
 	Source *v1alpha1.AddOnSource
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner *addonv1alpha1.ClusterManagementAddOn
@@ -51,7 +51,7 @@ type Observation struct {
 	Policy        string
 	InvalidHealth error
 	Placements    []rollout.Placement
-	// Members are every cluster that has the add-on or is selected, by name.
+	// Members are the clusters that have the add-on or are selected, sorted by name.
 	Members []*Member
 	// Revisions has every revision that the rollout, its ledger or a work names.
 	Revisions Revisions
@@ -69,58 +69,61 @@ type Observation struct {
 
 // Settings are the flags of the operator that a plan depends on.
 type Settings struct {
-	// ParkAfter and RemovalGrace are those of rollout.Input.
+	// ParkAfter and RemovalGrace have the meaning they have in rollout.Input.
 	ParkAfter, RemovalGrace time.Duration
 	// HookTimeout is how long pre-delete hooks may take before they are reported.
 	HookTimeout time.Duration
-	// HidesTemplateHash: OCM's addon-manager may be running beside this operator.
+	// HidesTemplateHash: OCM's addon-manager may run on the same hub.
 	HidesTemplateHash bool
 }
 
-// Member is one cluster as it was read, as far as the add-on is concerned.
+// Member is one cluster with the objects of the add-on, as they were read.
 type Member struct {
 	Name string
 	// Cluster is nil when no ManagedCluster of that name exists.
 	Cluster *clusterv1.ManagedCluster
 	// AddOn is nil when the add-on is not installed.
 	AddOn *addonv1alpha1.ManagedClusterAddOn
-	// Taken are the fields of its status that another writer took from AddonFlow.
+	// Taken are the fields of the add-on's status that another writer took from AddonFlow.
 	Taken []addonstatus.Takeover
-	// Works that deploy the add-on, in the cluster's namespace and in that of its hosting
-	// cluster, sorted by name; also those being deleted, whose names are not free yet.
+	// Works deploy the add-on. They are in the namespaces of the cluster and of its hosting
+	// cluster, sorted by name. Works that are being deleted are included, because their names
+	// are still in use.
 	Works []*workv1.ManifestWork
 	// Hooks are the works that run its pre-delete hooks.
 	Hooks []*workv1.ManifestWork
-	// Hosting says where it runs in hosted mode. HostedAt, of a member that departs, is the
-	// cluster its hosting works are on, which may not be the one that is named.
+	// Hosting is the hosted mode of the add-on. HostedAt is set while the ManagedClusterAddOn
+	// is being deleted: the cluster with the hosting works. It may differ from the cluster that
+	// the annotation names.
 	Hosting  addonstatus.Hosting
 	HostedAt *clusterv1.ManagedCluster
 	// SelectedBy are the install placements that select the cluster, in declared order.
 	SelectedBy []v1alpha1.PlacementReference
-	// Configs are those its ManagedClusterAddOn names, as the hub has them now.
+	// Configs are the configurations that its ManagedClusterAddOn names, as they are now.
 	Configs []render.Config
-	// Hindered is why nothing can be written to it now; nil if nothing is in the way.
+	// Hindered is why nothing can be written to the cluster now; nil: it can.
 	Hindered *Hindrance
-	// Health is what the works say about what they ask for now. Serves: all of its pods are
-	// ready, as far as OCM asked its agent.
+	// Health is the state of the present content of the works. Serves: OCM's feedback rules
+	// report no pod that is not ready.
 	Health render.Observation
 	Serves bool
-	// Decoded is the renderer of what its works name, of whichever namespace, where Taken
-	// asks for it; nil: not known.
+	// Decoded is the renderer of the revision that its works name. It is read only to check
+	// Taken; nil: not known.
 	Decoded *render.Renderer
 }
 
-// Hindrance is why nothing can be written to a cluster now, though it is there: something
-// that its own ManagedClusterAddOn names on the hub. It concerns that cluster alone.
+// Hindrance is why nothing can be written to a cluster although it exists: the
+// ManagedClusterAddOn of the cluster names an object that cannot be used. No other cluster is
+// affected.
 type Hindrance struct {
-	// Unsupported: it names a kind that the add-on does not list.
+	// Unsupported: the ManagedClusterAddOn names a kind that the add-on does not list.
 	Unsupported bool
 	Message     string
-	// Retry: it may pass without any change on the hub.
+	// Retry: the cause may end without a change on the hub.
 	Retry bool
 }
 
-// Conditions say so on the ManagedClusterAddOn.
+// Conditions report the hindrance on the ManagedClusterAddOn.
 func (h Hindrance) Conditions() []metav1.Condition {
 	if h.Unsupported {
 		return addonstatus.Unsupported(h.Message)
@@ -128,13 +131,13 @@ func (h Hindrance) Conditions() []metav1.Condition {
 	return addonstatus.Hindered(h.Message)
 }
 
-// SourceName is the namespace/name of the source, as works carry it.
+// SourceName is the namespace/name of the source, as in the annotation of works.
 func (o *Observation) SourceName() string {
 	return o.Rollout.Namespace + "/" + o.Rollout.Spec.Target.Source
 }
 
-// HostingName reads the annotation of the ManagedClusterAddOn, and before there is one that of
-// the ManagedCluster, which will be copied to it.
+// HostingName reads the annotation of the ManagedClusterAddOn. While that does not exist, it
+// reads the annotation of the ManagedCluster, which is copied on installation.
 func (m *Member) HostingName() (name string, hosted bool) {
 	switch {
 	case m.AddOn != nil:
@@ -145,9 +148,9 @@ func (m *Member) HostingName() (name string, hosted bool) {
 	return name, hosted
 }
 
-// worksAt is the hosting cluster whose namespace has deploy works of the member that are not
-// being deleted, "" for none. It is where the add-on really is hosted, which an annotation
-// that was just changed, or mistyped, does not say.
+// worksAt is the hosting cluster whose namespace has deploy works of the member; "": none.
+// Works that are being deleted do not count. This is where the add-on really is hosted; the
+// annotation may have changed since, or be mistyped.
 func (m *Member) worksAt(addOn string) string {
 	for _, w := range m.Works {
 		if w.DeletionTimestamp == nil && render.IsHostingWork(w, addOn) {
@@ -157,8 +160,8 @@ func (m *Member) worksAt(addOn string) string {
 	return ""
 }
 
-// HostedBy is the cluster that the add-on's hosting hooks run on: where its hosting works
-// are, and without any where the annotation says.
+// HostedBy is the cluster that the add-on's hosting hooks run on: the cluster with its hosting
+// works, or, if there are none, the cluster that the annotation names.
 func (m *Member) HostedBy(addOn string) string {
 	if at := m.worksAt(addOn); at != "" {
 		return at
@@ -177,7 +180,7 @@ func (m *Member) Departs() bool {
 	return m.AddOn != nil && m.AddOn.DeletionTimestamp != nil && slices.ContainsFunc(m.AddOn.Finalizers, render.HoldsAddOn)
 }
 
-// Report is what a prober reads about a member.
+// Report is the input of a prober about a member.
 func (m *Member) Report(addOn string) render.Report {
 	r := render.Report{AddOn: addOn, Works: m.Works}
 	if m.AddOn != nil {
@@ -186,16 +189,16 @@ func (m *Member) Report(addOn string) render.Report {
 	return r
 }
 
-// Serving reports whether the works that OCM wrote, which carry no digest, say that the add-on
-// runs. Content that does not run proves nothing by being equal: its clusters are admitted,
-// and judged, like any others.
+// Serving reports whether the add-on runs according to works that OCM wrote and that have no
+// digest. If it does not run, equal content is no proof: the cluster is admitted and judged like
+// any other.
 func (m *Member) Serving(said render.Availability) bool {
 	return available(m.Cluster) && (said.Status == "" || said.Status == metav1.ConditionTrue && said.Degraded == "")
 }
 
-// Running is the digest of the revision on a member's works. Works that have lost either
-// mark, the revision's or the content's, are Mixed: what they hold is not known, and
-// repairing them would be a move without an admission.
+// Running is the digest of the revision on a member's works. If the works lost the annotation of
+// the revision or of the content, it is Mixed: their content is not known, and a repair would be
+// a move without an admission.
 func (m *Member) Running() string {
 	if m.Health.Revision != "" && m.Health.Digest != "" {
 		return m.Health.Revision
@@ -213,7 +216,7 @@ func (m *Member) Running() string {
 	return found
 }
 
-// Installation says whose a ManagedClusterAddOn is.
+// Installation says whether a ManagedClusterAddOn exists, and whether AddonFlow created it.
 func Installation(addOn *addonv1alpha1.ManagedClusterAddOn) rollout.Installation {
 	switch {
 	case addOn == nil:
@@ -226,8 +229,8 @@ func Installation(addOn *addonv1alpha1.ManagedClusterAddOn) rollout.Installation
 	return rollout.HandMade
 }
 
-// Reachable reads whether the hub has a cluster as available, and when that last changed by
-// the clock of the managed cluster.
+// Reachable reports whether a cluster is available, and when that last changed. The time is of
+// the managed cluster's clock.
 func Reachable(c *clusterv1.ManagedCluster) (is bool, changed time.Time) {
 	if c == nil {
 		return false, time.Time{}
@@ -239,13 +242,14 @@ func Reachable(c *clusterv1.ManagedCluster) (is bool, changed time.Time) {
 	return cond.Status == metav1.ConditionTrue && c.Spec.HubAcceptsClient, cond.LastTransitionTime.Time
 }
 
-// available reports whether the hub hears from a cluster.
+// available reports whether a cluster is available.
 func available(c *clusterv1.ManagedCluster) bool {
 	is, _ := Reachable(c)
 	return is
 }
 
-// InstallDisabled reports whether a ManagedCluster asks that no add-on is installed by itself.
+// InstallDisabled reports whether OCM's annotation on a ManagedCluster disables the automatic
+// installation of add-ons.
 func InstallDisabled(c *clusterv1.ManagedCluster) bool {
 	return strings.EqualFold(c.Annotations[addonv1alpha1.DisableAddonAutomaticInstallationAnnotationKey], "true")
 }
@@ -281,18 +285,18 @@ func (o *Observation) Named() []string {
 // Revisions are the bodies of revisions, by digest.
 type Revisions map[string]Content
 
-// Content is what a revision holds. The zero value is no revision.
+// Content is the body of a revision. The zero value stands for no revision.
 type Content struct {
 	digest string
 	// Renderer is nil while the revision has no body, or its body could not be read.
 	Renderer *render.Renderer
 	err      error
-	// interruptions that the renderer had before the turn.
+	// interruptions is the renderer's count when the turn began.
 	interruptions int
 }
 
-// Add enters a revision: its renderer, or why there is none. The error is a *MissingRevision
-// or one of reading.
+// Add enters a revision: its renderer, or the error of reading it. The error is a
+// *MissingRevision if the revision has no body.
 func (r Revisions) Add(digest string, renderer *render.Renderer, err error) {
 	c := Content{digest: digest, Renderer: renderer, err: err}
 	if renderer != nil {
@@ -301,8 +305,8 @@ func (r Revisions) Add(digest string, renderer *render.Renderer, err error) {
 	r[digest] = c
 }
 
-// Interrupted returns why a package could not be rendered since the revisions were read. What
-// was compared is then not true of any cluster, and must not be planned with.
+// Interrupted returns the error if a package could not be rendered since the revisions were read.
+// The comparisons of this turn are then wrong, and callers must not plan with them.
 func (r Revisions) Interrupted() error {
 	for _, c := range r {
 		if c.Renderer == nil {
@@ -315,8 +319,8 @@ func (r Revisions) Interrupted() error {
 	return nil
 }
 
-// Renderer returns the renderer of a digest. The error is a *MissingRevision if its
-// AddOnRevision is gone or is not what its name says, else that of reading.
+// Renderer returns the renderer of a digest, or the error of reading it. The error is a
+// *MissingRevision if the AddOnRevision does not exist or its content does not match its name.
 func (r Revisions) Renderer(digest string) (*render.Renderer, error) {
 	c, ok := r[digest]
 	if !ok {
@@ -325,7 +329,7 @@ func (r Revisions) Renderer(digest string) (*render.Renderer, error) {
 	return c.Renderer, c.err
 }
 
-// content returns what the revision of a digest holds; a body that is missing is no error.
+// content returns the body of the revision of a digest. A missing body is not an error.
 func (r Revisions) content(digest string) (Content, error) {
 	c := r[digest]
 	if errors.Is(c.err, ErrRevisionMissing) {
@@ -334,7 +338,7 @@ func (r Revisions) content(digest string) (Content, error) {
 	return c, c.err
 }
 
-// missing says in words that the revision has no body; "" if it has one.
+// missing is the message that the revision has no body; "" if it has one.
 func (c Content) missing() string {
 	if m, ok := errors.AsType[*MissingRevision](c.err); ok {
 		return m.words()
@@ -342,14 +346,14 @@ func (c Content) missing() string {
 	return ""
 }
 
-// ErrRevisionMissing says that an AddOnRevision that a cluster needs has no body. The clusters
-// that need it are held; it is never rendered again from live objects.
+// ErrRevisionMissing says that a cluster needs an AddOnRevision that has no body. The clusters
+// that need it are held. The revision is never rebuilt from live objects.
 var ErrRevisionMissing = errors.New("revision is missing")
 
 // MissingRevision is ErrRevisionMissing of one AddOnRevision.
 type MissingRevision struct {
 	Name string
-	// Why it is as good as missing although it is there; "" if it is not there.
+	// Why an existing revision cannot be used; "": it does not exist.
 	Why string
 }
 
@@ -361,10 +365,11 @@ func (e *MissingRevision) Error() string {
 	return ErrRevisionMissing.Error() + ": " + e.Name + " " + e.Why
 }
 
-// Is tells that it is ErrRevisionMissing.
+// Is reports whether target is ErrRevisionMissing.
 func (e *MissingRevision) Is(target error) bool { return target == ErrRevisionMissing }
 
-// words say it to a user: one that is in the way has to go before it can come back.
+// words are the error for a user. A revision that cannot be used must be deleted, so that the
+// operator can create it again.
 func (e *MissingRevision) words() string {
 	if e.Why == "" {
 		return "revision " + e.Name + " is missing"

@@ -24,10 +24,10 @@ const ApplyErrorAfter = 10 * time.Minute
 
 // Plan is everything that one turn decided. Nothing of it is stored or written yet.
 type Plan struct {
-	// Observed is what it was made from.
+	// Observed is the input of the plan.
 	Observed *Observation
-	// Input of the planner, nil if it was not asked; Planned is its answer, and Refused its
-	// error, with which there is an answer as well.
+	// Input of the planner; nil: the planner was not called. Planned is its result and Refused
+	// its error. Planned is valid with an error as well.
 	Input   *rollout.Input
 	Planned rollout.Plan
 	Refused error
@@ -40,7 +40,7 @@ type Plan struct {
 	// Next is the status to store, but for conditions and commit statuses.
 	Next    v1alpha1.AddOnRolloutStatus
 	Verdict Verdict
-	// Err is why no cluster is admitted, if that is so; it is part of the verdict.
+	// Err is why the rollout admits no cluster; nil: it may. Verdict reports it.
 	Err error
 	// Barred: nothing is written to clusters, because another owner writes there, or because
 	// their health cannot be judged.
@@ -55,11 +55,12 @@ type Plan struct {
 	Returns string
 	// Decisions to log and announce once the status is stored.
 	Decisions Decisions
-	// Accepted are the fields of other writers that are AddonFlow's from now on.
+	// Accepted are the fields of other writers that AddonFlow treats as its own.
 	Accepted []Accepted
-	// Restored says in words which of them were written while the fence was down; "" for none.
+	// Restored lists, as text, the accepted fields that were written while the fence was down;
+	// "": none.
 	Restored string
-	// Yielding are the rollouts that have to give up an object to this one.
+	// Yielding are the rollouts that must leave a contended object to this one.
 	Yielding []types.NamespacedName
 	// Memory for the next turn.
 	Memory Memory
@@ -69,18 +70,19 @@ type Plan struct {
 	attempt int32
 }
 
-// Cluster is a member and what was decided for it.
+// Cluster is a member and its decision.
 type Cluster struct {
 	Judged
 	Planned rollout.ClusterPlan
-	// Install and Remove a ManagedClusterAddOn, Move: write the works of another revision.
+	// Install: create the ManagedClusterAddOn. Move: write the works of another revision.
+	// Remove: delete the ManagedClusterAddOn.
 	Install, Move, Remove bool
 }
 
-// turn is one call of New or Preview: the observation and what is made of it.
+// turn is the state of one call of New or Preview.
 type turn struct {
 	*Observation
-	// stored is the status to plan with: as stored, moved to the target of spec.
+	// stored is the status to plan with: the stored status, moved to the target of spec.
 	stored         v1alpha1.AddOnRolloutStatus
 	target, stable Content
 	// leaves is the memory for the next turn.
@@ -90,8 +92,8 @@ type turn struct {
 	measured []Measured
 }
 
-// New plans a turn. What only the user can change is part of the plan; the error is one to
-// retry.
+// New plans a turn. Problems that the user must fix are part of the plan; the returned error is
+// retried.
 func New(o *Observation) (Plan, error) {
 	p := Plan{Observed: o, Memory: o.Memory}
 	stored := &o.Rollout.Status
@@ -139,11 +141,11 @@ func New(o *Observation) (Plan, error) {
 		}
 	}
 	if p.Err != nil && stored.Target == nil {
-		// Nothing was planned: the status stays empty, so that it is rebuilt yet.
+		// Nothing was planned: the status stays empty, so that a later turn rebuilds it.
 		next.Target, next.TargetSince, next.History = nil, nil, stored.History
 	}
 	if !p.planned() && next.Phase == v1alpha1.PhaseSucceeded && o.Rollout.Generation != stored.ObservedGeneration {
-		next.Phase = v1alpha1.PhaseProgressing // the policy changed, and was not planned with yet
+		next.Phase = v1alpha1.PhaseProgressing // the policy changed, and no plan used it yet
 	}
 	p.Next = next
 	p.Decisions = p.decisions(step)
@@ -156,11 +158,12 @@ func New(o *Observation) (Plan, error) {
 	return p, nil
 }
 
-// planned reports whether the planner was asked and had nothing to refuse.
+// planned reports whether the planner was called and returned no error.
 func (p *Plan) planned() bool { return p.Input != nil && p.Refused == nil }
 
-// Preview plans as far as the planner's answer goes, for explaining it. reported is a conflict that
-// the observation does not show; nil: none. The error is one of the planner's, or one to retry.
+// Preview computes the planner's result, to explain it; the rest of the plan stays empty. reported
+// is a conflict that the observation does not show; nil: none. The error is the planner's, or one
+// to retry.
 func Preview(o *Observation, reported error) (Plan, error) {
 	p := Plan{Observed: o}
 	contested := cmp.Or(o.conflict(), o.fenceDown(), reported)
@@ -205,7 +208,7 @@ func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, orders []rollout.Order, 
 	return nil
 }
 
-// assigned joins what was decided for each cluster with what it was decided from.
+// assigned joins the decision about each cluster with the member it is about.
 func assigned(planned rollout.Plan, judged []Judged) []Cluster {
 	at := make(map[string]int, len(judged))
 	for i := range judged {
@@ -230,7 +233,7 @@ func assigned(planned rollout.Plan, judged []Judged) []Cluster {
 	return clusters
 }
 
-// input turns the observation into what the planner reads.
+// input turns the observation into the planner's input.
 func (t *turn) input() (rollout.Input, []Judged, error) {
 	ro := t.Rollout
 	in := rollout.Input{
@@ -285,13 +288,13 @@ func (o *Observation) ended() bool {
 		s.Stable != nil && s.Stable.Digest == o.Target.Digest
 }
 
-// Suspended reports whether the rollout is suspended by annotation. A release that is asked
-// for suspends until it is carried out.
+// Suspended reports whether the rollout is suspended by annotation. A requested release suspends
+// the rollout until it is complete.
 func Suspended(ro *v1alpha1.AddOnRollout) bool {
 	return v1alpha1.SuspendedByAnnotation(ro.Annotations) || ro.ReleaseRequested()
 }
 
-// cluster is what the planner reads of one member.
+// cluster is the planner's input about one member.
 func (t *turn) cluster(j *Judged) rollout.Cluster {
 	c := rollout.Cluster{
 		Name:           j.Name,
@@ -321,8 +324,8 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 			c.Away = "hosting cluster " + j.Hosting.Name + " is not available"
 		}
 	}
-	// Where neither the target nor what the cluster has can be rendered, no commit caused it:
-	// the cluster is held back, and blocks no other.
+	// If neither the target nor the present content can be rendered for the cluster, the commit
+	// is not the cause: the cluster is held back and blocks no other.
 	if j.Refused != nil && !j.Refused.keeps {
 		c.Reachable, c.Away = false, j.Refused.brief
 	}
@@ -332,7 +335,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 	return c
 }
 
-// health hands what the works say to the planner.
+// health is the planner's input about the health of a member.
 func health(j *Judged) rollout.Health {
 	h := rollout.Health{Reason: j.Health.Reason, NotApplied: j.Health.NotApplied}
 	switch {
@@ -348,13 +351,13 @@ func health(j *Judged) rollout.Health {
 	return h
 }
 
-// Writable reports whether anything may be written to clusters.
+// Writable reports whether writes to clusters are allowed.
 func (p *Plan) Writable() bool { return !p.Barred && (len(p.Clusters) > 0 || p.Err == nil) }
 
 // IsTarget reports whether a digest is that of the rollout's target.
 func (p *Plan) IsTarget(digest string) bool { return p.Observed.Target.Digest == digest }
 
-// Admitted reports whether the ledger holds the cluster at the plan's revision.
+// Admitted reports whether the cluster is in flight or failed at the revision of its plan.
 func (c *Cluster) Admitted() bool {
 	s := c.Planned.State
 	return s.InFlight() || s == rollout.Failed || s == rollout.TimedOut
@@ -366,24 +369,24 @@ func (c *Cluster) Movable() bool {
 	return r != "" && r != rollout.Mixed && r != rollout.Foreign && c.Planned.State != rollout.Gone
 }
 
-// Waits reports whether the cluster's add-on says Configured=False: the target changes
-// something there, and it is not its turn. Beside OCM's addon-manager waiting clusters are not
-// written at all.
+// Waits reports whether the cluster's add-on is Configured=False: the target changes something
+// there, and its turn has not come. If OCM's addon-manager runs on the same hub, waiting clusters
+// are not written at all.
 func (p *Plan) Waits(c *Cluster) bool {
 	return !p.Observed.HidesTemplateHash && (c.Planned.State == rollout.Waiting || c.Planned.State == rollout.Parked)
 }
 
-// Retries reports whether something is in a member's way that may be gone soon, without
-// anything that is watched for this rollout.
+// Retries reports whether a member has a problem that may end without an event of a watched
+// object.
 func (p *Plan) Retries() bool {
 	return slices.ContainsFunc(p.Observed.Members, func(m *Member) bool { return m.Hindered != nil && m.Hindered.Retry }) ||
 		slices.ContainsFunc(p.Clusters, func(c Cluster) bool { return c.Refused != nil && c.Refused.Retry || c.Overruled != nil })
 }
 
-// Repairs returns what a member that is at a revision is repaired with: its renderer, and if
-// the body is missing the target's, if that renders what the works hold. Equal digests mean
-// equal objects: the member is at the target then, whatever its works name, as after the add-on
-// was released and taken up by another source.
+// Repairs returns the renderer that repairs a member at a revision: the renderer of that revision.
+// If its body is missing, the target's renderer is used if it renders exactly what the works hold:
+// equal digests mean equal objects. This happens after an add-on was released and taken over by
+// another source.
 func (p *Plan) Repairs(c *Cluster, digest string) (*render.Renderer, error) {
 	renderer, err := p.Observed.Revisions.Renderer(digest)
 	if !errors.Is(err, ErrRevisionMissing) {
@@ -396,9 +399,9 @@ func (p *Plan) Repairs(c *Cluster, digest string) (*render.Renderer, error) {
 	return target, nil
 }
 
-// RendererOf returns the renderer of what a cluster is to have. A cluster that the target does
-// not move, because it renders what the works hold, has the target's configurations all the
-// same. A cluster that the ledger admitted has those of the revision it was admitted to.
+// RendererOf returns the renderer of the content that a cluster is to have. An admitted cluster has
+// the content of its revision. If the target renders exactly what the works hold, the cluster is
+// not moved, but its status names the target's configurations.
 func (p *Plan) RendererOf(c *Cluster) (*render.Renderer, error) {
 	renderer, err := p.Repairs(c, c.Planned.Revision)
 	if err != nil || c.Admitted() || p.IsTarget(c.Planned.Revision) {
@@ -414,8 +417,8 @@ func (p *Plan) RendererOf(c *Cluster) (*render.Renderer, error) {
 	return renderer, nil
 }
 
-// Published is the status of the ClusterManagementAddOn that the plan comes to, but for its
-// times. False without a plan, and while the target has no body: what was published stays.
+// Published is the status of the ClusterManagementAddOn according to the plan, without its times.
+// It is false if there is no plan or the target has no body: the published status stays as it is.
 func (p *Plan) Published() (addonv1alpha1.ClusterManagementAddOnStatus, bool) {
 	target := p.Observed.Revisions[p.Observed.Target.Digest].Renderer
 	if p.Err != nil || target == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// TestObjectWithEverythingAtItsLimitIsStored: a full ledger beside full history and journal
-// and the marks of a forge that was down for weeks, with the longest names and texts. That is
-// at most 1.4 MiB; etcd takes 1.5, managed fields included.
+// TestObjectWithEverythingAtItsLimitIsStored: the object has a full ledger, history and journal, the
+// commit marks of a forge that was down for weeks, and the longest names and texts. Its size is at
+// most 1.4 MiB; etcd accepts 1.5 MiB, managed fields included.
 func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 	const limit = 14 << 20 / 10
 	long, text, digest := strings.Repeat("n", 63), strings.Repeat("t", 200), "v1:sha256:"+strings.Repeat("0", 64)

@@ -32,8 +32,8 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		next.Stable = rediscovered(target, s)
 	}
 	if next.Target != nil && next.Target.Digest == target.Digest {
-		// The same content by another commit, such as a rewritten history: the
-		// rollout goes on, and reports where the content now stands in Git.
+		// Another commit has the same content, as after a rewritten history: the rollout
+		// continues and reports the new commit.
 		next.Target = &target
 		return next
 	}
@@ -49,8 +49,8 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 	return next
 }
 
-// rediscovered is the stable revision of a rollout whose status was lost; nil when
-// nothing ever succeeded. Its commit is unknown unless it is the target's.
+// rediscovered is the stable revision of a rollout whose status was lost; nil: no rollout
+// succeeded. Its commit is unknown unless the stable revision is the target.
 func rediscovered(target v1alpha1.Target, s Succeeded) *v1alpha1.Target {
 	newest := s.newest()
 	switch newest.Name {
@@ -62,7 +62,8 @@ func rediscovered(target v1alpha1.Target, s Succeeded) *v1alpha1.Target {
 	return &v1alpha1.Target{Source: target.Source, Revision: newest.Name, Digest: newest.Digest}
 }
 
-// supersede closes the history entry of a rollout that the new target overtook.
+// supersede closes the history entry of the rollout that the new target supersedes, and adds an
+// entry for the new one.
 func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
 	if len(h) > 0 && h[0].Finished == nil {
@@ -72,8 +73,8 @@ func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Tim
 	return h[:min(len(h), historyKept)]
 }
 
-// conclude returns the status that says what the plan decided. It is a function of
-// its arguments alone, so that an identical reconcile writes nothing.
+// conclude returns the status after a plan. It depends on its arguments only, so that an identical
+// turn writes nothing.
 func conclude(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *previous.DeepCopy()
 	next.Phase, next.Message = plan.Phase, plan.Message
@@ -90,7 +91,7 @@ func conclude(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now metav
 	return next
 }
 
-// recorded keeps the newest history entry in step with the rollout it is about.
+// recorded updates the newest history entry if it is about the present target.
 func recorded(s v1alpha1.AddOnRolloutStatus, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
 	if len(h) == 0 || s.Target == nil || h[0].Target.Digest != s.Target.Digest {
@@ -114,15 +115,15 @@ const (
 	stagesKept  = 16
 )
 
-// detail writes into the entry of the present rollout what a reader asks for afterwards: why
-// it is where it is, which clusters failed, and when its stages began and ended.
+// detail completes a history entry: the reason of the phase, the clusters that failed, and the
+// times of the stages.
 func detail(h *v1alpha1.HistoryEntry, s v1alpha1.AddOnRolloutStatus, now metav1.Time) {
 	h.Reason = s.Message
 	h.Failing = slices.Clone(s.Failing[:min(len(s.Failing), failingKept)])
 	h.Stages = stageTimes(h.Stages, s.Stages, now)
 }
 
-// stageTimes returns the times of the stages that began.
+// stageTimes returns the start and end of every stage that began.
 func stageTimes(known []v1alpha1.StageTimes, stages []v1alpha1.StageStatus, now metav1.Time) []v1alpha1.StageTimes {
 	times := slices.Clone(known)
 	for _, stage := range stages {

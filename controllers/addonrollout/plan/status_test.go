@@ -47,7 +47,7 @@ func TestAdvance(t *testing.T) {
 			t.Error("content that succeeded here before is gone back to")
 		}
 		if h := got.History; len(h) != 2 || h[1].SupersededBy != b.Commit || h[1].Finished == nil {
-			t.Errorf("the overtaken rollout is closed, naming by whom: %+v", h)
+			t.Errorf("the superseded rollout is not closed with the new commit: %+v", h)
 		}
 	})
 	t.Run("SameContentOtherCommit", func(t *testing.T) {
@@ -94,6 +94,6 @@ func TestVerdictOf(t *testing.T) {
 		}
 	}
 	if _, known := verdictOf(fmt.Errorf("boom")); known {
-		t.Error("an error of the network is retried, not told as the user's")
+		t.Error("an error of the network must be retried, not reported to the user")
 	}
 }
