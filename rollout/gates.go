@@ -132,7 +132,7 @@ func (p *planner) gated(s *step) string {
 		if p.passes(s, g) || s.gated != "" {
 			continue
 		}
-		s.gated = p.waitText(s, g)
+		s.gated, s.remeasured = p.waitText(s, g), measured(g.Type)
 	}
 	return s.gated
 }

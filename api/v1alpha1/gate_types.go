@@ -38,7 +38,7 @@ const (
 type Gates struct {
 	// Before are evaluated when the stage could start. While one of them is not Passed, no
 	// cluster of the stage is admitted.
-	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:MaxItems=5
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -46,7 +46,7 @@ type Gates struct {
 	// During are evaluated every interval, from the stage's first admission to the end of its
 	// last soak. The stage completes after an evaluation that began after that soak has Passed.
 	// Only prometheus and webhook are possible.
-	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:XValidation:rule="self.all(g, g.type in ['prometheus', 'webhook'])",message="a gate in during must be of type prometheus or webhook"
 	// +listType=map
 	// +listMapKey=name

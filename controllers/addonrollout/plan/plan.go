@@ -171,6 +171,9 @@ func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, contested error) error {
 	for i := range p.gates {
 		in.Gates = append(in.Gates, p.gates[i].planned())
 	}
+	if n := len(p.gates); n > 0 {
+		in.LedgerLimit = rollout.DefaultLedgerLimit - n*gateRoom
+	}
 	p.Input = &in
 	p.Planned, p.Refused = rollout.New(in)
 	p.Clusters = assigned(p.Planned, judged)
