@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,8 +55,11 @@ type cli struct {
 	// Below, what tests replace.
 	connect  func() (client.WithWatch, error)
 	explain  func(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error)
+	change   func(ctx context.Context, hub client.Client, key types.NamespacedName, stage string) (addonrollout.Change, error)
 	now      func() time.Time
 	terminal func() terminal
+	// asks reports whether a user can be asked.
+	asks func() bool
 	// putBack is how long an operator may take to put a finalizer back.
 	putBack time.Duration
 }
@@ -85,9 +89,13 @@ func newCLI(name string) *cli {
 		explain: func(ctx context.Context, hub client.Client, key types.NamespacedName) (rollout.Plan, error) {
 			return addonrollout.Explain(ctx, hub, key, charts)
 		},
+		change: func(ctx context.Context, hub client.Client, key types.NamespacedName, stage string) (addonrollout.Change, error) {
+			return addonrollout.ChangeOf(ctx, hub, key, stage, charts)
+		},
 		now:      time.Now,
 		putBack:  5 * time.Second,
 		terminal: func() terminal { return terminalOf(os.Stdout, os.Getenv) },
+		asks:     func() bool { return term.IsTerminal(int(os.Stdin.Fd())) },
 	}
 	c.connect = c.dial
 	return c
@@ -99,6 +107,7 @@ func (c *cli) commands() []*cobra.Command {
 		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newHistoryCommand(c),
 		newRenderCommand(c), newLintCommand(c),
 		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newReleaseCommand(c),
+		newApproveCommand(c), newRejectCommand(c),
 		newUninstallCommand(c),
 		newDemoCommand(c), newVersionCommand(c),
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -62,8 +64,10 @@ func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Obj
 		name:      programName,
 		connect:   func() (client.WithWatch, error) { return s.hub, nil },
 		explain:   explained,
+		change:    changed,
 		now:       at,
 		terminal:  func() terminal { return terminal{} },
+		asks:      func() bool { return true },
 	}
 	// A kubeconfig of the developer's own must not decide a test.
 	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
@@ -76,6 +80,16 @@ func explained(context.Context, client.Client, types.NamespacedName) (rollout.Pl
 		{Name: "eu-01", Stage: "canary", State: rollout.Done, Revision: digest},
 		{Name: "us-01", Stage: "everyone", State: rollout.Waiting, Revision: digest, Reason: "stage canary is not complete"},
 	}}, nil
+}
+
+// changed is a change of one object on us-01.
+func changed(context.Context, client.Client, types.NamespacedName, string) (addonrollout.Change, error) {
+	object := func(tag string) []*unstructured.Unstructured {
+		return []*unstructured.Unstructured{{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "hello"}, "data": map[string]any{"tag": tag},
+		}}}
+	}
+	return addonrollout.Change{Cluster: "us-01", Clusters: 2, Before: object("v1"), After: object("v2")}, nil
 }
 
 // run runs a command line and returns its exit code.

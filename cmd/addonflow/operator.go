@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/metrics"
 	"github.com/fluxcd/pkg/runtime/pprof"
 	"github.com/fluxcd/pkg/runtime/probes"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +39,7 @@ import (
 	gatedesk "github.com/addonflow/addonflow/controllers/gates"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/controllers/renderworker"
+	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -105,15 +107,17 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.AddOnSource{}:                     {Namespaces: own},
-			&v1alpha1.AddOnRollout{}:                    {Namespaces: own},
-			&v1alpha1.AddOnApproval{}:                   {Namespaces: own},
-			&workv1.ManifestWork{}:                      {Label: addonrollout.WorkSelector()},
-			&clusterv1.ManagedCluster{}:                 {Transform: addonrollout.TrimManagedCluster},
-			&certificatesv1.CertificateSigningRequest{}: {Label: agents.Selector()},
-			&rbacv1.RoleBinding{}:                       {Label: agents.Selector()},
-			&rbacv1.ClusterRole{}:                       {Label: agents.RoleSelector()},
-			&rbacv1.Role{}:                              {Label: agents.RoleSelector()},
+			&v1alpha1.AddOnSource{}:                                     {Namespaces: own},
+			&v1alpha1.AddOnRollout{}:                                    {Namespaces: own},
+			&v1alpha1.AddOnApproval{}:                                   {Namespaces: own},
+			&workv1.ManifestWork{}:                                      {Label: addonrollout.WorkSelector()},
+			&clusterv1.ManagedCluster{}:                                 {Transform: addonrollout.TrimManagedCluster},
+			&certificatesv1.CertificateSigningRequest{}:                 {Label: agents.Selector()},
+			&rbacv1.RoleBinding{}:                                       {Label: agents.Selector()},
+			&rbacv1.ClusterRole{}:                                       {Label: agents.RoleSelector()},
+			&rbacv1.Role{}:                                              {Label: agents.RoleSelector()},
+			&admissionregistrationv1.ValidatingAdmissionPolicy{}:        {Field: admission.Selector()},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}: {Field: admission.Selector()},
 			// The managed fields of these name a foreign writer.
 			&addonv1alpha1.ManagedClusterAddOn{}:    {Transform: addonrollout.KeepWhole},
 			&addonv1alpha1.ClusterManagementAddOn{}: {Transform: addonrollout.KeepWhole},

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"maps"
@@ -9,7 +10,10 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -42,6 +46,31 @@ func read[T any](name string) (*T, error) {
 	}
 	return object, nil
 }
+
+// Read reads the policy and the binding of the hub; nil: it is missing.
+func Read(ctx context.Context, hub client.Reader) (
+	policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding, err error,
+) {
+	policy = &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	if err = hub.Get(ctx, client.ObjectKey{Name: Name}, policy); apierrors.IsNotFound(err) {
+		policy, err = nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read ValidatingAdmissionPolicy %s: %w", Name, err)
+	}
+	binding = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	if err = hub.Get(ctx, client.ObjectKey{Name: Name}, binding); apierrors.IsNotFound(err) {
+		binding, err = nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read ValidatingAdmissionPolicyBinding %s: %w", Name, err)
+	}
+	return policy, binding, nil
+}
+
+// Selector selects the policy, or the binding, from all of the hub: the operator may read no
+// other.
+func Selector() fields.Selector { return fields.OneTermEqualSelector("metadata.name", Name) }
 
 // Matches returns an error in words for users if the policy or the binding of the hub is missing
 // (nil) or is not the shipped one. Then approvers are not proven. Labels and annotations may
@@ -100,13 +129,13 @@ func same(kind string, want, got any) error {
 	if err != nil {
 		return fmt.Errorf("cannot compare %s %s: %w", kind, Name, err)
 	}
-	fields := map[string]bool{}
+	differing := map[string]bool{}
 	for _, all := range []map[string]any{wanted, found} {
 		for field := range all {
-			fields[field] = !equality.Semantic.DeepEqual(wanted[field], found[field])
+			differing[field] = !equality.Semantic.DeepEqual(wanted[field], found[field])
 		}
 	}
-	maps.DeleteFunc(fields, func(_ string, differs bool) bool { return !differs })
+	maps.DeleteFunc(differing, func(_ string, differs bool) bool { return !differs })
 	return fmt.Errorf("%s %s differs from the one of this operator in %s, so approvers are not proven; %s",
-		kind, Name, strings.Join(slices.Sorted(maps.Keys(fields)), ", "), applyAgain)
+		kind, Name, strings.Join(slices.Sorted(maps.Keys(differing)), ", "), applyAgain)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,7 @@ func approval(approver string, groups ...string) *v1alpha1.AddOnApproval {
 // everything with AddOnApprovals.
 type world struct {
 	*hub.Hub
-	admin client.Client
+	admin, operator client.Client
 }
 
 func newWorld(t *testing.T) *world {
@@ -50,6 +51,14 @@ func newWorld(t *testing.T) *world {
 	if err := rights.InstallPolicy(t.Context(), w.admin); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := rights.Install(t.Context(), w.admin); err != nil {
+		t.Fatal(err)
+	}
+	config, _, err := w.User(rights.User, rights.Groups()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.operator = connect(t, config)
 	for _, o := range []client.Object{
 		&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "approver"},
@@ -105,7 +114,11 @@ func refused(t *testing.T, err error, text string) {
 func TestTheAPIServerProvesTheApprover(t *testing.T) {
 	w := newWorld(t)
 	alice, config := w.as(t, "alice")
-	given := approval("alice", "qa", "system:authenticated")
+	var review authenticationv1.SelfSubjectReview
+	if err := alice.Create(t.Context(), &review); err != nil {
+		t.Fatal(err)
+	}
+	given := approval(review.Status.UserInfo.Username, review.Status.UserInfo.Groups...)
 	hubtest.Eventually(t, "alice approves as alice", func() bool { return alice.Create(t.Context(), given) == nil })
 	without := approval("alice")
 	if err := alice.Create(t.Context(), without); err != nil {
@@ -145,29 +158,33 @@ func TestTheAPIServerProvesTheApprover(t *testing.T) {
 		t.Errorf("alice withdraws: %v", err)
 	}
 
+	w.operatorReadsThePolicyAlone(t)
 	w.comparesWithWhatIsShipped(t)
 }
 
-// read returns what the hub has, nil for what is missing.
-func (w *world) read(t *testing.T) (policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+// operatorReadsThePolicyAlone: the operator lists and watches the policy and the binding with its
+// shipped rights, and no other.
+func (w *world) operatorReadsThePolicyAlone(t *testing.T) {
 	t.Helper()
-	policy, binding = &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	if w.absent(t, policy) {
-		policy = nil
+	for _, list := range []client.ObjectList{
+		&admissionregistrationv1.ValidatingAdmissionPolicyList{}, &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{},
+	} {
+		if err := w.operator.List(t.Context(), list, client.MatchingFieldsSelector{Selector: admission.Selector()}); err != nil {
+			t.Errorf("the operator lists: %v", err)
+		}
+		refused(t, w.operator.List(t.Context(), list), "cannot list resource")
 	}
-	if w.absent(t, binding) {
-		binding = nil
-	}
-	return policy, binding
+	refused(t, w.operator.Create(t.Context(), approval(rights.User)), `cannot create resource "addonapprovals"`)
 }
 
-func (w *world) absent(t *testing.T, into client.Object) bool {
+// read returns what the hub has, as the operator reads it.
+func (w *world) read(t *testing.T) (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
 	t.Helper()
-	err := w.admin.Get(t.Context(), client.ObjectKey{Name: admission.Name}, into)
-	if client.IgnoreNotFound(err) != nil {
+	policy, binding, err := admission.Read(t.Context(), w.operator)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return err != nil
+	return policy, binding
 }
 
 // comparesWithWhatIsShipped uses the hub of the caller, because the API server fills in defaults.

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout"
+)
+
+// gated is a rollout whose stage fleet waits for gate qa, which needs two approvers of users
+// alice and bob and group qa.
+func gated() *v1alpha1.AddOnRollout {
+	r := hello(v1alpha1.PhaseProgressing)
+	r.UID = "uid-1"
+	qa := v1alpha1.Gate{Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{
+		Count: new(int32(2)), Approvers: &v1alpha1.Approvers{Users: []string{"alice", "bob"}, Groups: []string{"qa", "ops"}},
+	}}
+	night := v1alpha1.Gate{Name: "night", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{TimeZone: "UTC"}}
+	r.Spec.Stages = []v1alpha1.Stage{{Name: "canary"}, {Name: "fleet", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{night, qa}}}}
+	r.Status.Attempt = 1
+	r.Status.Stable = &v1alpha1.Target{Commit: strings.ReplaceAll(commit, "2", "1")}
+	r.Status.Stages = append(r.Status.Stages, v1alpha1.StageStatus{
+		Name: "fleet", Phase: "Waiting", Counts: v1alpha1.Counts{Total: 2, Waiting: 2}, Gates: []v1alpha1.GateStatus{
+			{Name: "night", When: v1alpha1.GateBefore, Type: v1alpha1.GateWindow, State: v1alpha1.GateWaiting},
+			{Name: "qa", When: v1alpha1.GateBefore, Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting},
+		},
+	})
+	return r
+}
+
+// alsoOps adds an approval gate that waits besides qa.
+func alsoOps(r *v1alpha1.AddOnRollout) {
+	gates := r.Spec.Stages[1].Gates
+	gates.Before = append(gates.Before, v1alpha1.Gate{Name: "ops", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{}})
+	r.Status.Stages[1].Gates = append(r.Status.Stages[1].Gates, v1alpha1.GateStatus{Name: "ops", When: v1alpha1.GateBefore, Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting})
+}
+
+// qaIs gives gate qa a verdict.
+func qaIs(state v1alpha1.GateState, reason string) func(*v1alpha1.AddOnRollout) {
+	return func(r *v1alpha1.AddOnRollout) {
+		r.Status.Stages[1].Gates[1].State, r.Status.Stages[1].Gates[1].Reason = state, reason
+	}
+}
+
+// decided is a decision on gate qa.
+func decided(decision v1alpha1.Decision, user string) *v1alpha1.AddOnApproval {
+	return &v1alpha1.AddOnApproval{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello-" + user},
+		Spec: v1alpha1.AddOnApprovalSpec{
+			RolloutUID: "uid-1", Rollout: "hello", Stage: "fleet", Gate: "qa", Digest: digest, Attempt: 1, Decision: decision, Approver: user,
+		},
+	}
+}
+
+// as makes the hub answer that the requests are made by a user.
+func as(user string, groups ...string) interceptor.Funcs {
+	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		if review, ok := o.(*authenticationv1.SelfSubjectReview); ok {
+			review.Status.UserInfo = authenticationv1.UserInfo{Username: user, Groups: groups}
+			return nil
+		}
+		return c.Create(ctx, o, options...)
+	}}
+}
+
+// created are the AddOnApprovals on the hub that the test did not put there.
+func (s *stage) created(t *testing.T) []v1alpha1.AddOnApproval {
+	t.Helper()
+	var list v1alpha1.AddOnApprovalList
+	if err := s.hub.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	var out []v1alpha1.AddOnApproval
+	for _, a := range list.Items {
+		if a.GenerateName != "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// TestApprove: what is approved is shown first, and the AddOnApproval names what was shown.
+func TestApprove(t *testing.T) {
+	s := newStageWith(t, as("zoe", "system:authenticated", "qa"), gated(), decided(v1alpha1.Approve, "alice"))
+	s.cli.In = strings.NewReader("y\n")
+	if code := s.run(t.Context(), "approve", "hello", "fleet", "-m", "seen on staging"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.err.String())
+	}
+	wantOut := `rollout   default/hello, attempt 1
+commit    main@sha1:2222222222222222222222222222222222222222
+digest    v1:sha256:2222222222222222222222222222222222222222222222222222222222222222
+stable    main@sha1:1111111111111111111111111111111111111111
+stage     fleet: 2 clusters, 0 at the target, 0 in flight, 0 failed, 2 waiting
+gate      qa: 1 of 2 approvals (alice)
+change    on us-01, one of 2 clusters of the stage that are not at the target:
+
+--- v1 ConfigMap hello
++++ v1 ConfigMap hello
+@@ -1,6 +1,6 @@
+ apiVersion: v1
+ data:
+-  tag: v1
++  tag: v2
+ kind: ConfigMap
+ metadata:
+   name: hello
+
+rollout default/hello: gate qa of stage fleet approved by zoe
+`
+	if diff := cmp.Diff(wantOut, s.out.String()); diff != "" {
+		t.Errorf("stdout (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff("Approve gate qa of stage fleet as zoe? [y/N] Gate qa: Passed, approved by alice, zoe\n", s.err.String()); diff != "" {
+		t.Errorf("stderr (-want +got):\n%s", diff)
+	}
+	want := []v1alpha1.AddOnApproval{{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", GenerateName: "hello-",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "addonflow.io/v1alpha1", Kind: "AddOnRollout", Name: "hello", UID: "uid-1"}},
+		},
+		Spec: v1alpha1.AddOnApprovalSpec{
+			RolloutUID: "uid-1", Rollout: "hello", Stage: "fleet", Gate: "qa", Digest: digest, Attempt: 1,
+			Decision: v1alpha1.Approve, Comment: "seen on staging", Approver: "zoe", Groups: []string{"qa"},
+		},
+	}}
+	if diff := cmp.Diff(want, s.created(t), cmpopts.IgnoreFields(metav1.ObjectMeta{}, "Name", "ResourceVersion"), cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
+		t.Errorf("AddOnApproval (-want +got):\n%s", diff)
+	}
+}
+
+// TestDecisionsThatAreRefused: each names what is wrong, and creates nothing.
+func TestDecisionsThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		args    string
+		change  func(*v1alpha1.AddOnRollout)
+		earlier *v1alpha1.AddOnApproval
+		code    int
+		err     string
+	}{
+		"NoRollout":    {args: "approve helo fleet --yes", code: exitNotFound, err: "cannot read rollout default/helo"},
+		"NoStage":      {args: "approve hello fleed --yes", code: exitNotFound, err: `cannot find stage "fleed" in rollout default/hello; did you mean fleet?`},
+		"StrangeStage": {args: "approve hello everything --yes", code: exitNotFound, err: "its stages are canary, fleet"},
+		"StageWithout": {args: "approve hello canary --yes", code: exitFailed, err: "cannot approve: stage canary has no approval gate"},
+		"NoGate":       {args: "approve hello fleet --gate q --yes", code: exitNotFound, err: `cannot find approval gate "q" in stage fleet; its approval gates are qa`},
+		"Window":       {args: "approve hello fleet --gate night --yes", code: exitNotFound, err: `cannot find approval gate "night"`},
+		"Several":      {args: "approve hello fleet --yes", change: alsoOps, code: exitUsage, err: "cannot approve: gates qa, ops of stage fleet wait; name one with --gate"},
+		"Passed":       {args: "reject hello fleet --yes", change: qaIs(v1alpha1.GatePassed, "approved by bob"), code: exitFailed, err: "cannot reject: gate qa is Passed: approved by bob"},
+		"Error":        {args: "approve hello fleet --yes", change: qaIs(v1alpha1.GateError, "the policy is missing"), code: exitFailed, err: "cannot approve: gate qa is Error: the policy is missing"},
+		"NotAskedYet": {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) {
+			r.Status.Stages[1].Gates, r.Status.Stages[1].Message = nil, "stage canary is not complete"
+		}, code: exitFailed, err: "cannot approve: gate qa is not asked yet: stage fleet is Waiting, stage canary is not complete"},
+		"Unplanned":      {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) { r.Spec.Target = &v1alpha1.Target{Digest: "newer"} }, code: exitTimeout, err: "has not planned the newest target"},
+		"Twice":          {args: "approve hello fleet --yes", earlier: decided(v1alpha1.Approve, "bob"), code: exitFailed, err: "cannot approve: the decision of bob on gate qa is Approve already; to withdraw it, delete AddOnApproval hello-bob in namespace default"},
+		"AfterRejection": {args: "approve hello fleet --yes", earlier: decided(v1alpha1.Reject, "bob"), code: exitFailed, err: "the decision of bob on gate qa is Reject already"},
+		"Declined":       {args: "reject hello fleet", code: exitFailed, err: "not rejected: no AddOnApproval was created"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := gated()
+			if c.change != nil {
+				c.change(r)
+			}
+			objects := []client.Object{r}
+			if c.earlier != nil {
+				objects = append(objects, c.earlier)
+			}
+			s := newStageWith(t, as("bob"), objects...)
+			if code := s.run(t.Context(), strings.Fields(c.args)...); code != c.code || !strings.Contains(s.err.String(), c.err) {
+				t.Errorf("exit code %d, %q, want %d, %q", code, s.err.String(), c.code, c.err)
+			}
+			if got := s.created(t); len(got) != 0 {
+				t.Errorf("created %v", got)
+			}
+		})
+	}
+}
+
+// TestRejectAfterApproval: a user who approved may still reject, which decides.
+func TestRejectAfterApproval(t *testing.T) {
+	s := newStageWith(t, as("bob"), gated(), decided(v1alpha1.Approve, "bob"))
+	if code := s.run(t.Context(), "reject", "hello", "fleet", "-m", "slow", "--yes"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.err.String())
+	}
+	if got := s.created(t); len(got) != 1 || got[0].Spec.Decision != v1alpha1.Reject || !strings.HasSuffix(s.err.String(), "Gate qa: Failed, rejected by bob: slow\n") {
+		t.Errorf("created %v, said %q", got, s.err.String())
+	}
+}
+
+// TestDecisionsThatAreWarnedOf: the decision of a user that is no approver, and one on a change
+// that cannot be shown, are made all the same.
+func TestDecisionsThatAreWarnedOf(t *testing.T) {
+	s := newStageWith(t, as("mallory", "dev"), gated())
+	s.cli.change = func(context.Context, client.Client, types.NamespacedName, string) (addonrollout.Change, error) {
+		return addonrollout.Change{}, errors.New("manifestworks is forbidden")
+	}
+	if code := s.run(t.Context(), "approve", "hello", "fleet", "--yes"); code != 0 || len(s.created(t)) != 1 {
+		t.Fatalf("exit code %d: %s", code, s.err.String())
+	}
+	want := "warning: cannot show what changes: manifestworks is forbidden\n" +
+		"warning: mallory is not an approver of gate qa (users alice, bob; groups qa, ops): the decision does not count\n" +
+		"Gate qa: Waiting, 0 of 2 approvals; mallory is not an approver\n"
+	if diff := cmp.Diff(want, s.err.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDecisionWithoutATerminal: a script says that it means it.
+func TestDecisionWithoutATerminal(t *testing.T) {
+	s := newStageWith(t, as("bob"), gated())
+	s.cli.asks = func() bool { return false }
+	if code := s.run(t.Context(), "approve", "hello", "fleet"); code != exitUsage || !strings.Contains(s.err.String(), "use --yes") || len(s.created(t)) != 0 {
+		t.Errorf("exit code %d: %s", code, s.err.String())
+	}
+}
