@@ -15,7 +15,7 @@ import (
 
 func FuzzReadNumber(f *testing.F) {
 	f.Add(200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1435781451.781,"0.5"]}]}}`, 0.5)
-	f.Add(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"0x1p-2"]}}`, -0.0)
+	f.Add(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"0x1p-2"]}}`, -0.5)
 	f.Add(422, `{"status":"error","errorType":"execution","error":"many-to-many"}`, math.MaxFloat64)
 	f.Add(200, `{"status":"success","data":{"resultType":"vector","result":[{"histogram":[1,{}]}]}}`, 1e-300)
 	f.Fuzz(func(t *testing.T, status int, body string, value float64) {

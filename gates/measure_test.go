@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,8 +67,8 @@ func question() gates.Question {
 func secretFor(address string, keys ...string) *gates.Secret {
 	to, _ := url.Parse(address)
 	s := &gates.Secret{Name: "prom", Host: to.Host, Keys: map[string][]byte{}}
-	for i := 0; i < len(keys); i += 2 {
-		s.Keys[keys[i]] = []byte(keys[i+1])
+	for pair := range slices.Chunk(keys, 2) {
+		s.Keys[pair[0]] = []byte(pair[1])
 	}
 	return s
 }

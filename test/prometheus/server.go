@@ -23,17 +23,17 @@ const (
 
 // Start runs a Prometheus that scrapes a target (host:port), until the test ends, and returns
 // its address. It skips the test if the program is not installed.
-func Start(t testing.TB, target string) string {
-	t.Helper()
+func Start(tb testing.TB, target string) string {
+	tb.Helper()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Skip("prometheus is not installed; on Debian: apt-get install prometheus")
+		tb.Skip("prometheus is not installed; on Debian: apt-get install prometheus")
 	}
-	listen, err := freeAddress(t.Context())
+	listen, err := freeAddress(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := tb.TempDir()
 	config := fmt.Sprintf(`
 global: {scrape_interval: %[1]s, scrape_timeout: %[1]s}
 scrape_configs:
@@ -42,20 +42,20 @@ scrape_configs:
 `, scrapeEvery, target)
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address="+listen, "--log.level=warn") //nolint:noctx // it ends with the test
-	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	cmd.Stdout, cmd.Stderr = tb.Output(), tb.Output()
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait() // ended by the signal
 	})
 	address := "http://" + listen
-	if err := awaitReady(t.Context(), address); err != nil {
-		t.Fatal(err)
+	if err := awaitReady(tb.Context(), address); err != nil {
+		tb.Fatal(err)
 	}
 	return address
 }
