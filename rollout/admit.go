@@ -78,13 +78,17 @@ func (p *planner) explainAll(why string) {
 	}
 }
 
-// admitStep fills the free slots of a step, in this order: clusters in flight with other
-// content, retargeted in their own slots; clusters that failed with earlier content; the
-// others by name; joiners. Joiners start at the stable revision and are admitted even if the
-// step is blocked for the target.
+// admitStep fills the free slots of a step, in this order: clusters that failed with the target
+// and need other works by now, even if the step is blocked, because each is a failure already;
+// clusters in flight with other content, retargeted in their own slots; clusters that failed
+// with earlier content; the others by name; joiners. Joiners start at the stable revision and
+// are admitted even if the step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
-	why := cmp.Or(blocked, s.hold)
+	why := cmp.Or(blocked, s.hold, s.inherited())
 	free := s.limit - int(s.tally.flying)
+	if s.hold == "" {
+		free = p.grantAll(s, p.failures(s), p.target, free)
+	}
 	if why == "" {
 		p.retarget(s)
 		free = p.grantAll(s, p.candidates(s), p.target, free)
@@ -110,12 +114,21 @@ func (p *planner) explain(s *step, why string, free int) {
 	}
 }
 
+// inherited says that the clusters of a step wait for those of a stage that is gone; "": they do
+// not.
+func (s *step) inherited() string {
+	if s.tally.done > 0 || s.proven || !s.atOnce || s.tally.inherited == 0 {
+		return ""
+	}
+	return fmt.Sprintf("waits for %d admitted in a stage that is gone", s.tally.inherited)
+}
+
 // halted says why step i and the steps after it admit no further cluster; "": step i does
 // not halt them.
 func (t *track) halted(i int) string {
 	s := t.steps[i]
 	switch {
-	case !t.breached(i) || s.all && s.tally.elsewhere == 0:
+	case !t.breached(i) || s.all && s.tally.elsewhere == 0 && !s.abandoned():
 		return ""
 	case s.abandoned() && t.failures(i) <= s.maxFailures:
 		return "halted: in " + s.name + " " + s.abandonedText()
@@ -174,6 +187,20 @@ func (p *planner) arriving(u *unit) bool {
 	return p.now.Before(until)
 }
 
+// failures are the clusters that failed with the target and whose works are not what it asks
+// for now: their own inputs changed, or the works were deleted.
+func (p *planner) failures(s *step) []*unit {
+	var found []*unit
+	for _, u := range s.members {
+		r := u.record
+		if r.failed() && !r.InFlight() && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
+			u.retargetable() && u.c.Reachable && p.writable(u.c) {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
 // candidates are the clusters that can be admitted to the target, failed clusters first.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
@@ -193,7 +220,7 @@ func (p *planner) candidates(s *step) []*unit {
 // It does not join if it timed out with the stable revision, or failed with it and its works
 // cannot be written.
 func (p *planner) joins(u *unit) bool {
-	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || !u.c.writable())
+	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || u.c.Blocked != "" || u.c.Awaits != "")
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
@@ -227,10 +254,15 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 	return free
 }
 
-// grant gives the cluster a record of the revision. Clusters are admitted only here.
+// grant gives the cluster a record of the revision. A failure with that revision stays one, in
+// the stage in which it failed.
+// Clusters are admitted only here.
 func (p *planner) grant(u *unit, s *step, revision, why string) {
 	u.before = u.record
 	u.record = &Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second}
+	if b := u.before; b.failed() && b.Revision == revision && b.State != NotWritten {
+		u.record.Failed, u.record.Stage = true, b.Stage
+	}
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
 }
@@ -249,9 +281,9 @@ func (s *step) formerNames(n int) string {
 			names = append(names, u.c.Name)
 		}
 	}
-	if s.tally.total == 0 {
+	if s.atOnce || s.tally.total == 0 {
 		for _, u := range s.members {
-			if u.state == Parked {
+			if u.state == Parked && (u.bound || s.tally.total == 0) {
 				names = append(names, u.c.Name)
 			}
 		}

@@ -97,10 +97,10 @@ func TestLedger_TimesAreRoundedUp(t *testing.T) {
 func TestLedger_GroupsRecordsThatShareEverything(t *testing.T) {
 	at := metav1.NewTime(noon)
 	l := ledgerOf([]Record{
-		{"a", "v2", "s", Soaking, noon, noon},
-		{"b", "v2", "s", Updating, noon, noon},
-		{"c", "v2", "s", Soaking, noon, noon},
-		{"d", "v2", "s", Soaking, noon, noon.Add(time.Second)},
+		{Cluster: "a", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon},
+		{Cluster: "b", Revision: "v2", Stage: "s", State: Updating, Admitted: noon, Since: noon},
+		{Cluster: "c", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon},
+		{Cluster: "d", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon.Add(time.Second)},
 	}, time.Second)
 	want := []v1alpha1.RecordGroup{
 		{Revision: "v2", Stage: "s", State: Soaking, Times: []v1alpha1.RecordTimes{
