@@ -18,6 +18,9 @@ func (p *planner) admit() {
 		p.explainAll(why)
 		return
 	}
+	for _, s := range p.steps {
+		p.readmit(s)
+	}
 	for _, t := range p.tracks {
 		halt := t.halt()
 		blocked := halt
@@ -78,17 +81,13 @@ func (p *planner) explainAll(why string) {
 	}
 }
 
-// admitStep fills the free slots of a step, in this order: clusters that failed with the target
-// and need other works by now, even if the step is blocked, because each is a failure already;
-// clusters in flight with other content, retargeted in their own slots; clusters that failed
-// with earlier content; the others by name; joiners. Joiners start at the stable revision and
-// are admitted even if the step is blocked for the target.
+// admitStep fills the free slots of a step, in this order: clusters in flight with other
+// content, retargeted in their own slots; clusters that failed with earlier content; the
+// others by name; joiners. Joiners start at the stable revision and are admitted even if the
+// step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold, s.inherited())
 	free := s.limit - int(s.tally.flying)
-	if s.hold == "" {
-		free = p.grantAll(s, p.failures(s), p.target, free)
-	}
 	if why == "" {
 		p.retarget(s)
 		free = p.grantAll(s, p.candidates(s), p.target, free)
@@ -187,10 +186,14 @@ func (p *planner) arriving(u *unit) bool {
 	return p.now.Before(until)
 }
 
-// failures are the clusters that failed with the target and whose works are not what it asks
-// for now: their own inputs changed, or the works were deleted.
-func (p *planner) failures(s *step) []*unit {
+// readmit admits clusters that failed with the target and whose works are not what it asks for
+// now: their own inputs changed, or the works were deleted. Each is a failure already, so that
+// neither the budget nor the steps before hold it.
+func (p *planner) readmit(s *step) {
 	var found []*unit
+	if s.hold != "" {
+		return
+	}
 	for _, u := range s.members {
 		r := u.record
 		if r.failed() && !r.InFlight() && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
@@ -198,7 +201,8 @@ func (p *planner) failures(s *step) []*unit {
 			found = append(found, u)
 		}
 	}
-	return found
+	free := s.limit - int(s.tally.flying)
+	s.tally.flying += int32(free - p.grantAll(s, found, p.target, free)) //nolint:gosec // at most the number of members
 }
 
 // candidates are the clusters that can be admitted to the target, failed clusters first.
@@ -244,8 +248,11 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 		}
 		free--
 		why := "admitted: a slot in " + s.name + " is free"
-		if revision != p.target {
+		switch {
+		case revision != p.target:
 			why = "joins at the stable revision"
+		case u.state != Waiting:
+			why = "failed before; its works are written anew"
 		}
 		p.grant(u, s, revision, why)
 		p.admissions = append(p.admissions, u)

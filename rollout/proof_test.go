@@ -48,7 +48,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				}
 				f.Policy.Spec.Stages[0].Name = "first"
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in canary: 1 failed",
+			phase: v1alpha1.PhaseFailed, message: "halted in first: 1 failed",
 		},
 		"in flight, uninstalled, and its stage renamed": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -255,14 +255,14 @@ func TestGroupThatDisappearsHoldsTheNextOne(t *testing.T) {
 		message string
 	}{
 		"dropped and lost": {
-			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before any was verified and soaked (cluster-01, cluster-02)",
+			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-bb: 2 left before any was verified and soaked (cluster-01, cluster-02)",
 		},
 		"dropped, lost and deleted": {
 			leave: func(f *rollouttest.Fleet) {
 				delete(f.Clusters, names[0])
 				delete(f.Clusters, names[1])
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before any was verified and soaked (cluster-01, cluster-02)",
+			phase: v1alpha1.PhaseFailed, message: "halted in all/group-bb: 2 left before any was verified and soaked (cluster-01, cluster-02)",
 		},
 		"back in time": {leave: lose(names[:2]...), back: true, phase: v1alpha1.PhaseSucceeded, message: "6/6 updated"},
 	} {
