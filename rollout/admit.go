@@ -196,7 +196,7 @@ func (p *planner) readmit(s *step) {
 	}
 	for _, u := range s.members {
 		r := u.record
-		if r.failed() && !r.InFlight() && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
+		if r.failed() && !p.writes(u) && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
 			u.retargetable() && u.c.Reachable && p.writable(u.c) {
 			found = append(found, u)
 		}
