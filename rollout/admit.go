@@ -262,8 +262,7 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 }
 
 // grant gives the cluster a record of the revision. A failure with that revision stays one, in
-// the stage in which it failed.
-// Clusters are admitted only here.
+// the stage in which it failed. Clusters are admitted only here.
 func (p *planner) grant(u *unit, s *step, revision, why string) {
 	u.before = u.record
 	u.record = &Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second}

@@ -132,6 +132,26 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 	}
 }
 
+// TestClusterThatComesAndGoesLosesItsSlot: a canary that is lost and returns for ever, and is never
+// verified, does not keep the only slot of its stage for ever.
+func TestClusterThatComesAndGoesLosesItsSlot(t *testing.T) {
+	f := staged("v1", 4)
+	f.Policy.Placements[0] = placement("canary", "cluster-01", "cluster-02")
+	take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", "cluster-01")(f)
+	events := []event{at(0, "commit v2", commit("v2"))}
+	for i := range 12 {
+		start := time.Duration(i) * 10 * time.Minute
+		events = append(events, at(start+2*time.Minute, "cluster-01 is lost", lose("cluster-01")), at(start+6*time.Minute, "it returns", restore("cluster-01")))
+	}
+	transcript, err := rollouttest.Scenario{Fleet: f, Until: 2 * time.Hour, Events: events}.Run(0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, transcript)
+	}
+	if !strings.Contains(transcript, "00:42:00 Progressing: canary 0/2, 1 in flight, 1 not available\n         move        cluster-02 -> v2") {
+		t.Errorf("after 40 minutes, deadline and soak together, it is not parked:\n%s", transcript)
+	}
+}
+
 // TestSubstitutesOfLostCanariesAreBounded: a placement that replaces each canary that
 // leaves gives the content to at most as many substitutes as there are canaries.
 func TestSubstitutesOfLostCanariesAreBounded(t *testing.T) {

@@ -172,9 +172,10 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	}
 }
 
-// addInherited counts a cluster that no step selects and whose own step is gone.
+// addInherited counts a cluster with the target that no step selects and whose own step is gone.
 func (t *tally) addInherited(p *planner, u *unit) {
-	if (u.step == nil || u.bound) && u.record != nil && p.named[u.record.Stage] == nil {
+	r := u.record
+	if (u.step == nil || u.bound) && r != nil && r.Revision == p.target && p.named[r.Stage] == nil {
 		t.inherited++
 	}
 }

@@ -134,7 +134,7 @@ func (j *judgement) stagesOf(r rollout.Record) []int {
 
 // inherit counts a cluster that no step selects and whose own stage is gone.
 func (j *judgement) inherit(t *tally, name string) {
-	if j.stepOf(name) < 0 && j.stepNamed(j.after[name].Stage) < 0 {
+	if a := j.after[name]; j.stepOf(name) < 0 && a.Revision == j.target() && j.stepNamed(a.Stage) < 0 {
 		t.inherited++
 	}
 }
