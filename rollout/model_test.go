@@ -76,7 +76,7 @@ func situations() []situation {
 		{name: "done, its own inputs changed", state: rollout.Done, revision: "c", admitted: 60, since: 20, running: "c", stale: true, health: proven},
 		{name: "failed", core: true, state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: broken},
 		{name: "failed, verified now", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: proven},
-		{name: "failed, its own inputs changed", core: true, state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", stale: true, health: progressing},
+		{name: "failed, its own inputs changed", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", stale: true, health: progressing},
 		{name: "failed before, soaking", core: true, state: rollout.Soaking, revision: "c", admitted: 9, since: 1, running: "c", upToDate: true, health: proven, erred: true},
 		{name: "failed before, soaked", state: rollout.Soaking, revision: "c", admitted: 20, since: 10, running: "c", upToDate: true, health: proven, erred: true},
 		{name: "failed before, away", state: rollout.Updating, revision: "c", admitted: 5, since: 4, running: "c", upToDate: true, away: true, erred: true},

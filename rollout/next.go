@@ -88,8 +88,8 @@ const applyErrorSeen = time.Minute
 // health; and a cluster that needs an admission (its own inputs changed, or its works were
 // never written) keeps its record until it has one.
 //
-// A cluster that failed and is in flight again is a failure until it is Done: Failed keeps
-// that. Its works that cannot be written make it Failed, not NotWritten.
+// A cluster that failed and is in flight again is a failure until it is Done, which Record.Failed
+// keeps. If its works cannot be written, it is Failed, not NotWritten.
 //
 // A deadline is how long a cluster may be Updating, or Lost. It starts with the state, so that
 // a new write, a return, and health that is lost in the soak have all of it. While writes are
