@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,8 +30,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // onThisMachine is what the tests' servers need.
 var onThisMachine = gates.Options{AllowHTTP: true, AllowLoopback: true}
 
-// prometheus is a gate with a query, and the limits that set says.
-func prometheus(address string, set ...func(*v1alpha1.PrometheusGate)) v1alpha1.Gate {
+// measured is a gate with a query, and the limits that set says.
+func measured(address string, set ...func(*v1alpha1.PrometheusGate)) v1alpha1.Gate {
 	p := &v1alpha1.PrometheusGate{Address: address, Query: "errors{$moved}", SecretRef: &meta.LocalObjectReference{Name: "prom"}}
 	for _, s := range set {
 		s(p)
@@ -66,8 +67,8 @@ func question() gates.Question {
 func secretFor(address string, keys ...string) *gates.Secret {
 	to, _ := url.Parse(address)
 	s := &gates.Secret{Name: "prom", Host: to.Host, Keys: map[string][]byte{}}
-	for i := 0; i < len(keys); i += 2 {
-		s.Keys[keys[i]] = []byte(keys[i+1])
+	for pair := range slices.Chunk(keys, 2) {
+		s.Keys[pair[0]] = []byte(pair[1])
 	}
 	return s
 }
@@ -148,7 +149,7 @@ func TestPrometheus(t *testing.T) {
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, body)
 			})
-			verdict := gates.Measure(t.Context(), prometheus(address, c.limits...), nil, question(), onThisMachine)
+			verdict := gates.Measure(t.Context(), measured(address, c.limits...), nil, question(), onThisMachine)
 			if diff := cmp.Diff(c.want, hostless(verdict, address)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -162,7 +163,7 @@ func TestPrometheus_AsksForTheClusters(t *testing.T) {
 		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+r.PostFormValue("query"))
 		_, _ = io.WriteString(w, vector("1"))
 	})
-	gate := prometheus(address+"/prom/", comparedTo(`sum(e{job="a",$control}) / $controls`, 2))
+	gate := measured(address+"/prom/", comparedTo(`sum(e{job="a",$control}) / $controls`, 2))
 	gate.Prometheus.Query = "sum(e{$moved}) / sum(r{$moved})"
 	gate.Prometheus.ClusterLabel = "k8s_cluster"
 	q := question()
@@ -203,7 +204,7 @@ func TestPrometheus_DoesNotAskAboutNoCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked.Store(0)
-			gate := prometheus(address, c.limits...)
+			gate := measured(address, c.limits...)
 			gate.Prometheus.Query = c.query
 			got := hostless(gates.Measure(t.Context(), gate, nil, nothing, onThisMachine), address)
 			if got != c.want || asked.Load() != c.asks {
@@ -233,7 +234,7 @@ func TestPrometheus_Credentials(t *testing.T) {
 				header = r.Header.Get("Authorization")
 				_, _ = io.WriteString(w, vector("1"))
 			})
-			verdict := gates.Measure(t.Context(), prometheus(address, atMost(2)), secretFor(address, c.keys...), question(), onThisMachine)
+			verdict := gates.Measure(t.Context(), measured(address, atMost(2)), secretFor(address, c.keys...), question(), onThisMachine)
 			if got := hostless(verdict, address); got != c.want || header != c.header {
 				t.Errorf("got %q with %q, want %q with %q", got, header, c.want, c.header)
 			}
@@ -290,7 +291,7 @@ func TestAddress(t *testing.T) {
 			t.Errorf("%s: got %v", address, verdict)
 		}
 	}
-	verdict := gates.Measure(t.Context(), prometheus("https://prom.example.com?x=y"), nil, question(), gates.Options{})
+	verdict := gates.Measure(t.Context(), measured("https://prom.example.com?x=y"), nil, question(), gates.Options{})
 	if verdict.Reason != "cannot use the address: it has a query" {
 		t.Errorf("got %v", verdict)
 	}
@@ -320,7 +321,7 @@ func TestTransport_FollowsNoRedirect(t *testing.T) {
 	thief := serving(t, func(http.ResponseWriter, *http.Request) { stolen.Add(1) })
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		address := serving(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, thief, status) })
-		verdict := gates.Measure(t.Context(), prometheus(address, atMost(1)), secretFor(address, "bearerToken", "s3cret"), question(), onThisMachine)
+		verdict := gates.Measure(t.Context(), measured(address, atMost(1)), secretFor(address, "bearerToken", "s3cret"), question(), onThisMachine)
 		if want := fmt.Sprintf("Error: HOST answers %d with another address; redirects are not followed", status); hostless(verdict, address) != want {
 			t.Errorf("got %v", verdict)
 		}
@@ -404,8 +405,8 @@ func TestMeasure_ShowsNoCredential(t *testing.T) {
 		keys []string
 		want string
 	}{
-		"Bearer":  {prometheus(address, atMost(1)), []string{"bearerToken", "s3cret"}, "Error: HOST cannot answer the query (200): : you sent Bearer [redacted]"},
-		"Basic":   {prometheus(address, atMost(1)), []string{"username", "ana", "password", "s3cret"}, "Error: HOST cannot answer the query (200): : you sent Basic [redacted]"},
+		"Bearer":  {measured(address, atMost(1)), []string{"bearerToken", "s3cret"}, "Error: HOST cannot answer the query (200): : you sent Bearer [redacted]"},
+		"Basic":   {measured(address, atMost(1)), []string{"username", "ana", "password", "s3cret"}, "Error: HOST cannot answer the query (200): : you sent Basic [redacted]"},
 		"Webhook": {webhook(address), []string{"key", "s3cret-key"}, "Failed: [redacted], [redacted] " + strings.Repeat("x ", 137) + "x…"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -80,7 +80,7 @@ func uses() []use {
 		{resource{clusterGroup, "managedclustersetbindings"}, "applied and pruned by addonsource", applied},
 		{resource{clusterGroup, "managedclustersets/bind"}, "OCM's webhook requires it to bind a set", []string{"create"}},
 		{resource{"", "namespaces"}, "applied by addonsource, never deleted", []string{"get", "create", "patch"}},
-		{resource{"", "secrets"}, "credentials of a source, token of its forge, signing CAs, by name", []string{"get"}},
+		{resource{"", "secrets"}, "credentials of a source and of gates, token of its forge, signing CAs, by name", []string{"get"}},
 		{resource{certificatesGroup, "certificatesigningrequests"}, "observed by registration", watched},
 		{resource{certificatesGroup, "certificatesigningrequests/approval"}, "registration/requests.go", []string{"update"}},
 		{resource{certificatesGroup, "certificatesigningrequests/status"}, "registration/requests.go: custom signers", []string{"update"}},

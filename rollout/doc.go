@@ -19,7 +19,7 @@
 //	remove    clusters that leave, within their budget                 (remove.go, package removal)
 //	adopt     clusters that run content without a record get one       (settle.go)
 //	settle    next(record, observation, pace, now) -> record, reason   (next.go, settle.go)
-//	admit     free slots -> retargets, failed, the others, joiners     (admit.go)
+//	admit     free slots -> retargets, failed, the others, joiners     (admit.go, gates.go)
 //	fit       as many admissions as fit into the ledger's limit        (ledger.go)
 //	report    phase, counts, stages and a reason for every cluster     (report.go, verdict.go, words.go)
 //

@@ -93,17 +93,18 @@ func (s *step) failedGate() *gate {
 }
 
 // measure sets what the step still waits for once all its clusters are decided: the gates in
-// during that did not pass in an evaluation that began after the last soak ended. A stage that
-// no cluster was admitted in has nothing to measure.
+// during that did not pass in an evaluation that began after the last soak ended. A cluster that was
+// admitted in the stage counts there although another one selects it now. A stage that no cluster
+// was admitted in has nothing to measure.
 func (p *planner) measure(s *step) {
 	s.unmeasured, s.begun = "", false
 	if len(s.gates) == 0 {
 		return
 	}
 	var soaked time.Time
-	for _, u := range slices.Concat(s.members, s.former) {
+	for u := range p.recorded() {
 		r := u.record
-		if r == nil || r.Revision != p.target {
+		if r.Revision != p.target || u.step != s && r.Stage != s.name {
 			continue
 		}
 		s.begun = true
@@ -132,7 +133,7 @@ func (p *planner) gated(s *step) string {
 		if p.passes(s, g) || s.gated != "" {
 			continue
 		}
-		s.gated = p.waitText(s, g)
+		s.gated, s.remeasured = p.waitText(s, g), measured(g.Type)
 	}
 	return s.gated
 }

@@ -112,7 +112,7 @@ func TestGates(t *testing.T) {
 		"a measurement that failed before the stage": {
 			reason: "it is made again, and halts nothing",
 			change: []change{canaryDone, before(1, measuredGate("slo")), says("slo", failed, "0.3 is above 0.1")},
-			want:   map[string]string{c3: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending,
+			want:   map[string]string{c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
 			says: "waits for webhook slo, which failed: 0.3 is above 0.1",
 		},
 		"a measurement that could not be made": {

@@ -37,6 +37,8 @@ type step struct {
 	mandatory   bool
 	// all: strategy All, whose failures stop nothing until the last cluster is decided.
 	all bool
+	// atOnce: the strategy moves every cluster of the step at once (All, decision groups).
+	atOnce bool
 	// proven: a rollout of the target ended Succeeded here before.
 	proven bool
 	// reverting: the rollout moves clusters back to a proven target.
@@ -54,10 +56,12 @@ type step struct {
 	unknown bool
 	// gates that the rollout has to pass in the step. begun: a cluster of it was admitted to the
 	// target. gated says which gate holds its admissions although it could start; unmeasured,
-	// which one holds its completion; "": none does.
+	// which one holds its completion; "": none does. remeasured: the gate that gated names is
+	// measured again, so that the wait ends without an action of the user.
 	gates             []gate
 	begun             bool
 	gated, unmeasured string
+	remeasured        bool
 	// emptyHold holds the step while it has neither a member nor a record of the target;
 	// "": an empty step is complete.
 	emptyHold string
@@ -80,6 +84,7 @@ type tally struct {
 	outdated  int32 // of those, the ones that were Done before their own inputs changed
 	waiting   int32 // not admitted yet
 	left      int32 // former members that left before they were done
+	inherited int32 // of a stage that is gone: in flight, parked, or left before they were done
 	leaving   int32
 
 	until    time.Time // when the last soak of those running ends
@@ -116,10 +121,10 @@ func (p *planner) count() {
 				t.addFailure(u, s)
 			default:
 				t.left++
+				t.addInherited(p, u)
 			}
 		}
 		s.tally = t
-		p.measure(s)
 	}
 	for u := range p.recorded() {
 		r := u.record
@@ -134,6 +139,9 @@ func (p *planner) count() {
 		case r.State == Lost || r.State == Parked:
 			s.tally.left++
 		}
+	}
+	for _, s := range p.steps {
+		p.measure(s)
 	}
 }
 
@@ -156,10 +164,11 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		if !s.reverting || u.retargetable() {
 			t.addFlying(u)
 		}
+		t.addInherited(p, u)
 	case Failed, TimedOut:
-		t.addFailure(u, s)
 	case Parked:
 		t.parked++
+		t.addInherited(p, u)
 		if u.record != nil && u.record.State == Done && u.record.Revision == p.target {
 			t.outdated++
 		}
@@ -169,6 +178,17 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	case Waiting:
 		t.waiting++
 	default: // no state of a member of a step
+	}
+	if u.record.failed() && u.record.Revision == p.target && !p.due(u) {
+		t.addFailure(u, s)
+	}
+}
+
+// addInherited counts a cluster with the target that no step selects and whose own step is gone.
+func (t *tally) addInherited(p *planner, u *unit) {
+	r := u.record
+	if (u.step == nil || u.bound) && r != nil && r.Revision == p.target && p.named[r.Stage] == nil {
+		t.inherited++
 	}
 }
 
@@ -245,15 +265,21 @@ func (t *track) failed(i int) bool {
 // abandoned reports whether the clusters that could have verified the target left the step.
 // While other clusters are in the step, one of them can still verify it. Until then, no more
 // clusters may have left than are in the step: otherwise a placement that replaces each
-// cluster that leaves would spread the content over the whole fleet.
+// cluster that leaves would spread the content over the whole fleet. A step that moves all of
+// its clusters at once waits for the clusters of a stage that is gone, such as a decision group
+// that vanished with its last cluster; if they left, it is abandoned.
 func (s *step) abandoned() bool { return s.missing() > 0 }
 
 // missing counts the clusters by which a step is abandoned; 0: it is not.
 func (s *step) missing() int {
 	c := s.tally
 	switch {
-	case s.all || s.proven || c.done > 0:
+	case s.proven || c.done > 0 || s.all && c.inherited == 0:
 		return 0
+	case s.atOnce && c.inherited > 0 && c.flying > 0:
+		return 0
+	case s.atOnce && c.inherited > 0:
+		return int(c.inherited)
 	case c.total == 0 && c.flying == 0:
 		return int(c.left + c.parked)
 	case int(c.left) > max(int(c.total), s.maxFailures), c.waiting+c.flying+c.parked == 0:

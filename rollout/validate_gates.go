@@ -92,10 +92,42 @@ func (f *findings) gate(field string, g v1alpha1.Gate) {
 	if g.Approval != nil {
 		f.approvers(field+".approval", *g.Approval)
 	}
+	if g.Window != nil {
+		f.window(field+".window", *g.Window)
+	}
+	if p := g.Prometheus; p != nil {
+		if p.Max == nil && p.Min == nil && p.MaxRatio == nil {
+			f.badGate(field+".prometheus", "no limit", "set max, min or maxRatio")
+		}
+		if (p.MaxRatio == nil) != (p.Control == "") {
+			f.badGate(field+".prometheus.maxRatio", "maxRatio and control need each other", "maxRatio compares query with control")
+		}
+	}
+}
+
+// window checks what the schema of an AddOnRollout checks by rules. Package gates reads the times.
+func (f *findings) window(field string, w v1alpha1.WindowGate) {
+	if len(w.Allow)+len(w.Exclude) == 0 {
+		f.badGate(field, "neither allow nor exclude", "a window needs one of them")
+	}
+	for _, list := range []struct {
+		name  string
+		times []v1alpha1.TimeRange
+	}{{"allow", w.Allow}, {"exclude", w.Exclude}} {
+		for i, t := range list.times {
+			weekly := len(t.Weekdays) > 0 || t.Hours != ""
+			if cron := t.Cron != ""; cron != (t.Duration != nil) || cron == weekly {
+				f.badGate(fmt.Sprintf("%s.%s[%d]", field, list.name, i), "a time has cron and duration, or weekdays and hours", "such as weekdays: [Mon, Tue] and hours: 09:00-17:00")
+			}
+		}
+	}
 }
 
 // approvers refuses a count that the listed users cannot reach. Who is in a group is not known.
 func (f *findings) approvers(field string, a v1alpha1.ApprovalGate) {
+	if a.Approvers != nil && len(a.Approvers.Users)+len(a.Approvers.Groups) == 0 {
+		f.badGate(field+".approvers", "neither users nor groups", "list some, or omit approvers to accept every user who may create AddOnApprovals")
+	}
 	if a.Count == nil || a.Approvers == nil || len(a.Approvers.Groups) > 0 {
 		return
 	}

@@ -132,7 +132,7 @@ func (p *planner) held() bool {
 				return false
 			}
 		}
-		if s := t.current(); s != nil && s.holding() == "" {
+		if s := t.current(); s != nil && (s.holding() == "" || s.hold == "" && s.remeasured) {
 			return false
 		}
 	}

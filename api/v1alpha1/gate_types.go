@@ -38,7 +38,7 @@ const (
 type Gates struct {
 	// Before are evaluated when the stage could start. While one of them is not Passed, no
 	// cluster of the stage is admitted.
-	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:MaxItems=5
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -46,7 +46,7 @@ type Gates struct {
 	// During are evaluated every interval, from the stage's first admission to the end of its
 	// last soak. The stage completes after an evaluation that began after that soak has Passed.
 	// Only prometheus and webhook are possible.
-	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:XValidation:rule="self.all(g, g.type in ['prometheus', 'webhook'])",message="a gate in during must be of type prometheus or webhook"
 	// +listType=map
 	// +listMapKey=name
@@ -154,11 +154,13 @@ type WindowGate struct {
 // weekdays and hours.
 // +kubebuilder:validation:XValidation:rule="has(self.cron) == has(self.duration) && has(self.cron) != (has(self.weekdays) || has(self.hours))",message="a time has cron and duration, or weekdays and hours"
 type TimeRange struct {
-	// Cron is when the time begins: minute, hour, day of month, month and weekday.
+	// Cron is when the time begins: minute, hour, day of month, month and weekday. If both days are
+	// given, one of them is enough. A beginning that daylight saving skips is at the change; one
+	// that comes twice begins twice.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Cron string `json:"cron,omitempty"`
-	// Duration of the time that begins at cron.
+	// Duration of the time that begins at cron, above zero.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(s|m|h))+$"
 	// +optional
@@ -177,12 +179,16 @@ type TimeRange struct {
 }
 
 // PrometheusGate passes while the result of a query is within its limits. The query must return
-// one number. In it, $moved stands for the label matcher of the clusters that are Soaking or Done
-// with the content of the rollout, such as cluster=~"c1|c7".
+// one number, a scalar or a vector of one element: NaN, Inf and an answer with warnings are
+// errors. In it, $moved stands for the label matcher of the clusters that are Soaking or Done with
+// the content of the rollout, such as cluster=~"c1|c7". A query with $moved is not asked while
+// there is no such cluster; the gate is Waiting then.
 // +kubebuilder:validation:XValidation:rule="has(self.max) || has(self.min) || has(self.maxRatio)",message="a prometheus gate needs max, min or maxRatio"
 // +kubebuilder:validation:XValidation:rule="has(self.maxRatio) == has(self.control)",message="maxRatio and control need each other"
 type PrometheusGate struct {
-	// Address of the Prometheus API, such as https://prometheus.example.com. A path is kept.
+	// Address of the Prometheus API, such as https://prometheus.example.com. A path is kept. Queries
+	// are POSTs to api/v1/query below it. Only https, unless the operator runs with
+	// --gate-allow-http; no loopback and link-local addresses, unless with --gate-allow-loopback.
 	// +kubebuilder:validation:Pattern="^https?://[^\\s]+$"
 	// +kubebuilder:validation:MaxLength=2048
 	Address string `json:"address"`
@@ -214,22 +220,27 @@ type PrometheusGate struct {
 	// +optional
 	Min *float64 `json:"min,omitempty"`
 	// MaxRatio is the greatest quotient of the results of query and control that passes. It is
-	// not evaluated while there is no cluster to compare with.
+	// not evaluated while control has $control and there is no such cluster; only max and min
+	// count then. If both results are 0, the quotient is 0; a control of 0 or less is otherwise
+	// an error.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxRatio *float64 `json:"maxRatio,omitempty"`
 }
 
-// WebhookGate asks a web service. It gets a signed POST and answers {"state": "Passed", "message":
-// "..."}; state is Passed, Failed or Waiting.
+// WebhookGate asks a web service. It gets a POST with the JSON object {"rollout", "namespace",
+// "stage", "gate", "digest", "commit", "attempt", "counts"}, and answers 200 with {"state":
+// "Passed", "message": "..."}; state is Passed, Failed or Waiting. With a key, the header
+// X-Signature-256 is "sha256=" and the HMAC-SHA256 of the body in hexadecimal digits.
 type WebhookGate struct {
-	// URL of the service.
+	// URL of the service. Only https, unless the operator runs with --gate-allow-http; no loopback
+	// and link-local addresses, unless with --gate-allow-loopback.
 	// +kubebuilder:validation:Pattern="^https?://[^\\s]+$"
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url"`
 	// SecretRef names a Secret in the namespace of the rollout: key, with which requests are
-	// signed; and ca.crt. The Secret must have the annotation addonflow.io/gate-host with the
-	// host of url.
+	// signed, including a line break at its end; and ca.crt. The Secret must have the annotation
+	// addonflow.io/gate-host with the host of url.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 }

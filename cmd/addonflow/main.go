@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // windows of gates name zones, and an image may have none
 )
 
 func main() {

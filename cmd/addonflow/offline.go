@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/controllers/addonsource"
@@ -38,7 +39,7 @@ func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Looku
 	if len(objects)+len(unread) == 0 {
 		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
 	}
-	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: versions, Charts: c.charts.For(dir)})
+	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: versions, Charts: c.charts.For(dir), Now: time.Now()})
 	if len(problems) == 0 && commit.Interrupted != nil {
 		return compiled{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot check the packages of %s: %w; try again", dir, commit.Interrupted)}
 	}

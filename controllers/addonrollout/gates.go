@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -34,11 +32,7 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 	if err := r.Live.List(ctx, &list, client.InNamespace(ro.Namespace)); err != nil {
 		return fmt.Errorf("cannot list the approvals of %s: %w", ro.Name, err)
 	}
-	policy, err := readOptional(ctx, r.Live, &admissionregistrationv1.ValidatingAdmissionPolicy{})
-	if err != nil {
-		return err
-	}
-	binding, err := readOptional(ctx, r.Live, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{})
+	policy, binding, err := admission.Read(ctx, r.Live)
 	if err != nil {
 		return err
 	}
@@ -52,19 +46,6 @@ func asksPeople(stages []v1alpha1.Stage) bool {
 	return slices.ContainsFunc(stages, func(s v1alpha1.Stage) bool {
 		return s.Gates != nil && slices.ContainsFunc(s.Gates.Before, func(g v1alpha1.Gate) bool { return g.Type == v1alpha1.GateApproval })
 	})
-}
-
-// readOptional reads what proves the authors of approvals; nil: it does not exist.
-func readOptional[T client.Object](ctx context.Context, c client.Reader, o T) (T, error) {
-	err := c.Get(ctx, client.ObjectKey{Name: admission.Name}, o)
-	if apierrors.IsNotFound(err) {
-		var none T
-		return none, nil
-	}
-	if err != nil {
-		return o, fmt.Errorf("cannot read %T %s: %w", o, admission.Name, err)
-	}
-	return o, nil
 }
 
 // ask tells the desk which gates are to be measured from now on. It is called once the status has

@@ -31,6 +31,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/gates"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
@@ -49,6 +50,8 @@ type scene struct {
 	log     logr.Logger
 	elapsed func() time.Duration
 	trace   *trace
+	// gates measures for the present operator. Nothing is measured before it is started.
+	gates *gates.Desk
 }
 
 // newScene installs hello on clusters by one placement. Nothing is rolled out yet. With calls a test
@@ -57,7 +60,7 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, addonv1alpha1.Install, clusterv1.Install, clusterv1beta1.Install, workv1.Install, apiextensionsv1.AddToScheme, admissionregistrationv1.AddToScheme,
+		corev1.AddToScheme, rbacv1.AddToScheme, admissionregistrationv1.AddToScheme, v1alpha1.AddToScheme, addonv1alpha1.Install, clusterv1.Install, clusterv1beta1.Install, workv1.Install, apiextensionsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -108,10 +111,11 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 
 // restart replaces the operator by a new one without memory.
 func (s *scene) restart() {
+	s.gates = gates.NewDesk(gates.Options{Secrets: s.hub, Measure: gatesOptions(), Clock: movedClock{s.clock}})
 	s.reconciler = New(Options{
 		Charts: chart.InProcess{},
 		Client: s.hub, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil),
-		Elapsed: s.elapsed, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
+		Gates: s.gates, Elapsed: s.elapsed, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
 		Trace: s.trace.planned,
 	})
 }

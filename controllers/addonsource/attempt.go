@@ -96,7 +96,7 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 	for range lookups {
 		commit, problems := Compile(a.objects, hub, CompileOptions{
 			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: a.unread, AsksDefinitions: true,
-			Charts: chart.EngineFor(p.Charts, p.key().String()),
+			Charts: chart.EngineFor(p.Charts, p.key().String()), Now: p.now,
 		})
 		a.hub = hub
 		if len(problems) > 0 {

@@ -6,11 +6,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
@@ -38,6 +40,8 @@ type CompileOptions struct {
 	KubeVersions []string
 	// Charts renders the packages of the commit. It may be nil if there are none.
 	Charts chart.Engine
+	// Now is the time from which windows must open within a year.
+	Now time.Time
 }
 
 // Compile converts the objects that a commit declares into the objects to apply. hub holds the
@@ -60,7 +64,7 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 	})
 	var refused problem.List
 	for _, addOn := range commit.AddOns {
-		refused = append(refused, checkPolicy(addOn)...)
+		refused = append(refused, checkPolicy(addOn, o.Now)...)
 		refused = append(refused, checkRegistrations(objects, addOn)...)
 	}
 	problems = o.Unread.Then(declaredPaces(objects).Sorted()).Then(problems).Then(refused.Sorted())
@@ -159,9 +163,10 @@ func listAt(u *unstructured.Unstructured, path ...string) []any {
 }
 
 // checkPolicy returns what is wrong with the policy of an add-on.
-func checkPolicy(addOn load.AddOn) problem.List {
+func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 	var problems problem.List
-	for _, e := range rollout.Validate(policyOf(addOn)) {
+	policy := policyOf(addOn)
+	for _, e := range append(rollout.Validate(policy), checkWindows(policy.Stages, now)...) {
 		kind, field := v1alpha1.AddOnRolloutKind, "spec."+e.Field
 		if strings.HasPrefix(e.Field, "installStrategy") {
 			kind = addOnKind
@@ -173,6 +178,28 @@ func checkPolicy(addOn load.AddOn) problem.List {
 		problems = append(problems, p)
 	}
 	return problems
+}
+
+// checkWindows returns what is wrong with the windows of the stages: a zone or time that cannot be
+// read, or no opening.
+func checkWindows(stages []v1alpha1.Stage, now time.Time) []rollout.FieldError {
+	var found []rollout.FieldError
+	for i, st := range stages {
+		if st.Gates == nil {
+			continue
+		}
+		for k, g := range st.Gates.Before {
+			if g.Window == nil {
+				continue
+			}
+			if err := gates.CheckWindow(*g.Window, now); err != nil {
+				found = append(found, rollout.FieldError{
+					Field: fmt.Sprintf("stages[%d].gates.before[%d].window", i, k), Reason: rollout.InvalidGate, Message: err.Error(),
+				})
+			}
+		}
+	}
+	return found
 }
 
 // problemOf returns a field error as a problem of an object.

@@ -81,6 +81,27 @@ spec:
 `
 )
 
+// compiledGates are the gates of the stage of compiledRollout.
+const compiledGates = `    gates:
+      before:
+      - name: qa
+        type: approval
+        approval:
+          approvers: {users: [ann]}
+          count: 1
+      - name: office
+        type: window
+        window:
+          timeZone: Europe/Berlin
+          allow:
+          - {weekdays: [Mon, Tue], hours: "09:00-17:00"}
+      during:
+      - name: errors
+        type: prometheus
+        interval: 30s
+        prometheus: {address: "https://prometheus.example.com", query: "sum(errors{$moved})", max: 0.1}
+`
+
 func TestCompile(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -113,6 +134,28 @@ func TestCompile(t *testing.T) {
 				"a.yaml:20: ClusterManagementAddOn/hello: spec.installStrategy.placements[0].rolloutStrategy.progressive.maxFailures: 1e1 is the number 10 to YAML",
 				"r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: 25.0 is the number 25 to YAML",
 			},
+		},
+		"Gates": {
+			reason: "one of each type",
+			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout + compiledGates},
+		},
+		"BadGates": {
+			reason: "what no fleet can pass is refused at its line",
+			files: map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout + strings.NewReplacer(
+				"count: 1", "count: 3", "Europe/Berlin", "Europe/Bern", "interval: 30s", "interval: 30ms", "name: errors", "name: qa",
+			).Replace(compiledGates)},
+			want: []string{
+				"r.yaml:18: AddOnRollout/hello: spec.stages[0].gates.before[0].approval.count: 3 approvals are needed and 1 users may approve",
+				`r.yaml:21: AddOnRollout/hello: spec.stages[0].gates.before[1].window: unknown time zone "Europe/Bern"`,
+				"r.yaml:26: AddOnRollout/hello: spec.stages[0].gates.during[0].name: gate \"qa\" stands in this stage twice",
+				"r.yaml:28: AddOnRollout/hello: spec.stages[0].gates.during[0].interval: 30ms: must be at least 1s",
+			},
+		},
+		"GateThatIsTooLong": {
+			reason: "a text in the form of a duration is reported as too long",
+			files: map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout +
+				strings.Replace(compiledGates, "interval: 30s", "interval: 9999999h", 1)},
+			want: []string{"r.yaml:28: AddOnRollout/hello: spec.stages[0].gates.during[0].interval: "},
 		},
 		"TooLong": {
 			reason: "a text in the form of a duration is reported as too long",

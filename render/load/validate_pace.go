@@ -63,7 +63,7 @@ func paceFieldFlaws(at flaw.Path, key string, value any) []flaw.Flaw {
 	case value == nil:
 	case key == maxConcurrencyField || key == maxFailuresField || key == maxConcurrentlyUpdatingField:
 		decodes = decodesAsCount(value)
-	case key == minSuccessTimeField:
+	case key == minSuccessTimeField || slices.Contains(gateDurations(), key):
 		decodes, reason = decodesAsDuration(value), flaw.ReasonInvalidDuration
 	case key == progressDeadlineField:
 		_, decodes = value.(string)
@@ -75,6 +75,9 @@ func paceFieldFlaws(at flaw.Path, key string, value any) []flaw.Flaw {
 	}
 	return []flaw.Flaw{{Field: at, Reason: reason, Message: flaw.Shown(value) + " cannot be read"}}
 }
+
+// gateDurations are the durations of a gate.
+func gateDurations() []string { return []string{"interval", "errorAfter", "duration"} }
 
 // decodesAsCount accepts what an IntOrString can hold: a string, or a whole 32-bit number.
 func decodesAsCount(value any) bool {

@@ -50,11 +50,7 @@ func (j *judgement) halts(i int) string {
 func (j *judgement) unmeasured(i int) bool {
 	s, begun, soaked := j.steps[i], false, time.Time{}
 	for name, r := range j.after {
-		at := j.stepOf(name)
-		if at < 0 {
-			at = j.stageOf(r)
-		}
-		if at != i || r.Revision != j.target() {
+		if r.Revision != j.target() || j.stepOf(name) != i && r.Stage != s.name {
 			continue
 		}
 		begun = true

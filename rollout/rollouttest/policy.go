@@ -30,7 +30,8 @@ type step struct {
 	// held: no cluster is admitted to the target. unknown: the members are not known. all: a step
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
 	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
-	held, unknown, all, holdEmpty, returning bool
+	// atOnce: the strategy moves all of its clusters at once.
+	held, unknown, all, atOnce, holdEmpty, returning bool
 
 	// before and during the stage are the verdicts of the gates that the rollout has to pass.
 	gatesBefore, gatesDuring []verdict
@@ -277,9 +278,9 @@ func (p *policy) again(r rollout.Record) bool {
 	case rollout.Done, rollout.Left:
 		return !c.UpToDate
 	case rollout.Parked:
-		return !c.UpToDate && c.Reachable
+		return !c.UpToDate && c.Reachable && !r.Failed
 	case rollout.NotWritten:
-		return !c.UpToDate && c.Reachable && c.Blocked == "" && c.Awaits == ""
+		return !c.UpToDate && c.Blocked == "" && c.Refused == "" && c.Awaits == ""
 	default:
 		return false
 	}
@@ -429,7 +430,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	}
 	if st.Type != clusterv1alpha1.Progressive && st.Type != clusterv1alpha1.ProgressivePerGroup {
 		s := untaken(nil)
-		s.name, s.all, s.maxFailures = alone, true, len(members)
+		s.name, s.all, s.atOnce, s.maxFailures = alone, true, true, len(members)
 		p.add(&track, s)
 		return
 	}
@@ -439,7 +440,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	}
 	addGroup := func(g namedGroup, maxFailures intstr.IntOrString) {
 		s := untaken(append([]string{}, g.Clusters...))
-		s.name, s.maxFailures = prefix+g.name, share(maxFailures, len(s.members))
+		s.name, s.atOnce, s.maxFailures = prefix+g.name, true, share(maxFailures, len(s.members))
 		in := func(name string) bool { return slices.Contains(g.Clusters, name) }
 		s.returning, s.holdEmpty = p.returning(in), isAmong(g, mandatory) && !slices.ContainsFunc(p.install, in)
 		p.add(&track, s)
@@ -466,7 +467,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 		return
 	}
 	if len(rest.members) > 0 || len(track) == 0 {
-		rest.maxFailures = share(config.MaxFailures, len(rest.members))
+		rest.atOnce, rest.maxFailures = true, share(config.MaxFailures, len(rest.members))
 		p.add(&track, rest)
 	}
 }

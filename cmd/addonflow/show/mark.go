@@ -46,5 +46,19 @@ func stageMark(phase string) mark {
 	return mark{"○", dim}
 }
 
+// gateMark is the mark of a gate's verdict.
+func gateMark(state v1alpha1.GateState) mark {
+	switch state {
+	case v1alpha1.GatePassed:
+		return mark{"✔", green}
+	case v1alpha1.GateFailed:
+		return mark{"✗", red}
+	case v1alpha1.GateError:
+		return mark{"!", yellow}
+	case v1alpha1.GateWaiting:
+	}
+	return mark{"‖", yellow}
+}
+
 // finished reports whether a stage needs nothing more.
 func finished(phase string) bool { return phase == "Complete" || phase == "NothingToDo" }

@@ -150,6 +150,30 @@ NAME            STATUS        CLUSTERS             PROGRESS
 ├─ ✔ canary     Complete      2/2                  ████████████████████
 └─ ⟳ everyone   Progressing   9/22  6 in flight    ████████░░░░░░░░░░░░  2 not applied (eu-01: field is immutable; and 1 more)
 `},
+		"Gates": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			now := metav1.NewTime(at())
+			r.Status.Phase, r.Status.Message = v1alpha1.PhaseHeld, "everyone 0/22, waits for approval qa: 1 of 2 approvals; addonflow approve hello everyone"
+			r.Status.Stages[0].Gates = []v1alpha1.GateStatus{{Name: "errors", Type: v1alpha1.GatePrometheus, State: v1alpha1.GatePassed, Reason: "0.02 is at most 0.1", Since: &now}}
+			everyone := &r.Status.Stages[1]
+			everyone.Phase, everyone.Message, everyone.Counts = "Held", "0/22", v1alpha1.Counts{Total: 22}
+			everyone.Gates = []v1alpha1.GateStatus{
+				{Name: "qa", Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Reason: "1 of 2 approvals (ann)", Since: &now},
+				{Name: "office", Type: v1alpha1.GateWindow, State: v1alpha1.GatePassed, Reason: "open until Mon 17:00 CET", Since: &now},
+				{Name: "slo", Type: v1alpha1.GateWebhook, State: v1alpha1.GateWaiting}, // not asked for yet
+			}
+		}), `
+Rollout   default/hello   ‖ Held   stage 2/2 everyone
+Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
+Message   everyone 0/22, waits for approval qa: 1 of 2 approvals; addonflow approve hello everyone
+
+NAME                        STATUS     CLUSTERS             PROGRESS
+‖ hello                     Held       11/24  6 in flight   █████████░░░░░░░░░░░
+├─ ✔ canary                 Complete   2/2                  ████████████████████
+│  └─ ✔ prometheus errors   Passed     0.02 is at most 0.1
+└─ ‖ everyone               Held       0/22                 ░░░░░░░░░░░░░░░░░░░░
+   ├─ ‖ approval qa         Waiting    1 of 2 approvals (ann)
+   └─ ✔ window office       Passed     open until Mon 17:00 CET
+`},
 		"Failed": {failed(), `
 Rollout   default/hello   ✗ Failed   stage 1/2 canary
 Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔

@@ -102,6 +102,7 @@ func branches(r *v1alpha1.AddOnRollout) []branch {
 		last := i == len(status.Stages)-1 && (culprit >= 0 || len(status.Failing) == 0)
 		out = append(out, stageBranch(stage, last))
 		flying := halted(r, stage)
+		out = append(out, gateBranches(stage, trunk(last), len(flying) == 0 && (i != culprit || len(status.Failing) == 0))...)
 		if i == culprit {
 			out = append(out, failingBranches(status, trunk(last), len(flying) == 0)...)
 		}
@@ -109,6 +110,20 @@ func branches(r *v1alpha1.AddOnRollout) []branch {
 	}
 	if culprit < 0 {
 		out = append(out, failingBranches(status, "", true)...)
+	}
+	return out
+}
+
+// gateBranches are the gates of a stage that was asked for, below the trunk. ends: no line follows
+// below the trunk.
+func gateBranches(stage v1alpha1.StageStatus, trunk string, ends bool) []branch {
+	asked := slices.DeleteFunc(slices.Clone(stage.Gates), func(g v1alpha1.GateStatus) bool { return g.Since == nil })
+	out := make([]branch, 0, len(asked))
+	for i, g := range asked {
+		out = append(out, branch{
+			twig: trunk + fork(ends && i == len(asked)-1), mark: gateMark(g.State), name: string(g.Type) + " " + g.Name,
+			status: string(g.State), remark: FirstLine(g.Reason),
+		})
 	}
 	return out
 }

@@ -1,16 +1,16 @@
 package plan
 
 import (
-	"cmp"
+	"bytes"
+	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/rollout"
@@ -45,6 +45,12 @@ type Measure struct {
 
 // namesPerSide bounds the clusters on each side of a comparison.
 const namesPerSide = 200
+
+// gateTextLimit is how many characters of the texts of a verdict are stored.
+const gateTextLimit = 200
+
+// gateRoom is how many bytes the verdict of a gate has in the object at most. The ledger leaves them.
+const gateRoom = 700
 
 // gate is a gate of a stage and its verdict in this turn.
 type gate struct {
@@ -118,7 +124,7 @@ func (g *gate) enter(v gates.Verdict, now time.Time) {
 		stamp := metav1.NewTime(now).Rfc3339Copy()
 		g.status.Since = &stamp
 	}
-	g.status.State, g.status.Reason, g.status.By = v.State, v.Reason, v.By
+	g.status.State, g.status.Reason, g.status.By = v.State, brief.Line(v.Reason, gateTextLimit), brief.Line(v.By, gateTextLimit)
 }
 
 // approve counts the decisions of people. A rejection stays until the attempt changes. An approval
@@ -298,14 +304,13 @@ func chosen(names []string) []string {
 	if len(names) <= namesPerSide {
 		return names
 	}
-	hash := make(map[string]uint64, len(names))
+	hash := make(map[string][sha256.Size]byte, len(names)) // a weaker hash chooses neighbours
 	for _, name := range names {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(name)) // a hash never fails
-		hash[name] = h.Sum64()
+		hash[name] = sha256.Sum256([]byte(name))
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(hash[a], hash[b]), strings.Compare(a, b))
+		x, y := hash[a], hash[b]
+		return bytes.Compare(x[:], y[:])
 	})
 	names = names[:namesPerSide]
 	slices.Sort(names)

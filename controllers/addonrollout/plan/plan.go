@@ -200,6 +200,9 @@ func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, orders []rollout.Order, 
 	for i := range p.gates {
 		in.Gates = append(in.Gates, p.gates[i].planned())
 	}
+	if n := len(p.gates); n > 0 {
+		in.LedgerLimit = rollout.DefaultLedgerLimit - n*gateRoom
+	}
 	p.Input = &in
 	p.Planned, p.Refused = rollout.New(in)
 	p.Clusters = assigned(p.Planned, judged)
@@ -305,6 +308,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		UpToDateStable: j.AtStable,
 		Health:         health(j),
 		Blocked:        t.blocked(j),
+		Refused:        j.refused(),
 		Awaits:         j.awaits(),
 		Unwritten:      t.Unwritten[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
@@ -357,11 +361,8 @@ func (p *Plan) Writable() bool { return !p.Barred && (len(p.Clusters) > 0 || p.E
 // IsTarget reports whether a digest is that of the rollout's target.
 func (p *Plan) IsTarget(digest string) bool { return p.Observed.Target.Digest == digest }
 
-// Admitted reports whether the cluster is in flight or failed at the revision of its plan.
-func (c *Cluster) Admitted() bool {
-	s := c.Planned.State
-	return s.InFlight() || s == rollout.Failed || s == rollout.TimedOut
-}
+// Admitted reports whether the works of the cluster may be moved to the plan's revision.
+func (c *Cluster) Admitted() bool { return c.Planned.State.InFlight() || c.Move }
 
 // Movable reports whether the plan names a revision for the cluster's works.
 func (c *Cluster) Movable() bool {

@@ -18,6 +18,7 @@ import (
 // most 1.4 MiB; etcd accepts 1.5 MiB, managed fields included.
 func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 	const limit = 14 << 20 / 10
+	const gatesAtATime = 5 // MaxItems of before and of during
 	long, text, digest := strings.Repeat("n", 63), strings.Repeat("t", 200), "v1:sha256:"+strings.Repeat("0", 64)
 	commit := "main@sha1:" + strings.Repeat("0", 40)
 	target := v1alpha1.Target{Source: long, Revision: long, Digest: digest, Commit: commit}
@@ -37,7 +38,14 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 		})
 	}
 	for range 31 {
-		status.Stages = append(status.Stages, v1alpha1.StageStatus{Name: long, Phase: rollout.StageProgressing, SoakingUntil: &now, Message: text})
+		st := v1alpha1.StageStatus{Name: long, Phase: rollout.StageProgressing, SoakingUntil: &now, Message: text}
+		for range 2 * gatesAtATime {
+			st.Gates = append(st.Gates, v1alpha1.GateStatus{
+				Name: long[:40], When: v1alpha1.GateDuring, Type: v1alpha1.GatePrometheus, State: v1alpha1.GateWaiting,
+				Reason: strings.Repeat("t", gateTextLimit), By: strings.Repeat("t", gateTextLimit), Since: &now, EvaluatedAt: &now, FailedInARow: 100,
+			})
+		}
+		status.Stages = append(status.Stages, st)
 	}
 	for i := range commitstatus.KeptLimit {
 		status.CommitStatuses = append(status.CommitStatuses, v1alpha1.CommitMark{
@@ -53,8 +61,16 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 		}
 		return len(text)
 	}
-	whole := rollout.DefaultLedgerLimit + v1alpha1.JournalBytes + size(v1alpha1.AddOnRollout{Status: status})
-	t.Logf("%d bytes: ledger %d, journal %d, history %d, marks %d, stages %d", whole, rollout.DefaultLedgerLimit, v1alpha1.JournalBytes,
+	all := 0
+	for _, st := range status.Stages {
+		all += len(st.Gates)
+	}
+	ledger := rollout.DefaultLedgerLimit - all*gateRoom
+	if got := size(status.Stages[0].Gates[0]); got >= gateRoom {
+		t.Errorf("a verdict has %d bytes, and %d are left for it", got, gateRoom)
+	}
+	whole := ledger + v1alpha1.JournalBytes + size(v1alpha1.AddOnRollout{Status: status})
+	t.Logf("%d bytes: ledger %d, journal %d, history %d, marks %d, stages %d", whole, ledger, v1alpha1.JournalBytes,
 		size(status.History), size(status.CommitStatuses), size(status.Stages))
 	if whole > limit {
 		t.Errorf("%d bytes, at most %d", whole, limit)

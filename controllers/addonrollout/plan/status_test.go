@@ -26,7 +26,8 @@ func TestAdvance(t *testing.T) {
 	now := metav1.NewTime(then.Add(time.Hour))
 	a, b := targetOf("a", "main@sha1:1"), targetOf("b", "main@sha1:2")
 	running := v1alpha1.AddOnRolloutStatus{
-		Target: &a, TargetSince: &then, Attempt: 1, Phase: v1alpha1.PhaseProgressing, Stable: &b,
+		Target: &a, TargetSince: &then, Phase: v1alpha1.PhaseProgressing, Stable: &b, Attempt: 3,
+		Stages:  []v1alpha1.StageStatus{{Name: "canary", Gates: []v1alpha1.GateStatus{{Name: "qa"}}}},
 		Ledger:  v1alpha1.Ledger{Records: []v1alpha1.RecordGroup{{Revision: a.Digest}}},
 		History: []v1alpha1.HistoryEntry{{Target: a, Phase: v1alpha1.PhaseProgressing, Started: then}},
 	}
@@ -39,6 +40,9 @@ func TestAdvance(t *testing.T) {
 		got := advance(running, at(b, Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-01T00:00:00Z"}}...), now)
 		if *got.Target != b || !got.TargetSince.Equal(&now) || got.Phase != "" {
 			t.Errorf("a new target starts its own clock: %+v", got)
+		}
+		if got.Attempt != 1 || got.Stages[0].Gates != nil {
+			t.Errorf("other content has no verdicts yet: attempt %d, %+v", got.Attempt, got.Stages)
 		}
 		if len(got.Ledger.Records) != 1 {
 			t.Error("clusters in flight keep their slots across targets")

@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
+)
+
+// TestMeasurementsMakeVerdicts: each is one result, and what is stored about a gate that is
+// evaluated before or during a stage.
+func TestMeasurementsMakeVerdicts(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(minute int) *metav1.Time {
+		stamp := metav1.NewTime(start.Add(time.Duration(minute) * time.Minute))
+		return &stamp
+	}
+	const before, during = v1alpha1.GateBefore, v1alpha1.GateDuring
+	passed, failed, waiting, errored := v1alpha1.GatePassed, v1alpha1.GateFailed, v1alpha1.GateWaiting, v1alpha1.GateError
+	measured := func(state v1alpha1.GateState, minute int) *Measured {
+		return &Measured{
+			Stage: "canary", Gate: "slo", Digest: "d", Attempt: 2, Verdict: gates.Verdict{State: state, Reason: "0.3"},
+			Began: at(minute).Add(300 * time.Millisecond),
+		}
+	}
+	for name, tc := range map[string]struct {
+		when     v1alpha1.GateMoment
+		failures int32
+		stored   v1alpha1.GateStatus
+		result   *Measured
+		want     v1alpha1.GateStatus
+	}{
+		"the first result":                    {when: during, stored: v1alpha1.GateStatus{State: waiting, Since: at(0)}, result: measured(passed, 1), want: v1alpha1.GateStatus{State: passed, Reason: "0.3", Since: at(9), EvaluatedAt: at(1)}},
+		"a later one with the same state":     {when: during, stored: v1alpha1.GateStatus{State: passed, Since: at(0), EvaluatedAt: at(1)}, result: measured(passed, 2), want: v1alpha1.GateStatus{State: passed, Reason: "0.3", Since: at(0), EvaluatedAt: at(2)}},
+		"the same one again":                  {when: during, failures: 3, stored: v1alpha1.GateStatus{State: waiting, Since: at(0), EvaluatedAt: at(1), FailedInARow: 1}, result: measured(failed, 1), want: v1alpha1.GateStatus{State: waiting, Since: at(0), EvaluatedAt: at(1), FailedInARow: 1}},
+		"one failure of three":                {when: during, failures: 3, stored: v1alpha1.GateStatus{State: passed, Since: at(0), EvaluatedAt: at(1)}, result: measured(failed, 2), want: v1alpha1.GateStatus{State: waiting, Reason: "failed 1 times in a row, 3 halt the stage: 0.3", Since: at(9), EvaluatedAt: at(2), FailedInARow: 1}},
+		"the third failure of three":          {when: during, failures: 3, stored: v1alpha1.GateStatus{State: waiting, Since: at(0), EvaluatedAt: at(1), FailedInARow: 2}, result: measured(failed, 2), want: v1alpha1.GateStatus{State: failed, Reason: "0.3", Since: at(9), EvaluatedAt: at(2), FailedInARow: 3}},
+		"a failure, if one is enough":         {when: during, stored: v1alpha1.GateStatus{State: passed, Since: at(0), EvaluatedAt: at(1)}, result: measured(failed, 2), want: v1alpha1.GateStatus{State: failed, Reason: "0.3", Since: at(9), EvaluatedAt: at(2), FailedInARow: 1}},
+		"a success between failures":          {when: during, failures: 3, stored: v1alpha1.GateStatus{State: waiting, Since: at(0), EvaluatedAt: at(1), FailedInARow: 2}, result: measured(passed, 2), want: v1alpha1.GateStatus{State: passed, Reason: "0.3", Since: at(9), EvaluatedAt: at(2)}},
+		"an error between failures":           {when: during, failures: 3, stored: v1alpha1.GateStatus{State: waiting, Since: at(0), EvaluatedAt: at(1), FailedInARow: 2}, result: measured(errored, 2), want: v1alpha1.GateStatus{State: errored, Reason: "0.3", Since: at(9), EvaluatedAt: at(1), FailedInARow: 2}},
+		"an error that lasts":                 {when: during, stored: v1alpha1.GateStatus{State: errored, Since: at(0)}, result: measured(errored, 2), want: v1alpha1.GateStatus{State: errored, Reason: "0.3", Since: at(0)}},
+		"after it failed during the stage":    {when: during, stored: v1alpha1.GateStatus{State: failed, Since: at(0), EvaluatedAt: at(1)}, result: measured(passed, 2), want: v1alpha1.GateStatus{State: failed, Since: at(0), EvaluatedAt: at(1)}},
+		"after it failed before the stage":    {when: before, stored: v1alpha1.GateStatus{State: failed, Since: at(0), EvaluatedAt: at(1), FailedInARow: 1}, result: measured(passed, 2), want: v1alpha1.GateStatus{State: passed, Reason: "0.3", Since: at(9), EvaluatedAt: at(2)}},
+		"after it passed before the stage":    {when: before, stored: v1alpha1.GateStatus{State: passed, Since: at(0), EvaluatedAt: at(1)}, result: measured(failed, 2), want: v1alpha1.GateStatus{State: passed, Since: at(0), EvaluatedAt: at(1)}},
+		"of another attempt":                  {when: during, stored: v1alpha1.GateStatus{State: waiting}, result: &Measured{Stage: "canary", Gate: "slo", Digest: "d", Attempt: 1, Verdict: gates.Verdict{State: passed}, Began: start}, want: v1alpha1.GateStatus{State: waiting}},
+		"of other content":                    {when: during, stored: v1alpha1.GateStatus{State: waiting}, result: &Measured{Stage: "canary", Gate: "slo", Digest: "e", Attempt: 2, Verdict: gates.Verdict{State: passed}, Began: start}, want: v1alpha1.GateStatus{State: waiting}},
+		"of the future":                       {when: during, stored: v1alpha1.GateStatus{State: waiting}, result: measured(passed, 10), want: v1alpha1.GateStatus{State: waiting}},
+		"a stored verdict of the future":      {when: during, stored: v1alpha1.GateStatus{State: passed, Since: at(20), EvaluatedAt: at(20)}, want: v1alpha1.GateStatus{State: passed, Since: at(9)}},
+		"a stored verdict of another type":    {when: during, stored: v1alpha1.GateStatus{Type: v1alpha1.GatePrometheus, State: failed, Since: at(0)}, want: v1alpha1.GateStatus{State: waiting}},
+		"a stored verdict of another moment":  {when: during, stored: v1alpha1.GateStatus{When: before, State: failed, Since: at(0)}, want: v1alpha1.GateStatus{State: waiting}},
+		"nothing was stored, nothing came in": {when: during, want: v1alpha1.GateStatus{State: waiting}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			declared := v1alpha1.Gate{Name: "slo", Type: v1alpha1.GateWebhook, Webhook: &v1alpha1.WebhookGate{}}
+			if tc.failures > 0 {
+				declared.Failures = &tc.failures
+			}
+			stages := []v1alpha1.Stage{{Name: "canary", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{declared}}}}
+			if tc.when == during {
+				stages[0].Gates = &v1alpha1.Gates{During: []v1alpha1.Gate{declared}}
+			}
+			o := &Observation{Look: Look{Wall: at(9).Time}, Rollout: &v1alpha1.AddOnRollout{
+				Spec: v1alpha1.AddOnRolloutSpec{Stages: stages, Target: &v1alpha1.Target{Digest: "d"}},
+			}}
+			turn := &turn{Observation: o, stored: v1alpha1.AddOnRolloutStatus{Attempt: 2}}
+			named := func(g v1alpha1.GateStatus) v1alpha1.GateStatus {
+				g.Name = "slo"
+				if g.Type == "" {
+					g.Type = v1alpha1.GateWebhook
+				}
+				if g.When == "" {
+					g.When = tc.when
+				}
+				return g
+			}
+			if tc.stored.State != "" {
+				turn.stored.Stages = []v1alpha1.StageStatus{{Name: "canary", Gates: []v1alpha1.GateStatus{named(tc.stored)}}}
+			}
+			if tc.result != nil {
+				tc.result.When = tc.when
+				turn.measured = []Measured{*tc.result}
+			}
+			if diff := cmp.Diff(named(tc.want), turn.judgeGates()[0].status); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestVerdictsMoveWithTheOperatorsClock: otherwise an old evaluation would count as one after the
+// soak.
+func TestVerdictsMoveWithTheOperatorsClock(t *testing.T) {
+	start := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	stages := []v1alpha1.StageStatus{{Name: "canary", Gates: []v1alpha1.GateStatus{{Name: "slo", Since: &start, EvaluatedAt: &start}, {Name: "new"}}}}
+	got := shiftGates(stages, -time.Hour)[0].Gates
+	if want := start.Add(-time.Hour); !got[0].EvaluatedAt.Time.Equal(want) || !got[0].Since.Time.Equal(want) || got[1].Since != nil {
+		t.Errorf("got %+v", got)
+	}
+	if !stages[0].Gates[0].EvaluatedAt.Equal(&start) {
+		t.Error("the stored status was changed")
+	}
+}
+
+// TestAtMostTwoHundredClustersAreCompared, and which ones does not change when others come.
+func TestAtMostTwoHundredClustersAreCompared(t *testing.T) {
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("cluster-%04d", i)
+	}
+	some := chosen(slices.Clone(names[:900]))
+	all := chosen(slices.Clone(names))
+	if len(some) != namesPerSide || len(all) != namesPerSide || !slices.IsSorted(all) {
+		t.Fatalf("got %d and %d names", len(some), len(all))
+	}
+	kept := 0
+	for _, name := range some {
+		if slices.Contains(all, name) {
+			kept++
+		}
+	}
+	if kept < 150 || slices.Equal(all, names[:namesPerSide]) {
+		t.Errorf("%d of the names are chosen again, and the choice is not one by name: %v", kept, all[:3])
+	}
+}
