@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -251,6 +253,14 @@ type AddOnRollout struct {
 
 // GetConditions returns the conditions, as fluxcd's runtime reads them.
 func (r *AddOnRollout) GetConditions() []metav1.Condition { return r.Status.Conditions }
+
+// SpecEdited reports whether the spec has a field that another writer than AddonFlow set. Git
+// declares the spec, so that such a field lasts until the source restores it.
+func (r *AddOnRollout) SpecEdited() bool {
+	return slices.ContainsFunc(r.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager != FieldManager && e.Subresource == "" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:spec"`))
+	})
+}
 
 // SetConditions replaces the conditions, as fluxcd's runtime writes them.
 func (r *AddOnRollout) SetConditions(c []metav1.Condition) { r.Status.Conditions = c }

@@ -219,8 +219,9 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		f.upToDate++
 	case commitstatus.Failure:
 		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
-		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == ""
-		if policyFailed && ro.Spec.PolicyCommit != "" {
+		edited := policyFailed && ro.SpecEdited() // on the hub, by no commit
+		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == "" && !edited
+		if policyFailed && ro.Spec.PolicyCommit != "" && !edited {
 			f.policies = append(f.policies, commitOf(ro.Spec.PolicyCommit))
 		}
 		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + failureOf(ro)})
