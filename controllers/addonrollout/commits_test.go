@@ -89,7 +89,7 @@ func (s *scene) reportedOn(tag string, parts ...string) string {
 	return ""
 }
 
-// expect fails unless what is told on a commit begins so; "" is nothing.
+// expect fails unless what a commit says begins so; "" is nothing.
 func (s *scene) expect(tag, want string, parts ...string) {
 	s.t.Helper()
 	if got := s.reportedOn(tag, parts...); !strings.HasPrefix(got, want) || want == "" && got != "" {
@@ -341,9 +341,9 @@ func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s.expect("v1", "pending: ")
 }
 
-// TestReasonOfAHoldIsToldSoon: a hold is posted with the reason that it has now, by the add-on and
+// TestReasonOfAHoldIsReportedSoon: a hold is posted with the reason that it has now, by the add-on and
 // by its stage, and does not wait for progress that a hold keeps from happening.
-func TestReasonOfAHoldIsToldSoon(t *testing.T) {
+func TestReasonOfAHoldIsReportedSoon(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.reporting()
 	s.target("v1")
@@ -531,7 +531,7 @@ func TestJoinersMoveNoVerdict(t *testing.T) {
 	s.expect("w2", "")
 }
 
-// TestOvertakenCommitIsSuperseded: other content supersedes every context that the forge was told.
+// TestOvertakenCommitIsSuperseded: other content supersedes every context that the forge shows.
 func TestOvertakenCommitIsSuperseded(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()

@@ -526,8 +526,8 @@ var _ = Describe("A repository", func() {
 		w.passes()
 		Expect(w.source().Status.LastAppliedRevision).To(HavePrefix("v1.0.0@"))
 		Expect(w.green(sha).Description).To(Equal("applied; 1 add-on up to date"))
-		_, told := w.forge.Latest(sha, "addonflow/fleet/"+w.named("ADDON"))
-		Expect(told).To(BeFalse(), "it is the rollout's to say: %v", w.forge.Log())
+		_, shown := w.forge.Latest(sha, "addonflow/fleet/"+w.named("ADDON"))
+		Expect(shown).To(BeFalse(), "it is the rollout's to say: %v", w.forge.Log())
 	})
 
 	It("without the branch is waited for", func() {

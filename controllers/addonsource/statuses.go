@@ -88,9 +88,9 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 	}
 }
 
-// told reports whether the head has a status at the forge. It has none if the context was
+// reported reports whether the head has a status at the forge. It has none if the context was
 // renamed, or belonged to another source.
-func (p *pass) told() bool {
+func (p *pass) reported() bool {
 	return p.source.Spec.CommitStatus == nil || commitstatus.Shown(p.source.Status.CommitStatuses, p.head.Commit, forge.ContextName(p.source))
 }
 

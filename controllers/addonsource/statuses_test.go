@@ -37,7 +37,7 @@ func TestFleet_RolloutMadeAnewCountsFromOne(t *testing.T) {
 }
 
 // TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied: the operator was killed between the write
-// of the spec and that of the status. What the rollout makes of the spec is told on its commit.
+// of the spec and that of the status. What the rollout makes of the spec is reported on its commit.
 func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 	ro := &v1alpha1.AddOnRollout{}
 	ro.Spec.Target = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}
@@ -116,7 +116,7 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 		}
 	}
 	if !moved(moving, absent) || !moved(absent, empty) {
-		t.Error("the source is not told that a hold began or has another reason")
+		t.Error("the source does not report that a hold began or has another reason")
 	}
 }
 
