@@ -72,8 +72,8 @@ func (c commits) live() []string {
 }
 
 // blamed returns the commit whose verdict a plan is, besides the newest one: the target's, and the
-// policy's if that cannot work. A policy that was edited on the hub is of no commit, and is shown
-// by the newest one until the source restores it.
+// policy's if that cannot work. A policy that was edited on the hub is of no commit, and only the
+// newest one shows it, while the edit lasts.
 func (c commits) blamed(p *plan.Plan) string {
 	switch {
 	case !v1alpha1.BlamesPolicy(p.Verdict.Stalled):

@@ -531,6 +531,34 @@ func TestJoinersMoveNoVerdict(t *testing.T) {
 	s.expect("w2", "")
 }
 
+// TestCommitThatEditsAPlacementIsPendingWhileTheFleetMoves: a placement that Git declares is
+// policy. The clusters that join by an edit of it are of the commit, and it waits for them.
+func TestCommitThatEditsAPlacementIsPendingWhileTheFleetMoves(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.oneByOne()
+	s.selects("c1", "c2")
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.selects("c1", "c2", "c3")
+	edited := s.rollout().Spec
+	edited.PlacementDigest = "edited"
+	s.policy("w2", edited)
+	ro := s.rollout()
+	ro.Generation++ // as a hub does
+	s.update(ro)
+	s.applied("w2", "")
+	s.turn()
+	if got := s.rollout().Status.Outcome; got != "pending" {
+		t.Errorf("the rollout says %q", got)
+	}
+	s.expect("w2", "pending: everyone 2/3, 1 in flight")
+	s.expect("v1", "success: ")
+	s.settle()
+	s.expect("w2", "success: 3/3 updated")
+}
+
 // TestOvertakenCommitIsSuperseded: other content supersedes every context that the forge shows.
 func TestOvertakenCommitIsSuperseded(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
