@@ -105,14 +105,14 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.AddOnSource{}:                     {Namespaces: own},
-			&v1alpha1.AddOnRollout{}:                    {Namespaces: own},
+			&v1alpha1.AddOnRollout{}:                    {Namespaces: own, Transform: addonrollout.KeepWhole},
 			&workv1.ManifestWork{}:                      {Label: addonrollout.WorkSelector()},
 			&clusterv1.ManagedCluster{}:                 {Transform: addonrollout.TrimManagedCluster},
 			&certificatesv1.CertificateSigningRequest{}: {Label: agents.Selector()},
 			&rbacv1.RoleBinding{}:                       {Label: agents.Selector()},
 			&rbacv1.ClusterRole{}:                       {Label: agents.RoleSelector()},
 			&rbacv1.Role{}:                              {Label: agents.RoleSelector()},
-			// The managed fields of these name a foreign writer.
+			// The managed fields of these, and of AddOnRollouts, name a foreign writer.
 			&addonv1alpha1.ManagedClusterAddOn{}:    {Transform: addonrollout.KeepWhole},
 			&addonv1alpha1.ClusterManagementAddOn{}: {Transform: addonrollout.KeepWhole},
 		},
